@@ -140,12 +140,22 @@ ROWS = [
         ("Originals found damaged", "short", [
             (f"sum by (instance) (increase(wirephoto_originals_damaged_total{{{S}}}{W}))", "{{instance}}"),
         ]),
+        ("Rights: rows of the item log whose originals are not read", "short", [
+            (largest("wirephoto_rights_behind"), "rows"),
+        ]),
+        ("Rights: records filled", "ops", [
+            (rate("wirephoto_rights_filled_total"), "originals"),
+        ]),
         ("Scrub: progress of the current pass", "percentunit", [
             (largest("wirephoto_scrub_done_ratio"), "done"),
         ]),
         ("Scrub: age", "s", [
             (f"time() - max (wirephoto_scrub_began_seconds{{{S}}} > 0)", "current pass"),
             (f"time() - max (wirephoto_scrub_ended_seconds{{{S}}} > 0)", "last complete pass"),
+        ]),
+        ("Standard renditions", "short", [
+            (f"sum by (instance) (increase(wirephoto_standard_sets_total{{{S}}}{W}))", "{{instance}} made"),
+            (largest("wirephoto_standard_sets_behind"), "items to go"),
         ]),
         ("Requests to the bucket", "ops", [
             (rate("wirephoto_bucket_requests_total", "method, outcome"), "{{method}} {{outcome}}"),

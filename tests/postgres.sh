@@ -30,7 +30,8 @@ export WIREPHOTO_TEST_POSTGRES="postgres://wirephoto@127.0.0.1:$port/postgres"
 
 # Skipped: tests that need the SQLite file (copies, damaged pages, full disks, dumps of earlier schemas,
 # queries of it), tests of default settings, tests with their own PostgreSQL, and starts without a database.
-sqlite=(backup:: container:: upgrades:: damage:: faults:: systemd:: packaging:: operator:: postgres::)
+sqlite=(backup:: container:: upgrades:: damage:: faults:: systemd:: packaging:: operator:: postgres::
+    rights::fill::)
 if [ "${1:-}" = --all ]; then
     cargo test --locked --lib
     cargo test --locked --test suite -- $(printf -- '--skip %s ' "${sqlite[@]}")
@@ -44,6 +45,6 @@ cargo test --locked --lib -- storage::database:: storage::search:: cluster:: htt
     access:: archive::collections:: distribution::
 cargo test --locked --test suite -- \
     accounts:: collections:: items:: keys_and_channels:: media:: notifications:: oauth:: purchases:: \
-    purges:: scrub:: search:: stream:: users:: nodes:: nodes_work:: withdrawal:: deliveries:: \
+    purges:: rights::set:: scrub:: search:: stream:: users:: nodes:: nodes_work:: withdrawal:: deliveries:: \
     getting_in::of_many getting_in::a_user_sees getting_in::an_administrator \
     --skip faults:: --skip nodes::an_edge_does_not_start --skip nodes::two_nodes_that_start_at_once_over_nothing

@@ -25,15 +25,17 @@ pub use super::problem::{ArchiveProblem, FileOfItem, Repair};
 use super::progress::CheckProgress;
 pub use super::progress::InterruptedCheck;
 use super::services::search_dir;
+pub use super::standard_progress::StandardReport;
 use super::warnings;
+use crate::archive::ingest::RightsReading;
 use crate::media;
 use crate::media::original::{OriginalError, OriginalFault, serially};
-use crate::runtime::clock::Stopwatch;
+use crate::runtime::clock::{self, Stopwatch};
 use crate::runtime::config::Config;
 use crate::runtime::error::{Error, Result};
 use crate::runtime::limits::{ORPHAN_AGE_MIN, ORPHAN_GRACE_PERIOD};
 use crate::storage::blobs::DerivedKind;
-use crate::storage::database::{DatabaseFlaw, DatabaseInspection, NamedOriginal};
+use crate::storage::database::{DatabaseFlaw, DatabaseInspection, Db, NamedOriginal};
 use crate::storage::search::{check_index, replace_index};
 use model::item::Asset;
 use model::{ContentHash, ItemKey};
@@ -84,6 +86,8 @@ pub struct CheckReport {
     /// Whether all items were read. Otherwise some originals may not have been checked, and no orphans are
     /// reported.
     pub is_complete: bool,
+    /// How far the standard renditions are made; `None` where no job makes them.
+    pub standard: Option<StandardReport>,
 }
 
 /// A check in progress.
@@ -112,11 +116,16 @@ pub fn check(
         ArchiveCheck { archive, repair, report: on_problem, remaining: AtomicUsize::new(0) };
     let mut notes = warnings(config, &archive.db);
     notes.extend(demo_warning(&archive.db)?);
+    // A database that cannot be read is reported below.
+    notes.extend(unread_rights_warning(&archive.db).unwrap_or_default());
     notes.into_iter().for_each(|note| check.report(&ArchiveProblem::Warning(note)));
-    match depth {
+    let report = match depth {
         CheckDepth::Full => check.full(config, resume),
         CheckDepth::Quick { sample } => check.quick(config.ingest_workers(), sample),
-    }
+    }?;
+    // A database that cannot be read is reported above.
+    let standard = StandardReport::load(&archive.db, config).unwrap_or_default();
+    Ok(CheckReport { standard, ..report })
 }
 
 impl ArchiveCheck<'_> {
@@ -163,6 +172,7 @@ impl ArchiveCheck<'_> {
             remaining: self.remaining.into_inner() + earlier_problems,
             removed,
             is_complete: found.is_complete,
+            standard: None,
         })
     }
 
@@ -233,7 +243,7 @@ impl ArchiveCheck<'_> {
         let of = self.file_of(named);
         let derived = found.iter().any(is_derived);
         let repaired =
-            (self.repair && derived).then(|| recreate_derived(self.archive, hash, length));
+            (self.repair && derived).then(|| repair_derived(self.archive, named, &found));
         let mut remaining = 0;
         for finding in found {
             let of = of.clone();
@@ -241,7 +251,6 @@ impl ArchiveCheck<'_> {
                 OriginalFault::Missing => ArchiveProblem::Missing { of, hash },
                 OriginalFault::Changed => ArchiveProblem::Damaged { of, hash },
                 OriginalFault::Derived(kind) => {
-                    let kind = DerivedKind::as_str(kind);
                     ArchiveProblem::Derived { kind, of, hash, repaired: repaired.clone() }
                 }
             };
@@ -286,6 +295,40 @@ impl ArchiveCheck<'_> {
     }
 }
 
+/// The advice about originals whose rights were not read yet; `None` if there are none.
+fn unread_rights_warning(db: &Db) -> Result<Option<String>> {
+    let at = RightsReading::load(db)?.at;
+    let items = db.read_blocking(move |tx| tx.count_unread_rights(at))?;
+    let warning = format!(
+        "the rights in the originals of {items} items are not read yet, so their renditions carry \
+         none: a running service reads them in the background, and `wirephoto check --rights` \
+         reads them now"
+    );
+    Ok((items > 0).then_some(warning))
+}
+
+/// Reads the rights in all originals whose rights were not read yet, and fills the records of their items;
+/// calls `on_progress` with the progress and the number of the newest item. Returns the progress before and
+/// after.
+///
+/// An interrupted reading, and one that a running service has begun, is continued. After a complete one,
+/// originals that could not be read are tried again.
+pub fn read_rights(
+    archive: &OpenArchive,
+    config: &Config,
+    on_progress: &dyn Fn(RightsReading, i64),
+) -> Result<[RightsReading; 2]> {
+    let before = RightsReading::retry_unreadable(&archive.db)?;
+    let ingest = archive.ingest(config)?;
+    loop {
+        let run = ingest.read_stored_rights(clock::now())?;
+        on_progress(run.progress, run.last);
+        if run.is_complete {
+            return Ok([before, run.progress]);
+        }
+    }
+}
+
 fn is_of_index(flaw: &DatabaseFlaw) -> bool {
     matches!(flaw, DatabaseFlaw::Index(_))
 }
@@ -327,14 +370,21 @@ pub(super) fn file_of(key: &ItemKey, asset: &Asset) -> FileOfItem {
     format!("{key} {association}{}{}", asset.name(), asset.extension().as_str())
 }
 
-/// Rebuilds the derived files of an original, and checks them afterwards.
-fn recreate_derived(
+/// Repairs the derived files of an original that have these faults, and checks them afterwards.
+fn repair_derived(
     archive: &OpenArchive,
-    hash: ContentHash,
-    length: u64,
+    NamedOriginal { hash, length, .. }: NamedOriginal,
+    faults: &[OriginalFault],
 ) -> std::result::Result<(), String> {
     let message = |cause: OriginalError| cause.to_string();
-    archive.originals.rebuild_files(hash, length, &serially).map_err(message)?;
+    let is_at_fault = |kind| faults.contains(&OriginalFault::Derived(kind));
+    if is_at_fault(DerivedKind::Standard) {
+        // A service makes the set again, in the sizes of its settings.
+        archive.originals.remove_standard_set(hash).map_err(|cause| cause.to_string())?;
+    }
+    if is_at_fault(DerivedKind::Index) || is_at_fault(DerivedKind::Working) {
+        archive.originals.rebuild_files(hash, length, &serially).map_err(message)?;
+    }
     // A failure to write is only logged during the rebuild, so the files are read back.
     match archive.originals.check(hash, length) {
         Ok(found) if found.is_empty() => Ok(()),
@@ -363,7 +413,7 @@ mod tests {
         let deleted = archive.originals.store_bytes(b"replaced long ago").unwrap();
         let name = deleted.to_string();
         let path = dir.path().join("originals").join(&name[..2]).join(&name[2..]);
-        let modified = SystemTime::from(crate::runtime::clock::now()) - Duration::from_secs(7200);
+        let modified = SystemTime::from(clock::now()) - Duration::from_secs(7200);
         File::options().write(true).open(path).unwrap().set_modified(modified).unwrap();
         let began = AtomicBool::new(false);
         let report = check(&archive, &config, CheckRequest::full(true), &|problem| {

@@ -22,6 +22,7 @@ mod scrub;
 pub mod secrets;
 mod server;
 mod services;
+mod standard_progress;
 mod systemd;
 pub mod verify;
 
@@ -29,6 +30,7 @@ use std::{fs, path::Path, sync::Arc, time::Duration};
 
 pub use demo::{demo_warning, find_demo, ingest_demo, refuse_public_demo, remove_demo_accounts};
 pub use server::{ServerLaunch, ServerProcess, allow_connections};
+pub use standard_progress::forget_standard_progress;
 
 use ownership::{ArchiveNames, StoreOwnership, determine_ownership};
 use secrets::{MissingKey, unlock};
@@ -210,7 +212,7 @@ impl OpenArchive {
             .derived(&dir.join("derived"), config.store.side_files_bytes)
             .map_err(|cause| unusable(cause.to_string()))?;
         let DecodeLimits { header, .. } = DecodeLimits::of(config);
-        let originals = OriginalStore::new(store, derived, header, config.media.preview_px);
+        let originals = OriginalStore::new(store, derived, header);
         let memory = Arc::new(MemoryBudget::new(config.ingest.memory_bytes));
         Ok(Self {
             db,

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use crate::storage::blobs::DerivedKind;
 use crate::storage::database::DatabaseFlaw;
 use model::ContentHash;
 
@@ -30,11 +31,10 @@ pub enum ArchiveProblem {
     },
     /// A derived file is missing, damaged or of an older version.
     Derived {
-        /// The kind: `index`, `working` or `level`.
-        kind: &'static str,
+        kind: DerivedKind,
         of: FileOfItem,
         hash: ContentHash,
-        /// Whether the file was rebuilt.
+        /// Whether the file was rebuilt, or removed if it is a standard set.
         repaired: Repair,
     },
     /// No item refers to an original.
@@ -143,9 +143,21 @@ impl std::fmt::Display for ArchiveProblem {
                 write!(f, "{of}: original {hash} cannot be read: {why}")
             }
             Self::Derived { kind, of, hash, repaired } => {
-                write!(f, "{of}: the {kind} file of original {hash} is missing or damaged")?;
-                let later = "it is rebuilt when it is needed, or by --repair";
-                ends(f, [later, "rebuilt", "it cannot be rebuilt"], repaired)
+                let (state, outcomes) = match kind {
+                    DerivedKind::Index | DerivedKind::Working | DerivedKind::Level => {
+                        let later = "it is rebuilt when it is needed, or by --repair";
+                        ("missing or damaged", [later, "rebuilt", "it cannot be rebuilt"])
+                    }
+                    // A missing set is no problem.
+                    DerivedKind::Standard => {
+                        let later = "it is made again when it is needed; --repair removes it";
+                        let done = "removed; it is made again when it is needed";
+                        ("damaged", [later, done, "it cannot be removed"])
+                    }
+                };
+                let kind = kind.as_str();
+                write!(f, "{of}: the {kind} file of original {hash} is {state}")?;
+                ends(f, outcomes, repaired)
             }
             Self::Orphaned { hash } => write!(f, "no item refers to original {hash}"),
             Self::Warning(text) => f.write_str(text),

@@ -102,7 +102,9 @@ pub(super) fn audit_extent(command: &CliCommand) -> AuditExtent {
         | CliCommand::Pdf(_)
         | CliCommand::Limited(_)
         | CliCommand::Config { .. }
-        | CliCommand::Check { args: CheckArgs { repair: false, .. }, .. } => AuditExtent::Nothing,
+        | CliCommand::Check { args: CheckArgs { repair: false, rights: false, .. }, .. } => {
+            AuditExtent::Nothing
+        }
         // Withdrawn items record themselves. A migration records itself before it begins, because its
         // database refuses writes afterwards.
         CliCommand::Withdraw { .. } | CliCommand::Migrate { undo: false, .. } => AuditExtent::Own,
@@ -124,6 +126,9 @@ pub(super) fn audit_extent(command: &CliCommand) -> AuditExtent {
         }
         CliCommand::Check { args: CheckArgs { repair: true, .. }, .. } => {
             event(AuditAction::Command, "check --repair")
+        }
+        CliCommand::Check { args: CheckArgs { rights: true, .. }, .. } => {
+            event(AuditAction::Command, "check --rights")
         }
         CliCommand::Reindex { .. } => event(AuditAction::Command, "reindex"),
         CliCommand::User { command } => of_user(command),

@@ -13,13 +13,14 @@ use serde_json::json;
 use super::{
     CommandFailure, CommonArgs, audit_record, open_archive, print_error, print_line, report_opened,
 };
-use crate::app::OpenArchive;
 use crate::app::backup::{self, BackupRequest, CopyEvent, CopyTally, RestoreReport};
 use crate::app::check::{
-    self, ArchiveProblem, CheckDepth, CheckReport, CheckRequest, InterruptedCheck,
+    self, ArchiveProblem, CheckDepth, CheckReport, CheckRequest, InterruptedCheck, StandardReport,
 };
 use crate::app::original_copies::{self, CopyLocation};
 use crate::app::verify::{VerifyReport, VerifyRequest, verify};
+use crate::app::{OpenArchive, forget_standard_progress};
+use crate::archive::ingest::RightsReading;
 use crate::runtime::clock;
 use crate::runtime::config::{self, Config, OriginalsLocation, SettingValue};
 
@@ -56,11 +57,16 @@ pub(super) struct CheckArgs {
     /// Resumes an interrupted check: skips the originals that it has read already.
     #[arg(long)]
     resume: bool,
+    /// Checks only the rights: reads the originals that were stored before rights were read, counts those
+    /// whose rights their renditions lack, and fills the records of their items. An interrupted reading is
+    /// continued.
+    #[arg(long, conflicts_with_all = ["repair", "quick", "sample", "resume"])]
+    pub(super) rights: bool,
 }
 
 impl CheckArgs {
-    pub(super) fn request(self) -> CheckRequest {
-        let Self { repair, quick, sample, resume } = self;
+    fn request(self) -> CheckRequest {
+        let Self { repair, quick, sample, resume, rights: _ } = self;
         let depth = match (quick, sample) {
             (false, None) => CheckDepth::Full,
             (true, None) => CheckDepth::Quick { sample: 0 },
@@ -70,11 +76,11 @@ impl CheckArgs {
     }
 }
 
-pub(super) fn check(
-    config: &Config,
-    request: CheckRequest,
-    json: bool,
-) -> Result<(), CommandFailure> {
+pub(super) fn check(config: &Config, args: CheckArgs, json: bool) -> Result<(), CommandFailure> {
+    if args.rights {
+        return check_rights(config, json);
+    }
+    let request = args.request();
     let archive = match request.repair {
         // A repair writes derived files, so a bucket that refuses writes is found out first.
         true => report_opened(OpenArchive::open_to_write(config)?),
@@ -84,13 +90,17 @@ pub(super) fn check(
         print_error(&format!("warning: {warning}"));
     }
     let report = check::check(&archive, config, request, &|problem| print(problem, json))?;
-    let CheckReport { originals, read, earlier, remaining, removed, is_complete } = report;
+    let CheckReport { originals, read, earlier, remaining, removed, is_complete, standard } =
+        report;
     if json {
         let mut line = json!({ "originals": originals, "read": read, "problems": remaining,
             "removed": removed, "allItemsRead": is_complete });
         if let Some(InterruptedCheck { originals, problems, began }) = earlier {
             line["resumed"] =
                 json!({ "originals": originals, "problems": problems, "began": began });
+        }
+        if let Some(StandardReport { made, failed, to_go }) = standard {
+            line["standardRenditions"] = json!({ "made": made, "failed": failed, "toGo": to_go });
         }
         print_line(&line.to_string());
     } else {
@@ -111,8 +121,61 @@ pub(super) fn check(
             text.push_str(NOT_ALL_READ);
         }
         print_line(&text);
+        if let Some(standard) = standard {
+            print_line(&standard_line(standard));
+        }
     }
     if remaining > 0 { Err(CommandFailure::Reported) } else { Ok(()) }
+}
+
+/// The progress of the background job that makes standard renditions.
+fn standard_line(StandardReport { made, failed, to_go }: StandardReport) -> String {
+    let mut line = format!("standard renditions: {made} items made, {to_go} to go");
+    if failed > 0 {
+        line.push_str(&format!("; those of {failed} cannot be made"));
+    }
+    line
+}
+
+/// Reads the rights in originals for `wirephoto check --rights`.
+fn check_rights(config: &Config, json: bool) -> Result<(), CommandFailure> {
+    let archive = report_opened(OpenArchive::open(config)?);
+    let bar = match json || !io::stderr().is_terminal() {
+        true => ProgressBar::hidden(),
+        false => ProgressBar::new(0),
+    };
+    let on_progress = |progress: RightsReading, last: i64| {
+        bar.set_length(u64::try_from(last).unwrap_or_default());
+        bar.set_position(u64::try_from(progress.at).unwrap_or_default());
+    };
+    let outcome = check::read_rights(&archive, config, &on_progress);
+    bar.finish_and_clear();
+    let [before, after] = outcome?;
+    // Totals, because a running service may have read most of them.
+    let RightsReading { read, filled, unreadable, .. } = after;
+    audit_record::add_detail(format!("{read} read, {filled} filled, {unreadable} unreadable"));
+    if json {
+        let earlier = json!({ "read": before.read, "filled": before.filled });
+        let line = json!({ "read": read, "lacked": filled, "filled": filled,
+            "unreadable": unreadable, "earlier": earlier });
+        print_line(&line.to_string());
+    } else {
+        let mut text = format!(
+            "{read} originals read for rights; renditions of {filled} lacked some, and their records \
+             are filled now"
+        );
+        if before.read > 0 {
+            text.push_str(&format!(
+                "; {} originals were read earlier, {} of their records filled",
+                before.read, before.filled
+            ));
+        }
+        if unreadable > 0 {
+            text.push_str(&format!("; {unreadable} cannot be read, see `wirephoto check`"));
+        }
+        print_line(&text);
+    }
+    if unreadable > 0 { Err(CommandFailure::Reported) } else { Ok(()) }
 }
 
 /// Parses the location of a backup's originals, which must be a bucket.
@@ -380,6 +443,7 @@ pub(super) fn restore(
     // Check the restored archive. Derived files that are missing are counted, not reported: they
     // are built on demand.
     let archive = open_archive(config)?;
+    forget_standard_progress(&archive.db)?;
     let underived = AtomicUsize::new(0);
     let report =
         check::check(&archive, config, CheckRequest::full(*rebuild), &|problem| match problem {

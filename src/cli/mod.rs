@@ -510,7 +510,7 @@ fn dispatch(command: CliCommand) -> Result<(), CommandFailure> {
         CliCommand::Nodes { common, json } => nodes::list(&common.config()?, json),
         CliCommand::Audit { command } => audit::run(command),
         CliCommand::Check { common, args, json } => {
-            maintenance::check(&config::load(&common.sources(&[]))?.0, args.request(), json)
+            maintenance::check(&config::load(&common.sources(&[]))?.0, args, json)
         }
         CliCommand::Backup { command: Some(command), .. } => maintenance::backup_command(command),
         CliCommand::Backup { common, args, json, command: None } => {

@@ -15,6 +15,7 @@ use crate::http::AppState;
 use crate::http::api::credentials;
 use crate::http::api::deliveries;
 use crate::http::item_redirect::redirect_to_item;
+use crate::http::negotiated_format;
 use crate::http::protocol::compression::CodingNegotiation;
 use crate::http::protocol::conditional::ETag;
 use crate::http::protocol::conditional::PreconditionOutcome;
@@ -24,7 +25,6 @@ use crate::http::protocol::conditional::print_date;
 use crate::http::protocol::disposition;
 use crate::http::protocol::edge;
 use crate::http::protocol::edge::RenderSummary;
-use crate::http::protocol::image_negotiation::accepted_formats;
 use crate::http::protocol::media_body::parts_body;
 use crate::http::protocol::range::ByteRange;
 use crate::http::protocol::range::MultipartByteranges;
@@ -57,57 +57,55 @@ use model::media_url::DocumentExtension;
 use model::media_url::MediaPath;
 use model::media_url::MediaTarget;
 use model::media_url::PictureOperation;
-use model::media_url::RenditionExtension;
-use model::token;
 use model::{CropSpec, ItemKey};
-
-/// How long caches may keep a rendition whose better format is being made.
-const INTERIM_CACHE_CONTROL: HeaderValue = HeaderValue::from_static("public, max-age=10");
 
 /// `/media/…`: GET, HEAD and the CORS preflight.
 pub(super) async fn media(State(app): State<AppState>, request: Request) -> Response {
     let (method, uri, headers) = (request.method(), request.uri(), request.headers());
     let address =
         edge::client_address(&request, &app.shared.edge.live_settings.get().trusted_proxies);
-    match *method {
-        Method::GET | Method::HEAD => {}
-        Method::OPTIONS => return preflight(),
+    let mut response = match *method {
+        Method::GET | Method::HEAD => {
+            let incoming = IncomingRequest { method, uri, headers, address };
+            let answer = media_response(&app, incoming).await;
+            answer.unwrap_or_else(|error| error_response(&app, incoming, &error))
+        }
+        Method::OPTIONS => preflight(),
         _ => {
             let message = format!("method {method} is not supported for media");
             let mut response = respond::error(&Error::new(ErrorKind::Unsupported, message));
             let allow = HeaderValue::from_static("GET, HEAD, OPTIONS");
             response.headers_mut().insert(header::ALLOW, allow);
-            return response;
+            response
         }
-    }
-    let incoming = IncomingRequest { method, uri, headers, address };
-    let mut response = media_response(&app, incoming).await.unwrap_or_else(|error| {
-        let mut response = respond::error_for(&error, headers);
-        if error.kind() == ErrorKind::NotFound
-            && let Ok(path) = MediaPath::parse(path_text(uri))
-        {
-            // A CDN may cache a 404 briefly, since the item can be published or restored at any time. Only
-            // the response to an anonymous request is cacheable: callers with credentials may see more.
-            let keys = CacheKeys::of(path.key(), []);
-            let is_own = credentials::are_presented(headers, uri)
-                || session::has_session_cookie(&app, headers);
-            app.shared.edge.surrogate.add_keys_to_missing(response.headers_mut(), &keys, is_own);
-        }
-        // Scripts may read why a picture is missing.
-        allow_origins(response.headers_mut());
-        response
-    });
+    };
     // Also on 304 and on errors, or a cache would answer all clients alike.
-    if is_negotiated(uri) {
+    if negotiated_format::is_negotiated(path_text(uri)) {
         response.headers_mut().append(header::VARY, HeaderValue::from_static("Accept"));
     }
     response
 }
 
-/// Whether the format of the response depends on `Accept`.
-fn is_negotiated(uri: &Uri) -> bool {
-    let extension = RenditionExtension::Auto.as_str();
-    token::strip(path_text(uri), extension).is_some()
+/// Builds the response to a GET or HEAD that failed.
+fn error_response(
+    app: &AppState,
+    IncomingRequest { uri, headers, .. }: IncomingRequest<'_>,
+    error: &Error,
+) -> Response {
+    let mut response = respond::error_for(error, headers);
+    if error.kind() == ErrorKind::NotFound
+        && let Ok(path) = MediaPath::parse(path_text(uri))
+    {
+        // A CDN may cache a 404 briefly, since the item can be published or restored at any time. Only
+        // the response to an anonymous request is cacheable: callers with credentials may see more.
+        let keys = CacheKeys::of(path.key(), []);
+        let is_own =
+            credentials::are_presented(headers, uri) || session::has_session_cookie(app, headers);
+        app.shared.edge.surrogate.add_keys_to_missing(response.headers_mut(), &keys, is_own);
+    }
+    // Scripts may read why a picture is missing.
+    allow_origins(response.headers_mut());
+    response
 }
 
 fn preflight() -> Response {
@@ -289,25 +287,10 @@ async fn resolve_answer(
                 .await;
         }
     }
-    if !is_negotiated(uri) {
-        return media.resolve(path, caller, request.now).await;
+    if negotiated_format::is_negotiated(path_text(uri)) {
+        return negotiated_format::resolve(media, path, request).await;
     }
-    let formats = accepted_formats(request.headers);
-    for (index, format) in formats.iter().enumerate() {
-        let formatted = path.clone().with_image_format(*format);
-        let answer = media.resolve(&formatted, caller, request.now).await?;
-        let MediaAnswer::Rendition(mut rendition) = answer else { return Ok(answer) };
-        // The first format has to be ready or quick; the last one is answered in any case.
-        if media.is_ready(&rendition) || index + 1 == formats.len() {
-            rendition.is_interim = index > 0;
-            return Ok(MediaAnswer::Rendition(rendition));
-        }
-        // A request that costs money starts nothing before it is paid.
-        if rendition.open {
-            media.render_ahead(*rendition, RenderPayer::of(request.client));
-        }
-    }
-    Err(media::access::not_available(path))
+    media.resolve(path, caller, request.now).await
 }
 
 /// Adds the headers of a rendition that depend on how its address is written.
@@ -316,11 +299,7 @@ fn describe_rendition(
     path: &MediaPath,
     answer: &RenditionAnswer,
 ) -> Response {
-    let headers = response.headers_mut();
-    if answer.is_interim && answer.open {
-        // The better format is being made, so caches ask again soon.
-        headers.insert(header::CACHE_CONTROL, INTERIM_CACHE_CONTROL);
-    }
+    negotiated_format::limit_caching(&mut response, answer);
     let MediaTarget::Rendition(file) = path.target() else { return response };
     let is_resized =
         file.operations().iter().any(|operation| matches!(operation, PictureOperation::Resize(_)));
@@ -329,7 +308,7 @@ fn describe_rendition(
         let size = answer.planned.size;
         let size = format!("{}x{}", size.width, size.height);
         if let Ok(size) = HeaderValue::from_str(&size) {
-            headers.insert("wirephoto-size", size);
+            response.headers_mut().insert("wirephoto-size", size);
         }
     }
     response

@@ -4,10 +4,12 @@
 //! service and build the response.
 
 pub mod api;
+mod archives;
 mod health;
 mod item_redirect;
 pub mod listener;
 mod media;
+mod negotiated_format;
 mod oauth;
 pub mod openapi;
 pub mod protocol;

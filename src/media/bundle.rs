@@ -60,27 +60,54 @@ impl BundleNaming {
 }
 
 /// An item with its files and the purchase that they require.
-struct BundleItem {
+pub(super) struct BundleItem {
     entry: Arc<CatalogEntry>,
     members: Vec<ArchiveMember>,
     sale: Sale,
 }
 
+/// Why an item is not part of an archive.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ExclusionCause {
+    /// The item is not visible to the caller.
+    Unavailable,
+    /// There is nothing to download.
+    NoFiles,
+    /// No agreement of the caller delivers it now.
+    Agreement,
+    /// The archive is full.
+    Limit,
+}
+
+/// The reason why an item is not part of an archive.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Exclusion {
+    pub(super) cause: ExclusionCause,
+    /// A sentence for the list of what was left out.
+    pub(super) reason: String,
+}
+
 /// Whether an item is part of the archive, or the reason why it is not.
-enum BundleOutcome {
+pub(super) enum BundleOutcome {
     Included(BundleItem),
-    Excluded(String),
+    Excluded(Exclusion),
 }
 
 impl BundleOutcome {
+    fn excluded(cause: ExclusionCause, reason: impl Into<String>) -> Self {
+        Self::Excluded(Exclusion { cause, reason: reason.into() })
+    }
+
     /// Turns an error into the reason for leaving an item out, where the caller may know it.
     ///
     /// Fails with any other error, which is a fault and not a refusal.
     fn exclude(cause: Error) -> Result<Self> {
         match cause.kind() {
-            ErrorKind::Forbidden => Ok(Self::Excluded(cause.message().to_owned())),
+            ErrorKind::Forbidden => Ok(Self::excluded(ExclusionCause::Agreement, cause.message())),
             // The item is visible, so the missing files may be named.
-            ErrorKind::NotFound => Ok(Self::Excluded("There is nothing to download".to_owned())),
+            ErrorKind::NotFound => {
+                Ok(Self::excluded(ExclusionCause::NoFiles, "There is nothing to download"))
+            }
             ErrorKind::InvalidArgument
             | ErrorKind::Unauthenticated
             | ErrorKind::Conflict
@@ -125,7 +152,7 @@ impl Media {
             (Sale { all_or_nothing: true, ..Sale::default() }, String::new());
         for (position, (key, outcome)) in keys.iter().zip(outcomes).enumerate() {
             match outcome {
-                BundleOutcome::Excluded(reason) => {
+                BundleOutcome::Excluded(Exclusion { reason, .. }) => {
                     left_out.push_str(&format!("{}: {reason}\n", self.links().item(key)));
                 }
                 BundleOutcome::Included(item) => {
@@ -170,7 +197,7 @@ impl Media {
     }
 
     /// Decides on the item after those in `before`; `None` is an item that is not visible to the caller.
-    async fn select_item(
+    pub(super) async fn select_item(
         &self,
         entry: Option<Arc<CatalogEntry>>,
         decided: &[BundleOutcome],
@@ -188,18 +215,16 @@ impl Media {
         // Checked before anything is listed, so that a long
         // collection costs no more than a full archive.
         if items >= BUNDLE_ITEMS_MAX {
-            return Ok(BundleOutcome::Excluded(format!(
-                "An archive has {BUNDLE_ITEMS_MAX} items at most"
-            )));
+            let reason = format!("An archive has {BUNDLE_ITEMS_MAX} items at most");
+            return Ok(BundleOutcome::excluded(ExclusionCause::Limit, reason));
         }
         let Some(entry) = entry else {
-            return Ok(BundleOutcome::Excluded(NOT_AVAILABLE.to_owned()));
+            return Ok(BundleOutcome::excluded(ExclusionCause::Unavailable, NOT_AVAILABLE));
         };
         let media_type = entry.key.media_type;
         if defaults(media_type).is_none() {
-            return Ok(BundleOutcome::Excluded(format!(
-                "Items of the type {media_type} have no files"
-            )));
+            let reason = format!("Items of the type {media_type} have no files");
+            return Ok(BundleOutcome::excluded(ExclusionCause::NoFiles, reason));
         }
         let (members, sale) = match self.list(&entry, FileSelection::Default, caller, now).await {
             Ok(listed) => listed,
@@ -210,9 +235,8 @@ impl Media {
             return BundleOutcome::exclude(refusal);
         }
         if count + members.len() > BUNDLE_FILES_MAX {
-            return Ok(BundleOutcome::Excluded(format!(
-                "An archive has {BUNDLE_FILES_MAX} files at most"
-            )));
+            let reason = format!("An archive has {BUNDLE_FILES_MAX} files at most");
+            return Ok(BundleOutcome::excluded(ExclusionCause::Limit, reason));
         }
         Ok(BundleOutcome::Included(BundleItem { entry, members, sale }))
     }
@@ -222,7 +246,7 @@ impl Media {
     ///
     /// It makes no difference here that the document of a photograph is public: the reason for leaving an
     /// item out must not reveal an embargo.
-    async fn find_readable(
+    pub(super) async fn find_readable(
         &self,
         keys: &[ItemKey],
         caller: MediaCaller<'_>,

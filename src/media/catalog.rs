@@ -2,7 +2,7 @@
 
 use std::{
     borrow::Cow,
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     sync::{
         Arc, OnceLock,
         atomic::{AtomicU64, Ordering},
@@ -48,6 +48,8 @@ pub struct CatalogEntry {
     json: OnceLock<Bytes>,
     newsml_230: OnceLock<Bytes>,
     newsml_235: OnceLock<Bytes>,
+    metadata: OnceLock<Bytes>,
+    ninjs: OnceLock<Bytes>,
     keys: OnceLock<CacheKeys>,
     /// Plans of the standard renditions; at most one for each name and format.
     plans: RwLock<Vec<StandardPlan>>,
@@ -62,7 +64,7 @@ struct StandardPlan {
 }
 
 impl CatalogEntry {
-    fn new(
+    pub(super) fn new(
         key: ItemKey,
         item: StoredItem,
         uri: String,
@@ -86,6 +88,8 @@ impl CatalogEntry {
             json: OnceLock::new(),
             newsml_230: OnceLock::new(),
             newsml_235: OnceLock::new(),
+            metadata: OnceLock::new(),
+            ninjs: OnceLock::new(),
             keys: OnceLock::new(),
             plans: RwLock::default(),
         })
@@ -123,7 +127,9 @@ impl CatalogEntry {
 
     /// The caption that is embedded in renditions, and its hash.
     pub fn caption(&self) -> &(Caption, ContentHash) {
-        self.caption.get_or_init(|| captioned(&self.document, &self.uri))
+        self.caption.get_or_init(|| {
+            captioned(&self.document, &self.uri, &self.effective_rights(None).stated)
+        })
     }
 
     /// The caption of a rendition of the item or of one of its associated objects, whose photographer is not
@@ -137,7 +143,7 @@ impl CatalogEntry {
             None => Cow::Borrowed(self.caption()),
             Some(document) => {
                 let uri = document.text("uri").unwrap_or(&self.uri).to_owned();
-                Cow::Owned(captioned(&document, &uri))
+                Cow::Owned(captioned(&document, &uri, &self.effective_rights(association).stated))
             }
         }
     }
@@ -169,8 +175,8 @@ impl CatalogEntry {
             Arc::new(EffectiveRights::of(RightsLayers { files, settings, item }))
         };
         let with_files = self.associated_rights.get_or_init(|| {
-            let keys = self.assets.iter().filter_map(|asset| asset.association.clone());
-            keys.map(|key| (key.clone(), of(&key))).collect()
+            let keys = self.associations_with_files().into_iter();
+            keys.map(|key| (key.clone(), of(key))).collect()
         });
         with_files.get(key).map_or_else(|| of(key), Arc::clone)
     }
@@ -180,9 +186,9 @@ impl CatalogEntry {
         RightsStatements { settings: &self.settings_rights, item: &self.set_rights }
     }
 
-    /// The associated objects whose files came with the item; one may occur several times.
-    pub(super) fn associations_with_files(&self) -> impl Iterator<Item = &AssociationKey> {
-        self.assets.iter().filter_map(|asset| asset.association.as_ref())
+    /// The associated objects whose files came with the item.
+    pub(super) fn associations_with_files(&self) -> BTreeSet<&AssociationKey> {
+        self.assets.iter().filter_map(|asset| asset.association.as_ref()).collect()
     }
 
     /// Returns the plan of the rendition `name` without operations, computed by `make` on first use.
@@ -208,7 +214,7 @@ impl CatalogEntry {
         Ok(planned)
     }
 
-    /// Returns the document as served, written by `make` on first use; `.json` and `.xml` are kept.
+    /// Returns the document as served, written by `make` on first use; all but the text formats are kept.
     pub(super) fn text(
         &self,
         text: ItemText,
@@ -218,9 +224,9 @@ impl CatalogEntry {
             ItemText::Json => &self.json,
             ItemText::Newsml(NewsmlVersion::Version230) => &self.newsml_230,
             ItemText::Newsml(NewsmlVersion::Version235) => &self.newsml_235,
-            ItemText::Metadata | ItemText::Ninjs | ItemText::Cutpaste | ItemText::Indesign => {
-                return make();
-            }
+            ItemText::Metadata => &self.metadata,
+            ItemText::Ninjs => &self.ninjs,
+            ItemText::Cutpaste | ItemText::Indesign => return make(),
         };
         if let Some(text) = cell.get() {
             return Ok(text.clone());
@@ -232,8 +238,9 @@ impl CatalogEntry {
     }
 }
 
-fn captioned(document: &Document, uri: &str) -> (Caption, ContentHash) {
-    let caption = formats::caption::from_document(document, uri);
+fn captioned(document: &Document, uri: &str, stated: &RightsMetadata) -> (Caption, ContentHash) {
+    let mut caption = formats::caption::from_document(document, uri);
+    caption.yield_to(stated);
     // The hash enters the plan, so that a changed caption renders the file again.
     let text = serde_json::to_vec(&caption).unwrap_or_default();
     (caption, ContentHash::of(&text))

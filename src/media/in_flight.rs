@@ -88,6 +88,13 @@ impl RenderTask {
         false
     }
 
+    /// Waits until no request waits any more. After that, no request can join this render.
+    pub(super) async fn abandoned(&self) {
+        while self.has_waiters() {
+            self.slot.closed().await;
+        }
+    }
+
     /// Publishes the outcome to all waiting requests.
     pub(super) fn finish(&self, outcome: Outcome) {
         // After a success the body is in the cache by now, so a later request needs no slot.
@@ -152,6 +159,24 @@ mod tests {
         drop(first);
         let task = task.expect("the first runs it");
         assert!(!task.has_waiters());
+        assert!(join(&flight, key).1.is_some());
+    }
+
+    #[tokio::test]
+    async fn a_render_is_abandoned_when_its_last_request_has_left() {
+        let flight = InFlightRenders::default();
+        let key = ContentHash([5; 32]);
+        let (first, task) = join(&flight, key);
+        let (second, _) = join(&flight, key);
+        let task = task.expect("the first runs it");
+        drop(first);
+        tokio::select! {
+            biased;
+            () = task.abandoned() => panic!("the second still waits"),
+            () = std::future::ready(()) => {}
+        }
+        drop(second);
+        task.abandoned().await;
         assert!(join(&flight, key).1.is_some());
     }
 

@@ -4,7 +4,8 @@ use super::{
     MediaState,
     cache::{BlobExtent, BodyPart, RenditionBody},
     original::{IndexedPicture, JpegHead, OpenOriginal, OriginalError, StandardSet},
-    plan::{RenditionPlan, STANDARD_BASE},
+    plan::RenditionPlan,
+    recipes::{StandardRecipes, StandardSource},
     render::RenderError,
     rights::{DescribedPixels, EffectiveRights},
 };
@@ -23,6 +24,10 @@ use model::{Rect, Size};
 
 /// The EXIF orientation of a picture whose first row is at the top and starts at the left.
 const UPRIGHT: u8 = 1;
+
+/// The part of the original that metadata describe if the part that is shown is unknown: they say nothing
+/// of a region that may have been cut off.
+const UNKNOWN_PART: Rect = Rect::new(0, 0, Size::new(0, 0));
 
 /// What is embedded in a rendition, as far as its plan says so.
 #[derive(Clone, Copy)]
@@ -140,9 +145,10 @@ impl MediaState {
         let Some(output) = plan.output else {
             return Ok((maker.original_body(), RenderPath::Original));
         };
-        if plan.is_small()
-            && let Some(set) = self.originals.standard_set(asset.blob)?
-            && let Some(made) = maker.serve_from_standard_set(&set, output)?
+        // Always from the set, so that the bytes do not depend on what was made first.
+        if let Some(standard) = plan.standard
+            && let Some(set) = maker.standard_set()?
+            && let Some(made) = maker.serve_from_standard_set(&set, standard, output)?
         {
             return Ok(made);
         }
@@ -319,49 +325,39 @@ impl RenditionMaker<'_> {
         output: OutputOptions,
     ) -> Result<(RenditionBody, RenderPath), RenderError> {
         let asset = &self.plan.source;
-        let rendered = match self.read_level()? {
-            // Decoding in bands needs the index, which describes the picture and not the level.
-            Some((level, shows)) => {
-                let source = self.render_source(&level, asset.stored, shows, None);
-                self.render(source, &self.plan.steps, output)?
-            }
-            None => {
-                let full = FullPicture::read(self.original, self.head, picture)?;
-                let bands = full.bands(self.hooks.should_continue);
-                let source = self.render_source(&full.jpeg, asset.stored, asset.stored, bands);
-                self.render(source, &self.plan.steps, output)?
-            }
-        };
+        let full = FullPicture::read(self.original, self.head, picture)?;
+        let bands = full.bands(self.hooks.should_continue);
+        let source = self.render_source(&full.jpeg, asset.stored, asset.stored, bands);
+        let rendered = self.render(source, &self.plan.steps, output)?;
         let icc = self.icc.filter(|_| rendered.keeps_profile);
         let body = self.finish_file(&rendered.file, output.format, icc, &rendered.windows)?;
         Ok((body, rendered.render_path))
     }
 
     /// Takes the rendition from the standard set of the original, or makes it from the set's base; `None` if
-    /// the set has neither.
+    /// the set does not have that picture.
     fn serve_from_standard_set(
         &self,
         set: &StandardSet,
+        standard: StandardSource,
         output: OutputOptions,
     ) -> Result<Option<(RenditionBody, RenderPath)>, RenderError> {
-        if let Some(picture) = self.plan.picture_key().and_then(|key| set.find(key)) {
+        let Some(picture) = set.find(standard.key) else { return Ok(None) };
+        if standard.base.is_none() {
+            // A set has no windows, so what is cut carries no regions. Of the standard renditions only a
+            // thumbnail is cut, and thumbnails have none.
             let body = self.finish_file(&picture.file, output.format, None, &[])?;
             return Ok(Some((body, RenderPath::Stored)));
         }
-        let Some(base) =
-            set.find(STANDARD_BASE).filter(|base| self.plan.is_enough_upright(base.size))
-        else {
-            return Ok(None);
-        };
         // The base is upright and in sRGB already.
         let source = imaging::RenderSource {
             format: ImageFormat::JPEG,
-            file: &base.file,
+            file: &picture.file,
             orientation: Orientation::from_tag(1),
             icc: None,
             adobe: false,
             stored: self.plan.source.upright(),
-            shows: base.size,
+            shows: picture.size,
             bands: None,
         };
         let rendered = self.render(source, &self.plan.steps, output)?;
@@ -369,12 +365,27 @@ impl RenditionMaker<'_> {
         Ok(Some((body, rendered.render_path)))
     }
 
-    /// The level, if there is one that is large enough for the plan.
-    fn read_level(&self) -> Result<Option<(Vec<u8>, Size)>, RenderError> {
-        match self.original.level_size() {
-            // A level is never scaled up, so a smaller one does not serve.
-            Some(size) if self.plan.is_enough(size) => Ok(Some((self.original.level()?, size))),
-            Some(_) | None => Ok(None),
+    /// Reads the standard set of the original, or makes it; `None` if the picture cannot be decoded, which the
+    /// render then reports.
+    fn standard_set(&self) -> Result<Option<StandardSet>, RenderError> {
+        let source = &self.plan.source;
+        let recipes = StandardRecipes::of(source, &self.inner.settings);
+        if let Some(set) = self.inner.complete_standard_set(source, &recipes)? {
+            return Ok(Some(set));
+        }
+        if !(self.hooks.begin)(RenderStage::Decode) {
+            return Err(RenderError::Abandoned);
+        }
+        match self.inner.make_standard(source, &recipes, self.hooks.should_continue) {
+            Ok(set) => {
+                // Without space it is made again for the next rendition.
+                if let Err(cause) = self.inner.keep(source, &set) {
+                    tracing::warn!(original = %source.blob, "standard renditions not kept: {cause}");
+                }
+                Ok(Some(set))
+            }
+            Err(RenderError::Picture(_)) => Ok(None),
+            Err(other) => Err(other),
         }
     }
 
@@ -414,7 +425,7 @@ impl RenditionMaker<'_> {
     }
 
     /// Embeds the metadata in a rendered file, whose pixels are upright. `windows` are those that the render
-    /// cut out.
+    /// cut out; without them the file of a [`RenderStep::Cover`] carries no image regions.
     fn finish_file(
         &self,
         file: &[u8],
@@ -423,12 +434,13 @@ impl RenditionMaker<'_> {
         windows: &[Rect],
     ) -> Result<RenditionBody, RenderError> {
         let shown = shown_region(self.plan.source.upright(), &self.plan.steps, windows);
-        let metadata = self.metadata(DescribedPixels::Upright(shown));
+        let metadata = self.metadata(DescribedPixels::Upright(shown.unwrap_or(UNKNOWN_PART)));
         Ok(RenditionBody::memory(format.embed(file, &metadata, icc)?))
     }
 }
 
-fn count_pixels(pixels: u64) {
+/// Counts decoded pixels for the metrics.
+pub(super) fn count_pixels(pixels: u64) {
     // The counter has whole megapixels, of which a small picture counts one.
     metrics::counter!(telemetry::DECODED_MEGAPIXELS).increment(pixels.div_ceil(1_000_000));
 }

@@ -12,6 +12,7 @@ mod cache;
 pub mod cache_keys;
 mod catalog;
 mod collect;
+mod cost;
 mod framing;
 mod in_flight;
 mod links;
@@ -19,14 +20,20 @@ mod make;
 pub mod original;
 pub mod plan;
 pub mod prerender;
+mod quote;
 mod rate_limit;
+mod recipes;
 mod render;
 mod renditions_document;
 mod resize;
 mod rights;
+mod sets_in_flight;
 mod settings;
+mod slow_encoders;
 pub mod standard;
 mod stream;
+#[cfg(test)]
+mod test_plans;
 mod texts;
 mod timing;
 
@@ -39,19 +46,19 @@ use serde_json::Value;
 pub use access::MediaCaller;
 pub use answer::{FileAnswer, MediaAnswer, RenditionAnswer, Sale, TextAnswer};
 use answer::{FileContent, stored_body};
-pub use bundle::{BundleNames, BundleNaming};
+pub use bundle::{BundleNames, BundleNaming, ExclusionCause};
 pub(crate) use cache::check_files as check_cache;
 pub use cache::{BlobExtent, BodyPart, RenditionBody};
 pub use catalog::CatalogEntry;
 pub use collect::{CollectedFile, DeliveryFiles, FileSelection};
 pub use links::UrlLinks;
+pub use quote::{ItemQuote, QuoteState};
 pub use rate_limit::{RateLimitClient, RenderPayer};
 pub use render::{ObtainedRendition, RenditionSource};
 pub use settings::{CrawlerPolicy, DecodeLimits, MediaSettings};
-use texts::{ItemText, is_text};
+use slow_encoders::SlowEncoders;
+use texts::ItemText;
 pub use timing::RenderTiming;
-
-use tokio::sync::Semaphore;
 
 use crate::access::auth::Principal;
 use crate::access::orders::{self, CoverageDecision, ItemFacts, Orders};
@@ -78,9 +85,9 @@ struct MediaState {
     originals: OriginalStore,
     cache: cache::RenditionCache,
     in_flight: in_flight::InFlightRenders,
+    sets_in_flight: sets_in_flight::SetsInFlight,
     compute: ComputePool,
-    /// Permits of encoders that are many times slower than JPEG's.
-    slow_encoders: Arc<Semaphore>,
+    slow_encoders: SlowEncoders,
     rate_limiter: rate_limit::RenderRateLimiter,
     archive_limiter: archive_limit::ArchiveLimiter,
 }
@@ -108,8 +115,9 @@ impl Media {
             originals,
             cache: cache::RenditionCache::open(cache_dir, settings.cache)?,
             in_flight: in_flight::InFlightRenders::default(),
+            sets_in_flight: sets_in_flight::SetsInFlight::new(),
             // Half of the workers, so that such renders never delay all others.
-            slow_encoders: Arc::new(Semaphore::new((compute.workers() / 2).max(1))),
+            slow_encoders: SlowEncoders::new(compute.workers() / 2, compute.waiting_max()),
             compute,
             rate_limiter: rate_limit::RenderRateLimiter::new(
                 settings.client_megapixels_s,
@@ -138,6 +146,13 @@ impl Media {
     /// Reports the sizes of the cache tiers to the metrics.
     pub fn report(&self) {
         self.inner.cache.report();
+    }
+
+    /// Whether the store can be reached and has room for standard renditions.
+    pub async fn can_keep_renditions(&self) -> bool {
+        let originals = self.inner.originals.clone();
+        let checked = tokio::task::spawn_blocking(move || originals.check_usable());
+        checked.await.is_ok_and(|outcome| outcome.is_ok())
     }
 
     /// The settings that the section was started with.

@@ -6,15 +6,12 @@
 
 use serde::Serialize;
 
+use super::recipes::StandardSource;
 use super::resize::ShownPart;
 use super::{CatalogEntry, MediaSettings, access};
 use crate::runtime::config::{RenditionPreset, RenditionWidths};
 use crate::runtime::error::{Error, ErrorKind, Result};
-use crate::runtime::limits::RENDER_PIXELS_MIN;
-use imaging::{
-    ImageFormat, Orientation, OutputColour, OutputOptions, OutputSampling, RenderStep,
-    decoded_size, output_size, scaled_size,
-};
+use imaging::{ImageFormat, OutputColour, OutputOptions, OutputSampling, RenderStep, output_size};
 use model::item::{AssetGroup, PictureFile, RenditionScaling};
 use model::media_url::{MediaPath, MediaTarget, PictureOperation};
 use model::{
@@ -37,6 +34,9 @@ pub struct RenditionPlan {
     pub steps: Vec<RenderStep>,
     /// The encoding of the result; `None` for the original's own picture data.
     pub output: Option<OutputOptions>,
+    /// The picture of the standard set from which it is made; `None` for one that is made from the original.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) standard: Option<StandardSource>,
     /// Identity of the watermark, when a step draws it.
     pub mark: Option<String>,
     /// Hash of the caption that is embedded in the file.
@@ -47,211 +47,6 @@ pub struct RenditionPlan {
     pub keep_gps: bool,
     /// Whether details about the persons shown are retained.
     pub keep_person_details: bool,
-}
-
-impl RenditionPlan {
-    /// The memory in bytes that rendering takes at its peak: the input, the decoded pixels with all
-    /// intermediate results, and the output. A conservative estimate.
-    ///
-    /// `summary` has the facts about the original: whether it allows random access, and its level's
-    /// size.
-    #[must_use]
-    pub fn memory_bytes(&self, summary: Option<(bool, Option<Size>)>) -> u64 {
-        /// Headers, index and buffers.
-        const SMALL: u64 = 4 << 20;
-        let Some(first) = self.steps.first() else { return SMALL };
-        let components = u64::from(self.source.components);
-        let length = self.source.length;
-        let only_cuts = self
-            .steps
-            .iter()
-            .all(|step| matches!(step, RenderStep::Crop(_) | RenderStep::Watermark));
-        let needed = match summary {
-            Some((true, _)) if only_cuts => {
-                let cut = self.steps.iter().find_map(|step| match step {
-                    // The samples, as planes, rotated, and the file.
-                    RenderStep::Crop(crop) => {
-                        Some(crop.size().pixels().saturating_mul(components * 4))
-                    }
-                    RenderStep::Fit { .. }
-                    | RenderStep::Cover { .. }
-                    | RenderStep::Scale { .. }
-                    | RenderStep::Watermark => None,
-                });
-                // A mark alone rewrites the scan data from the mark on: about half the file. The
-                // output of a progressive original comes from its working copy, at most 4 times as
-                // long, and is held in memory.
-                let copied = if self.source.progressive { 4 * length } else { 0 };
-                cut.map_or(length / 2 + copied, |cut| cut.saturating_add(length))
-            }
-            // The level's pixels in bands, joined, and the result.
-            Some((_, Some(level))) if self.is_enough(level) => {
-                level.pixels().saturating_mul(components * 3)
-            }
-            Some((has_random_access, _)) => self.memory_bytes_whole(first, has_random_access),
-            None => self.memory_bytes_whole(first, false),
-        };
-        SMALL.saturating_add(needed)
-    }
-
-    /// The approximate number of pixels that rendering decodes, before its render path is known; 0 for the
-    /// original's own picture data.
-    ///
-    /// `summary` is as for [`RenditionPlan::memory_bytes`]. Without facts random access is assumed,
-    /// because nearly all originals allow it.
-    #[must_use]
-    pub fn decoded_pixels(&self, summary: Option<(bool, Option<Size>)>) -> u64 {
-        /// A level has about the size of a Preview.
-        const LEVEL_PIXELS: u64 = 1 << 20;
-        let full = self.source.stored.pixels();
-        let (has_random_access, level_size) = summary.unwrap_or((true, None));
-        let level = match summary {
-            Some(_) => level_size.map_or(full, Size::pixels),
-            None => LEVEL_PIXELS.min(full),
-        };
-        let cut = self.steps.iter().find_map(|step| match step {
-            RenderStep::Crop(crop) => Some(crop.size().pixels()),
-            RenderStep::Fit { .. }
-            | RenderStep::Cover { .. }
-            | RenderStep::Scale { .. }
-            | RenderStep::Watermark => None,
-        });
-        let pixels = match self.steps.first() {
-            None => return 0,
-            Some(RenderStep::Fit { .. } | RenderStep::Cover { .. }) => level,
-            Some(RenderStep::Scale { .. })
-                if level_size.is_some_and(|size| self.is_enough(size)) =>
-            {
-                level
-            }
-            // The part that is scaled, from the original.
-            Some(RenderStep::Scale { region, .. }) if has_random_access => region.size().pixels(),
-            Some(RenderStep::Scale { .. }) => full,
-            Some(RenderStep::Crop(_)) if has_random_access => cut.unwrap_or(full),
-            // Only the rows of blocks under the mark are decoded. Their share depends on the mark; an eighth of
-            // the picture covers the default text.
-            Some(RenderStep::Watermark) if has_random_access => cut.unwrap_or(full / 8),
-            Some(RenderStep::Crop(_) | RenderStep::Watermark) => full,
-        };
-        pixels.max(RENDER_PIXELS_MIN)
-    }
-
-    /// The memory for a picture that is decoded as a whole, from its own file or a working copy.
-    fn memory_bytes_whole(&self, first: &RenderStep, has_random_access: bool) -> u64 {
-        let PictureFile { stored, length, orientation, .. } = self.source;
-        let components = u64::from(self.source.components);
-        let orientation = Orientation::from_tag(u32::from(orientation));
-        let samples = |size: Size| size.pixels().saturating_mul(components);
-        let decoded = samples(decoded_size(stored, orientation, first));
-        // A progressive picture is held as coefficients, two bytes each, until its last scan.
-        let by_scans = self.source.progressive && !has_random_access;
-        let coefficients = if by_scans { samples(stored).saturating_mul(2) } else { 0 };
-        // The file, or a longer working copy, and its bands; the pixels, the pixels rotated or
-        // converted, and the output.
-        let needed = length.saturating_mul(3).saturating_add(coefficients);
-        needed.saturating_add(decoded.saturating_mul(3))
-    }
-
-    /// Whether the rendition is made from a small copy of the picture, in sRGB.
-    #[must_use]
-    pub(super) fn is_small(&self) -> bool {
-        let is_srgb = self.output.is_some_and(|output| output.colour == OutputColour::Srgb);
-        is_srgb
-            && self
-                .steps
-                .first()
-                .is_some_and(|step| scaled_size(self.source.upright(), step).is_some())
-    }
-
-    /// The key of the rendition in a standard set; `None` for one that is never kept.
-    pub(super) fn picture_key(&self) -> Option<ContentHash> {
-        match (&self.steps[..], &self.output) {
-            ([step], Some(output)) => Some(picture_key(&self.source, step, output)),
-            _ => None,
-        }
-    }
-
-    /// Whether an upright copy of this size suffices for the first step.
-    #[must_use]
-    pub(super) fn is_enough_upright(&self, copy: Size) -> bool {
-        let upright = self.source.upright();
-        let needed = self.steps.first().and_then(|step| scaled_size(upright, step));
-        needed.is_some_and(|needed| needed.width <= copy.width && needed.height <= copy.height)
-    }
-
-    /// Whether a level of this size, before the EXIF orientation is applied, suffices for the first step.
-    #[must_use]
-    pub fn is_enough(&self, level: Size) -> bool {
-        let orientation = Orientation::from_tag(u32::from(self.source.orientation));
-        self.is_enough_upright(orientation.oriented_size(level))
-    }
-}
-
-/// The key of the base in a standard set.
-pub(super) const STANDARD_BASE: ContentHash = ContentHash([0; 32]);
-/// The long side of the base, in percent of the largest open picture's: scaling down needs more pixels than it
-/// yields.
-const STANDARD_BASE_PERCENT: u32 = 125;
-/// The quality of the base, from which other renditions are encoded once more.
-const STANDARD_BASE_QUALITY: u8 = 92;
-
-/// How one picture of a standard set is made.
-#[derive(Clone, Debug)]
-pub(super) struct PictureRecipe {
-    pub(super) key: ContentHash,
-    pub(super) step: RenderStep,
-    pub(super) output: OutputOptions,
-}
-
-/// The recipes of the standard set of `picture`, the whole picture of `files`: the standard renditions that are
-/// made from it, and the base.
-pub(super) fn standard_recipes(
-    files: AssetGroup<'_>,
-    picture: &PictureFile,
-    settings: &MediaSettings,
-) -> Vec<PictureRecipe> {
-    let names = [
-        RenditionName::NORMAL_PREVIEW,
-        RenditionName::WEB_PREVIEW,
-        RenditionName::NORMAL_THUMBNAIL,
-        RenditionName::CROPPED_THUMBNAIL,
-    ];
-    let recipe = |name| {
-        let (source, steps) = rendition_steps(files, name, settings)?;
-        let output = output(name, ImageFormat::JPEG, &steps, settings)?;
-        let step = steps.into_iter().next().filter(|_| source == picture)?;
-        Some(PictureRecipe { key: picture_key(picture, &step, &output), step, output })
-    };
-    let mut recipes: Vec<PictureRecipe> = names.into_iter().filter_map(recipe).collect();
-    let open_px = settings.open_px.max(settings.sizes.preview_px);
-    let base_px = open_px.saturating_mul(STANDARD_BASE_PERCENT) / 100;
-    let upright = picture.upright();
-    // A base that is not much smaller than its original saves nothing.
-    if upright.width.max(upright.height) > base_px.saturating_mul(2) {
-        let output = OutputOptions {
-            format: ImageFormat::JPEG,
-            quality: STANDARD_BASE_QUALITY,
-            sampling: OutputSampling::Keep,
-            colour: OutputColour::Srgb,
-            bytes_max: None,
-        };
-        let step = RenderStep::Fit { long_px: base_px };
-        recipes.push(PictureRecipe { key: STANDARD_BASE, step, output });
-    }
-    recipes
-}
-
-/// The memory in bytes to make a standard set: the file, bands, and the pictures as linear samples.
-pub(super) fn standard_memory_bytes(picture: &PictureFile) -> u64 {
-    let pixels = picture.stored.pixels().saturating_mul(u64::from(picture.components));
-    let by_scans = if picture.progressive { 2 } else { 0 };
-    picture.length.saturating_mul(3).saturating_add(pixels.saturating_mul(3 + by_scans))
-}
-
-/// The hash of everything that determines the picture data of a standard rendition.
-fn picture_key(source: &PictureFile, step: &RenderStep, output: &OutputOptions) -> ContentHash {
-    let recipe = serde_json::json!([PICTURE_FORMAT, source.orientation, step, output]);
-    ContentHash::of(recipe.to_string().as_bytes())
 }
 
 /// The cache partition of a rendition.
@@ -278,28 +73,11 @@ pub struct PlannedRendition {
     pub operation: &'static str,
 }
 
-/// Encoding this many pixels as JPEG takes as long as decoding one.
-const ENCODED_PIXELS_PER_DECODED: u64 = 8;
-
-impl PlannedRendition {
-    /// The pixels that the client is charged for: what is decoded, or more where encoding takes longer.
-    ///
-    /// `summary` is as for [`RenditionPlan::memory_bytes`].
-    pub(super) fn charged_pixels(&self, summary: Option<(bool, Option<Size>)>) -> u64 {
-        let cost = u64::from(self.format.encoding_cost());
-        let encoded = self.size.pixels().saturating_mul(cost) / ENCODED_PIXELS_PER_DECODED;
-        match self.plan.output {
-            // The original's own picture data is sent as it is.
-            None => 0,
-            Some(_) => self.plan.decoded_pixels(summary).max(encoded),
-        }
-    }
-}
-
 /// Plans the picture that `path` refers to, of the item itself or of one of its associated objects.
 ///
 /// Fails with [`ErrorKind::NotFound`] for a rendition that the item does not have, and with
-/// [`ErrorKind::InvalidArgument`] for a crop that exceeds the picture.
+/// [`ErrorKind::InvalidArgument`] for a crop that exceeds the picture and for a size that the format does not
+/// hold.
 pub fn plan(
     entry: &CatalogEntry,
     path: &MediaPath,
@@ -331,22 +109,30 @@ pub fn plan(
     let operated =
         operated_steps(&RenditionBase { name, upright, steps: &base }, operations, settings)?;
     let mut steps = operated.steps;
-    // A Hires that is stored rotated is turned upright by a crop of the whole picture, and a file of another
-    // format is always encoded anew.
-    let is_operated = !operations.is_empty() && source.orientation > 1;
-    if steps.is_empty() && (is_operated || format != ImageFormat::JPEG) {
+    // A Hires that is stored rotated is turned upright by a crop of the whole picture. A file of another format
+    // and one with a limit of bytes are always encoded.
+    let is_turned = !operations.is_empty() && source.orientation > 1;
+    let is_limited = operated.preset.is_some_and(|preset| preset.bytes_max.is_some());
+    if steps.is_empty() && (is_turned || is_limited || format != ImageFormat::JPEG) {
         steps.push(RenderStep::Crop(Rect::new(0, 0, upright)));
     }
     let size = size_after(upright, &steps)?;
     let marked = steps.contains(&RenderStep::Watermark);
     let mut output = output(name, format, &steps, settings);
+    if output.is_some() {
+        check_size(format, size)?;
+    }
     if let (Some(output), Some(preset)) = (&mut output, operated.preset) {
         output.quality = preset.quality.unwrap_or(output.quality);
         output.bytes_max = preset.bytes_max;
     }
+    let standard = output.as_ref();
+    let standard =
+        standard.and_then(|output| StandardSource::of(source, &steps, output, settings));
     let plan = RenditionPlan {
         format: FORMAT,
         output,
+        standard,
         mark: marked.then(|| settings.marker.id().to_owned()),
         caption: (name.usage != RenditionUsage::Thumbnail)
             .then(|| entry.caption_of(file.association()).1),
@@ -358,17 +144,31 @@ pub fn plan(
     };
     let text = serde_json::to_vec(&plan).map_err(Error::internal)?;
     let operation = operation_name(name, &plan.steps);
+    let class = cache_class(&plan.steps, &base);
+    Ok(PlannedRendition { key: ContentHash::of(&text), plan, size, class, format, operation })
+}
+
+/// Fails with [`ErrorKind::InvalidArgument`] for a size that files of the format cannot have.
+fn check_size(format: ImageFormat, size: Size) -> Result<()> {
+    if format.holds_size(size) {
+        return Ok(());
+    }
+    let message = format!("{size} pixels; {}", format.size_limits());
+    Err(Error::invalid("path", "extension", "maximum", message))
+}
+
+/// The cache partition of a rendition with the steps `steps`, of which `base` are those without operations.
+fn cache_class(steps: &[RenderStep], base: &[RenderStep]) -> CacheClass {
     let is_variant =
         |step: &RenderStep| matches!(step, RenderStep::Crop(_) | RenderStep::Scale { .. });
     // A fill that is as large as one side of the picture cuts without scaling.
     let covers = |steps: &[RenderStep]| {
         steps.iter().filter(|step| matches!(step, RenderStep::Cover { .. })).count()
     };
-    let class = match plan.steps.iter().any(is_variant) || covers(&plan.steps) > covers(&base) {
+    match steps.iter().any(is_variant) || covers(steps) > covers(base) {
         true => CacheClass::Variant,
         false => CacheClass::Standard,
-    };
-    Ok(PlannedRendition { key: ContentHash::of(&text), plan, size, class, format, operation })
+    }
 }
 
 /// A rendition before its operations.
@@ -420,8 +220,8 @@ fn operated_steps<'a>(
 
 /// Applies `operations`, of which `resize` is one, to a rendition.
 ///
-/// The picture is scaled once, from the original or its level, whatever the size of the rendition that the
-/// name means.
+/// A whole picture, and a crop of the Hires, is scaled once, from the original or the standard set, whatever the
+/// size of the rendition that the name means. [`ShownPart::open`] says how the crop of an open rendition is made.
 fn resized_steps<'a>(
     base: &RenditionBase<'_>,
     operations: &[PictureOperation],
@@ -430,7 +230,7 @@ fn resized_steps<'a>(
 ) -> Result<OperatedSteps<'a>> {
     let preset = match resize {
         ResizeSpec::Preset(name) => Some(settings.presets.0.get(name).ok_or_else(|| {
-            Error::invalid("path", "preset", "exists", format!("there is no preset {name}"))
+            Error::invalid("path", "preset", "enum", format!("there is no preset {name}"))
         })?),
         ResizeSpec::Fit { .. } | ResizeSpec::Fill(_) => None,
     };
@@ -456,41 +256,39 @@ fn resized_steps<'a>(
     let is_marked = base.steps.contains(&RenderStep::Watermark)
         || operations.contains(&PictureOperation::Watermark)
         || preset.is_some_and(|preset| preset.mark);
-    let mut steps = Vec::new();
-    if marks_first || !is_scaled_whole {
-        // The crop is part of a picture that has to be made first: one with a mark, or a square around the
-        // centre of interest.
-        steps.extend_from_slice(base.steps);
-        if marks_first {
-            push_mark(&mut steps);
-        }
-        let part = ShownPart::open(crop, named_size, settings.open_px.max(1));
-        let part = if is_bought { ShownPart::full_size(crop, named_size) } else { part };
-        steps.extend(part.steps(wanted, widths));
-    } else {
-        let region = scale_crop(crop, named_size, base.upright).map_err(Error::internal)?;
-        let part = match is_bought {
-            true => ShownPart::full_size(region, base.upright),
-            false => ShownPart::open(region, base.upright, settings.open_px),
-        };
-        steps.extend(part.steps(wanted, widths));
-        // The whole picture in the size of the named rendition is that rendition.
-        let whole = Rect::new(0, 0, base.upright);
-        // Without a step it is the whole picture in its own size, which a small picture's Preview has.
-        let is_named = match &steps[..] {
-            [] => named_size == base.upright,
-            [step] => *step == RenderStep::Scale { region: whole, size: named_size },
-            _ => false,
-        };
-        if is_named {
-            let is_mark = |step: &RenderStep| *step == RenderStep::Watermark;
-            steps = base.steps.iter().filter(|step| !is_mark(step)).cloned().collect();
-        }
+    // The crop may be part of a picture that has to be made first: one with a mark, or a square around the centre
+    // of interest.
+    let is_made_first = marks_first || !is_scaled_whole;
+    let picture = if is_made_first { named_size } else { base.upright };
+    let part = match is_bought {
+        true => scale_crop(crop, named_size, picture)
+            .map(|region| ShownPart::full_size(region, picture)),
+        false => ShownPart::open(crop, named_size, picture, settings.open_px),
+    };
+    let mut steps = if is_made_first { base.steps.to_vec() } else { Vec::new() };
+    if marks_first {
+        push_mark(&mut steps);
+    }
+    steps.extend(part.map_err(Error::internal)?.steps(wanted, widths));
+    if !is_made_first && is_named(base.upright, named_size, &steps) {
+        let is_mark = |step: &RenderStep| *step == RenderStep::Watermark;
+        steps = base.steps.iter().filter(|step| !is_mark(step)).cloned().collect();
     }
     if is_marked {
         push_mark(&mut steps);
     }
     Ok(OperatedSteps { steps, preset })
+}
+
+/// Whether `steps` give the whole picture `upright` in the size of the named rendition, which then is that rendition.
+fn is_named(upright: Size, named_size: Size, steps: &[RenderStep]) -> bool {
+    let whole = Rect::new(0, 0, upright);
+    match steps {
+        // The whole picture in its own size, which a small picture's Preview has.
+        [] => named_size == upright,
+        [step] => *step == RenderStep::Scale { region: whole, size: named_size },
+        _ => false,
+    }
 }
 
 /// Adds the mark, unless the picture has it.
@@ -507,17 +305,22 @@ fn rendition_steps<'a>(
     settings: &MediaSettings,
 ) -> Option<(&'a PictureFile, Vec<RenderStep>)> {
     let (source, scaling) = settings.sizes.source(files, name)?;
+    Some((source, scaling_steps(scaling, name)))
+}
+
+/// The steps of a rendition without operations, which is scaled by `scaling`.
+pub(super) fn scaling_steps(scaling: RenditionScaling, name: RenditionName) -> Vec<RenderStep> {
     let scale = match scaling {
         RenditionScaling::Full => None,
         RenditionScaling::Fit(long_px) => Some(RenderStep::Fit { long_px }),
         RenditionScaling::Square(side) => Some(RenderStep::Cover { width: side, height: side }),
     };
     let mark = (name.variant == RenditionVariant::Watermark).then_some(RenderStep::Watermark);
-    Some((source, scale.into_iter().chain(mark).collect()))
+    scale.into_iter().chain(mark).collect()
 }
 
 /// The encoding of a rendition; `None` for the original's own picture data, which is JPEG.
-fn output(
+pub(super) fn output(
     name: RenditionName,
     format: ImageFormat,
     steps: &[RenderStep],
@@ -596,4 +399,52 @@ pub(super) fn json_crop(entry: &CatalogEntry, crop: Option<CropSpec>) -> Result<
 /// The error for a crop that exceeds the picture; the message contains the picture's size.
 pub(super) fn bad_crop(error: &CropError) -> Error {
     Error::invalid("path", "crop", "maximum", error.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::media::test_plans::{picture, plan_of, settings};
+
+    #[test]
+    fn a_limit_of_bytes_is_never_answered_with_the_data_of_the_original() {
+        let presets = r#"{"plain":{"fit":[9000,0]},"limited":{"fit":[9000,0],"max_bytes":50000}}"#;
+        let settings = settings(&[("media.presets", presets)]);
+        let planned = |rest: &str| plan_of(&picture(600, 400), rest, &settings).expect(rest).plan;
+        let plain = planned("-preset_plain.jpg");
+        assert!(plain.steps.is_empty() && plain.output.is_none(), "{plain:?}");
+        for rest in ["-preset_limited", "-crop_w64_h48-preset_limited"] {
+            let limited = planned(&format!("{rest}.jpg"));
+            assert!(matches!(limited.steps[..], [RenderStep::Crop(_)]), "{limited:?}");
+            let output = limited.output.expect("it is encoded");
+            assert_eq!(output.bytes_max, Some(50_000));
+            assert!(!output.keeps_original());
+        }
+    }
+
+    #[test]
+    fn a_size_that_a_format_does_not_hold_names_the_limit() {
+        let (wide, large) = (picture(17_000, 10), picture(6000, 4000));
+        let settings = settings(&[]);
+        for (picture, rest, limit) in [
+            (&wide, "-crop_w16384_h10.webp", "at most 16383 pixels on a side"),
+            (&wide, "-fit_w16385.avif", "at most 16384 pixels on a side and 16000000 in all"),
+            (&large, "-watermark.avif", "6000x4000 pixels; avif files have at most"),
+        ] {
+            let refused = plan_of(picture, rest, &settings).expect_err(rest);
+            assert_eq!(refused.kind(), ErrorKind::InvalidArgument, "{rest}");
+            let detail = &refused.details()[0];
+            assert_eq!((detail.location, detail.path.as_str()), ("path", "extension"), "{rest}");
+            assert!(detail.message.contains(limit), "{rest}: {}", detail.message);
+        }
+        for (picture, rest) in [
+            (&wide, ".jpg"),
+            (&wide, "-watermark.jpg"),
+            (&wide, "-fit_w16383.webp"),
+            (&large, "-fit_w4800.avif"),
+            (&large, "_NormalPreview.avif"),
+        ] {
+            assert!(plan_of(picture, rest, &settings).is_ok(), "{rest}");
+        }
+    }
 }

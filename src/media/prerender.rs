@@ -29,10 +29,7 @@ pub async fn run(media: Media, mut keys: Receiver<ItemKey>) {
         };
         if let Some(key) = received {
             media.keep_new(&key).await;
-            // The formats that our own pages offer.
-            for format in [ImageFormat::JPEG, ImageFormat::WEBP] {
-                media.prerender(&key, format).await;
-            }
+            media.prerender(&key, ImageFormat::JPEG).await;
             if media.settings().avif_ahead {
                 if without_avif.len() == WARM_QUEUE_MAX {
                     // The newest items are requested most; AVIF of the others is made on request.

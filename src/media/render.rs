@@ -14,6 +14,8 @@ use super::{
     plan::PlannedRendition,
     rate_limit::RenderPayer,
     rights::EffectiveRights,
+    sets_in_flight::SetAdmission,
+    slow_encoders::EncoderAdmission,
     timing::{RenderTiming, StageClock},
 };
 use crate::runtime::clock::Stopwatch;
@@ -237,17 +239,14 @@ impl Media {
                 return Ok((body, RenditionSource::Disk));
             }
         }
-        let summary = self.inner.originals.cached_summary(planned.plan.source.blob);
-        let pixels = planned.charged_pixels(summary);
+        let has_random_access = self.inner.originals.has_random_access(planned.plan.source.blob);
+        let pixels = planned.charged_pixels(has_random_access);
         // Called only for the request that starts the render; the others share it free of charge
         // (contract reliability-2).
         let charge = || self.inner.rate_limiter.acquire(payer, pixels);
         let (waiter, task) = self.inner.in_flight.join(planned.key, charge)?;
-        // The queue may refuse the render, and then the client must not be charged for it.
-        if let Some(task) = task
-            && self.start_render(answer, task).is_err()
-        {
-            self.inner.rate_limiter.refund(payer, pixels);
+        if let Some(task) = task {
+            self.start_render(answer, task, RenderCharge { payer, pixels });
         }
         let rendered = waiter.wait().await?;
         let RenderedBody { ref body, render_path, timing } = *rendered;
@@ -264,43 +263,65 @@ impl Media {
     }
 
     /// Renders in the background for later requests, unless a render is in flight.
-    pub fn render_ahead(&self, answer: RenditionAnswer, payer: RenderPayer) {
+    ///
+    /// Returns false, and does nothing, where no cache would keep the result.
+    #[must_use]
+    pub fn render_ahead(&self, answer: RenditionAnswer, payer: RenderPayer) -> bool {
+        if !self.inner.cache.is_enabled() {
+            return false;
+        }
         if self.inner.in_flight.contains(answer.planned.key) {
-            return;
+            return true;
         }
         let media = self.clone();
         tokio::spawn(async move {
             let limit = media.inner.settings.render_time;
-            // Nobody waits: the requests that want it later find it in the cache, or render it.
+            // No request waits: the requests that want it later find it in the cache, or render it.
             if let Err(error) = media.obtain_for(&answer, limit, payer).await {
                 tracing::debug!(key = %answer.entry.key, "rendition not rendered ahead: {error}");
             }
         });
+        true
     }
 
     /// Queues a render. If the queue is full, all requests that wait for it are refused.
-    fn start_render(&self, answer: &RenditionAnswer, task: RenderTask) -> Result<(), QueueFull> {
+    fn start_render(&self, answer: &RenditionAnswer, task: RenderTask, charge: RenderCharge) {
         let render = RenderRun {
             inner: Arc::clone(&self.inner),
             planned: Arc::clone(&answer.planned),
             caption: answer.entry.caption_of(answer.association.as_ref()).0.clone(),
             rights: answer.entry.effective_rights(answer.association.as_ref()),
             task: Arc::new(task),
+            charge,
             queued: Stopwatch::start(),
-            permit: None,
+            encoder: None,
         };
         if !is_slow(&answer.planned) {
             return render.submit();
         }
-        let permits = Arc::clone(&self.inner.slow_encoders);
+        let place = match self.inner.slow_encoders.admit() {
+            Ok(EncoderAdmission::Encoder(encoder)) => {
+                return RenderRun { encoder: Some(encoder), ..render }.submit();
+            }
+            Ok(EncoderAdmission::Queued(place)) => place,
+            Err(QueueFull) => return refuse(&self.inner, &render.task, charge),
+        };
+        let task = Arc::clone(&render.task);
         tokio::spawn(async move {
-            // The semaphore is never closed.
-            let permit = permits.acquire_owned().await.ok();
-            // A full queue has refused the waiting requests.
-            let _refused = RenderRun { permit, ..render }.submit();
+            tokio::select! {
+                encoder = place.encoder() => RenderRun { encoder, ..render }.submit(),
+                // Frees the place for a render that a request waits for.
+                () = task.abandoned() => count_outcome("abandoned"),
+            }
         });
-        Ok(())
     }
+}
+
+/// Refuses all requests that wait for a render, which then costs the client nothing.
+fn refuse(inner: &MediaState, task: &RenderTask, charge: RenderCharge) {
+    count_outcome("refused");
+    inner.rate_limiter.refund(charge.payer, charge.pixels);
+    task.finish(Err(RenderError::Overloaded));
 }
 
 /// Whether encoding takes so much longer than JPEG that such renders have a budget of their own.
@@ -319,6 +340,13 @@ impl RenderedBody {
     }
 }
 
+/// The charge of one render to a client's rate limit.
+#[derive(Clone, Copy)]
+struct RenderCharge {
+    payer: RenderPayer,
+    pixels: u64,
+}
+
 /// A render in the pool.
 struct RenderRun {
     inner: Arc<MediaState>,
@@ -326,36 +354,50 @@ struct RenderRun {
     caption: Caption,
     rights: Arc<EffectiveRights>,
     task: Arc<RenderTask>,
+    charge: RenderCharge,
     queued: Stopwatch,
     /// The permit of a slow encoder, held until the render has ended.
     #[expect(dead_code, reason = "dropping it frees the encoder")]
-    permit: Option<OwnedSemaphorePermit>,
+    encoder: Option<OwnedSemaphorePermit>,
 }
 
 impl RenderRun {
     /// Queues the render. If the queue is full, all requests that wait for it are refused.
-    fn submit(self) -> Result<(), QueueFull> {
+    fn submit(self) {
         let plan = &self.planned.plan;
-        let memory = plan.memory_bytes(self.inner.originals.cached_summary(plan.source.blob));
+        let memory = plan.memory_bytes(self.inner.originals.has_random_access(plan.source.blob));
         // Lets a full queue drop abandoned renders before it refuses new ones.
         let queued_task = Arc::clone(&self.task);
         let is_wanted = move || queued_task.has_waiters();
-        let (inner, task) = (Arc::clone(&self.inner), Arc::clone(&self.task));
-        inner.compute.submit(memory, is_wanted, move |lease| self.run(lease)).inspect_err(
-            |QueueFull| {
-                count_outcome("refused");
-                task.finish(Err(RenderError::Overloaded));
-            },
-        )
+        let (inner, task, charge) = (Arc::clone(&self.inner), Arc::clone(&self.task), self.charge);
+        if inner.compute.submit(memory, is_wanted, move |lease| self.run(lease)).is_err() {
+            refuse(&inner, &task, charge);
+        }
     }
 
-    /// Renders on a worker thread, publishes the outcome to the waiting requests, and fills the cache.
-    fn run(&self, lease: &MemoryLease) {
+    /// Renders on a worker thread, unless another job makes the standard set that the render needs: then it is
+    /// queued again after that.
+    fn run(self, lease: &MemoryLease) {
         // The requests may have ended while the render was queued.
         if !self.task.has_waiters() {
             count_outcome("abandoned");
             return;
         }
+        let plan = &self.planned.plan;
+        if plan.standard.is_none() {
+            return self.complete(lease);
+        }
+        let (sets, original) = (self.inner.sets_in_flight.clone(), plan.source.blob);
+        match sets.admit(original, self, Self::submit) {
+            // The claim ends when the set is kept, and with the render at the latest.
+            SetAdmission::Admitted(render, _claim) => render.complete(lease),
+            SetAdmission::Waiting => {}
+            SetAdmission::Refused(render) => refuse(&render.inner, &render.task, render.charge),
+        }
+    }
+
+    /// Renders, publishes the outcome to the waiting requests, and fills the cache.
+    fn complete(&self, lease: &MemoryLease) {
         let work = Stopwatch::start();
         let stages = StageClock::start(self.queued.elapsed_ms());
         let rendered = self.render(&work, &stages, lease);
@@ -414,9 +456,8 @@ impl RenderRun {
             stages.begin(stage);
             if stage == RenderStage::Decode {
                 // The original is open now, so the memory that the render needs is known exactly.
-                lease.shrink(
-                    plan.memory_bytes(self.inner.originals.cached_summary(plan.source.blob)),
-                );
+                let has_random_access = self.inner.originals.has_random_access(plan.source.blob);
+                lease.shrink(plan.memory_bytes(has_random_access));
             }
             should_continue()
         };

@@ -6,11 +6,11 @@
 use bytes::Bytes;
 use serde_json::{Map, Value, json};
 
-use super::{CatalogEntry, Media, TextAnswer, access};
+use super::{CatalogEntry, Media, TextAnswer, access, plan};
 use crate::runtime::config::RenditionWidths;
 use crate::runtime::error::Result;
 use imaging::ImageFormat;
-use model::item::{AssetGroup, MediaLinks};
+use model::item::{AssetGroup, MediaLinks, RenditionSizes};
 use model::media_url::{MediaPath, PictureOperation};
 use model::{
     ContentHash, PresetName, RenditionExtension, RenditionName, RenditionUsage, ResizeSpec, Size,
@@ -72,39 +72,60 @@ impl Media {
                 "usage": name.usage.as_str(),
                 "width": size.width,
                 "height": size.height,
-                "access": access_word(name),
-                "hrefs": self.hrefs(extensions.map(|extension| (extension, path(extension)))),
+                "access": access_word(&path(RenditionExtension::JPEG)),
+                "hrefs": self.hrefs(entry, extensions.map(|one| (one, path(one)))),
             }))
         });
         described.collect()
     }
 
-    /// The presets, each as an open rendition.
+    /// The presets, each as a Preview.
     fn presets_json(&self, entry: &CatalogEntry) -> Map<String, Value> {
         let presets = self.inner.settings.presets.0.iter();
         presets
             .map(|(name, preset)| {
-                let paths = extensions().filter_map(|extension| {
-                    Some((extension, resized(entry, extension, preset_of(name))?))
-                });
+                let path = |extension| resized(entry, extension, preset_of(name));
+                let paths = extensions().filter_map(|one| Some((one, path(one)?)));
+                let access = path(RenditionExtension::JPEG).map(|path| access_word(&path));
                 let described = json!({
                     "size": preset.size.to_string()[1..],
-                    "access": access_word(OPEN),
-                    "hrefs": self.hrefs(paths),
+                    "access": access,
+                    "hrefs": self.hrefs(entry, paths),
                 });
                 (name.to_string(), described)
             })
             .collect()
     }
 
+    /// The addresses in the formats that hold their pictures.
     fn hrefs(
         &self,
+        entry: &CatalogEntry,
         paths: impl Iterator<Item = (RenditionExtension, MediaPath)>,
     ) -> Map<String, Value> {
         let href = |(extension, path): (RenditionExtension, MediaPath)| {
-            (extension.as_str()[1..].to_owned(), self.inner.links.url(&path).into())
+            let key = extension.as_str()[1..].to_owned();
+            self.is_held(entry, extension, &path)
+                .then(|| (key, self.inner.links.url(&path).into()))
         };
-        paths.map(href).collect()
+        paths.filter_map(href).collect()
+    }
+
+    /// Whether the format of `path`, which is `extension`, holds its picture.
+    fn is_held(
+        &self,
+        entry: &CatalogEntry,
+        extension: RenditionExtension,
+        path: &MediaPath,
+    ) -> bool {
+        let RenditionExtension::Image(format) = extension else { return true };
+        let settings = &self.inner.settings;
+        let RenditionSizes { preview_px, thumbnail_px, cropped_thumbnail_px, web_preview_px } =
+            settings.sizes;
+        let sides = [preview_px, thumbnail_px, cropped_thumbnail_px, web_preview_px];
+        let largest = sides.into_iter().fold(settings.open_px, u32::max);
+        // Only settings for very large pictures need the size of each.
+        format.holds_size(Size::new(largest, largest)) || plan::plan(entry, path, settings).is_ok()
     }
 
     /// For each format the candidates of an `<img srcset>`, in ascending width.
@@ -133,6 +154,7 @@ impl Media {
         let candidates = widths.filter_map(|width| {
             let fit = ResizeSpec::Fit { width: Some(width), height: None };
             let path = resized(entry, extension, fit)?;
+            let path = Some(path).filter(|path| self.is_held(entry, extension, path))?;
             Some(format!("{} {width}w", self.inner.links.url(&path)))
         });
         candidates.collect::<Vec<_>>().join(", ")
@@ -158,6 +180,14 @@ fn resized(
     path.with_operation(PictureOperation::Resize(size)).ok()
 }
 
-fn access_word(name: RenditionName) -> &'static str {
-    if access::is_bought_usage(name.usage) { "purchase" } else { "open" }
+/// The word for what a caller needs to get a rendition: nothing, a purchase, or an agreement by which the item may
+/// be read, as for the Preview of a video.
+fn access_word(path: &MediaPath) -> &'static str {
+    if access::is_open(path) {
+        "open"
+    } else if access::needs_purchase(path) {
+        "purchase"
+    } else {
+        "agreement"
+    }
 }

@@ -1,45 +1,70 @@
 //! The size of a rendition whose URL asks for one.
 //!
-//! The suffix decides the right (contract media-30): Preview and Thumbnail names show at most the scale of the
-//! open picture, `media.open_px` to the long side of the whole picture, however small the part that a crop
-//! shows. Hires names are bought, so any size up to their own is served.
+//! The suffix decides the right (contract media-30): Preview and Thumbnail names show at most the *open picture*,
+//! which is the whole picture with a long side of `media.open_px`. A part of it is cut out of the open picture
+//! itself. Cut out of the original, and reduced as much, it would show other averages of the same pixels: a few
+//! narrow parts that overlap give away the pixels between them. Hires names are bought, so any size up to
+//! their own is served.
 
 use crate::runtime::config::RenditionWidths;
 use imaging::RenderStep;
-use model::{Rect, ResizeSpec, Size};
+use model::{CropError, Rect, ResizeSpec, Size, scale_crop};
 
 /// The part of a picture that is shown, and the largest size in which the caller may see it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct ShownPart {
-    /// The size of the upright picture.
-    pub(super) upright: Size,
-    /// The part, in pixels of the upright picture.
-    pub(super) region: Rect,
+    /// The long side to which the original is reduced first; `None` for a part of the original.
+    open_px: Option<u32>,
+    /// The size of the upright picture, after that.
+    picture: Size,
+    /// The part, in pixels of that picture.
+    region: Rect,
     /// The largest size, not larger than the part.
-    pub(super) limit: Size,
+    limit: Size,
 }
 
 impl ShownPart {
     /// A part of the picture `upright` that may be seen in its full size.
     pub(super) fn full_size(region: Rect, upright: Size) -> Self {
-        Self { upright, region, limit: region.size() }
+        Self { open_px: None, picture: upright, region, limit: region.size() }
     }
 
-    /// A part of the picture `upright` that may be seen at the scale at which the whole picture has a long
-    /// side of `open_px`.
-    pub(super) fn open(region: Rect, upright: Size, open_px: u32) -> Self {
-        let long = upright.width.max(upright.height);
-        let scaled = |side: u32| scale(side, open_px.min(long), long).min(side).max(1);
-        let limit = Size { width: scaled(region.width), height: scaled(region.height) };
-        Self { upright, region, limit }
+    /// The part `crop`, in pixels of a rendition of the size `named`, of the picture `upright`, of which the
+    /// caller may see no more than the open picture.
+    ///
+    /// The whole picture is scaled once, from the original, to at most the size of the open picture. Everything
+    /// else depends on the pixels of the open picture alone, so it cannot show more than they do, in any ratio
+    /// of the sizes and down to a part of one pixel.
+    ///
+    /// Fails with [`CropError`] for a crop that exceeds the rendition.
+    pub(super) fn open(
+        crop: Rect,
+        named: Size,
+        upright: Size,
+        open_px: u32,
+    ) -> Result<Self, CropError> {
+        let open = upright.fit_within(open_px);
+        let region = scale_crop(crop, named, open)?;
+        if crop == Rect::new(0, 0, named) {
+            let whole = Rect::new(0, 0, upright);
+            return Ok(Self { limit: open, ..Self::full_size(whole, upright) });
+        }
+        let open_px = (open != upright).then_some(open_px);
+        Ok(Self { open_px, ..Self::full_size(region, open) })
     }
 
-    /// Returns the steps that show the part in the size `resize`, and the size of the result.
+    /// Returns the steps that show the part in the size `resize`.
     ///
     /// A size that is larger than the limit becomes as large as allowed, in the same ratio. With a ladder of
     /// `widths` the result has the next larger width of the ladder. A preset must have been replaced by its
     /// size.
     pub(super) fn steps(self, resize: &ResizeSpec, widths: &RenditionWidths) -> Vec<RenderStep> {
+        let reduction = self.open_px.map(|long_px| RenderStep::Fit { long_px });
+        reduction.into_iter().chain(self.part_steps(resize, widths)).collect()
+    }
+
+    /// The steps that show the part of the picture, which is reduced already where it is open.
+    fn part_steps(self, resize: &ResizeSpec, widths: &RenditionWidths) -> Vec<RenderStep> {
         match *resize {
             ResizeSpec::Fit { width, height } => {
                 let size = self.fit(width, height);
@@ -74,17 +99,17 @@ impl ShownPart {
         }
     }
 
-    /// The size to which the part is scaled to cover `size`.
+    /// The size to which the part is scaled to cover `size`, both within the limit.
     fn covering(self, size: Size) -> Size {
-        let full = self.region.size();
+        let (full, limit) = (self.region.size(), self.limit);
         let is_wide = u64::from(size.width) * u64::from(full.height)
             >= u64::from(size.height) * u64::from(full.width);
         if is_wide {
             let height = scale(full.height, size.width, full.width).max(size.height);
-            Size { width: size.width, height: height.min(full.height) }
+            Size { width: size.width, height: height.min(limit.height) }
         } else {
             let width = scale(full.width, size.height, full.height).max(size.width);
-            Size { width: width.min(full.width), height: size.height }
+            Size { width: width.min(limit.width), height: size.height }
         }
     }
 
@@ -101,7 +126,7 @@ impl ShownPart {
     fn scaling(self, size: Size) -> Option<RenderStep> {
         let region = self.region;
         if size == region.size() {
-            let is_part = size != self.upright;
+            let is_part = size != self.picture;
             return is_part.then_some(RenderStep::Crop(region));
         }
         Some(RenderStep::Scale { region, size })
@@ -191,20 +216,50 @@ mod tests {
         check(whole, &fill(12_000, 4000), (6000, 2000));
     }
 
+    /// A part of [`UPRIGHT`], in its own pixels.
+    fn open(region: Rect, open_px: u32) -> ShownPart {
+        ShownPart::open(region, UPRIGHT, UPRIGHT, open_px).expect("a part of the picture")
+    }
+
     #[test]
     fn an_open_part_shows_no_more_than_the_scale_of_the_open_picture() {
-        let open = |x, y, width, height| ShownPart::open(rect(x, y, width, height), UPRIGHT, 1024);
-        check(open(0, 0, 6000, 4000), &fit(5000, 0), (1024, 683));
-        check(open(1000, 1000, 600, 400), &fit(600, 0), (102, 68));
-        check(open(1000, 1000, 3, 2), &fit(600, 0), (1, 1));
+        let whole = rect(0, 0, 6000, 4000);
+        check(open(whole, 1024), &fit(5000, 0), (1024, 683));
+        check(open(rect(1000, 1000, 600, 400), 1024), &fit(600, 0), (102, 68));
+        check(open(rect(1000, 1000, 3, 2), 1024), &fit(600, 0), (1, 1));
         let fill = ResizeSpec::Fill(Size { width: 2000, height: 2000 });
-        check(open(0, 0, 6000, 4000), &fill, (683, 683));
+        check(open(whole, 1024), &fill, (683, 683));
+        assert!(ShownPart::open(rect(1, 0, 6000, 1), UPRIGHT, UPRIGHT, 1024).is_err());
+    }
+
+    #[test]
+    fn a_part_is_cut_out_of_the_open_picture() {
+        let any = &RenditionWidths::Any;
+        let (upright, named) = (Size::new(2000, 1334), Size::new(1024, 683));
+        let part = |crop: Rect| ShownPart::open(crop, named, upright, 1024).expect("inside");
+        let reduced = RenderStep::Fit { long_px: 1024 };
+        let region = rect(10, 0, 1, 683);
+        let fill = ResizeSpec::Fill(Size::new(1, 682));
+        let cut = RenderStep::Cover { width: 1, height: 682 };
+        let expected = [reduced.clone(), RenderStep::Crop(region), cut];
+        assert_eq!(part(region).steps(&fill, any), expected);
+        let expected = [reduced.clone(), RenderStep::Crop(region)];
+        assert_eq!(part(region).steps(&fit(5000, 0), any), expected);
+        let region = rect(40, 3, 800, 450);
+        let scaled = RenderStep::Scale { region, size: Size::new(640, 360) };
+        assert_eq!(part(region).steps(&fit(640, 0), any), [reduced, scaled]);
+        // The whole picture is scaled once, and one that is not larger than the open picture is that.
+        let whole =
+            RenderStep::Scale { region: rect(0, 0, 2000, 1334), size: Size::new(640, 427) };
+        assert_eq!(part(rect(0, 0, 1024, 683)).steps(&fit(640, 0), any), [whole]);
+        let small = ShownPart::open(region, named, named, 1024).expect("inside");
+        assert_eq!(small.steps(&fit(9000, 0), any), [RenderStep::Crop(region)]);
     }
 
     #[test]
     fn a_width_off_the_ladder_becomes_the_next_one() {
         let ladder = RenditionWidths::Ladder(vec![160, 320, 640]);
-        let open = ShownPart::open(rect(0, 0, 6000, 4000), UPRIGHT, 1024);
+        let open = open(rect(0, 0, 6000, 4000), 1024);
         assert_eq!(size_of(open, &fit(161, 0), &ladder), (320, 213));
         for width in 321..=640 {
             assert_eq!(size_of(open, &fit(width, 0), &ladder), (640, 427));
@@ -215,23 +270,34 @@ mod tests {
         assert_eq!(size_of(open, &fill, &ladder), (640, 320));
     }
 
-    fn any_part() -> impl Strategy<Value = ShownPart> {
-        let side = |full: u32| (0..full).prop_flat_map(move |at| (Just(at), 1..=full - at));
-        (side(UPRIGHT.width), side(UPRIGHT.height), 1..8000_u32).prop_map(
-            |((x, width), (y, height), open_px)| {
-                ShownPart::open(rect(x, y, width, height), UPRIGHT, open_px)
-            },
-        )
+    /// A picture of any ratio, the long side of the open picture, and a part of a rendition.
+    fn any_open_part() -> impl Strategy<Value = (Size, u32, Rect, Size)> {
+        let side = || prop_oneof![1..8_u32, 1..300_u32, 1..9000_u32];
+        (side(), side(), side(), side()).prop_flat_map(|(width, height, named_px, open_px)| {
+            let upright = Size { width, height };
+            let named = upright.fit_within(named_px);
+            let span = |full: u32| {
+                let length = prop_oneof![Just(1), Just(full), 1..=full];
+                length.prop_flat_map(move |length| (0..=full - length, Just(length)))
+            };
+            (span(named.width), span(named.height)).prop_map(move |((x, width), (y, height))| {
+                (upright, open_px, rect(x, y, width, height), named)
+            })
+        })
     }
 
     proptest! {
         #[test]
         fn no_size_exceeds_the_limit(
-            part in any_part(),
-            width in 1..9000_u32,
-            height in 1..9000_u32,
+            (upright, open_px, crop, named) in any_open_part(),
+            width in prop_oneof![1..9_u32, 1..9000_u32],
+            height in prop_oneof![1..9_u32, 1..9000_u32],
             kind in 0..4_u8,
         ) {
+            let fail = |error: &dyn std::fmt::Display| TestCaseError::fail(error.to_string());
+            let open = upright.fit_within(open_px);
+            let part = ShownPart::open(crop, named, upright, open_px).map_err(|e| fail(&e))?;
+            let most = scale_crop(crop, named, open).map_err(|e| fail(&e))?.size();
             let resize = match kind {
                 0 => fit(width, 0),
                 1 => fit(0, height),
@@ -241,9 +307,19 @@ mod tests {
             let ladder = RenditionWidths::Ladder(vec![160, 320, 640, 1024, 2048]);
             for widths in [RenditionWidths::Any, ladder] {
                 let steps = part.steps(&resize, &widths);
-                let size = output_size(UPRIGHT, &steps);
-                let size = size.map_err(|error| TestCaseError::fail(error.to_string()))?;
-                prop_assert!(size.width <= part.limit.width && size.height <= part.limit.height);
+                let size = output_size(upright, &steps).map_err(|e| fail(&e))?;
+                prop_assert!(size.width <= most.width && size.height <= most.height, "{size}");
+                // Every picture behind the first step is made from pixels of the open picture alone, or it
+                // is the whole picture in no larger a size.
+                let first = output_size(upright, &steps[..steps.len().min(1)]);
+                let first = first.map_err(|e| fail(&e))?;
+                let is_open = match steps.first() {
+                    Some(RenderStep::Fit { long_px }) => *long_px == open_px,
+                    Some(RenderStep::Scale { region, .. }) => *region == Rect::new(0, 0, upright),
+                    _ => false,
+                };
+                let is_within = first.width <= open.width && first.height <= open.height;
+                prop_assert!(upright == open || is_open && is_within, "{steps:?}");
             }
         }
     }

@@ -6,12 +6,15 @@ use serde_json::{Value, json};
 
 use super::MediaSettings;
 use super::plan::RenditionPlan;
-use metadata::{RightsMetadata, RightsView};
+use metadata::RightsMetadata;
+use metadata::rights::RightsView;
 use model::item::RightsLayers;
 use model::{ContentHash, Rect, RenditionUsage, Size};
 
 /// The property with regions of the picture.
 const IMAGE_REGION: &str = "imageRegion";
+/// The property with a note to editors.
+const INSTRUCTIONS: &str = "instructions";
 /// The EXIF orientation of a picture whose first row is at the top and starts at the left.
 const UPRIGHT: u8 = 1;
 
@@ -19,6 +22,8 @@ const UPRIGHT: u8 = 1;
 #[derive(Debug)]
 pub(super) struct EffectiveRights {
     pub(super) all: RightsMetadata,
+    /// What the operator and the source state.
+    pub(super) stated: RightsMetadata,
     /// The properties that even thumbnails carry.
     short: RightsMetadata,
     all_hash: Option<ContentHash>,
@@ -36,23 +41,28 @@ pub(super) struct EffectiveRights {
 pub(super) enum DescribedPixels {
     /// Those of the original, in its own orientation.
     Stored,
-    /// This part of the upright original, in its pixels.
+    /// This part of the upright original, in its pixels; empty if it is unknown.
     Upright(Rect),
 }
 
 impl EffectiveRights {
     /// Determines the rights from the statements about them.
     pub(super) fn of(layers: RightsLayers<'_>) -> Self {
-        let all = layers.effective();
+        let (all, stated) = (layers.effective(), layers.stated());
+        // The caption has those of the document. An internal note that an editor removed there must not come
+        // back from the original.
+        let is_stated = stated.get(INSTRUCTIONS).is_some();
+        let all = if is_stated { all } else { all.without(INSTRUCTIONS) };
         let picture = layers.files.whole_picture();
         let largest = picture.map_or(Size::new(0, 0), |picture| picture.upright());
-        let short = all.short();
-        // The size is part of what is embedded, as the largest that is available.
-        let all_hash = hash_of(&all, &json!([largest.width, largest.height]));
-        let short_hash = hash_of(&short, &Value::Null);
         let orientation = picture.map_or(UPRIGHT, |picture| picture.orientation);
         let picture = picture.map(|picture| picture.blob);
-        Self { all, short, all_hash, short_hash, picture, largest, orientation }
+        let short = all.short();
+        // The size is part of what is embedded, as the largest that is available, and the file decides which
+        // renditions have regions.
+        let all_hash = hash_of(&all, &json!([largest.width, largest.height, picture]));
+        let short_hash = hash_of(&short, &Value::Null);
+        Self { all, stated, short, all_hash, short_hash, picture, largest, orientation }
     }
 
     /// The hash of what renditions of this usage carry; `None` if they carry nothing.
@@ -72,9 +82,9 @@ impl EffectiveRights {
         &self.short
     }
 
-    /// The properties of the whole picture, as documents tell them: regions are those of the upright picture,
-    /// and what renditions may not carry is not told either.
-    pub(super) fn told(&self, settings: &MediaSettings) -> RightsMetadata {
+    /// The properties of the whole picture, as documents state them: regions are those of the upright picture,
+    /// and what renditions may not carry is not published either.
+    pub(super) fn published(&self, settings: &MediaSettings) -> RightsMetadata {
         self.all.shown(&RightsView {
             orientation: self.orientation,
             upright: self.largest,
@@ -110,12 +120,7 @@ impl EffectiveRights {
         if self.picture == Some(blob) || self.all.get(IMAGE_REGION).is_none() {
             return Cow::Borrowed(&self.all);
         }
-        let mut properties = self.all.to_json();
-        if let Value::Object(properties) = &mut properties {
-            properties.remove(IMAGE_REGION);
-        }
-        // Properties that were valid are valid without one of them.
-        Cow::Owned(RightsMetadata::from_json(&properties).unwrap_or_default())
+        Cow::Owned(self.all.without(IMAGE_REGION))
     }
 }
 
@@ -143,6 +148,7 @@ mod tests {
             orientation: 6,
             progressive: false,
             components: 3,
+            is_grey: false,
             rights: RightsMetadata::from_json(rights).unwrap(),
             source_rights: RightsMetadata::default(),
             rights_reading: 1,
@@ -168,6 +174,37 @@ mod tests {
         assert_eq!(hashes(&rights(json!({}))), (None, None));
         assert_eq!(hashes(&rights(json!({ "jobid": "seven" }))).0, None);
         assert_eq!(titled.largest, Size::new(200, 300));
+    }
+
+    #[test]
+    fn instructions_of_the_file_count_only_where_they_are_stated() {
+        let file = json!({ "instructions": "call Anna", "usageTerms": "Editorial", "jobid": "7" });
+        let assets = [picture(RenditionName::NORMAL_HIRES, &file)];
+        let none = RightsMetadata::default();
+        let of = |item: &RightsMetadata| {
+            let files = AssetGroup::of_item(&assets);
+            EffectiveRights::of(RightsLayers { files, settings: &none, item })
+        };
+        let found = of(&none);
+        assert_eq!(found.all.text(INSTRUCTIONS), None);
+        assert_eq!(
+            (found.all.text("usageTerms"), found.all.text("jobid")),
+            (Some("Editorial"), Some("7"))
+        );
+        let set = json!({ "instructions": "embargoed in Norway" });
+        let found = of(&RightsMetadata::from_json(&set).unwrap());
+        assert_eq!(found.all.text(INSTRUCTIONS), Some("embargoed in Norway"));
+    }
+
+    #[test]
+    fn another_file_with_the_same_rights_gives_another_plan() {
+        let rights = json!({ "jobid": "seven" });
+        let of = |name| effective(&[picture(name, &rights)]);
+        let (hires, preview) =
+            (of(RenditionName::NORMAL_HIRES), of(RenditionName::NORMAL_PREVIEW));
+        assert_eq!((&hires.all, hires.largest), (&preview.all, preview.largest));
+        let hash = |rights: &EffectiveRights| rights.hash(RenditionUsage::Preview);
+        assert_ne!(hash(&hires), hash(&preview));
     }
 
     #[test]

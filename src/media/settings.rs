@@ -36,10 +36,10 @@ pub struct CacheBudget {
     pub crops_share: f32,
 }
 
-/// What media responses say about the use of pictures by crawlers. Texts are empty where a header is not sent.
+/// The headers of media responses about the use of pictures by crawlers. Texts are empty where a header is not sent.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CrawlerPolicy {
-    /// The header `Content-Usage`.
+    /// The value of the header `Content-Usage`.
     pub content_usage: String,
     /// Whether the rights of text and data mining are reserved, in the header `tdm-reservation`.
     pub tdm_reservation: bool,
@@ -66,9 +66,9 @@ pub struct MediaSettings {
     pub keep_gps: bool,
     /// Whether renditions retain the original's details about the persons shown.
     pub keep_person_details: bool,
-    /// What all pictures say about their rights, instead of their originals.
+    /// The default rights, which take precedence over those of originals.
     pub rights: Arc<RightsMetadata>,
-    /// What media responses say about the use by crawlers.
+    /// The headers of media responses about the use by crawlers.
     pub crawlers: CrawlerPolicy,
     /// The version of NewsML-G2 documents, unless a request asks for another.
     pub newsml: NewsmlVersion,
@@ -129,8 +129,8 @@ impl MediaSettings {
 
     /// Converts the settings of the section from `config`.
     ///
-    /// Fails when the watermark's PNG cannot be read or is not a PNG, or its text has nothing to draw; the
-    /// message names the setting.
+    /// Fails when the watermark's PNG cannot be read or is not a PNG, or its text has nothing to draw, and when
+    /// settings do not fit together; the message names the setting.
     pub fn of(config: &Config) -> Result<Self> {
         let media = &config.media;
         Ok(Self {
@@ -157,11 +157,7 @@ impl MediaSettings {
             keep_gps: media.keep_gps,
             keep_person_details: media.keep_person_details,
             rights: Arc::new(stated_rights(config)?),
-            crawlers: CrawlerPolicy {
-                content_usage: media.content_usage.0.clone(),
-                tdm_reservation: media.tdm_reservation,
-                tdm_policy: media.tdm_policy.0.clone(),
-            },
+            crawlers: crawler_policy(config)?,
             newsml: media.newsml,
             cache: CacheBudget {
                 memory_bytes: config.cache.memory_bytes,
@@ -184,12 +180,29 @@ impl MediaSettings {
     }
 }
 
-/// What the settings say about the rights in every picture.
+/// Returns the headers that the settings have for crawlers.
+fn crawler_policy(config: &Config) -> Result<CrawlerPolicy> {
+    let media = &config.media;
+    let tdm_policy = media.tdm_policy.0.clone();
+    // A policy says under which terms reserved rights are licensed (W3C TDMRep, 10 May 2024, §5).
+    if !tdm_policy.is_empty() && !media.tdm_reservation {
+        let message = "media.tdm_policy is set and media.tdm_reservation is not; a policy is about \
+                       rights that are reserved";
+        return Err(Error::invalid("body", "media.tdm_reservation", "required", message));
+    }
+    Ok(CrawlerPolicy {
+        content_usage: media.content_usage.0.clone(),
+        tdm_reservation: media.tdm_reservation,
+        tdm_policy,
+    })
+}
+
+/// Returns the default rights.
 fn stated_rights(config: &Config) -> Result<RightsMetadata> {
     let media = &config.media;
     let text = |value: &str| Some(value).filter(|value| !value.is_empty()).map(Value::from);
     let licensor =
-        [("licensorName", text(&media.licensor)), ("licensorURL", text(&media.licensor_url.0))];
+        [("licensorName", text(&media.licensor)), ("licensorUrl", text(&media.licensor_url.0))];
     let licensor: Map<String, Value> = stated(licensor);
     let properties = stated([
         ("licensors", (!licensor.is_empty()).then(|| json!([licensor]))),
@@ -239,4 +252,28 @@ fn read_png(path: &Path) -> std::io::Result<Vec<u8>> {
         return Err(std::io::Error::other(message));
     }
     fs::read(path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::runtime::config::{self, SettingSources};
+
+    #[test]
+    fn a_policy_on_data_mining_needs_the_reservation() {
+        let check = |settings: &[(&str, &str)]| {
+            let flags = settings.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect();
+            let config = config::load(&SettingSources { file: None, flags }).unwrap().0;
+            crawler_policy(&config)
+        };
+        let policy = ("media.tdm_policy", "https://agency.example/tdm.json");
+        let reserved = ("media.tdm_reservation", "true");
+        let refused = check(&[policy]).expect_err("a policy without a reservation");
+        let problem = &refused.details()[0];
+        assert_eq!(problem.path, "media.tdm_reservation");
+        assert!(problem.message.starts_with("media.tdm_policy is set"), "{}", problem.message);
+        assert_eq!(check(&[policy, reserved]).unwrap().tdm_policy, policy.1);
+        assert!(check(&[reserved]).unwrap().tdm_reservation);
+        assert_eq!(check(&[]).unwrap(), CrawlerPolicy::default());
+    }
 }

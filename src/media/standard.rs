@@ -1,17 +1,21 @@
 //! Makes the standard renditions of an original, from one decode, to be kept beside it.
 
-use tokio::sync::oneshot;
+use std::sync::Arc;
 
-use super::make::FullPicture;
+use tokio::sync::mpsc;
+
+use super::cost;
+use super::make::{FullPicture, count_pixels};
 use super::original::{StandardPicture, StandardSet};
-use super::plan::{self, PictureRecipe};
+use super::recipes::StandardRecipes;
+use super::sets_in_flight::SetAdmission;
 use super::{Media, MediaState, render::RenderError};
 use crate::runtime::compute::{self, yield_to_waiting};
-use crate::runtime::error::{Error, Result};
+use crate::runtime::error::Result;
 use crate::runtime::telemetry;
 use imaging::{
-    ImageFormat, Orientation, OutputColour, RasterError, RenderStep, encode_pixels,
-    standard_pictures,
+    ImageFormat, Orientation, OutputColour, RasterError, RenderStep, ShouldContinue,
+    encode_pixels, standard_pictures,
 };
 use model::item::{Asset, AssetGroup, PictureFile};
 
@@ -23,41 +27,99 @@ impl Media {
     pub async fn keep_standard(&self, assets: &[Asset]) -> Result<bool> {
         let files = AssetGroup::of_item(assets);
         let Some(picture) = files.whole_picture() else { return Ok(false) };
-        let recipes = plan::standard_recipes(files, picture, &self.inner.settings);
-        let (inner, source) = (self.inner.clone(), picture.without_rights());
-        let memory = plan::standard_memory_bytes(picture);
-        let (sender, receiver) = oneshot::channel();
-        let work = move |_: &compute::MemoryLease| {
-            // The receiver is gone when the service stops; then nobody needs the outcome.
-            drop(sender.send(inner.keep_standard(&source, &recipes)));
-        };
-        self.inner.compute.submit(memory, || true, work).map_err(|_| RenderError::Overloaded)?;
-        Ok(receiver.await.map_err(Error::internal)??)
+        let recipes = StandardRecipes::of(picture, &self.inner.settings);
+        let (inner, source) = (Arc::clone(&self.inner), picture.without_rights());
+        let (outcome, mut receiver) = mpsc::channel(1);
+        KeepJob { inner, source, recipes, outcome }.submit();
+        Ok(receiver.recv().await.unwrap_or(Err(RenderError::Panicked))?)
     }
+}
+
+/// A job that makes the standard set of an original ahead of requests.
+struct KeepJob {
+    inner: Arc<MediaState>,
+    source: PictureFile,
+    recipes: StandardRecipes,
+    outcome: mpsc::Sender<Result<bool, RenderError>>,
+}
+
+impl KeepJob {
+    fn submit(self) {
+        let has_random_access = self.inner.originals.has_random_access(self.source.blob);
+        let working = self.recipes.working_bytes();
+        let memory = cost::standard_memory_bytes(&self.source, working, has_random_access);
+        let (compute, outcome) = (self.inner.compute.clone(), self.outcome.clone());
+        let work = move |_: &compute::MemoryLease| self.run();
+        if compute.submit(memory, || true, work).is_err() {
+            report(&outcome, Err(RenderError::Overloaded));
+        }
+    }
+
+    /// Makes the set, unless another job does: then the job looks for it after that.
+    fn run(self) {
+        let (sets, original) = (self.inner.sets_in_flight.clone(), self.source.blob);
+        match sets.admit(original, self, Self::submit) {
+            SetAdmission::Admitted(job, _claim) => {
+                report(&job.outcome, job.inner.keep_standard(&job.source, &job.recipes));
+            }
+            SetAdmission::Waiting => {}
+            SetAdmission::Refused(job) => report(&job.outcome, Err(RenderError::Overloaded)),
+        }
+    }
+}
+
+fn report(sender: &mpsc::Sender<Result<bool, RenderError>>, outcome: Result<bool, RenderError>) {
+    // The receiver is gone when the service stops; then the outcome is not needed.
+    drop(sender.try_send(outcome));
 }
 
 impl MediaState {
     fn keep_standard(
         &self,
         source: &PictureFile,
-        recipes: &[PictureRecipe],
+        recipes: &StandardRecipes,
     ) -> Result<bool, RenderError> {
-        let kept = self.originals.standard_set(source.blob)?;
-        let is_complete =
-            |set: &StandardSet| recipes.iter().all(|recipe| set.find(recipe.key).is_some());
-        if kept.as_ref().is_some_and(is_complete) {
+        if self.complete_standard_set(source, recipes)?.is_some() {
             return Ok(false);
         }
-        let set = self.make_standard(source, recipes)?;
-        self.originals.keep_standard_set(source.blob, &set)?;
-        metrics::counter!(telemetry::STANDARD_SETS).increment(1);
+        let set = self.make_standard(source, recipes, &|| true)?;
+        self.keep(source, &set)?;
         Ok(true)
     }
 
-    fn make_standard(
+    /// Reads the standard set of a picture; `None` if there is none with all of `recipes`.
+    pub(super) fn complete_standard_set(
         &self,
         source: &PictureFile,
-        recipes: &[PictureRecipe],
+        recipes: &StandardRecipes,
+    ) -> Result<Option<StandardSet>, RenderError> {
+        let has = |set: &StandardSet, key| set.find(key).is_some();
+        let is_complete = |set: &StandardSet| {
+            recipes.pictures.iter().all(|recipe| has(set, recipes.key(recipe)))
+        };
+        let set = self.originals.standard_set(source.blob)?.filter(is_complete);
+        if set.is_some() {
+            self.sets_in_flight.release(source.blob);
+        }
+        Ok(set)
+    }
+
+    /// Stores a standard set beside the original.
+    pub(super) fn keep(&self, source: &PictureFile, set: &StandardSet) -> Result<(), RenderError> {
+        let kept = self.originals.keep_standard_set(source.blob, set);
+        // Without space each job makes a set of its own, and to wait for each other would only take longer.
+        self.sets_in_flight.release(source.blob);
+        kept?;
+        metrics::counter!(telemetry::STANDARD_SETS).increment(1);
+        Ok(())
+    }
+
+    /// Makes a standard set, for as long as `should_continue` returns true.
+    pub(super) fn make_standard(
+        &self,
+        source: &PictureFile,
+        recipes: &StandardRecipes,
+        should_continue: ShouldContinue<'_>,
     ) -> Result<StandardSet, RenderError> {
         let original = self.originals.open(source.blob, source.length, &compute::run_parallel)?;
         let head = original.head()?;
@@ -72,16 +134,21 @@ impl MediaState {
             adobe: head.header.adobe_transform.is_some(),
             stored: source.stored,
             shows: source.stored,
-            bands: full.bands(&|| true),
+            bands: full.bands(should_continue),
         };
-        let steps: Vec<RenderStep> = recipes.iter().map(|recipe| recipe.step.clone()).collect();
+        let steps = recipes.pictures.iter().map(|recipe| recipe.step.clone());
+        let steps: Vec<RenderStep> = steps.collect();
         let pixels_max = self.settings.limits.pixels_max;
         let made = standard_pictures(&render_source, &steps, OutputColour::Srgb, pixels_max)?;
-        let pictures = recipes.iter().zip(made.pictures).map(|(recipe, pixels)| {
+        count_pixels(made.decoded_pixels);
+        if let Some(warning) = &made.warning {
+            tracing::warn!(blob = %source.blob, "picture data is damaged: {warning}");
+        }
+        let pictures = recipes.pictures.iter().zip(made.pictures).map(|(recipe, pixels)| {
             // Requests go first.
             yield_to_waiting();
             let file = encode_pixels(&pixels, &recipe.output)?.into();
-            Ok(StandardPicture { key: recipe.key, size: pixels.size, file })
+            Ok(StandardPicture { key: recipes.key(recipe), size: pixels.size, file })
         });
         let pictures = pictures.collect::<Result<_, RasterError>>()?;
         Ok(StandardSet { pictures })

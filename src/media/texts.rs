@@ -9,7 +9,7 @@ use super::{CatalogEntry, Media, TextAnswer, cache_keys::CacheKeys, plan};
 use crate::runtime::config::NewsmlVersion;
 use crate::runtime::error::{Error, Result};
 use crate::storage::database::ReadTx;
-use formats::{DocumentRights, MessageHeader, photo_metadata};
+use formats::{DocumentRights, MessageHeader};
 use model::item::{DocumentLayout, DocumentRequest, ItemPresence};
 use model::media_url::DocumentExtension;
 use model::{AssociationKey, ContentHash, CropSpec, ItemKey, MediaType, Rect};
@@ -20,7 +20,7 @@ pub(super) enum ItemText {
     Json,
     /// `.xml` in a version of the standard.
     Newsml(NewsmlVersion),
-    /// `.metadata.json`.
+    /// `.metadata.json`: properties of IPTC Photo Metadata.
     Metadata,
     Ninjs,
     Cutpaste,
@@ -58,9 +58,18 @@ impl ItemText {
         }
     }
 
-    /// Whether the document states rights besides its own. The other texts take them apart from it, or have
-    /// no place for them.
-    fn states_rights_in_document(self) -> bool {
+    /// Whether the text embeds associated items, which are looked up.
+    fn embeds_items(self) -> bool {
+        match self {
+            Self::Json | Self::Newsml(_) | Self::Ninjs | Self::Cutpaste | Self::Indesign => true,
+            // Properties are those of the pictures that came with the item.
+            Self::Metadata => false,
+        }
+    }
+
+    /// Whether the document also states rights that only the files state. The other texts take those apart
+    /// from it, or have no place for them.
+    fn has_file_rights(self) -> bool {
         match self {
             Self::Json => true,
             Self::Newsml(_) | Self::Metadata | Self::Ninjs | Self::Cutpaste | Self::Indesign => {
@@ -104,7 +113,10 @@ impl Media {
         let crop = plan::json_crop(entry, crop)?;
         // The document embeds associated items, so it changes when one of them is published or withdrawn. Its
         // own time of storage is then no validator.
-        let linked = entry.document.linked_items(DocumentLayout::Full);
+        let linked = match text.embeds_items() {
+            true => entry.document.linked_items(DocumentLayout::Full),
+            false => HashSet::new(),
+        };
         let modified = linked.is_empty().then_some(entry.stored);
         // A purge of an embedded item must reach this document too (contract caching-12).
         let keys = match linked.is_empty() {
@@ -142,12 +154,17 @@ impl Media {
         Ok(match text {
             ItemText::Json => document()?.to_string().into(),
             ItemText::Newsml(version) => {
+                let rights = match version {
+                    // The older version has no place for them.
+                    NewsmlVersion::Version230 => DocumentRights::default(),
+                    NewsmlVersion::Version235 => self.stated_rights(entry),
+                };
                 // Not the present time: the same document has to give the same bytes and `ETag`.
                 let sent = entry.stored.to_string();
                 let (sender, version) = (&self.inner.settings.sender, standard(version));
                 let message = MessageHeader { sent: &sent, sender, version };
                 let mut written = Vec::new();
-                formats::newsml(&document()?, &self.stated_rights(entry), &message, &mut written)
+                formats::newsml(&document()?, &rights, &message, &mut written)
                     .map_err(Error::internal)?;
                 written.into()
             }
@@ -160,15 +177,17 @@ impl Media {
         })
     }
 
-    /// The rights in the item's picture and in those that came with it, as the settings let them be told.
+    /// The rights in the item's picture and in those that came with it, as the settings let them be published.
     fn stated_rights(&self, entry: &CatalogEntry) -> DocumentRights {
         let settings = &self.inner.settings;
-        let told = |key: &AssociationKey| entry.effective_rights(Some(key)).told(settings);
+        let published =
+            |key: &AssociationKey| entry.effective_rights(Some(key)).published(settings);
         DocumentRights {
-            own: entry.effective_rights(None).told(settings),
+            own: entry.effective_rights(None).published(settings),
             associations: entry
                 .associations_with_files()
-                .map(|key| (key.as_str().to_owned(), told(key)))
+                .into_iter()
+                .map(|key| (key.as_str().to_owned(), published(key)))
                 .collect(),
         }
     }
@@ -178,12 +197,13 @@ impl Media {
     fn metadata_document(&self, entry: &CatalogEntry) -> Value {
         let settings = &self.inner.settings;
         let properties = |key: Option<&AssociationKey>| {
-            let rights = entry.effective_rights(key).told(settings);
-            Value::Object(photo_metadata(&entry.caption_of(key).0, &rights))
+            let rights = entry.effective_rights(key).published(settings);
+            Value::Object(metadata::properties(&entry.caption_of(key).0, &rights))
         };
         let mut document = properties(None);
         let associated: Map<String, Value> = entry
             .associations_with_files()
+            .into_iter()
             .map(|key| (key.as_str().to_owned(), properties(Some(key))))
             .collect();
         if !associated.is_empty() {
@@ -217,14 +237,15 @@ impl Media {
         presences: &HashMap<ItemKey, ItemPresence>,
     ) -> Result<Value> {
         let (sizes, layout) = (self.inner.settings.sizes, DocumentLayout::Full);
-        let rights = text.states_rights_in_document().then(|| entry.rights_statements());
+        let with_file_rights = text.has_file_rights();
         let request = DocumentRequest {
             key: &entry.key,
             assets: &entry.assets,
             sizes,
             crop,
             layout,
-            rights,
+            rights: Some(entry.rights_statements()),
+            with_file_rights,
         };
         let presence = |key: &ItemKey| presences.get(key).copied().unwrap_or(ItemPresence::Absent);
         let document = request.document(entry.document.clone(), &self.inner.links, &presence);

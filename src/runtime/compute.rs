@@ -243,6 +243,12 @@ impl ComputePool {
         self.shared.workers
     }
 
+    /// The number of jobs that may wait for a worker.
+    #[must_use]
+    pub fn waiting_max(&self) -> usize {
+        self.shared.waiting_max
+    }
+
     /// Queues `work`, which is expected to need `memory_bytes` at its peak.
     ///
     /// A full queue drops jobs for which `is_wanted` returns false. Fails with [`QueueFull`] if it

@@ -49,7 +49,7 @@ pub struct DiagnosticRecord {
     pub detail: String,
     /// How long it took, in milliseconds; the longest of several.
     pub duration_ms: Option<u32>,
-    /// Number of occurrences.
+    /// Number of occurrences so far.
     pub count: u32,
 }
 

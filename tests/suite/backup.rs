@@ -500,6 +500,10 @@ fn a_restore_refuses_incomplete_backups_and_never_overwrites_an_archive() {
 #[test]
 fn a_restore_reports_what_a_check_reports_and_derived_files_are_rebuilt_on_demand() {
     let (server, target) = two_photographs();
+    // The standard renditions are made, and a restored archive has none.
+    let open = |data: &Path| Connection::open(data.join("wirephoto.db")).unwrap();
+    let sql = "INSERT OR REPLACE INTO state (name, value) VALUES ('standard-sets', '{}')";
+    assert_eq!(open(&server.data()).execute(sql, []).unwrap(), 1);
     json(&server.data(), &["backup", &text(&target)]);
     let dir = TempDir::new().unwrap();
     let data = dir.path().join("data");
@@ -511,6 +515,9 @@ fn a_restore_reports_what_a_check_reports_and_derived_files_are_rebuilt_on_deman
     let said = json(&data, &["restore", &text(&target)]);
     assert_eq!((&said["copied"], &said["there"]), (&1.into(), &1.into()));
     assert_eq!((&said["problems"], &said["underived"]), (&0.into(), &2.into()));
+    let sql = "SELECT count(*) FROM state WHERE name = 'standard-sets'";
+    let progress: i64 = open(&data).query_row(sql, [], |row| row.get(0)).unwrap();
+    assert_eq!(progress, 0, "the job begins again");
     let server = Server::start(dir, &SETTINGS);
     for id in ["one", "two"] {
         assert!(server.bytes(&format!("/media/image/{id}_NormalPreview.jpg")).len() > 300);

@@ -35,7 +35,7 @@ pub const DEMO: [&str; 4] = [
     "graphic/demo-sweden-map",
     "video/demo-hubble-pan",
 ];
-/// Progressive, and large enough for a stored resolution level.
+/// Progressive, and large enough for a standard set with a base.
 pub const LARGE_PROGRESSIVE: &str = "image/demo-dandelion-seeding";
 
 /// A fault that the gate injects into requests.

@@ -16,7 +16,7 @@ use crate::common::{DEMO_KEY, Server, checkout, pictures::Picture};
 
 /// An archive whose server was killed: photographs stored in each possible form, an order, files in the cache.
 fn archive() -> Server {
-    // Progressive, and large enough for a stored resolution level.
+    // Progressive, and large enough for a standard set with a base.
     let large = checkout("media-store/demo/image/demo-dandelion-seeding/NormalHires.jpg");
     let large = fs::read(large).unwrap();
     let small = Picture::waves(64, 48).jpeg();
@@ -141,8 +141,8 @@ fn file_damage() -> Vec<Seed> {
         ),
         seed(
             "what an interrupted derivation left",
-            |data| make_old(&data.join("derived/level/tmp-0199")),
-            &[("leftover", "derived/level/tmp-0199")],
+            |data| make_old(&data.join("derived/standard/tmp-0199")),
+            &[("leftover", "derived/standard/tmp-0199")],
         ),
         seed(
             "a damaged file of the cache",
@@ -150,11 +150,15 @@ fn file_damage() -> Vec<Seed> {
             &[("cache", "derived/cache/standard")],
         ),
     ];
-    for kind in ["index", "working", "level"] {
+    for kind in ["index", "working", "standard"] {
         let folder = format!("derived/{kind}");
         let same = folder.clone();
         let expected = [("derived", kind)];
-        seeds.push(seed("a missing file", move |data| remove(largest(data, &folder)), &expected));
+        // Standard renditions that are not made yet are no damage.
+        if kind != "standard" {
+            let how = move |data: &Path| remove(largest(data, &folder));
+            seeds.push(seed("a missing file", how, &expected));
+        }
         seeds.push(seed("a damaged file", move |data| flip(&largest(data, &same)), &expected));
     }
     seeds
@@ -453,4 +457,29 @@ fn an_interrupted_check_resumes_where_it_stopped() {
     assert_eq!(output.status.code(), Some(1));
     let end = summary(&data, &["--resume"]);
     assert_eq!((&end["read"], &end["resumed"]), (&4.into(), &Value::Null), "nothing to continue");
+}
+
+#[test]
+fn a_damaged_row_does_not_stop_the_standard_renditions_of_the_others() {
+    let pictures: Vec<(String, Vec<u8>)> = (0..3_usize)
+        .map(|n| (format!("wave{n}"), Picture::waves(64 + 8 * n, 48).jpeg()))
+        .collect();
+    let mut server = Server::with_pictures(&["media.warm=false"], &pictures);
+    server.signal("KILL");
+    server.child.wait().unwrap();
+    let data = server.data();
+    sql(
+        &data,
+        "UPDATE items SET assets = CAST(assets || X'FF' AS TEXT)
+         WHERE item_id = (SELECT item_id FROM items ORDER BY item_id LIMIT 1 OFFSET 1);
+         UPDATE items SET assets = '[{' WHERE item_id = (SELECT min(item_id) FROM items)",
+    );
+    let server = server.restart_killed(&[]);
+    server.until("the set of the last item", || {
+        (files(&data.join("derived/standard")).len() == 1).then_some(())
+    });
+    server.until("the progress", || {
+        let said = summary(&data, &["--quick"]);
+        (said["standardRenditions"]["toGo"] == 0).then_some(())
+    });
 }

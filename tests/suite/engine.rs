@@ -120,22 +120,22 @@ fn a_watermark_on_the_hires_leaves_the_rest_of_the_picture_unchanged() {
 }
 
 #[test]
-fn a_preview_comes_from_a_stored_level_and_without_one_from_bands() {
-    let jpeg = Picture::grain(3000, 2000).jpeg_with(Subsamp::Sub2x2, 90);
+fn a_preview_comes_from_the_standard_set_that_the_first_request_makes() {
+    let jpeg = Picture::waves(3000, 2000).jpeg_with(Subsamp::Sub2x2, 90);
     let large = server(&jpeg);
     let (way, preview) = render(&large, "/media/image/one_NormalPreview.jpg");
+    assert_eq!(way, "stored");
+    assert_eq!(files(&large, "derived/standard").len(), 1);
+    // Other small renditions come from its larger copy.
+    let (way, marked) = render(&large, "/media/image/one_WatermarkPreview.jpg");
     assert_eq!(way, "level");
-    assert_eq!(files(&large, "derived/level").len(), 1);
-    // A level must be small compared to its original, and this original has few bytes.
-    let light = server(&Picture::grain(4400, 2400).jpeg_with(Subsamp::Sub2x2, 15));
-    assert_eq!(render(&light, "/media/image/one_NormalPreview.jpg").0, "bands");
-    assert_eq!(files(&light, "derived/level").len(), 0);
+    assert_eq!(Picture::decode(&marked).size(), (1024, 683));
+    assert_eq!(files(&large, "derived/standard").len(), 1);
     let expected = oracle::srgb(&jpeg, 1024);
     let found = Picture::decode(&preview);
     assert_eq!(found.size(), (1024, 683));
     let found = found.psnr(&expected);
-    // For pure grain; photographs score far higher.
-    assert!(found > 24.0, "{found:.1} dB");
+    assert!(found > 36.0, "{found:.1} dB");
 }
 
 #[test]

@@ -134,7 +134,7 @@ fn every_media_type_is_served_as_newsml_that_validates() {
         }
         files.push(put(plain.path(), &format!("{}.xml", key.replace('/', "-")), &xml));
     }
-    let schema = checkout("tests/schemas/NewsML-G2_2.30-spec-All-Power.xsd");
+    let schema = checkout("tests/schemas/NewsML-G2_2.35-spec-All-Power.xsd");
     let mut lint = Command::new("xmllint");
     run(lint.args(["--nonet", "--noout", "--schema"]).arg(schema).args(files));
 }

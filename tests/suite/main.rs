@@ -8,6 +8,7 @@
     reason = "a test says by panicking what is wrong, and may look at clock and environment"
 )]
 
+mod access;
 mod accounts;
 mod assets;
 mod attacks;
@@ -75,8 +76,11 @@ mod site_channels;
 mod site_customer;
 mod site_desk;
 mod site_docs;
+mod site_finding;
 mod site_guide;
+mod site_item;
 mod site_operator;
+mod site_selection;
 mod site_sets;
 mod site_studio;
 mod site_swedish;

@@ -187,6 +187,10 @@ fn responses_have_exactly_the_described_properties() {
     assert_eq!(check(&key, &format!("/media/{LARGE}.json"), &format!("{item}.json")), "200");
     let sizes = format!("/media/{LARGE}.renditions.json");
     assert_eq!(check(&key, &sizes, &format!("{item}.renditions.json")), "200");
+    let metadata = format!("/media/{LARGE}.metadata.json");
+    assert_eq!(check(&key, &metadata, &format!("{item}.metadata.json")), "200");
+    let ninjs = format!("/media/{LARGE}.ninjs.json");
+    assert_eq!(check(&key, &ninjs, &format!("{item}.ninjs.json")), "200");
     let prices = format!("/media/{LARGE}/pricelist");
     assert_eq!(check(&key, &prices, &format!("{item}/pricelist")), "200");
     for path in ["/o/v2/user", "/o/oauth2/keys", "/health/live", "/health/ready"] {

@@ -10,9 +10,9 @@ use crate::common::{
 };
 use crate::site::Session;
 
-/// The loaded pictures of a wall: URL, and width of the tile in pixels.
+/// The loaded pictures of a wall that are wider than high: URL, and width of the tile in pixels.
 const SHOWN: &str = "[...document.querySelectorAll('.wall img, .cells img')]
-    .filter(image => image.complete && image.currentSrc)
+    .filter(image => image.complete && image.naturalWidth > 1.3 * image.naturalHeight)
     .map(image => [image.currentSrc, image.clientWidth])";
 
 fn shown(browser: &Browser) -> Vec<(String, u64)> {
@@ -36,11 +36,11 @@ fn set_pixel_ratio(browser: &Browser, ratio: u32) {
 #[test]
 fn a_tile_loads_the_rendition_that_fits_it() {
     let server = Server::demo();
-    for (ratio, name) in [(1, "_WebPreview.webp"), (2, "_NormalPreview.webp")] {
+    for (ratio, name) in [(1, "_WebPreview.jpg"), (2, "_NormalPreview.jpg")] {
         let browser = Browser::open(DESKTOP);
         set_pixel_ratio(&browser, ratio);
         browser.visit(&format!("{}/", server.url));
-        browser.wait_until_loaded();
+        browser.follow(".density [value=large]");
         let pictures = shown(&browser);
         let tiles = pictures.iter().filter(|(_, width)| (300..=420).contains(width));
         let tiles: Vec<_> = tiles.collect();
@@ -73,32 +73,30 @@ fn walls_of_collections_offer_three_sizes() {
         for (name, width) in
             [("NormalThumbnail", 256), ("WebPreview", 512), ("NormalPreview", 1024)]
         {
-            for extension in ["webp", "jpg"] {
-                let candidate = format!("_{name}.{extension} {width}w");
-                assert_eq!(page.matches(&candidate).count(), 2, "{user} {candidate}: {page}");
-            }
+            let candidate = format!("_{name}.jpg {width}w");
+            assert_eq!(page.matches(&candidate).count(), 2, "{user} {candidate}: {page}");
         }
     }
     let browser = Browser::open(DESKTOP);
     browser.log_in(&server.url, "demo-admin", &path);
     for (src, width) in shown(&browser) {
-        assert!(src.ends_with("_WebPreview.webp"), "{width} px: {src}");
+        assert!(src.ends_with("_WebPreview.jpg"), "{width} px: {src}");
     }
 }
 
-/// The pictures of a page: their formats besides JPEG, whether these have the widths of the JPEG, the format that the
-/// browser chose, and whether it loaded.
+/// The pictures of a page: their formats besides JPEG, whether these have the widths of the JPEG, the extension of the
+/// address that the browser chose, and whether it loaded.
 const PICTURES: &str = "[...document.querySelectorAll('main picture')].map(picture => {
     const [image, sources] = [picture.querySelector('img'), [...picture.querySelectorAll('source')]];
     const jpegs = image.getAttribute('srcset') ?? image.getAttribute('src');
-    const isSame = source => source.srcset.replaceAll(/[.](webp|avif)/g, '.jpg') === jpegs
+    const isSame = source => source.srcset.replaceAll('.auto', '.jpg') === jpegs
         && source.sizes === image.sizes;
     return [sources.map(source => source.type).join(), sources.every(isSame),
         image.currentSrc.split('.').at(-1), image.naturalWidth > 0 && image.hasAttribute('alt')];
 })";
 
 #[test]
-fn every_page_offers_webp_and_jpeg_of_its_pictures_and_all_load() {
+fn every_page_shows_its_pictures_as_jpeg_and_all_load() {
     let server = Server::demo();
     let owner = Session::open(&server, "demo-admin");
     let uri = |key: &str| format!("{}/media/{key}", server.url);
@@ -122,23 +120,19 @@ fn every_page_offers_webp_and_jpeg_of_its_pictures_and_all_load() {
         let pictures = pictures.as_array().expect("a list");
         assert!(pictures.len() >= count, "{path}: {pictures:?}");
         for picture in pictures {
-            assert_eq!(picture, &json!(["image/webp", true, "webp", true]), "{path}");
+            assert_eq!(picture, &json!(["", true, "jpg", true]), "{path}");
         }
         browser.check_layout(path);
     }
-    // A browser without WebP shows the JPEG.
     browser.visit(&format!("{}/item/image/demo-urtavla", server.url));
-    browser.eval("document.querySelectorAll('source').forEach(one => { one.type = 'image/x' })");
-    browser.wait(
-        "the JPEG",
-        "(image => image.currentSrc.endsWith('.jpg') && image.complete && image.naturalWidth > 0)\
-         (document.querySelector('.mat img'))",
-    );
     // The sizes and formats for programs.
     let link = "document.querySelector('a[href$=\".renditions.json\"]').href";
     let told: Value = server.client.get(browser.text(link)).send().unwrap().json().expect("JSON");
     assert_eq!(told["uri"], json!(photograph));
 }
+
+/// The `Accept` of the browser's requests for pictures.
+const ACCEPT: &str = "image/avif,image/webp,image/apng,image/svg+xml,image/*,*/*;q=0.8";
 
 #[test]
 fn avif_that_is_made_ahead_is_offered_first() {
@@ -162,9 +156,31 @@ fn avif_that_is_made_ahead_is_offered_first() {
     let browser = Browser::open(DESKTOP);
     browser.visit(&format!("{}/", server.url));
     for picture in browser.eval(PICTURES).as_array().expect("a list") {
-        assert_eq!(picture, &json!(["image/avif,image/webp", true, "avif", true]));
+        assert_eq!(picture, &json!(["image/avif", true, "auto", true]));
+    }
+    // That is the AVIF at once where it was made ahead, and later where the first visit began it.
+    let chosen = shown(&browser);
+    assert!(chosen.iter().any(|(src, _)| src.contains("/late_")), "{chosen:?}");
+    for (src, _) in chosen {
+        let path = src.strip_prefix(server.url.as_str()).expect("an address of the service");
+        let kind = || {
+            let answer = server.get_with(path, &[("accept", ACCEPT)]);
+            assert_eq!(answer.status(), 200, "{src}");
+            answer.headers()["content-type"].to_str().expect("ASCII").to_owned()
+        };
+        if src.contains("/late_") {
+            assert_eq!(kind(), "image/avif", "{src}");
+        }
+        server.until("the AVIF", || (kind() == "image/avif").then_some(()));
     }
     browser.check_layout("AVIF");
+    // A browser without AVIF shows the JPEG.
+    browser.eval("document.querySelectorAll('source').forEach(one => { one.type = 'image/x' })");
+    browser.wait(
+        "the JPEG",
+        "(image => image.currentSrc.endsWith('.jpg') && image.complete && image.naturalWidth > 0)\
+         (document.querySelector('main picture img'))",
+    );
 }
 
 #[test]

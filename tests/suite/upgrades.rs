@@ -13,10 +13,10 @@ use crate::common::server::{output, wirephoto};
 use crate::common::{DEMO_KEY, Server, checkout, postgres, tokens};
 
 /// The hash of the only original of the dumps.
-const ORIGINAL: &str = "0c4b45c632dfd054a1a7310d61bc09ee91f6780645e09ac59ac2c811f641b1f5";
+pub const ORIGINAL: &str = "0c4b45c632dfd054a1a7310d61bc09ee91f6780645e09ac59ac2c811f641b1f5";
 
 /// The dump of the schema with that number.
-fn dump(number: u32) -> PathBuf {
+pub fn dump(number: u32) -> PathBuf {
     checkout(&format!("tests/schemas/database/{number:02}.sql"))
 }
 
@@ -31,7 +31,7 @@ fn archive(dir: &Path, number: u32) -> PathBuf {
 }
 
 /// A data directory below `dir` with the archive of the statements of a dump.
-fn archive_of(dir: &Path, statements: &str) -> PathBuf {
+pub fn archive_of(dir: &Path, statements: &str) -> PathBuf {
     let data = dir.join("data");
     let folder = data.join("originals").join(&ORIGINAL[..2]);
     fs::create_dir_all(&folder).unwrap();
@@ -186,9 +186,9 @@ fn an_item_of_before_whose_id_contains_a_size_is_found_and_replaced_and_named_by
     let found: Value = server.get("/content/v1/image/search?q=isbrytar*").json().unwrap();
     assert!(found.to_string().contains("/media/image/x-fit_w2\""), "{found}");
     assert_eq!(server.get("/media/image/x-fit_w2").status(), 302);
-    assert_eq!(server.get("/item/image/x-fit_w2").status(), 200);
-    // With an extension the address is that of a size of another item.
+    // With an extension the address is that of a size of another item, so the page cannot show it either.
     assert_eq!(server.get("/media/image/x-fit_w2.json").status(), 400);
+    assert_eq!(server.get("/item/image/x-fit_w2").status(), 400);
     assert_eq!(server.get("/media/image/x-fit_w2_NormalPreview.jpg").status(), 404);
     let checked = server.command(&["check", "--repair", "--json"]);
     let said = String::from_utf8_lossy(&checked.stdout).into_owned();

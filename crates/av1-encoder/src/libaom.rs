@@ -15,28 +15,58 @@ use crate::planes::YuvPlanes;
 use crate::{Av1Error, Av1Options, QUANTIZER_MAX, SPEED_MAX};
 
 /// Matrix coefficients of BT.601 (ITU-T H.273, code 6).
-const MATRIX_BT601: c_int = 6;
+const MATRIX_BT601: u8 = 6;
 /// Full range: 0 is black and 255 is white.
-const FULL_RANGE: c_int = 1;
+const FULL_RANGE: u8 = 1;
 /// Rate-distortion decisions by SSIM (`aom_tune_metric`): half a point of SSIMULACRA2 more than by PSNR
 /// at equal bytes.
-const TUNE_SSIM: c_int = 1;
+const TUNE_SSIM: u8 = 1;
 /// The range of quantization matrices, from 0 (steep) to 15 (flat): another half point. libaom's own
 /// range, 5 to 9, loses one.
-const QM_LEVEL_MIN: c_int = 8;
-const QM_LEVEL_MAX: c_int = 15;
+const QM_LEVEL_MIN: u8 = 8;
+const QM_LEVEL_MAX: u8 = 15;
+
+/// The options of the encoder that are set. Each takes one argument of the size of `int`.
+#[derive(Clone, Copy)]
+enum EncoderOption {
+    Speed,
+    Quantizer,
+    ColorRange,
+    MatrixCoefficients,
+    Tuning,
+    EnableMatrices,
+    MatrixLevelMin,
+    MatrixLevelMax,
+}
+
+impl EncoderOption {
+    /// The number of the option in the library. The types of their arguments are in `aomcx.h`: all are `int` or
+    /// `unsigned int`.
+    fn id(self) -> aom::aome_enc_control_id {
+        match self {
+            Self::Speed => aom::AOME_SET_CPUUSED,
+            Self::Quantizer => aom::AOME_SET_CQ_LEVEL,
+            Self::ColorRange => aom::AV1E_SET_COLOR_RANGE,
+            Self::MatrixCoefficients => aom::AV1E_SET_MATRIX_COEFFICIENTS,
+            Self::Tuning => aom::AOME_SET_TUNING,
+            Self::EnableMatrices => aom::AV1E_SET_ENABLE_QM,
+            Self::MatrixLevelMin => aom::AV1E_SET_QM_MIN,
+            Self::MatrixLevelMax => aom::AV1E_SET_QM_MAX,
+        }
+    }
+}
 
 /// Encodes the planes of a picture as a stream of OBUs, with a temporal delimiter.
 pub(crate) fn encode(planes: &YuvPlanes, options: Av1Options) -> Result<Vec<u8>, Av1Error> {
     let mut encoder = Encoder::new(planes)?;
-    encoder.set(aom::AOME_SET_CPUUSED, c_int::from(options.speed.min(SPEED_MAX)))?;
-    encoder.set(aom::AOME_SET_CQ_LEVEL, c_int::from(options.quantizer.min(QUANTIZER_MAX)))?;
-    encoder.set(aom::AV1E_SET_COLOR_RANGE, FULL_RANGE)?;
-    encoder.set(aom::AV1E_SET_MATRIX_COEFFICIENTS, MATRIX_BT601)?;
-    encoder.set(aom::AOME_SET_TUNING, TUNE_SSIM)?;
-    encoder.set(aom::AV1E_SET_ENABLE_QM, 1)?;
-    encoder.set(aom::AV1E_SET_QM_MIN, QM_LEVEL_MIN)?;
-    encoder.set(aom::AV1E_SET_QM_MAX, QM_LEVEL_MAX)?;
+    encoder.set(EncoderOption::Speed, options.speed.min(SPEED_MAX))?;
+    encoder.set(EncoderOption::Quantizer, options.quantizer.min(QUANTIZER_MAX))?;
+    encoder.set(EncoderOption::ColorRange, FULL_RANGE)?;
+    encoder.set(EncoderOption::MatrixCoefficients, MATRIX_BT601)?;
+    encoder.set(EncoderOption::Tuning, TUNE_SSIM)?;
+    encoder.set(EncoderOption::EnableMatrices, 1)?;
+    encoder.set(EncoderOption::MatrixLevelMin, QM_LEVEL_MIN)?;
+    encoder.set(EncoderOption::MatrixLevelMax, QM_LEVEL_MAX)?;
     encoder.encode(Some(planes))?;
     let mut stream = encoder.packets();
     // Without lookahead the frame is complete after the first call; a flush costs nothing and does
@@ -71,12 +101,13 @@ impl Encoder {
         Ok(Encoder { context })
     }
 
-    /// Sets an option that takes an `int` or an `unsigned int`; `value` is never negative.
-    fn set(&mut self, control: aom::aome_enc_control_id, value: c_int) -> Result<(), Av1Error> {
-        let control = c_int::try_from(control).expect("the numbers of options are small");
-        // SAFETY: the context is initialised. The options that `encode` sets take one argument of the
-        // size of `int`, which C reads as signed or unsigned alike because it is not negative.
-        let code = unsafe { aom::aom_codec_control(&raw mut *self.context, control, value) };
+    /// Sets an option of the encoder.
+    fn set(&mut self, option: EncoderOption, value: u8) -> Result<(), Av1Error> {
+        let control = c_int::try_from(option.id()).expect("the numbers of options are small");
+        // SAFETY: the context is initialised. Every `EncoderOption` takes one argument of the size of `int`,
+        // which C reads as signed or unsigned alike because a `u8` is not negative.
+        let code =
+            unsafe { aom::aom_codec_control(&raw mut *self.context, control, c_int::from(value)) };
         check("aom_codec_control", code)
     }
 
@@ -171,7 +202,7 @@ fn image(planes: &YuvPlanes) -> Result<aom::aom_image_t, Av1Error> {
         image.assume_init()
     };
     image.monochrome = c_int::from(planes.is_monochrome);
-    image.range = FULL_RANGE.unsigned_abs();
+    image.range = u32::from(FULL_RANGE);
     let sizes = [planes.size, planes.chroma_size, planes.chroma_size];
     for (index, (plane, size)) in planes.planes.iter().zip(sizes).enumerate() {
         // The proof of `aom_codec_encode` rests on this: each plane has all samples of its size.

@@ -12,7 +12,6 @@ mod limits;
 pub mod mp4;
 mod newsml;
 mod ninjs;
-mod photo_metadata;
 mod rights;
 mod story;
 pub mod zip;
@@ -24,7 +23,6 @@ pub use newsml::PROPERTIES;
 pub use newsml::PropertyPlacement;
 pub use newsml::newsml;
 pub use ninjs::ninjs;
-pub use photo_metadata::photo_metadata;
 pub use rights::DocumentRights;
 
 /// The parts of a NewsML-G2 message that are not in the document.

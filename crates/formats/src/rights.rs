@@ -3,11 +3,13 @@
 use std::collections::BTreeMap;
 
 use metadata::RightsMetadata;
+use metadata::rights::DIGITAL_SOURCE_TYPES;
+use serde_json::{Map, Value};
 
-/// The scheme of digital source types, NewsCodes of the IPTC.
-pub(crate) const SOURCE_TYPES: &str = "http://cv.iptc.org/newscodes/digitalsourcetype/";
-
-/// The rights that files and settings state, beside what the document itself has.
+/// The effective rights in the pictures of a document.
+///
+/// Where the document has a property too, its value is written: it has stated rights in place already, and
+/// those of a file yield to it.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct DocumentRights {
     /// The rights of the document's own picture.
@@ -20,5 +22,32 @@ impl DocumentRights {
     /// Returns the rights of the associated object `key`.
     pub(crate) fn of_association(&self, key: &str) -> Option<&RightsMetadata> {
         self.associations.get(key)
+    }
+}
+
+/// The digital source type among the trust indicators of a document.
+pub(crate) struct SourceTypeIndicator<'a> {
+    pub(crate) code: &'a str,
+    /// The name of the term; empty if the document has none.
+    pub(crate) title: &'a str,
+}
+
+impl<'a> SourceTypeIndicator<'a> {
+    /// Finds the first indicator of the vocabulary; documents write it with or without the slash at the end.
+    pub(crate) fn find(document: &'a Map<String, Value>) -> Option<Self> {
+        let scheme = DIGITAL_SOURCE_TYPES.base.trim_end_matches('/');
+        let mut indicators = document.get("trustindicator")?.as_array()?.iter();
+        indicators.find_map(|indicator| {
+            let text =
+                |name: &str| indicator.get(name).and_then(Value::as_str).unwrap_or_default();
+            let is_term =
+                text("scheme").trim_end_matches('/') == scheme && !text("code").is_empty();
+            is_term.then(|| Self { code: text("code"), title: text("title") })
+        })
+    }
+
+    /// Returns the URI of the term.
+    pub(crate) fn uri(&self) -> String {
+        format!("{}{}", DIGITAL_SOURCE_TYPES.base, self.code)
     }
 }

@@ -96,6 +96,25 @@ fn a_message_states_what_the_document_does_not_have() {
 }
 
 #[test]
+fn the_document_says_it_first() {
+    let own = json!({
+        "uri": "http://a",
+        "rightsinfo": { "linkedrights": "https://b.example/terms" },
+        "trustindicator": [{
+            "scheme": "http://cv.iptc.org/newscodes/digitalsourcetype", "code": "digitalCapture",
+        }],
+    });
+    let uri = "http://cv.iptc.org/newscodes/digitalsourcetype/digitalCapture";
+    let xml = message(&own, &stated(), NewsmlVersion::V2_35);
+    assert!(xml.contains(&format!("<digitalSourceType uri=\"{uri}\"/>")), "{xml}");
+    assert!(xml.contains("WebStatement\" href=\"https://b.example/terms\"/>"), "{xml}");
+    assert!(!xml.contains("a.example/terms") && !xml.contains("trainedAlgorithmic"), "{xml}");
+    let found = ninjs(&own, &stated());
+    assert_eq!(found["digitalSourceType"], json!({ "uri": uri, "literal": "digitalCapture" }));
+    assert_eq!(found["rightsInfo"], json!({ "linkedRights": "https://b.example/terms" }));
+}
+
+#[test]
 fn the_older_version_is_the_same_with_and_without_rights() {
     let without = message(&document("picture"), &DocumentRights::default(), NewsmlVersion::V2_30);
     let with = message(&document("picture"), &stated(), NewsmlVersion::V2_30);

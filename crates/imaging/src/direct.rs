@@ -10,8 +10,7 @@ use crate::blend::blend_planes;
 use crate::render::{orient_planes, translate_mark};
 use crate::steps::check_crop;
 use crate::{
-    ImageFormat, Orientation, OutputColour, OutputOptions, OutputSampling, RasterError,
-    RenderPath, RenderStage, RenderStep, Watermark,
+    Orientation, OutputOptions, RasterError, RenderPath, RenderStage, RenderStep, Watermark,
 };
 use geometry::{Rect, Size};
 use jpeg::codec;
@@ -87,18 +86,15 @@ pub enum DirectOutput {
 }
 
 impl DirectPlan {
-    /// Plans a direct render of `steps`; `None` if the picture must be scaled, converted or decoded as a
-    /// whole.
+    /// Plans a direct render of `steps`; `None` if the picture must be scaled, converted, encoded in a
+    /// limited number of bytes, or decoded as a whole.
     #[must_use]
     pub fn plan(
         indexed: &IndexedSource<'_>,
         steps: &[RenderStep],
         output: OutputOptions,
     ) -> Option<Self> {
-        // Copied coefficients have the colours, the subsampling and the format of the original.
-        let keeps_original =
-            output.colour == OutputColour::Keep && output.sampling == OutputSampling::Keep;
-        if !keeps_original || output.format != ImageFormat::JPEG {
+        if !output.keeps_original() {
             return None;
         }
         let IndexedSource { scan, orientation, .. } = *indexed;

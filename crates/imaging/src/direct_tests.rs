@@ -106,6 +106,21 @@ fn the_shortest_suitable_path_is_used() {
 }
 
 #[test]
+fn a_limited_number_of_bytes_leaves_no_direct_path() {
+    let jpeg = pictures::jpeg(SIZE, ColourSpace::YCbCr, ChromaSubsampling::Quarter, 3);
+    let indexed = IndexedJpeg::open(jpeg, &LIMITS).expect("baseline");
+    let crop = RenderStep::Crop(Rect { x: 32, y: 16, width: 50, height: 60 });
+    for steps in
+        [vec![crop.clone()], vec![RenderStep::Watermark], vec![crop, RenderStep::Watermark]]
+    {
+        let mut job = job(&indexed.jpeg, &steps);
+        assert!(run(&indexed, &job).is_some(), "{steps:?}");
+        job.output.bytes_max = Some(4000);
+        assert!(run(&indexed, &job).is_none(), "{steps:?}");
+    }
+}
+
+#[test]
 fn a_local_mark_is_as_good_as_a_full_re_encode() {
     for (space, chroma) in [
         (ColourSpace::YCbCr, ChromaSubsampling::Quarter),

@@ -117,6 +117,28 @@ pub struct OutputOptions {
     pub bytes_max: Option<u64>,
 }
 
+impl OutputOptions {
+    /// Whether the picture data of a JPEG may be copied into the result: its format, colours and
+    /// subsampling stay, and no number of bytes limits the quality.
+    #[must_use]
+    pub fn keeps_original(&self) -> bool {
+        self.format == ImageFormat::JPEG
+            && self.colour == OutputColour::Keep
+            && self.sampling == OutputSampling::Keep
+            && self.bytes_max.is_none()
+    }
+
+    /// Returns how often a picture is encoded at most to keep to [`OutputOptions::bytes_max`].
+    #[must_use]
+    pub fn encodes_max(&self) -> u32 {
+        match self.bytes_max {
+            None => 1,
+            // At this quality and at quality 1, then by bisection between both.
+            Some(_) => 2 + u32::from(self.quality.max(1)).next_power_of_two().ilog2(),
+        }
+    }
+}
+
 fn is_jpeg(format: &ImageFormat) -> bool {
     *format == ImageFormat::JPEG
 }

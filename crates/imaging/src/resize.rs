@@ -51,7 +51,8 @@ fn pixel_type(channels: usize) -> PixelType {
 /// Scales samples as they are, not in linear light, to `target` with a Lanczos filter of three lobes;
 /// all channels alike.
 ///
-/// For pixels that nobody sees, such as those in which edges are detected. The result does not depend on the number of threads.
+/// For pixels that are not shown, such as those in which edges are detected. The result does not depend on
+/// the number of threads.
 pub(crate) fn resize(pixels: Pixels, target: Size) -> Result<Pixels, RasterError> {
     if pixels.size == target {
         return Ok(pixels);

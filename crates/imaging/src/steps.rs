@@ -55,7 +55,7 @@ pub enum StepError {
     Enlarged {
         /// The rectangle that is scaled.
         region: Rect,
-        /// The requested size.
+        /// The size to which that part is scaled.
         size: Size,
     },
 }
@@ -74,12 +74,12 @@ pub fn output_size(upright: Size, steps: &[RenderStep]) -> Result<Size, StepErro
 }
 
 /// Computes the part of a picture of `upright` pixels that is visible after `steps`, in its pixels, each
-/// edge rounded to the nearest.
+/// edge rounded to the nearest; `None` if the part is unknown.
 ///
-/// `windows` are those of [`RenderOutput::windows`](crate::RenderOutput::windows). A cut whose window is not
-/// known counts as one in the middle. The steps must be valid, as [`output_size`] checks.
+/// `windows` are those of [`RenderOutput::windows`](crate::RenderOutput::windows). The part is unknown if a
+/// [`RenderStep::Cover`] has no window there, and if a step or a window does not fit the picture.
 #[must_use]
-pub fn shown_region(upright: Size, steps: &[RenderStep], windows: &[Rect]) -> Rect {
+pub fn shown_region(upright: Size, steps: &[RenderStep], windows: &[Rect]) -> Option<Rect> {
     let (mut shown, mut size) = (Rect::new(0, 0, upright), upright);
     let mut windows = windows.iter();
     for step in steps {
@@ -87,34 +87,27 @@ pub fn shown_region(upright: Size, steps: &[RenderStep], windows: &[Rect]) -> Re
             RenderStep::Watermark => {}
             RenderStep::Fit { long_px } => size = fit(size, *long_px),
             RenderStep::Cover { width, height } => {
+                // The window depends on the content, so a guess could state what was cut off.
+                let window = windows.next()?;
                 let (scaled, cut) = cover(size, *width, *height);
-                let margin = |edge: u32, cut: u32| edge.saturating_sub(cut) / 2;
-                let middle = || {
-                    let x = margin(scaled.width, cut.width);
-                    Rect::new(x, margin(scaled.height, cut.height), cut)
-                };
-                let window = windows.next().copied().unwrap_or_else(middle);
-                (shown, size) = (part_of(shown, scaled, window), cut);
+                (shown, size) = (part_of(shown, scaled, *window)?, cut);
             }
             RenderStep::Crop(crop) => {
-                (shown, size) = (part_of(shown, size, *crop), crop.size());
+                (shown, size) = (part_of(shown, size, *crop)?, crop.size());
             }
             RenderStep::Scale { region, size: to } => {
-                (shown, size) = (part_of(shown, size, *region), *to);
+                (shown, size) = (part_of(shown, size, *region)?, *to);
             }
         }
     }
-    shown
+    Some(shown)
 }
 
-/// Returns the part of `region` that `crop` shows of a picture of `size` pixels of it.
-fn part_of(region: Rect, size: Size, crop: Rect) -> Rect {
-    // Only an invalid step leaves its picture, and its render fails.
-    scale_crop(crop, size, region.size()).map_or(region, |part| Rect {
-        x: region.x + part.x,
-        y: region.y + part.y,
-        ..part
-    })
+/// Returns the part of `region` that `crop` shows of a picture of `size` pixels of it; `None` if `crop`
+/// leaves that picture.
+fn part_of(region: Rect, size: Size, crop: Rect) -> Option<Rect> {
+    let part = scale_crop(crop, size, region.size()).ok()?;
+    Some(Rect { x: region.x + part.x, y: region.y + part.y, ..part })
 }
 
 /// Computes the size of the whole picture of `size` at the scale to which `step` scales it, or a part
@@ -263,7 +256,7 @@ mod tests {
         assert_eq!(error, "a 900x600 part of the image cannot be scaled down to 1000x9");
     }
 
-    fn check_shown(steps: &[RenderStep], windows: &[Rect], expected: Rect) {
+    fn check_shown(steps: &[RenderStep], windows: &[Rect], expected: Option<Rect>) {
         let found = shown_region(size(6000, 4000), steps, windows);
         assert_eq!(found, expected, "{steps:?} {windows:?}");
     }
@@ -273,14 +266,25 @@ mod tests {
         let rect = |x, y, width, height| Rect { x, y, width, height };
         let crop = |x, y, width, height| RenderStep::Crop(rect(x, y, width, height));
         let fit = RenderStep::Fit { long_px: 600 };
-        check_shown(&[], &[], rect(0, 0, 6000, 4000));
-        check_shown(&[fit.clone(), RenderStep::Watermark], &[], rect(0, 0, 6000, 4000));
-        check_shown(&[fit, crop(60, 40, 300, 200)], &[], rect(600, 400, 3000, 2000));
+        check_shown(&[], &[], Some(rect(0, 0, 6000, 4000)));
+        check_shown(&[fit.clone(), RenderStep::Watermark], &[], Some(rect(0, 0, 6000, 4000)));
+        check_shown(&[fit, crop(60, 40, 300, 200)], &[], Some(rect(600, 400, 3000, 2000)));
         let scale = RenderStep::Scale { region: rect(10, 20, 3000, 2000), size: size(300, 200) };
-        check_shown(&[scale, crop(30, 0, 3, 2)], &[], rect(310, 20, 30, 20));
+        check_shown(&[scale, crop(30, 0, 3, 2)], &[], Some(rect(310, 20, 30, 20)));
         let cover = RenderStep::Cover { width: 400, height: 400 };
-        check_shown(std::slice::from_ref(&cover), &[], rect(1000, 0, 4000, 4000));
-        check_shown(&[cover], &[rect(200, 0, 400, 400)], rect(2000, 0, 4000, 4000));
+        check_shown(&[cover], &[rect(200, 0, 400, 400)], Some(rect(2000, 0, 4000, 4000)));
+    }
+
+    #[test]
+    fn the_shown_region_is_unknown_without_its_window_and_outside_the_picture() {
+        let rect = |x, y, width, height| Rect { x, y, width, height };
+        let cover = RenderStep::Cover { width: 400, height: 400 };
+        check_shown(std::slice::from_ref(&cover), &[], None);
+        check_shown(&[cover.clone(), cover.clone()], &[rect(200, 0, 400, 400)], None);
+        check_shown(&[cover], &[rect(201, 0, 400, 400)], None);
+        check_shown(&[RenderStep::Crop(rect(1, 0, 6000, 4000))], &[], None);
+        let region = rect(5999, 0, 2, 2);
+        check_shown(&[RenderStep::Scale { region, size: size(1, 1) }], &[], None);
     }
 
     #[test]
@@ -315,7 +319,10 @@ mod tests {
             prop_assert!(fitted.width >= 1 && fitted.width <= w);
             prop_assert!(fitted.height >= 1 && fitted.height <= h);
             let steps = [RenderStep::Fit { long_px: long }, RenderStep::Cover { width: a, height: b }];
-            prop_assert!(shown_region(from, &steps, &[]).is_inside(from));
+            let (scaled, cut) = cover(fitted, a, b);
+            let margin = scaled.width - cut.width;
+            let shown = shown_region(from, &steps, &[Rect::new(margin, 0, cut)]);
+            prop_assert!(shown.is_some_and(|shown| !shown.is_empty() && shown.is_inside(from)));
             let (scaled, cut) = cover(from, a, b);
             prop_assert!(scaled.width <= w && scaled.height <= h);
             prop_assert!(cut.width <= scaled.width && cut.height <= scaled.height);

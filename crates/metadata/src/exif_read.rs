@@ -6,7 +6,7 @@
 //! Some files have two blocks, one from the camera and one from an editor that ignored it. For each tag,
 //! the first block that has it takes precedence, as in viewers.
 
-use exif::{Exif, Field, In, Rational, Reader, Tag, Value};
+use exif::{Context, Exif, Field, In, Rational, Reader, Tag, Value};
 
 use crate::date_time::PartialDateTime;
 use crate::{Caption, StandardFields, TEXT_BYTES_MAX, is_position, set_if_absent, text};
@@ -17,8 +17,13 @@ const ENTRIES_MAX: usize = 5_000;
 const BLOCKS_MAX: usize = 4;
 /// Maximum number of chained directories that the library follows.
 const DIRECTORIES_MAX: usize = 8;
+/// Tags of Exif 3.0, which the library does not name.
+const IMAGE_TITLE: Tag = Tag(Context::Exif, 0xA436);
+const PHOTOGRAPHER: Tag = Tag(Context::Exif, 0xA437);
 /// Number of bytes of a directory entry.
 const ENTRY_BYTES: usize = 12;
+/// Number of hexadecimal digits of an identifier, which has 128 bits (Exif 3.0, ImageUniqueID).
+const UNIQUE_ID_DIGITS: usize = 32;
 
 /// The parsed Exif blocks of a file, in file order.
 pub(super) struct ExifBlocks(Vec<Exif>);
@@ -72,6 +77,10 @@ impl ExifBlocks {
         set_if_absent(&mut caption.description, &self.text(Tag::ImageDescription));
         set_if_absent(&mut caption.byline, &self.text(Tag::Artist));
         set_if_absent(&mut caption.copyright_notice, &self.text(Tag::Copyright));
+        // Exif 3.0; the older tag for the same name goes first.
+        set_if_absent(&mut caption.byline, &self.text(PHOTOGRAPHER));
+        set_if_absent(&mut caption.title, &self.text(IMAGE_TITLE));
+        set_if_absent(&mut caption.uri, &self.unique_id());
         caption.position = self.position();
         if caption.position.is_none() && self.has_coordinates() {
             warnings.push("exif gps position is not on the globe".to_owned());
@@ -79,7 +88,7 @@ impl ExifBlocks {
         let offset = self.text(Tag::OffsetTimeOriginal);
         let created = PartialDateTime::parse(&self.text(Tag::DateTimeOriginal))
             .map(|stamp| stamp.with_offset(&offset));
-        StandardFields { caption, created }
+        StandardFields { caption, created, ..StandardFields::default() }
     }
 
     /// Reads a text; empty if it is absent, not a text, or a placeholder of blanks and NULs.
@@ -99,6 +108,15 @@ impl ExifBlocks {
             .filter(|text| !text.is_empty());
         // A copyright has two parts at most, of the photographer and of the editor.
         texts.take(2).collect::<Vec<_>>().join(", ")
+    }
+
+    /// Reads the identifier of the picture; empty if it does not have the form of the standard.
+    ///
+    /// Some cameras write the version of their firmware or zeros there, which all their pictures share.
+    fn unique_id(&self) -> String {
+        let id = self.text(Tag::ImageUniqueID);
+        let is_hex = id.len() == UNIQUE_ID_DIGITS && id.bytes().all(|b| b.is_ascii_hexdigit());
+        if is_hex && id.bytes().any(|b| b != b'0') { id } else { String::new() }
     }
 
     /// Returns latitude and longitude in degrees, if both are present and in range.

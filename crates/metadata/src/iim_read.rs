@@ -8,7 +8,7 @@
 //! Latin-1: for decades programs have written both without declaring them.
 
 use crate::date_time::PartialDateTime;
-use crate::{Caption, StandardFields, push, set_if_absent, text};
+use crate::{Caption, RightsMetadata, StandardFields, push, set_if_absent, text};
 
 /// The first byte of every dataset.
 pub(super) const TAG: u8 = 0x1C;
@@ -83,6 +83,7 @@ fn fields(datasets: &[IimDataset<'_>], warnings: &mut Vec<String>) -> StandardFi
         .map_or(TextCharset::Unknown, |dataset| charset(dataset.value));
     let mut caption = Caption::default();
     let (mut date, mut time, mut invalid_utf8) = (String::new(), String::new(), false);
+    let (mut genre, mut writer) = (String::new(), String::new());
     let mut bylines = Vec::new();
     for IimDataset { number, value, .. } in datasets.iter().filter(|dataset| dataset.record == 2) {
         let (value, bad) = match charset {
@@ -92,11 +93,13 @@ fn fields(datasets: &[IimDataset<'_>], warnings: &mut Vec<String>) -> StandardFi
         };
         invalid_utf8 |= bad;
         match number {
+            4 => set_if_absent(&mut genre, genre_name(&value)),
             // Date and time are separate datasets and come in any order.
             55 => set_if_absent(&mut date, &value),
             60 => set_if_absent(&mut time, &value),
             // Repeated once for each photographer.
             80 => push(&mut bylines, &value),
+            122 => set_if_absent(&mut writer, &value),
             _ => field(&mut caption, *number, &value),
         }
     }
@@ -109,7 +112,9 @@ fn fields(datasets: &[IimDataset<'_>], warnings: &mut Vec<String>) -> StandardFi
     if created.is_none() && date.bytes().any(|byte| (b'1'..=b'9').contains(&byte)) {
         warnings.push("iim 2:55 is not a date".to_owned());
     }
-    StandardFields { caption, created }
+    let rights = RightsMetadata::of_text("captionWriter", &writer)
+        .overlaid(&RightsMetadata::of_text("intellectualGenre", &genre));
+    StandardFields { caption, created, rights }
 }
 
 fn charset(value: &[u8]) -> TextCharset {
@@ -137,6 +142,8 @@ fn field(caption: &mut Caption, number: u8, value: &str) {
         40 => set_if_absent(&mut caption.instructions, value),
         85 => set_if_absent(&mut caption.byline_role, value),
         90 => set_if_absent(&mut caption.city, value),
+        92 => set_if_absent(&mut caption.sublocation, value),
+        95 => set_if_absent(&mut caption.province, value),
         100 => set_if_absent(&mut caption.country_code, value),
         101 => set_if_absent(&mut caption.country, value),
         103 => set_if_absent(&mut caption.transmission_reference, value),
@@ -148,6 +155,14 @@ fn field(caption: &mut Caption, number: u8, value: &str) {
         135 => set_if_absent(&mut caption.language, value),
         187 => set_if_absent(&mut caption.uri, value),
         _ => {}
+    }
+}
+
+/// Extracts the name from an object attribute reference `001:Current`; a bare name is also accepted.
+pub(super) fn genre_name(value: &str) -> &str {
+    match value.split_once(':') {
+        Some((number, name)) if number.bytes().all(|byte| byte.is_ascii_digit()) => name,
+        Some(_) | None => value,
     }
 }
 

@@ -5,7 +5,7 @@
 
 use crate::date_time::PartialDateTime;
 use crate::iim_read::{TAG, UTF8};
-use crate::{Caption, country, text};
+use crate::{Caption, RightsMetadata, country, text};
 use jpeg::rewrite::{PAYLOAD_BYTES_MAX, segment as jpeg_segment};
 
 /// Code of the APP13 marker.
@@ -19,16 +19,18 @@ const IIM_BYTES_MAX: usize = PAYLOAD_BYTES_MAX - SIGNATURE.len() - RESOURCE.len(
 /// Maximum bytes of the identifier. IIM does not define this dataset, and readers expect no more. A
 /// truncated identifier would identify nothing or another picture, so a longer one is only in XMP.
 const URI_BYTES_MAX: usize = 128;
+/// Minimum bytes of the intellectual genre, and so of 2:04.
+const GENRE_BYTES_MIN: usize = 4;
 /// Number of digits of an IPTC subject code.
 const SUBJECT_CODE_DIGITS: usize = 8;
 
 /// A buffer to which the datasets of a caption are written.
 struct DatasetWriter(Vec<u8>);
 
-/// Writes the Photoshop image resource that holds the datasets; empty if the caption has no field that
-/// is written to IIM.
-pub(super) fn block(caption: &Caption) -> Vec<u8> {
-    let iim = datasets(caption);
+/// Writes the Photoshop image resource that holds the datasets; empty if the caption and the rights have
+/// nothing that is written to IIM.
+pub(super) fn block(caption: &Caption, rights: &RightsMetadata) -> Vec<u8> {
+    let iim = datasets(caption, rights);
     if iim.is_empty() {
         return Vec::new();
     }
@@ -48,16 +50,20 @@ pub(super) fn segment(block: &[u8]) -> Vec<u8> {
     if block.is_empty() { Vec::new() } else { jpeg_segment(MARKER, &[SIGNATURE, block]) }
 }
 
-fn datasets(caption: &Caption) -> Vec<u8> {
+fn datasets(caption: &Caption, rights: &RightsMetadata) -> Vec<u8> {
     let mut datasets = DatasetWriter(Vec::new());
     // 2:40 and 2:116 each hold two fields; see the crate's docs on precedence.
     let terms = [&caption.usage_terms, &caption.instructions].map(String::as_str);
     let terms = terms.into_iter().filter(|text| !text.is_empty()).collect::<Vec<_>>().join("; ");
-    let rights = if caption.copyright_notice.is_empty() {
+    let copyright = if caption.copyright_notice.is_empty() {
         &caption.copyright_holder
     } else {
         &caption.copyright_notice
     };
+    let genre = rights.text("intellectualGenre").unwrap_or_default();
+    if genre.len() >= GENRE_BYTES_MIN {
+        datasets.text(4, 64, genre);
+    }
     datasets.text(5, 64, &caption.title);
     datasets.text(10, 1, &caption.urgency.map(|urgency| urgency.to_string()).unwrap_or_default());
     datasets.text(40, 256, &terms);
@@ -68,15 +74,18 @@ fn datasets(caption: &Caption) -> Vec<u8> {
     datasets.text(80, 32, &caption.byline);
     datasets.text(85, 32, &caption.byline_role);
     datasets.text(90, 32, &caption.city);
+    datasets.text(92, 32, &caption.sublocation);
+    datasets.text(95, 32, &caption.province);
     datasets.text(100, 3, &country::alpha3_code(&caption.country_code).unwrap_or_default());
     datasets.text(101, 64, &caption.country);
     datasets.text(103, 32, &caption.transmission_reference);
     datasets.text(105, 256, &caption.headline);
     datasets.text(110, 32, &caption.credit);
     datasets.text(115, 32, &caption.source);
-    datasets.text(116, 128, rights);
+    datasets.text(116, 128, copyright);
     // Not a single line: the description is the only text that keeps its line feeds.
     datasets.add(2, 120, text::cut(&caption.description, 2_000).as_bytes());
+    datasets.text(122, 32, rights.text("captionWriter").unwrap_or_default());
     // The dataset holds an ISO 639 code of two or three letters, without a region.
     let language = caption.language.split('-').next().unwrap_or_default();
     if (2..=3).contains(&language.len()) {
@@ -127,7 +136,7 @@ mod tests {
 
     /// The IIM bytes of a written block.
     fn iim(caption: &Caption) -> Vec<u8> {
-        block(caption).split_off(RESOURCE.len() + 4)
+        block(caption, &RightsMetadata::default()).split_off(RESOURCE.len() + 4)
     }
 
     #[test]
@@ -138,9 +147,9 @@ mod tests {
 
     #[test]
     fn an_empty_caption_has_no_block() {
-        assert_eq!(block(&Caption::default()), Vec::<u8>::new());
+        assert_eq!(block(&Caption::default(), &RightsMetadata::default()), Vec::<u8>::new());
         let persons = Caption { persons: vec!["Ann Ek".into()], ..Caption::default() };
-        assert_eq!(block(&persons), Vec::<u8>::new());
+        assert_eq!(block(&persons, &RightsMetadata::default()), Vec::<u8>::new());
     }
 
     #[test]
@@ -177,7 +186,7 @@ mod tests {
     #[test]
     fn too_many_keywords_still_fit_one_segment() {
         let caption = Caption { keywords: vec!["k".repeat(64); 2_000], ..Caption::default() };
-        let bytes = segment(&block(&caption));
+        let bytes = segment(&block(&caption, &RightsMetadata::default()));
         assert!(bytes.len() <= PAYLOAD_BYTES_MAX + 4, "{}", bytes.len());
         assert!(read(&iim(&caption), &mut Vec::new()).caption.keywords.len() > 900);
     }

@@ -1,19 +1,31 @@
 #![doc = include_str!("../README.md")]
 //!
-//! The tables in `xmp_read.rs` and `iim_read.rs` map the fields of a [`Caption`] to the properties and
-//! datasets of each standard.
+//! The fields of a [`Caption`] are named by the properties of the IPTC standard, which
+//! [`rights::table`] maps to XMP; `iim_read.rs` and `exif_read.rs` map them to datasets and tags.
 
 pub mod country;
+mod cut_order;
 mod date_time;
+mod differences;
 mod exif_read;
 mod exif_write;
 mod iim_read;
 mod iim_write;
+mod properties;
+mod rdf_read;
+pub mod rights;
 mod text;
 mod xmp_read;
 mod xmp_write;
 
+use std::borrow::Cow;
+use std::mem::take;
+
 use serde::Serialize;
+use serde_json::{Value, json};
+
+pub use properties::properties;
+pub use rights::{Licensor, RightsError, RightsMetadata, RightsView};
 
 use crate::date_time::PartialDateTime;
 use jpeg::header::JpegHeader;
@@ -51,8 +63,12 @@ pub struct Caption {
     pub usage_terms: String,
     /// Instructions to editors who use the picture.
     pub instructions: String,
+    /// Place within the city, such as a square or a building.
+    pub sublocation: String,
     /// City in which the picture was taken.
     pub city: String,
+    /// State, province or region in which the picture was taken.
+    pub province: String,
     /// Name of the country in which the picture was taken.
     pub country: String,
     /// Code of that country, ISO 3166, two or three letters.
@@ -83,20 +99,36 @@ pub struct Caption {
 pub struct FileMetadata {
     /// The caption, merged from the three standards.
     pub caption: Caption,
+    /// The rights and provenance that renditions carry.
+    pub rights: RightsMetadata,
     /// EXIF orientation, 1 to 8; 1 if it is absent or out of range.
     pub orientation: u8,
-    /// Descriptions of broken metadata, for logs. They contain no text from the file.
+    /// Descriptions of broken or contradictory metadata, for logs. They contain no text from the file.
     pub warnings: Vec<String>,
 }
 
 impl Caption {
+    /// Clears the fields that `rights` states, so that these are written in their place.
+    pub fn yield_to(&mut self, rights: &RightsMetadata) {
+        for (name, text) in texts(self) {
+            if rights.get(name).is_some() {
+                text.clear();
+            }
+        }
+        for (name, list) in lists(self) {
+            if rights.get(name).is_some() {
+                list.clear();
+            }
+        }
+    }
+
     /// Whether any field is set apart from the position, which is written to EXIF only.
     fn has_text(&self) -> bool {
         Caption { position: None, ..self.clone() } != Caption::default()
     }
 }
 
-/// Options of [`write()`] for metadata outside the texts of a caption.
+/// Options of [`write()`] for metadata outside the IPTC properties.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct WriteOptions {
     /// The EXIF orientation to write, 1 to 8; any other value is written as 1.
@@ -112,16 +144,30 @@ pub struct EmbeddedMetadata {
     pub exif: Vec<u8>,
     /// The XMP packet, RDF in XML, UTF-8.
     pub xmp: Vec<u8>,
+    /// The same properties for a JPEG file, if `xmp` does not fit into a segment.
+    pub split_xmp: Option<SplitXmp>,
     /// The IIM datasets in a Photoshop image resource.
     pub iim: Vec<u8>,
+}
+
+/// An XMP packet in two parts, of which only the first one has to fit into a JPEG segment.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SplitXmp {
+    /// The main packet, which refers to the other one.
+    pub main: Vec<u8>,
+    /// The extended XMP, without the header and trailer of a packet.
+    pub extended: Vec<u8>,
 }
 
 impl EmbeddedMetadata {
     /// Returns the blocks as JPEG segments, to be placed after the JFIF segment of a file.
     #[must_use]
     pub fn jpeg_segments(&self) -> Vec<u8> {
-        let exif = exif_write::segment(&self.exif);
-        [exif, xmp_write::segment(&self.xmp), iim_write::segment(&self.iim)].concat()
+        let xmp = match &self.split_xmp {
+            Some(split) => xmp_write::split_segments(split),
+            None => xmp_write::segment(&self.xmp),
+        };
+        [exif_write::segment(&self.exif), xmp, iim_write::segment(&self.iim)].concat()
     }
 }
 
@@ -131,69 +177,101 @@ struct StandardFields {
     /// All fields except `created`, which is not set here.
     caption: Caption,
     created: Option<PartialDateTime>,
+    rights: RightsMetadata,
 }
 
-/// Reads the caption of `jpeg`; `header` must have been parsed from it.
+/// Reads the caption and the rights of `jpeg`; `header` must have been parsed from it.
 ///
-/// Never fails: broken metadata gives warnings, and the caption holds everything that could be read.
+/// Never fails: broken metadata gives warnings, and the result holds everything that could be read.
 /// The time is proportional to the size of the metadata, which is bounded by the limits with which the
 /// header was parsed, and by this crate's limits on lists, texts and nesting.
 ///
 /// ```
 /// use jpeg::header::JpegHeader;
 /// use jpeg::samples::{LIMITS, file};
-/// use metadata::{Caption, WriteOptions, read, write};
+/// use metadata::{Caption, RightsMetadata, WriteOptions, read, write};
 ///
 /// let caption = Caption { city: "Luleå".to_owned(), ..Caption::default() };
-/// let jpeg = file(&write(&caption, &[], WriteOptions { orientation: 6, gps: false }));
+/// let options = WriteOptions { orientation: 6, gps: false };
+/// let jpeg = file(&write(&caption, &RightsMetadata::default(), &[], options));
 /// let reading = read(&JpegHeader::parse(&jpeg, &LIMITS)?, &jpeg);
 /// assert_eq!((reading.caption.city.as_str(), reading.orientation), ("Luleå", 6));
 /// # Ok::<(), jpeg::header::HeaderError>(())
 /// ```
 pub fn read(header: &JpegHeader, jpeg: &[u8]) -> FileMetadata {
     let mut warnings = Vec::new();
-    let xmp = xmp_read::read(header, jpeg, &mut warnings);
+    let mut xmp = xmp_read::read(header, jpeg, &mut warnings);
     let iim = header.iptc(jpeg);
     warnings.extend(iim.damage.map(|damage| damage.to_string()));
-    let iim = iim_read::read(&iim.value.unwrap_or_default(), &mut warnings);
+    let mut iim = iim_read::read(&iim.value.unwrap_or_default(), &mut warnings);
     let blocks = exif_read::ExifBlocks::parse(&header.exif(jpeg), &mut warnings);
     let exif = blocks.read(&mut warnings);
     let orientation = blocks.orientation(&mut warnings);
-    FileMetadata { caption: merge(xmp, iim, exif), orientation, warnings }
+    warnings.extend(differences::warnings(&xmp, &iim, &exif));
+    let rights = take(&mut xmp.rights).completed(take(&mut iim.rights));
+    let caption = merge(xmp, iim, exif);
+    let mut rights = properties::with_caption(rights, &caption);
+    if rights.shorten() {
+        warnings.push("the properties of rights are too large".to_owned());
+    }
+    FileMetadata { caption, rights, orientation, warnings }
 }
 
-/// Writes a caption as complete JPEG segments: Exif, XMP, and Photoshop with IIM.
+/// Writes a caption and rights as complete JPEG segments: Exif, XMP, and Photoshop with IIM.
 ///
 /// The segments must be placed before the picture data of a file, for instance with
 /// [`rewrite_metadata`](jpeg::rewrite::rewrite_metadata). A caption with any field apart from a
-/// position gives exactly one Exif and one XMP segment, and one IIM segment unless IIM has no dataset
-/// for its fields. The same input gives the same bytes; an empty caption with orientation 1 and without
-/// a position gives none.
+/// position gives exactly one Exif segment and an XMP packet, and one IIM segment unless IIM has no
+/// dataset for its fields; rights alone give XMP. The same input gives the same bytes; an empty caption
+/// without rights, with orientation 1 and without a position gives none.
+///
+/// [`properties()`] says which value is written if both the caption and the rights have one. The rights
+/// should be those of what the file shows ([`RightsMetadata::shown`]).
 ///
 /// `originals` are the Exif blocks of the original file ([`JpegHeader::exif`]), or empty. With
 /// [`WriteOptions::gps`] the position of the caption is written or, if it has none, the GPS data
 /// of `originals`. Nothing else is copied from them.
 ///
 /// Every segment is within the limit of 65,533 bytes. EXIF texts are truncated at several thousand
-/// bytes, IIM texts at the lengths of the standard. The XMP packet holds all texts completely. Only if
-/// it would be too large, it is shortened in this order: keywords, persons and subject codes are dropped
-/// from the end of their lists; all texts except the description are truncated to 1,000 bytes; the
-/// description is truncated to the remaining room.
-pub fn write(caption: &Caption, originals: &[&[u8]], options: WriteOptions) -> Vec<u8> {
-    build_embedded(caption, originals, options).jpeg_segments()
+/// bytes, IIM texts at the lengths of the standard. XMP holds all properties completely; what does not
+/// fit into its segment continues in extended XMP. Only if the packet has more than 256 KiB, it is
+/// shortened in this order: the prompts of AI systems, the descriptions for accessibility, image regions
+/// and other details of what is shown, contact details and numbers are dropped; keywords, persons and
+/// subject codes are dropped from the end of their lists; texts are truncated to 1,000 bytes, and the
+/// description to the remaining room; the properties of rights are dropped. The digital source type and
+/// the constraint on data mining are always complete.
+pub fn write(
+    caption: &Caption,
+    rights: &RightsMetadata,
+    originals: &[&[u8]],
+    options: WriteOptions,
+) -> Vec<u8> {
+    build_embedded(caption, rights, originals, options).jpeg_segments()
 }
 
 /// Builds the metadata blocks of a file in any format, under the rules of [`write()`].
 pub fn build_embedded(
     caption: &Caption,
+    rights: &RightsMetadata,
     originals: &[&[u8]],
     options: WriteOptions,
 ) -> EmbeddedMetadata {
-    let caption = clean_caption(caption);
+    let caption = properties::completed(&clean_caption(caption), rights);
+    let mut all = properties::merged(&caption, rights);
+    for member in &xmp_read::OTHERS {
+        let value = match member.name {
+            "urgency" => caption.urgency.map(Value::from),
+            "language" if !caption.language.is_empty() => Some(json!([caption.language])),
+            _ => None,
+        };
+        all.extend(value.map(|value| (member, Cow::Owned(value))));
+    }
+    let xmp = xmp_write::blocks(all);
     EmbeddedMetadata {
         exif: exif_write::block(&caption, originals, options),
-        xmp: xmp_write::block(&caption),
-        iim: iim_write::block(&caption),
+        xmp: xmp.packet,
+        split_xmp: xmp.split,
+        iim: iim_write::block(&caption, rights),
     }
 }
 
@@ -225,56 +303,63 @@ fn merge(xmp: StandardFields, iim: StandardFields, exif: StandardFields) -> Capt
 /// Fills the fields that are absent in `caption` from `lower`.
 fn fill_absent(caption: &mut Caption, lower: Caption) {
     let mut from = lower;
-    for (text, other) in texts(caption).into_iter().zip(texts(&mut from)) {
+    for ((_, text), (_, other)) in texts(caption).into_iter().zip(texts(&mut from)) {
         if text.is_empty() {
-            *text = std::mem::take(other);
+            *text = take(other);
         }
     }
-    for (list, other) in lists(caption).into_iter().zip(lists(&mut from)) {
+    for ((_, list), (_, other)) in lists(caption).into_iter().zip(lists(&mut from)) {
         if list.is_empty() {
-            *list = std::mem::take(other);
+            *list = take(other);
         }
     }
     caption.position = caption.position.or(from.position);
     caption.urgency = caption.urgency.or(from.urgency);
 }
 
-/// Returns all text fields of a caption except `created`, the description last.
-fn texts(caption: &mut Caption) -> [&mut String; 17] {
+/// Returns all text fields of a caption except `created`, with the TechReference's name of the property.
+fn texts(caption: &mut Caption) -> [(&'static str, &mut String); 19] {
     [
-        &mut caption.headline,
-        &mut caption.title,
-        &mut caption.byline,
-        &mut caption.byline_role,
-        &mut caption.credit,
-        &mut caption.source,
-        &mut caption.copyright_notice,
-        &mut caption.copyright_holder,
-        &mut caption.usage_terms,
-        &mut caption.instructions,
-        &mut caption.city,
-        &mut caption.country,
-        &mut caption.country_code,
-        &mut caption.transmission_reference,
-        &mut caption.uri,
-        &mut caption.language,
-        &mut caption.description,
+        ("headline", &mut caption.headline),
+        ("title", &mut caption.title),
+        ("creatorNames", &mut caption.byline),
+        ("jobtitle", &mut caption.byline_role),
+        ("creditLine", &mut caption.credit),
+        ("source", &mut caption.source),
+        ("copyrightNotice", &mut caption.copyright_notice),
+        ("copyrightOwners", &mut caption.copyright_holder),
+        ("usageTerms", &mut caption.usage_terms),
+        ("instructions", &mut caption.instructions),
+        ("sublocationName", &mut caption.sublocation),
+        ("cityName", &mut caption.city),
+        ("provinceState", &mut caption.province),
+        ("countryName", &mut caption.country),
+        ("countryCode", &mut caption.country_code),
+        ("jobid", &mut caption.transmission_reference),
+        ("digitalImageGuid", &mut caption.uri),
+        // The language of the texts is not a property of the standard.
+        ("language", &mut caption.language),
+        ("description", &mut caption.description),
     ]
 }
 
-/// Returns all list fields of a caption, the most expendable first.
-fn lists(caption: &mut Caption) -> [&mut Vec<String>; 3] {
-    [&mut caption.keywords, &mut caption.persons, &mut caption.subject_codes]
+/// Returns all list fields of a caption, with the TechReference's name of the property.
+fn lists(caption: &mut Caption) -> [(&'static str, &mut Vec<String>); 3] {
+    [
+        ("keywords", &mut caption.keywords),
+        ("personInImageNames", &mut caption.persons),
+        ("subjectCodes", &mut caption.subject_codes),
+    ]
 }
 
 /// Prepares a caption for writing: cleans texts, drops empty entries and invalid dates, urgencies
 /// and positions.
 fn clean_caption(caption: &Caption) -> Caption {
     let mut clean = caption.clone();
-    for text in texts(&mut clean) {
+    for (_, text) in texts(&mut clean) {
         *text = text::clean(text);
     }
-    for list in lists(&mut clean) {
+    for (_, list) in lists(&mut clean) {
         *list = list.iter().map(|entry| text::line(entry)).filter(|e| !e.is_empty()).collect();
     }
     clean.created = clean

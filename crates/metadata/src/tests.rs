@@ -5,13 +5,23 @@ use exif::{Field, In, Rational, Tag, Value};
 use proptest::prelude::*;
 
 use crate::exif_read::ExifBlocks;
-use crate::{Caption, FileMetadata, WriteOptions, read, write};
+use crate::{Caption, FileMetadata, RightsMetadata, WriteOptions, properties, read};
 use jpeg::header::JpegHeader;
 use jpeg::rewrite::segment;
 use jpeg::samples::{LIMITS, file};
 
 const UPRIGHT: WriteOptions = WriteOptions { orientation: 1, gps: false };
 const WITH_GPS: WriteOptions = WriteOptions { orientation: 1, gps: true };
+
+/// Writes a caption without rights.
+fn write(caption: &Caption, originals: &[&[u8]], options: WriteOptions) -> Vec<u8> {
+    crate::write(caption, &RightsMetadata::default(), originals, options)
+}
+
+/// The carried properties that a caption has.
+fn rights_of(caption: &Caption) -> RightsMetadata {
+    properties::with_caption(RightsMetadata::default(), caption)
+}
 
 fn read_segments(segments: &[u8]) -> FileMetadata {
     let jpeg = file(segments);
@@ -31,7 +41,9 @@ fn full() -> Caption {
         copyright_holder: "Byrån AB".into(),
         usage_terms: "Endast redaktionellt".into(),
         instructions: "Får ej beskäras".into(),
+        sublocation: "Torget".into(),
         city: "Åre".into(),
+        province: "Jämtlands län".into(),
         country: "Sverige".into(),
         country_code: "SWE".into(),
         position: None,
@@ -59,7 +71,8 @@ fn without(signature: &[u8], segments: &[u8]) -> Vec<u8> {
 #[test]
 fn a_full_caption_is_read_as_written() {
     let reading = read_segments(&write(&full(), &[], WriteOptions { orientation: 6, gps: false }));
-    let expected = FileMetadata { caption: full(), orientation: 6, warnings: Vec::new() };
+    let rights = rights_of(&full());
+    let expected = FileMetadata { caption: full(), rights, orientation: 6, warnings: Vec::new() };
     assert_eq!(reading, expected);
 }
 
@@ -162,7 +175,38 @@ fn a_cameras_block_is_read() {
         created: Some("2017-02-11T10:15:00+01:00".into()),
         ..Caption::default()
     };
-    assert_eq!(reading, FileMetadata { caption: expected, orientation: 8, warnings: Vec::new() });
+    let rights = RightsMetadata::default();
+    let expected =
+        FileMetadata { caption: expected, rights, orientation: 8, warnings: Vec::new() };
+    assert_eq!(reading, expected);
+}
+
+#[test]
+fn an_identifier_in_exif_has_the_form_of_the_standard() {
+    let id = "0123456789abcdefABCDEF0123456789";
+    let zeros = "0".repeat(32);
+    let with_id = |id: &str| {
+        let block = block(&[(Tag::ImageUniqueID, In::PRIMARY, ascii(id))]);
+        segment(0xE1, &[b"Exif\0\0", &block])
+    };
+    let reading = read_segments(&with_id(id));
+    assert_eq!(
+        (reading.caption.uri.as_str(), reading.rights.text("digitalImageGuid")),
+        (id, Some(id))
+    );
+    let long = format!("{id}0");
+    for other in
+        [zeros.as_str(), &id[1..], &long, "A16LLIC08SM A16LLIIB8GM", &id.replace('f', "g")]
+    {
+        let reading = read_segments(&with_id(other));
+        assert_eq!(reading.caption, Caption::default(), "{other}");
+        assert!(reading.rights.is_empty(), "{other}");
+    }
+    // Each standard may have an identifier of its own.
+    let caption = Caption { uri: "urn:x".into(), ..Caption::default() };
+    let segments = [with_id(id), without(b"Exif", &write(&caption, &[], UPRIGHT))].concat();
+    let reading = read_segments(&segments);
+    assert_eq!((reading.caption, reading.warnings), (caption, Vec::new()));
 }
 
 #[test]
@@ -192,7 +236,7 @@ fn the_exif_time_is_that_of_the_caption_and_not_of_the_original() {
 
 #[test]
 fn any_caption_writes_one_block_of_each_kind() {
-    for text in crate::texts(&mut full()) {
+    for (_, text) in crate::texts(&mut full()) {
         let mut caption = Caption { uri: "urn:x".into(), ..Caption::default() };
         caption.city.clone_from(text);
         let jpeg = file(&write(&caption, &[&camera(), &camera()], UPRIGHT));
@@ -292,7 +336,7 @@ fn created() -> impl Strategy<Value = Option<String>> {
 }
 
 fn captions() -> impl Strategy<Value = Caption> {
-    let texts = proptest::collection::vec(text(60), 17);
+    let texts = proptest::collection::vec(text(60), 19);
     let lists = (list(), list(), list());
     (texts, lists, created(), proptest::option::of(1..=9_u8)).prop_map(
         |(texts, (persons, subject_codes, keywords), created, urgency)| {
@@ -304,7 +348,7 @@ fn captions() -> impl Strategy<Value = Caption> {
                 urgency,
                 ..Caption::default()
             };
-            for (place, text) in crate::texts(&mut caption).into_iter().zip(texts) {
+            for ((_, place), text) in crate::texts(&mut caption).into_iter().zip(texts) {
                 *place = text;
             }
             caption
@@ -323,6 +367,7 @@ proptest! {
         let segments = write(&caption, &[], keep);
         prop_assert_eq!(&segments, &write(&caption, &[], keep));
         let reading = read_segments(&segments);
+        prop_assert_eq!(&reading.rights, &rights_of(&caption));
         prop_assert_eq!(reading.caption, caption);
         prop_assert_eq!(reading.orientation, orientation);
         prop_assert_eq!(reading.warnings, Vec::<String>::new());

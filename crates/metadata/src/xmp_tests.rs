@@ -2,7 +2,10 @@
 
 use proptest::prelude::*;
 
-use crate::{Caption, FileMetadata, read, write, xmp_read, xmp_write};
+use crate::xmp_write::{PACKET_BYTES_MAX, SEGMENT_PACKET_BYTES_MAX};
+use crate::{
+    Caption, EmbeddedMetadata, FileMetadata, RightsMetadata, build_embedded, read, write,
+};
 use crate::{LIST_ENTRIES_MAX, WriteOptions};
 use jpeg::header::JpegHeader;
 use jpeg::rewrite::segment;
@@ -200,24 +203,43 @@ fn lists_are_capped() {
     assert_eq!(reading.caption.keywords.len(), LIST_ENTRIES_MAX);
 }
 
-/// The caption that remains after it is written to an XMP packet and read back.
+/// The segments of a file with this caption.
+fn segments(caption: &Caption) -> Vec<u8> {
+    write(caption, &RightsMetadata::default(), &[], UPRIGHT)
+}
+
+/// The caption that remains after it is written to XMP and read back.
 fn written(caption: &Caption) -> Caption {
-    let segment = xmp_write::segment(&xmp_write::block(caption));
-    assert!(segment.len() <= 65_535 + 2, "{}", segment.len());
-    let jpeg = file(&segment);
+    let embedded = build_embedded(caption, &RightsMetadata::default(), &[], UPRIGHT);
+    assert!(embedded.xmp.len() <= PACKET_BYTES_MAX, "{}", embedded.xmp.len());
+    let reading = read_segments(&segments(caption));
+    assert_eq!(reading.warnings, Vec::<String>::new());
+    assert_eq!(embedded.split_xmp.is_some(), embedded.xmp.len() > SEGMENT_PACKET_BYTES_MAX);
+    reading.caption
+}
+
+#[test]
+fn what_does_not_fit_into_a_segment_continues_in_extended_xmp() {
+    let keywords: Vec<String> = (0..900).map(|i| format!("{i:04}{}", "å".repeat(60))).collect();
+    let caption = Caption { headline: "Snö".into(), keywords, ..Caption::default() };
+    assert_eq!(written(&caption), caption);
+    let embedded = build_embedded(&caption, &RightsMetadata::default(), &[], UPRIGHT);
+    let split = embedded.split_xmp.as_ref().expect("more than a segment");
+    let main = String::from_utf8_lossy(&split.main);
+    assert!(main.contains("Snö") && !main.contains("dc:subject"), "{main}");
+    let jpeg = file(&embedded.jpeg_segments());
     let header = JpegHeader::parse(&jpeg, &LIMITS).expect("a sample");
-    let mut warnings = Vec::new();
-    let told = xmp_read::read(&header, &jpeg, &mut warnings);
-    assert_eq!(warnings, Vec::<String>::new());
-    told.caption
+    let markers: Vec<u8> = header.metadata().map(|segment| segment.marker).collect();
+    // Exif, the main packet, two segments of extended XMP, IIM.
+    assert_eq!(markers, [0xE1, 0xE1, 0xE1, 0xE1, 0xED]);
 }
 
 #[test]
 fn excess_keywords_are_dropped_from_the_end() {
-    let keywords: Vec<String> = (0..900).map(|i| format!("{i:04}{}", "å".repeat(60))).collect();
+    let keywords: Vec<String> = (0..900).map(|i| format!("{i:04}{}", "å".repeat(240))).collect();
     let caption = Caption { headline: "Snö".into(), keywords, ..Caption::default() };
     let kept = written(&caption);
-    assert!((350..900).contains(&kept.keywords.len()), "{}", kept.keywords.len());
+    assert!((400..900).contains(&kept.keywords.len()), "{}", kept.keywords.len());
     assert_eq!(kept.keywords, caption.keywords[..kept.keywords.len()]);
     assert_eq!(kept.headline, "Snö");
 }
@@ -225,16 +247,16 @@ fn excess_keywords_are_dropped_from_the_end() {
 #[test]
 fn the_description_is_truncated_last() {
     let caption = Caption {
-        description: "<å>&".repeat(9_000),
+        description: "<å>&".repeat(20_000),
         instructions: "&".repeat(50_000),
         keywords: vec!["k".into()],
         ..Caption::default()
     };
-    let kept = written(&caption);
-    assert_eq!(kept.keywords, Vec::<String>::new());
-    assert_eq!(kept.instructions, "&".repeat(200));
-    assert!(caption.description.starts_with(&kept.description));
-    assert!(xmp_write::segment(&xmp_write::block(&caption)).len() > 65_500);
+    let xmp = build_embedded(&caption, &RightsMetadata::default(), &[], UPRIGHT).xmp;
+    let xmp = String::from_utf8(xmp).expect("UTF-8");
+    assert!((PACKET_BYTES_MAX - 1_500..=PACKET_BYTES_MAX).contains(&xmp.len()), "{}", xmp.len());
+    assert!(!xmp.contains("dc:subject"));
+    assert!(xmp.contains(&format!(">{}</photoshop:Instructions>", "&amp;".repeat(200))));
     let long = Caption { description: "d".repeat(60_000), ..Caption::default() };
     assert_eq!(written(&long), long);
 }
@@ -243,14 +265,15 @@ fn the_description_is_truncated_last() {
 fn overlong_texts_are_truncated_to_fit() {
     let long = "&".repeat(70_000);
     let mut caption = Caption::default();
-    for text in crate::texts(&mut caption) {
+    for (_, text) in crate::texts(&mut caption) {
         text.clone_from(&long);
     }
-    for list in crate::lists(&mut caption) {
+    for (_, list) in crate::lists(&mut caption) {
         *list = vec![long.clone(); 3];
     }
-    assert!(written(&caption).description.len() > 9_000);
-    assert!(JpegHeader::parse(&file(&write(&caption, &[], UPRIGHT)), &LIMITS).is_ok());
+    let kept = written(&caption);
+    assert_eq!((kept.headline.len(), kept.usage_terms.len()), (200, 200));
+    assert!(JpegHeader::parse(&file(&segments(&caption)), &LIMITS).is_ok());
 }
 
 proptest! {
@@ -264,7 +287,9 @@ proptest! {
     #[test]
     fn a_changed_packet_is_read(at in any::<usize>(), byte in any::<u8>()) {
         let caption = Caption { headline: "Snö".into(), keywords: vec!["is".into()], ..Caption::default() };
-        let mut segment = xmp_write::segment(&xmp_write::block(&caption));
+        let xmp = build_embedded(&caption, &RightsMetadata::default(), &[], UPRIGHT).xmp;
+        let embedded = EmbeddedMetadata { xmp, ..EmbeddedMetadata::default() };
+        let mut segment = embedded.jpeg_segments();
         let at = 4 + at % (segment.len() - 4);
         segment[at] = byte;
         read_segments(&segment);

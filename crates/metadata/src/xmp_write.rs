@@ -1,81 +1,169 @@
-//! Writes XMP: one packet in UTF-8 with the fields of the caption, not truncated.
+//! Writes XMP: a packet in UTF-8 with the properties of a file, not truncated.
 //!
-//! The packet is formatted without an XML library, because its structure is fixed; the same caption
-//! gives the same bytes. It has no padding for in-place editing, and no properties other than those of
-//! the caption.
+//! The packet is formatted without an XML library, because its structure is fixed; the same properties give
+//! the same bytes. It has no padding for in-place editing. A JPEG segment is too small for some packets: for
+//! a JPEG file they are split into a main packet and extended XMP (XMP specification, part 3, 1.1.3.1).
 
-use crate::text;
-use crate::xmp_read::{DC, IPTC_CORE, IPTC_EXT, PHOTOSHOP, PLUS, RDF, RIGHTS};
-use crate::{Caption, lists, texts};
-use jpeg::rewrite::segment as jpeg_segment;
+use std::borrow::Cow;
+
+use serde_json::Value;
+
+use crate::cut_order::{CUT_ORDER, CutMethod};
+use crate::properties::NamedValue;
+use crate::rdf_read::RDF;
+use crate::rights::table::{Member, ValueKind, XmpNamespace};
+use crate::rights::values::{X_DEFAULT, default_text, print_number};
+use crate::{SplitXmp, text};
+use jpeg::rewrite::{PAYLOAD_BYTES_MAX, segment as jpeg_segment};
 
 /// Code of the APP1 marker.
 const MARKER: u8 = 0xE1;
 /// Signature of an XMP segment.
 const SIGNATURE: &[u8] = b"http://ns.adobe.com/xap/1.0/\0";
-/// Maximum bytes of a packet (XMP specification, part 3, 1.1.3.1), two fewer than fit into the segment.
-pub(super) const PACKET_BYTES_MAX: usize = 65_502;
+/// Signature of a segment of extended XMP, which a GUID, the whole length and an offset follow.
+const EXTENSION: &[u8] = b"http://ns.adobe.com/xmp/extension/\0";
+/// Bytes of the GUID of extended XMP.
+const GUID_BYTES: usize = 32;
+/// Maximum bytes of extended XMP in a segment.
+const EXTENSION_BYTES_MAX: usize = PAYLOAD_BYTES_MAX - EXTENSION.len() - GUID_BYTES - 4 - 4;
+/// Maximum bytes of a packet in a JPEG segment (XMP specification, part 3, 1.1.3.1), two fewer than fit
+/// into it.
+pub(super) const SEGMENT_PACKET_BYTES_MAX: usize = 65_502;
+/// Maximum bytes of a packet. Every rendition carries it, so a document must not make it as large as itself.
+pub(super) const PACKET_BYTES_MAX: usize = 256 * 1024;
+/// Bytes of a packet around its properties, with all namespaces and the reference to extended XMP.
+const FRAME_BYTES_MAX: usize = 1_200;
 /// Maximum escaped bytes of a text, except the description, in a packet that is too large.
 const TEXT_BYTES_SHORT: usize = 1_000;
 /// Bytes that a list entry takes in addition to its escaped text.
-const ENTRY_BYTES: usize = "<rdf:li></rdf:li>\n".len();
+const ENTRY_BYTES: usize = "<rdf:li></rdf:li>".len();
 
-/// Writes the packet; empty if the caption has no field that is written to XMP.
-pub(super) fn block(caption: &Caption) -> Vec<u8> {
-    // A rendition without a caption carries no empty packet.
-    if !caption.has_text() {
-        return Vec::new();
-    }
-    let mut packet = print(caption);
-    if packet.len() > PACKET_BYTES_MAX {
-        packet = print(&shorten(caption, packet.len()));
-    }
-    packet.into_bytes()
+/// A property with its XML.
+struct PrintedProperty<'a> {
+    member: &'static Member,
+    value: Cow<'a, Value>,
+    xml: String,
+    namespaces: NamespaceSet,
 }
 
-/// Wraps a block in a JPEG segment; empty for an empty block.
-pub(super) fn segment(block: &[u8]) -> Vec<u8> {
-    if block.is_empty() { Vec::new() } else { jpeg_segment(MARKER, &[SIGNATURE, block]) }
+/// Namespaces, by their places in [`XmpNamespace::ALL`].
+#[derive(Debug, Clone, Copy, Default)]
+struct NamespaceSet([bool; XmpNamespace::ALL.len()]);
+
+/// The packet of a file, and its parts for JPEG if it does not fit into a segment.
+#[derive(Debug, Default)]
+pub(super) struct XmpBlocks {
+    pub(super) packet: Vec<u8>,
+    pub(super) split: Option<SplitXmp>,
 }
 
-/// Shortens a caption whose packet has `bytes` until it fits, in the order documented for `write`.
-fn shorten(caption: &Caption, bytes: usize) -> Caption {
-    let mut short = caption.clone();
-    let mut excess = bytes.saturating_sub(PACKET_BYTES_MAX);
-    // Lists go before texts, and `lists` begins with the most expendable one.
-    for list in lists(&mut short) {
-        while excess > 0
-            && let Some(entry) = list.pop()
-        {
-            // Counted by entry, because printing the packet
-            // after each of many entries would be quadratic.
-            excess = excess.saturating_sub(escape(&entry).len() + ENTRY_BYTES);
+/// Writes the packet of these properties; empty without any.
+pub(super) fn blocks(properties: Vec<NamedValue<'_>>) -> XmpBlocks {
+    let mut printed: Vec<PrintedProperty<'_>> = properties
+        .into_iter()
+        .map(|(member, value)| PrintedProperty::new(member, value))
+        .collect();
+    // A rendition without properties carries no empty packet.
+    if printed.is_empty() {
+        return XmpBlocks::default();
+    }
+    cut(&mut printed);
+    let packet = wrapped(&rdf(&printed.iter().collect::<Vec<_>>(), None));
+    let fits = packet.len() <= SEGMENT_PACKET_BYTES_MAX;
+    XmpBlocks { packet, split: if fits { None } else { Some(split(&printed)) } }
+}
+
+/// Wraps a packet in a JPEG segment; empty for an empty packet.
+pub(super) fn segment(packet: &[u8]) -> Vec<u8> {
+    if packet.is_empty() { Vec::new() } else { jpeg_segment(MARKER, &[SIGNATURE, packet]) }
+}
+
+/// Wraps a main packet and extended XMP in JPEG segments.
+pub(super) fn split_segments(split: &SplitXmp) -> Vec<u8> {
+    let guid = guid(&split.extended);
+    let length = u32::try_from(split.extended.len()).expect("at most 256 KiB").to_be_bytes();
+    let mut segments = segment(&split.main);
+    let mut offset = 0_u32;
+    for part in split.extended.chunks(EXTENSION_BYTES_MAX) {
+        let parts = [EXTENSION, guid.as_bytes(), &length, &offset.to_be_bytes(), part];
+        segments.extend(jpeg_segment(MARKER, &parts));
+        offset += u32::try_from(part.len()).expect("less than a segment");
+    }
+    segments
+}
+
+fn bytes(printed: &[PrintedProperty<'_>]) -> usize {
+    printed.iter().map(|property| property.xml.len()).sum()
+}
+
+/// Makes properties smaller, in [`CUT_ORDER`], until the packet has at most [`PACKET_BYTES_MAX`] bytes.
+fn cut(printed: &mut Vec<PrintedProperty<'_>>) {
+    let mut excess = (bytes(printed) + FRAME_BYTES_MAX).saturating_sub(PACKET_BYTES_MAX);
+    for (name, method) in CUT_ORDER {
+        if excess == 0 {
+            return;
+        }
+        let Some(index) = printed.iter().position(|property| property.member.name == name) else {
+            continue;
+        };
+        let PrintedProperty { member, mut value, xml, .. } = printed.remove(index);
+        cut_value(value.to_mut(), method, excess);
+        if is_empty(&value) {
+            excess = excess.saturating_sub(xml.len());
+        } else {
+            let shorter = PrintedProperty::new(member, value);
+            excess = excess.saturating_sub(xml.len() - shorter.xml.len());
+            printed.insert(index, shorter);
         }
     }
-    if excess == 0 {
-        return short;
-    }
-    let mut all = texts(&mut short);
-    // The description is the caption itself, so it is cut last.
-    let Some((description, others)) = all.split_last_mut() else {
-        return short;
-    };
-    for text in others {
-        **text = cut_escaped(text, TEXT_BYTES_SHORT);
-    }
-    let full_description = std::mem::take(*description);
-    // The description is empty here, so what is printed is everything else.
-    let room = PACKET_BYTES_MAX.saturating_sub(print(&short).len() + description_frame());
-    short.description = cut_escaped(&full_description, room);
-    short
 }
 
-/// Returns the bytes that a description adds to a packet in addition to its text.
-fn description_frame() -> usize {
-    let mut out = String::new();
-    // An empty text would print nothing at all, so a single character stands for it.
-    alternative(&mut out, "dc:description", "x");
-    out.len() - 1
+fn is_empty(value: &Value) -> bool {
+    match value {
+        Value::Null => true,
+        Value::String(text) => text.is_empty(),
+        Value::Array(entries) => entries.iter().all(is_empty),
+        Value::Object(members) => members.values().all(is_empty),
+        Value::Bool(_) | Value::Number(_) => false,
+    }
+}
+
+/// Makes a value smaller by `excess` bytes if its method allows that; a dropped value becomes null.
+fn cut_value(value: &mut Value, method: CutMethod, excess: usize) {
+    match method {
+        CutMethod::Whole => *value = Value::Null,
+        CutMethod::Entries => {
+            let mut excess = excess;
+            while let Some(entry) = value.as_array_mut().filter(|_| excess > 0).and_then(Vec::pop)
+            {
+                // Counted by entry, because printing the list
+                // after each of many entries would be quadratic.
+                excess = excess.saturating_sub(escaped_bytes(default_text(&entry)) + ENTRY_BYTES);
+            }
+        }
+        CutMethod::Text => cut_texts(value, TEXT_BYTES_SHORT),
+        CutMethod::Rest => {
+            let room = escaped_bytes(default_text(value)).saturating_sub(excess);
+            cut_texts(value, room);
+        }
+    }
+}
+
+/// Reduces a value to its default language and cuts the text, or each text of a list.
+fn cut_texts(value: &mut Value, bytes_max: usize) {
+    match value {
+        Value::Array(entries) => {
+            for entry in entries {
+                cut_texts(entry, bytes_max);
+            }
+        }
+        Value::Object(_) => {
+            let text = cut_escaped(default_text(value), bytes_max);
+            *value = serde_json::json!({ X_DEFAULT: text });
+        }
+        Value::String(text) => *text = cut_escaped(text, bytes_max),
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
+    }
 }
 
 /// Truncates a text so that it has at most `bytes_max` bytes when escaped.
@@ -92,92 +180,161 @@ fn cut_escaped(text: &str, bytes_max: usize) -> String {
     text::cut(text, end).to_owned()
 }
 
-/// Formats the whole packet, with its header and trailer.
+/// Splits the properties into a main packet that fits into a segment, and extended XMP.
+fn split(printed: &[PrintedProperty<'_>]) -> SplitXmp {
+    let mut main: Vec<_> = printed.iter().collect();
+    let mut extended = Vec::new();
+    let room = SEGMENT_PACKET_BYTES_MAX - FRAME_BYTES_MAX;
+    let mut excess = bytes(printed).saturating_sub(room);
+    for (name, _) in CUT_ORDER {
+        if excess == 0 {
+            break;
+        }
+        if let Some(index) = main.iter().position(|property| property.member.name == name) {
+            let moved = main.remove(index);
+            excess = excess.saturating_sub(moved.xml.len());
+            extended.push(moved);
+        }
+    }
+    let extended = rdf(&extended, None).into_bytes();
+    let main = wrapped(&rdf(&main, Some(&guid(&extended))));
+    debug_assert!(main.len() <= SEGMENT_PACKET_BYTES_MAX, "what cannot be moved is short");
+    SplitXmp { main, extended }
+}
+
+/// The GUID of extended XMP: its MD5 digest in upper-case hexadecimal.
+fn guid(extended: &[u8]) -> String {
+    format!("{:X}", md5::compute(extended))
+}
+
+/// Formats properties with the RDF around them; `guid` refers to extended XMP.
 ///
-/// The smallest packet that [`shorten`] leaves has about 20 kB: 16 texts of 1,000 bytes and the frame.
-fn print(caption: &Caption) -> String {
-    let mut out = String::new();
-    // The id is the fixed one of the XMP specification, by which scanners find packets; the byte
-    // order mark declares UTF-8.
-    out.push_str("<?xpacket begin=\"\u{FEFF}\" id=\"W5M0MpCehiHzreSzNTczkc9d\"?>\n");
+/// Only the namespaces that occur are declared, because thumbnails are small.
+fn rdf(properties: &[&PrintedProperty<'_>], guid: Option<&str>) -> String {
+    let mut declared = NamespaceSet::default();
+    let mut bytes = FRAME_BYTES_MAX;
+    for property in properties {
+        declared.add_all(property.namespaces);
+        bytes += property.xml.len();
+    }
+    if guid.is_some() {
+        declared.add(XmpNamespace::XmpNote);
+    }
+    let mut out = String::with_capacity(bytes);
     out.push_str("<x:xmpmeta xmlns:x=\"adobe:ns:meta/\">\n");
     out.push_str(&format!("<rdf:RDF xmlns:rdf=\"{RDF}\">\n<rdf:Description rdf:about=\"\""));
-    let namespaces = [
-        ("dc", DC),
-        ("photoshop", PHOTOSHOP),
-        ("xmpRights", RIGHTS),
-        ("plus", PLUS),
-        ("Iptc4xmpCore", IPTC_CORE),
-        ("Iptc4xmpExt", IPTC_EXT),
-    ];
-    for (prefix, uri) in namespaces {
-        out.push_str(&format!("\n xmlns:{prefix}=\"{uri}\""));
+    for namespace in XmpNamespace::ALL.into_iter().filter(|namespace| declared.has(*namespace)) {
+        out.push_str(&format!("\n xmlns:{}=\"{}\"", namespace.prefix(), namespace.uri()));
     }
     out.push_str(">\n");
-    alternative(&mut out, "dc:title", &caption.title);
-    alternative(&mut out, "dc:description", &caption.description);
-    list(&mut out, "dc:creator", "Seq", std::slice::from_ref(&caption.byline));
-    alternative(&mut out, "dc:rights", &caption.copyright_notice);
-    list(&mut out, "dc:subject", "Bag", &caption.keywords);
-    list(&mut out, "dc:language", "Bag", std::slice::from_ref(&caption.language));
-    simple(&mut out, "photoshop:Headline", &caption.headline);
-    simple(&mut out, "photoshop:AuthorsPosition", &caption.byline_role);
-    simple(&mut out, "photoshop:Credit", &caption.credit);
-    simple(&mut out, "photoshop:Source", &caption.source);
-    simple(&mut out, "photoshop:Instructions", &caption.instructions);
-    simple(&mut out, "photoshop:City", &caption.city);
-    simple(&mut out, "photoshop:Country", &caption.country);
-    simple(&mut out, "photoshop:DateCreated", caption.created.as_deref().unwrap_or_default());
-    simple(&mut out, "photoshop:TransmissionReference", &caption.transmission_reference);
-    let urgency = caption.urgency.map(|urgency| urgency.to_string()).unwrap_or_default();
-    simple(&mut out, "photoshop:Urgency", &urgency);
-    alternative(&mut out, "xmpRights:UsageTerms", &caption.usage_terms);
-    owner(&mut out, &caption.copyright_holder);
-    simple(&mut out, "Iptc4xmpCore:CountryCode", &caption.country_code);
-    list(&mut out, "Iptc4xmpCore:SubjectCode", "Bag", &caption.subject_codes);
-    list(&mut out, "Iptc4xmpExt:PersonInImage", "Bag", &caption.persons);
-    simple(&mut out, "Iptc4xmpExt:DigImageGUID", &caption.uri);
-    out.push_str("</rdf:Description>\n</rdf:RDF>\n</x:xmpmeta>\n<?xpacket end=\"w\"?>");
+    for property in properties {
+        out.push_str(&property.xml);
+    }
+    if let Some(guid) = guid {
+        out.push_str(&format!("<xmpNote:HasExtendedXMP>{guid}</xmpNote:HasExtendedXMP>\n"));
+    }
+    out.push_str("</rdf:Description>\n</rdf:RDF>\n</x:xmpmeta>");
     out
 }
 
-fn simple(out: &mut String, name: &str, text: &str) {
-    if !text.is_empty() {
-        out.push_str(&format!("<{name}>{}</{name}>\n", escape(text)));
+/// Adds the header and the trailer of a packet.
+fn wrapped(rdf: &str) -> Vec<u8> {
+    // The id is the fixed one of the XMP specification, by which scanners find packets; the byte
+    // order mark declares UTF-8.
+    let header = "<?xpacket begin=\"\u{FEFF}\" id=\"W5M0MpCehiHzreSzNTczkc9d\"?>\n";
+    [header, rdf, "\n<?xpacket end=\"w\"?>"].concat().into_bytes()
+}
+
+impl NamespaceSet {
+    fn add(&mut self, namespace: XmpNamespace) {
+        self.0[namespace as usize] = true;
+    }
+
+    fn add_all(&mut self, other: NamespaceSet) {
+        for (has, other) in self.0.iter_mut().zip(other.0) {
+            *has |= other;
+        }
+    }
+
+    fn has(self, namespace: XmpNamespace) -> bool {
+        self.0[namespace as usize]
     }
 }
 
-/// Formats a language alternative with one entry, the default language.
-fn alternative(out: &mut String, name: &str, text: &str) {
-    if !text.is_empty() {
-        out.push_str(&format!(
-            "<{name}><rdf:Alt><rdf:li xml:lang=\"x-default\">{}</rdf:li></rdf:Alt></{name}>\n",
-            escape(text)
-        ));
+impl<'a> PrintedProperty<'a> {
+    /// Formats a property, with a line feed.
+    fn new(member: &'static Member, value: Cow<'a, Value>) -> PrintedProperty<'a> {
+        let mut printer = XmlPrinter { out: String::new(), namespaces: NamespaceSet::default() };
+        printer.member(member, &value);
+        printer.out.push('\n');
+        let XmlPrinter { out: xml, namespaces } = printer;
+        PrintedProperty { member, value, xml, namespaces }
     }
 }
 
-fn list(out: &mut String, name: &str, kind: &str, entries: &[String]) {
-    // `byline` and `language` arrive as lists of one entry, which may be empty.
-    if entries.iter().all(String::is_empty) {
-        return;
-    }
-    out.push_str(&format!("<{name}><rdf:{kind}>\n"));
-    for entry in entries {
-        out.push_str(&format!("<rdf:li>{}</rdf:li>\n", escape(entry)));
-    }
-    out.push_str(&format!("</rdf:{kind}></{name}>\n"));
+/// The XML of a property, and the namespaces of its elements.
+struct XmlPrinter {
+    out: String,
+    namespaces: NamespaceSet,
 }
 
-/// Formats the copyright owner, which is a list of structures, with one entry.
-fn owner(out: &mut String, holder: &str) {
-    if !holder.is_empty() {
-        out.push_str(&format!(
-            "<plus:CopyrightOwner><rdf:Seq><rdf:li rdf:parseType=\"Resource\">\
-             <plus:CopyrightOwnerName>{}</plus:CopyrightOwnerName>\
-             </rdf:li></rdf:Seq></plus:CopyrightOwner>\n",
-            escape(holder)
-        ));
+impl XmlPrinter {
+    fn push(&mut self, parts: &[&str]) {
+        for part in parts {
+            self.out.push_str(part);
+        }
+    }
+
+    fn member(&mut self, member: &Member, value: &Value) {
+        self.namespaces.add(member.namespace);
+        let (prefix, local) = (member.namespace.prefix(), member.local);
+        let attribute = match member.kind.structure() {
+            Some(_) => " rdf:parseType=\"Resource\"",
+            None => "",
+        };
+        if let Some(container) = member.many {
+            let container = container.element();
+            self.push(&["<", prefix, ":", local, "><rdf:", container, ">"]);
+            for entry in value.as_array().into_iter().flatten() {
+                self.push(&["<rdf:li", attribute, ">"]);
+                self.value(member.kind, entry);
+                self.push(&["</rdf:li>"]);
+            }
+            self.push(&["</rdf:", container, "></", prefix, ":", local, ">"]);
+        } else {
+            self.push(&["<", prefix, ":", local, attribute, ">"]);
+            self.value(member.kind, value);
+            self.push(&["</", prefix, ":", local, ">"]);
+        }
+    }
+
+    fn value(&mut self, kind: ValueKind, value: &Value) {
+        match kind {
+            ValueKind::Structure(structure) => {
+                for member in structure.members() {
+                    if let Some(value) = value.get(member.name) {
+                        self.member(member, value);
+                    }
+                }
+            }
+            ValueKind::AltLang => {
+                self.push(&["<rdf:Alt>"]);
+                for (language, text) in value.as_object().into_iter().flatten() {
+                    self.push(&["<rdf:li xml:lang=\"", language, "\">"]);
+                    escape(&mut self.out, default_text(text));
+                    self.push(&["</rdf:li>"]);
+                }
+                self.push(&["</rdf:Alt>"]);
+            }
+            ValueKind::Text | ValueKind::Uri | ValueKind::DateTime | ValueKind::Vocabulary(_) => {
+                escape(&mut self.out, default_text(value));
+            }
+            ValueKind::Integer
+            | ValueKind::Number
+            | ValueKind::Latitude
+            | ValueKind::Longitude
+            | ValueKind::Altitude => self.push(&[&print_number(kind, value)]),
+        }
     }
 }
 
@@ -191,13 +348,19 @@ fn escaped(c: char) -> Option<&'static str> {
     }
 }
 
-fn escape(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for c in text.chars() {
-        match escaped(c) {
-            Some(entity) => out.push_str(entity),
-            None => out.push(c),
-        }
+fn escape(out: &mut String, text: &str) {
+    let mut rest = text;
+    while let Some((at, entity)) = rest.char_indices().find_map(|(at, c)| Some((at, escaped(c)?)))
+    {
+        out.push_str(&rest[..at]);
+        out.push_str(entity);
+        // All escaped characters have one byte.
+        rest = &rest[at + 1..];
     }
-    out
+    out.push_str(rest);
+}
+
+/// Bytes of a text when it is escaped.
+fn escaped_bytes(text: &str) -> usize {
+    text.chars().map(|c| escaped(c).map_or(c.len_utf8(), str::len)).sum()
 }

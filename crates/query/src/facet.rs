@@ -10,17 +10,29 @@ pub enum Facet {
     CopyrightHolder,
     /// How a picture was made, by the code of the IPTC's vocabulary.
     DigitalSourceType,
+    SubjectName,
+    Byline,
+    /// The shape of a picture, see [`ORIENTATIONS`](crate::ORIENTATIONS).
+    Orientation,
+    /// Whether a picture has colours, see [`COLOURS`](crate::COLOURS).
+    Colour,
+    MediaType,
 }
 
 impl Facet {
     /// Every facet, in a fixed order.
-    pub const ALL: [Self; 6] = [
+    pub const ALL: [Self; 11] = [
         Self::SubjectCode,
         Self::ProductCode,
         Self::PlaceName,
         Self::PersonName,
         Self::CopyrightHolder,
         Self::DigitalSourceType,
+        Self::SubjectName,
+        Self::Byline,
+        Self::Orientation,
+        Self::Colour,
+        Self::MediaType,
     ];
 
     /// The name of the property, such as `person.name`.
@@ -33,6 +45,11 @@ impl Facet {
             Self::PersonName => "person.name",
             Self::CopyrightHolder => "copyrightholder",
             Self::DigitalSourceType => "digitalsourcetype",
+            Self::SubjectName => "subject.name",
+            Self::Byline => "byline",
+            Self::Orientation => "orientation",
+            Self::Colour => "colour",
+            Self::MediaType => "mediatype",
         }
     }
 
@@ -46,6 +63,11 @@ impl Facet {
             Self::PersonName => 3,
             Self::CopyrightHolder => 4,
             Self::DigitalSourceType => 5,
+            Self::SubjectName => 6,
+            Self::Byline => 7,
+            Self::Orientation => 8,
+            Self::Colour => 9,
+            Self::MediaType => 10,
         }
     }
 }

@@ -1,5 +1,7 @@
 //! Splits text into words and folds their spelling.
 
+use std::ops::Range;
+
 use unicode_normalization::UnicodeNormalization;
 use unicode_normalization::char::is_combining_mark;
 
@@ -29,6 +31,16 @@ pub struct Word {
 pub fn words(text: &str) -> impl Iterator<Item = Word> + '_ {
     let mut fold = FoldBuffer::default();
     runs(text).filter_map(move |run| fold.word(run))
+}
+
+/// Returns the words of a text in order, each with the bytes of the text that it takes.
+pub fn word_spans(text: &str) -> impl Iterator<Item = (Range<usize>, Word)> + '_ {
+    let (mut fold, base) = (FoldBuffer::default(), text.as_ptr().addr());
+    runs(text).filter_map(move |run| {
+        // A run is a part of the text, so its address tells where it begins.
+        let start = run.as_ptr().addr() - base;
+        Some((start..start + run.len(), fold.word(run)?))
+    })
 }
 
 /// Returns the runs of characters that are words, unchanged.
@@ -242,6 +254,15 @@ mod tests {
         );
         check("Straße STRAẞE", &[("strasse", Some("straße")), ("strasse", Some("straße"))]);
         check("Ångström", &[("angstrom", Some("ångström"))]);
+    }
+
+    #[test]
+    fn words_know_their_place() {
+        let text = "– Ö-vik, ﬁn …";
+        let found: Vec<_> =
+            word_spans(text).map(|(span, word)| (&text[span], word.folded)).collect();
+        let expected = [("Ö", "o"), ("vik", "vik"), ("ﬁn", "fin")];
+        assert_eq!(found, expected.map(|(written, folded)| (written, folded.to_owned())));
     }
 
     #[test]

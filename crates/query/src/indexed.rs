@@ -8,6 +8,7 @@ use super::field::{DateField, TextField};
 use super::fold::{FoldBuffer, runs};
 use super::html;
 use super::number::{FiniteNumber, NumberField};
+use super::picture::PictureFacts;
 use super::property::{self, IndexedProperty};
 use super::time_interval;
 use super::tree;
@@ -15,13 +16,22 @@ use crate::limits::{FACET_CHARS_MAX, FACET_VALUES_MAX, INDEXED_WORDS_MAX};
 use model::ItemKey;
 use model::item::Document;
 
-/// What is stated about a picture besides its document, by terms of vocabularies: their URIs or codes.
+/// The effective rights in a picture that are indexed: terms of vocabularies, as URIs or codes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct StatedTerms<'a> {
+pub struct RightsTerms<'a> {
     /// How the picture was made.
     pub digital_source_type: Option<&'a str>,
     /// Whether data mining is permitted.
     pub data_mining: Option<&'a str>,
+}
+
+/// What is known about an item besides its document.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct IndexedFacts<'a> {
+    /// What is stated about the rights in its picture.
+    pub stated: RightsTerms<'a>,
+    /// Its largest picture; `None` if it has none.
+    pub picture: Option<PictureFacts>,
 }
 
 /// The searchable content of one document: texts as tokens, facets, dates, numbers.
@@ -76,15 +86,15 @@ impl IndexedDocument {
     /// body is cut first.
     #[must_use]
     pub fn of(key: &ItemKey, document: &Document, zone: &TimeZone) -> Self {
-        Self::with_terms(key, document, StatedTerms::default(), zone)
+        Self::with_facts(key, document, IndexedFacts::default(), zone)
     }
 
-    /// The same, with what is stated besides the document.
+    /// Extracts the same, and what is known besides the document.
     #[must_use]
-    pub fn with_terms(
+    pub fn with_facts(
         key: &ItemKey,
         document: &Document,
-        stated: StatedTerms<'_>,
+        facts: IndexedFacts<'_>,
         zone: &TimeZone,
     ) -> Self {
         let mut reader =
@@ -97,13 +107,7 @@ impl IndexedDocument {
             }
         }
         reader.keywords(document);
-        let terms = [
-            (property::DIGITAL_SOURCE_TYPE, stated.digital_source_type),
-            (property::DATA_MINING, stated.data_mining),
-        ];
-        for (name, term) in terms {
-            reader.named(name, term.unwrap_or_default());
-        }
+        reader.facts(facts);
         let headline = document.text("headline").unwrap_or_default();
         let description = document.text("description_text").unwrap_or_default();
         let headline = reader.prose(TextField::Headline, headline);
@@ -118,7 +122,7 @@ impl IndexedDocument {
         };
         let WordCollector { rest, mut tags, accents, numbers, .. } = reader;
         push_accents(&mut tags, accents);
-        let facets = Facet::ALL.map(|facet| facet_values(document, stated, facet));
+        let facets = Facet::ALL.map(|facet| facet_values(key, document, facts, facet));
         let dates = dates(document, zone);
         let language = document.text("language").unwrap_or_default().to_owned();
         Self { headline, description, body, rest, tags, facets, dates, numbers, language }
@@ -186,6 +190,20 @@ impl WordCollector {
                 self.named(property::KEYWORD, text("name"));
             }
         }
+    }
+
+    /// Adds what is known besides the document.
+    fn facts(&mut self, facts: IndexedFacts<'_>) {
+        let RightsTerms { digital_source_type, data_mining } = facts.stated;
+        self.named(property::DIGITAL_SOURCE_TYPE, digital_source_type.unwrap_or_default());
+        self.named(property::DATA_MINING, data_mining.unwrap_or_default());
+        let Some(picture) = facts.picture else { return };
+        picture.orientations().for_each(|shape| self.named(property::ORIENTATION, shape));
+        self.named(property::COLOUR, picture.colour().unwrap_or_default());
+        let sides = [(NumberField::Width, picture.width), (NumberField::Height, picture.height)];
+        let number =
+            |(field, px): (NumberField, u32)| Some((field, FiniteNumber::new(f64::from(px))?));
+        self.numbers.extend(sides.into_iter().filter_map(number));
     }
 
     /// Adds a value of the property with this path, if it is an indexed property.
@@ -295,7 +313,12 @@ fn push_accents(tags: &mut String, mut accents: Vec<String>) {
     }
 }
 
-fn facet_values(document: &Document, stated: StatedTerms<'_>, facet: Facet) -> Vec<String> {
+fn facet_values(
+    key: &ItemKey,
+    document: &Document,
+    facts: IndexedFacts<'_>,
+    facet: Facet,
+) -> Vec<String> {
     let mut values: Vec<String> = Vec::new();
     let add = |text: &str| {
         let text = text.trim();
@@ -308,14 +331,26 @@ fn facet_values(document: &Document, stated: StatedTerms<'_>, facet: Facet) -> V
         }
     };
     match facet {
-        Facet::SubjectCode | Facet::ProductCode | Facet::PlaceName | Facet::PersonName => {
+        Facet::SubjectCode
+        | Facet::SubjectName
+        | Facet::ProductCode
+        | Facet::PlaceName
+        | Facet::PersonName => {
             let (list, field) = facet.as_str().split_once('.').unwrap_or_default();
             document.texts(list, field).for_each(add);
         }
-        Facet::CopyrightHolder => document.text(facet.as_str()).into_iter().for_each(add),
-        Facet::DigitalSourceType => {
-            stated.digital_source_type.map(property::term_code).into_iter().for_each(add);
+        Facet::CopyrightHolder | Facet::Byline => {
+            document.text(facet.as_str()).into_iter().for_each(add);
         }
+        Facet::DigitalSourceType => {
+            let term = facts.stated.digital_source_type;
+            term.map(property::term_code).into_iter().for_each(add);
+        }
+        Facet::Orientation => {
+            facts.picture.into_iter().flat_map(PictureFacts::orientations).for_each(add);
+        }
+        Facet::Colour => facts.picture.and_then(PictureFacts::colour).into_iter().for_each(add),
+        Facet::MediaType => std::iter::once(key.media_type.as_str()).for_each(add),
     }
     values
 }

@@ -3,7 +3,10 @@
 use jiff::{Timestamp, tz::TimeZone};
 use serde_json::{Value, json};
 
-use super::{DateField, Facet, FiniteNumber, IndexedDocument, NumberField, StatedTerms, property};
+use super::{
+    DateField, Facet, FiniteNumber, IndexedDocument, IndexedFacts, NumberField, PictureFacts,
+    RightsTerms, property,
+};
 use crate::limits::{FACET_CHARS_MAX, FACET_VALUES_MAX, INDEXED_WORDS_MAX};
 use model::ItemKey;
 use model::item::Document;
@@ -134,8 +137,9 @@ fn what_is_stated_besides_the_document_is_found_by_its_code_or_its_uri() {
     let document = Document::parse(&key, "{}").unwrap();
     let art = "http://cv.iptc.org/newscodes/digitalsourcetype/digitalArt";
     let (source, mining) = (Some(art), Some("http://ns.useplus.org/ldf/vocab/DMI-PROHIBITED"));
-    let stated = StatedTerms { digital_source_type: source, data_mining: mining };
-    let found = IndexedDocument::with_terms(&key, &document, stated, &TimeZone::UTC);
+    let stated = RightsTerms { digital_source_type: source, data_mining: mining };
+    let facts = IndexedFacts { stated, picture: None };
+    let found = IndexedDocument::with_facts(&key, &document, facts, &TimeZone::UTC);
     let expected = "digitalsourcetype=digitalart datamining=dmi datamining=prohibited";
     assert_eq!(tags(&found), expected);
     assert_eq!(found.facets[Facet::DigitalSourceType.index()], ["digitalArt"]);
@@ -158,6 +162,37 @@ fn what_is_stated_besides_the_document_is_found_by_its_code_or_its_uri() {
         assert!(matches(text), "{text}");
     }
     assert!(!matches("digitalsourcetype:print") && !matches("digitalArt"));
+}
+
+#[test]
+fn a_picture_is_found_by_its_shape_its_size_and_its_colours() {
+    let key = ItemKey::parse("image/x-1").unwrap();
+    let document = json!({ "byline": "Eva Ek", "subject": [{ "code": "1", "name": "Hav" }] });
+    let document = Document::parse(&key, &document.to_string()).unwrap();
+    let picture = PictureFacts { width: 6000, height: 3000, is_monochrome: Some(true) };
+    let facts = IndexedFacts { picture: Some(picture), ..IndexedFacts::default() };
+    let found = IndexedDocument::with_facts(&key, &document, facts, &TimeZone::UTC);
+    let values = |facet: Facet| found.facets[facet.index()].clone();
+    assert_eq!(values(Facet::Orientation), ["landscape", "panorama"]);
+    assert_eq!(values(Facet::Colour), ["monochrome"]);
+    assert_eq!(values(Facet::MediaType), ["image"]);
+    assert_eq!(values(Facet::Byline), ["Eva Ek"]);
+    assert_eq!(values(Facet::SubjectName), ["Hav"]);
+    let matches = |text: &str| super::parse(text, &TimeZone::UTC).unwrap().matches(&found);
+    for text in [
+        "orientation:landscape colour:monochrome",
+        "orientation:panorama -orientation:portrait",
+        "width:>=6000 height:[2000 TO 3000]",
+        "(width:>=9000 OR height:>=3000) orientation:*",
+    ] {
+        assert!(matches(text), "{text}");
+    }
+    for text in ["orientation:square", "width:>6000", "colour:colour", "landscape"] {
+        assert!(!matches(text), "{text}");
+    }
+    // Nothing is known about the picture of a text.
+    let plain = indexed(json!({}));
+    assert!(!super::parse("width:>=0 OR colour:*", &TimeZone::UTC).unwrap().matches(&plain));
 }
 
 #[test]

@@ -9,6 +9,7 @@
 mod address;
 mod facet;
 mod field;
+mod filter;
 mod fold;
 mod html;
 mod indexed;
@@ -17,6 +18,7 @@ mod matches;
 pub mod matching;
 mod number;
 mod parse;
+mod picture;
 mod print;
 mod property;
 mod range;
@@ -37,8 +39,10 @@ pub(crate) mod samples;
 
 pub use facet::Facet;
 pub use field::{DateField, TextField};
-pub use fold::{Word, words};
-pub use indexed::{IndexedDocument, StatedTerms};
+pub use filter::{FilterError, FilterField, ItemFilter, filter_text, narrowed_text, phrase};
+pub use fold::{Word, word_spans, words};
+pub use indexed::{IndexedDocument, IndexedFacts, RightsTerms};
 pub use number::{FiniteNumber, NumberField, NumericRange};
 pub use parse::{QueryError, parse, parse_with_forms};
+pub use picture::{COLOURS, ORIENTATIONS, PictureFacts};
 pub use tree::{DateRange, LookupTokens, Query, WordPattern, id_token, property_token_prefix};

@@ -6,6 +6,8 @@ pub const WORD_CHARS_MAX: usize = 64;
 pub const FACET_CHARS_MAX: usize = 200;
 /// Values of one facet that are counted per document.
 pub const FACET_VALUES_MAX: usize = 100;
+/// Values of all filters of one search.
+pub const FILTERS_MAX: usize = 50;
 /// Words of one document that are indexed, as many as a novel has.
 pub const INDEXED_WORDS_MAX: usize = 100_000;
 /// Words of one phrase.

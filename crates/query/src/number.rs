@@ -16,11 +16,15 @@ pub enum NumberField {
     /// The property `subject.confidence`, of which a document can have several.
     SubjectConfidence,
     MultiPageCount,
+    /// The width of the upright picture in pixels, which its file states.
+    Width,
+    /// The height of the upright picture in pixels, which its file states.
+    Height,
 }
 
 impl NumberField {
     /// Every number property, in the order of the columns of an index.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 11] = [
         Self::Urgency,
         Self::Week,
         Self::WebPrio,
@@ -30,9 +34,11 @@ impl NumberField {
         Self::SubjectRelevance,
         Self::SubjectConfidence,
         Self::MultiPageCount,
+        Self::Width,
+        Self::Height,
     ];
 
-    /// Returns the path of the property in a document.
+    /// Returns the path of the property in a document; sizes of pictures are no properties of documents.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -45,6 +51,8 @@ impl NumberField {
             Self::SubjectRelevance => "subject.relevance",
             Self::SubjectConfidence => "subject.confidence",
             Self::MultiPageCount => "signals.multipagecount",
+            Self::Width => "width",
+            Self::Height => "height",
         }
     }
 

@@ -46,6 +46,10 @@ pub(super) const KEYWORD: &str = "keyword";
 pub(super) const DIGITAL_SOURCE_TYPE: &str = "digitalsourcetype";
 /// Whether data mining is permitted, a term of the PLUS vocabulary; not a property of documents.
 pub(super) const DATA_MINING: &str = "datamining";
+/// The shape of a picture; not a property of documents.
+pub(super) const ORIENTATION: &str = "orientation";
+/// Whether a picture has colours; not a property of documents.
+pub(super) const COLOUR: &str = "colour";
 /// The coordinates of a place, which are not indexed: numbers are not words, and there may be many.
 pub(super) const GEOMETRY: &str = "geometry_geojson";
 
@@ -118,7 +122,8 @@ pub(super) fn item_words(value: &str) -> Cow<'_, str> {
     }
 }
 
-/// The vocabularies of [`DIGITAL_SOURCE_TYPE`] and [`DATA_MINING`], without their schemes.
+/// The vocabularies of [`DIGITAL_SOURCE_TYPE`] and [`DATA_MINING`], without their schemes. The library
+/// `metadata` has them too, but this one depends on `model` alone; a test of the server's search uses both.
 const VOCABULARIES: [&str; 2] =
     ["://cv.iptc.org/newscodes/digitalsourcetype/", "://ns.useplus.org/ldf/vocab/"];
 
@@ -190,13 +195,14 @@ pub(super) const TOP: [&str; 45] = [
 ///
 /// Excluded are properties that describe other items or renditions, names of vocabularies (`scheme`), which
 /// are the same for all items, layout, rights in other languages, and positions.
-const PROPERTIES: [(&str, bool); 157] = [
+const PROPERTIES: [(&str, bool); 159] = [
     ("job", false),
     ("uri", false),
     ("slug", true),
     ("type", false),
     ("title", true),
     ("byline", true),
+    ("colour", false),
     ("ednote", false),
     ("sector", false),
     ("source", false),
@@ -227,6 +233,7 @@ const PROPERTIES: [(&str, bool); 157] = [
     ("fixture.rel", false),
     ("object.code", false),
     ("object.name", true),
+    ("orientation", false),
     ("person.code", false),
     ("person.name", true),
     ("subject.rel", false),
@@ -374,7 +381,10 @@ mod tests {
     ];
 
     /// Names that are not properties of documents.
-    const OWN: [&str; 4] = [MEDIA_TYPE, KEYWORD, DIGITAL_SOURCE_TYPE, DATA_MINING];
+    const OWN: [&str; 6] =
+        [MEDIA_TYPE, KEYWORD, DIGITAL_SOURCE_TYPE, DATA_MINING, ORIENTATION, COLOUR];
+    /// Numbers that are not properties of documents.
+    const OWN_NUMBERS: [NumberField; 2] = [NumberField::Width, NumberField::Height];
 
     fn leaves(schema: &Value, node: &Value, path: &str, found: &mut BTreeSet<String>) {
         let definition = node["$ref"].as_str().and_then(|to| to.strip_prefix('#'));
@@ -433,7 +443,8 @@ mod tests {
             });
             ["number", "integer"].contains(&node["type"].as_str().unwrap_or_default())
         };
-        let expected: BTreeSet<&str> = NumberField::ALL.map(NumberField::as_str).into();
+        let of_documents = NumberField::ALL.into_iter().filter(|one| !OWN_NUMBERS.contains(one));
+        let expected: BTreeSet<&str> = of_documents.map(NumberField::as_str).collect();
         let found: BTreeSet<&str> = leaves.iter().filter(is_number).map(String::as_str).collect();
         assert_eq!(found, expected);
     }

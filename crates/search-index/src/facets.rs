@@ -61,6 +61,36 @@ pub(crate) fn count(
     facet: Facet,
     is_over: DeadlineCheck<'_>,
 ) -> Result<Vec<(String, u64)>> {
+    let counts = counts(found, facet, is_over)?;
+    Ok(found.snapshot.shared.dictionaries.most_frequent(facet, &counts))
+}
+
+/// Returns the same for the values that `is_wanted` accepts, `size` of them at most.
+pub(crate) fn count_values(
+    found: &MatchedDocuments<'_>,
+    facet: Facet,
+    size: usize,
+    is_wanted: &dyn Fn(&str) -> bool,
+    is_over: DeadlineCheck<'_>,
+) -> Result<Vec<(String, u64)>> {
+    let counts = counts(found, facet, is_over)?;
+    let lock = &found.snapshot.shared.dictionaries.0[facet.index()];
+    let dictionary = lock.read().unwrap_or_else(PoisonError::into_inner);
+    let counted = counts.iter().zip(&dictionary.values).filter(|(count, _)| **count > 0);
+    let wanted = counted.filter(|(_, value)| is_wanted(value));
+    let mut values: Vec<(String, u64)> =
+        wanted.map(|(count, value)| (value.to_string(), *count)).collect();
+    values.sort_unstable_by(|one, other| other.1.cmp(&one.1).then_with(|| one.0.cmp(&other.0)));
+    values.truncate(size);
+    Ok(values)
+}
+
+/// Returns the number of matches with each value of `facet`, by the number of the value.
+fn counts(
+    found: &MatchedDocuments<'_>,
+    facet: Facet,
+    is_over: DeadlineCheck<'_>,
+) -> Result<Vec<u64>> {
     let dictionaries = &found.snapshot.shared.dictionaries;
     let mut counts: Vec<u64> = Vec::new();
     for (segment, set) in found.snapshot.segments.iter().zip(&found.sets) {
@@ -83,7 +113,7 @@ pub(crate) fn count(
             }
         }
     }
-    Ok(dictionaries.most_frequent(facet, &counts))
+    Ok(counts)
 }
 
 impl FacetDictionaries {

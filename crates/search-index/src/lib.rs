@@ -18,6 +18,7 @@
 //! so a cached set stays valid. The sets are combined, removed documents are subtracted, and the rest is
 //! counted, sorted and aggregated into facets.
 
+mod complete;
 mod error;
 mod evaluate;
 mod facets;
@@ -28,6 +29,7 @@ pub mod oracle;
 mod order;
 mod rank;
 mod request;
+mod respell;
 mod schema;
 mod segment;
 mod sets;
@@ -35,13 +37,16 @@ mod stems;
 mod words;
 mod writer;
 
+pub use complete::{CompletionRequest, Completions};
 pub use error::{IndexError, Result};
+pub use evaluate::MatchedDocuments;
 pub use index::{IndexSnapshot, SearchIndex};
 pub use request::{
     Coverage, FacetCounts, OrderPosition, ResultPage, SearchFilter, SortDate, SortOrder,
 };
+pub use stems::is_form_of;
 pub use writer::{CommitPosition, IndexWriter, ItemVersion, VersionAdder, stamp};
 
 /// The version of the document analysis. It rises with every change of the schema, the spelling of terms or
 /// the stemming algorithms; an index with another version has to be rebuilt.
-pub const ANALYSIS: u32 = 4;
+pub const ANALYSIS: u32 = 5;

@@ -2,3 +2,9 @@
 
 /// Maximum number of values of one facet in a result, the most frequent ones.
 pub const FACET_COUNTS_MAX: usize = 100;
+/// Words that are counted as completions of a text; each costs a lookup.
+pub const COMPLETION_CANDIDATES_MAX: usize = 32;
+/// Terms with one start that are read from a field of a segment; two letters begin a few thousand.
+pub const COMPLETION_TERMS_MAX: usize = 100_000;
+/// Words spelled alike that are looked for among the matches, the nearest first.
+pub const RESPELLING_CANDIDATES_MAX: usize = 16;

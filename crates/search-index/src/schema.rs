@@ -120,7 +120,12 @@ fn add_facet(builder: &mut SchemaBuilder, facet: Facet, term: &TextOptions) -> F
         | Facet::PlaceName
         | Facet::PersonName
         | Facet::CopyrightHolder
-        | Facet::DigitalSourceType => TextOptions::default(),
+        | Facet::DigitalSourceType
+        | Facet::SubjectName
+        | Facet::Byline
+        | Facet::Orientation
+        | Facet::Colour
+        | Facet::MediaType => TextOptions::default(),
     };
     builder.add_text_field(facet_column(facet), options.set_fast("raw"))
 }
@@ -141,7 +146,9 @@ pub(crate) fn number_column(number: NumberField) -> &'static str {
         | NumberField::WebPrio
         | NumberField::NewsValue
         | NumberField::CharCount
-        | NumberField::WordCount => number.as_str(),
+        | NumberField::WordCount
+        | NumberField::Width
+        | NumberField::Height => number.as_str(),
     }
 }
 
@@ -154,6 +161,12 @@ pub(crate) fn facet_column(facet: Facet) -> &'static str {
         Facet::PersonName => "person_name",
         Facet::CopyrightHolder => "copyright_holder",
         Facet::DigitalSourceType => "digital_source_type",
+        Facet::SubjectName => "subject_name",
+        Facet::Byline => "byline",
+        Facet::Orientation => "orientation",
+        Facet::Colour => "colour",
+        // Another name than that of the field with the terms, which only filters.
+        Facet::MediaType => "media_types",
     }
 }
 

@@ -15,6 +15,21 @@ use std::collections::HashMap;
 use frostem::{Algorithm, Stemmer};
 use query::{IndexedDocument, TextField, Word, WordPattern, words};
 
+/// Whether `found`, a word of a text in the language of `tag`, is an inflected form of `searched`, by the rules of
+/// a search for forms.
+#[must_use]
+pub fn is_form_of(found: &Word, searched: &Word, tag: &str) -> bool {
+    let first = |word: &Word| word.folded.chars().next();
+    // Endings alone differ between forms, and most words of a text are ruled out by their first letter.
+    first(found) == first(searched)
+        && !found.folded.contains(char::is_numeric)
+        && StemLanguage::of(tag).iter().any(|language| {
+            let (found, searched) = (language.stem(found), language.stem(searched));
+            found.folded == searched.folded
+                && (searched.accented.is_none() || found.accented == searched.accented)
+        })
+}
+
 /// The text fields with stems, each with the letter that marks it in the index.
 const STEM_FIELDS: [(&str, TextField); 3] =
     [("h", TextField::Headline), ("d", TextField::Description), ("b", TextField::Body)];
@@ -276,6 +291,20 @@ mod tests {
         check(StemLanguage::Finnish, "veneessä", "vene", None);
         check(StemLanguage::German, "Häusern", "haus", Some("häus"));
         check(StemLanguage::German, "Straßen", "strass", Some("straß"));
+    }
+
+    #[test]
+    fn a_word_of_a_text_is_a_form_of_what_is_searched_for() {
+        let check = |found: &str, searched: &str, tag: &str, expected: bool| {
+            let [one, other] = [found, searched].map(|text| words(text).next().unwrap());
+            assert_eq!(is_form_of(&one, &other, tag), expected, "{found} {searched}");
+        };
+        check("Hundarna", "hund", "sv", true);
+        check("bridges", "bridge", "en-GB", true);
+        check("möten", "mote", "sv", true);
+        check("moten", "möte", "sv", false);
+        check("hundarna", "hund", "fi", false);
+        check("hundar", "katt", "", false);
     }
 
     #[test]

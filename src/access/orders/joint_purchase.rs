@@ -20,7 +20,7 @@ pub(super) type Taken = HashMap<AgreementId, u32>;
 
 /// Returns the outcomes of the requests one after the other, without recording them. Repeated requests for an
 /// item have the outcome of the first one.
-fn preview_all(
+pub(super) fn preview_all(
     requests: &[Arc<PurchaseRequest>],
     tx: &ReadTx<'_>,
 ) -> Result<Vec<PurchaseOutcome>, DbError> {
@@ -141,7 +141,9 @@ impl Orders {
 
 fn delivers(outcome: &PurchaseOutcome) -> bool {
     match outcome {
-        PurchaseOutcome::Bought { .. } | PurchaseOutcome::Owned | PurchaseOutcome::ToBuy => true,
+        PurchaseOutcome::Bought { .. }
+        | PurchaseOutcome::Owned
+        | PurchaseOutcome::ToBuy { .. } => true,
         PurchaseOutcome::Order { .. } | PurchaseOutcome::Exhausted => false,
     }
 }

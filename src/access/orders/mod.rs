@@ -9,6 +9,7 @@ mod joint_purchase;
 pub mod json;
 mod offers;
 mod purchase;
+mod quotes;
 mod read_access;
 mod report;
 mod statistics;
@@ -19,7 +20,8 @@ use jiff::Timestamp;
 use moka::sync::Cache;
 
 pub use offers::{AgreementOffer, OfferState};
-pub use report::OrderReport;
+pub use quotes::PurchaseQuote;
+pub use report::{ItemOrder, OrderReport};
 pub use statistics::{
     DayRange, DownloadGrouping, DownloadRow, DownloadStatistics, StatisticsRequest,
 };
@@ -232,7 +234,9 @@ impl Orders {
             }
             // Not cached: `ToBuy` is not recorded yet, and `Owned` is an order under another
             // agreement than those of the request.
-            PurchaseOutcome::Owned | PurchaseOutcome::ToBuy => Ok(CoverageDecision::Delivers),
+            PurchaseOutcome::Owned | PurchaseOutcome::ToBuy { .. } => {
+                Ok(CoverageDecision::Delivers)
+            }
             PurchaseOutcome::Order { agreement, .. } => {
                 Ok(CoverageDecision::OrderRequired(agreement))
             }

@@ -53,7 +53,9 @@ impl Orders {
             for request in requests {
                 let state = match request.preview(tx)? {
                     PurchaseOutcome::Bought { until, .. } => OfferState::Bought(until),
-                    PurchaseOutcome::Owned | PurchaseOutcome::ToBuy => OfferState::Available,
+                    PurchaseOutcome::Owned | PurchaseOutcome::ToBuy { .. } => {
+                        OfferState::Available
+                    }
                     PurchaseOutcome::Order { recorded, .. } => OfferState::Order(recorded),
                     PurchaseOutcome::Exhausted => continue,
                 };

@@ -51,8 +51,8 @@ pub(super) enum PurchaseOutcome {
     },
     /// A visible order under another agreement still delivers the item.
     Owned,
-    /// The item may be downloaded once an order is written.
-    ToBuy,
+    /// The item may be downloaded once an order under this agreement is written.
+    ToBuy { agreement: AgreementId },
     /// An order under this agreement must be approved first.
     Order {
         agreement: AgreementId,
@@ -72,7 +72,7 @@ impl PurchaseOutcome {
     pub(super) fn is_recorded(self) -> bool {
         match self {
             Self::Bought { .. } | Self::Owned | Self::Exhausted => true,
-            Self::ToBuy => false,
+            Self::ToBuy { .. } => false,
             Self::Order { recorded, .. } => recorded,
         }
     }
@@ -139,7 +139,7 @@ impl PurchaseRequest {
                 if agreement.kind == AgreementType::Prepaid {
                     *taken.entry(agreement.id).or_default() += 1;
                 }
-                PurchaseOutcome::ToBuy
+                PurchaseOutcome::ToBuy { agreement: agreement.id }
             }
             AgreementChoice::Order { agreement, recorded } => {
                 PurchaseOutcome::Order { agreement: agreement.id, recorded }

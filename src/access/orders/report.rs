@@ -1,4 +1,4 @@
-//! Orders for their owners: lists, reports on use, and the applicable licences.
+//! Orders for their owners: lists, reports on use, and the applicable licences; and for their colleagues.
 
 use jiff::Timestamp;
 use uuid::Uuid;
@@ -40,6 +40,19 @@ impl OrderReport {
         }
         Ok(())
     }
+}
+
+/// An order of an item by the organization of a caller, as all of its users may know it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ItemOrder {
+    /// The time at which it was placed.
+    pub created: Timestamp,
+    /// Whether it waits for its approval, and has delivered nothing.
+    pub is_waiting: bool,
+    /// Whether the caller placed it.
+    pub is_own: bool,
+    /// Its number, if the caller may see the whole order.
+    pub visible: Option<OrderId>,
 }
 
 /// The data of a transaction that records a report.
@@ -102,6 +115,34 @@ impl Orders {
         let (visible, size) =
             (OrderVisibility::of(principal).all_visible(), size.min(ORDERS_LISTED_MAX));
         Ok(self.inner.db.read(move |tx| tx.list_orders(visible, status, start, size)).await?)
+    }
+
+    /// Lists the `size` newest orders of `item` by the organization of `principal`, newest first, without
+    /// those that were refused.
+    ///
+    /// Colleagues learn that an item is bought, and no more: agreement and price stay with those who see
+    /// the order.
+    pub async fn of_item(
+        &self,
+        principal: &Principal,
+        item: &ItemKey,
+        size: usize,
+    ) -> Result<Vec<ItemOrder>> {
+        let user = principal.user();
+        let Some(organization) = user.organization else { return Ok(Vec::new()) };
+        let (visibility, caller, item) = (OrderVisibility::of(principal), user.id, item.clone());
+        let found = self
+            .inner
+            .db
+            .read(move |tx| tx.list_orders_of_item(organization, &item, size))
+            .await?;
+        let known = |order: Order| ItemOrder {
+            created: order.created,
+            is_waiting: order.manual && order.approved.is_none(),
+            is_own: order.user == caller,
+            visible: visibility.is_visible(&order).then_some(order.id),
+        };
+        Ok(found.into_iter().map(known).collect())
     }
 
     /// Loads the order `id`.

@@ -4,7 +4,7 @@ use serde_json::json;
 use uuid::Uuid;
 
 use super::test_fixture::{OrdersFixture, key, run, start, with_item};
-use super::{OrderReport, Orders, json as written};
+use super::{ItemOrder, OrderReport, Orders, json as written};
 use crate::runtime::error::{Error, ErrorKind};
 use model::account::{AgreementId, Order, OrderId, OrderStatus};
 use model::item::MediaLinks;
@@ -85,6 +85,34 @@ fn a_user_lists_its_own_orders_and_an_administrator_those_of_the_organization() 
         orders.report(&*scene.user(1).await, OrderId(1), refusal, start()).await.unwrap();
         assert_eq!(list(3, 0, 20, OrderStatus::Reported).await, [1]);
         assert_eq!(list(3, 0, 20, OrderStatus::Unreported).await, [3, 2]);
+    });
+}
+
+#[test]
+fn colleagues_know_that_an_item_is_bought_and_no_more() {
+    run(async {
+        let (scene, orders) = scene().await;
+        let known = async |user: i64, item: usize, size: usize| {
+            let user = scene.user(user).await;
+            let found = orders.of_item(&user, &key(item), size).await.unwrap();
+            let facts =
+                |one: &ItemOrder| (one.is_waiting, one.is_own, one.visible.map(|order| order.0));
+            found.iter().map(facts).collect::<Vec<_>>()
+        };
+        // An administrator sees every order of the organization, and others only their own.
+        assert_eq!(known(1, 0, 9).await, [(true, false, None), (false, true, Some(1))]);
+        assert_eq!(known(3, 0, 9).await, [(true, true, Some(3)), (false, false, Some(1))]);
+        assert_eq!(known(5, 0, 1).await, [(true, false, None)]);
+        assert!(known(4, 0, 9).await.is_empty() && known(1, 2, 9).await.is_empty());
+        let refusal = OrderReport { approve: false, license: None, invoice_text: None };
+        for order in [1, 3] {
+            orders
+                .report(&*scene.user(3).await, OrderId(order), refusal.clone(), start())
+                .await
+                .unwrap();
+        }
+        // What was downloaded and not used stays; what was refused was never downloaded.
+        assert_eq!(known(5, 0, 9).await, [(false, false, None)]);
     });
 }
 

@@ -7,7 +7,7 @@ use super::{LatencyPercentiles, OperationResult};
 /// Derived files of one kind.
 #[derive(Clone, Copy, Debug)]
 pub struct DerivedFiles {
-    /// `index`, `working` or `level`.
+    /// `index`, `working` or `standard`.
     pub kind: &'static str,
     /// Number of originals that have one.
     pub files: usize,

@@ -3,6 +3,7 @@
 mod follower;
 mod for_operators;
 mod matching;
+mod rights_reading;
 mod standard_sets;
 mod watched_folder;
 
@@ -26,6 +27,7 @@ use crate::runtime::limits::{
 use crate::storage::database::Db;
 pub(super) use follower::start_follower;
 use matching::{start_matcher, start_reader_waker};
+use rights_reading::RightsReadingJob;
 use standard_sets::StandardSetsJob;
 pub(super) use watched_folder::WatchedFolder;
 
@@ -105,6 +107,8 @@ impl JobContext<'_> {
                 all.sweep(now).await
             });
         self.run_until(stop(), collection_sweep);
+        let uploads = shared.archive.uploads.clone();
+        self.run_until(stop(), RightsReadingJob { uploads });
         // The same setting as for renditions that are made ahead of the first request.
         if config.media.warm {
             let (media, db) = (shared.media.clone(), db.clone());

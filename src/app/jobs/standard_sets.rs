@@ -1,27 +1,14 @@
 //! Keeps the standard renditions of every picture: those of archives from before they were kept, those that
 //! other settings made out of date, and those that a new item's node had no time for.
 
-use serde::{Deserialize, Serialize};
-
+use crate::app::standard_progress::StandardProgress;
 use crate::cluster::jobs::{BackgroundJob, JobSpec, RunOutcome};
 use crate::cluster::membership::ClusterLease;
 use crate::media::Media;
 use crate::runtime::error::{Error, ErrorKind, Result};
 use crate::runtime::limits::{STANDARD_SETS_BATCH, STANDARD_SETS_INTERVAL};
 use crate::runtime::telemetry;
-use crate::storage::database::Db;
-
-/// The name of the progress in the database.
-const STATE_KEY: &str = "standard-sets";
-
-/// How far the job has come, in the order of the items' numbers.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
-struct Progress {
-    /// What the settings ask for; other settings begin again.
-    recipe: String,
-    /// The number of the last item that was looked at.
-    at: i64,
-}
+use crate::storage::database::{Db, DbError};
 
 /// Visits the items in the order of their numbers, which new versions extend, and makes what is missing.
 ///
@@ -32,28 +19,58 @@ pub(super) struct StandardSetsJob {
     pub(super) db: Db,
 }
 
+/// Whether an item has what it should have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum ItemOutcome {
+    /// Its standard renditions are kept, or it has no picture.
+    Complete,
+    /// They cannot be made, now or at all.
+    Failed,
+}
+
 impl StandardSetsJob {
-    /// Makes what item `number` lacks. An original that is missing or damaged is left to `wirephoto check`.
-    async fn item(&self, number: i64) -> Result<()> {
-        let found = self.db.read(move |tx| tx.files_of_version(number)).await?;
-        let Some((key, assets)) = found else { return Ok(()) };
-        match self.media.keep_standard(&assets).await {
-            Ok(_) => Ok(()),
-            // The store or the queue may recover, so the item is visited again.
-            Err(cause)
-                if matches!(
-                    cause.kind(),
-                    ErrorKind::Unavailable | ErrorKind::Overloaded | ErrorKind::Timeout
-                ) =>
-            {
-                Err(cause)
+    /// Makes what item `number` lacks.
+    ///
+    /// What is wrong with one item is logged and does not stop the others: `wirephoto check` reports it, and a
+    /// request makes the renditions when they can be made again. Fails when the queue is full, the database or the
+    /// store does not answer, or the disk has no room (contract reliability-18).
+    async fn item(&self, number: i64) -> Result<ItemOutcome> {
+        let (key, assets) = match self.db.read(move |tx| tx.files_of_version(number)).await {
+            Ok(Some(found)) => found,
+            Ok(None) => return Ok(ItemOutcome::Complete),
+            Err(cause) if is_lasting(&cause) => {
+                tracing::warn!(number, "standard renditions cannot be made: {cause}");
+                return Ok(ItemOutcome::Failed);
             }
+            Err(cause) => return Err(cause.into()),
+        };
+        match self.media.keep_standard(&assets).await {
+            Ok(_) => Ok(ItemOutcome::Complete),
+            Err(cause) if cause.kind() == ErrorKind::Overloaded => Err(cause),
             Err(cause) => {
+                // A disk may fail at one file only. Where it is full, or the bucket is down, no item can be
+                // completed.
+                if cause.kind() == ErrorKind::Unavailable
+                    && !self.media.can_keep_renditions().await
+                {
+                    return Err(cause);
+                }
                 tracing::warn!(item = %key, "standard renditions cannot be made: {cause}");
-                Ok(())
+                Ok(ItemOutcome::Failed)
             }
         }
     }
+
+    async fn save(&self, progress: &StandardProgress) -> Result<()> {
+        let progress = progress.clone();
+        Ok(self.db.write(move |tx| progress.save(tx)).await?)
+    }
+}
+
+/// Whether a repetition of the call would fail too.
+fn is_lasting(cause: &DbError) -> bool {
+    // A text that is not UTF-8 is reported as a mistake.
+    cause.is_damage() || matches!(cause, DbError::Engine(cause) if !cause.is_resource())
 }
 
 impl BackgroundJob for StandardSetsJob {
@@ -66,35 +83,40 @@ impl BackgroundJob for StandardSetsJob {
 
     async fn run(&mut self) -> Result<RunOutcome> {
         let recipe = self.media.settings().standard_recipe();
-        let stored = self.db.read(|tx| tx.find_state(STATE_KEY)).await?;
-        let stored = stored.and_then(|text| serde_json::from_str::<Progress>(&text).ok());
-        let mut progress = match stored {
-            Some(progress) if progress.recipe == recipe => progress,
-            Some(_) | None => Progress { recipe, at: 0 },
-        };
-        let at = progress.at;
-        let (last, numbers) = self
+        let (before, last, numbers) = self
             .db
             .read(move |tx| {
+                let progress = StandardProgress::load(tx, recipe)?;
                 let last = tx.last_version()?;
-                Ok((last, tx.list_item_numbers(at, last, STANDARD_SETS_BATCH)?))
+                let numbers = tx.list_item_numbers(progress.at, last, STANDARD_SETS_BATCH)?;
+                Ok((progress, last, numbers))
             })
             .await?;
         let is_last = numbers.len() < STANDARD_SETS_BATCH;
+        let (mut progress, mut interruption) = (before.clone(), None);
         for number in numbers {
-            self.item(number).await?;
-            progress.at = number;
+            match self.item(number).await {
+                Ok(outcome) => {
+                    progress.at = number;
+                    progress.failed += u64::from(outcome == ItemOutcome::Failed);
+                }
+                Err(cause) => {
+                    interruption = Some(cause);
+                    break;
+                }
+            }
         }
-        if is_last {
+        if is_last && interruption.is_none() {
             progress.at = last;
         }
         let behind = u32::try_from(last - progress.at).unwrap_or(u32::MAX);
         metrics::gauge!(telemetry::STANDARD_SETS_BEHIND).set(f64::from(behind));
-        if progress.at != at {
-            let text = serde_json::to_string(&progress).map_err(Error::internal)?;
-            self.db.write(move |tx| tx.write_state(STATE_KEY, &text)).await?;
+        // Also what was done before an interruption, so that the next run begins at the item that failed.
+        let saved = if progress == before { Ok(()) } else { self.save(&progress).await };
+        match interruption {
+            Some(cause) => Err(cause),
+            None => saved.map(|()| if is_last { RunOutcome::Done } else { RunOutcome::More }),
         }
-        Ok(if is_last { RunOutcome::Done } else { RunOutcome::More })
     }
 
     fn stand_by(&mut self) {

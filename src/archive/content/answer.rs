@@ -68,7 +68,7 @@ fn is_listed(status: PubStatus) -> bool {
 pub(super) struct AnswerWriter<L> {
     pub(super) form: DocumentForm<L>,
     pub(super) sizes: RenditionSizes,
-    /// What the settings say about the rights in every item.
+    /// The default rights of every picture.
     pub(super) rights: Arc<RightsMetadata>,
 }
 
@@ -223,10 +223,15 @@ impl<L: MediaLinks> AnswerWriter<L> {
         // The closure below cannot report an error of the database, so all items are looked up
         // before.
         linked.look_up(document.linked_items(*layout))?;
-        let (sizes, layout) = (self.sizes, *layout);
-        let (crop, rights) =
-            (None, Some(RightsStatements { settings: &self.rights, item: &item }));
-        let served = DocumentRequest { key: &key, assets: &assets, sizes, crop, layout, rights };
+        let served = DocumentRequest {
+            key: &key,
+            assets: &assets,
+            sizes: self.sizes,
+            crop: None,
+            layout: *layout,
+            rights: Some(RightsStatements { settings: &self.rights, item: &item }),
+            with_file_rights: true,
+        };
         served.document(document, links, &|key| linked.presence(key)).map_err(Error::internal)
     }
 }

@@ -62,15 +62,15 @@ pub struct SearchPoll<'a, L> {
 pub struct Content {
     search: SearchEngine,
     sizes: RenditionSizes,
-    /// What the settings say about the rights in every item.
+    /// The default rights of every picture.
     rights: Arc<RightsMetadata>,
     polls: Arc<PollQueue>,
     slow: SlowSearches,
 }
 
 impl Content {
-    /// Creates the section over `search`; `rights` is what the settings say about the rights in every item,
-    /// and `polls` limits the long polls that wait at a time.
+    /// Creates the section over `search`; `rights` are the default rights, and `polls` limits the long polls
+    /// that wait at a time.
     #[must_use]
     pub fn new(
         search: SearchEngine,

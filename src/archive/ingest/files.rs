@@ -155,6 +155,7 @@ pub(super) fn read_folder(
         return Err(IngestError::Name(format!("has more than {ITEM_FILES_MAX} files")));
     }
     entries.sort_by_key(fs::DirEntry::file_name);
+    let states_rights = entries.iter().any(|entry| entry.file_name() == RIGHTS_FILE);
     for entry in entries {
         let name = entry.file_name().to_string_lossy().into_owned();
         // Desktop systems leave hidden files in folders, such as `.DS_Store`.
@@ -164,11 +165,22 @@ pub(super) fn read_folder(
             pinned.push(file);
         }
     }
+    // The item's files may have arrived earlier, and the statement would be lost without a notice.
+    if states_rights && files.is_empty() {
+        return Err(rights_without_files(path));
+    }
     let document = folder.file(OsStr::new(DOCUMENT)).map_err(super::refused_link);
     let document = document
         .and_then(|document| read(document.path(), DOCUMENT_BYTES_MAX, "4 MiB"))
         .map_err(|error| super::bundle::refused(DOCUMENT, error))?;
     Ok((ItemBundle { key, document, files, rights: RightsMetadata::default() }, pinned))
+}
+
+fn rights_without_files(folder: &Path) -> IngestError {
+    let place = folder.join(RIGHTS_FILE).display().to_string();
+    let why = "is about files, and the folder has none; the rights in an item that exists are set \
+               with PUT /ingest/v1/<mediaType>/<id>/rights";
+    IngestError::Rights { place, why: why.to_owned() }
 }
 
 /// Reads a file of at most `bytes_max` bytes; `setting` names the limit in the error.

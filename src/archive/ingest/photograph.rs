@@ -202,6 +202,7 @@ impl CheckedPhotograph {
             orientation: self.orientation,
             progressive: self.header.needs_coefficient_buffer(),
             components: u8::try_from(self.header.components.len()).unwrap_or(u8::MAX),
+            is_grey: stored.is_grey.unwrap_or(false),
             rights: self.rights.clone(),
             source_rights: RightsMetadata::default(),
             rights_reading: RIGHTS_READING,

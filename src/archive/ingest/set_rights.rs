@@ -2,21 +2,43 @@
 //! settings.
 
 use jiff::Timestamp;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::write::{self, LocalMoment};
 use super::{Ingest, IngestError, Uploads};
 use crate::runtime::error::{Error, Result};
-use crate::runtime::limits::AUDIT_VALUE_CHARS_MAX;
+use crate::runtime::limits::{
+    AUDIT_VALUE_CHARS_MAX, RIGHTS_CHANGES_MAX, RIGHTS_STATEMENT_BYTES_MAX,
+};
 use crate::storage::audit::{self, AuditAction, AuditEvent, ObjectKind};
 use crate::storage::database::RightsChange;
 use metadata::RightsMetadata;
 use model::ItemKey;
-use model::item::RightsUpdate;
+use model::item::{RightsStatementError, RightsUpdate};
+
+/// The outcome of a change of what is set about the rights in an item.
+#[derive(Clone, Debug, PartialEq)]
+pub enum RightsOutcome {
+    /// The change is done; this is set now.
+    Set(RightsMetadata),
+    /// There is no such item.
+    NoItem,
+    /// The change is refused, because too much would be set.
+    Refused(RightsStatementError),
+}
+
+/// A change of what is set about the rights in an item, as it is listed.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RightsChangeEntry {
+    pub changed: Timestamp,
+    /// The name of the user as it was then; `None` where unknown.
+    pub user_name: Option<String>,
+    /// The properties that changed, with their new values; `null` for one that was removed.
+    pub properties: Map<String, Value>,
+}
 
 impl Ingest {
-    /// Changes what is set about the rights in the item `key`; returns what is set afterwards, or `None` if
-    /// there is no such item.
+    /// Changes what is set about the rights in the item `key`.
     ///
     /// The item gets a new version, so that caches, CDNs and the search index follow. The audit log gets an
     /// event for each property, with its old and its new value. A change that changes nothing writes nothing.
@@ -25,68 +47,107 @@ impl Ingest {
         key: &ItemKey,
         update: RightsUpdate,
         now: Timestamp,
-    ) -> std::result::Result<Option<RightsMetadata>, IngestError> {
+    ) -> std::result::Result<RightsOutcome, IngestError> {
         let event = audit::event(AuditAction::ItemRightsChanged);
         let event = event.with_object(ObjectKind::Item, key);
         let (key, zone) = (key.clone(), self.zone.clone());
         Ok(self.db.write_blocking(move |tx| {
-            let Some((item, document)) = write::find(tx, &key)? else { return Ok(None) };
+            let Some((item, document)) = write::find(tx, &key)? else {
+                return Ok(RightsOutcome::NoItem);
+            };
             let old = item.rights;
-            let new = update.apply(&old);
-            if new == old {
-                return Ok(Some(new));
-            }
+            let new = match update.apply(&old, RIGHTS_STATEMENT_BYTES_MAX) {
+                Ok(new) if new == old => return Ok(RightsOutcome::Set(new)),
+                Ok(new) => new,
+                Err(cause) => return Ok(RightsOutcome::Refused(cause)),
+            };
             let user_name = event.actor.user_name.clone();
             let change = RightsChange { rights: new.clone(), changed: now, user_name };
             tx.write_item_rights(&key, &change)?;
             let moment = LocalMoment { now, zone: &zone };
             write::rewrite(tx, &key, item.order_time, document, None, moment)?;
-            for detail in differences(&old.to_json(), &new.to_json()) {
+            for difference in differences(&old.to_json(), &new.to_json()) {
                 let event: AuditEvent = event.clone();
-                tx.write_audit(&event.with_detail(detail))?;
+                tx.write_audit(&event.with_detail(difference.describe()))?;
             }
-            Ok(Some(new))
+            Ok(RightsOutcome::Set(new))
         })?)
     }
 }
 
 impl Uploads {
-    /// Changes what is set about the rights in the item `key`; returns what is set afterwards, or `None` if
-    /// there is no such item.
+    /// Changes what is set about the rights in the item `key`, as [`Ingest::set_rights`].
     pub async fn set_rights(
         &self,
         key: ItemKey,
         update: RightsUpdate,
         now: Timestamp,
-    ) -> Result<Option<RightsMetadata>> {
+    ) -> Result<RightsOutcome> {
         let set = self.work(move |ingest| ingest.set_rights(&key, update, now)).await?;
         set.map_err(Error::internal)
     }
 
-    /// Reads what is set about the rights in the item `key`, and its changes, newest first; `None` if there is
-    /// no such item.
-    pub async fn rights(
-        &self,
-        key: ItemKey,
-    ) -> Result<Option<(RightsMetadata, Vec<RightsChange>)>> {
-        let read = self.db().read(move |tx| {
-            let Some(item) = tx.find_item(&key)? else { return Ok(None) };
-            Ok(Some((item.rights, tx.list_rights_changes(&key)?)))
+    /// Reads what is set about the rights in the item `key`; `None` if there is no such item.
+    pub async fn rights(&self, key: ItemKey) -> Result<Option<RightsMetadata>> {
+        Ok(self.ingest_here().db.read(move |tx| tx.find_item_rights(&key)).await?)
+    }
+
+    /// Lists the [`RIGHTS_CHANGES_MAX`] latest changes of what is set about the rights in the item `key`,
+    /// newest first; `None` if there is no such item.
+    pub async fn rights_changes(&self, key: ItemKey) -> Result<Option<Vec<RightsChangeEntry>>> {
+        let read = self.ingest_here().db.read(move |tx| {
+            let exists = tx.find_item_rights(&key)?.is_some();
+            exists.then(|| tx.list_rights_changes(&key)).transpose()
         });
-        Ok(read.await?)
+        Ok(read.await?.map(|changes| entries(&changes)))
     }
 }
 
-/// Describes each property that differs: `dataMining: none -> http://…/DMI-PROHIBITED`.
-fn differences(old: &Value, new: &Value) -> Vec<String> {
-    let none = serde_json::Map::new();
-    let (old, new) = (old.as_object().unwrap_or(&none), new.as_object().unwrap_or(&none));
-    let added = new.keys().filter(|name| !old.contains_key(*name));
-    let names = old.keys().chain(added);
-    names
-        .filter(|name| old.get(*name) != new.get(*name))
-        .map(|name| format!("{name}: {} -> {}", short(old.get(name)), short(new.get(name))))
-        .collect()
+/// Lists what each of `changes`, newest first, changed.
+fn entries(changes: &[RightsChange]) -> Vec<RightsChangeEntry> {
+    let nothing = RightsMetadata::default();
+    let entry = |index: usize, change: &RightsChange| {
+        // Nothing was set before the first change.
+        let before = changes.get(index + 1).map_or(&nothing, |before| &before.rights);
+        let (old, new) = (before.to_json(), change.rights.to_json());
+        let properties = differences(&old, &new).into_iter();
+        let properties = properties.map(|property| {
+            (property.name.to_owned(), property.new.cloned().unwrap_or(Value::Null))
+        });
+        RightsChangeEntry {
+            changed: change.changed,
+            user_name: change.user_name.clone(),
+            properties: properties.collect(),
+        }
+    };
+    let listed = changes.iter().take(RIGHTS_CHANGES_MAX).enumerate();
+    listed.map(|(index, change)| entry(index, change)).collect()
+}
+
+/// A property that differs; a value is `None` where it is not set.
+#[derive(Debug)]
+struct Difference<'a> {
+    name: &'a str,
+    old: Option<&'a Value>,
+    new: Option<&'a Value>,
+}
+
+impl Difference<'_> {
+    /// Describes the difference: `dataMining: none -> http://…/DMI-PROHIBITED`.
+    fn describe(&self) -> String {
+        format!("{}: {} -> {}", self.name, short(self.old), short(self.new))
+    }
+}
+
+/// Compares the properties of two objects.
+fn differences<'a>(old: &'a Value, new: &'a Value) -> Vec<Difference<'a>> {
+    let names = |of: &'a Value| of.as_object().into_iter().flat_map(Map::keys);
+    let added = names(new).filter(|name| old.get(name).is_none());
+    let compared = names(old).chain(added).map(|name| {
+        let (old, new) = (old.get(name), new.get(name));
+        Difference { name, old, new }
+    });
+    compared.filter(|property| property.old != property.new).collect()
 }
 
 fn short(value: Option<&Value>) -> String {
@@ -117,8 +178,35 @@ mod tests {
             r#"title: {"x-default":"Ice"} -> none"#,
             "dataMining: none -> http://a/b",
         ];
-        assert_eq!(differences(&old, &new), expected);
+        let described: Vec<_> = differences(&old, &new).iter().map(Difference::describe).collect();
+        assert_eq!(described, expected);
         assert!(differences(&old, &old).is_empty());
+    }
+
+    #[test]
+    fn a_listed_change_has_what_changed_alone() {
+        let change = |rights| RightsChange {
+            rights: RightsMetadata::from_json(&rights).unwrap(),
+            changed: Timestamp::UNIX_EPOCH,
+            user_name: Some("editor".to_owned()),
+        };
+        let changes = [
+            change(json!({ "instructions": "none" })),
+            change(json!({ "jobid": "8", "instructions": "none" })),
+            change(json!({ "jobid": "7" })),
+        ];
+        let properties: Vec<_> =
+            entries(&changes).into_iter().map(|entry| Value::Object(entry.properties)).collect();
+        let expected = [
+            json!({ "jobid": null }),
+            json!({ "jobid": "8", "instructions": "none" }),
+            json!({ "jobid": "7" }),
+        ];
+        assert_eq!(properties, expected);
+        let many = vec![change(json!({ "jobid": "7" })); RIGHTS_CHANGES_MAX + 1];
+        let listed = entries(&many);
+        assert_eq!(listed.len(), RIGHTS_CHANGES_MAX);
+        assert!(listed.iter().all(|entry| entry.properties.is_empty()), "all know the one before");
     }
 
     #[test]

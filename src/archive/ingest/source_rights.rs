@@ -10,9 +10,9 @@ use std::{
 };
 
 use super::{Ingest, IngestError, files};
-use crate::runtime::limits::RIGHTS_BYTES_MAX;
+use crate::runtime::limits::RIGHTS_STATEMENT_BYTES_MAX;
 use metadata::RightsMetadata;
-use model::item::{Asset, AssetFile};
+use model::item::{Asset, AssetFile, parse_rights_statement};
 
 /// The name of the file with a source's statement about rights.
 pub(super) const RIGHTS_FILE: &str = "rights.json";
@@ -33,8 +33,8 @@ impl Ingest {
     /// Fails when one of them cannot be understood: a picture must not be published without what its source
     /// said.
     pub(super) fn source_rights(&self, folder: &Path) -> Result<RightsMetadata, IngestError> {
-        let mut roots = self.confined_root.iter().chain(&self.sources);
-        let Some(root) = roots.find(|root| folder.starts_with(root)) else {
+        let roots = self.confined_root.iter().chain(&self.sources);
+        let Some(root) = find_root(folder, roots.map(PathBuf::as_path)) else {
             return Ok(RightsMetadata::default());
         };
         let mut rights = RightsMetadata::default();
@@ -56,9 +56,9 @@ impl Ingest {
             why: why.to_string(),
         };
         // The opened file stays open until it is read.
-        let read = self
-            .pin(path)
-            .and_then(|opened| files::read(opened.path(), RIGHTS_BYTES_MAX as u64, "64 KiB"));
+        let read = self.pin(path).and_then(|opened| {
+            files::read(opened.path(), RIGHTS_STATEMENT_BYTES_MAX as u64, "64 KiB")
+        });
         match read {
             Err(error) if is_absent(&error) => Ok(None),
             // A disk that fails is no fault of the file, so the ingest is retried.
@@ -69,13 +69,25 @@ impl Ingest {
     }
 }
 
+/// Finds the folder at which the search upwards from `folder` ends: the longest of `roots` that contains it.
+fn find_root<'a>(folder: &Path, roots: impl Iterator<Item = &'a Path>) -> Option<&'a Path> {
+    let is_bare = |path: &Path| path.as_os_str().is_empty();
+    // The empty path is the folder of a file that is given by its name alone, and every path begins with it.
+    let contains = |root: &Path| match is_bare(root) {
+        true => is_bare(folder),
+        false => folder.starts_with(root),
+    };
+    let around = roots.filter(|root| contains(root));
+    around.max_by_key(|root| root.components().count())
+}
+
 /// Parses a statement about rights. A leading byte order mark is ignored.
 ///
 /// Fails with a description of the problem, which names a property by its path.
 pub(super) fn parse_rights(text: &[u8]) -> Result<RightsMetadata, String> {
     let text = text.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(text);
     let value = serde_json::from_slice(text).map_err(|cause| format!("is not JSON: {cause}"))?;
-    RightsMetadata::from_json(&value).map_err(|cause| cause.to_string())
+    parse_rights_statement(&value).map_err(|cause| cause.to_string())
 }
 
 /// Adds what their source says to pictures. Pictures that were made of other files carry nothing of their own.
@@ -98,6 +110,57 @@ fn is_absent(error: &IngestError) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use model::item::PictureFile;
+    use model::{ContentHash, RenditionName, Size};
+
+    #[test]
+    fn a_made_picture_carries_nothing_of_its_own() {
+        let rights = |term: &str| parse_rights(term.as_bytes()).unwrap();
+        let file = rights(r#"{"jobid":"7"}"#);
+        let source = rights(r#"{"dataMining":"DMI-PROHIBITED"}"#);
+        let asset = |made| {
+            let picture = PictureFile {
+                name: RenditionName::NORMAL_PREVIEW,
+                blob: ContentHash::of(b"x"),
+                length: 1,
+                stored: Size::new(3, 2),
+                orientation: 1,
+                progressive: false,
+                components: 3,
+                is_grey: false,
+                rights: file.clone(),
+                source_rights: RightsMetadata::default(),
+                rights_reading: 1,
+            };
+            Asset { association: None, made, file: AssetFile::Picture(picture) }
+        };
+        let mut assets = [asset(false), asset(true)];
+        apply_rights(&mut assets, &source);
+        let pictures: Vec<_> = assets.iter().filter_map(Asset::picture).collect();
+        assert!(pictures.iter().all(|picture| picture.source_rights == source));
+        assert_eq!((&pictures[0].rights, pictures[1].rights.is_empty()), (&file, true));
+    }
+
+    #[test]
+    fn the_search_upwards_ends_at_the_longest_path_around_the_folder() {
+        let check = |folder: &str, roots: &[&str], expected: Option<&str>| {
+            let roots = roots.iter().map(Path::new);
+            let found = find_root(Path::new(folder), roots);
+            assert_eq!(found, expected.map(Path::new), "{folder}");
+        };
+        for roots in [["a", "a/b"], ["a/b", "a"]] {
+            check("a/b/c", &roots, Some("a/b"));
+            check("a/b", &roots, Some("a/b"));
+            check("a/c", &roots, Some("a"));
+            check("ab", &roots, None);
+        }
+        let with_bare_name = ["", "a", "/a"];
+        check("", &with_bare_name, Some(""));
+        check("a/b", &with_bare_name, Some("a"));
+        check("c", &with_bare_name, None);
+        check("/b", &with_bare_name, None);
+        check("/a/b", &with_bare_name, Some("/a"));
+    }
 
     #[test]
     fn a_statement_is_json_with_known_properties() {
@@ -106,5 +169,7 @@ mod tests {
         assert!(parse_rights(b"{").unwrap_err().contains("is not JSON"));
         let error = parse_rights(b"{\"dataMining\":\"DMI-MAYBE\"}").unwrap_err();
         assert!(error.contains("dataMining"), "{error}");
+        let error = parse_rights(b"{\"imageRegion\":[]}").unwrap_err();
+        assert!(error.contains("imageRegion: regions belong to the pixels"), "{error}");
     }
 }

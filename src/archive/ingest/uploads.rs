@@ -9,7 +9,6 @@ use super::{Ingest, IngestError, IngestedItem, ItemBundle, UploadSpool, catch_pa
 use crate::runtime::error::{Error, ErrorKind, Result};
 use crate::runtime::limits::UPLOADS_WAITING_MAX;
 use crate::storage::audit;
-use crate::storage::database::Db;
 use model::ItemKey;
 
 /// Ingests uploads over the network; cheap to clone.
@@ -84,9 +83,9 @@ impl Uploads {
         self.work(move |ingest| ingest.withdraw(&key, now)).await?.map_err(Error::internal)
     }
 
-    /// The database, for reads that need no worker.
-    pub(super) fn db(&self) -> &Db {
-        &self.inner.ingest.db
+    /// The ingest itself, for work that is no upload.
+    pub(super) fn ingest_here(&self) -> &Ingest {
+        &self.inner.ingest
     }
 
     pub(super) async fn work<T: Send + 'static>(

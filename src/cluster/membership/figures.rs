@@ -26,7 +26,7 @@ pub struct DiskFigures {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct CacheFigures {
-    /// `memory` or `disk`.
+    /// The name: `memory` or `disk`.
     pub tier: String,
     pub bytes: u64,
     /// The size of the tier in the settings; 0: there is none.
@@ -52,7 +52,7 @@ pub struct NodeFigures {
     pub index_rows_behind: u64,
     /// Renders that wait for a worker.
     pub renders_waiting: u64,
-    /// Renders in flight.
+    /// Renders that are in flight.
     pub renders_busy: u64,
     pub render_workers: u64,
     /// Open connections of clients.

@@ -53,6 +53,7 @@ use crate::runtime::hot_swap::HotSwap;
 use crate::runtime::limits::{NOTIFICATIONS_PER_USER_MAX, STREAM_ANSWERS_MAX, STREAM_EXPIRY};
 use crate::runtime::slots::SlotLimits;
 use crate::storage::database::{CommitWatcher, Db, NewNotification, WriteTx};
+use crate::storage::search::DocumentAnalysis;
 use crate::transport::Mailer;
 use crate::transport::mail_templates::MailTemplates;
 use crate::transport::push::Push;

@@ -82,7 +82,7 @@ fn services(
     let store = BlobStore::open(&config.originals_dir()).unwrap();
     let derived = DerivedStore::open(&dir.join("derived")).unwrap();
     let header = DecodeLimits::of(&config).header;
-    let originals = OriginalStore::new(store, derived, header, config.media.preview_px);
+    let originals = OriginalStore::new(store, derived, header);
     let compute = ComputePool::start(1, 8, 1 << 28).unwrap();
     let orders = Orders::new(db.clone(), Some(auth.clone()));
     let settings = media::MediaSettings::of(&config).unwrap();

@@ -21,6 +21,8 @@ use crate::http::api;
 use crate::http::api::ApiCaller;
 use crate::http::api::ApiError;
 use crate::http::api::ApiResult;
+use crate::http::archives;
+use crate::http::archives::ArchiveRequest;
 use crate::http::media;
 use crate::http::protocol::request;
 use crate::http::protocol::request::Presence;
@@ -28,11 +30,11 @@ use crate::http::protocol::request::PropertyReader;
 use crate::http::protocol::request::QueryParameters;
 use crate::http::protocol::request::TextRule;
 use crate::http::protocol::respond;
-use crate::media::{BundleNames, BundleNaming, MediaCaller, RateLimitClient};
+use crate::media::{BundleNames, BundleNaming, MediaCaller};
 use crate::runtime::clock;
-use crate::runtime::error::{Error, ErrorKind, Result};
+use crate::runtime::error::{Error, Result};
 use crate::runtime::limits::{
-    BUNDLE_TRIES, COLLECTION_BODY_BYTES_MAX, COLLECTION_ELEMENTS_MAX, COLLECTION_NAME_CHARS_MAX,
+    COLLECTION_BODY_BYTES_MAX, COLLECTION_ELEMENTS_MAX, COLLECTION_NAME_CHARS_MAX,
 };
 use crate::storage::database::Collection;
 use model::ItemKey;
@@ -180,25 +182,14 @@ pub(crate) async fn archive(
     let files = if numbered == Some(true) { BundleNaming::ByPosition } else { BundleNaming::ById };
     let found = app.shared.archive.collections.peek(caller, id, now).await?;
     let Some(Collection { head, content, .. }) = found else { return Ok(None) };
-    let buyer = MediaCaller { principal: Some(caller), agr };
-    let names = BundleNames { archive: &head.name, files };
-    let (method, headers) = (request.method(), request.headers());
-    let mut tries = 0;
-    loop {
-        tries += 1;
-        let now = clock::now();
-        let answer = app.shared.media.bundle(&content, names, buyer, now).await?;
-        let client = RateLimitClient::of(Some(caller), None);
-        let media_request = media::MediaRequest { method, headers, caller: buyer, client, now };
-        match media::file_response(app, &media_request, &answer).await {
-            // Another request used up downloads that this one counted on: retry with those that are left.
-            Err(refused) if refused.kind() == ErrorKind::Forbidden && tries < BUNDLE_TRIES => {}
-            // An item of the collection changed during the assembly: retry.
-            Ok(None) if tries < BUNDLE_TRIES => {}
-            Ok(None) => return Err(media::unstable_item()),
-            outcome => return outcome,
-        }
-    }
+    let asked = ArchiveRequest {
+        keys: &content,
+        names: BundleNames { archive: &head.name, files },
+        buyer: MediaCaller { principal: Some(caller), agr },
+        method: request.method(),
+        headers: request.headers(),
+    };
+    archives::archive_response(app, asked).await.map(Some)
 }
 
 fn collection_json<'a>(

@@ -26,18 +26,18 @@ use crate::http::protocol::respond;
 use crate::runtime::clock;
 use crate::runtime::error::{Error, ErrorDetail, ErrorKind, Result};
 use crate::runtime::limits::{
-    BODY_DISCARD_BYTES_MAX, DOCUMENT_BYTES_MAX, ITEM_FILES_MAX, RIGHTS_BYTES_MAX,
+    BODY_DISCARD_BYTES_MAX, DOCUMENT_BYTES_MAX, ITEM_FILES_MAX, RIGHTS_STATEMENT_BYTES_MAX,
 };
 use crate::storage::audit::{self, AuditAction, AuditOutcome, ObjectKind};
 use crate::storage::database::ItemWriteOutcome;
-use metadata::{RightsError, RightsMetadata};
+use metadata::RightsMetadata;
 use model::account::ROLE_PROVIDER;
-use model::item::{DocumentError, MediaLinks};
+use model::item::{DocumentError, MediaLinks, RightsStatementError, parse_rights_statement};
 use model::{ItemId, ItemKey, MediaType};
 
 /// The name of the part that holds the document.
 const ITEM_PART: &str = "item";
-/// The name of the part with what the source says about rights.
+/// The name of the part with the source rights.
 const RIGHTS_PART: &str = "rights";
 
 /// The decoded path segments, or the reason why they are missing.
@@ -186,7 +186,7 @@ pub struct ItemUpload {
     pub document: Vec<u8>,
     /// The files by the names of their parts.
     pub files: Vec<(String, SpooledFile)>,
-    /// What the source says about the rights in the files.
+    /// The source rights of the files.
     pub rights: RightsMetadata,
     /// Whether the body is the document and has no parts.
     pub is_document_only: bool,
@@ -357,14 +357,15 @@ async fn read_document(field: &mut Field<'_>) -> Result<Vec<u8>> {
 async fn read_rights(field: &mut Field<'_>) -> Result<Result<RightsMetadata, ErrorDetail>> {
     let mut text = Vec::new();
     while let Some(chunk) = field.chunk().await.map_err(multipart_error)? {
-        if text.len() + chunk.len() > RIGHTS_BYTES_MAX {
-            let message = format!("{RIGHTS_PART} has more than {RIGHTS_BYTES_MAX} bytes");
+        if text.len() + chunk.len() > RIGHTS_STATEMENT_BYTES_MAX {
+            let message =
+                format!("{RIGHTS_PART} has more than {RIGHTS_STATEMENT_BYTES_MAX} bytes");
             return Err(Error::new(ErrorKind::TooLarge, message));
         }
         text.extend_from_slice(&chunk);
     }
     let parsed = match serde_json::from_slice(&text) {
-        Ok(value) => RightsMetadata::from_json(&value).map_err(|cause| rights_error(&cause)),
+        Ok(value) => parse_rights_statement(&value).map_err(|cause| rights_error(&cause)),
         Err(cause) => {
             let message = format!("the part {RIGHTS_PART} is not JSON: {cause}");
             Err(ErrorDetail::of_rule("format", "body", RIGHTS_PART, message))
@@ -391,9 +392,14 @@ fn rights_problem(
     }
 }
 
-/// Describes a property with an invalid value.
-pub(super) fn rights_error(cause: &RightsError) -> ErrorDetail {
-    ErrorDetail::of_rule("format", "body", dotted_path(cause.path()), cause.to_string())
+/// Describes a property that is refused.
+pub(super) fn rights_error(cause: &RightsStatementError) -> ErrorDetail {
+    let rule = match cause {
+        RightsStatementError::Property(_) | RightsStatementError::Region => "format",
+        RightsStatementError::Empty { .. } => "minimum",
+        RightsStatementError::TooLarge { .. } => "maximum",
+    };
+    ErrorDetail::of_rule(rule, "body", dotted_path(cause.path()), cause.to_string())
 }
 
 async fn read_file(spool: &UploadSpool, name: &str, field: &mut Field<'_>) -> Result<SpooledFile> {

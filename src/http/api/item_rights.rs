@@ -1,4 +1,4 @@
-//! What the operator says about the rights in an item, over HTTP.
+//! Sets, returns and lists the rights override of an item, over HTTP.
 
 use axum::{
     Router,
@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 use super::ingest::{
     UploadPath, authorize_provider, parse_item_key, require_provider, rights_error,
 };
+use crate::archive::ingest::{RightsChangeEntry, RightsOutcome};
 use crate::http::AppState;
 use crate::http::api;
 use crate::http::api::ApiCaller;
@@ -17,12 +18,10 @@ use crate::http::api::ApiResult;
 use crate::http::protocol::request;
 use crate::runtime::clock;
 use crate::runtime::error::{Error, ErrorKind, Result};
-use crate::runtime::limits::RIGHTS_BYTES_MAX;
+use crate::runtime::limits::RIGHTS_STATEMENT_BYTES_MAX;
 use crate::storage::audit::AuditAction;
-use crate::storage::database::RightsChange;
-use metadata::RightsMetadata;
 use model::ItemKey;
-use model::item::RightsUpdate;
+use model::item::{RightsStatementError, RightsUpdate};
 
 /// The routes of the rights in items.
 pub(crate) fn routes() -> Router<AppState> {
@@ -36,8 +35,9 @@ async fn load_rights(
     caller: ApiCaller,
     segments: UploadPath,
 ) -> ApiResult {
-    let (rights, _) = find(&app, &caller, segments).await?;
-    api::json(&rights.to_json())
+    let key = readable_key(&caller, segments)?;
+    let rights = app.shared.archive.uploads.rights(key.clone()).await?;
+    api::json(&rights.ok_or_else(|| no_item(&key))?.to_json())
 }
 
 async fn list_changes(
@@ -45,11 +45,13 @@ async fn list_changes(
     caller: ApiCaller,
     segments: UploadPath,
 ) -> ApiResult {
-    let (_, changes) = find(&app, &caller, segments).await?;
-    let change = |change: &RightsChange| {
+    let key = readable_key(&caller, segments)?;
+    let changes = app.shared.archive.uploads.rights_changes(key.clone()).await?;
+    let changes = changes.ok_or_else(|| no_item(&key))?;
+    let change = |change: &RightsChangeEntry| {
         let mut listed = json!({
             "changed": change.changed.to_string(),
-            "rights": change.rights.to_json(),
+            "rights": change.properties,
         });
         if let Some(user) = &change.user_name {
             listed["user"] = json!(user);
@@ -59,18 +61,12 @@ async fn list_changes(
     api::json(&changes.iter().map(change).collect::<Vec<_>>())
 }
 
-/// Reads what is set for the item of the path, with its changes, for a provider.
-async fn find(
-    app: &AppState,
-    caller: &ApiCaller,
-    segments: UploadPath,
-) -> Result<(RightsMetadata, Vec<RightsChange>)> {
+/// Returns the item of the path, for a caller that may read its override.
+fn readable_key(caller: &ApiCaller, segments: UploadPath) -> Result<ItemKey> {
     let key = parse_item_key(segments);
     // Who may not write learns no more about an item than that.
     require_provider(caller)?;
-    let key = key?;
-    let found = app.shared.archive.uploads.rights(key.clone()).await?;
-    found.ok_or_else(|| no_item(&key))
+    key
 }
 
 async fn set_rights(
@@ -81,9 +77,13 @@ async fn set_rights(
 ) -> ApiResult {
     let action = AuditAction::ItemRightsChanged;
     let (key, _permit) = authorize_provider(&app, &caller, action, segments)?;
-    let update = parse_update(&request::json(request, RIGHTS_BYTES_MAX).await?)?;
-    let set = app.shared.archive.uploads.set_rights(key.clone(), update, clock::now()).await?;
-    let set = set.ok_or_else(|| no_item(&key))?;
+    let update = parse_update(&request::json(request, RIGHTS_STATEMENT_BYTES_MAX).await?)?;
+    let outcome = app.shared.archive.uploads.set_rights(key.clone(), update, clock::now()).await?;
+    let set = match outcome {
+        RightsOutcome::Set(set) => set,
+        RightsOutcome::NoItem => return Err(no_item(&key).into()),
+        RightsOutcome::Refused(cause) => return Err(refused(&cause).into()),
+    };
     // This node forgets the old version at once; other nodes follow the item log.
     app.shared.media.item_changed(&[key]);
     api::json(&set.to_json())
@@ -97,13 +97,17 @@ fn parse_update(body: &Value) -> Result<RightsUpdate> {
     let Value::Object(properties) = body else {
         return Err(Error::invalid("body", "", "type", "the body is not an object"));
     };
-    RightsUpdate::parse(properties)
-        .map_err(|cause| Error::invalid_parts(vec![rights_error(&cause)]))
+    RightsUpdate::parse(properties).map_err(|cause| refused(&cause))
+}
+
+fn refused(cause: &RightsStatementError) -> Error {
+    Error::invalid_parts(vec![rights_error(cause)])
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use metadata::RightsMetadata;
 
     #[test]
     fn a_problem_names_the_property_in_the_notation_of_the_api() {
@@ -114,10 +118,14 @@ mod tests {
         assert_eq!(path(json!([])), "");
         assert_eq!(path(json!({ "dataMining": "DMI-MAYBE" })), "dataMining");
         assert_eq!(
-            path(json!({ "licensors": [{ "licensorURL": 7 }] })),
-            "licensors.0.licensorURL"
+            path(json!({ "licensors": [{ "licensorUrl": 7 }] })),
+            "licensors.0.licensorUrl"
         );
         let update = parse_update(&json!({ "dataMining": null })).expect("valid");
-        assert_eq!(update.apply(&RightsMetadata::default()), RightsMetadata::default());
+        let nothing = RightsMetadata::default();
+        assert_eq!(update.apply(&nothing, 100), Ok(nothing));
+        let too_large = refused(&RightsStatementError::TooLarge { bytes: 9, max: 7 });
+        assert_eq!(too_large.details()[0].path, "");
+        assert!(too_large.details()[0].message.contains("9 bytes in all, more than 7"));
     }
 }

@@ -14,12 +14,13 @@ use super::{BaseUrls, document};
 use crate::access::oauth::{Prompt, ResponseType};
 use crate::access::orders::DownloadGrouping;
 use crate::cluster::findings::FindingLevel;
+use crate::runtime::config::NewsmlVersion;
 use crate::runtime::limits::{
     CHANNEL_FORMATS_MAX, COLLECTION_ELEMENTS_MAX, COLLECTION_NAME_CHARS_MAX,
     DELIVERIES_LISTED_MAX, DELIVERIES_SIZE_DEFAULT, DEVICE_TOKEN_BYTES_MAX, EMAIL_CHARS_MAX,
     HITS_DEFAULT, HITS_MAX, INVOICE_TEXT_CHARS_MAX, NOTIFICATION_TEXT_CHARS_MAX,
     ORDERS_LISTED_MAX, ORDERS_SIZE_DEFAULT, POLL_S, POLL_S_MAX, SHORT_TEXT_CHARS_MAX,
-    STREAM_POLL_S, URI_CHARS_MAX,
+    STREAM_POLL_S, SUGGESTIONS_DEFAULT, SUGGESTIONS_MAX, URI_CHARS_MAX,
 };
 use model::account::{
     AgreementType, Approver, ChannelMethod, DeliveryState, DeviceKind, GrantType, LicensePeriod,
@@ -33,7 +34,16 @@ use query::Facet;
 /// Routes that a browser visits. Programs do not call them, so they are not described.
 const PAGES: &[&str] = &[
     "/item/{}/{}/deliver",
+    "/item/{}/{}/original",
     "/language",
+    "/scheme",
+    "/selection",
+    "/selection/zip",
+    "/selection/deliver",
+    "/selection/order",
+    "/selection/captions.txt",
+    "/selection/captions.csv",
+    "/density",
     "/account",
     "/account/profile",
     "/account/orders",
@@ -381,9 +391,10 @@ fn expected_words() -> Vec<(&'static str, Value)> {
         ("mediaType", types(&[MediaType::Video])),
         ("rendition", json!(RenditionName::PICTURES.map(|name| name.to_string()))),
         ("extension", extensions.collect()),
-        ("access", json!(["open", "purchase"])),
+        ("access", json!(["open", "agreement", "purchase"])),
         ("pubstatus", json!(statuses.map(PubStatus::as_str))),
         ("facets", json!(Facet::ALL.map(Facet::as_str))),
+        ("version", json!(NewsmlVersion::ALL.map(NewsmlVersion::as_str))),
         ("type", json!(DeviceKind::ALL.map(DeviceKind::as_str))),
         ("type", json!(AgreementType::ALL.map(AgreementType::as_str))),
         ("type", json!(NotificationKind::ALL.map(NotificationKind::as_str))),
@@ -417,6 +428,7 @@ fn expected_words() -> Vec<(&'static str, Value)> {
         ),
         ("sort", json!(["asc", "desc", "stor", "rel"])),
         ("layout", json!(["full", "bare"])),
+        ("terms", json!(["special", "none"])),
         ("again", json!([true])),
         ("response_mode", json!(["query", "fragment"])),
         ("code_challenge_method", json!(["S256"])),
@@ -450,7 +462,7 @@ fn lists_of_words_are_those_of_the_types() {
 }
 
 /// Every bound, and every numeric default above 1.
-const BOUNDS: [(&str, &str, usize); 34] = [
+const BOUNDS: [(&str, &str, usize); 36] = [
     ("CollectionItems", "maxItems", COLLECTION_ELEMENTS_MAX),
     ("content", "maxItems", COLLECTION_ELEMENTS_MAX),
     ("content", "maxLength", URI_CHARS_MAX),
@@ -476,6 +488,8 @@ const BOUNDS: [(&str, &str, usize); 34] = [
     ("timezone", "maxLength", NOTIFICATION_TEXT_CHARS_MAX),
     ("s", "maximum", HITS_MAX),
     ("s", "default", HITS_DEFAULT),
+    ("s", "maximum", SUGGESTIONS_MAX),
+    ("s", "default", SUGGESTIONS_DEFAULT),
     ("fr", "maximum", HITS_MAX),
     ("size", "maximum", ORDERS_LISTED_MAX),
     ("size", "maximum", DELIVERIES_LISTED_MAX),

@@ -324,6 +324,8 @@ mod tests {
         check("/media/image/a-fill_w640_h360_NormalHires.avif", Some("getFilled"));
         check("/media/image/a-preset_card_NormalPreview.auto", Some("getPreset"));
         check("/media/image/a.renditions.json", Some("getRenditions"));
+        check("/media/image/a.metadata.json", Some("getPhotoMetadata"));
+        check("/media/image/a.ninjs.json", Some("getNinjs"));
         check("/media/image/", None);
         check("/media/nothing/a.jpg", None);
         check("/nowhere", None);

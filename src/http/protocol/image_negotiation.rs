@@ -14,9 +14,10 @@ const BY_SIZE: [ImageFormat; 3] = [ImageFormat::AVIF, ImageFormat::WEBP, ImageFo
 /// JPEG alone.
 pub(crate) fn accepted_formats(headers: &HeaderMap) -> Vec<ImageFormat> {
     let lines = headers.get_all(header::ACCEPT).iter();
+    // Split before the text is decoded, so that a stray byte costs its own member only.
     let members: Vec<MediaRange<'_>> = lines
-        .filter_map(|line| line.to_str().ok())
-        .flat_map(|line| line.split(','))
+        .flat_map(|line| line.as_bytes().split(|byte| *byte == b','))
+        .filter_map(|member| str::from_utf8(member).ok())
         .filter_map(MediaRange::parse)
         .collect();
     let mut weighted: Vec<(u16, ImageFormat)> = BY_SIZE
@@ -63,7 +64,8 @@ impl<'a> MediaRange<'a> {
             return None;
         }
         let mut weight = 1000;
-        for parameter in parts {
+        // A semicolon may stand without a parameter (RFC 9110 §5.6.6).
+        for parameter in parts.filter(|parameter| !parameter.is_empty()) {
             let (key, value) = parameter.split_once('=')?;
             match key.trim().eq_ignore_ascii_case("q") {
                 true => weight = parse_weight(value.trim())?,
@@ -110,7 +112,11 @@ mod tests {
         for line in lines {
             headers.append(header::ACCEPT, HeaderValue::from_str(line).expect("a header"));
         }
-        accepted_formats(&headers).into_iter().map(ImageFormat::name).collect()
+        names_of(&headers)
+    }
+
+    fn names_of(headers: &HeaderMap) -> Vec<&'static str> {
+        accepted_formats(headers).into_iter().map(ImageFormat::name).collect()
     }
 
     #[test]
@@ -156,6 +162,26 @@ mod tests {
         ] {
             assert_eq!(names(&[&format!("{bad}, image/avif")]), ["avif"], "{bad}");
         }
+    }
+
+    #[test]
+    fn a_byte_outside_ascii_costs_its_own_member_only() {
+        for line in [
+            &b"image/\xE4,image/avif"[..],
+            b"image/avif,image/webp;q=\xFF",
+            "image/webp;ä=1, image/avif".as_bytes(),
+        ] {
+            let mut headers = HeaderMap::new();
+            headers.append(header::ACCEPT, HeaderValue::from_bytes(line).expect("a header"));
+            assert_eq!(names_of(&headers), ["avif"], "{line:?}");
+        }
+    }
+
+    #[test]
+    fn an_empty_parameter_is_skipped() {
+        assert_eq!(names(&["image/webp;"]), ["webp"]);
+        assert_eq!(names(&["image/webp; ;q=0.5;, image/avif;;q=0.6"]), ["avif", "webp"]);
+        assert_eq!(names(&["image/webp;q=0;"]), ["jpeg"]);
     }
 
     proptest! {

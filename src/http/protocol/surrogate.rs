@@ -100,6 +100,7 @@ impl SurrogateHeaders {
     }
 }
 
-fn forbids_shared_caches(policy: &HeaderValue) -> bool {
+/// Whether a `Cache-Control` keeps a response out of shared caches.
+pub(crate) fn forbids_shared_caches(policy: &HeaderValue) -> bool {
     policy.to_str().is_ok_and(|text| text.contains("no-store") || text.contains("private"))
 }

@@ -8,14 +8,22 @@ use model::ItemKey;
 /// Query parameters of a one-time message, which links do not carry on.
 pub(super) const MESSAGE_PARAMETERS: [&str; 2] = ["done", "in"];
 
+/// The parameter that asks for a part of a page.
+pub(super) const PART_PARAMETER: &str = "part";
+
 /// The query `?from=…` for links from the hits on the page `here`; empty for the default search.
 pub(super) fn back_query(here: &str) -> String {
     let search = here.split_once('?').map_or("", |(_, search)| search);
     let pairs = form_urlencoded::parse(search.as_bytes())
         // Empty parameters come from blank form fields and would only lengthen every link.
-        .filter(|(name, value)| !MESSAGE_PARAMETERS.contains(&name.as_ref()) && !value.is_empty());
+        .filter(|(name, value)| is_of_search(name) && !value.is_empty());
     let search = form_urlencoded::Serializer::new(String::new()).extend_pairs(pairs).finish();
     from_parameter(&search)
+}
+
+/// Whether the parameter belongs to the search and not to the way in which its page is shown.
+fn is_of_search(name: &str) -> bool {
+    name != PART_PARAMETER && !MESSAGE_PARAMETERS.contains(&name)
 }
 
 fn from_parameter(search: &str) -> String {
@@ -76,6 +84,7 @@ mod tests {
         };
         check("/", "/?type=text#text-a-1");
         check("/?q=a+%22b%22&page=2&tr=&done=added&in=x", "/?q=a+%22b%22&page=2#text-a-1");
+        check("/?q=a&page=2&part=hits", "/?q=a&page=2#text-a-1");
         check("/?facet=place.name%3AÅ&p=A%2CB", "/?facet=place.name%3A%C3%85&p=A%2CB#text-a-1");
         let hostile = BackLink::new("//evil.example/#\"><b>", &key);
         assert_eq!(hostile.url, "/?%2F%2Fevil.example%2F%23%22%3E%3Cb%3E=#text-a-1");

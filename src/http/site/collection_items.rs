@@ -105,9 +105,13 @@ async fn show_choices(
     member.page_with(status, "collection_add.html", context)
 }
 
-/// `POST /collections/add`: adds items to a collection, or to a new one, and redirects back.
+/// `POST /collections/add`: adds items to a collection, or to a new one, and redirects back. With `step=choose`
+/// it asks for the collection first.
 async fn add(posted: MemberForm) -> PageResult {
     let mut request = AddItemsForm::of(&posted.form);
+    if posted.form.find("step") == Some("choose") {
+        return show_choices(&posted, &request, None).await;
+    }
     match add_items(&posted, &mut request).await {
         Ok(id) => Ok(see_other(&match request.return_to {
             Some(back) => with_message_parameters(&back, &[("done", "added"), ("in", &id)]),

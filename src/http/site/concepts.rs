@@ -9,7 +9,6 @@ use serde_json::Value;
 
 use super::{
     SiteRequest,
-    facets::FacetValue,
     language::{self, PageLanguage},
 };
 use crate::runtime::clock;
@@ -19,7 +18,7 @@ use crate::storage::search::{
     Coverage, Freshness, SearchCriteria, SearchResults, SortDate, SortOrder,
 };
 use model::item::PubStatus;
-use query::Facet;
+use query::{Facet, FilterField, ItemFilter};
 
 /// Most items that are searched for a name: the newest ones may have only the code.
 const ITEMS_LOOKED_AT: usize = 20;
@@ -53,15 +52,24 @@ impl ConceptNames {
         let property = match facet {
             Facet::SubjectCode => "subject",
             Facet::ProductCode => "product",
-            // These facets hold names, not codes.
-            Facet::PlaceName | Facet::PersonName | Facet::CopyrightHolder => return None,
+            // These facets hold names, or codes that are the same in every archive; the page has the names of
+            // source types.
+            Facet::PlaceName
+            | Facet::PersonName
+            | Facet::CopyrightHolder
+            | Facet::DigitalSourceType
+            | Facet::SubjectName
+            | Facet::Byline
+            | Facet::Orientation
+            | Facet::Colour
+            | Facet::MediaType => return None,
         };
         let (language, now) = (language::current_language(), clock::now());
         let key = (language, facet, value.to_owned());
         if let Some(name) = self.find(&key, now) {
             return name;
         }
-        let term = FacetValue { facet, value: value.to_owned() }.term();
+        let term = ItemFilter::requiring(FilterField::Facet(facet), value).term();
         let own = format!("{term} language:{}", language.tag());
         // A name in another language is better than a code.
         for text in [own, term] {

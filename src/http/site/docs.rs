@@ -19,6 +19,7 @@ use minijinja::{Value as PageValue, context, value::Serde};
 
 use super::{
     AppState, PageResult, SiteRequest, language,
+    scheme::{self, ColourScheme},
     snippets::{CodeSnippets, SnippetCall, file_name, target},
 };
 use crate::http::openapi::{SampleBody, TrialOperation};
@@ -36,8 +37,9 @@ pub(super) fn routes() -> Router<AppState> {
 /// `GET /docs`: the human-readable documentation of the APIs.
 async fn docs(site: SiteRequest, method: Method, headers: HeaderMap) -> PageResult {
     let description = &site.app.shared.description;
-    // The page of a logged-in user is never cached (contract api-21).
-    if site.visitor.is_some() {
+    // The page of a logged-in user is never cached (contract api-21), and the page that was rendered at start
+    // has the colour scheme of the visitor's system.
+    if site.visitor.is_some() || scheme::current_scheme() != ColourScheme::System {
         return site.page("docs.html", context! { body => description.body() });
     }
     let mut response = description.page(language::current_language(), &method, &headers);

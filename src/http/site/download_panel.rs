@@ -1,9 +1,10 @@
-//! The part of an item's page that offers its Hires: login, agreements and the consequences of a download.
+//! The part of an item's page that offers its Hires: login, agreements, the consequences of a download, and
+//! earlier downloads of the visitor's organization.
 
 use serde::Serialize;
 
 use super::SiteRequest;
-use crate::access::orders::{AgreementOffer, ItemFacts, OfferState};
+use crate::access::orders::{AgreementOffer, ItemFacts, ItemOrder, OfferState};
 use crate::http::AppState;
 use crate::http::site::language;
 use crate::http::site::pages::served_item;
@@ -12,6 +13,7 @@ use crate::http::site::template_environment;
 use crate::media::CatalogEntry;
 use crate::runtime::clock;
 use crate::runtime::error::{Error, ErrorKind, Result};
+use crate::runtime::limits::SITE_ITEM_ORDERS;
 use model::item::AssetGroup;
 use model::{ItemKey, RenditionUsage};
 
@@ -26,6 +28,18 @@ struct DownloadAgreement {
     total: Option<u32>,
     /// If the item was bought under it: the time until which downloads are free.
     until: Option<String>,
+}
+
+/// An order of the item by the visitor's organization.
+#[derive(Serialize)]
+struct EarlierOrder {
+    date: String,
+    /// Whether it waits for its approval.
+    is_waiting: bool,
+    /// Whether the visitor placed it.
+    is_own: bool,
+    /// The page of the order, if the visitor may see it.
+    url: Option<String>,
 }
 
 /// The download panel of an item: how to get its Hires, and under which agreements.
@@ -45,6 +59,8 @@ pub(super) struct DownloadPanel {
     pub(super) none: bool,
     /// The id of the agreement under which the item was bought: another download is free.
     pub(super) bought: Option<i64>,
+    /// What the visitor's organization ordered before, the latest first.
+    orders: Vec<EarlierOrder>,
     error: Option<String>,
 }
 
@@ -77,8 +93,11 @@ impl DownloadPanel {
         // The user may have been deactivated since the session was read.
         let Some(principal) = visitor.principal(app).await? else { return Ok(anonymous) };
         let facts = ItemFacts { key: &entry.key, document: &entry.document };
-        let offers = app.shared.access.orders.offers(&principal, facts, clock::now()).await?;
-        Ok(anonymous.with(&offers, entry))
+        let orders = &app.shared.access.orders;
+        let offers = orders.offers(&principal, facts, clock::now()).await?;
+        let earlier = orders.of_item(&principal, &entry.key, SITE_ITEM_ORDERS).await?;
+        let panel = anonymous.with(&offers, entry);
+        Ok(Self { orders: earlier.into_iter().map(EarlierOrder::of).collect(), ..panel })
     }
 
     /// Adds `offers`: those that allow a download, else those that need an order.
@@ -110,6 +129,17 @@ impl DownloadPanel {
         self.agreements = shown.into_iter().map(|offer| row(offer, several)).collect();
         self.action = Some(format!("/item/{}/download", entry.key));
         self
+    }
+}
+
+impl EarlierOrder {
+    fn of(order: ItemOrder) -> Self {
+        Self {
+            date: order.created.to_string(),
+            is_waiting: order.is_waiting,
+            is_own: order.is_own,
+            url: order.visible.map(|id| format!("/account/orders/{id}")),
+        }
     }
 }
 

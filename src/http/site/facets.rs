@@ -1,89 +1,75 @@
-//! The facets of a search: the values among its matches, their names and their links.
+//! The filters of a search: the values among its matches, their names and their links, and the chips of those that
+//! are set.
 
-use std::fmt;
-
-use serde::{Serialize, Serializer};
+use serde::{Serialize, Serializer, ser::SerializeSeq};
 use serde_json::Value;
 
-use super::{SiteRequest, search::SearchForm};
+use super::{SiteRequest, search_form::SearchForm};
 use crate::http::protocol::request::QueryParameters;
 use crate::runtime::error::Result;
-use query::Facet;
+use query::{Facet, FilterField, ItemFilter};
 
 /// Most values of a facet that are shown.
-const FACET_VALUES_MAX: usize = 8;
-/// The facets of the page in order, as the API's parameter `facets`.
-pub(super) const FACET_NAMES: &str =
-    "subject.code,place.name,person.name,product.code,copyrightholder";
-/// The facets of [`FACET_NAMES`].
-const FACET_ORDER: [Facet; 5] = [
-    Facet::SubjectCode,
-    Facet::PlaceName,
+const FACET_VALUES_MAX: usize = 12;
+/// The facets of the page, as the API's parameter `facets`.
+pub(super) const FACET_NAMES: &str = "orientation,colour,byline,person.name,place.name,subject.code,\
+     copyrightholder,digitalsourcetype,product.code,mediatype";
+/// The facets of [`FACET_NAMES`], in the order of the page.
+const FACET_ORDER: [Facet; 10] = [
+    Facet::Orientation,
+    Facet::Colour,
+    Facet::Byline,
     Facet::PersonName,
-    Facet::ProductCode,
+    Facet::PlaceName,
+    Facet::SubjectCode,
     Facet::CopyrightHolder,
+    Facet::DigitalSourceType,
+    Facet::ProductCode,
+    Facet::MediaType,
 ];
+/// The orders that are offered, values of the parameter `sort`.
+const ORDERS: [&str; 3] = ["", "default:asc", "relevance"];
+/// The sizes that are offered: pixels of the longer side, at least.
+const SIZES_PX: [&str; 4] = ["1000", "2000", "4000", "6000"];
 
-/// A facet value that narrows a search.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct FacetValue {
-    pub(super) facet: Facet,
-    pub(super) value: String,
-}
-
-impl FacetValue {
-    /// Reads the values of `facet=<name>:<value>` in the query. Unknown facets are skipped.
-    pub(super) fn list(query: &QueryParameters) -> Result<Vec<Self>> {
-        let mut values: Vec<Self> = Vec::new();
-        for text in query.all("facet")? {
-            let Some((name, value)) = text.split_once(':') else { continue };
-            let found = Facet::ALL.into_iter().find(|facet| facet.as_str() == name);
-            // The address may be typed by hand; an unknown facet is no reason for an error page.
-            if let Some(facet) = found.filter(|_| !value.trim().is_empty()) {
-                let value = Self { facet, value: value.to_owned() };
-                if !values.contains(&value) {
-                    values.push(value);
-                }
-            }
+/// Reads the filters `facet=[-]<name>:<value>` of the query. Unknown ones are skipped.
+pub(super) fn read_filters(query: &QueryParameters) -> Result<Vec<ItemFilter>> {
+    let mut filters: Vec<ItemFilter> = Vec::new();
+    for text in query.all("facet")? {
+        // The address may be typed by hand; an unknown filter is no reason for an error page.
+        if let Some(filter) = ItemFilter::find(text).filter(|filter| !filters.contains(filter)) {
+            filters.push(filter);
         }
-        Ok(values)
     }
-
-    /// The query term that matches items with the value.
-    pub(super) fn term(&self) -> String {
-        let mut term = format!("{}:\"", self.facet.as_str());
-        for c in self.value.chars() {
-            // The query language reads these as the end of a phrase, an escape or a wildcard.
-            if matches!(c, '"' | '\\' | '*' | '“' | '”' | '„' | '«' | '»') {
-                term.push('\\');
-            }
-            term.push(c);
-        }
-        term.push('"');
-        term
-    }
+    Ok(filters)
 }
 
-impl fmt::Display for FacetValue {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}:{}", self.facet.as_str(), self.value)
+/// Writes filters as in the address.
+pub(super) fn serialize_filters<S: Serializer>(
+    filters: &[ItemFilter],
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    let mut list = serializer.serialize_seq(Some(filters.len()))?;
+    for filter in filters {
+        list.serialize_element(&filter.to_string())?;
     }
+    list.end()
 }
 
-impl Serialize for FacetValue {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(self)
-    }
-}
-
-/// A facet value with its link.
+/// A facet value with its links.
 #[derive(Debug, Serialize)]
 pub(super) struct FacetChoice {
+    value: String,
     label: String,
     /// Number of matches with the value.
     count: u64,
+    /// Adds the value, or removes it.
     url: String,
     active: bool,
+    /// Excludes the value; `None` for one that is set or excluded already.
+    exclude_url: Option<String>,
+    /// Whether the value is excluded; then the link removes that.
+    excluded: bool,
 }
 
 /// The values of one facet.
@@ -94,29 +80,44 @@ pub(super) struct FacetList {
 }
 
 impl FacetList {
-    /// The names of the active values, which narrow the search.
-    pub(super) fn active(&self) -> impl Iterator<Item = &str> {
+    /// The names of the values that items must have.
+    pub(super) fn required(&self) -> impl Iterator<Item = &str> {
         self.choices.iter().filter(|choice| choice.active).map(|choice| choice.label.as_str())
     }
 }
 
-/// Lists the facets of the result `found`. Active values come first, even without any matches, so that each
+/// Lists the facets of the result `found`. Values that are set come first, even without any matches, so that each
 /// can be removed again.
 pub(super) async fn lists(site: &SiteRequest, form: &SearchForm, found: &Value) -> Vec<FacetList> {
     let mut lists = Vec::new();
     for facet in FACET_ORDER {
+        // Other searches have a media type of their own.
+        if facet == Facet::MediaType && form.media_type != "_all" {
+            continue;
+        }
         let name = facet.as_str();
         let mut choices = Vec::new();
         for FacetCount { value, count } in values(form, facet, &found["facets"][name]) {
-            let (url, active) = toggle_link(form, facet, &value);
             let label = site.app.shared.site.concepts.name(site, facet, &value).await;
-            choices.push(FacetChoice { label: label.unwrap_or(value), count, url, active });
+            choices.push(choice(
+                form,
+                facet,
+                label.unwrap_or_else(|| value.clone()),
+                value,
+                count,
+            ));
         }
         if !choices.is_empty() {
             lists.push(FacetList { name, choices });
         }
     }
     lists
+}
+
+/// The facets that the search requires values of. Their counts come from the search without these values, which
+/// shows what others could be added.
+pub(super) fn required_facets(form: &SearchForm) -> impl Iterator<Item = Facet> {
+    FACET_ORDER.into_iter().filter(move |facet| form.requires(FilterField::Facet(*facet)))
 }
 
 /// A value with its number of matches.
@@ -126,40 +127,129 @@ struct FacetCount {
     count: u64,
 }
 
-/// Lists the active values, then the most frequent others.
+/// Lists the values that are set, then the most frequent others.
 fn values(form: &SearchForm, facet: Facet, counted: &Value) -> Vec<FacetCount> {
     let counts = counted.as_array().into_iter().flatten();
     let counts: Vec<(&str, u64)> =
         counts.filter_map(|one| Some((one["key"].as_str()?, one["count"].as_u64()?))).collect();
-    let mut active: Vec<&str> = form
-        .facets
-        .iter()
-        .filter(|own| own.facet == facet)
-        .map(|own| own.value.as_str())
-        .collect();
+    let of_facet = |own: &&ItemFilter| own.field == FilterField::Facet(facet);
+    let mut set: Vec<&str> =
+        form.filters.iter().filter(of_facet).map(|own| own.value.as_str()).collect();
     // Products of the API's parameter `p` narrow the search as well, so the list shows them.
     if facet == Facet::ProductCode {
-        active.extend(form.p.iter().map(String::as_str));
+        set.extend(form.p.iter().map(|code| code.trim_start_matches('-')));
     }
-    // Active values without matches have no count in the response.
+    // Values that are set and have no matches have no count in the response.
     let count = |value: &str| counts.iter().find(|(key, _)| *key == value).map_or(0, |one| one.1);
-    let others = counts.iter().map(|(key, _)| *key).filter(|key| !active.contains(key));
+    let others = counts.iter().map(|(key, _)| *key).filter(|key| !set.contains(key));
     let all =
-        // Active values count towards the limit, so that the list does not grow with each click.
-        active.iter().copied().chain(others.take(FACET_VALUES_MAX.saturating_sub(active.len())));
+        // Values that are set count towards the limit, so that the list does not grow with each click.
+        set.iter().copied().chain(others.take(FACET_VALUES_MAX.saturating_sub(set.len())));
     all.map(|value| FacetCount { value: value.to_owned(), count: count(value) }).collect()
 }
 
-/// Returns the link that toggles a value, and whether the value is active. Products use the parameter `p`, as
-/// in the API.
-fn toggle_link(form: &SearchForm, facet: Facet, value: &str) -> (String, bool) {
-    let facet_value = FacetValue { facet, value: value.to_owned() };
-    // A product that was given as a facet is also removed as one.
-    let is_product = facet == Facet::ProductCode && !form.facets.contains(&facet_value);
-    match is_product {
-        true => (form.with_product(value).url(1), form.p.iter().any(|own| own == value)),
-        false => (form.with_facet(&facet_value).url(1), form.facets.contains(&facet_value)),
+/// Builds the links of a value.
+fn choice(
+    form: &SearchForm,
+    facet: Facet,
+    label: String,
+    value: String,
+    count: u64,
+) -> FacetChoice {
+    let wanted = ItemFilter::requiring(FilterField::Facet(facet), &value);
+    let unwanted = ItemFilter { is_excluded: true, ..wanted.clone() };
+    let has = |filter: &ItemFilter| form.filters.contains(filter);
+    // Products use the parameter `p`, as in the API; one that was given as a facet is also removed as one.
+    let is_product = facet == Facet::ProductCode && !has(&wanted) && !has(&unwanted);
+    let excluded_code = format!("-{value}");
+    let (active, excluded) = match is_product {
+        true => (form.p.contains(&value), form.p.contains(&excluded_code)),
+        false => (has(&wanted), has(&unwanted)),
+    };
+    let link = |excludes: bool| match (is_product, excludes) {
+        (true, true) => form.with_product(&excluded_code).url(1),
+        (true, false) => form.with_product(&value).url(1),
+        (false, true) => form.with_filter(&unwanted).url(1),
+        (false, false) => form.with_filter(&wanted).url(1),
+    };
+    FacetChoice {
+        url: link(excluded),
+        exclude_url: (!active && !excluded).then(|| link(true)),
+        value,
+        label,
+        count,
+        active,
+        excluded,
     }
+}
+
+/// A choice that does not depend on the matches.
+#[derive(Debug, Serialize)]
+pub(super) struct FixedChoice {
+    value: &'static str,
+    url: String,
+    active: bool,
+}
+
+/// Lists the sizes of pictures that can be chosen.
+pub(super) fn sizes(form: &SearchForm) -> Vec<FixedChoice> {
+    SIZES_PX.into_iter().map(|px| fixed(form, FilterField::MinPx, px)).collect()
+}
+
+/// Lists the choices for terms of use.
+pub(super) fn terms(form: &SearchForm) -> Vec<FixedChoice> {
+    let values = FilterField::Terms.choices().unwrap_or_default();
+    values.iter().copied().map(|value| fixed(form, FilterField::Terms, value)).collect()
+}
+
+/// Lists the orders of the hits.
+pub(super) fn orders(form: &SearchForm) -> Vec<FixedChoice> {
+    let order = |value: &'static str| {
+        let other = SearchForm { sort: value.to_owned(), page: 1, ..form.clone() };
+        FixedChoice { value, url: other.url(1), active: form.sort == value }
+    };
+    ORDERS.into_iter().map(order).collect()
+}
+
+fn fixed(form: &SearchForm, field: FilterField, value: &'static str) -> FixedChoice {
+    let filter = ItemFilter::requiring(field, value);
+    let active = form.filters.contains(&filter);
+    FixedChoice { value, url: form.with_filter(&filter).url(1), active }
+}
+
+/// A filter that is set, with the link that removes it.
+#[derive(Debug, Serialize)]
+pub(super) struct FilterChip {
+    /// The name of its field.
+    name: &'static str,
+    value: String,
+    label: String,
+    url: String,
+    excluded: bool,
+}
+
+/// Lists the filters that are set, in the order in which they were.
+pub(super) async fn chips(site: &SiteRequest, form: &SearchForm) -> Vec<FilterChip> {
+    let codes = form.p.iter().map(|code| {
+        let facet = FilterField::Facet(Facet::ProductCode);
+        let is_excluded = code.starts_with('-');
+        let product = ItemFilter::requiring(facet, code.trim_start_matches('-'));
+        (ItemFilter { is_excluded, ..product }, form.with_product(code).url(1))
+    });
+    let filters = form.filters.iter().map(|own| (own.clone(), form.with_filter(own).url(1)));
+    let mut chips = Vec::new();
+    for (filter, url) in codes.chain(filters) {
+        let ItemFilter { field, value, is_excluded: excluded } = filter;
+        let label = match field {
+            FilterField::Facet(facet) => {
+                site.app.shared.site.concepts.name(site, facet, &value).await
+            }
+            FilterField::MinPx | FilterField::Terms => None,
+        };
+        let label = label.unwrap_or_else(|| value.clone());
+        chips.push(FilterChip { name: field.as_str(), value, label, url, excluded });
+    }
+    chips
 }
 
 #[cfg(test)]
@@ -168,30 +258,31 @@ mod tests {
 
     use super::*;
 
-    fn named(facet: Facet, value: &str) -> FacetValue {
-        FacetValue { facet, value: value.to_owned() }
+    fn filter(text: &str) -> ItemFilter {
+        ItemFilter::find(text).unwrap()
     }
 
     #[test]
-    fn what_narrows_a_search_is_read_from_its_address_and_written_into_its_query() {
+    fn what_narrows_a_search_is_read_from_its_address() {
         let query = QueryParameters::parse(
-            "facet=place.name%3AA%2C+%22B%22&facet=nonsense%3Ax&facet=subject.code%3A",
+            "facet=place.name%3AA%2C+%22B%22&facet=nonsense%3Ax&facet=subject.code%3A\
+             &facet=-colour%3Amonochrome&facet=minpx%3A2000&facet=minpx%3A2000",
         )
         .unwrap();
-        let values = FacetValue::list(&query).unwrap();
-        assert_eq!(values, [named(Facet::PlaceName, "A, \"B\"")]);
-        assert_eq!(values[0].term(), "place.name:\"A, \\\"B\\\"\"");
-        let zone = jiff::tz::TimeZone::UTC;
-        for text in ["a\"b", "a\\", "a*", "„a“"] {
-            let term = named(Facet::PlaceName, text).term();
-            query::parse(&term, &zone).unwrap_or_else(|error| panic!("{term}: {error}"));
-        }
+        let found = read_filters(&query).unwrap();
+        let found: Vec<_> = found.iter().map(ItemFilter::to_string).collect();
+        assert_eq!(found, ["place.name:A, \"B\"", "-colour:monochrome", "minpx:2000"]);
+    }
+
+    #[test]
+    fn the_facets_of_the_page_are_those_of_its_call() {
+        assert_eq!(FACET_NAMES, FACET_ORDER.map(Facet::as_str).join(","));
     }
 
     #[test]
     fn what_narrows_stays_where_nothing_is_found() {
-        let facets = vec![named(Facet::PlaceName, "Bergen")];
-        let wanted = SearchForm { facets, p: vec!["FOTO".to_owned()], ..SearchForm::default() };
+        let filters = vec![filter("place.name:Bergen")];
+        let wanted = SearchForm { filters, p: vec!["-FOTO".to_owned()], ..SearchForm::default() };
         let none = |facet| values(&wanted, facet, &Value::Null);
         let one = |value: &str| vec![FacetCount { value: value.to_owned(), count: 0 }];
         assert_eq!(none(Facet::PlaceName), one("Bergen"));
@@ -200,9 +291,31 @@ mod tests {
         let found = values(&wanted, Facet::PlaceName, &counted);
         let found: Vec<_> = found.iter().map(|one| (one.value.as_str(), one.count)).collect();
         assert_eq!(found, [("Bergen", 2), ("Oslo", 3)]);
-        assert_eq!(
-            toggle_link(&wanted, Facet::PlaceName, "Bergen"),
-            ("/?p=FOTO".to_owned(), true)
-        );
+        assert_eq!(required_facets(&wanted).collect::<Vec<_>>(), [Facet::PlaceName]);
+    }
+
+    #[test]
+    fn a_value_is_added_removed_or_excluded() {
+        let form = SearchForm {
+            filters: vec![filter("place.name:Bergen"), filter("-place.name:Voss")],
+            p: vec!["FOTO".to_owned()],
+            media_type: "image".to_owned(),
+            ..SearchForm::default()
+        };
+        let of = |facet, value: &str| choice(&form, facet, value.to_owned(), value.to_owned(), 1);
+        let bergen = of(Facet::PlaceName, "Bergen");
+        assert_eq!((bergen.active, bergen.excluded, bergen.exclude_url), (true, false, None));
+        assert_eq!(bergen.url, "/?p=FOTO&facet=-place.name%3AVoss");
+        let voss = of(Facet::PlaceName, "Voss");
+        assert_eq!((voss.active, voss.excluded), (false, true));
+        assert_eq!(voss.url, "/?p=FOTO&facet=place.name%3ABergen");
+        let oslo = of(Facet::PlaceName, "Oslo");
+        let start = "/?p=FOTO&facet=place.name%3ABergen&facet=-place.name%3AVoss";
+        assert_eq!(oslo.url, format!("{start}&facet=place.name%3AOslo"));
+        assert_eq!(oslo.exclude_url.unwrap(), format!("{start}&facet=-place.name%3AOslo"));
+        let places = "facet=place.name%3ABergen&facet=-place.name%3AVoss";
+        assert_eq!(of(Facet::ProductCode, "FOTO").url, format!("/?{places}"));
+        let excluded = of(Facet::ProductCode, "TT").exclude_url.unwrap();
+        assert_eq!(excluded, format!("/?p=FOTO%2C-TT&{places}"));
     }
 }

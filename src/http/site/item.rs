@@ -4,6 +4,7 @@ use axum::{
     extract::{FromRequestParts, Path, State},
     http::{StatusCode, request::Parts},
 };
+use jiff::Timestamp;
 use minijinja::{Value as PageValue, context, value::Serde};
 use serde::Serialize;
 use serde_json::Value;
@@ -12,14 +13,21 @@ use super::{
     ApiRefusal, MemberForm, PageError, PageResult, SiteRequest,
     api_client::ApiCall,
     back_link::BackLink,
-    collections, download_panel, files,
+    collections,
+    credit::credit_line,
+    download_panel, files,
+    item_rights::{self, ItemRights},
     item_summary::{ItemPicture, ItemSummary, key_of, media_base, own_address, rendition},
+    originals::DraggedFile,
+    search_form::SearchForm,
+    similar_items,
 };
 use crate::http::AppState;
 use crate::http::media;
 use crate::http::site::form::see_other;
 use crate::http::site::pages::login_url;
 use crate::media::MediaCaller;
+use crate::runtime::clock;
 use crate::runtime::error::{Error, ErrorKind, Result};
 use model::account::AgreementId;
 use model::item::has_picture;
@@ -27,6 +35,7 @@ use model::media_url::DocumentExtension;
 use model::media_url::MediaPath;
 use model::media_url::RenditionExtension;
 use model::{ItemKey, MediaType, RenditionName};
+use query::{Facet, ItemFilter};
 
 /// Most associated objects on a page.
 const ASSOCIATIONS_SHOWN: usize = 24;
@@ -129,7 +138,7 @@ fn confirmed(site: &SiteRequest, key: &ItemKey, done: &str) -> Result<String> {
 }
 
 /// The file that the download form delivers: the Hires of a photograph, else an archive of all files.
-fn download_path(key: &ItemKey) -> MediaPath {
+pub(super) fn download_path(key: &ItemKey) -> MediaPath {
     if has_picture(key.media_type) {
         let (hires, jpg) = (RenditionName::NORMAL_HIRES, RenditionExtension::JPEG);
         return MediaPath::rendition(key.clone(), hires, jpg);
@@ -179,10 +188,23 @@ async fn show(site: &SiteRequest, key: &ItemKey, outcome: &FormOutcome) -> PageR
     };
     let back = BackLink::of(site, key)?;
     let rights = files::DownloadRights::of(site.visitor.is_some(), panel.as_ref());
+    let is_bought = panel.as_ref().is_some_and(|panel| panel.bought.is_some());
+    let metadata = item_rights::load(site, key, &document).await;
+    let associations = associations(site, &document).await;
+    let mut similar = similar_items::find(site, key, &document).await;
+    similar.retain(|one| associations.iter().all(|other| other.key != one.key));
+    let page_url = format!("{}/item/{key}", site.app.shared.site.url);
     let context = context! {
+        dragged => (is_bought && has_picture(key.media_type))
+            .then(|| PageValue::from(Serde(DraggedFile::original(key)))),
         back_url => back.url,
         back_query => back.query,
-        item => item_context(key, &document, associations(site, &document).await),
+        item => item_context(key, &document, associations),
+        similar => PageValue::from(Serde(similar)),
+        rights => PageValue::from(Serde(ItemRights::of(&metadata))),
+        image_object => open_picture(key, &document)
+            .map(|picture| item_rights::image_object(&picture, &page_url, &metadata)),
+        page_url => page_url,
         renditions => PageValue::from(Serde(files::rows(key, &document, rights))),
         download => panel.map(|panel| PageValue::from(Serde(panel))),
         delivery_errors => refusal.map(ApiRefusal::sentences),
@@ -191,22 +213,38 @@ async fn show(site: &SiteRequest, key: &ItemKey, outcome: &FormOutcome) -> PageR
     site.page_with(status, "item.html", context)
 }
 
+/// The picture of an item that everyone may see, as search engines and other sites show it.
+fn open_picture(key: &ItemKey, document: &Value) -> Option<ItemPicture> {
+    let picture = rendition(document, RenditionName::NORMAL_PREVIEW)?;
+    // Staff see items that are not published.
+    let embargoed = document["embargoed"].as_str().and_then(|time| time.parse::<Timestamp>().ok());
+    let is_published = document["pubstatus"] != "commissioned"
+        && embargoed.is_none_or(|until| until <= clock::now());
+    (has_picture(key.media_type) && picture.width > 0 && is_published).then_some(picture)
+}
+
 /// The visitor's channels and collections. The page is complete without them if they cannot be loaded.
 async fn visitor_context(site: &SiteRequest) -> PageValue {
     if site.visitor.is_none() {
         // Without credentials both calls would fail.
         return context! {};
     }
-    let mut channels = site.get("/user/v1/channel").await.unwrap_or_default();
-    if let Some(list) = channels.as_array_mut() {
-        // Channels with this method select the files of an archive and deliver nothing.
-        list.retain(|channel| channel["method"] != "download" && channel["active"] == true);
-    }
+    let channels = sending_channels(site).await;
     let collections = site.get(collections::COLLECTION_NAMES).await.unwrap_or_default();
     context! {
         channels => PageValue::from(Serde(channels)),
         collections => PageValue::from(Serde(collections)),
     }
+}
+
+/// The visitor's channels that can deliver; none if they cannot be loaded.
+pub(super) async fn sending_channels(site: &SiteRequest) -> Value {
+    let mut channels = site.get("/user/v1/channel").await.unwrap_or_default();
+    if let Some(list) = channels.as_array_mut() {
+        // Channels with this method select the files of an archive and deliver nothing.
+        list.retain(|channel| channel["method"] != "download" && channel["active"] == true);
+    }
+    channels
 }
 
 /// An older or newer version of the item.
@@ -217,6 +255,26 @@ struct VersionLink {
     date: String,
 }
 
+/// A name in the details of the item.
+#[derive(Debug, PartialEq, Serialize)]
+struct ItemName {
+    name: String,
+    /// The search for items of the same media type with the name.
+    url: Option<String>,
+}
+
+impl ItemName {
+    fn of(key: &ItemKey, facet: Facet, name: &str) -> Self {
+        let filter = ItemFilter::find(&format!("{}:{name}", facet.as_str()));
+        let search = |filter| SearchForm {
+            media_type: key.media_type.as_str().to_owned(),
+            filters: vec![filter],
+            ..SearchForm::default()
+        };
+        Self { name: name.to_owned(), url: filter.map(|filter| search(filter).url(1)) }
+    }
+}
+
 /// The template's context of the item itself.
 fn item_context(key: &ItemKey, document: &Value, associations: Vec<ItemSummary>) -> PageValue {
     let text = |name: &str| document[name].as_str().unwrap_or_default();
@@ -224,6 +282,13 @@ fn item_context(key: &ItemKey, document: &Value, associations: Vec<ItemSummary>)
         let concepts = document[list].as_array().into_iter().flatten();
         concepts.filter_map(|one| one["name"].as_str().map(str::to_owned)).collect::<Vec<_>>()
     };
+    let linked = |list: &str, facet: Facet| {
+        let names = names(list);
+        let links = names.iter().map(|name| ItemName::of(key, facet, name));
+        PageValue::from(Serde(links.collect::<Vec<_>>()))
+    };
+    let byline = Some(text("byline")).filter(|name| !name.is_empty());
+    let byline_link = byline.map(|name| ItemName::of(key, Facet::Byline, name));
     let hit = ItemSummary::of(document);
     let body = paragraphs(text("body_text"));
     let picture =
@@ -236,10 +301,13 @@ fn item_context(key: &ItemKey, document: &Value, associations: Vec<ItemSummary>)
         description => distinct_description(paragraphs(text("description_text")), &body),
         body => body,
         byline => text("byline"),
+        credit => credit_line(document),
+        byline_link => PageValue::from(Serde(byline_link)),
         source => text("source"),
         copyright => text("copyrightnotice"),
         copyright_holder => text("copyrightholder"),
         usage_terms => text("usageterms"),
+        usage => text("description_usage"),
         ednote => text("ednote"),
         language => text("language"),
         created => text("versioncreated"),
@@ -247,10 +315,10 @@ fn item_context(key: &ItemKey, document: &Value, associations: Vec<ItemSummary>)
         ends => planned.then(|| text("enddatetime")),
         pubstatus => text("pubstatus"),
         embargoed => text("embargoed"),
-        place => names("place"),
-        persons => names("person"),
+        place => linked("place", Facet::PlaceName),
+        persons => linked("person", Facet::PersonName),
         organisations => names("organisation"),
-        keywords => names("subject"),
+        keywords => linked("subject", Facet::SubjectName),
         products => names("product"),
         event => PageValue::from(Serde(event(document))),
         uri => text("uri"),
@@ -371,6 +439,19 @@ mod tests {
         check(&["One two"], &["One twofold."], &["One two"]);
         check(&["A picture."], &[], &["A picture."]);
         check(&[], &["One."], &[]);
+    }
+
+    #[test]
+    fn a_name_leads_to_the_items_that_have_it() {
+        let url = |key: &str, facet: Facet, name: &str| {
+            ItemName::of(&key.parse().unwrap(), facet, name).url
+        };
+        let found = url("image/a", Facet::PersonName, "Anna B. & C.");
+        assert_eq!(found.as_deref(), Some("/?facet=person.name%3AAnna+B.+%26+C."));
+        let found = url("text/a", Facet::PlaceName, "Bergen");
+        assert_eq!(found.as_deref(), Some("/?type=text&facet=place.name%3ABergen"));
+        // A name without letters and digits finds nothing.
+        assert_eq!(url("text/a", Facet::Byline, "–"), None);
     }
 
     #[test]

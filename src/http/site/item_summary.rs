@@ -3,7 +3,10 @@
 use serde::Serialize;
 use serde_json::Value;
 
+use super::highlight::{MarkedPart, QueryWords};
+use super::source_types::{self, AiUse};
 use model::{ItemKey, RenditionName};
+use query::TextField;
 
 /// Longest teaser of a list, in characters.
 const TEASER_CHARS: usize = 220;
@@ -38,6 +41,12 @@ pub(super) struct ItemSummary {
     /// The JPEGs of the pictures, as the value of `srcset`.
     pub(super) srcset: String,
     pub(super) is_video: bool,
+    /// The headline with the words that a search matches; empty if it matches none of them.
+    pub(super) headline_parts: Vec<MarkedPart>,
+    /// The same of the teaser.
+    pub(super) teaser_parts: Vec<MarkedPart>,
+    /// The part that a trained model had in the picture.
+    pub(super) ai: Option<AiUse>,
 }
 
 impl ItemSummary {
@@ -81,7 +90,16 @@ impl ItemSummary {
             thumbnail,
             preview,
             is_video: document["type"] == "video",
+            headline_parts: Vec::new(),
+            teaser_parts: Vec::new(),
+            ai: source_types::stated_in(document).and_then(AiUse::of),
         })
+    }
+
+    /// Marks the words of its texts that a search matches.
+    pub(super) fn mark(&mut self, words: &QueryWords) {
+        self.headline_parts = words.mark(&self.headline, TextField::Headline, &self.language);
+        self.teaser_parts = words.mark(&self.teaser, TextField::Description, &self.language);
     }
 
     /// Summarizes the items of a response's `hits`.
@@ -183,6 +201,10 @@ mod tests {
         let mut document = json!({
             "uri": "https://cdn.example/media/image/a_b", "headline": "H",
             "body_text": format!("one\n\ntwo {}", "x".repeat(300)),
+            "trustindicator": [{ "title": "Checked" }, {
+                "scheme": "http://cv.iptc.org/newscodes/digitalsourcetype/",
+                "code": "compositeWithTrainedAlgorithmicMedia",
+            }],
             "renditions": {
                 "r00": rendition("Hires", "Normal", "https://cdn.example/media/image/a_b.jpg"),
                 "r02": rendition("Preview", "Watermark", "https://cdn.example/w"),
@@ -194,7 +216,7 @@ mod tests {
         let hit = ItemSummary::of(&document).unwrap();
         assert_eq!((hit.key.as_str(), hit.page_url.as_str()), ("image/a_b", "/item/image/a_b"));
         assert_eq!(hit.preview.unwrap().url, "https://cdn.example/media/p");
-        assert_eq!(hit.thumbnail, None);
+        assert_eq!((hit.thumbnail, hit.ai), (None, Some(AiUse::Edited)));
         assert_eq!(hit.srcset, "https://cdn.example/media/s 3w");
         assert!(hit.teaser.starts_with("one two xxx") && hit.teaser.ends_with("x…"));
         document["uri"] = json!("https://cdn.example/media/graphic/g");

@@ -107,11 +107,16 @@ pub(in crate::http) fn current_language() -> PageLanguage {
 }
 
 fn cookie_language(headers: &HeaderMap) -> Option<PageLanguage> {
+    PageLanguage::find(preference_cookie(headers, COOKIE)?)
+}
+
+/// The value of the cookie `name`, which stores a choice of the visitor.
+pub(super) fn preference_cookie<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
     let lines = headers.get_all(header::COOKIE).iter().filter_map(|line| line.to_str().ok());
     // HTTP/2 clients may split cookies over several headers (RFC 9113 §8.2.3).
     let mut pairs = lines.flat_map(|line| line.split(';')).filter_map(|pair| pair.split_once('='));
-    let (_, tag) = pairs.find(|(name, _)| name.trim() == COOKIE)?;
-    PageLanguage::find(tag.trim())
+    let (_, value) = pairs.find(|(own, _)| own.trim() == name)?;
+    Some(value.trim())
 }
 
 fn accepted_language(headers: &HeaderMap) -> Option<PageLanguage> {

@@ -14,14 +14,18 @@ mod code;
 mod collection_items;
 mod collections;
 mod concepts;
+mod credit;
 mod deferred_form;
+mod density;
 mod docs;
 mod download_panel;
 mod facets;
 mod files;
 pub mod form;
 pub(super) mod guide;
+mod highlight;
 mod item;
+mod item_rights;
 mod item_summary;
 mod kept_labels;
 pub(super) mod language;
@@ -30,13 +34,19 @@ pub(crate) mod mail_consent;
 mod notification_form;
 mod notifications;
 mod operator;
+mod originals;
 pub(crate) mod pages;
 pub(crate) mod passwords;
 mod picture_sources;
 mod query_reading;
+mod scheme;
 mod search;
+mod search_form;
+mod selection;
 pub(crate) mod session;
+mod similar_items;
 mod snippets;
+mod source_types;
 mod studio;
 pub(crate) mod template_environment;
 mod times;
@@ -68,10 +78,12 @@ use crate::http::site::form::FormFields;
 use crate::http::site::form::form_body;
 use crate::http::site::form::see_other;
 use crate::http::site::pages::error_page;
+use crate::http::site::scheme::ColourScheme;
 use crate::http::site::session::SiteVisitor;
 use crate::runtime::clock;
 use crate::runtime::error::{Error, Result};
 use crate::runtime::limits::{ERROR_PAGE_VISITOR, FRESH_LOGIN_S};
+use density::WallDensity;
 use language::PageLanguage;
 
 /// The result of a page handler.
@@ -114,6 +126,8 @@ struct SiteRequest {
     /// from.
     reopen_at: String,
     query: QueryParameters,
+    /// How large the visitor wants the pictures of the wall.
+    density: WallDensity,
 }
 
 /// The page of the site that a form was sent from, by the `Referer` header; the start page if that is absent
@@ -142,6 +156,7 @@ impl FromRequestParts<AppState> for SiteRequest {
             apis,
             path_and_query: here,
             query: QueryParameters::of(&parts.uri)?,
+            density: WallDensity::of(&parts.headers),
         })
     }
 }
@@ -362,21 +377,21 @@ impl FormFields {
     }
 }
 
-/// Sets the language of the request, and renders the error page of a failed handler.
+/// Sets language and colour scheme of the request, and renders the error page of a failed handler.
 pub(super) async fn localize(
     State(app): State<AppState>,
     request: Request,
     next: Next,
 ) -> Response {
     let page_request = ErrorPageRequest::of(&request);
-    language::with_language(page_request.language(), async {
+    let answer = async {
         let mut response = next.run(request).await;
         match response.extensions_mut().remove::<UnrenderedError>() {
             Some(UnrenderedError(error)) => page_request.error_page(&app, &error).await,
             None => response,
         }
-    })
-    .await
+    };
+    page_request.with_preferences(answer).await
 }
 
 /// The parts of a request that its error page needs.
@@ -397,11 +412,13 @@ impl ErrorPageRequest {
 
     /// Renders the error page of an unknown address.
     pub(super) async fn into_error_page(self, app: AppState, error: Error) -> Response {
-        language::with_language(self.language(), self.error_page(&app, &error)).await
+        self.with_preferences(self.error_page(&app, &error)).await
     }
 
-    fn language(&self) -> PageLanguage {
-        PageLanguage::of(&self.headers)
+    /// Runs `future` with language and colour scheme of the request.
+    async fn with_preferences<T>(&self, future: impl Future<Output = T>) -> T {
+        let future = scheme::with_scheme(ColourScheme::of(&self.headers), future);
+        language::with_language(PageLanguage::of(&self.headers), future).await
     }
 
     async fn error_page(&self, app: &AppState, error: &Error) -> Response {
@@ -443,15 +460,19 @@ pub(super) fn routes() -> Router<AppState> {
         .route("/item/{media_type}/{id}", get(item::page))
         .route("/item/{media_type}/{id}/download", post(item::download))
         .route("/item/{media_type}/{id}/deliver", post(item::deliver))
+        .route("/item/{media_type}/{id}/original", get(originals::show))
         .route("/language", post(choose_language))
+        .route("/scheme", post(choose_scheme))
         .merge(account::routes())
         .merge(code::routes())
         .merge(collection_items::routes())
         .merge(collections::routes())
+        .merge(density::routes())
         .merge(docs::routes())
         .merge(guide::routes())
         .merge(notifications::routes())
         .merge(operator::routes())
+        .merge(selection::routes())
         .merge(studio::routes())
 }
 
@@ -459,13 +480,27 @@ pub(super) fn routes() -> Router<AppState> {
 async fn choose_language(request: Request) -> PageResult {
     let (_, text) = form_body(request).await?;
     let form = FormFields::parse(&text)?;
+    let language = form.find("language").and_then(PageLanguage::find);
+    back_with_cookie(&form, language.map(PageLanguage::cookie))
+}
+
+/// `POST /scheme`: stores the chosen colour scheme in a cookie and redirects back.
+async fn choose_scheme(request: Request) -> PageResult {
+    let (_, text) = form_body(request).await?;
+    let form = FormFields::parse(&text)?;
+    let scheme = form.find("scheme").and_then(ColourScheme::find);
+    back_with_cookie(&form, scheme.map(ColourScheme::cookie))
+}
+
+/// Redirects to the page whose foot sent the form, and sets the cookie of the choice.
+fn back_with_cookie(form: &FormFields, cookie: Option<String>) -> PageResult {
     let back = form.find("return_to");
-    // The language is also chosen on the login page, to which a login itself must not return.
+    // A choice is also made on the login page, to which a login itself must not return.
     let back = back.filter(|path| login::is_local_page(path) || login::is_login_page(path));
     let mut response = see_other(back.unwrap_or("/"));
-    // No token is required: another site could change no more than the language.
-    if let Some(language) = form.find("language").and_then(PageLanguage::find) {
-        let cookie = HeaderValue::from_str(&language.cookie()).map_err(Error::internal)?;
+    // No token is required: another site could change no more than the look of the pages.
+    if let Some(cookie) = cookie {
+        let cookie = HeaderValue::from_str(&cookie).map_err(Error::internal)?;
         response.headers_mut().append(header::SET_COOKIE, cookie);
     }
     Ok(response)

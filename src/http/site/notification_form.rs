@@ -188,13 +188,22 @@ impl NotificationForm {
 
     /// The same search on the search page, where other forms of words do not match either.
     pub(super) fn search_page(&self) -> String {
+        self.search_within(DRY_RUN_PERIOD)
+    }
+
+    /// The search of the notification on the search page, without limits of time.
+    pub(super) fn search_url(&self) -> String {
+        self.search_within("")
+    }
+
+    fn search_within(&self, period: &str) -> String {
         let (codes, agreements) = (self.codes(), self.agr.join(","));
         let call = ApiCall::get("/").query([
             ("type", Some(self.media_type.as_str())),
             ("q", Some(self.q.as_str())),
             ("p", Some(codes.as_str())),
             ("agr", Some(agreements.as_str())),
-            ("tr", Some(DRY_RUN_PERIOD)),
+            ("tr", Some(period)),
             ("written", Some("1")),
         ]);
         call.target

@@ -25,7 +25,7 @@ use crate::runtime::limits::{
 };
 
 /// The API path of all notifications of the caller.
-const NOTIFICATIONS: &str = "/content/v1/_all/notification";
+pub(super) const NOTIFICATIONS: &str = "/content/v1/_all/notification";
 
 /// The routes of the notification pages.
 pub(super) fn routes() -> Router<AppState> {

@@ -82,6 +82,7 @@ pub(crate) fn head(app: &AppState, visitor: Option<&SiteVisitor>, here: &str) ->
         user => visitor.map(|visitor| Value::from(Serde(visitor.head()))),
         logout_action => "/o/logout",
         csrf => visitor.map(SiteVisitor::form_token),
+        session_name => visitor.map(SiteVisitor::session_name),
         here => here,
         is_admin => visitor.is_some_and(|visitor| visitor.account.user.access.admin),
         is_operator => visitor.is_some_and(SiteVisitor::has_operator_role),
@@ -125,6 +126,7 @@ pub(crate) fn served_item<'a>(
         crop: None,
         layout: DocumentLayout::Full,
         rights: None,
+        with_file_rights: false,
     }
 }
 
@@ -231,6 +233,7 @@ pub(crate) fn set_public_headers(app: &AppState, headers: &mut HeaderMap) {
 }
 
 /// Builds the content security policy. Media may come from the CDN's host; everything else from the site.
+/// Data for search engines in a page (`application/ld+json`) are no script, so no source is needed for them.
 fn content_policy(app: &AppState, targets: FormTargets) -> HeaderValue {
     let media = &app.shared.media.settings().media_url;
     let forms = match targets {

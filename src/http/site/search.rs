@@ -1,221 +1,34 @@
 //! `GET /`: the search page with its hits and filters.
 
 use axum::{http::StatusCode, response::Response};
-use minijinja::{Value as PageValue, context, value::Serde};
+use minijinja::{
+    Value as PageValue, context,
+    value::{Serde, merge_maps},
+};
 use serde::Serialize;
 use serde_json::Value;
 
 use super::{
     ApiRefusal, PageResult, SiteRequest,
     api_client::ApiCall,
-    back_link, collections,
-    facets::{self, FACET_NAMES, FacetList, FacetValue},
+    back_link::{self, PART_PARAMETER},
+    collections, facets,
+    highlight::QueryWords,
     item_summary::ItemSummary,
+    notification_form::NotificationForm,
+    notifications::NOTIFICATIONS,
     query_reading::{QueryNotice, QueryReading},
+    search_form::{ResultScope, SearchForm},
     times,
 };
 use crate::http::site::form::see_other;
 use crate::http::site::pages::login_url;
 use crate::runtime::clock;
-use crate::runtime::error::Result;
-use crate::runtime::limits::{PAGE_ITEMS, PAGES_MAX};
-use model::MediaType;
+use crate::runtime::limits::{PAGE_ITEMS, PAGES_MAX, SITE_SAVED_SEARCHES};
+use query::FilterField;
 
-/// Longest title that is suggested for a notification, in characters.
-const TITLE_CHARS: usize = 80;
-
-/// The parameters of the search page.
-#[derive(Clone, Debug, Default, Serialize)]
-pub(super) struct SearchForm {
-    pub(super) q: String,
-    pub(super) media_type: String,
-    pub(super) tr: String,
-    pub(super) trs: String,
-    pub(super) tre: String,
-    pub(super) p: Vec<String>,
-    /// Agreements that must cover the hits.
-    pub(super) agr: Vec<String>,
-    /// Facet values, each of which narrows the search.
-    pub(super) facets: Vec<FacetValue>,
-    pub(super) sort: String,
-    /// Whether to include items that no agreement of the visitor covers.
-    pub(super) all: bool,
-    /// Whether words match only as written, not in other forms.
-    pub(super) written: bool,
-    /// Whether to include future events in a search of all media types.
-    pub(super) upcoming: bool,
-    pub(super) page: usize,
-}
-
-impl SearchForm {
-    fn of(site: &SiteRequest) -> Result<Self> {
-        let text = |name| {
-            Ok::<_, crate::runtime::error::Error>(site.parameter(name)?.unwrap_or_default())
-        };
-        let pages = 1..=i64::try_from(PAGES_MAX).unwrap_or(i64::MAX);
-        let page = site.query.integer("page", pages)?;
-        let media_type = match text("type")? {
-            "" => MediaType::Image.as_str(),
-            given => given,
-        };
-        Ok(Self {
-            q: text("q")?.to_owned(),
-            media_type: media_type.to_owned(),
-            tr: text("tr")?.to_owned(),
-            trs: text("trs")?.to_owned(),
-            tre: text("tre")?.to_owned(),
-            p: site.query.list("p")?.into_iter().map(str::to_owned).collect(),
-            agr: site.query.list("agr")?.into_iter().map(str::to_owned).collect(),
-            facets: FacetValue::list(&site.query)?,
-            sort: text("sort")?.to_owned(),
-            all: site.parameter("all")?.is_some(),
-            written: site.parameter("written")?.is_some(),
-            upcoming: site.parameter("upcoming")?.is_some(),
-            page: page.and_then(|page| usize::try_from(page).ok()).unwrap_or(1),
-        })
-    }
-
-    /// Whether nothing narrows the search.
-    fn is_plain(&self) -> bool {
-        let texts = [&self.q, &self.tr, &self.trs, &self.tre];
-        texts.into_iter().all(String::is_empty) && self.is_unlisted()
-    }
-
-    /// Whether no product, agreement or facet narrows the search.
-    fn is_unlisted(&self) -> bool {
-        self.p.is_empty() && self.agr.is_empty() && self.facets.is_empty()
-    }
-
-    fn pairs(&self) -> Vec<(&'static str, String)> {
-        // The default is left out, so that a search has a single address.
-        let media_type = match self.media_type.as_str() {
-            "image" => String::new(),
-            other => other.to_owned(),
-        };
-        let tick = |is_set: bool| if is_set { "1".to_owned() } else { String::new() };
-        let facets = self.facets.iter().map(|facet| ("facet", facet.to_string()));
-        let pairs = [
-            ("type", media_type),
-            ("q", self.q.clone()),
-            ("tr", self.tr.clone()),
-            ("trs", self.trs.clone()),
-            ("tre", self.tre.clone()),
-            ("p", self.p.join(",")),
-            ("agr", self.agr.join(",")),
-            ("sort", self.sort.clone()),
-            ("all", tick(self.all)),
-            ("written", tick(self.written)),
-            ("upcoming", tick(self.upcoming)),
-        ];
-        pairs.into_iter().chain(facets).collect()
-    }
-
-    /// The URL of the search at page `page`.
-    pub(super) fn url(&self, page: usize) -> String {
-        let mut query = form_urlencoded::Serializer::new(String::new());
-        for (name, value) in self.pairs() {
-            if !value.is_empty() {
-                query.append_pair(name, &value);
-            }
-        }
-        if page > 1 {
-            query.append_pair("page", &page.to_string());
-        }
-        let query = query.finish();
-        if query.is_empty() { "/".to_owned() } else { format!("/?{query}") }
-    }
-
-    /// The URL that creates a notification of type `kind` from the search, with the title `title`.
-    fn notification_url(&self, kind: &str, title: &str) -> String {
-        let mut query = form_urlencoded::Serializer::new(String::new());
-        query.append_pair("type", kind).append_pair("mediaType", &self.media_type);
-        let (q, p, agr) = (self.query(&self.q), self.p.join(","), self.agr.join(","));
-        let texts = [("title", title), ("q", &q), ("p", &p), ("agr", &agr), ("tr", &self.tr)];
-        for (name, value) in texts {
-            if !value.is_empty() {
-                query.append_pair(name, value);
-            }
-        }
-        format!("/notifications/new?{}", query.finish())
-    }
-
-    /// The query for the API: `words`, narrowed by the facets. The words are in parentheses, because `OR`
-    /// binds less tightly than the space before a facet.
-    fn query(&self, words: &str) -> String {
-        let terms = self.facets.iter().map(FacetValue::term);
-        match (words.trim(), self.facets.is_empty()) {
-            (words, true) => words.to_owned(),
-            ("", false) => terms.collect::<Vec<_>>().join(" "),
-            (words, false) => {
-                std::iter::once(format!("({words})")).chain(terms).collect::<Vec<_>>().join(" ")
-            }
-        }
-    }
-
-    /// Whether the search lists the newest items of all types, where future events would come first.
-    fn excludes_upcoming(&self) -> bool {
-        let is_newest = matches!(self.sort.as_str(), "" | "default:desc");
-        // A visitor who names dates wants exactly what lies between them.
-        let has_dates = !self.trs.is_empty() || !self.tre.is_empty();
-        self.media_type == "_all" && is_newest && !has_dates && !self.upcoming
-    }
-
-    /// The suggested title of a notification of the search: its words and active facets.
-    fn title(&self, facets: &[FacetList]) -> String {
-        let narrowed = facets.iter().flat_map(FacetList::active);
-        let parts = std::iter::once(self.q.trim()).chain(narrowed).filter(|part| !part.is_empty());
-        let title = parts.collect::<Vec<_>>().join(", ");
-        title.chars().take(TITLE_CHARS).collect()
-    }
-
-    /// The API call for `words`, a valid query. If future events are excluded, only items before `tomorrow`
-    /// match.
-    fn call(&self, words: &str, tomorrow: &str) -> ApiCall {
-        let q = self.query(words);
-        let (p, agr) = (self.p.join(","), self.agr.join(","));
-        let from = ((self.page - 1) * PAGE_ITEMS).to_string();
-        let size = PAGE_ITEMS.to_string();
-        let path =
-            format!("/content/v1/{}/search", super::api_client::encode_segment(&self.media_type));
-        let pair = |text: &'static str, value: &'_ str| (text, Some(value.to_owned()));
-        let pairs = [
-            pair("q", &q),
-            pair("p", &p),
-            pair("agr", &agr),
-            pair("tr", &self.tr),
-            pair("trs", &self.trs),
-            pair("tre", if self.excludes_upcoming() { tomorrow } else { &self.tre }),
-            pair("sort", &self.sort),
-            // Other forms of words are the site's default and opt-in in the API.
-            pair("forms", if self.written { "" } else { "true" }),
-            pair("s", &size),
-            pair("fr", if self.page > 1 { &from } else { "" }),
-            pair("facets", FACET_NAMES),
-        ];
-        ApiCall::get(path).query(pairs.iter().map(|(name, value)| (*name, value.as_deref())))
-    }
-
-    /// Returns the search with the facet toggled.
-    pub(super) fn with_facet(&self, facet: &FacetValue) -> Self {
-        // The page number belongs to the hits of the previous search.
-        let mut other = Self { page: 1, ..self.clone() };
-        match self.facets.contains(facet) {
-            true => other.facets.retain(|own| own != facet),
-            false => other.facets.push(facet.clone()),
-        }
-        other
-    }
-
-    /// Returns the search with the product toggled.
-    pub(super) fn with_product(&self, code: &str) -> Self {
-        let mut other = Self { page: 1, ..self.clone() };
-        match self.p.iter().any(|own| own == code) {
-            true => other.p.retain(|own| own != code),
-            false => other.p.push(code.to_owned()),
-        }
-        other
-    }
-}
+/// The value of [`PART_PARAMETER`] for the hits alone, which scripts add to a page.
+const HITS_PART: &str = "hits";
 
 /// `GET /`: runs the search and shows its hits.
 pub(super) async fn page(site: SiteRequest) -> PageResult {
@@ -226,16 +39,22 @@ pub(super) async fn page(site: SiteRequest) -> PageResult {
     let form = SearchForm::of(&site)?;
     // An invalid query is searched for as words: a visitor who forgot a quotation mark wants to see pictures.
     let reading = QueryReading::of(&form.q, &site.app.shared.site.zone);
-    let tomorrow = times::tomorrow(clock::now(), &site.app.shared.site.zone);
-    let call = form.call(&reading.words, &tomorrow);
-    match run_search(&site, &form, &call).await {
-        Ok(found) => show(&site, &form, SearchOutcome::Found(&found, reading.notice)).await,
+    let search = PageSearch {
+        tomorrow: times::tomorrow(clock::now(), &site.app.shared.site.zone),
+        words: reading.words,
+        form,
+        site: &site,
+    };
+    let is_part = site.parameter(PART_PARAMETER)? == Some(HITS_PART);
+    match search.run(is_part).await {
+        Ok(found) if is_part => search.show_hits(&found),
+        Ok(found) => search.show(SearchOutcome::Found(&found, reading.notice)).await,
         // Only photographs can be searched without a login.
         Err(refusal) if refusal.status == StatusCode::UNAUTHORIZED => {
             Ok(see_other(&login_url(&site.path_and_query)))
         }
         Err(refusal) if refusal.is_mistake() => {
-            show(&site, &form, SearchOutcome::Refused(&refusal)).await
+            search.show(SearchOutcome::Refused(&refusal)).await
         }
         Err(refusal) => Err(refusal.into()),
     }
@@ -262,151 +81,257 @@ enum SearchOutcome<'a> {
     Refused(&'a ApiRefusal),
 }
 
-/// Runs the search. Open photographs are searched anonymously on request, so that agreements do not restrict
-/// the hits.
-async fn run_search(
-    site: &SiteRequest,
-    form: &SearchForm,
-    call: &ApiCall,
-) -> Result<Value, ApiRefusal> {
-    let open = site.app.shared.edge.live_settings.get().open_images && form.media_type == "image";
-    if open && form.all {
-        let found = site.call_anonymously(call).await?;
-        site.record_call(call.clone());
-        return Ok(found);
-    }
-    site.call_and_record(call.clone()).await
+/// Another spelling of the words, which finds something.
+#[derive(Serialize)]
+struct Respelling {
+    text: String,
+    url: String,
 }
 
-async fn show(
-    site: &SiteRequest,
-    form: &SearchForm,
-    outcome: SearchOutcome<'_>,
-) -> Result<Response, super::PageError> {
-    let nothing = Value::Null;
-    let (found, notice, refusal) = match outcome {
-        SearchOutcome::Found(found, notice) => (found, notice, None),
-        SearchOutcome::Refused(refusal) => (&nothing, None, Some(refusal)),
-    };
-    let total = found["total"].as_u64().unwrap_or(0);
-    let hits = ItemSummary::list(&found["hits"]);
-    let shown_until = u64::try_from(form.page * PAGE_ITEMS).unwrap_or(u64::MAX);
-    let page_items = u64::try_from(PAGE_ITEMS).unwrap_or(u64::MAX);
-    // Deeper hits are reached by a narrower search.
-    let has_more = shown_until < total && form.page < PAGES_MAX;
-    let collections = match &site.visitor {
-        // The page is complete without the collections if they cannot be loaded.
-        // Without hits there is nothing to add to a collection.
-        Some(_) if !hits.is_empty() => {
-            site.get(collections::COLLECTION_NAMES).await.unwrap_or_default()
+/// A saved search of the visitor.
+#[derive(Serialize)]
+struct SavedSearch {
+    title: String,
+    url: String,
+}
+
+/// A media type with the link to the same search in it.
+#[derive(Serialize)]
+struct MediaTypeLink {
+    name: &'static str,
+    url: String,
+    active: bool,
+}
+
+/// Media types in the order of the page.
+const MEDIA_TYPES: [&str; 10] = [
+    "image",
+    "stockfoto",
+    "graphic",
+    "video",
+    "text",
+    "feature",
+    "page",
+    "planning",
+    "calendar",
+    "_all",
+];
+
+/// The search of a page.
+struct PageSearch<'a> {
+    site: &'a SiteRequest,
+    form: SearchForm,
+    /// The words of the form as a valid query.
+    words: String,
+    /// The first day that has not begun.
+    tomorrow: String,
+}
+
+impl PageSearch<'_> {
+    /// Whether open photographs are searched anonymously, as the visitor asked, so that agreements do not restrict
+    /// the hits.
+    fn is_anonymous(&self) -> bool {
+        self.form.all && self.may_see_all()
+    }
+
+    /// Whether a visitor may see items outside agreements.
+    fn may_see_all(&self) -> bool {
+        let settings = self.site.app.shared.edge.live_settings.get();
+        settings.open_images && self.form.media_type == "image"
+    }
+
+    async fn call(&self, call: &ApiCall) -> Result<Value, ApiRefusal> {
+        match self.is_anonymous() {
+            true => self.site.call_anonymously(call).await,
+            false => self.site.call(call).await,
         }
-        Some(_) | None => Value::Null,
+    }
+
+    /// Runs the search for the hits of the page; without facets if only the hits are asked for.
+    async fn run(&self, is_part: bool) -> Result<Value, ApiRefusal> {
+        let page = self.form.page;
+        let scope = if is_part { ResultScope::hits(page) } else { ResultScope::page(page) };
+        let call = self.form.call(&self.words, &self.tomorrow, scope);
+        let mut found = self.call(&call).await?;
+        if is_part {
+            return Ok(found);
+        }
+        self.site.record_call(call);
+        for facet in facets::required_facets(&self.form) {
+            let name = facet.as_str();
+            let wider = self.form.without_field(FilterField::Facet(facet));
+            let call = wider.call(&self.words, &self.tomorrow, ResultScope::counts(name));
+            // The page is complete with the counts of the narrower search.
+            if let Ok(mut counted) = self.call(&call).await {
+                found["facets"][name] = counted["facets"][name].take();
+            }
+        }
+        Ok(found)
+    }
+
+    /// The API call that counts what has arrived since the first hit, for a page of the newest items.
+    fn poll_url(&self, hits: &[ItemSummary]) -> Option<String> {
+        let first = hits.first()?;
+        let is_newest = self.form.page == 1 && self.form.is_newest_first();
+        is_newest.then(|| {
+            let scope = ResultScope::arrived_since(&first.uri);
+            self.form.call(&self.words, &self.tomorrow, scope).target
+        })
+    }
+
+    /// The visitor's latest notifications as searches, for the first page.
+    async fn saved_searches(&self) -> Vec<SavedSearch> {
+        if self.site.visitor.is_none() || !self.form.is_plain() || self.form.page > 1 {
+            return Vec::new();
+        }
+        // The page is complete without them if they cannot be loaded.
+        let saved = self.site.get(NOTIFICATIONS).await.unwrap_or_default();
+        let newest_first = saved.as_array().into_iter().flatten().rev();
+        let search = |one: &Value| {
+            let fields = NotificationForm::of_saved(one, "");
+            SavedSearch { url: fields.search_url(), title: fields.title }
+        };
+        newest_first.take(SITE_SAVED_SEARCHES).map(search).collect()
+    }
+
+    /// The words in a spelling that finds something, for a search without hits.
+    async fn respelling(&self, total: u64) -> Option<Respelling> {
+        if total > 0 || self.words.is_empty() {
+            return None;
+        }
+        let call = self.form.suggestions(&self.words, &self.tomorrow, true);
+        // The page is complete without it.
+        let found = self.call(&call).await.ok()?;
+        let text = found["spelling"].as_str()?.to_owned();
+        let other = SearchForm { q: text.clone(), page: 1, ..self.form.clone() };
+        Some(Respelling { text, url: other.url(1) })
+    }
+
+    /// The hits of a result, with the words marked that it matches.
+    fn hits(&self, found: &Value) -> Vec<ItemSummary> {
+        let mut hits = ItemSummary::list(&found["hits"]);
+        let zone = &self.site.app.shared.site.zone;
+        let words = QueryWords::of(&self.words, self.form.written, zone);
+        hits.iter_mut().for_each(|hit| hit.mark(&words));
+        hits
+    }
+
+    fn media_types(&self) -> Vec<MediaTypeLink> {
+        let link = |name: &'static str| {
+            let other = SearchForm { media_type: name.to_owned(), page: 1, ..self.form.clone() };
+            MediaTypeLink { name, url: other.url(1), active: name == self.form.media_type }
+        };
+        MEDIA_TYPES.into_iter().map(link).collect()
+    }
+
+    /// The context of the hits, which a part of the page shows too.
+    fn hits_context(&self, found: &Value, hits: &[ItemSummary]) -> PageValue {
+        let form = &self.form;
+        let total = found["total"].as_u64().unwrap_or(0);
+        let shown_until = u64::try_from(form.page * PAGE_ITEMS).unwrap_or(u64::MAX);
+        let page_items = u64::try_from(PAGE_ITEMS).unwrap_or(u64::MAX);
+        // Deeper hits are reached by a narrower search.
+        let has_more = shown_until < total && form.page < PAGES_MAX;
+        let pages = usize::try_from(total.div_ceil(page_items)).unwrap_or(usize::MAX);
+        context! {
+            wanted => PageValue::from(Serde(form)),
+            hits => PageValue::from(Serde(hits)),
+            total => total,
+            as_pictures => matches!(form.media_type.as_str(), "image" | "stockfoto" | "graphic" | "video"),
+            density => PageValue::from(Serde(self.site.density)),
+            previous_url => (form.page > 1).then(|| form.url(form.page - 1)),
+            next_url => has_more.then(|| form.url(form.page + 1)),
+            page => form.page,
+            page_items => PAGE_ITEMS,
+            pages => pages.min(PAGES_MAX),
+            back_query => back_link::back_query(&self.site.path_and_query),
+        }
+    }
+
+    /// Shows the hits alone.
+    fn show_hits(&self, found: &Value) -> PageResult {
+        let hits = self.hits(found);
+        self.site.page("search_hits.html", self.hits_context(found, &hits))
+    }
+
+    async fn show(&self, outcome: SearchOutcome<'_>) -> Result<Response, super::PageError> {
+        let nothing = Value::Null;
+        let (found, notice, refusal) = match outcome {
+            SearchOutcome::Found(found, notice) => (found, notice, None),
+            SearchOutcome::Refused(refusal) => (&nothing, None, Some(refusal)),
+        };
+        let (site, form) = (self.site, &self.form);
+        let (hits, total) = (self.hits(found), found["total"].as_u64().unwrap_or(0));
+        let respelling = match refusal {
+            Some(_) => None,
+            None => self.respelling(total).await,
+        };
+        let collections = match &site.visitor {
+            // The page is complete without the collections if they cannot be loaded.
+            // Without hits there is nothing to add to a collection.
+            Some(_) if !hits.is_empty() => {
+                site.get(collections::COLLECTION_NAMES).await.unwrap_or_default()
+            }
+            Some(_) | None => Value::Null,
+        };
+        let status = refusal.map_or(StatusCode::OK, |refusal| refusal.status);
+        // Active facets are shown without hits too, so that each can be removed.
+        let facets = facets::lists(site, form, found).await;
+        let title = form.title(&facets);
+        let context = context! {
+            facets => PageValue::from(Serde(facets)),
+            chips => PageValue::from(Serde(facets::chips(site, form).await)),
+            sizes => PageValue::from(Serde(facets::sizes(form))),
+            terms => PageValue::from(Serde(facets::terms(form))),
+            orders => PageValue::from(Serde(facets::orders(form))),
+            media_types => PageValue::from(Serde(self.media_types())),
+            saved => PageValue::from(Serde(self.saved_searches().await)),
+            notice => PageValue::from(Serde(notice)),
+            mistakes => refusal.map(ApiRefusal::sentences),
+            is_plain => form.is_plain(),
+            may_see_all => self.may_see_all(),
+            poll_url => self.poll_url(&hits),
+            suggest_url => form.suggestions("", &self.tomorrow, false).target,
+            respelling => respelling.map(|other| PageValue::from(Serde(other))),
+            // An anonymous search counts without the visitor's agreements.
+            is_anonymous => self.is_anonymous(),
+            collections => PageValue::from(Serde(collections)),
+            times_contradict => times::times_contradict(form, clock::now(), &site.app.shared.site.zone),
+            email_url => form.notification_url("email", &title),
+            stream_url => form.notification_url("stream", &title),
+            ..other_searches(form)
+        };
+        let context = merge_maps([context, self.hits_context(found, &hits)]);
+        site.page_with(status, "search.html", context)
+    }
+}
+
+/// The links to searches that differ in one condition.
+fn other_searches(form: &SearchForm) -> PageValue {
+    let first_page = SearchForm { page: 1, ..form.clone() };
+    let everything = SearchForm { media_type: "_all".to_owned(), ..first_page.clone() };
+    let any_time = SearchForm {
+        tr: String::new(),
+        trs: String::new(),
+        tre: String::new(),
+        ..first_page.clone()
     };
-    let status = refusal.map_or(StatusCode::OK, |refusal| refusal.status);
-    // Active facets are shown without hits too, so that each can be removed.
-    let facets = facets::lists(site, form, found).await;
-    let title = form.title(&facets);
-    let context = context! {
-        wanted => PageValue::from(Serde(form)),
-        hits => PageValue::from(Serde(&hits)),
-        total => total,
-        facets => PageValue::from(Serde(facets)),
-        notice => PageValue::from(Serde(notice)),
-        mistakes => refusal.map(ApiRefusal::sentences),
-        is_plain => form.is_plain(),
-        as_pictures => matches!(form.media_type.as_str(), "image" | "stockfoto" | "graphic" | "video"),
-        may_see_all => site.app.shared.edge.live_settings.get().open_images && form.media_type == "image",
-        previous_url => (form.page > 1).then(|| form.url(form.page - 1)),
-        next_url => has_more.then(|| form.url(form.page + 1)),
-        all_url => SearchForm { all: true, page: 1, ..form.clone() }.url(1),
-        everything_url => (form.media_type != "_all").then(|| {
-            SearchForm { media_type: "_all".to_owned(), page: 1, ..form.clone() }.url(1)
-        }),
-        forms_url => SearchForm { written: false, page: 1, ..form.clone() }.url(1),
-        times_contradict => times::times_contradict(form, clock::now(), &site.app.shared.site.zone),
-        any_time_url => SearchForm {
-            tr: String::new(), trs: String::new(), tre: String::new(), page: 1, ..form.clone()
-        }.url(1),
-        upcoming_url => form
-            .excludes_upcoming()
-            .then(|| SearchForm { upcoming: true, page: 1, ..form.clone() }.url(1)),
-        email_url => form.notification_url("email", &title),
-        stream_url => form.notification_url("stream", &title),
-        collections => PageValue::from(Serde(collections)),
-        page => form.page,
-        pages => usize::try_from(total.div_ceil(page_items)).map_or(PAGES_MAX, |all| all.min(PAGES_MAX)),
-        back_query => back_link::back_query(&site.path_and_query),
-    };
-    site.page_with(status, "search.html", context)
+    let unfiltered = SearchForm { filters: Vec::new(), p: Vec::new(), ..any_time.clone() };
+    let upcoming = SearchForm { upcoming: true, ..first_page.clone() };
+    context! {
+        first_url => first_page.url(1),
+        all_url => SearchForm { all: true, ..first_page.clone() }.url(1),
+        everything_url => (form.media_type != "_all").then(|| everything.url(1)),
+        forms_url => SearchForm { written: false, ..first_page }.url(1),
+        any_time_url => any_time.url(1),
+        unfiltered_url => unfiltered.url(1),
+        upcoming_url => form.excludes_upcoming().then(|| upcoming.url(1)),
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use query::Facet;
-
-    fn place(value: &str) -> FacetValue {
-        FacetValue { facet: Facet::PlaceName, value: value.to_owned() }
-    }
-
-    fn wanted(q: &str) -> SearchForm {
-        SearchForm {
-            q: q.to_owned(),
-            media_type: "image".to_owned(),
-            page: 2,
-            ..SearchForm::default()
-        }
-    }
-
-    #[test]
-    fn a_search_has_one_address() {
-        assert_eq!(wanted("").url(1), "/");
-        assert_eq!(wanted("a b").url(3), "/?q=a+b&page=3");
-        let mut text = wanted("");
-        text.media_type = "text".to_owned();
-        text.p = vec!["A".to_owned(), "B".to_owned()];
-        assert_eq!(text.url(1), "/?type=text&p=A%2CB");
-        assert_eq!(
-            text.notification_url("email", ""),
-            "/notifications/new?type=email&mediaType=text&p=A%2CB"
-        );
-    }
-
-    #[test]
-    fn other_forms_of_words_are_found_unless_they_are_turned_off() {
-        let mut search = wanted("hund");
-        assert!(search.call("hund", "").target.contains("q=hund&forms=true&"));
-        assert_eq!(search.url(1), "/?q=hund");
-        search.written = true;
-        assert!(!search.call("hund", "").target.contains("forms"));
-        assert_eq!(search.url(2), "/?q=hund&written=1&page=2");
-        assert_eq!(search.with_product("FOTO").url(1), "/?q=hund&p=FOTO&written=1");
-        assert_eq!(
-            search.with_facet(&place("a")).url(1),
-            "/?q=hund&written=1&facet=place.name%3Aa"
-        );
-        assert_eq!(
-            search.notification_url("email", "hund"),
-            "/notifications/new?type=email&mediaType=image&title=hund&q=hund"
-        );
-    }
-
-    #[test]
-    fn the_newest_of_everything_end_with_today() {
-        let everything =
-            SearchForm { media_type: "_all".to_owned(), page: 1, ..SearchForm::default() };
-        let check = |wanted: &SearchForm, is_bounded: bool| {
-            let call = wanted.call("", "2026-11-26");
-            assert_eq!(call.target.contains("tre=2026-11-26"), is_bounded, "{}", call.target);
-        };
-        let tr = "w".to_owned();
-        check(&everything, true);
-        check(&SearchForm { tr, ..everything.clone() }, true);
-        check(&SearchForm { upcoming: true, ..everything.clone() }, false);
-        check(&SearchForm { trs: "2026-12-01".to_owned(), ..everything.clone() }, false);
-        check(&SearchForm { sort: "default:asc".to_owned(), ..everything.clone() }, false);
-        check(&SearchForm { media_type: "calendar".to_owned(), ..everything.clone() }, false);
-    }
 
     #[test]
     fn an_address_has_no_empty_parameters() {
@@ -418,18 +343,5 @@ mod tests {
         check("/?q=a%26&type=&tr=h&trs=&tre=&sort=", Some("/?q=a%26&tr=h"));
         check("/?q=&type=", Some("/"));
         check("/?", Some("/"));
-    }
-
-    #[test]
-    fn a_facet_narrows_any_query_and_widens_again() {
-        let narrow = wanted("sea OR lake").with_facet(&place("Bergen"));
-        assert_eq!(narrow.page, 1);
-        assert_eq!(narrow.url(1), "/?q=sea+OR+lake&facet=place.name%3ABergen");
-        assert_eq!(narrow.query("sea OR lake"), "(sea OR lake) place.name:\"Bergen\"");
-        assert_eq!(narrow.query(" "), "place.name:\"Bergen\"");
-        assert_eq!(narrow.with_facet(&place("Bergen")).url(1), "/?q=sea+OR+lake");
-        let narrow = wanted("").with_product("FOTO");
-        assert_eq!(narrow.p, ["FOTO"]);
-        assert!(narrow.with_product("FOTO").p.is_empty());
     }
 }

@@ -177,6 +177,12 @@ impl SiteVisitor {
         form_token(&self.cookie)
     }
 
+    /// A name of the session, under which scripts keep what belongs to it. It says nothing about the cookie,
+    /// and opens nothing.
+    pub(crate) fn session_name(&self) -> String {
+        ContentHash::of(format!("wirephoto session name\0{}", self.cookie).as_bytes()).short()
+    }
+
     /// Whether a form with that token was shown to this visitor.
     pub(crate) fn owns_form_token(&self, token: Option<&str>) -> bool {
         is_form_token(Some(&self.cookie), token)

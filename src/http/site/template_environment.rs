@@ -12,6 +12,8 @@ use crate::http::site::assets;
 use crate::http::site::language::PageLanguage;
 use crate::http::site::language::fill_placeholders;
 use crate::http::site::picture_sources::picture_sources;
+use crate::http::site::scheme;
+use crate::runtime::limits::SELECTION_ITEMS_MAX;
 
 const SWEDISH_MONTHS: [&str; 12] = [
     "jan.", "feb.", "mars", "apr.", "maj", "juni", "juli", "aug.", "sep.", "okt.", "nov.", "dec.",
@@ -29,7 +31,9 @@ const SWEDISH_MONTHS: [&str; 12] = [
 /// - `… | sentence`: an API message as a sentence for people, translated if known; `… | phrase`: the same as
 ///   a part of another sentence;
 /// - `asset(name)`: the URL of a style sheet, a script, a font or the icon;
-/// - `picture_sources(srcset)`: the formats of a picture besides JPEG, with AVIF if `offers_avif`.
+/// - `picture_sources(srcset)`: the formats of a picture besides JPEG, with AVIF if `offers_avif`;
+/// - `scheme()`: the colour scheme of the request: `system`, `light` or `dark`;
+/// - `selection_max`: the number of items that can be selected.
 pub(crate) fn environment(
     language: PageLanguage,
     texts: &Arc<HashMap<String, String>>,
@@ -71,6 +75,8 @@ pub(crate) fn environment(
     environment.add_function("picture_sources", move |srcset: &str| {
         Value::from(Serde(picture_sources(srcset, offers_avif)))
     });
+    environment.add_function("scheme", || scheme::current_scheme().as_str());
+    environment.add_global("selection_max", SELECTION_ITEMS_MAX);
     environment.add_global("lang", language.tag());
     environment
 }

@@ -3,7 +3,7 @@
 
 use jiff::{Timestamp, ToSpan, tz::TimeZone};
 
-use super::search::SearchForm;
+use super::search_form::SearchForm;
 use crate::archive::content::{RecentSpan, TimestampFilter, parse_day};
 
 /// Whether no time can satisfy the filters of a search: "the last hour" before yesterday.

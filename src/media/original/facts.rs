@@ -2,11 +2,14 @@
 //!
 //! ```text
 //! "WPix"  version  CRC-32 of the rest, 4 bytes
-//! SHA-256 of the original   length   stamp   long side of a Preview that levels are for
+//! SHA-256 of the original   length   stamp   0
 //! first scan's data   end of the picture   checksums of its blocks
 //! random access: 0 none, reason │ 1 the original, components, index │ 2 a working copy, …, index
-//! level: 0 none │ 1 length, checksum, width, height
+//! 0 │ 1 length, checksum, width, height
 //! ```
+//!
+//! Earlier versions kept a smaller copy of the picture for Previews. The long side of these and the facts about
+//! the copy are skipped where they are found, and written as 0.
 //!
 //! Numbers are of variable length ([`jpeg::scan::pack`]). A file that does not match this format exactly, or
 //! that belongs to another original, is rebuilt.
@@ -14,7 +17,7 @@
 use super::checksums::{BlockChecksums, BlockGrain};
 use jpeg::scan::index::ScanIndex;
 use jpeg::scan::index_codec::{put_varint, take_varint};
-use model::{ContentHash, Size};
+use model::ContentHash;
 
 const MAGIC: &[u8; 4] = b"WPix";
 /// Incremented when the format changes, or the way in which files are derived.
@@ -22,6 +25,8 @@ const VERSION: u8 = 2;
 /// The same format with checksums of larger blocks. It is still read, because rebuilding it takes a full
 /// decode.
 const VERSION_COARSE: u8 = 1;
+/// The numbers about the smaller copy of earlier versions.
+const COPY_NUMBERS: usize = 4;
 /// Maximum length of a reason in bytes.
 const REASON_BYTES_MAX: usize = 200;
 
@@ -51,16 +56,6 @@ pub(super) struct WorkingCopy {
     pub(super) stored_index: StoredIndex,
 }
 
-/// The facts about a level, the smaller copy of a picture.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct PreviewLevel {
-    pub(super) length: u64,
-    /// CRC-32 of the file.
-    pub(super) crc32: u32,
-    /// Size in pixels, before the EXIF orientation is applied.
-    pub(super) size: Size,
-}
-
 /// The facts about an original.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct OriginalFacts {
@@ -68,15 +63,12 @@ pub(super) struct OriginalFacts {
     pub(super) length: u64,
     /// The store's stamp when the bytes last matched the hash.
     pub(super) stamp: u64,
-    /// The long side of a Preview, in pixels, that the level was made for.
-    pub(super) preview_px: u32,
     /// Offset of the first scan's data.
     pub(super) start: u64,
     /// Offset of the first byte after the picture.
     pub(super) end: u64,
     pub(super) checksums: BlockChecksums,
     pub(super) random_access: RandomAccess,
-    pub(super) level: Option<PreviewLevel>,
     /// Whether a derived file is missing because it could not be written. Never stored: it is a temporary
     /// state, and a side file is permanent.
     pub(super) is_incomplete: bool,
@@ -103,7 +95,7 @@ impl OriginalFacts {
     pub(super) fn print(&self) -> Vec<u8> {
         let mut out = Vec::new();
         out.extend_from_slice(&self.source.0);
-        for number in [self.length, self.stamp, u64::from(self.preview_px), self.start, self.end] {
+        for number in [self.length, self.stamp, 0, self.start, self.end] {
             put_varint(&mut out, number);
         }
         self.checksums.print(&mut out);
@@ -126,13 +118,7 @@ impl OriginalFacts {
                 working.stored_index.print(&mut out);
             }
         }
-        put_varint(&mut out, u64::from(self.level.is_some()));
-        if let Some(level) = &self.level {
-            let size = [level.size.width, level.size.height].map(u64::from);
-            for number in [level.length, u64::from(level.crc32), size[0], size[1]] {
-                put_varint(&mut out, number);
-            }
-        }
+        put_varint(&mut out, 0);
         let sum = crc32fast::hash(&out);
         // A file of the earlier version is rewritten with a new stamp and keeps its blocks.
         let version = match self.checksums.grain() {
@@ -159,15 +145,19 @@ impl OriginalFacts {
         let (source, tail) = bytes.split_first_chunk::<32>()?;
         *bytes = tail;
         let (length, stamp) = (take_varint(bytes)?, take_varint(bytes)?);
-        let preview_px = u32::try_from(take_varint(bytes)?).ok()?;
+        take_varint(bytes)?;
         let (start, end) = (take_varint(bytes)?, take_varint(bytes)?);
         let checksums = BlockChecksums::parse(bytes, length, grain)?;
         let random_access = RandomAccess::parse(bytes, grain)?;
-        let level = match take_varint(bytes)? {
-            0 => None,
-            1 => Some(PreviewLevel::parse(bytes)?),
+        match take_varint(bytes)? {
+            0 => {}
+            1 => {
+                for _ in 0..COPY_NUMBERS {
+                    take_varint(bytes)?;
+                }
+            }
             _ => return None,
-        };
+        }
         // The offsets are used for reads without another check.
         let is_valid = bytes.is_empty() && start <= end && end <= length;
         let source = ContentHash(*source);
@@ -175,12 +165,10 @@ impl OriginalFacts {
             source,
             length,
             stamp,
-            preview_px,
             start,
             end,
             checksums,
             random_access,
-            level,
             is_incomplete: false,
         })
     }
@@ -220,14 +208,6 @@ impl RandomAccess {
     }
 }
 
-impl PreviewLevel {
-    fn parse(bytes: &mut &[u8]) -> Option<Self> {
-        let (length, crc32) = (take_varint(bytes)?, u32::try_from(take_varint(bytes)?).ok()?);
-        let mut side = || u32::try_from(take_varint(bytes)?).ok();
-        Some(Self { length, crc32, size: Size::new(side()?, side()?) })
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -246,25 +226,22 @@ mod tests {
             checksums: BlockChecksums::of(&bytes),
             stored_index: stored_index.clone(),
         };
-        let level = PreviewLevel { length: 700, crc32: u32::MAX, size: Size::new(1500, 1000) };
         let ways = [
             RandomAccess::None("process".to_owned()),
             RandomAccess::Original(stored_index),
             RandomAccess::Working(working),
         ];
-        let facts = |(random_access, level)| OriginalFacts {
+        let facts = |random_access| OriginalFacts {
             source: ContentHash::of(&bytes),
             length: 40_000,
             stamp: u64::MAX,
-            preview_px: 1024,
             start: 500,
             end: 39_999,
             checksums: BlockChecksums::of(&bytes),
             random_access,
-            level,
             is_incomplete: false,
         };
-        ways.into_iter().zip([None, Some(level), Some(level)]).map(facts).collect()
+        ways.into_iter().map(facts).collect()
     }
 
     #[test]
@@ -286,6 +263,21 @@ mod tests {
             facts.checksums = sums;
             let file = facts.print();
             assert_eq!(file[MAGIC.len()], 1);
+            assert_eq!(OriginalFacts::parse(&file), Some(facts));
+        }
+    }
+
+    #[test]
+    fn facts_about_the_copy_of_an_earlier_version_are_skipped() {
+        for facts in all() {
+            let mut body = facts.print()[MAGIC.len() + 5..].to_vec();
+            assert_eq!(body.pop(), Some(0));
+            body.push(1);
+            for number in [700, u64::from(u32::MAX), 1500, 1000] {
+                put_varint(&mut body, number);
+            }
+            let sum = crc32fast::hash(&body).to_le_bytes();
+            let file = [MAGIC.as_slice(), &[VERSION], &sum, &body].concat();
             assert_eq!(OriginalFacts::parse(&file), Some(facts));
         }
     }

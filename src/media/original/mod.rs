@@ -2,9 +2,9 @@
 //!
 //! An original is never modified. Three derived files, which can be rebuilt at any time, are stored next to
 //! it: the *side file* with the index and the checksums of the original's blocks (`facts`), a *working copy*
-//! where the original does not allow random access, and a *level*, a smaller copy that Previews are scaled
-//! from. [`OriginalStore`] creates them at ingest, and rebuilds any that is missing, damaged or of an older
-//! version.
+//! where the original does not allow random access, and the *standard set* with its small renditions.
+//! [`OriginalStore`] creates the first two at ingest, and rebuilds any that is missing, damaged or of an older
+//! version. The set is made by [`Media`](crate::media::Media), soon after ingest or when it is needed.
 //!
 //! All reads are verified: parts by the checksums of their blocks, and whole files too. A modified original
 //! is [`OriginalError::Changed`], never a wrong picture.
@@ -20,9 +20,7 @@ use std::{ops::Range, path::Path, sync::Arc};
 
 use moka::sync::Cache;
 
-use crate::runtime::limits::{
-    DERIVED_RETRY_DELAY, INDEX_CACHE_BYTES, SIDE_FILE_BYTES_MAX, STANDARD_SET_BYTES_MAX,
-};
+use crate::runtime::limits::{DERIVED_RETRY_DELAY, INDEX_CACHE_BYTES, SIDE_FILE_BYTES_MAX};
 use crate::runtime::telemetry;
 use crate::storage::blobs::{BlobReader, BlobStore, DerivedKind, DerivedStore, StoreError};
 pub use checksums::BLOCK_BYTES;
@@ -31,7 +29,7 @@ use facts::{OriginalFacts, RandomAccess};
 use imaging::{ImageFormat, ParallelMap, ShouldContinue};
 use jpeg::header::{HeaderError, HeaderLimits, JpegHeader};
 use jpeg::scan::Scan;
-use model::{ContentHash, Size};
+use model::ContentHash;
 pub use picture::{IndexedPicture, JpegHead};
 use prepare::PrepareRequest;
 use reading::{hash_and_sums, read_blocks, read_checked};
@@ -115,10 +113,12 @@ pub struct StoredOriginal {
     pub hash: ContentHash,
     /// Why the picture can only be decoded as a whole; `None` if it allows random access.
     pub whole_decode_reason: Option<String>,
-    /// Whether the picture was decoded, at a reduced size, to make a level.
+    /// Whether the picture was decoded, at a reduced size.
     pub decoded: bool,
     /// The decoder's warning, if any.
     pub warning: Option<String>,
+    /// Whether the picture has no colours; `None` if its index does not say.
+    pub is_grey: Option<bool>,
 }
 
 /// A fault that [`OriginalStore::check`] found.
@@ -128,7 +128,7 @@ pub enum OriginalFault {
     Missing,
     /// The blob's bytes do not match its hash or length.
     Changed,
-    /// A derived file is missing, damaged or outdated.
+    /// A derived file is damaged or outdated, or one that every original has is missing.
     Derived(DerivedKind),
 }
 
@@ -138,28 +138,22 @@ pub struct OriginalStore {
     store: BlobStore,
     derived: DerivedStore,
     limits: HeaderLimits,
-    preview_px: u32,
     facts_cache: Cache<ContentHash, Arc<OriginalFacts>>,
     /// Facts of originals whose derived files could not be written; expire after [`DERIVED_RETRY_DELAY`].
     incomplete: Cache<ContentHash, Arc<OriginalFacts>>,
 }
 
 impl OriginalStore {
-    /// Creates the store; `preview_px` is the long side of a Preview in pixels, which levels are made for.
+    /// Creates the store; `limits` are those of the marker parser.
     #[must_use]
-    pub fn new(
-        store: BlobStore,
-        derived: DerivedStore,
-        limits: HeaderLimits,
-        preview_px: u32,
-    ) -> Self {
+    pub fn new(store: BlobStore, derived: DerivedStore, limits: HeaderLimits) -> Self {
         let weigh = |_: &ContentHash, facts: &Arc<OriginalFacts>| {
             u32::try_from(facts.weight()).unwrap_or(u32::MAX)
         };
         let cache = || Cache::builder().max_capacity(INDEX_CACHE_BYTES).weigher(weigh);
         let (facts_cache, incomplete) =
             (cache().build(), cache().time_to_live(DERIVED_RETRY_DELAY).build());
-        Self { store, derived, limits, preview_px, facts_cache, incomplete }
+        Self { store, derived, limits, facts_cache, incomplete }
     }
 
     /// The store of the originals themselves.
@@ -208,16 +202,17 @@ impl OriginalStore {
             RandomAccess::None(reason) => Some(reason.clone()),
             RandomAccess::Original(_) | RandomAccess::Working(_) => None,
         };
-        let (decoded, warning) = (prepared.level.is_some(), prepared.warning.clone());
+        let (decoded, warning) = (prepared.decoded, prepared.warning.clone());
+        let is_grey = prepared.is_grey;
         self.store_derived(prepared);
-        Ok(Some(StoredOriginal { hash, whole_decode_reason, decoded, warning }))
+        Ok(Some(StoredOriginal { hash, whole_decode_reason, decoded, warning, is_grey }))
     }
 
     /// The memory in bytes that [`OriginalStore::store_new`] takes at its peak, in addition to a file of
     /// `length` bytes.
     #[must_use]
     pub fn memory_bytes(&self, header: &JpegHeader, length: u64) -> u64 {
-        prepare::memory_bytes(header, length, self.preview_px)
+        prepare::memory_bytes(header, length)
     }
 
     /// Stores a file that is not a picture, piece by piece, and returns its hash and length.
@@ -252,15 +247,14 @@ impl OriginalStore {
             source,
             length,
             stamp,
-            preview_px: self.preview_px,
             start: 0,
             end: length,
             checksums: sums,
             random_access: RandomAccess::None(NO_PICTURE.to_owned()),
-            level: None,
             is_incomplete: false,
         };
-        prepare::PreparedOriginal { facts, working: None, level: None, warning: None }
+        let (working, warning, is_grey) = (None, None, None);
+        prepare::PreparedOriginal { facts, working, decoded: false, warning, is_grey }
     }
 
     fn request<'a>(
@@ -276,7 +270,6 @@ impl OriginalStore {
             bytes: new.bytes,
             header: new.header,
             limits: &self.limits,
-            preview_px: self.preview_px,
             parallel_map,
             should_continue,
         }
@@ -299,17 +292,9 @@ impl OriginalStore {
             }
             result.is_ok()
         };
-        let mut is_complete = true;
         if !put(DerivedKind::Working, prepared.working.as_deref()) && prepared.working.is_some() {
             prepared.facts.random_access =
                 RandomAccess::None("its working copy cannot be stored".to_owned());
-            is_complete = false;
-        }
-        if !put(DerivedKind::Level, prepared.level.as_deref()) && prepared.level.is_some() {
-            prepared.facts.level = None;
-            is_complete = false;
-        }
-        if !is_complete {
             prepared.facts.is_incomplete = true;
             let facts = Arc::new(prepared.facts);
             self.incomplete.insert(hash, Arc::clone(&facts));
@@ -357,10 +342,7 @@ impl OriginalStore {
         hash: ContentHash,
         length: u64,
     ) -> Result<Option<Arc<OriginalFacts>>, StoreError> {
-        // A level for another Preview size cannot be used, so a changed setting also causes a rebuild.
-        let is_usable = |facts: &OriginalFacts| {
-            facts.source == hash && facts.length == length && facts.preview_px == self.preview_px
-        };
+        let is_usable = |facts: &OriginalFacts| facts.source == hash && facts.length == length;
         let read = || match self.derived.read(DerivedKind::Index, hash, SIDE_FILE_BYTES_MAX) {
             Err(unavailable @ StoreError::Unavailable { .. }) => Err(unavailable),
             // A side file that cannot be read is treated as missing.
@@ -441,51 +423,25 @@ impl OriginalStore {
             Ok(_) => {}
         }
         self.facts_cache.invalidate(&hash);
-        let Some(facts) = self.read_facts(hash, length)? else {
-            return Ok(vec![OriginalFault::Derived(DerivedKind::Index)]);
-        };
         let mut found = Vec::new();
-        let is_intact = |kind, length, matches_facts: &dyn Fn(&[u8]) -> bool| {
-            let file = self.derived.read(kind, hash, length)?;
-            Ok::<_, StoreError>(
-                file.is_some_and(|file| file.len() as u64 == length && matches_facts(&file)),
-            )
-        };
-        if let RandomAccess::Working(working) = &facts.random_access
-            && !is_intact(DerivedKind::Working, working.length, &|file| {
-                working.checksums.matches(0, file)
-            })?
-        {
-            found.push(OriginalFault::Derived(DerivedKind::Working));
+        match self.read_facts(hash, length)? {
+            None => found.push(OriginalFault::Derived(DerivedKind::Index)),
+            Some(facts) if self.is_working_copy_intact(&facts)? => {}
+            Some(_) => found.push(OriginalFault::Derived(DerivedKind::Working)),
         }
-        if let Some(level) = &facts.level
-            && !is_intact(DerivedKind::Level, level.length, &|file| {
-                crc32fast::hash(file) == level.crc32
-            })?
-        {
-            found.push(OriginalFault::Derived(DerivedKind::Level));
+        if self.is_standard_set_damaged(hash)? {
+            found.push(OriginalFault::Derived(DerivedKind::Standard));
         }
         Ok(found)
     }
 
-    /// Reads the standard set of an original; `None` if there is none, or it is damaged.
-    ///
-    /// Fails when the bucket that holds it does not answer.
-    pub fn standard_set(&self, hash: ContentHash) -> Result<Option<StandardSet>, OriginalError> {
-        match self.derived.read(DerivedKind::Standard, hash, STANDARD_SET_BYTES_MAX) {
-            Err(unavailable @ StoreError::Unavailable { .. }) => Err(unavailable.into()),
-            Err(_) => Ok(None),
-            Ok(file) => Ok(file.and_then(StandardSet::parse)),
-        }
-    }
-
-    /// Keeps the standard set of an original.
-    pub fn keep_standard_set(
-        &self,
-        hash: ContentHash,
-        set: &StandardSet,
-    ) -> Result<(), OriginalError> {
-        Ok(self.derived.write(DerivedKind::Standard, hash, &set.print())?)
+    /// Whether an original has the working copy that its side file describes, if any.
+    fn is_working_copy_intact(&self, facts: &OriginalFacts) -> Result<bool, StoreError> {
+        let RandomAccess::Working(working) = &facts.random_access else { return Ok(true) };
+        let file = self.derived.read(DerivedKind::Working, facts.source, working.length)?;
+        Ok(file.is_some_and(|file| {
+            file.len() as u64 == working.length && working.checksums.matches(0, &file)
+        }))
     }
 
     /// Lists all derived files in the store.
@@ -512,13 +468,11 @@ impl OriginalStore {
         Ok(removed)
     }
 
-    /// The cached facts about an original, without I/O: whether it allows random access, and the size of its
-    /// level. `None` if nothing is cached.
+    /// Whether an original allows random access, from the cached facts about it; `None` if none are cached.
     #[must_use]
-    pub fn cached_summary(&self, hash: ContentHash) -> Option<(bool, Option<Size>)> {
+    pub fn has_random_access(&self, hash: ContentHash) -> Option<bool> {
         let facts = self.facts_cache.get(&hash).or_else(|| self.incomplete.get(&hash))?;
-        let has_random_access = !matches!(facts.random_access, RandomAccess::None(_));
-        Some((has_random_access, facts.level.map(|level| level.size)))
+        Some(!matches!(facts.random_access, RandomAccess::None(_)))
     }
 
     /// Reads and verifies the bytes `range` of an original that is sent unchanged.
@@ -652,26 +606,6 @@ impl OpenOriginal {
             RandomAccess::None(reason) => Some(reason),
             RandomAccess::Original(_) | RandomAccess::Working(_) => None,
         }
-    }
-
-    /// The size of the level in pixels, before the EXIF orientation is applied.
-    #[must_use]
-    pub fn level_size(&self) -> Option<Size> {
-        self.facts.level.map(|level| level.size)
-    }
-
-    /// Reads the bytes of the level; fails if the original has none.
-    pub fn level(&self) -> Result<Vec<u8>, OriginalError> {
-        let hash = self.hash();
-        let damaged = OriginalError::Derived { kind: DerivedKind::Level, hash };
-        let Some(level) = self.facts.level else { return Err(damaged) };
-        let file = match self.originals.derived.read(DerivedKind::Level, hash, level.length) {
-            Err(unavailable @ StoreError::Unavailable { .. }) => return Err(unavailable.into()),
-            // A level that cannot be read is treated as damaged.
-            Err(_) => None,
-            Ok(file) => file,
-        };
-        file.filter(|file| crc32fast::hash(file) == level.crc32).ok_or(damaged)
     }
 
     /// Opens the picture for random access; `None` if it can only be decoded as a whole. `head` is the head

@@ -1,30 +1,31 @@
-//! Derives the files of an original: index, working copy, level.
+//! Derives the files of an original that random access needs: index and working copy.
 
 use super::checksums::BlockChecksums;
-use super::facts::{OriginalFacts, PreviewLevel, RandomAccess, StoredIndex, WorkingCopy};
+use super::facts::{OriginalFacts, RandomAccess, StoredIndex, WorkingCopy};
 use imaging::{ParallelMap, ShouldContinue, decode_bands};
-use jpeg::codec::{self, ChromaSubsampling, ColourSpace, DecodeScale, EncodeOptions, Pixels};
+use jpeg::codec::{self, DecodeScale};
 use jpeg::header::{CodingProcess, HeaderLimits, JpegHeader};
 use jpeg::rewrite::colour_segments;
 use jpeg::scan::index::ScanIndex;
 use jpeg::scan::{ByteRanges, Scan, ScanError};
 use model::{ContentHash, Size};
 
-/// The minimum long side of a level, in percent of a Preview's: scaling down needs more pixels than it
-/// yields.
-const LEVEL_PERCENT_MIN: u64 = 125;
-/// The JPEG qualities that are tried for a level, best first.
-const LEVEL_QUALITIES: [u8; 4] = [92, 88, 82, 75];
-/// The maximum size of a level, in percent of its original.
-const LEVEL_SHARE_PERCENT: u64 = 14;
+/// The scale, in eighths, at which a picture is decoded to see that it can be.
+const CHECK_EIGHTHS: u8 = 1;
+/// The number of pixels from which that is done by the index: in parallel, but without the decoder's warnings
+/// about data that the index has passed over.
+const CHECK_PIXELS_MIN: u64 = 2_000_000;
 
 /// The derived files of an original.
 pub(super) struct PreparedOriginal {
     pub(super) facts: OriginalFacts,
     pub(super) working: Option<Vec<u8>>,
-    pub(super) level: Option<Vec<u8>>,
-    /// The decoder's warning while it made the level; `None` also if no level was made.
+    /// Whether the picture was decoded, at a reduced size.
+    pub(super) decoded: bool,
+    /// The decoder's warning, if the picture was decoded.
     pub(super) warning: Option<String>,
+    /// Whether the picture has no colours; `None` if its index does not say.
+    pub(super) is_grey: Option<bool>,
 }
 
 /// The inputs of [`prepare`].
@@ -34,7 +35,6 @@ pub(super) struct PrepareRequest<'a> {
     pub(super) bytes: &'a [u8],
     pub(super) header: &'a JpegHeader,
     pub(super) limits: &'a HeaderLimits,
-    pub(super) preview_px: u32,
     pub(super) parallel_map: ParallelMap<'a>,
     /// Called between the steps; once it returns false, the result is `None`.
     pub(super) should_continue: ShouldContinue<'a>,
@@ -42,7 +42,7 @@ pub(super) struct PrepareRequest<'a> {
 
 /// The memory in bytes that [`prepare`] takes at its peak, in addition to a file of `length` bytes. It also
 /// suffices to check whether a picture without random access can be decoded.
-pub(super) fn memory_bytes(header: &JpegHeader, length: u64, preview_px: u32) -> u64 {
+pub(super) fn memory_bytes(header: &JpegHeader, length: u64) -> u64 {
     let components = u64::try_from(header.components.len()).unwrap_or(u64::MAX);
     let samples = |size: Size| size.pixels().saturating_mul(components);
     // The coefficients of all scans, two bytes each, and the copy with its spare capacity.
@@ -51,18 +51,18 @@ pub(super) fn memory_bytes(header: &JpegHeader, length: u64, preview_px: u32) ->
     } else {
         0
     };
-    // The pixels in bands, joined, and the level itself. The check decodes at an eighth of the size.
-    let scale = level_scale(header.size, preview_px).unwrap_or(DecodeScale::from_eighths(1));
-    let level = samples(scale.scaled_size(header.size)).saturating_mul(3);
+    // The pixels in bands, joined.
+    let scale = DecodeScale::from_eighths(CHECK_EIGHTHS);
+    let checked = samples(scale.scaled_size(header.size)).saturating_mul(2);
     // The scan without byte stuffing, then its bands.
-    length.saturating_mul(2).saturating_add(rewritten).saturating_add(level)
+    length.saturating_mul(2).saturating_add(rewritten).saturating_add(checked)
 }
 
 /// Derives all files of an original; `None` once `should_continue` returns false.
 ///
 /// Takes the memory that [`memory_bytes`] returns.
 pub(super) fn prepare(request: &PrepareRequest<'_>) -> Option<PreparedOriginal> {
-    let PrepareRequest { source, stamp, bytes, header, preview_px, .. } = *request;
+    let PrepareRequest { source, stamp, bytes, header, .. } = *request;
     let mut working = None;
     let access = match build_index(header, bytes) {
         Ok(indexed) => Ok(indexed),
@@ -78,18 +78,19 @@ pub(super) fn prepare(request: &PrepareRequest<'_>) -> Option<PreparedOriginal> 
         }
         Err(error) => Err(error.to_string()),
     };
-    // An aborted ingest stops before the level, which takes a decode.
+    // An aborted ingest stops before the decode.
     if !(request.should_continue)() {
         return None;
     }
-    let (level, warning) = match &access {
+    let checked = match &access {
         Ok((scan, index)) => {
             let (bytes, header) =
                 working.as_ref().map_or((bytes, header), |(copy, header)| (copy, header));
-            make_level(request, scan, index, bytes, header)
+            check_decode(request, scan, index, bytes, header)
         }
-        Err(_) => (None, None),
+        Err(_) => None,
     };
+    let is_grey = access.as_ref().ok().and_then(|(scan, index)| index.is_grey(scan));
     let stored_index = |(scan, index): (Scan, ScanIndex)| StoredIndex {
         components: scan.components.len(),
         index,
@@ -103,25 +104,20 @@ pub(super) fn prepare(request: &PrepareRequest<'_>) -> Option<PreparedOriginal> 
             stored_index: stored_index(indexed),
         }),
     };
-    let level_facts = level.as_ref().map(|(file, size)| PreviewLevel {
-        length: file.len() as u64,
-        crc32: crc32fast::hash(file),
-        size: *size,
-    });
     let facts = OriginalFacts {
         source,
         length: bytes.len() as u64,
         stamp,
-        preview_px,
         start: scan_data(header, bytes),
         end: header.end as u64,
         checksums: BlockChecksums::of(bytes),
         random_access: access,
-        level: level_facts,
         is_incomplete: false,
     };
-    let (working, level) = (working.map(|(copy, _)| copy), level.map(|(file, _)| file));
-    (request.should_continue)().then_some(PreparedOriginal { facts, working, level, warning })
+    let working = working.map(|(copy, _)| copy);
+    let (decoded, warning) = (checked.is_some(), checked.flatten());
+    let prepared = PreparedOriginal { facts, working, decoded, warning, is_grey };
+    (request.should_continue)().then_some(prepared)
 }
 
 fn build_index(header: &JpegHeader, bytes: &[u8]) -> Result<(Scan, ScanIndex), ScanError> {
@@ -153,43 +149,21 @@ fn scan_data(header: &JpegHeader, bytes: &[u8]) -> u64 {
     (offset + 2 + usize::from(length[0]) * 256 + usize::from(length[1])) as u64
 }
 
-/// Makes a smaller copy for Previews, if the picture is large enough for that to be worthwhile.
-fn make_level(
+/// Decodes the picture at an eighth of its size to see that it can be. Returns the decoder's warning, if it has
+/// one; `None` if the picture is small or cannot be decoded by its index.
+fn check_decode(
     request: &PrepareRequest<'_>,
     scan: &Scan,
     index: &ScanIndex,
     bytes: &[u8],
     header: &JpegHeader,
-) -> (Option<(Vec<u8>, Size)>, Option<String>) {
-    let Some(scale) = level_scale(header.size, request.preview_px) else { return (None, None) };
+) -> Option<Option<String>> {
+    if header.size.pixels() < CHECK_PIXELS_MIN {
+        return None;
+    }
     let colour = colour_segments(header, bytes);
     let bytes = ByteRanges::whole(bytes).with_cancellation(request.should_continue);
+    let scale = DecodeScale::from_eighths(CHECK_EIGHTHS);
     let decoded = decode_bands(scan, index, &colour, &bytes, scale, request.parallel_map);
-    // A level is optional: without it Previews are made from the picture.
-    let Ok(decoded) = decoded else { return (None, None) };
-    let bytes_max = request.bytes.len() as u64 * LEVEL_SHARE_PERCENT / 100;
-    // A level that is not much smaller than its original saves no reading.
-    let file = LEVEL_QUALITIES.into_iter().find_map(|quality| {
-        encode_level(&decoded.value, quality).filter(|file| file.len() as u64 <= bytes_max)
-    });
-    (file.map(|file| (file, decoded.value.size)), decoded.warning)
-}
-
-fn encode_level(pixels: &Pixels, quality: u8) -> Option<Vec<u8>> {
-    let (space, chroma) = match pixels.channels {
-        1 => (ColourSpace::Grey, ChromaSubsampling::Full),
-        3 => (ColourSpace::YCbCr, ChromaSubsampling::Quarter),
-        _ => return None,
-    };
-    codec::encode(pixels, EncodeOptions { quality, space, chroma }).ok()
-}
-
-/// The smallest scale that suffices for a Preview; `None` if that is not much smaller than the picture.
-fn level_scale(size: Size, preview_px: u32) -> Option<DecodeScale> {
-    let long_side = |scale: DecodeScale| {
-        let size = scale.scaled_size(size);
-        u64::from(size.width.max(size.height))
-    };
-    let needed = u64::from(preview_px) * LEVEL_PERCENT_MIN / 100;
-    [1, 2, 4].map(DecodeScale::from_eighths).into_iter().find(|scale| long_side(*scale) >= needed)
+    decoded.ok().map(|decoded| decoded.warning)
 }

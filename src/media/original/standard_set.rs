@@ -15,6 +15,9 @@
 
 use bytes::Bytes;
 
+use super::{OriginalError, OriginalStore};
+use crate::runtime::limits::STANDARD_SET_BYTES_MAX;
+use crate::storage::blobs::{DerivedKind, StoreError};
 use jpeg::scan::index_codec::{put_varint, take_varint};
 use model::{ContentHash, Size};
 
@@ -39,7 +42,7 @@ pub struct StandardPicture {
     pub key: ContentHash,
     /// The upright size in pixels.
     pub size: Size,
-    /// The JPEG file.
+    /// The JPEG file, without a caption.
     pub file: Bytes,
 }
 
@@ -50,7 +53,7 @@ impl StandardSet {
         self.pictures.iter().find(|picture| picture.key == key)
     }
 
-    pub(super) fn print(&self) -> Vec<u8> {
+    fn print(&self) -> Vec<u8> {
         let mut rest = Vec::new();
         put_varint(&mut rest, self.pictures.len() as u64);
         for StandardPicture { key, size, file } in &self.pictures {
@@ -69,7 +72,7 @@ impl StandardSet {
         out
     }
 
-    pub(super) fn parse(file: Vec<u8>) -> Option<Self> {
+    fn parse(file: Vec<u8>) -> Option<Self> {
         let file = Bytes::from(file);
         let head = file.get(..HEAD_BYTES)?;
         let checksum = crc32fast::hash(&file[HEAD_BYTES..]).to_be_bytes();
@@ -96,6 +99,56 @@ impl StandardSet {
         }
         // Bytes behind the last file would mean that the lengths are wrong.
         (start == file.len()).then_some(Self { pictures })
+    }
+}
+
+impl OriginalStore {
+    /// Reads the standard set of an original; `None` if there is none, or it is damaged.
+    ///
+    /// Fails when the bucket that holds it does not answer.
+    pub fn standard_set(&self, hash: ContentHash) -> Result<Option<StandardSet>, OriginalError> {
+        match self.derived.read(DerivedKind::Standard, hash, STANDARD_SET_BYTES_MAX) {
+            Err(unavailable @ StoreError::Unavailable { .. }) => Err(unavailable.into()),
+            Err(_) => Ok(None),
+            Ok(file) => Ok(file.and_then(StandardSet::parse)),
+        }
+    }
+
+    /// Keeps the standard set of an original. It replaces the smaller copy of earlier versions.
+    pub fn keep_standard_set(
+        &self,
+        hash: ContentHash,
+        set: &StandardSet,
+    ) -> Result<(), OriginalError> {
+        self.derived.write(DerivedKind::Standard, hash, &set.print())?;
+        Ok(self.derived.remove(DerivedKind::Level, hash)?)
+    }
+
+    /// Removes the standard set of an original, which is made again when it is needed.
+    pub fn remove_standard_set(&self, hash: ContentHash) -> Result<(), StoreError> {
+        self.derived.remove(DerivedKind::Standard, hash)
+    }
+
+    /// Whether an original has a standard set that cannot be read. A missing one is no fault.
+    pub(super) fn is_standard_set_damaged(&self, hash: ContentHash) -> Result<bool, StoreError> {
+        if self.derived.length(DerivedKind::Standard, hash)?.is_none() {
+            return Ok(false);
+        }
+        match self.derived.read(DerivedKind::Standard, hash, STANDARD_SET_BYTES_MAX) {
+            Err(unavailable @ StoreError::Unavailable { .. }) => Err(unavailable),
+            // A file that is too long for a set is not read.
+            found => Ok(found.ok().flatten().and_then(StandardSet::parse).is_none()),
+        }
+    }
+
+    /// Checks that the originals can be reached and that a derived file can be written beside them. Blocks.
+    pub fn check_usable(&self) -> Result<(), StoreError> {
+        /// As long as a small set: a disk without room may still have some bytes.
+        const PROBE_BYTES: usize = 256 << 10;
+        let hash = ContentHash::of(b"probe");
+        self.store.check_reachable()?;
+        let written = self.derived.write(DerivedKind::Standard, hash, &vec![0; PROBE_BYTES]);
+        written.and_then(|()| self.derived.remove(DerivedKind::Standard, hash))
     }
 }
 

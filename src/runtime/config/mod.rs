@@ -252,7 +252,7 @@ settings! {
         web_preview_px: u32 = "512", 16..=8192, "px", "Long side of a WebPreview";
         open_px: u32 = "1024", 16..=16_384, "px", "Long side at which the whole picture is open: Preview and Thumbnail names with a size show no more detail, whatever part a crop shows";
         widths: RenditionWidths = "160, 240, 320, 480, 640, 800, 960, 1024, 1280, 1600, 2048", AnyValue, "px", "Widths in which Preview and Thumbnail names with a size are served: another one becomes the next larger, so that caches hold few sizes; any: exactly as asked for";
-        presets: RenditionPresets = "", AnyValue, "tables", "Named sizes for -preset_<name>: a table [media.presets.NAME] with fit or fill = [width, height] and, where wanted, quality, mark and max_bytes; as JSON in the environment and in flags";
+        presets: RenditionPresets = "", AnyValue, "tables", "Named sizes for -preset_NAME: a table [media.presets.NAME] with fit or fill = [width, height] and, where wanted, quality, mark and max_bytes; as JSON in the environment and in flags";
         hires_quality: u8 = "90", 1..=100, "", "JPEG quality of cropped and watermarked Hires";
         preview_quality: u8 = "85", 1..=100, "", "JPEG quality of Previews";
         thumbnail_quality: u8 = "84", 1..=100, "", "JPEG quality of Thumbnails";
@@ -270,7 +270,7 @@ settings! {
         data_mining: DataMiningTerm = "", AnyValue, "code", "What the metadata of all renditions say about data mining, by a term of the PLUS vocabulary: DMI-ALLOWED, DMI-PROHIBITED-AIMLTRAINING, DMI-PROHIBITED-GENAIMLTRAINING, DMI-PROHIBITED-EXCEPTSEARCHENGINEINDEXING, DMI-PROHIBITED, DMI-PROHIBITED-SEECONSTRAINT or DMI-UNSPECIFIED; empty: as in the original";
         content_usage: ContentUsage = "", AnyValue, "header", "Value of the header Content-Usage of media responses, a draft of the IETF, such as train-ai=n; empty: none";
         tdm_reservation: bool = "false", AnyValue, "", "Whether media responses reserve the rights of text and data mining: tdm-reservation: 1 (TDMRep)";
-        tdm_policy: LinkUrl = "", AnyValue, "URL", "Address of the policy on text and data mining in the header tdm-policy of media responses; empty: none";
+        tdm_policy: LinkUrl = "", AnyValue, "URL", "Address of the policy on text and data mining in the header tdm-policy of media responses, which needs media.tdm_reservation; empty: none";
         newsml: NewsmlVersion = "2.35", AnyValue, "2.35, 2.30", "Version of NewsML-G2 documents; 2.30: for clients that compare the number of the version";
         megapixels_max: u32 = "500", 1..=4000, "megapixels", "Maximum size of a photograph; larger ones are refused";
         file_bytes_max: u64 = "536870912", 1024..=4_294_967_296, "bytes", "Maximum size of an original; larger ones are refused";
@@ -278,7 +278,7 @@ settings! {
         workers: usize = "0", 0..=256, "threads", "Concurrent renders; 0: one per core";
         warm: bool = "true", AnyValue, "", "Whether Preview, WebPreview and Thumbnail of new photographs are pre-rendered (cache warming)";
         avif: AvifRendering = "on-request", AnyValue, "on-request, ahead", "When AVIF of Preview, WebPreview and Thumbnail is made; on-request: when a client first asks for it; ahead: with media.warm, which then takes several times as long, and the web site offers AVIF to browsers";
-        queue: usize = "128", 1..=100_000, "renders", "Renders that may wait for a worker; more are answered 503";
+        queue: usize = "128", 1..=100_000, "renders", "Renders that may wait for a worker, and renders as AVIF that may wait for an encoder; more are answered 503";
         client_megapixels_s: u32 = "50", 0..=1_000_000, "megapixels/s", "Rate limit of one client: megapixels rendered per second on average; more are answered 503; 0: no limit";
         client_megapixels_burst: u32 = "2000", 1..=1_000_000, "megapixels", "Burst of that rate limit: megapixels that one client may have rendered at once";
         archives: usize = "16", 1..=10_000, "archives", "Archives (zip) built at a time; more are answered 503";

@@ -1,6 +1,7 @@
 //! The types of settings about rights in pictures, and about their use by crawlers.
 
 use super::SettingValue;
+use metadata::rights::DATA_MINING;
 
 /// A URL that is published as it is written; empty means none.
 ///
@@ -29,26 +30,13 @@ impl SettingValue for LinkUrl {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DataMiningTerm(pub String);
 
-impl DataMiningTerm {
-    /// The terms of PLUS LDF 2.0.1, property Data Mining.
-    pub const ALL: [&str; 7] = [
-        "DMI-UNSPECIFIED",
-        "DMI-ALLOWED",
-        "DMI-PROHIBITED-AIMLTRAINING",
-        "DMI-PROHIBITED-GENAIMLTRAINING",
-        "DMI-PROHIBITED-EXCEPTSEARCHENGINEINDEXING",
-        "DMI-PROHIBITED",
-        "DMI-PROHIBITED-SEECONSTRAINT",
-    ];
-}
-
 impl SettingValue for DataMiningTerm {
     fn parse(text: &str) -> Result<Self, String> {
         let text = text.trim();
-        if text.is_empty() || Self::ALL.contains(&text) {
+        if text.is_empty() || DATA_MINING.codes.contains(&text) {
             return Ok(Self(text.to_owned()));
         }
-        Err(format!("expected one of {}", Self::ALL.join(", ")))
+        Err(format!("expected one of {}", DATA_MINING.codes.join(", ")))
     }
     fn print(&self) -> String {
         self.0.clone()
@@ -65,7 +53,7 @@ pub enum NewsmlVersion {
 }
 
 impl NewsmlVersion {
-    /// Every version.
+    /// Every version that documents can have.
     pub const ALL: [Self; 2] = [Self::Version230, Self::Version235];
 
     /// Returns the number of the version as documents have it.
@@ -151,7 +139,7 @@ mod tests {
 
     #[test]
     fn only_terms_of_the_vocabulary_are_accepted() {
-        DataMiningTerm::ALL.into_iter().for_each(|term| check::<DataMiningTerm>(term, true));
+        DATA_MINING.codes.iter().for_each(|term| check::<DataMiningTerm>(term, true));
         check::<DataMiningTerm>("", true);
         check::<DataMiningTerm>("DMI-MAYBE", false);
         check::<NewsmlVersion>("2.30", true);

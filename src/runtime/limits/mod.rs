@@ -9,6 +9,7 @@ mod database;
 mod logins;
 mod operator;
 mod search;
+mod selection;
 
 pub use accounts::*;
 pub use audit::*;
@@ -19,15 +20,17 @@ pub use database::*;
 pub use logins::*;
 pub use operator::*;
 pub use search::*;
+pub use selection::*;
 
 /// Bytes of a media URL's path. The longest legal one is about 250.
 pub const MEDIA_PATH_BYTES_MAX: usize = 1024;
 /// Bytes of an `item.json`. Real documents with long bodies are below 200 kB.
 pub const DOCUMENT_BYTES_MAX: u64 = 4 * 1024 * 1024;
-/// Bytes of what is stated about rights in one request, or in the file of a source. Terms of use and prompts
-/// are the longest texts.
-pub const RIGHTS_BYTES_MAX: usize = 64 * 1024;
-/// Changes of the rights in one item that are remembered; the oldest are removed.
+/// Bytes of the source rights in a request or in the file of a source, and of the whole override of an item; as
+/// JSON. Terms of use and prompts are the longest texts.
+pub const RIGHTS_STATEMENT_BYTES_MAX: usize = 64 * 1024;
+/// Changes of the override of one item that are listed, the newest ones. With the limit on the override this
+/// also limits the bytes of the list.
 pub const RIGHTS_CHANGES_MAX: usize = 100;
 /// Bytes of an accounts file. Ten thousand users take about 5 MB.
 pub const ACCOUNTS_BYTES_MAX: u64 = 64 * 1024 * 1024;
@@ -275,6 +278,12 @@ pub const GUIDE_HITS_PER_PAGE_MAX: usize = 3;
 pub const GUIDE_EXCERPT_BYTES: usize = 180;
 /// Items on one page of photographs.
 pub const PAGE_ITEMS: usize = 60;
+/// Saved searches on the first page of the site, the latest.
+pub const SITE_SAVED_SEARCHES: usize = 12;
+/// Orders of an item by the visitor's organization on its page, the latest.
+pub const SITE_ITEM_ORDERS: usize = 6;
+/// Items of the same event, or of the same place and time, on the page of an item.
+pub const SITE_SIMILAR_ITEMS: usize = 12;
 /// Pages of photographs that can be requested; deeper hits require a narrower search.
 pub const PAGES_MAX: usize = 160;
 /// Renders that may overtake one that waits for memory, so that small ones do not wait for a
@@ -317,10 +326,19 @@ pub const RETRY_AFTER_S: u32 = 2;
 pub const SLOW_RETRY_AFTER_S: u32 = 60;
 /// Maximum length of the file with an original's standard renditions, in bytes.
 pub const STANDARD_SET_BYTES_MAX: u64 = 128 << 20;
+/// Jobs that wait until the standard set of one original is made; more are refused.
+pub const SET_WAITERS_MAX: usize = 256;
+/// Originals whose standard sets are known to be there, of 32 bytes each.
+pub const SETS_KNOWN_MAX: u64 = 100_000;
 /// Items whose standard renditions are looked at in one run of the job, after which its progress is stored.
 pub const STANDARD_SETS_BATCH: usize = 16;
 /// Time between two looks for pictures whose standard renditions are not kept yet.
 pub const STANDARD_SETS_INTERVAL: std::time::Duration = std::time::Duration::from_secs(30);
+/// Items whose originals are read for rights in one run of the job; what they lack is written in one
+/// transaction, which other writers wait for.
+pub const RIGHTS_READING_BATCH: usize = 32;
+/// Time between two looks for originals whose rights were not read.
+pub const RIGHTS_READING_INTERVAL: std::time::Duration = std::time::Duration::from_secs(30);
 /// Encoders that take at least this many times as long as JPEG's share a budget of their own.
 pub const SLOW_ENCODING_COST_MIN: u32 = 50;
 /// Clients whose token buckets of megapixels are kept; full buckets are dropped first.

@@ -8,6 +8,14 @@ pub const SEARCH_THREADS: usize = 2;
 pub const SEARCH_QUEUE_MAX: usize = 512;
 /// Timeout for evaluating one search, which is then answered 503.
 pub const SEARCH_TIME_MAX: Duration = Duration::from_secs(10);
+/// Timeout for suggestions while a text is typed: later ones are of no use.
+pub const SUGGESTION_TIME_MAX: Duration = Duration::from_secs(2);
+/// Words, and values of each facet, that are suggested unless asked for otherwise.
+pub const SUGGESTIONS_DEFAULT: usize = 6;
+/// Words, and values of each facet, that are suggested at most.
+pub const SUGGESTIONS_MAX: usize = 20;
+/// Characters of a text that is completed.
+pub const SUGGESTION_CHARS_MAX: usize = 200;
 /// Time that a search waits for the index to contain items that were published before it began; after that it
 /// answers with what the index holds.
 pub const SEARCH_FRESH_WAIT: Duration = Duration::from_secs(1);

@@ -62,6 +62,11 @@ pub const INDEX_REBUILDS: &str = "wirephoto_index_rebuilds_total";
 pub const STANDARD_SETS: &str = "wirephoto_standard_sets_total";
 /// Items whose standard renditions the background job has not looked at yet, on the node that does it (gauge).
 pub const STANDARD_SETS_BEHIND: &str = "wirephoto_standard_sets_behind";
+/// Originals whose rights were added to their item's record (counter).
+pub const RIGHTS_FILLED: &str = "wirephoto_rights_filled_total";
+/// Rows of the item log that the background job which reads the rights in originals has not visited yet, on the
+/// node that runs it (gauge).
+pub const RIGHTS_BEHIND: &str = "wirephoto_rights_behind";
 /// Share of the items whose originals the current scrub pass has read, on the node that scrubs (gauge).
 pub const SCRUB_DONE_RATIO: &str = "wirephoto_scrub_done_ratio";
 /// Start of the current scrub pass, in seconds since 1970; 0 on nodes that do not scrub (gauge).
@@ -312,6 +317,14 @@ fn describe() {
         "Seconds since the oldest change that has not been purged at a CDN, by address"
     );
     gauge!(POLLS_WAITING, "Long polls that wait for items");
+    describe_search_and_rights();
+    describe_deliveries_and_nodes();
+    describe_notifications();
+    describe_connections();
+}
+
+fn describe_search_and_rights() {
+    use metrics::{describe_counter as counter, describe_gauge as gauge};
     gauge!(SEARCH_INDEX_WHOLE, "1 while this process has a complete search index");
     gauge!(SEARCH_INDEX_ITEMS, "Item versions in the search index");
     gauge!(SEARCH_INDEX_BEHIND, "Rows of the item log that are not in the search index yet");
@@ -320,9 +333,11 @@ fn describe() {
         SEARCH_INDEX_REPAIRS,
         "Times that the search index was built or compared with the items, by kind"
     );
-    describe_deliveries_and_nodes();
-    describe_notifications();
-    describe_connections();
+    counter!(RIGHTS_FILLED, "Originals whose rights were added to their item's record");
+    gauge!(
+        RIGHTS_BEHIND,
+        "Rows of the item log that the job which reads rights in originals has not visited yet, on the node that runs it"
+    );
 }
 
 fn describe_deliveries_and_nodes() {

@@ -106,7 +106,7 @@ words! {
         ItemStored = "item_stored",
         /// An item was withdrawn.
         ItemWithdrawn = "item_withdrawn",
-        /// What is set about the rights in an item was changed.
+        /// A property of the rights override of an item was changed.
         ItemRightsChanged = "item_rights_changed",
         /// A recipient of mails accepted or stopped them.
         MailAnswered = "mail_answered",

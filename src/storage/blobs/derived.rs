@@ -23,21 +23,23 @@ use crate::runtime::modes;
 use model::ContentHash;
 
 /// The kind of a derived file.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum DerivedKind {
     /// The entry points for random access to an original.
     Index,
     /// An original's picture in a form that permits random access.
     Working,
-    /// A smaller copy, from which Previews are scaled.
+    /// A smaller copy that earlier versions made; nothing reads it any more.
     Level,
     /// The picture data of the standard renditions.
     Standard,
 }
 
 impl DerivedKind {
-    /// All kinds of derived files.
+    /// All kinds of derived files, those of earlier versions included.
     pub const ALL: [Self; 4] = [Self::Index, Self::Working, Self::Level, Self::Standard];
+    /// The kinds that this version writes and reads.
+    pub const CURRENT: [Self; 3] = [Self::Index, Self::Working, Self::Standard];
 
     /// Returns the word in file names and messages.
     #[must_use]
@@ -174,7 +176,9 @@ impl DerivedStore {
         match &self.location {
             DerivedLocation::Folder(files) => files.remove(kind, hash),
             DerivedLocation::Bucket(bucket, cache) => {
-                cache.invalidate(hash);
+                if kind == DerivedKind::Index {
+                    cache.invalidate(hash);
+                }
                 bucket.remove(&bucket.key(kind.as_str(), hash), hash)
             }
         }
@@ -206,7 +210,7 @@ pub(super) struct DerivedFolder {
 
 impl DerivedFolder {
     pub(super) fn open(dir: &Path) -> Result<Self, StoreError> {
-        for kind in DerivedKind::ALL {
+        for kind in DerivedKind::CURRENT {
             let folder = dir.join(kind.as_str());
             modes::create_private_folder(&folder).map_err(failed(&folder))?;
         }
@@ -215,6 +219,12 @@ impl DerivedFolder {
 
     pub(super) fn folder(&self, kind: DerivedKind) -> PathBuf {
         self.dir.join(kind.as_str())
+    }
+
+    /// The folder of a kind; `None` where only earlier versions had it.
+    fn existing_folder(&self, kind: DerivedKind) -> Option<PathBuf> {
+        let folder = self.folder(kind);
+        (kind != DerivedKind::Level || folder.is_dir()).then_some(folder)
     }
 
     fn path(&self, kind: DerivedKind, hash: ContentHash) -> PathBuf {
@@ -297,14 +307,13 @@ impl DerivedFolder {
 
     pub(super) fn leftovers(&self) -> Result<Vec<PathBuf>, StoreError> {
         let mut found = Vec::new();
-        for kind in DerivedKind::ALL {
-            found.extend(super::folder::abandoned(&self.dir.join(kind.as_str()), "tmp-")?);
+        for folder in DerivedKind::ALL.into_iter().filter_map(|kind| self.existing_folder(kind)) {
+            found.extend(super::folder::abandoned(&folder, "tmp-")?);
         }
         Ok(found)
     }
 
     pub(super) fn list(&self, kind: DerivedKind) -> Result<Vec<ContentHash>, StoreError> {
-        let dir = self.dir.join(kind.as_str());
-        super::folder::list(&dir)
+        self.existing_folder(kind).map_or(Ok(Vec::new()), |folder| super::folder::list(&folder))
     }
 }

@@ -141,6 +141,24 @@ impl DbError {
             | Self::Secret(_) => false,
         }
     }
+
+    /// Whether the call met a damaged row or page, which a repetition would meet again.
+    #[must_use]
+    pub fn is_damage(&self) -> bool {
+        match self {
+            Self::Damaged { .. } => true,
+            Self::Engine(cause) => cause.is_damage(),
+            Self::Overloaded
+            | Self::Closed
+            | Self::Schema(_)
+            | Self::InUse(_)
+            | Self::Moved(_)
+            | Self::File(_)
+            | Self::Address(_)
+            | Self::ReadsOnly
+            | Self::Secret(_) => false,
+        }
+    }
 }
 
 impl From<SecretError> for DbError {

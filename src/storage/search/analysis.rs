@@ -1,4 +1,5 @@
-//! Analyses items for the index: their documents, and what is stated about their rights.
+//! Analyses items for the index: their documents, the effective rights in their pictures, and the shape and
+//! colours of those.
 //!
 //! Notifications analyse items in the same way, so that they match what a search finds.
 
@@ -8,16 +9,18 @@ use jiff::tz::TimeZone;
 
 use crate::storage::database::{IndexedVersion, StoredItem};
 use metadata::RightsMetadata;
-use model::item::{Asset, AssetGroup, Document, DocumentError, RightsLayers, parse_stored_rights};
-use model::{ContentHash, ItemKey};
-use query::{IndexedDocument, StatedTerms};
+use model::item::{
+    Asset, AssetFile, AssetGroup, Document, DocumentError, RightsLayers, parse_stored_rights,
+};
+use model::{ContentHash, ItemKey, RenditionUsage};
+use query::{IndexedDocument, IndexedFacts, PictureFacts, RightsTerms};
 
-/// What the analysis of items depends on besides the items.
+/// The settings that the analysis of items depends on.
 #[derive(Clone, Debug)]
 pub struct DocumentAnalysis {
     /// The time zone in which the days of documents begin.
     pub zone: TimeZone,
-    /// What the settings say about the rights in every item.
+    /// The default rights of every picture.
     pub rights: Arc<RightsMetadata>,
 }
 
@@ -35,8 +38,8 @@ impl DocumentAnalysis {
 
     /// Extracts the searchable content of a version.
     ///
-    /// Fails when its document is damaged. Damaged statements about its rights count as absent: it can still
-    /// be found by its words.
+    /// Fails when its document is damaged. Damaged rights count as absent: it can still be found by its
+    /// words.
     pub(super) fn index_version(
         &self,
         version: &IndexedVersion,
@@ -61,16 +64,16 @@ impl DocumentAnalysis {
         set: &RightsMetadata,
     ) -> IndexedDocument {
         let (files, settings) = (AssetGroup::of_item(assets), &*self.rights);
-        let rights = RightsLayers { files, settings, item: set }.effective();
-        let stated = StatedTerms {
+        let rights = RightsLayers { files, settings, item: set };
+        let stated = RightsTerms {
             digital_source_type: rights.digital_source_type(),
             data_mining: rights.data_mining(),
         };
-        IndexedDocument::with_terms(key, document, stated, &self.zone)
+        let facts = IndexedFacts { stated, picture: picture_facts(files) };
+        IndexedDocument::with_facts(key, document, facts, &self.zone)
     }
 
-    /// Identifies the settings about rights that the searchable content of items depends on; empty if there are
-    /// none.
+    /// Identifies the default rights that the searchable content of items depends on; empty if there are none.
     pub(super) fn settings(&self) -> String {
         // Of the rights only these are indexed, so other changes need no new index.
         match (self.rights.digital_source_type(), self.rights.data_mining()) {
@@ -78,4 +81,19 @@ impl DocumentAnalysis {
             terms => ContentHash::of(format!("{terms:?}").as_bytes()).short(),
         }
     }
+}
+
+/// Describes the picture that an item shows: its Hires, else its video, else the largest picture that stands in
+/// for it.
+fn picture_facts(files: AssetGroup<'_>) -> Option<PictureFacts> {
+    let shown = files.all().find_map(|asset| match &asset.file {
+        AssetFile::Video(video) => Some(video.shown),
+        AssetFile::Picture(_) | AssetFile::Graphic(_) => None,
+    });
+    let hires = files.picture(RenditionUsage::Hires);
+    let picture = hires.or_else(|| files.whole_picture());
+    // The Preview of a video is smaller than the video.
+    let size = shown.filter(|_| hires.is_none()).or_else(|| Some(picture?.upright()))?;
+    let is_monochrome = picture.map(|picture| picture.components == 1 || picture.is_grey);
+    Some(PictureFacts { width: size.width, height: size.height, is_monochrome })
 }

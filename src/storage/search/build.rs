@@ -90,7 +90,7 @@ type PageRead = std::result::Result<(Option<u32>, Vec<IndexedVersion>), DbError>
 fn read_page(feed: &mut SnapshotReader, after: u32, last: u32) -> PageRead {
     match feed.read(move |tx| tx.list_versions_after(after, last, INDEX_BUILD_ITEMS)) {
         // A damaged page fails the whole query: its versions are read one by one to find the intact ones.
-        Err(cause) if is_damage(&cause) => {
+        Err(cause) if cause.is_damage() => {
             let window = u32::try_from(INDEX_BUILD_ITEMS).unwrap_or(u32::MAX);
             let end = after.saturating_add(window).min(last);
             let versions = read_each(feed, after + 1..=end)?;
@@ -124,7 +124,7 @@ pub(super) fn read_each(
     for number in numbers {
         match feed.read(move |tx| tx.find_version_numbered(number)) {
             Ok(version) => versions.extend(version),
-            Err(cause) if is_damage(&cause) => {
+            Err(cause) if cause.is_damage() => {
                 tracing::error!("search index: version {number} cannot be read: {cause}");
             }
             // Not a flaw of this version: a retry of the whole build may succeed.
@@ -132,22 +132,6 @@ pub(super) fn read_each(
         }
     }
     Ok(versions)
-}
-
-fn is_damage(cause: &DbError) -> bool {
-    match cause {
-        DbError::Engine(cause) => cause.is_damage(),
-        DbError::Damaged { .. } => true,
-        DbError::Overloaded
-        | DbError::Closed
-        | DbError::Schema(_)
-        | DbError::InUse(_)
-        | DbError::Moved(_)
-        | DbError::File(_)
-        | DbError::Address(_)
-        | DbError::ReadsOnly
-        | DbError::Secret(_) => false,
-    }
 }
 
 /// Adds pages until there are no more; returns `false` when `proceeds` stopped it.

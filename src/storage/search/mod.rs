@@ -13,6 +13,7 @@ mod folder;
 mod indexer;
 mod pool;
 mod shared;
+mod suggestions;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -31,7 +32,8 @@ use shared::{FillOutcome, SearchShared, unavailable};
 
 pub use analysis::DocumentAnalysis;
 pub use consistency::{check_index, replace_index};
-pub use search_index::{Coverage, SortDate, SortOrder};
+pub use search_index::{Coverage, SortDate, SortOrder, is_form_of};
+pub use suggestions::{SearchSuggestions, SuggestionRequest};
 
 /// The criteria of a search.
 #[derive(Clone, Debug)]

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use jiff::Timestamp;
 use parking_lot::Mutex;
@@ -44,9 +45,9 @@ pub(super) struct SearchShared {
 
 /// A request, prepared for the index.
 pub(super) struct PreparedSearch {
-    filter: SearchFilter,
+    pub(super) filter: SearchFilter,
     page: ResultPage,
-    facets: Vec<Facet>,
+    pub(super) facets: Vec<Facet>,
     now: Timestamp,
 }
 
@@ -204,10 +205,22 @@ impl SearchShared {
     ) -> Result<SnapshotMatches> {
         let (snapshot, request) = (Arc::clone(snapshot), Arc::clone(request));
         let replaced = Arc::clone(replaced);
+        let work = move |is_expired: &dyn Fn() -> bool| {
+            evaluate(&snapshot, &request, &replaced, is_expired)
+        };
+        self.run_on_pool(SEARCH_TIME_MAX, work).await
+    }
+
+    /// Runs `work` on a thread of the pool; the function passed to it returns whether `time_max` is over or the
+    /// caller is gone.
+    pub(super) async fn run_on_pool<T, F>(&self, time_max: Duration, work: F) -> Result<T>
+    where
+        T: Send + 'static,
+        F: FnOnce(&dyn Fn() -> bool) -> std::result::Result<T, IndexError> + Send + 'static,
+    {
         let work = move |is_abandoned: &dyn Fn() -> bool| {
             let watch = Stopwatch::start();
-            let is_expired = || watch.elapsed() > SEARCH_TIME_MAX || is_abandoned();
-            evaluate(&snapshot, &request, &replaced, &is_expired)
+            work(&|| watch.elapsed() > time_max || is_abandoned())
         };
         match self.pool.run(work).await? {
             PoolOutcome::Done(found) => found.map_err(|cause| self.service_error(cause)),

@@ -10,7 +10,8 @@ use super::*;
 use crate::runtime::clock::Stopwatch;
 use crate::storage::database::{NewItem, RightsChange};
 use metadata::RightsMetadata;
-use model::item::Document;
+use model::item::{Asset, AssetFile, Document, PictureFile};
+use model::{ContentHash, RenditionName, Size};
 use query::parse;
 
 /// Maximum time for an index of a few items to be complete.
@@ -24,7 +25,7 @@ pub(super) fn start() -> Timestamp {
 pub(super) struct Scene {
     pub(super) db: Db,
     search: Option<SearchEngine>,
-    /// What the settings say about the rights in every item.
+    /// The default rights of every picture.
     rights: RightsMetadata,
     pub(super) dir: TempDir,
 }
@@ -132,6 +133,25 @@ pub(super) fn text(id: u32, headline: &str) -> NewItem {
         stored: start(),
         is_newly_indexed: true,
     }
+}
+
+/// An item with a picture whose file says nothing about its rights.
+fn pictured(id: u32) -> NewItem {
+    let picture = PictureFile {
+        name: RenditionName::NORMAL_HIRES,
+        blob: ContentHash::of(b"x"),
+        length: 1,
+        stored: Size::new(3, 2),
+        orientation: 1,
+        progressive: false,
+        components: 3,
+        is_grey: false,
+        rights: RightsMetadata::default(),
+        source_rights: RightsMetadata::default(),
+        rights_reading: 1,
+    };
+    let assets = Some(vec![Asset::own(AssetFile::Picture(picture))]);
+    NewItem { assets, ..text(id, "val") }
 }
 
 fn withdrawn(id: u32) -> NewItem {
@@ -356,11 +376,11 @@ fn a_search_without_an_index_fails_and_items_are_read_by_name() {
 #[test]
 fn rights_are_found_as_the_operator_and_the_settings_state_them() {
     let mut scene = Scene::new();
-    scene.write(vec![text(1, "val"), text(2, "val")]);
+    scene.write(vec![pictured(1), pictured(2), text(3, "val")]);
     let stated = |value| RightsMetadata::from_json(&value).unwrap();
     let rights = stated(serde_json::json!({ "digitalSourceType": "digitalArt" }));
     let change = RightsChange { rights, changed: start(), user_name: None };
-    let item = text(1, "val");
+    let item = pictured(1);
     scene
         .db
         .write_blocking(move |tx| {
@@ -384,6 +404,10 @@ fn rights_are_found_as_the_operator_and_the_settings_state_them() {
     while scene.find(&request("datamining:prohibited")).unwrap().total != 2 {
         assert!(waited.elapsed() < PATIENCE, "the index does not follow the settings");
         std::thread::yield_now();
+    }
+    // Of a term its code alone is indexed, because the query language knows both vocabularies.
+    for address in ["digitalsourcetype:newscodes", "datamining:useplus"] {
+        assert_eq!(scene.find(&request(address)).unwrap().total, 0, "{address}");
     }
 }
 

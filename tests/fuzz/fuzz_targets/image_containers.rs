@@ -45,8 +45,8 @@ fuzz_target!(|bytes: &[u8]| {
     let [first, second, rest @ ..] = bytes else { return };
     let (exif, rest) = rest.split_at(usize::from(*first).min(rest.len()));
     let (xmp, icc) = rest.split_at(usize::from(*second).min(rest.len()));
-    let metadata =
-        EmbeddedMetadata { exif: exif.to_vec(), xmp: xmp.to_vec(), iim: icc.to_vec() };
+    let (exif, xmp, iim) = (exif.to_vec(), xmp.to_vec(), icc.to_vec());
+    let metadata = EmbeddedMetadata { exif, xmp, split_xmp: None, iim };
     for (format, plain) in &*FILES {
         let file = format.embed(plain, &metadata, Some(icc)).expect("metadata fits");
         assert_eq!(ImageFormat::of_file(&file), Some(*format));

@@ -29,8 +29,7 @@ fuzz_target!(|bytes: &[u8]| {
 
     let chroma = if kind & 2 == 0 { ChromaSampling::Quarter } else { ChromaSampling::Full };
     // The slowest speeds take seconds for a picture.
-    let options =
-        av1_encoder::Av1Options { quantizer: *quality, speed: effort % 4 + 6, chroma };
+    let options = av1_encoder::Av1Options { quantizer: *quality, speed: effort % 4 + 6, chroma };
     let picture = av1_encoder::PixelView { size, channels, data: &data };
     let obus = av1_encoder::encode(picture, options);
     assert_eq!(obus.is_ok(), is_right);

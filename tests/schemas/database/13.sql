@@ -550,6 +550,6 @@ CREATE TABLE item_rights (
     user_name TEXT
 ) STRICT;
 CREATE INDEX item_rights_by_item ON item_rights (media_type, id, change_id);
-INSERT OR REPLACE INTO item_rights (media_type, id, rights, changed_ms, user_name) VALUES ('image', 'old', '{"webstatementRights":"https://old.example/rights"}', 1795361188249, 'demo-admin');
+INSERT OR REPLACE INTO item_rights (change_id, media_type, id, rights, changed_ms, user_name) VALUES (1, 'image', 'old', '{"jobid":"7"}', 1795361188249, 'demo-editor');
 PRAGMA user_version = 13;
 COMMIT;

@@ -160,6 +160,18 @@ impl Browser {
         }
     }
 
+    /// The tabs of the browser, in the order of their opening.
+    pub fn windows(&self) -> Vec<String> {
+        let request = self.client.get(format!("{}/window/handles", self.session));
+        let answer: Value = request.send().expect("answer").json().expect("JSON");
+        serde_json::from_value(answer["value"].clone()).expect("handles")
+    }
+
+    /// Turns to one of the tabs.
+    pub fn switch_to(&self, window: &str) {
+        self.post("/window", &json!({ "handle": window }));
+    }
+
     /// The URL of the current page.
     pub fn address(&self) -> String {
         let response = self.client.get(format!("{}/url", self.session)).send().expect("answer");
@@ -177,15 +189,17 @@ impl Browser {
         folder
     }
 
-    /// Makes the image that `selector` finds load nothing, in any format.
-    pub fn break_picture(&self, selector: &str) {
+    /// Makes the image that `selector` finds load nothing, in any format; returns its height while it still loads,
+    /// before a browser shows its text instead.
+    pub fn break_picture(&self, selector: &str) -> Value {
         self.eval(&format!(
             "(image => {{
                 image.closest('picture')?.querySelectorAll('source').forEach(one => one.remove());
                 image.removeAttribute('srcset');
                 image.src = 'data:,';
+                return image.getBoundingClientRect().height;
             }})(document.querySelector('{selector}'))"
-        ));
+        ))
     }
 
     /// Evaluates an expression in the page.

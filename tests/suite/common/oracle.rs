@@ -15,7 +15,8 @@ pub fn python(script: &str, arguments: &[&str], input: &[u8]) -> Vec<u8> {
     pipe(&mut command, input)
 }
 
-fn pipe(command: &mut Command, input: &[u8]) -> Vec<u8> {
+/// Runs a program with `input` on its standard input; returns its standard output.
+pub fn pipe(command: &mut Command, input: &[u8]) -> Vec<u8> {
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().expect("./test installs it");
     let mut stdin = child.stdin.take().expect("piped");

@@ -62,9 +62,64 @@ fn demo_archive() -> &'static Path {
         };
         run(&["ingest", &checkout("media-store/demo").to_string_lossy()]);
         run(&["import", &checkout("media-store/accounts.json").to_string_lossy()]);
+        derive_standard_renditions(dir.path());
         dir
     });
     dir.path()
+}
+
+/// Has a server make the standard renditions of `archive`, which would otherwise take every server of the tests
+/// many seconds of CPU time. The database stays as it is.
+fn derive_standard_renditions(archive: &Path) {
+    let server = Server::start(copy_of(archive), &[]);
+    server.until("standard renditions of every picture", || {
+        // Warnings are lines before it.
+        let said = server.command(&["check", "--json"]).stdout;
+        let report = said.trim_ascii_end().rsplit(|&byte| byte == b'\n').next()?;
+        let report: serde_json::Value = serde_json::from_slice(report).expect("JSON");
+        (report["standardRenditions"]["toGo"] == 0).then_some(())
+    });
+    for kind in DERIVED_KINDS {
+        copy_files(
+            &server.data().join("derived").join(kind),
+            &archive.join("data/derived").join(kind),
+        );
+    }
+}
+
+/// The folders of derived files that are not caches.
+const DERIVED_KINDS: [&str; 3] = ["index", "standard", "working"];
+
+/// A copy of `archive`: its database and its derived files. It shares the originals.
+fn copy_of(archive: &Path) -> TempDir {
+    let dir = tempfile::tempdir().expect("folder");
+    let (from, data) = (archive.join("data"), dir.path().join("data"));
+    fs::create_dir(&data).expect("folder");
+    for name in ["wirephoto.db", "wirephoto.db-wal", "secrets.key"] {
+        // The WAL exists only if the command that wrote it did not close the database.
+        let from = from.join(name);
+        assert!(!from.exists() || fs::copy(&from, data.join(name)).is_ok(), "{name}");
+    }
+    for kind in DERIVED_KINDS {
+        copy_files(&from.join("derived").join(kind), &data.join("derived").join(kind));
+    }
+    postgres::copy(archive, dir.path());
+    // Commands without settings find the originals too.
+    std::os::unix::fs::symlink(from.join("originals"), data.join("originals")).expect("a link");
+    dir
+}
+
+/// Copies the files below `from` that are not below `to`.
+fn copy_files(from: &Path, to: &Path) {
+    fs::create_dir_all(to).expect("folder");
+    for entry in fs::read_dir(from).expect("folder").flatten() {
+        let to = to.join(entry.file_name());
+        if entry.path().is_dir() {
+            copy_files(&entry.path(), &to);
+        } else if !to.exists() {
+            fs::copy(entry.path(), to).expect("a copy");
+        }
+    }
 }
 
 /// The setting for the originals of the demo archive.
@@ -89,20 +144,7 @@ impl Server {
 
     /// A server over the demo archive with settings, each `name=value`.
     pub fn demo_with(settings: &[&str]) -> Self {
-        let archive = demo_archive().join("data");
-        let dir = tempfile::tempdir().expect("folder");
-        let data = dir.path().join("data");
-        fs::create_dir(&data).expect("folder");
-        for name in ["wirephoto.db", "wirephoto.db-wal", "secrets.key"] {
-            // The WAL exists only if the command that wrote it did not close the database.
-            let from = archive.join(name);
-            assert!(!from.exists() || fs::copy(&from, data.join(name)).is_ok(), "{name}");
-        }
-        postgres::copy(demo_archive(), dir.path());
-        // Commands without settings find the originals too.
-        let shared = std::os::unix::fs::symlink(archive.join("originals"), data.join("originals"));
-        shared.expect("a link");
-        Self::start(dir, settings)
+        Self::start(copy_of(demo_archive()), settings)
     }
 
     /// A server over an empty data directory.

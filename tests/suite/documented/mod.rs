@@ -7,6 +7,7 @@
 mod links;
 mod maintenance;
 pub mod pages;
+mod rights;
 pub mod run;
 
 use std::{collections::BTreeSet, fs, path::Path};
@@ -74,6 +75,13 @@ const REGISTER: &[(&str, &str, Proof)] = &[
     ("docs/guide/renditions.md", "curl http", Run(RENDITIONS)),
     ("docs/guide/renditions.md", "curl 'http", Run(RENDITIONS)),
     ("docs/guide/renditions.md", "Server-Timing: ", Shown),
+    ("docs/guide/rights.md", "curl -o preview.jpg", Run(RIGHTS)),
+    ("docs/guide/rights.md", "[media]", Settings),
+    ("docs/guide/rights.md", "echo '{", Run(RIGHTS)),
+    ("docs/guide/rights.md", "KEY=...", Run(RIGHTS)),
+    ("docs/guide/rights.md", "wirephoto audit list", Run(RIGHTS)),
+    ("docs/guide/rights.md", "curl http", Run(RIGHTS)),
+    ("docs/guide/rights.md", "wirephoto check --rights", Run(RIGHTS)),
     ("docs/guide/search.md", "curl 'http://127.0.0.1:8080/content", Run(CALLS)),
     ("docs/internals/architecture.md", " files, uploads", Shown),
     ("docs/internals/style.md", "  /// Moves a crop", Shown),
@@ -282,6 +290,7 @@ const CALLS: &str = "calls_of_the_guides_work_as_printed";
 const COMMANDS: &str = "commands_of_the_pages_work_as_printed";
 const RECIPES: &str = "recipes_of_the_documentation_are_those_of_the_examples";
 const RENDITIONS: &str = "renditions_of_the_guide_are_served_as_printed";
+const RIGHTS: &str = "rights_are_read_set_and_listed_as_the_guide_shows";
 const CLUSTER: &str =
     "it needs a cluster; the_container_pages_name_existing_files compares names and files";
 const AUDIT: &str = "the_audit_log_is_listed_as_its_documentation_shows";

@@ -173,7 +173,7 @@ fn damaged_derived_files_are_rebuilt_while_the_server_runs() {
         response.bytes().unwrap()
     };
     let before = paths.map(get);
-    for kind in ["working", "level", "index"] {
+    for kind in ["working", "standard", "index"] {
         let derived = files(&server.data().join("derived").join(kind));
         assert_eq!(derived.len(), 1, "{kind}");
         flip(&derived[0]);

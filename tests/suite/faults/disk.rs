@@ -199,7 +199,7 @@ fn a_read_only_folder_serves_reads_and_refuses_writes_with_503() {
     check("erofs");
 }
 
-/// A photograph with a level and a working copy: large, and progressive.
+/// A photograph with a working copy, and a standard set with a base: large, and progressive.
 fn large() -> Vec<u8> {
     let mut transform = turbojpeg::Transform::op(turbojpeg::TransformOp::None);
     transform.progressive = true;
@@ -232,7 +232,7 @@ fn without_space_for_derived_files_everything_is_served() {
 fn derived_files_without_space_are_created_later() {
     let faults = Faults::new();
     let (server, _) = before(&faults, &["media.warm=false"]);
-    faults.set(&["enospc /derived/working", "enospc /derived/level"]);
+    faults.set(&["enospc /derived/working", "enospc /derived/standard"]);
     let taken = upload(&server, "image/large", "Stor", &large()).send().unwrap();
     assert_eq!(taken.status(), 201, "{}", server.log());
     // As if the originals were copied to another disk: same bytes, another modification time.
@@ -246,7 +246,7 @@ fn derived_files_without_space_are_created_later() {
     let server = server.restart(&["media.warm=false"]);
     let crop = "/media/image/large-crop_w300_h200_x50_y60_NormalPreview.jpg";
     assert_eq!(Picture::decode(&server.bytes(crop)).size(), (300, 200));
-    for kind in ["working", "level"] {
+    for kind in ["working", "standard"] {
         let found = files(&server.data().join("derived").join(kind));
         assert_eq!(found.len(), 1, "the {kind} file is made when there is room");
     }
@@ -256,6 +256,52 @@ fn derived_files_without_space_are_created_later() {
 fn files(folder: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
     entries.flat_map(|path| if path.is_dir() { files(&path) } else { vec![path] }).collect()
+}
+
+/// What a check says of the standard renditions.
+fn standard_renditions(server: &Server) -> Value {
+    let output = server.command(&["check", "--quick", "--json"]);
+    let said = String::from_utf8_lossy(&output.stdout).into_owned();
+    let summary: Value = serde_json::from_str(said.lines().last().unwrap()).unwrap();
+    summary["standardRenditions"].clone()
+}
+
+#[test]
+fn an_unreadable_original_does_not_stop_the_standard_renditions_of_the_others() {
+    let faults = Faults::new();
+    let (server, _) = before(&faults, &["media.warm=false"]);
+    let data = server.data();
+    let is_last = |path: &PathBuf| fs::read(path).unwrap() == photograph(1);
+    let (last, others): (Vec<_>, Vec<_>) =
+        files(&data.join("originals")).into_iter().partition(is_last);
+    let place = |path: &PathBuf| path.strip_prefix(data.join("originals")).unwrap().to_owned();
+    let rule = |path: &PathBuf| format!("eio-read /originals/{}", place(path).display());
+    let rules: Vec<String> =
+        others.iter().filter(|path| !path.ends_with("archive-id")).map(rule).collect();
+    assert!(!rules.is_empty());
+    let dir = server.kill();
+    faults.set(&rules.iter().map(String::as_str).collect::<Vec<_>>());
+    let server = faults.start(dir, &[]);
+    // The set has the name of its original.
+    let set = data.join("derived/standard").join(place(&last[0]));
+    server.until("the set of the last item", || set.is_file().then_some(()));
+    server.until("the progress", || {
+        let expected = json!({ "made": 1, "failed": 2, "toGo": 0 });
+        (standard_renditions(&server) == expected).then_some(())
+    });
+}
+
+#[test]
+fn without_space_no_item_loses_its_standard_renditions() {
+    let faults = Faults::new();
+    let (server, _) = before(&faults, &["media.warm=false"]);
+    let dir = server.kill();
+    faults.set(&["enospc /derived/standard/"]);
+    let server = faults.start(dir, &[]);
+    server.until("a run that failed", || {
+        server.log().contains("standard-renditions: failed").then_some(())
+    });
+    assert_eq!(standard_renditions(&server), json!({ "made": 0, "failed": 0, "toGo": 3 }));
 }
 
 #[test]

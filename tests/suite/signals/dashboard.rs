@@ -25,6 +25,7 @@ const ABSENT: &[(&str, &str)] = &[
     ("wirephoto_render_paths_abandoned_total", "no render path is abandoned"),
     ("wirephoto_renders_stalled_total", "that takes a busy machine"),
     ("wirephoto_requests_shed_total", "there is little load"),
+    ("wirephoto_standard_sets_behind", "`media.warm` is off"),
     ("wirephoto_tls_", "it is served without TLS"),
     ("wirephoto_trace_spans_total", "nothing is traced"),
 ];

@@ -168,6 +168,76 @@ fn no_open_address_shows_more_detail_than_the_open_picture() {
     assert!(sizes.len() > 20 && sizes.contains(&OPEN), "{sizes:?}");
 }
 
+/// Pictures that are little larger than the open picture of 80 x 53 pixels, where rounding counts most: 1.05, 1.5 and
+/// 1.95 times.
+const CLOSE: [(&str, usize, usize); 3] =
+    [("near", 84, 56), ("half", 120, 80), ("twice", 156, 104)];
+const CLOSE_SETTINGS: [&str; 6] = [
+    "media.open_px=80",
+    "media.preview_px=80",
+    // Encoding changes next to nothing.
+    "media.preview_quality=100",
+    "media.widths=any",
+    "media.client_megapixels_s=0",
+    "media.warm=false",
+];
+
+/// The largest difference between the samples of two pictures of one size, levels.
+#[track_caller]
+fn most_different(found: &Picture, expected: &Picture) -> u8 {
+    assert_eq!(found.size(), expected.size());
+    let pairs = found.pixels.iter().zip(&expected.pixels);
+    pairs.map(|(one, other)| one.abs_diff(*other)).max().expect("samples")
+}
+
+#[test]
+fn a_narrow_part_is_a_part_of_the_open_picture() {
+    const ENCODED_LEVELS: u8 = 4;
+    // Grey, because chroma is subsampled.
+    let noise = |x: usize, y: usize| {
+        let level = (x * x * 31 + y * y * 17 + x * y * 13) % 256;
+        [u8::try_from(level).expect("a byte"); 3]
+    };
+    let pictures = CLOSE.map(|(id, w, h)| (id, Picture::new(w, h, noise).jpeg()));
+    let server = Server::with_pictures(&CLOSE_SETTINGS, &pictures);
+    let shown = |file: &str| {
+        let response = open(&server, &format!("{file}_NormalPreview.jpg"));
+        assert_eq!(response.status(), 200, "{file}");
+        Picture::decode(&response.bytes().expect("body"))
+    };
+    for (id, ..) in CLOSE {
+        let whole = shown(id);
+        let (width, height) = whole.size();
+        assert_eq!((width, height), (80, 53), "{id}");
+        for (x, y, w, h) in [
+            (0, 0, 1, height),
+            (10, 0, 1, height),
+            (width - 1, 0, 1, height),
+            (0, 7, width, 1),
+            (0, height - 1, width, 1),
+            (33, 20, 1, 1),
+            (10, 4, 2, 3),
+            (5, 5, 40, 30),
+        ] {
+            let crop = format!("{id}-crop_w{w}_h{h}_x{x}_y{y}");
+            let part = whole.crop(x, y, w, h);
+            for size in
+                ["-fit_w5000".to_owned(), "-fit_h4000".to_owned(), format!("-fill_w{w}_h{h}")]
+            {
+                let most = most_different(&shown(&format!("{crop}{size}")), &part);
+                assert!(most <= ENCODED_LEVELS, "{crop}{size}: {most} levels");
+            }
+            if h == 1 {
+                continue;
+            }
+            // Without the first or the last of its rows.
+            let cut = shown(&format!("{crop}-fill_w{w}_h{}", h - 1));
+            let most = [y, y + 1].map(|y| most_different(&cut, &whole.crop(x, y, w, h - 1)));
+            assert!(most.iter().any(|most| *most <= ENCODED_LEVELS), "{crop}: {most:?} levels");
+        }
+    }
+}
+
 #[test]
 fn no_credentials_make_an_open_address_show_more() {
     let server = server();

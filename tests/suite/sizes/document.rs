@@ -93,6 +93,29 @@ fn every_rendition_and_preset_answers_with_the_size_that_is_stated() {
     }
 }
 
+#[test]
+fn previews_that_need_a_right_are_not_called_open() {
+    let server = Server::demo();
+    let key = format!("ApiKey {DEMO_KEY}");
+    let headers = [("authorization", key.as_str())];
+    let document = "/media/graphic/demo-sweden-map.renditions.json";
+    assert_eq!(server.get(document).status(), 401);
+    let document: Value = server.get_with(document, &headers).json().expect("JSON");
+    let renditions = document["renditions"].as_array().expect("renditions");
+    assert!(renditions.iter().any(|rendition| rendition["usage"] == "Preview"), "{document}");
+    for rendition in renditions {
+        let is_hires = rendition["usage"] == "Hires";
+        let expected = if is_hires { "purchase" } else { "agreement" };
+        assert_eq!(rendition["access"], expected, "{rendition}");
+        let href = rendition["hrefs"]["jpg"].as_str().expect("an address");
+        let path = href.strip_prefix(server.url.as_str()).expect("an address of the service");
+        assert_eq!(server.get(path).status(), 401, "{path}");
+        if !is_hires {
+            assert_eq!(server.get_with(path, &headers).status(), 200, "{path}");
+        }
+    }
+}
+
 /// The candidates of a `srcset`: address and width.
 fn candidates(srcset: &Value) -> Vec<(Value, u64)> {
     let parts = srcset.as_str().expect("text").split(", ");

@@ -162,22 +162,30 @@ fn captions_are_in_every_format_and_a_position_is_in_none() {
 #[test]
 fn every_format_has_the_same_bytes_each_time_on_any_number_of_threads() {
     let pictures = [("one", Picture::waves(640, 427).jpeg())];
-    let caches = ["cache.memory_bytes=0", "cache.disk_bytes=0", "media.warm=false"];
-    let on = |workers: &str| {
-        let server = Server::with_pictures(&[&caches[..], &[workers]].concat(), &pictures);
+    // The address is part of the caption.
+    let settings = |workers| {
+        let caches = ["cache.memory_bytes=0", "cache.disk_bytes=0", "media.warm=false"];
+        [&caches[..], &["server.public_url=https://pictures.example", workers]].concat()
+    };
+    let all = |server: &Server| {
         let mut bodies = Vec::new();
         for (extension, _) in FORMATS {
             for rest in ["_NormalPreview", "-fit_w320_NormalPreview", "-fill_w300_h300-watermark"]
             {
                 let file = format!("one{rest}.{extension}");
-                let (first, second) = (fetch(&server, &file), fetch(&server, &file));
+                let (first, second) = (fetch(server, &file), fetch(server, &file));
                 assert!(first == second, "{file}");
                 bodies.push((file, first));
             }
         }
         bodies
     };
-    for ((file, one), (_, two)) in on("media.workers=1").iter().zip(&on("media.workers=2")) {
+    let server = Server::with_pictures(&settings("media.workers=1"), &pictures);
+    let one = all(&server);
+    // Nothing that the one thread made is left.
+    fs::remove_dir_all(server.data().join("derived")).expect("removed");
+    let two = all(&server.restart(&settings("media.workers=2")));
+    for ((file, one), (_, two)) in one.iter().zip(&two) {
         assert!(one == two, "{file}");
     }
 }

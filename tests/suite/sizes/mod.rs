@@ -4,6 +4,7 @@
 mod detail;
 mod document;
 mod formats;
+mod limits;
 mod negotiation;
 
 use reqwest::blocking::Response;

@@ -4,6 +4,7 @@ use std::io::{Read, Write};
 use std::net::TcpStream;
 
 use reqwest::{Method, blocking::Response};
+use serde_json::Value;
 
 use super::{header, with_key};
 use crate::common::{DEMO_KEY, Server, WAIT_TIMEOUT, oracle, pictures::Picture};
@@ -69,6 +70,15 @@ fn an_avif_that_is_not_made_yet_is_answered_with_the_next_format_for_a_short_tim
     let webp = server.get("/media/image/one_NormalPreview.webp");
     assert_eq!(header(&webp, "etag"), interim, "it is the rendition of that format");
     assert!(first.bytes().expect("body") == webp.bytes().expect("body"));
+    // What answers the preconditions of one client is kept by no cache. No AVIF of these sizes is made yet.
+    for (size, name, value, status) in
+        [("fit_w160", "if-match", "\"other\"", 412), ("fit_w240", "range", "bytes=9999999-", 416)]
+    {
+        let path = format!("/media/image/one-{size}_NormalPreview.auto");
+        let refused = server.get_with(&path, &[("accept", CHROME), (name, value)]);
+        assert_eq!(refused.status(), status, "{name}");
+        assert_eq!(header(&refused, "cache-control"), "no-store", "{name}");
+    }
     // The tag changes when the AVIF is there, which is then kept as long as any other.
     let made = make_avif(&server, file);
     assert_ne!(made, interim);
@@ -83,6 +93,23 @@ fn an_avif_that_is_not_made_yet_is_answered_with_the_next_format_for_a_short_tim
     let avif = server.get("/media/image/one_NormalPreview.avif");
     assert_eq!(header(&avif, "etag"), made);
     assert!(!names_accept(&avif), "an address with a format does not depend on Accept");
+}
+
+#[test]
+fn without_a_cache_nothing_is_made_ahead_and_the_next_format_is_kept_as_long_as_any() {
+    let pictures = [("one", Picture::waves(300, 200).jpeg())];
+    let settings = ["media.warm=false", "cache.memory_bytes=0", "cache.disk_bytes=0"];
+    let server = Server::with_pictures(&settings, &pictures);
+    for _ in 0..2 {
+        let response = ask(&server, "one_NormalPreview.auto", CHROME);
+        let policy = header(&response, "cache-control");
+        assert!(policy.starts_with("public, max-age=300"), "{policy}");
+        assert_eq!(kind(response), WEBP);
+    }
+    let renders = server.metric("wirephoto_renders_total", "outcome=\"done\"");
+    assert!((renders - 2.0).abs() < 0.5, "{renders}");
+    // A client that accepts AVIF alone waits for it.
+    assert_eq!(kind(ask(&server, "one_NormalPreview.auto", AVIF)), AVIF);
 }
 
 #[test]
@@ -149,6 +176,8 @@ fn every_response_of_auto_names_accept() {
     assert_eq!((header(&head, "content-type"), header(&head, "etag")), (AVIF.to_owned(), tag));
     let part = server.client.get(url(file)).header("range", "bytes=0-9").send().expect("answer");
     assert_eq!((part.status().as_u16(), names_accept(&part)), (206, true));
+    let post = server.client.post(url(file)).send().expect("answer");
+    assert_eq!((post.status().as_u16(), names_accept(&post)), (405, true));
     for (file, status) in [
         ("none_NormalPreview.auto", 404),
         ("one_BlackAndWhitePreview.auto", 404),
@@ -186,6 +215,28 @@ fn a_bought_picture_starts_no_work_in_another_format() {
         let headers = [("accept", accept), ("authorization", key.as_str())];
         let whole = server.get_with("/media/image/one.auto", &headers);
         assert_eq!(whole.status(), 404, "{accept}: the Hires is its original");
+    }
+}
+
+#[test]
+fn a_format_that_cannot_hold_the_size_is_skipped() {
+    // WebP ends at 16,383 pixels on a side, and the levels of AV1 at 16,384.
+    let pictures = [("long", Picture::waves(16_500, 24).jpeg())];
+    let server = Server::with_pictures(&["media.warm=false"], &pictures);
+    let key = format!("ApiKey {DEMO_KEY}");
+    let get = |accept: &str| {
+        let headers = [("accept", accept), ("authorization", key.as_str())];
+        server.get_with("/media/image/long-crop_w16450_h16.auto", &headers)
+    };
+    assert_eq!(kind(get(CHROME)), JPEG);
+    assert_eq!(kind(get("image/webp,image/jpeg;q=0.1")), JPEG);
+    // Where none is left, the refusal names the format.
+    for accept in ["image/webp", "image/avif,image/webp;q=0.5"] {
+        let refused = get(accept);
+        assert_eq!(refused.status(), 400, "{accept}");
+        assert!(names_accept(&refused), "{accept}");
+        let body: Value = refused.json().expect("JSON");
+        assert_eq!(body["errors"][0]["path"], "extension", "{accept}: {body}");
     }
 }
 

@@ -15,6 +15,8 @@ const SUBJECT_SCHEME: &str = "http://cv.iptc.org/newscodes/subjectcode/";
 /// The values of `rel` that mark a city. The first is the one written; likewise for the lists below.
 const CITY: [&str; 3] = ["ort", "city", "capital"];
 const COUNTRY: [&str; 2] = ["land", "country"];
+const PROVINCE: [&str; 4] = ["region", "delstat", "län", "landskap"];
+const SUBLOCATION: [&str; 1] = ["sublocation"];
 const CREDIT: [&str; 1] = ["credit"];
 
 /// Builds the caption of an item's renditions; `uri` identifies the item.
@@ -44,7 +46,9 @@ pub fn from_document(document: &Document, uri: &str) -> Caption {
         copyright_holder: text("copyrightholder"),
         usage_terms: text("usageterms"),
         instructions: text("ednote"),
+        sublocation: field(related(document, "place", &SUBLOCATION), "name").to_owned(),
         city: field(city, "name").to_owned(),
+        province: field(related(document, "place", &PROVINCE), "name").to_owned(),
         country: field(country, "name").to_owned(),
         // Providers also use codes of their own, which the caption's ISO code cannot hold.
         country_code: country::normalize_code(field(country, "code")).unwrap_or_default(),
@@ -135,6 +139,11 @@ fn places(caption: &Caption) -> Value {
     }
     if city != json!({}) {
         places.push(city);
+    }
+    for (name, rel) in [(&caption.sublocation, SUBLOCATION[0]), (&caption.province, PROVINCE[0])] {
+        if !name.is_empty() {
+            places.push(json!({ "name": name, "rel": rel, "scheme": PLACE_SCHEME }));
+        }
     }
     if !caption.country.is_empty() || !caption.country_code.is_empty() {
         let name =
@@ -255,7 +264,9 @@ mod tests {
             copyright_holder: "Holder".to_owned(),
             usage_terms: "Terms".to_owned(),
             instructions: "Note".to_owned(),
+            sublocation: "Strömmen".to_owned(),
             city: "Stockholm".to_owned(),
+            province: "Stockholms län".to_owned(),
             country: "Sverige".to_owned(),
             country_code: "SE".to_owned(),
             position: Some((59.3293, 18.0686)),
@@ -307,7 +318,9 @@ mod tests {
             let fields = to_fields(&photograph, &TimeZone::UTC);
             let restored = through_a_document(&photograph);
             let options = metadata::WriteOptions { orientation: 1, gps: true };
-            let jpeg = jpeg::samples::file(&metadata::write(&restored, &[], options));
+            let rights = metadata::RightsMetadata::default();
+            let segments = metadata::write(&restored, &rights, &[], options);
+            let jpeg = jpeg::samples::file(&segments);
             let header = jpeg::header::JpegHeader::parse(&jpeg, &jpeg::samples::LIMITS).expect("sound");
             let read = metadata::read(&header, &jpeg).caption;
             prop_assert_eq!(to_fields(&read, &TimeZone::UTC), fields);

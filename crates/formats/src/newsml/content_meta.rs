@@ -9,7 +9,6 @@ use super::item::ItemSource;
 use super::lexical;
 use super::rights;
 use super::xml::XmlWriter;
-use metadata::RightsMetadata;
 use serde_json::Map;
 use serde_json::Value;
 use std::io;
@@ -80,8 +79,8 @@ fn administrative(xml: &mut XmlWriter<'_>, item: &mut ItemSource<'_>) -> io::Res
     if let Some(created) = item.valid_text("contentcreated", lexical::is_date_time) {
         xml.leaf("contentCreated", [], created)?;
     }
-    if let Some(term) = item.rights.and_then(RightsMetadata::digital_source_type) {
-        rights::write_term(xml, "digitalSourceType", term)?;
+    if let Some(term) = rights::digital_source_type(item) {
+        rights::write_term(xml, "digitalSourceType", &term)?;
     }
     if let Some(located) = item.line("located") {
         item::write_named(xml, ("located", None), &located)?;

@@ -38,7 +38,7 @@ pub(super) struct ItemSource<'a> {
     pub kind: ItemKind,
     /// The item's version time, an `xs:dateTime`.
     pub version_time: &'a str,
-    /// The rights to state besides those of the document.
+    /// The effective rights in the picture of the document.
     pub rights: Option<&'a RightsMetadata>,
     /// Extension properties of `itemMeta`.
     pub about_item: ExtensionProperties<'a>,

@@ -40,7 +40,7 @@ use std::io;
 /// Some clients compare the version in a message with the one that they know, so the older one stays.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub enum NewsmlVersion {
-    /// 2.30, without the rights that files and settings state.
+    /// 2.30, without rights and provenance besides those of the document.
     V2_30,
     /// 2.35, with `digitalSourceType` and `dataMining`.
     #[default]
@@ -78,7 +78,7 @@ impl NewsmlVersion {
 /// Writes a document as a NewsML-G2 message in UTF-8.
 ///
 /// `document` is an object of schema 1.6; unknown properties become extension properties. `rights` are
-/// stated besides it where the version has a place for them. `out` receives many small writes, so pass memory
+/// stated where it says nothing and the version has a place for them. `out` receives many small writes, so pass memory
 /// or a buffered writer. Takes linear time.
 ///
 /// Fails only if writing to `out` fails.

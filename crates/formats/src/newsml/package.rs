@@ -19,7 +19,7 @@ struct PackageEntry<'a> {
     /// The key of the association; empty for the main document.
     key: &'a str,
     members: &'a Map<String, Value>,
-    /// What is stated besides the document; `None` where the version has no place for it.
+    /// The effective rights in its picture; `None` where the version has no place for them.
     rights: Option<&'a RightsMetadata>,
     /// The range of its associated documents in the list of all entries.
     associated: Range<usize>,

@@ -1,13 +1,15 @@
-//! Writes `rightsInfo`: the rights holder and the usage terms; and, since 2.35, rights and provenance that are
-//! stated besides the document.
+//! Writes `rightsInfo`: the rights holder and the usage terms; and, since 2.35, the rights and provenance of
+//! the picture.
 
 use super::item;
 use super::item::ItemSource;
 use super::lexical;
 use super::xml::XmlWriter;
+use crate::rights::SourceTypeIndicator;
 use metadata::Licensor;
 use metadata::RightsMetadata;
 use serde_json::Value;
+use std::borrow::Cow;
 use std::io;
 
 /// The properties of XMP whose meaning extension properties have, by their URIs.
@@ -30,14 +32,15 @@ const PROVENANCE: [(&str, &str); 4] = [
     ("aIPromptWriterNam", "http://iptc.org/std/Iptc4xmpExt/2008-02-29/AIPromptWriterName"),
 ];
 
-/// Writes the rights of a document with those that are stated besides it, or nothing if there are none.
+/// Writes the rights of a document with those of its picture, or nothing if there are none.
 pub(super) fn write(xml: &mut XmlWriter<'_>, item: &mut ItemSource<'_>) -> io::Result<()> {
     let holder = item.line("copyrightholder");
     let notice = item.text("copyrightnotice");
     let (link, expression) = rights_expression(item);
-    let stated = item.rights.map(StatedRights::of).unwrap_or_default();
-    // The document has the word of the editors.
+    let mut stated = item.rights.map(RightsInfo::of).unwrap_or_default();
+    // The document has stated rights in place, and those of the file yield to it.
     let terms = item.text("usageterms").or(stated.terms);
+    stated.web_statement = stated.web_statement.map(|of_file| link.unwrap_or(of_file));
     if holder.is_none()
         && notice.is_none()
         && terms.is_none()
@@ -67,9 +70,9 @@ pub(super) fn write(xml: &mut XmlWriter<'_>, item: &mut ItemSource<'_>) -> io::R
     xml.close("rightsInfo")
 }
 
-/// The part of the stated rights that has a place in `rightsInfo`.
+/// The part of the rights in the picture that has a place in `rightsInfo`.
 #[derive(Default)]
-struct StatedRights<'a> {
+struct RightsInfo<'a> {
     terms: Option<&'a str>,
     web_statement: Option<&'a str>,
     licensors: Vec<Licensor<'a>>,
@@ -77,7 +80,7 @@ struct StatedRights<'a> {
     data_mining: Option<&'a str>,
 }
 
-impl<'a> StatedRights<'a> {
+impl<'a> RightsInfo<'a> {
     fn of(rights: &'a RightsMetadata) -> Self {
         Self {
             terms: rights.text("usageTerms"),
@@ -88,7 +91,7 @@ impl<'a> StatedRights<'a> {
         }
     }
 
-    /// Reports whether nothing is stated besides the usage terms.
+    /// Reports whether there is nothing besides the usage terms.
     fn is_empty(&self) -> bool {
         self.web_statement.is_none()
             && self.licensors.is_empty()
@@ -132,6 +135,13 @@ fn write_licensor(xml: &mut XmlWriter<'_>, licensor: &Licensor<'_>) -> io::Resul
     xml.open(element, attributes)?;
     xml.leaf("name", [], &lexical::one_line(name))?;
     xml.close(element)
+}
+
+/// Returns the digital source type of the picture; if the document has one as well, that one.
+pub(super) fn digital_source_type<'a>(item: &ItemSource<'a>) -> Option<Cow<'a, str>> {
+    let of_picture = item.rights?.digital_source_type()?;
+    let of_document = SourceTypeIndicator::find(item.members);
+    Some(of_document.map_or(Cow::Borrowed(of_picture), |own| Cow::Owned(own.uri())))
 }
 
 /// Writes a term of a vocabulary, which is a URI except in files that break the standard.

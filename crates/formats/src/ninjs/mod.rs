@@ -9,11 +9,12 @@ mod content;
 mod events;
 
 use metadata::RightsMetadata;
+use metadata::rights::DIGITAL_SOURCE_TYPES;
 use serde_json::{Map, Value, json};
 
 use crate::DocumentRights;
 use crate::newsml::lexical;
-use crate::rights::SOURCE_TYPES;
+use crate::rights::SourceTypeIndicator;
 
 /// Levels of associations within each other that are written. Real documents have two; each one costs stack.
 const NESTED_MAX: usize = 16;
@@ -61,7 +62,7 @@ fn objects<'a>(
 
 /// Converts a document to ninjs.
 ///
-/// `document` is an object of schema 1.6; `rights` are stated besides it. Takes linear time.
+/// `document` is an object of schema 1.6; `rights` are stated where it says nothing. Takes linear time.
 ///
 /// Contract files-18.
 #[must_use]
@@ -219,24 +220,20 @@ fn rights_info(document: &Map<String, Value>, web_statement: Option<&str>) -> Op
     Some(Value::Object(members.0))
 }
 
-/// Returns the digital source type: `term`, else that of a trust indicator of the document.
+/// Returns the digital source type: that of the document, else `term`.
 fn digital_source_type(document: &Map<String, Value>, term: Option<&str>) -> Option<Value> {
     let mut members = Members::default();
-    if let Some(term) = term {
-        let code = term.strip_prefix(SOURCE_TYPES).unwrap_or(term);
-        members.set("uri", Some(term).filter(|term| lexical::is_uri(term)));
+    let mut set = |name: &str, uri: &str, code: &str| {
+        members.set("name", Some(name).filter(|name| !name.is_empty()));
+        members.set("uri", Some(uri).filter(|uri| lexical::is_uri(uri)));
         members.set("literal", Some(code));
-        return Some(Value::Object(members.0));
+    };
+    if let Some(indicator) = SourceTypeIndicator::find(document) {
+        set(indicator.title, &indicator.uri(), indicator.code);
+    } else {
+        let term = term?;
+        set("", term, DIGITAL_SOURCE_TYPES.code(term).unwrap_or(term));
     }
-    let scheme = SOURCE_TYPES.trim_end_matches('/');
-    let mut indicators = objects(document, "trustindicator");
-    let indicator = indicators.find(|indicator| {
-        text(indicator, "scheme").is_some_and(|own| own.trim_end_matches('/') == scheme)
-    })?;
-    let code = text(indicator, "code")?;
-    members.set("name", text(indicator, "title"));
-    members.set("uri", concepts::complete_uri(indicator));
-    members.set("literal", Some(code));
     Some(Value::Object(members.0))
 }
 

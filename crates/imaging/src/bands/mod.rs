@@ -43,7 +43,7 @@ pub(crate) struct StripDecoder<'a> {
     columns: Range<u32>,
 }
 
-/// A decoded strip.
+/// The pixels of a strip of rows.
 pub(crate) struct DecodedStrip {
     pixels: Pixels,
     /// Indices of the samples of the requested rows.

@@ -3,7 +3,6 @@
 use super::*;
 use crate::{OutputColour, OutputSampling};
 use ::jpeg::codec::{ChromaSubsampling, ColourSpace};
-use geometry::Size;
 
 fn file(format: ImageFormat, size: Size, channels: usize) -> Vec<u8> {
     let count = usize::try_from(size.pixels()).unwrap() * channels;
@@ -21,7 +20,8 @@ fn file(format: ImageFormat, size: Size, channels: usize) -> Vec<u8> {
 }
 
 fn blocks(exif: &[u8], xmp: &[u8]) -> EmbeddedMetadata {
-    EmbeddedMetadata { exif: exif.to_vec(), xmp: xmp.to_vec(), iim: b"not for these".to_vec() }
+    let (exif, xmp, iim) = (exif.to_vec(), xmp.to_vec(), b"not for these".to_vec());
+    EmbeddedMetadata { exif, xmp, split_xmp: None, iim }
 }
 
 /// All chunks of a WebP file, which must fill it exactly.

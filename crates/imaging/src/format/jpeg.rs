@@ -26,7 +26,14 @@ pub static CODEC: ImageCodec = ImageCodec {
     holds_grey: true,
     holds_inks: true,
     side_px_max: 65_535,
+    pixels_max: u64::MAX,
     encoding_cost: 1,
+    encoder_bytes_per_pixel: |sampling| match sampling {
+        // Our own encoder, which holds the coefficients of all blocks.
+        OutputSampling::S420 => 60,
+        // libjpeg-turbo holds rows alone: the longest file, and its copy.
+        OutputSampling::Keep => 6,
+    },
 };
 
 /// Limits for files that our own encoder wrote, which have only a few segments.

@@ -14,10 +14,11 @@ use std::{borrow::Cow, cmp::Ordering, fmt, hash};
 use ::jpeg::codec::{
     ChromaSubsampling, ColourSpace, DecodeOutput, DecodeScale, PictureHeader, Pixels,
 };
+use geometry::Size;
 use metadata::EmbeddedMetadata;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
 
-use crate::{OutputColour, OutputOptions, RasterError, colour};
+use crate::{OutputColour, OutputOptions, OutputSampling, RasterError, colour};
 
 /// All formats; the format of originals comes first.
 static FORMATS: [&ImageCodec; 3] = [&jpeg::CODEC, &webp::CODEC, &avif::CODEC];
@@ -47,8 +48,12 @@ pub struct ImageCodec {
     pub holds_inks: bool,
     /// The maximum width and height of a picture, in pixels.
     pub side_px_max: u32,
+    /// The maximum number of pixels of a picture, which bounds the memory of an encode.
+    pub pixels_max: u64,
     /// The time that an encoder takes for a pixel, as a multiple of JPEG's; measured, rounded up.
     pub encoding_cost: u32,
+    /// The bytes of memory that an encoder takes for a pixel at its peak, the file included.
+    pub encoder_bytes_per_pixel: fn(OutputSampling) -> u64,
 }
 
 /// The functions that read files of a format.
@@ -80,7 +85,7 @@ pub struct UnencodedPicture<'a> {
     pub pixels: Cow<'a, Pixels>,
     /// Format, quality, subsampling and colour space of the result.
     pub output: OutputOptions,
-    /// The headers of the original, from which [`crate::OutputSampling::Keep`] takes the subsampling.
+    /// The headers of the original, from which [`OutputSampling::Keep`] takes the subsampling.
     pub original: PictureHeader,
     /// Whether the picture is turned by a quarter, so that its subsampling must be transposed.
     pub is_quarter_turned: bool,
@@ -92,7 +97,7 @@ pub struct UnencodedPicture<'a> {
 ///
 /// # Errors
 ///
-/// [`RasterError::Unsupported`] for pixels with four channels or a side that is too long for the format.
+/// [`RasterError::Unsupported`] for pixels with four channels or of a size that the format does not hold.
 pub fn encode_pixels(pixels: &Pixels, output: &OutputOptions) -> Result<Vec<u8>, RasterError> {
     let space = match pixels.channels {
         1 => ColourSpace::Grey,
@@ -187,10 +192,33 @@ impl ImageFormat {
         self.0.decoder.is_some()
     }
 
+    /// Whether a picture of this size can be encoded.
+    #[must_use]
+    pub fn holds_size(self, size: Size) -> bool {
+        size.width.max(size.height) <= self.0.side_px_max && size.pixels() <= self.0.pixels_max
+    }
+
+    /// Returns the limits of [`ImageFormat::holds_size`] for error messages, such as `webp files have at
+    /// most 16383 pixels on a side`.
+    #[must_use]
+    pub fn size_limits(self) -> String {
+        let ImageCodec { name, side_px_max, pixels_max, .. } = self.0;
+        let sides = format!("{name} files have at most {side_px_max} pixels on a side");
+        // A number that follows from the sides says nothing more.
+        let square = Size::new(*side_px_max, *side_px_max).pixels();
+        if *pixels_max < square { format!("{sides} and {pixels_max} in all") } else { sides }
+    }
+
     /// Returns the time to encode a pixel as a multiple of JPEG's, for budgets of encoding work.
     #[must_use]
     pub fn encoding_cost(self) -> u32 {
         self.0.encoding_cost
+    }
+
+    /// Returns the memory in bytes that encoding `pixels` pixels takes besides them, at its peak.
+    #[must_use]
+    pub fn encoder_bytes(self, pixels: u64, sampling: OutputSampling) -> u64 {
+        pixels.saturating_mul((self.0.encoder_bytes_per_pixel)(sampling))
     }
 
     /// Whether pixels of this many channels are stored as they are, and may keep their profile.
@@ -213,16 +241,15 @@ impl ImageFormat {
     /// If the format does not support CMYK, inks are converted to sRGB with `icc`, the profile of the
     /// original; so is grey if it cannot keep its profile and was not converted yet.
     ///
-    /// Fails with [`RasterError::Unsupported`] for a picture with a side that is too long for the format.
+    /// Fails with [`RasterError::Unsupported`] for a picture of a size that the format does not hold.
     pub fn encode(
         self,
         picture: UnencodedPicture<'_>,
         icc: Option<&[u8]>,
     ) -> Result<Vec<u8>, RasterError> {
         let size = picture.pixels.size;
-        if size.width.max(size.height) > self.0.side_px_max {
-            let (name, most) = (self.0.name, self.0.side_px_max);
-            let text = format!("{size} pixels; a {name} file has at most {most} on a side");
+        if !self.holds_size(size) {
+            let text = format!("{size} pixels; {}", self.size_limits());
             return Err(RasterError::Unsupported(text));
         }
         let channels = picture.pixels.channels;

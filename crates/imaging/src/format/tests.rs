@@ -1,9 +1,8 @@
 //! Properties of every format, and a trivial format that proves the interface: a portable pixmap.
 
 use super::*;
-use crate::{OutputColour, OutputSampling};
+use crate::OutputColour;
 use ::jpeg::codec::{ChromaSubsampling, ColourSpace};
-use geometry::Size;
 use metadata::{Caption, WriteOptions};
 
 /// A portable pixmap (netpbm, P6): a header of text and three bytes a pixel.
@@ -23,7 +22,9 @@ static PIXMAP: ImageCodec = ImageCodec {
     holds_grey: false,
     holds_inks: false,
     side_px_max: 100,
+    pixels_max: 5_000,
     encoding_cost: 1,
+    encoder_bytes_per_pixel: |_| 3,
 };
 
 fn picture(size: Size, channels: usize) -> UnencodedPicture<'static> {
@@ -96,11 +97,21 @@ fn cmyk_becomes_srgb_in_formats_without_it() {
 
 #[test]
 fn a_picture_larger_than_a_format_allows_is_refused() {
-    let refused = ImageFormat(&PIXMAP).encode(picture(Size::new(101, 1), 3), None).unwrap_err();
+    let format = ImageFormat(&PIXMAP);
+    for (size, holds) in [((100, 50), true), ((101, 1), false), ((71, 71), false)] {
+        let size = Size::new(size.0, size.1);
+        assert_eq!(format.holds_size(size), holds, "{size}");
+        assert_eq!(format.encode(picture(size, 3), None).is_ok(), holds, "{size}");
+    }
+    let refused = format.encode(picture(Size::new(101, 1), 3), None).unwrap_err();
     assert_eq!(
         refused.to_string(),
-        "unsupported JPEG: 101x1 pixels; a pixmap file has at most 100 on a side"
+        "unsupported JPEG: 101x1 pixels; pixmap files have at most 100 pixels on a side and 5000 \
+         in all"
     );
+    assert_eq!(ImageFormat::WEBP.size_limits(), "webp files have at most 16383 pixels on a side");
+    assert!(ImageFormat::AVIF.holds_size(Size::new(4_000, 4_000)));
+    assert!(!ImageFormat::AVIF.holds_size(Size::new(4_001, 4_000)));
 }
 
 #[test]
@@ -108,8 +119,9 @@ fn a_jpeg_gets_its_metadata() {
     let jpeg =
         ::jpeg::samples::pictures::photograph(Size::new(32, 16), ChromaSubsampling::Quarter);
     let caption = Caption { headline: "Harbour".to_owned(), ..Caption::default() };
-    let blocks =
-        metadata::build_embedded(&caption, &[], WriteOptions { orientation: 1, gps: false });
+    let rights = metadata::RightsMetadata::default();
+    let options = WriteOptions { orientation: 1, gps: false };
+    let blocks = metadata::build_embedded(&caption, &rights, &[], options);
     let file = ImageFormat::JPEG.embed(&jpeg, &blocks, None).unwrap();
     let header = ::jpeg::header::JpegHeader::parse(&file, &::jpeg::samples::LIMITS).unwrap();
     assert_eq!(metadata::read(&header, &file).caption.headline, "Harbour");

@@ -42,9 +42,9 @@ pub struct PixelRegion {
     pub x: f64,
     /// Distance of the upper edge from that of the picture.
     pub y: f64,
-    /// Width in pixels.
+    /// Width in pixels, with fractions.
     pub width: f64,
-    /// Height in pixels.
+    /// Height in pixels, with fractions.
     pub height: f64,
 }
 

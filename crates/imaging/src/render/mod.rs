@@ -32,7 +32,7 @@ use std::borrow::Cow;
 /// `stage` is called at the start of each stage and again before each further part of it; a job may
 /// visit stages several times and in any order. Once `stage` returns false, the render ends with
 /// [`RasterError::Abandoned`]. A single part, such as decoding a whole picture, is not interrupted, except
-/// for decoding in bands, which calls [`BandDecoder::should_continue`] before each band.
+/// for decoding in bands, which calls [`crate::BandDecoder::should_continue`] before each band.
 ///
 /// Memory: for a crop a small multiple of the crop; for a whole picture its samples once or twice. To
 /// scale takes about 100 MB at most and the result twice; if the picture has an index and is scaled
@@ -354,7 +354,8 @@ impl<'a> RenderState<'a> {
     }
 
     /// Returns the region with its watermarks as planes if the components of the file can be kept: no
-    /// change of scale, colour or sampling, and edges on the chroma grid.
+    /// change of scale, colour or sampling, edges on the chroma grid, and no limit of bytes, which takes
+    /// several encodes.
     ///
     /// Chroma is then neither upsampled nor downsampled again, and colour conversions are avoided.
     fn planes(&mut self) -> Result<Option<Planes>, RasterError> {
@@ -371,7 +372,8 @@ impl<'a> RenderState<'a> {
             && chroma != ChromaSubsampling::Other;
         let unconverted = self.base.is_none()
             && job.output.colour == OutputColour::Keep
-            && job.output.format == ImageFormat::JPEG;
+            && job.output.format == ImageFormat::JPEG
+            && job.output.bytes_max.is_none();
         if !(same_sampling
             && has_planes
             && unconverted

@@ -231,6 +231,43 @@ fn a_mark_leaves_the_rest_of_the_picture_unchanged() {
 }
 
 #[test]
+fn a_limited_number_of_bytes_is_kept_to_where_the_components_could_stay() {
+    let size = Size { width: 160, height: 120 };
+    let jpeg = pictures::jpeg(size, ColourSpace::YCbCr, ChromaSubsampling::Quarter, 3);
+    let aligned = RenderStep::Crop(Rect { x: 16, y: 16, width: 96, height: 64 });
+    for steps in [vec![], vec![aligned], vec![RenderStep::Watermark]] {
+        let mut job = job(&jpeg, &steps);
+        let whole = run(&job).file.len();
+        let bytes_max = whole / 2;
+        job.output.bytes_max = Some(u64::try_from(bytes_max).unwrap());
+        let limited = run(&job).file.len();
+        assert!(limited <= bytes_max, "{steps:?}: {limited} of {whole} bytes");
+    }
+}
+
+#[test]
+fn a_picture_is_encoded_no_more_often_than_stated() {
+    let size = Size { width: 48, height: 32 };
+    let jpeg = pictures::jpeg(size, ColourSpace::YCbCr, ChromaSubsampling::Full, 5);
+    for quality in [1, 2, 3, 64, 65, 100] {
+        for bytes_max in (400..3000).step_by(200) {
+            let mut job = job(&jpeg, &[]);
+            job.output = OutputOptions { quality, bytes_max: Some(bytes_max), ..BEST };
+            // The first part of the stage encodes twice: at this quality and at quality 1.
+            let encodes = Cell::new(1);
+            let count = |stage: RenderStage| {
+                encodes.set(encodes.get() + u32::from(stage == RenderStage::Encode));
+                true
+            };
+            render(&job, &marker(), &count).expect("rendered");
+            let (found, most) = (encodes.get(), job.output.encodes_max());
+            assert!(found <= most, "quality {quality}, {bytes_max} bytes: {found}, not {most}");
+        }
+    }
+    assert_eq!((BEST.encodes_max(), BEST.keeps_original()), (1, true));
+}
+
+#[test]
 fn grey_and_cmyk_keep_their_colour_space() {
     let size = Size { width: 64, height: 48 };
     for (space, chroma) in pictures::KINDS {

@@ -58,7 +58,7 @@ pub struct EncodeOptions {
 /// Fails with [`CodecError::Encode`] for pixels of another shape and with
 /// [`CodecError::Unsupported`] for other samplings.
 pub fn encode(pixels: &Pixels, options: &EncodeOptions) -> Result<Vec<u8>, CodecError> {
-    let plane_size = checked_size(pixels)?;
+    let (width, height) = checked_size(pixels)?;
     let factor = match options.sampling {
         ChromaSubsampling::Quarter if pixels.channels == 3 => 2,
         ChromaSubsampling::Full | ChromaSubsampling::Quarter => 1,
@@ -70,7 +70,7 @@ pub fn encode(pixels: &Pixels, options: &EncodeOptions) -> Result<Vec<u8>, Codec
             return Err(CodecError::Unsupported("chroma other than 4:4:4 and 4:2:0".to_owned()));
         }
     };
-    let (luma, chroma) = planes(pixels, plane_size, factor);
+    let (luma, chroma) = planes(pixels, width, height, factor);
     let picture = Picture::quantise(&luma, &chroma, factor, options.quality);
     Ok(picture.file(pixels.size))
 }
@@ -91,7 +91,7 @@ fn checked_size(pixels: &Pixels) -> Result<(usize, usize), CodecError> {
 }
 
 /// Converts pixels to a luma plane and two chroma planes or none.
-fn planes(pixels: &Pixels, (width, height): (usize, usize), factor: usize) -> (Plane, Vec<Plane>) {
+fn planes(pixels: &Pixels, width: usize, height: usize, factor: usize) -> (Plane, Vec<Plane>) {
     if pixels.channels == 1 {
         return (colour::grey_plane(pixels, width, height), Vec::new());
     }

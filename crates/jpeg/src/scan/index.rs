@@ -2,9 +2,10 @@
 
 use std::ops::Range;
 
+use crate::codec::ColourSpace;
 use crate::scan::bits::UnstuffedData;
 use crate::scan::cursor::ScanCursor;
-use crate::scan::{ByteRanges, COMPONENTS_MAX, Scan, ScanError};
+use crate::scan::{ByteRanges, COMPONENTS_MAX, Scan, ScanComponent, ScanError};
 
 /// Code of the end-of-image marker.
 const EOI: u8 = 0xD9;
@@ -18,6 +19,14 @@ const SPACING_MAX: u32 = 1 << 16;
 const ENTRY_BYTES: u64 = 7;
 /// Target size of the packed index: one part in this many of the scan's bytes.
 const SHARE: u64 = 480;
+
+/// Mean chroma of a block, in levels of 255, up to which it counts as grey: rounding and scanners
+/// leave some.
+const GREY_CHROMA_MAX: i32 = 3;
+/// Minimum number of blocks by which a picture can be called grey.
+const GREY_BLOCKS_MIN: usize = 8;
+/// In a grey picture at most one block in this many has colours, such as a stamp.
+const GREY_BLOCKS_PER_COLOURED: usize = 100;
 
 /// An entry point: the start of an MCU from which the scan can be read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -132,6 +141,40 @@ impl ScanIndex {
     ) -> Result<(), ScanError> {
         let range = self.byte_range(mcus)?;
         data.fill(bytes.find(range.clone())?, range.start)
+    }
+
+    /// Whether the picture has no colours, by the chroma of the blocks before the entries. Nothing has
+    /// to be decoded, because the entries are a sample of the whole picture.
+    ///
+    /// `None` if it has too few entries, or components other than luma and chroma.
+    #[must_use]
+    pub fn is_grey(&self, scan: &Scan) -> Option<bool> {
+        match scan.planes? {
+            (ColourSpace::Grey, _) => return Some(true),
+            (ColourSpace::YCbCr, _) => {}
+            (ColourSpace::Rgb | ColourSpace::Cmyk | ColourSpace::Ycck, _) => return None,
+        }
+        let [_, blue, red] = scan.components.as_slice() else { return None };
+        let is_coloured = |component: &ScanComponent, dc: i16| {
+            // A DC is eight times the mean of its block, before quantisation.
+            i32::from(dc).abs() * i32::from(component.quant[0]) > 8 * GREY_CHROMA_MAX
+        };
+        let (mut blocks, mut coloured) = (0_usize, 0_usize);
+        for (number, entry) in (0..).zip(&self.entries) {
+            let mcu = self.spacing.saturating_mul(number);
+            // At the start and after a restart, the predictors are 0 whatever the picture has.
+            let is_restarted = match scan.interval {
+                0 => mcu == 0,
+                interval => mcu.is_multiple_of(interval),
+            };
+            if is_restarted {
+                continue;
+            }
+            blocks += 1;
+            let [_, of_blue, of_red, _] = entry.dc;
+            coloured += usize::from(is_coloured(blue, of_blue) || is_coloured(red, of_red));
+        }
+        (blocks >= GREY_BLOCKS_MIN).then_some(coloured * GREY_BLOCKS_PER_COLOURED <= blocks)
     }
 
     /// Whether the index is plausible for `scan` in a file of `length` bytes.

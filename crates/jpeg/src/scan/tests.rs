@@ -9,7 +9,9 @@ use super::region::{CountedFrom, RegionSamples, byte_ranges, decode as decode_re
 use super::*;
 use crate::IndexedJpeg;
 use crate::codec::tests::{as_optimised, as_progressive};
-use crate::codec::{DecodeScale, Pixels, Planes, decode, decode_planes, to_baseline};
+use crate::codec::{
+    DecodeScale, EncodeOptions, Pixels, Planes, decode, decode_planes, encode, to_baseline,
+};
 use crate::dct::Dct;
 use crate::samples::LIMITS;
 use crate::samples::pictures::{self, KINDS};
@@ -519,6 +521,44 @@ proptest! {
             }
         }
     }
+}
+
+/// A picture that has colours in each row of blocks whose number is a multiple of `coloured`; in
+/// none for 0.
+fn half_grey(space: ColourSpace, chroma: ChromaSubsampling, coloured: usize) -> IndexedJpeg {
+    let mut pixels = pictures::pixels(Size::new(640, 480), space.channels(), 1);
+    let row = to_usize(pixels.size.width) * pixels.channels;
+    for (number, line) in pixels.data.chunks_exact_mut(row).enumerate() {
+        if coloured > 0 && (number / 16).is_multiple_of(coloured) {
+            continue;
+        }
+        for pixel in line.chunks_exact_mut(space.channels()) {
+            let luma = pixel[0];
+            pixel.fill(luma);
+        }
+    }
+    let jpeg = encode(&pixels, EncodeOptions { quality: 88, space, chroma }).expect("encoded");
+    IndexedJpeg::open(jpeg, &LIMITS).expect("an undamaged baseline file")
+}
+
+#[test]
+fn the_index_says_whether_a_picture_has_colours() {
+    let check = |indexed: &IndexedJpeg, expected: Option<bool>| {
+        assert_eq!(indexed.index.is_grey(&indexed.scan), expected, "{:?}", indexed.scan.planes);
+    };
+    for chroma in [ChromaSubsampling::Full, ChromaSubsampling::Half, ChromaSubsampling::Quarter] {
+        let of = |coloured| half_grey(ColourSpace::YCbCr, chroma, coloured);
+        check(&of(0), Some(true));
+        check(&of(1), Some(false));
+        check(&of(6), Some(false));
+        // A restart sets the predictors to 0, which says nothing about the picture.
+        check(&of(1).with_restarts(1), None);
+        check(&of(1).with_restarts(7), Some(false));
+        check(&of(0).with_restarts(7), Some(true));
+    }
+    check(&picture(Size::new(64, 48), 0, Coding::Plain, 1), Some(true));
+    check(&picture(Size::new(64, 48), 3, Coding::Plain, 1), None);
+    check(&half_grey(ColourSpace::Rgb, ChromaSubsampling::Full, 0), None);
 }
 
 /// Photographs from cameras and editors: the demo archive, and the folder in `TEST_PHOTOS`.

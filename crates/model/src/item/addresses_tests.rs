@@ -47,8 +47,15 @@ const SIZES: RenditionSizes = RenditionSizes {
 fn served(key: &str, document: &Value, assets: &[Asset], layout: DocumentLayout) -> Value {
     let key: ItemKey = key.parse().expect("key");
     let document = Document::parse(&key, &document.to_string()).expect("valid");
-    let (sizes, crop, rights) = (SIZES, None, None);
-    let served = DocumentRequest { key: &key, assets, sizes, crop, layout, rights };
+    let served = DocumentRequest {
+        key: &key,
+        assets,
+        sizes: SIZES,
+        crop: None,
+        layout,
+        rights: None,
+        with_file_rights: false,
+    };
     let holds = |key: &ItemKey| match key.to_string().as_str() {
         "image/held" => ItemPresence::Files,
         "image/bare" => ItemPresence::Document,
@@ -187,6 +194,7 @@ fn renditions_of_our_files_replace_those_in_the_document() {
         orientation: 1,
         progressive: false,
         components: 3,
+        is_grey: false,
         rights: metadata::RightsMetadata::default(),
         source_rights: metadata::RightsMetadata::default(),
         rights_reading: 0,

@@ -59,22 +59,25 @@ pub struct PictureFile {
     pub progressive: bool,
     /// The number of colour components: 1, 3 or 4.
     pub components: u8,
-    /// What the file itself says about its rights and provenance.
+    /// Whether the picture was found to have no colours; false where it was not measured.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub is_grey: bool,
+    /// The rights and provenance in the metadata of the file.
     #[serde(
         default,
         skip_serializing_if = "RightsMetadata::is_empty",
         deserialize_with = "rights::read_stored"
     )]
     pub rights: RightsMetadata,
-    /// What the source of the file said about them at ingest.
+    /// The source rights of the file, as they were at ingest.
     #[serde(
         default,
         skip_serializing_if = "RightsMetadata::is_empty",
         deserialize_with = "rights::read_stored"
     )]
     pub source_rights: RightsMetadata,
-    /// The [`RIGHTS_READING`](super::RIGHTS_READING) with which `rights` were read; 0 for a file that was stored
-    /// before rights were read.
+    /// The [`RIGHTS_READING`](super::RIGHTS_READING) with which `rights` were read; 0 for a file that was
+    /// stored before rights were read.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub rights_reading: u32,
 }
@@ -93,7 +96,7 @@ impl PictureFile {
         self.rights_reading >= super::RIGHTS_READING
     }
 
-    /// Returns the file without what is said about its rights: the properties that picture data depends on.
+    /// Returns the file without its rights and its colours: the properties that picture data depends on.
     #[must_use]
     pub fn without_rights(&self) -> Self {
         let Self { name, blob, length, stored, orientation, progressive, components, .. } = *self;
@@ -107,6 +110,7 @@ impl PictureFile {
             orientation,
             progressive,
             components,
+            is_grey: false,
             rights,
             source_rights,
             rights_reading: 0,
@@ -279,6 +283,7 @@ mod tests {
             orientation: 6,
             progressive: false,
             components: 3,
+            is_grey: false,
             rights: RightsMetadata::default(),
             source_rights: RightsMetadata::default(),
             rights_reading: 0,
@@ -298,6 +303,7 @@ mod tests {
     fn rights_are_stored_with_their_file() {
         let rights = |value| RightsMetadata::from_json(&value).unwrap();
         let file = PictureFile {
+            is_grey: true,
             rights: rights(json!({ "digitalSourceType": "trainedAlgorithmicMedia" })),
             source_rights: rights(json!({ "dataMining": "DMI-PROHIBITED" })),
             rights_reading: 1,

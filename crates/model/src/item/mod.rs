@@ -26,7 +26,10 @@ pub use addresses::ItemPresence;
 pub use asset::{Asset, AssetFile, AssetGroup, GraphicFile, PictureFile, VideoFile};
 pub use layout::DocumentLayout;
 pub use renditions::{DocumentRequest, MediaLinks, RenditionScaling, RenditionSizes};
-pub use rights::{RIGHTS_READING, RightsUpdate, RightsLayers, parse_stored_rights};
+pub use rights::{
+    RIGHTS_READING, RightsLayers, RightsStatementError, RightsUpdate, parse_rights_statement,
+    parse_stored_rights,
+};
 pub use schema::{SCHEMA, SchemaViolation};
 pub use stated_rights::RightsStatements;
 

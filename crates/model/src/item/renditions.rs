@@ -139,8 +139,12 @@ pub struct DocumentRequest<'a> {
     /// A crop in pixels of the Hires image, to be added to every href.
     pub crop: Option<Rect>,
     pub layout: DocumentLayout,
-    /// What is said about the rights in the item; `None` for a document that states only its own.
+    /// The default rights and the rights override of the item, which replace what the document says; `None`
+    /// for a document that states only its own rights.
     pub rights: Option<RightsStatements<'a>>,
+    /// Whether the document also states rights that only the files state. Formats with places of their own
+    /// for them take a document without them.
+    pub with_file_rights: bool,
 }
 
 const HIRES: RenditionName = RenditionName::NORMAL_HIRES;
@@ -294,7 +298,7 @@ impl DocumentRequest<'_> {
         Ok(())
     }
 
-    /// Adds the rights in the item, or in one of its associated objects, to its part of the document.
+    /// States the rights in the item, or in one of its associated objects, in its part of the document.
     fn state_rights(&self, fields: &mut Map<String, Value>, association: Option<&AssociationKey>) {
         let Some(RightsStatements { settings, item }) = self.rights else { return };
         // A list of items has no room for them.
@@ -304,11 +308,11 @@ impl DocumentRequest<'_> {
         let none = RightsMetadata::default();
         let (files, item) = match association {
             None => (self.files(), item),
-            // What was set for a text says nothing about the photographs in it.
+            // The override of a text says nothing about the photographs in it.
             Some(key) => (AssetGroup::of_association(self.assets, key), &none),
         };
         let layers = RightsLayers { files, settings, item };
-        stated_rights::state(fields, &layers.effective());
+        stated_rights::state(fields, layers, self.with_file_rights);
     }
 
     /// Builds the renditions of the item, or of one of its associated objects.

@@ -1,6 +1,8 @@
 //! The rights in an item's pictures: who states them, and whose statement counts.
 
-use metadata::{RightsError, RightsMetadata};
+use metadata::RightsMetadata;
+use metadata::rights::table::Property;
+use metadata::rights::{RightsError, RightsProblem};
 use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value};
 
@@ -10,6 +12,9 @@ use super::AssetGroup;
 /// read again.
 pub const RIGHTS_READING: u32 = 1;
 
+/// The property with regions of the picture.
+const IMAGE_REGION: &str = "imageRegion";
+
 /// The statements about the rights in an item, or in one of its associated objects, from the weakest to the
 /// strongest: the original's file, the operator's settings, the source of the file, and what was set for the
 /// item.
@@ -17,22 +22,127 @@ pub const RIGHTS_READING: u32 = 1;
 pub struct RightsLayers<'a> {
     /// The files of the item or of the object; the largest picture speaks for all of them.
     pub files: AssetGroup<'a>,
-    /// What the settings say about every picture.
+    /// What the settings say about every picture; it says nothing about an item without one.
     pub settings: &'a RightsMetadata,
     /// What was set for the item; empty for an associated object, whose rights are not those of the text.
     pub item: &'a RightsMetadata,
 }
 
-impl RightsLayers<'_> {
+impl<'a> RightsLayers<'a> {
+    /// Returns the strongest statement of the property `name`. Unlike [`RightsLayers::effective`] it copies
+    /// nothing.
+    #[must_use]
+    pub fn get(&self, name: &str) -> Option<&'a Value> {
+        self.strongest(name)?.get(name)
+    }
+
+    /// Returns the text of the strongest statement of a property; of a text by language that of the default
+    /// language.
+    #[must_use]
+    pub fn text(&self, name: &str) -> Option<&'a str> {
+        self.strongest(name)?.text(name)
+    }
+
+    /// Returns the URI of the digital source type.
+    #[must_use]
+    pub fn digital_source_type(&self) -> Option<&'a str> {
+        self.strongest("digitalSourceType")?.digital_source_type()
+    }
+
+    /// Returns the URI of the constraint on data mining.
+    #[must_use]
+    pub fn data_mining(&self) -> Option<&'a str> {
+        self.strongest("dataMining")?.data_mining()
+    }
+
+    /// Reports whether the property `name` is one of [`RightsLayers::stated`].
+    #[must_use]
+    pub fn is_stated(&self, name: &str) -> bool {
+        let states = |statement: &RightsMetadata| statement.get(name).is_some();
+        let picture = self.files.whole_picture();
+        states(self.item)
+            || picture.is_some_and(|one| states(&one.source_rights) || states(self.settings))
+    }
+
+    /// Returns the statement that counts for the property `name`, if one has it.
+    fn strongest(&self, name: &str) -> Option<&'a RightsMetadata> {
+        let (item, settings) = (self.item, self.settings);
+        let states = |statement: &&'a RightsMetadata| statement.get(name).is_some();
+        Some(item).filter(states).or_else(|| {
+            let picture = self.files.whole_picture()?;
+            [&picture.source_rights, settings, &picture.rights].into_iter().find(states)
+        })
+    }
+
     /// Returns the rights that are passed on: of each property the strongest statement.
     #[must_use]
     pub fn effective(&self) -> RightsMetadata {
-        let Some(picture) = self.files.whole_picture() else {
-            return self.settings.overlaid(self.item);
-        };
-        let stated = picture.rights.overlaid(self.settings);
-        stated.overlaid(&picture.source_rights).overlaid(self.item)
+        let stated = self.stated();
+        match self.files.whole_picture() {
+            Some(picture) => picture.rights.overlaid(&stated),
+            None => stated,
+        }
     }
+
+    /// Returns what the operator and the source state, without the original's file. It replaces what the
+    /// document says of the same properties.
+    #[must_use]
+    pub fn stated(&self) -> RightsMetadata {
+        match self.files.whole_picture() {
+            Some(picture) => self.settings.overlaid(&picture.source_rights).overlaid(self.item),
+            None => self.item.clone(),
+        }
+    }
+}
+
+/// Why a statement of an operator or a source about rights is refused.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum RightsStatementError {
+    /// A property is unknown, is not one of rights, or has an invalid value.
+    #[error(transparent)]
+    Property(#[from] RightsError),
+    /// It states regions of the picture.
+    #[error(
+        "imageRegion: regions belong to the pixels of a file, so only the file itself states them"
+    )]
+    Region,
+    /// The value of a property is empty.
+    #[error("{property}: is empty; null removes what is set")]
+    Empty {
+        /// The name of the property.
+        property: String,
+    },
+    /// All that is set for the item would be too large.
+    #[error("what is set for the item would have {bytes} bytes in all, more than {max}")]
+    TooLarge {
+        /// The bytes of what would be set, as JSON.
+        bytes: usize,
+        max: usize,
+    },
+}
+
+impl RightsStatementError {
+    /// Returns the path of the property at fault, as in [`RightsError`]; `/` for all of them.
+    #[must_use]
+    pub fn path(&self) -> &str {
+        match self {
+            Self::Property(cause) => &cause.path,
+            Self::Region => IMAGE_REGION,
+            Self::Empty { property } => property,
+            Self::TooLarge { .. } => "/",
+        }
+    }
+}
+
+/// Parses what an operator or a source states about rights.
+///
+/// Fails with the path of a property that is unknown, has an invalid value, or that only files can state.
+pub fn parse_rights_statement(value: &Value) -> Result<RightsMetadata, RightsStatementError> {
+    // The coordinates fit one file. Another version of the picture may be cut or turned differently.
+    if value.get(IMAGE_REGION).is_some() {
+        return Err(RightsStatementError::Region);
+    }
+    Ok(RightsMetadata::from_json(value)?)
 }
 
 /// Changes of what is set for an item: properties that are removed, and properties with new values. What is
@@ -46,27 +156,51 @@ pub struct RightsUpdate {
 impl RightsUpdate {
     /// Parses an object of properties, in which `null` removes one.
     ///
-    /// Fails with the path of a property that is unknown or has an invalid value. It is no error to remove
-    /// what is not set.
-    pub fn parse(changes: &Map<String, Value>) -> Result<Self, RightsError> {
-        let (removed, stated): (Vec<_>, Vec<_>) =
-            changes.iter().partition(|(_, value)| value.is_null());
-        let stated = stated.into_iter().map(|(name, value)| (name.clone(), value.clone()));
-        Ok(Self {
-            removed: removed.into_iter().map(|(name, _)| name.clone()).collect(),
-            stated: RightsMetadata::from_json(&Value::Object(stated.collect()))?,
-        })
+    /// Fails as [`parse_rights_statement`], and for an empty value. It is no error to remove what is not set.
+    pub fn parse(changes: &Map<String, Value>) -> Result<Self, RightsStatementError> {
+        let (removed, values): (Map<String, Value>, Map<String, Value>) =
+            changes.clone().into_iter().partition(|(_, value)| value.is_null());
+        let removed: Vec<String> = removed.into_iter().map(|(name, _)| name).collect();
+        removed.iter().try_for_each(|name| check_carried(name))?;
+        let values = Value::Object(values);
+        let stated = parse_rights_statement(&values)?;
+        // An empty value states nothing, so what is set would stay although the caller replaced it.
+        let mut names = values.as_object().into_iter().flat_map(Map::keys);
+        match names.find(|name| stated.get(name).is_none()) {
+            Some(name) => Err(RightsStatementError::Empty { property: name.clone() }),
+            None => Ok(Self { removed, stated }),
+        }
     }
 
     /// Returns what is set after the changes.
-    #[must_use]
-    pub fn apply(&self, set: &RightsMetadata) -> RightsMetadata {
+    ///
+    /// Fails with [`RightsStatementError::TooLarge`] if that has more than `bytes_max` bytes as JSON.
+    pub fn apply(
+        &self,
+        set: &RightsMetadata,
+        bytes_max: usize,
+    ) -> Result<RightsMetadata, RightsStatementError> {
         let mut kept = set.to_json();
         if let Value::Object(kept) = &mut kept {
             kept.retain(|name, _| !self.removed.contains(name));
         }
-        of_stored(&kept).overlaid(&self.stated)
+        let changed = of_stored(&kept).overlaid(&self.stated);
+        let (bytes, max) = (changed.to_json().to_string().len(), bytes_max);
+        if bytes > max {
+            return Err(RightsStatementError::TooLarge { bytes, max });
+        }
+        Ok(changed)
     }
+}
+
+/// Checks that the property `name` is one of rights: a misspelled name would remove nothing.
+fn check_carried(name: &str) -> Result<(), RightsError> {
+    let problem = match Property::named(name) {
+        Some(property) if property.is_carried() => return Ok(()),
+        Some(_) => RightsProblem::NotCarried,
+        None => RightsProblem::UnknownProperty,
+    };
+    Err(RightsError { path: name.to_owned(), problem })
 }
 
 /// Parses rights that were stored as JSON.
@@ -84,7 +218,8 @@ pub(super) fn read_stored<'de, D: Deserializer<'de>>(
 }
 
 fn of_stored(value: &Value) -> RightsMetadata {
-    if let Ok(rights) = RightsMetadata::from_json(value) {
+    // What was read from files may have terms of no vocabulary, which `from_json` refuses.
+    if let Ok(rights) = RightsMetadata::deserialize(value) {
         return rights;
     }
     // Another version may have stored a property that this one refuses. The item must stay readable, and
@@ -92,7 +227,7 @@ fn of_stored(value: &Value) -> RightsMetadata {
     let properties = value.as_object().into_iter().flatten();
     let each = properties.filter_map(|(name, value)| {
         let single = Map::from_iter([(name.clone(), value.clone())]);
-        RightsMetadata::from_json(&Value::Object(single)).ok()
+        RightsMetadata::deserialize(Value::Object(single)).ok()
     });
     each.fold(RightsMetadata::default(), |rights, one| rights.overlaid(&one))
 }
@@ -118,6 +253,7 @@ mod tests {
             orientation: 1,
             progressive: false,
             components: 3,
+            is_grey: false,
             rights: rights(original),
             source_rights: rights(source),
             rights_reading: RIGHTS_READING,
@@ -134,20 +270,36 @@ mod tests {
         let settings = rights(&json!({ "jobid": "settings", "eventId": ["http://a/settings"] }));
         let item = rights(&json!({ "instructions": "item" }));
         let files = AssetGroup::of_item(&assets);
-        let found = RightsLayers { files, settings: &settings, item: &item }.effective();
+        let layers = RightsLayers { files, settings: &settings, item: &item };
         let expected = json!({ "title": { "x-default": "file" }, "jobid": "settings",
             "eventId": ["http://a/source"], "instructions": "item" });
-        assert_eq!(found, rights(&expected));
-        let none = AssetGroup::of_item(&[]);
-        let found = RightsLayers { files: none, settings: &settings, item: &item }.effective();
-        assert_eq!(found, settings.overlaid(&item), "an item without a picture");
+        assert_eq!(layers.effective(), rights(&expected));
+        let stated = json!({ "jobid": "settings", "eventId": ["http://a/source"],
+            "instructions": "item" });
+        assert_eq!(layers.stated(), rights(&stated));
+        for name in ["title", "jobid", "eventId", "instructions", "dataMining"] {
+            assert_eq!(layers.get(name), layers.effective().get(name), "{name}");
+            assert_eq!(layers.text(name), layers.effective().text(name), "{name}");
+            assert_eq!(layers.is_stated(name), layers.stated().get(name).is_some(), "{name}");
+        }
+    }
+
+    #[test]
+    fn of_an_item_without_a_picture_only_what_was_set_for_it_counts() {
+        let settings = rights(&json!({ "jobid": "settings", "eventId": ["http://a/settings"] }));
+        let item = rights(&json!({ "jobid": "item" }));
+        let files = AssetGroup::of_item(&[]);
+        let layers = RightsLayers { files, settings: &settings, item: &item };
+        assert_eq!((layers.effective(), layers.stated()), (item.clone(), item.clone()));
+        assert_eq!((layers.text("jobid"), layers.get("eventId")), (Some("item"), None));
+        assert!(layers.is_stated("jobid") && !layers.is_stated("eventId"));
     }
 
     #[test]
     fn a_change_leaves_what_it_does_not_name_and_null_removes() {
         let set = rights(&json!({ "jobid": "7", "instructions": "none" }));
         let parse = |changes: Value| RightsUpdate::parse(changes.as_object().expect("object"));
-        let change = |changes| parse(changes).unwrap().apply(&set);
+        let change = |changes| parse(changes).unwrap().apply(&set, 1000).unwrap();
         let changed = change(json!({ "jobid": null, "dataMining": "DMI-ALLOWED" }));
         let expected = json!({ "instructions": "none", "dataMining": "DMI-ALLOWED" });
         assert_eq!(changed, rights(&expected));
@@ -155,6 +307,59 @@ mod tests {
         assert_eq!(change(json!({ "title": null })), set);
         assert!(parse(json!({ "dataMining": "DMI-MAYBE" })).is_err());
         assert!(parse(json!({ "headline": "of the document" })).is_err());
+    }
+
+    #[test]
+    fn a_change_names_properties_of_rights_also_to_remove_them() {
+        for (name, problem) in [
+            ("dataMinning", RightsProblem::UnknownProperty),
+            ("headline", RightsProblem::NotCarried),
+            ("imageRating", RightsProblem::NotCarried),
+        ] {
+            let changes = Map::from_iter([(name.to_owned(), Value::Null)]);
+            let expected = RightsError { path: name.to_owned(), problem };
+            let found = RightsUpdate::parse(&changes);
+            assert_eq!(found, Err(RightsStatementError::Property(expected)));
+        }
+    }
+
+    #[test]
+    fn all_that_is_set_is_limited_and_not_each_change_alone() {
+        let set = rights(&json!({ "instructions": "x".repeat(60) }));
+        let apply = |changes: Value| {
+            let changes = changes.as_object().expect("object");
+            RightsUpdate::parse(changes).unwrap().apply(&set, 100)
+        };
+        // {"instructions":"…"} has 19 bytes besides the text, and "jobid":"…" with its comma 11.
+        let refused = apply(json!({ "jobid": "y".repeat(11) })).expect_err("too large");
+        assert_eq!(refused, RightsStatementError::TooLarge { bytes: 101, max: 100 });
+        assert_eq!(refused.path(), "/");
+        assert!(apply(json!({ "jobid": "y".repeat(10) })).is_ok());
+        assert!(apply(json!({ "instructions": null, "jobid": "y".repeat(80) })).is_ok());
+    }
+
+    #[test]
+    fn an_empty_value_is_refused_rather_than_ignored() {
+        for empty in [json!(""), json!(" "), json!({}), json!({ "x-default": "" })] {
+            let changes = Map::from_iter([("usageTerms".to_owned(), empty)]);
+            let expected = RightsStatementError::Empty { property: "usageTerms".to_owned() };
+            assert_eq!(RightsUpdate::parse(&changes), Err(expected));
+        }
+        let changes = Map::from_iter([("eventId".to_owned(), json!([]))]);
+        let refused = RightsUpdate::parse(&changes).expect_err("empty");
+        assert_eq!(refused.path(), "eventId");
+        assert_eq!(refused.to_string(), "eventId: is empty; null removes what is set");
+    }
+
+    #[test]
+    fn only_a_file_states_regions() {
+        let regions =
+            json!({ "jobid": "7", "imageRegion": [{ "name": { "x-default": "ball" } }] });
+        let changes = regions.as_object().expect("object");
+        assert_eq!(RightsUpdate::parse(changes), Err(RightsStatementError::Region));
+        assert_eq!(parse_rights_statement(&regions), Err(RightsStatementError::Region));
+        assert_eq!(RightsStatementError::Region.path(), "imageRegion");
+        assert!(RightsStatementError::Region.to_string().starts_with("imageRegion: regions"));
     }
 
     #[test]

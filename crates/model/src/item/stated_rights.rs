@@ -1,41 +1,93 @@
 //! States the rights in an item where the schema of its document has a place (contract items-24).
 //!
-//! Only a served document states them: the stored one has the word of its provider alone, which always wins.
+//! Only a served document states them; the stored one stays as its provider sent it. Default rights, source
+//! rights and the rights override replace the values of the document, as they do in renditions. Rights that
+//! only a file states yield to the document.
 
 use metadata::RightsMetadata;
+use metadata::rights::DIGITAL_SOURCE_TYPES;
 use serde_json::{Map, Value, json};
 
+use super::RightsLayers;
 use super::schema;
 use super::web_address::is_web;
 
 /// The statements about the rights in an item besides those in its files.
 #[derive(Clone, Copy, Debug)]
 pub struct RightsStatements<'a> {
-    /// What the settings say about every picture.
+    /// The default rights of every picture, from the settings.
     pub settings: &'a RightsMetadata,
-    /// What was set for the item.
+    /// The rights override of the item.
     pub item: &'a RightsMetadata,
 }
 
-/// Adds `rights` to a document, which has no statement of its own in their places.
-pub(super) fn state(fields: &mut Map<String, Value>, rights: &RightsMetadata) {
-    if let Some(indicator) = rights.digital_source_type().and_then(indicator) {
-        let own = fields.get("trustindicator").and_then(Value::as_array);
-        let mut indicators = own.cloned().unwrap_or_default();
-        let has_scheme = |one: &Value| scheme_of(one) == scheme_of(&indicator);
-        if !indicators.iter().any(has_scheme) {
-            indicators.push(indicator);
-            insert(fields, "trustindicator", Value::Array(indicators));
+/// States the rights in a document. Stated rights replace those of the document. With `with_file_rights` those
+/// that only the file has are added where the document has none.
+pub(super) fn state(
+    fields: &mut Map<String, Value>,
+    rights: RightsLayers<'_>,
+    with_file_rights: bool,
+) {
+    let is_stated = |name: &str| rights.is_stated(name);
+    let text = |name: &str| rights.text(name).filter(|_| with_file_rights || is_stated(name));
+    if let Some(indicator) = text("digitalSourceType").and_then(indicator) {
+        state_source_type(fields, indicator, is_stated("digitalSourceType"));
+    }
+    if let Some(page) = text("webstatementRights").filter(|page| is_web(page)) {
+        state_page(fields, page, is_stated("webstatementRights"));
+    }
+    let terms = text("usageTerms")
+        .filter(|_| is_stated("usageTerms") || !fields.contains_key("usageterms"));
+    let note = rights.text("instructions").filter(|_| is_stated("instructions"));
+    let owners = rights.get("copyrightOwners").filter(|_| is_stated("copyrightOwners"));
+    let texts = [
+        ("usageterms", terms.map(str::to_owned)),
+        ("ednote", note.map(str::to_owned)),
+        ("copyrightholder", owners.and_then(names)),
+    ];
+    for (name, text) in texts {
+        if let Some(text) = text {
+            insert(fields, name, text.into());
         }
     }
-    let page = rights.text("webstatementRights").filter(|page| is_web(page));
-    if let Some(page) = page.filter(|_| !fields.contains_key("rightsinfo")) {
-        insert(fields, "rightsinfo", json!({ "linkedrights": page }));
+}
+
+/// States the digital source type, a trust indicator of its vocabulary.
+fn state_source_type(fields: &mut Map<String, Value>, indicator: Value, replaces: bool) {
+    let own = fields.get("trustindicator").and_then(Value::as_array);
+    let mut indicators = own.cloned().unwrap_or_default();
+    let schemes = [scheme_of(&indicator), Some(DIGITAL_SOURCE_TYPES.base.trim_end_matches('/'))];
+    let is_source_type = |one: &Value| schemes.contains(&scheme_of(one));
+    if replaces {
+        indicators.retain(|one| !is_source_type(one));
+    } else if indicators.iter().any(is_source_type) {
+        return;
     }
-    let terms = rights.text("usageTerms").filter(|_| !fields.contains_key("usageterms"));
-    if let Some(terms) = terms {
-        insert(fields, "usageterms", terms.into());
+    indicators.push(indicator);
+    insert(fields, "trustindicator", Value::Array(indicators));
+}
+
+/// States the page with the rights.
+fn state_page(fields: &mut Map<String, Value>, page: &str, replaces: bool) {
+    let is_free = match fields.get("rightsinfo") {
+        None => true,
+        // The schema has room for one of both, and the expression says more than where the page is.
+        Some(own) => replaces && own.get("encodedrights").is_none(),
+    };
+    if is_free {
+        let own = fields.get("rightsinfo").and_then(Value::as_object);
+        let mut info = own.cloned().unwrap_or_default();
+        info.insert("linkedrights".to_owned(), page.into());
+        insert(fields, "rightsinfo", Value::Object(info));
     }
+}
+
+/// Returns the names of copyright owners, joined as in captions; `None` if none has a name.
+fn names(owners: &Value) -> Option<String> {
+    let owners = owners.as_array()?.iter();
+    let names: Vec<&str> =
+        owners.filter_map(|owner| owner.get("copyrightOwnerName")?.as_str()).collect();
+    (!names.is_empty()).then(|| names.join(", "))
 }
 
 /// Inserts a value that the schema accepts. A file may state anything, and what is served has to be valid
@@ -63,13 +115,50 @@ fn scheme_of(indicator: &Value) -> Option<&str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::item::{Asset, AssetFile, AssetGroup, PictureFile, RIGHTS_READING};
+    use crate::{ContentHash, RenditionName, Size};
 
     const SCHEME: &str = "http://cv.iptc.org/newscodes/digitalsourcetype/";
 
-    fn check(document: &Value, rights: &Value, expected: &Value) {
+    /// The document with the rights in the metadata of a picture.
+    fn with_file(document: &Value, rights: &Value, with_file_rights: bool) -> Value {
+        let picture = [Asset::own(AssetFile::Picture(PictureFile {
+            name: RenditionName::NORMAL_HIRES,
+            blob: ContentHash::of(b"x"),
+            length: 1,
+            stored: Size { width: 3, height: 2 },
+            orientation: 1,
+            progressive: false,
+            is_grey: false,
+            components: 3,
+            rights: RightsMetadata::from_json(rights).expect("valid"),
+            source_rights: RightsMetadata::default(),
+            rights_reading: RIGHTS_READING,
+        }))];
+        let none = RightsMetadata::default();
+        let files = AssetGroup::of_item(&picture);
+        let layers = RightsLayers { files, settings: &none, item: &none };
         let mut fields = document.as_object().expect("object").clone();
-        state(&mut fields, &RightsMetadata::from_json(rights).expect("valid"));
-        assert_eq!(&Value::Object(fields), expected, "{rights}");
+        state(&mut fields, layers, with_file_rights);
+        Value::Object(fields)
+    }
+
+    fn check(document: &Value, rights: &Value, expected: &Value) {
+        assert_eq!(&with_file(document, rights, true), expected, "{rights}");
+        assert_eq!(&with_file(document, rights, false), document, "{rights}");
+    }
+
+    /// Checks the document with a rights override.
+    fn check_stated(document: &Value, rights: &Value, expected: &Value) {
+        let item = RightsMetadata::from_json(rights).expect("valid");
+        let none = RightsMetadata::default();
+        let files = AssetGroup::of_item(&[]);
+        let layers = RightsLayers { files, settings: &none, item: &item };
+        for with_file_rights in [false, true] {
+            let mut fields = document.as_object().expect("object").clone();
+            state(&mut fields, layers, with_file_rights);
+            assert_eq!(&Value::Object(fields), expected, "{rights}");
+        }
     }
 
     #[test]
@@ -79,6 +168,7 @@ mod tests {
             "webstatementRights": "https://a.example/terms",
             "usageTerms": "Editorial use",
             "dataMining": "DMI-PROHIBITED",
+            "instructions": "Of the file",
         });
         let indicator = json!({ "scheme": SCHEME, "code": "trainedAlgorithmicMedia" });
         let expected = json!({
@@ -100,15 +190,61 @@ mod tests {
     }
 
     #[test]
-    fn the_word_of_the_document_stays() {
+    fn rights_of_a_file_yield_to_the_document() {
         let own = json!({
             "trustindicator": [{ "scheme": SCHEME.trim_end_matches('/'), "code": "print" }],
             "rightsinfo": { "linkedrights": "https://b.example/" },
+            "usageterms": "Of the document",
         });
         let rights = json!({
             "digitalSourceType": "digitalCapture", "webstatementRights": "https://a.example/",
+            "usageTerms": "Of the file",
         });
         check(&own, &rights, &own);
+    }
+
+    #[test]
+    fn stated_rights_replace_those_of_the_document() {
+        let other = json!({ "title": "Checked", "href": "https://a.example/" });
+        let own = json!({
+            "trustindicator": [
+                { "scheme": SCHEME.trim_end_matches('/'), "code": "print", "title": "Print" }, other,
+            ],
+            "rightsinfo": { "linkedrights": "https://b.example/", "langid": "https://b.example/l" },
+            "usageterms": "Of the document",
+            "copyrightholder": "Of the document",
+            "ednote": "Of the document",
+        });
+        let stated = json!({
+            "digitalSourceType": "digitalCapture",
+            "webstatementRights": "https://a.example/",
+            "usageTerms": "Stated terms",
+            "copyrightOwners": [
+                { "copyrightOwnerName": "One" }, { "copyrightOwnerId": "2" },
+                { "copyrightOwnerName": "Three" },
+            ],
+            "instructions": "Stated note",
+        });
+        let expected = json!({
+            "trustindicator": [other, { "scheme": SCHEME, "code": "digitalCapture" }],
+            "rightsinfo": { "linkedrights": "https://a.example/", "langid": "https://b.example/l" },
+            "usageterms": "Stated terms",
+            "copyrightholder": "One, Three",
+            "ednote": "Stated note",
+        });
+        check_stated(&own, &stated, &expected);
+        // The schema allows a page or an expression, and the expression is another property.
+        let expression = json!({ "rightsinfo": { "encodedrights": "x" } });
+        let page = json!({ "webstatementRights": "https://a.example/" });
+        check_stated(&expression, &page, &expression);
+    }
+
+    #[test]
+    fn a_source_type_of_another_vocabulary_replaces_that_of_the_document() {
+        let own = json!({ "trustindicator": [{ "scheme": SCHEME, "code": "print" }] });
+        let term = json!({ "digitalSourceType": "https://a.example/sources/drone" });
+        let indicator = json!({ "scheme": "https://a.example/sources/", "code": "drone" });
+        check_stated(&own, &term, &json!({ "trustindicator": [indicator] }));
     }
 
     #[test]

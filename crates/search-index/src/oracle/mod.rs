@@ -232,7 +232,9 @@ impl SampleVersion {
             | NumberField::CharCount
             | NumberField::WordCount
             | NumberField::SubjectConfidence
-            | NumberField::MultiPageCount => Vec::new(),
+            | NumberField::MultiPageCount
+            | NumberField::Width
+            | NumberField::Height => Vec::new(),
         }
     }
 

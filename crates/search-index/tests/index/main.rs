@@ -4,6 +4,7 @@
 #![expect(clippy::unwrap_used, reason = "a test fails that way")]
 
 mod common;
+mod complete;
 mod dates;
 mod facets;
 mod faults;

@@ -25,7 +25,7 @@ const UNKNOWN_CREDENTIAL: &str = "unknown";
 /// What downloads are counted by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DownloadGrouping {
-    /// The customer.
+    /// The organization of the customer.
     Organization,
     Agreement,
     Item,

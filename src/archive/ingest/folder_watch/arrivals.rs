@@ -42,8 +42,8 @@ pub(super) struct ArrivalStamp(Vec<(PathBuf, u64, SystemTime)>);
 
 /// Lists the inputs in `dir`, except for its direct subfolders `skipped`.
 ///
-/// Skips files that are hidden or named `*.part`, `*.tmp` or `rights.json`, symbolic links, item folders that contain such
-/// files or no document yet, and everything beyond the limits of one poll.
+/// Skips files that are hidden or named `*.part`, `*.tmp` or `rights.json`, symbolic links, item folders that
+/// contain such unfinished files or no document yet, and everything beyond the limits of one poll.
 ///
 /// Fails when `dir` cannot be read; a subfolder that cannot be read is skipped.
 pub(super) fn list(dir: &Path, skipped: &[&str]) -> io::Result<Vec<Arrival>> {
@@ -161,4 +161,26 @@ fn item_folder(path: &Path) -> Option<Arrival> {
     // The order of a directory is arbitrary, and stamps are compared.
     stamps.sort();
     has_document.then(|| Arrival { path: path.to_owned(), kind, stamp: ArrivalStamp(stamps) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_statement_about_rights_is_no_arrival() {
+        let dir = tempfile::tempdir().unwrap();
+        let item = dir.path().join("image").join("ice");
+        fs::create_dir_all(&item).unwrap();
+        for path in [dir.path().join("rights.json"), item.join("rights.json")] {
+            fs::write(path, "{}").unwrap();
+        }
+        fs::write(dir.path().join("harbour.jpg"), "jpeg").unwrap();
+        fs::write(item.join(DOCUMENT), "{}").unwrap();
+        let found = list(dir.path(), &[]).unwrap();
+        let kinds: Vec<_> = found.iter().map(|arrival| arrival.kind.clone()).collect();
+        assert_eq!(kinds, [ArrivalKind::Media, ArrivalKind::ItemFolder]);
+        // A changed statement is a changed item folder, which is still arriving.
+        assert_eq!(found[1].stamp.0.len(), 2);
+    }
 }

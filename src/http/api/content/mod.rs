@@ -5,6 +5,7 @@ mod deprecated;
 mod notifications;
 mod parameters;
 mod stream;
+mod suggest;
 
 #[cfg(test)]
 mod tests;
@@ -38,6 +39,7 @@ use crate::storage::search::{SearchCriteria, SortDate, SortOrder};
 use model::MediaType;
 use model::account::Scope;
 use parameters::{ANY_MEDIA_TYPE, ContentParameters};
+use query::Query;
 
 /// A decoded path segment, or the reason why it is missing.
 type Segment = Result<Path<String>, PathRejection>;
@@ -47,6 +49,7 @@ pub(crate) fn routes() -> Router<AppState> {
     Router::new()
         .route("/content/v1/{media_type}/search", get(search))
         .route("/content/v1/{media_type}/stream", get(stream::stream))
+        .route("/content/v1/{media_type}/suggest", get(suggest::suggest))
         .route("/api/search", get(deprecated::search))
         .route("/api/search/agreements", get(deprecated::agreements))
         .merge(notifications::routes())
@@ -73,6 +76,8 @@ fn parse_search(
 ) -> Result<(SearchCriteria, DocumentForm<UrlLinks>)> {
     let media_type = parameters.media_type(media_type, &MediaType::ALL);
     let selection = parameters.selection_with_forms();
+    let filters = parameters.filters();
+    let after = parameters.read(stream::last_item);
     let period = parameters.period(&RecentSpan::ALL);
     let statuses = parameters.statuses();
     let (size, skip) = parameters.page_range();
@@ -85,7 +90,8 @@ fn parse_search(
     let parsed = || {
         let (period, statuses) = (period?, statuses?);
         let mut criteria = parameters::search_request(selection?, caller, now);
-        criteria.media_type = media_type?;
+        criteria.query = Query::and(vec![criteria.query, filters?]);
+        (criteria.media_type, criteria.after) = (media_type?, after?);
         (criteria.from, criteria.until) = period.bounds(now, zone);
         (criteria.size, criteria.skip) = (size?, skip?);
         (criteria.sort, criteria.facets) = (sort?, facets?);

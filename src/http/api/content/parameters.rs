@@ -13,7 +13,8 @@ use crate::storage::search::{SearchCriteria, SortDate, SortOrder};
 use model::MediaType;
 use model::account::AgreementId;
 use model::item::{DocumentLayout, PubStatus};
-use query::Facet;
+use query::limits::FILTERS_MAX;
+use query::{Facet, FilterError, FilterField, ItemFilter, filter_text};
 
 /// The path segment that means every media type.
 pub(super) const ANY_MEDIA_TYPE: &str = "_all";
@@ -106,7 +107,12 @@ impl<'a> ContentParameters<'a> {
         self.parse_selection(query::parse)
     }
 
-    /// Reads the same and `forms`, which decides whether other forms of words match too.
+    /// Reads `p` and `agr` alone.
+    pub(super) fn selection_without_query(&mut self) -> Option<ItemSelection> {
+        self.parse_selection(|_, _| Ok(query::Query::All))
+    }
+
+    /// Reads `q`, `p`, `agr` and `forms`, which decides whether other forms of words match too.
     pub(super) fn selection_with_forms(&mut self) -> Option<ItemSelection> {
         let is_true = |text: &str| text.parse().ok();
         let forms = self.read(|query| query.parsed("forms", "type", "true or false", is_true));
@@ -150,6 +156,37 @@ impl<'a> ContentParameters<'a> {
                     Err(Error::invalid("query", "agr", "enum", message))
                 }
             }
+        })
+    }
+
+    /// Reads the filters: for each field the parameter of its name, once for each value.
+    pub(super) fn filters(&mut self) -> Option<query::Query> {
+        self.read(|parameters| {
+            let mut filters: Vec<ItemFilter> = Vec::new();
+            for field in FilterField::all() {
+                for text in parameters.all(field.as_str())? {
+                    let filter = ItemFilter::parse(field, text);
+                    let filter = filter.map_err(|cause| invalid_filter(field, &cause))?;
+                    if !filters.contains(&filter) {
+                        filters.push(filter);
+                    }
+                    if filters.len() > FILTERS_MAX {
+                        let message = format!("there are more than {FILTERS_MAX} filters");
+                        return Err(Error::invalid("query", field.as_str(), "maximum", message));
+                    }
+                }
+            }
+            let invalid = |cause: query::QueryError| {
+                let name = filters.first().map_or("q", |filter| filter.field.as_str());
+                Error::invalid(
+                    "query",
+                    name,
+                    "maximum",
+                    format!("the filters are invalid: {cause}"),
+                )
+            };
+            // Filters name no days, so the time zone does not matter.
+            query::parse(&filter_text(&filters), &TimeZone::UTC).map_err(invalid)
         })
     }
 
@@ -211,6 +248,18 @@ impl<'a> ContentParameters<'a> {
         let layout = self.read(|query| query.one_of("layout", &choices))?;
         Some(layout.unwrap_or_default())
     }
+}
+
+/// The error for a value of the filter `field`.
+fn invalid_filter(field: FilterField, cause: &FilterError) -> Error {
+    let rule = match cause {
+        FilterError::UnknownValue { .. } => "enum",
+        FilterError::NotANumber { .. } => "type",
+        FilterError::Empty => "pattern",
+        FilterError::TooLong => "maximum",
+    };
+    let name = field.as_str();
+    Error::invalid("query", name, rule, format!("{name} is {cause}"))
 }
 
 /// Builds the search for `selection` that `caller` may run at `now`: usable items of every media type and

@@ -7,6 +7,7 @@ use crate::http::protocol::request::tests::problems;
 use crate::storage::search::Coverage;
 use model::item::{DocumentLayout, PubStatus};
 use query::Facet;
+use query::limits::FILTERS_MAX;
 
 fn zone() -> TimeZone {
     TimeZone::get("Europe/Stockholm").unwrap()
@@ -67,16 +68,17 @@ fn ok_every_choice_is_read() {
         assert_eq!(read(&format!("sort={text}"), |it| it.sort()).unwrap(), expected);
     }
     let all = "facets=place.name,subject.code&facets[]=product.code&facets=person.name,\
-               copyrightholder,place.name";
+               copyrightholder,place.name,digitalsourcetype";
     let expected = [
         Facet::PlaceName,
         Facet::SubjectCode,
         Facet::PersonName,
         Facet::CopyrightHolder,
         Facet::ProductCode,
+        Facet::DigitalSourceType,
     ];
     let found = read(all, |it| it.facets()).unwrap();
-    assert_eq!(found.len(), 5);
+    assert_eq!(found.len(), expected.len());
     assert!(expected.iter().all(|facet| found.contains(facet)), "{found:?}");
     let statuses = read("pubstatus=replaced,usable,commissioned", |it| it.statuses()).unwrap();
     assert_eq!(statuses, [PubStatus::Replaced, PubStatus::Usable, PubStatus::Commissioned]);
@@ -101,6 +103,43 @@ fn ok_a_search_alone_asks_for_other_forms_of_words() {
     for ignored in ["q=hund&forms=true", "q=hund&forms=x"] {
         assert_eq!(read(ignored, |it| it.selection()).unwrap(), written, "{ignored}");
     }
+}
+
+#[test]
+fn ok_filters_narrow_the_query() {
+    let check = |text: &str, expected: &str| {
+        let expected = query::parse(expected, &zone()).unwrap();
+        assert_eq!(read(text, |it| it.filters()).unwrap(), expected, "{text}");
+    };
+    check("", "");
+    check("orientation=&person.name=", "");
+    check("orientation=landscape", "orientation:landscape");
+    check(
+        "person.name=Erik+Berg&person.name=Eva&person.name=-Anna&person.name=Eva&minpx=3000",
+        "(person.name:\"Erik Berg\" OR person.name:Eva) -person.name:Anna \
+         (width:>=3000 OR height:>=3000)",
+    );
+    check(
+        "terms=none&mediatype=image&mediatype=-text",
+        "mediatype:image -mediatype:text -usageterms:*",
+    );
+}
+
+#[test]
+fn err_a_filter_that_is_none_is_named() {
+    for (text, expected) in [
+        ("orientation=round", "enum orientation"),
+        ("colour=-none", "enum colour"),
+        ("minpx=many", "type minpx"),
+        ("byline=-", "pattern byline"),
+        ("terms=-none", "enum terms"),
+    ] {
+        assert_eq!(refused(text, |it| it.filters()), [expected], "{text}");
+    }
+    let many: Vec<String> = (0..=FILTERS_MAX).map(|at| format!("byline=a{at}")).collect();
+    assert_eq!(refused(&many.join("&"), |it| it.filters()), ["maximum byline"]);
+    let long = "byline=".to_owned() + &"a".repeat(201);
+    assert_eq!(refused(&long, |it| it.filters()), ["maximum byline"]);
 }
 
 #[test]

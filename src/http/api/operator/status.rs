@@ -152,7 +152,13 @@ impl QueueFacts {
         for (state, count) in &self.deliveries {
             deliveries[state.as_str()] = json!(count);
         }
-        let message = |(lane, count): &(MessageTransport, OutboxCount)| json!({ "transport": lane.as_str(), "waiting": count.waiting, "parked": count.parked });
+        let message = |(lane, count): &(MessageTransport, OutboxCount)| {
+            json!({
+                "transport": lane.as_str(),
+                "waiting": count.waiting,
+                "parked": count.parked,
+            })
+        };
         let mut view = json!({
             "deliveries": deliveries,
             "messages": self.messages.iter().map(message).collect::<Vec<_>>(),

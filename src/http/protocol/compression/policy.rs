@@ -27,7 +27,7 @@ use CompressionRule::{Coded, CodedForAnonymous, Plain};
 
 /// The rules by prefix of the route; the longest matching prefix wins. A route without a rule is not
 /// compressed, and the test below fails for it.
-const RULES: [(&str, CompressionRule); 38] = [
+const RULES: [(&str, CompressionRule); 41] = [
     ("/content/v1/", Coded),
     // A client that has all but the last byte of the response must not be able to use it, since it counts as
     // received only when complete. Compression would move that boundary.
@@ -65,6 +65,9 @@ const RULES: [(&str, CompressionRule); 38] = [
     ("/notifications", Plain),
     ("/code", Plain),
     ("/language", Plain),
+    ("/scheme", Plain),
+    ("/selection", Plain),
+    ("/density", Plain),
     ("/unsubscribe/", Plain),
     ("/mail/", Plain),
     // Public pages.

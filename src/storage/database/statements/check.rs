@@ -50,11 +50,12 @@ impl DatabaseInspection {
 
 /// Tables whose rows name an item that must exist: items are replaced and withdrawn, never removed. Name, the
 /// column that identifies a row, the column of the item's id.
-const ITEM_REFERENCES: [(&str, &str, &str); 4] = [
+const ITEM_REFERENCES: [(&str, &str, &str); 5] = [
     ("orders", "order_id", "item_id"),
     ("deliveries", "delivery_id", "item_id"),
     ("queued_items", "place", "id"),
     ("collection_items", "number", "id"),
+    ("item_rights", "change_id", "id"),
 ];
 
 impl ReadTx<'_> {

@@ -29,7 +29,7 @@ pub struct DownloadFilter {
     pub item: Option<ItemKey>,
 }
 
-/// Numbers of orders.
+/// Numbers of orders by their state.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DownloadCounts {
     /// Orders that deliver: bought, or approved.

@@ -1,7 +1,7 @@
-//! Stores what was set about the rights in items: each change is a row, and the newest row of an item counts.
+//! Stores rights overrides: each change is a row with the whole override, and the newest row of an item counts.
 //!
-//! The rows survive new versions of their item, and its withdrawal: an item that is sent again keeps what the
-//! operator said about it.
+//! The rows survive new versions of their item, and its withdrawal: an item that is sent again keeps its
+//! override.
 
 use jiff::Timestamp;
 
@@ -13,29 +13,39 @@ use metadata::RightsMetadata;
 use model::ItemKey;
 use model::item::parse_stored_rights;
 
-/// What is set for the items of a query, as a column.
+/// The rights overrides of the items of a query, as a column.
 pub(super) const SET_RIGHTS: &str = "(SELECT rights FROM item_rights
      WHERE item_rights.media_type = items.media_type AND item_rights.id = items.id
      ORDER BY change_id DESC LIMIT 1)";
 
-/// A change of what is set about the rights in an item.
+/// A change of the rights override of an item.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RightsChange {
-    /// Everything that is set since.
+    /// The whole override after the change.
     pub rights: RightsMetadata,
     pub changed: Timestamp,
     /// The name of the user as it was then; `None` where unknown.
     pub user_name: Option<String>,
 }
 
-/// Parses the column [`SET_RIGHTS`]; nothing is set where it is empty.
+/// Parses the column [`SET_RIGHTS`]; an item without a row has no override.
 pub(super) fn read_set(text: Option<&str>, what: &str) -> Result<RightsMetadata, DbError> {
     let rights = text.map(parse_stored_rights).transpose();
     Ok(rights.map_err(|why| damaged(format!("rights of {what}"), &why))?.unwrap_or_default())
 }
 
 impl ReadTx<'_> {
-    /// Lists the changes of what is set about the rights in the item `key`, newest first.
+    /// Finds the rights override of the item `key`; `None` if there is no such item.
+    pub fn find_item_rights(&self, key: &ItemKey) -> Result<Option<RightsMetadata>, DbError> {
+        self.tx.find(
+            &format!("SELECT {SET_RIGHTS} FROM items WHERE media_type = ?1 AND id = ?2"),
+            params![key.media_type.as_str(), key.id.as_str()],
+            |row| read_set(row.get::<Option<String>>(0)?.as_deref(), &format!("item {key}")),
+        )
+    }
+
+    /// Lists the changes of the rights override of the item `key`, newest first: at most one more than
+    /// [`RIGHTS_CHANGES_MAX`], since what a change did follows from the one before.
     pub fn list_rights_changes(&self, key: &ItemKey) -> Result<Vec<RightsChange>, DbError> {
         let what = format!("item {key}");
         self.tx.list(
@@ -52,7 +62,8 @@ impl ReadTx<'_> {
 }
 
 impl WriteTx<'_> {
-    /// Sets the rights in the item `key`, and removes all but its [`RIGHTS_CHANGES_MAX`] newest changes.
+    /// Stores the override of the item `key`, and removes its oldest changes: all that
+    /// [`ReadTx::list_rights_changes`] does not list.
     pub fn write_item_rights(&self, key: &ItemKey, change: &RightsChange) -> Result<(), DbError> {
         let (media_type, id) = (key.media_type.as_str(), key.id.as_str());
         self.tx.execute(
@@ -71,7 +82,8 @@ impl WriteTx<'_> {
                  (SELECT change_id FROM item_rights WHERE media_type = ?1 AND id = ?2
                   ORDER BY change_id DESC {ALL_BEHIND} ?3)"
         );
-        self.tx.execute(&sql, params![media_type, id, int(RIGHTS_CHANGES_MAX)]).map(drop)
+        let kept = int(RIGHTS_CHANGES_MAX + 1);
+        self.tx.execute(&sql, params![media_type, id, kept]).map(drop)
     }
 }
 
@@ -109,8 +121,12 @@ mod tests {
             tx.write_item(&item)
         })
         .unwrap();
-        let found = db.read_blocking(move |tx| tx.find_item(&key)).unwrap();
-        assert_eq!(found.map(|item| item.rights), Some(rights));
+        let unknown: ItemKey = "image/two".parse().unwrap();
+        let read = db.read_blocking(move |tx| {
+            let (item, alone) = (tx.find_item(&key)?, tx.find_item_rights(&key)?);
+            Ok((item.map(|item| item.rights), alone, tx.find_item_rights(&unknown)?))
+        });
+        assert_eq!(read.unwrap(), (Some(rights.clone()), Some(rights), None));
     }
 
     #[test]
@@ -122,7 +138,7 @@ mod tests {
         let change = |number: usize| RightsChange {
             rights: RightsMetadata::from_json(&json!({ "jobid": number.to_string() })).unwrap(),
             changed: Timestamp::from_second(1_700_000_000).unwrap(),
-            user_name: (number % 2 == 0).then(|| "editor".to_owned()),
+            user_name: number.is_multiple_of(2).then(|| "editor".to_owned()),
         };
         let changed = key.clone();
         db.write_blocking(move |tx| {
@@ -132,7 +148,7 @@ mod tests {
         })
         .unwrap();
         let found = db.read_blocking(move |tx| tx.list_rights_changes(&key)).unwrap();
-        assert_eq!(found.len(), RIGHTS_CHANGES_MAX);
+        assert_eq!(found.len(), RIGHTS_CHANGES_MAX + 1);
         assert_eq!(found[0], change(RIGHTS_CHANGES_MAX + 2));
         assert_eq!(found[1], change(RIGHTS_CHANGES_MAX + 1));
         let other: ItemKey = "image/two".parse().unwrap();

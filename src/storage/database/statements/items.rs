@@ -65,7 +65,7 @@ pub struct StoredItem {
     pub stored: Timestamp,
     /// The time that orders items.
     pub order_time: Timestamp,
-    /// What was set about the rights in the item, for all of its versions.
+    /// The rights override of the item, for all of its versions.
     pub rights: RightsMetadata,
 }
 
@@ -124,6 +124,22 @@ impl ReadTx<'_> {
         let sql = "SELECT item_id FROM items WHERE item_id > ?1 AND item_id <= ?2
              ORDER BY item_id LIMIT ?3";
         self.tx.list_values(sql, params![after, through, int(limit)])
+    }
+
+    /// Counts the items with pictures among the numbers above `after` and up to `through`.
+    pub fn count_items_with_pictures(&self, after: i64, through: i64) -> Result<u64, DbError> {
+        // By the text of the records, because parsing those of all items takes many times as long.
+        let sql = "SELECT count(*) FROM items WHERE item_id > ?1 AND item_id <= ?2
+             AND assets LIKE '%\"progressive\":%'";
+        Ok(u64::try_from(self.tx.count(sql, params![after, through])?).unwrap_or(u64::MAX))
+    }
+
+    /// Counts the items with numbers above `after` that have pictures whose rights were never read.
+    pub fn count_unread_rights(&self, after: i64) -> Result<u64, DbError> {
+        // By the text of the records, because parsing those of all items takes many times as long.
+        let sql = "SELECT count(*) FROM items WHERE item_id > ?1
+             AND assets LIKE '%\"progressive\":%' AND assets NOT LIKE '%\"rights_reading\":%'";
+        Ok(u64::try_from(self.tx.count(sql, params![after])?).unwrap_or(u64::MAX))
     }
 
     /// Finds the item whose current version has the number `doc`, with its files.

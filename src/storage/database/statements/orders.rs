@@ -289,6 +289,27 @@ impl ReadTx<'_> {
         )
     }
 
+    /// Lists the `size` newest orders of `item` by the organization, newest first, without those that were
+    /// refused.
+    pub fn list_orders_of_item(
+        &self,
+        organization: OrganizationId,
+        item: &ItemKey,
+        size: usize,
+    ) -> Result<Vec<Order>, DbError> {
+        let (media_type, id) = (item.media_type.as_str(), item.id.as_str());
+        self.tx.list(
+            &format!(
+                "SELECT {ORDER_COLUMNS} FROM orders
+                 WHERE organization_id = ?1 AND media_type = ?2 AND item_id = ?3
+                     AND (NOT manual OR approved IS NULL OR approved)
+                 ORDER BY order_id DESC LIMIT ?4"
+            ),
+            params![organization.0, media_type, id, int(size)],
+            read_order,
+        )
+    }
+
     /// Finds the order of that number.
     pub fn find_order(&self, id: OrderId) -> Result<Option<Order>, DbError> {
         self.tx.find(

@@ -31,7 +31,7 @@ pub struct IndexedVersion {
     pub document: String,
     /// The files, as stored.
     pub assets: String,
-    /// What was set about the rights in the item, as stored; `None` if nothing was.
+    /// The rights override of the item, as stored; `None` if it has none.
     pub set_rights: Option<String>,
     pub status: PubStatus,
     /// `_tstamp`, in milliseconds since 1970 like all times here.

@@ -1,9 +1,9 @@
-//! Shared by the targets for captions: a file around metadata, and the round trip.
+//! Shared by the targets for captions and rights: a file around metadata, and the round trip.
 
 use jiff::tz::TimeZone;
 use jpeg::header::{HeaderLimits, JpegHeader};
 use jpeg::rewrite::segment;
-use metadata::{Caption, FileMetadata, WriteOptions, read, write};
+use metadata::{Caption, FileMetadata, RightsMetadata, WriteOptions, read, write};
 
 const LIMITS: HeaderLimits =
     HeaderLimits { scans_max: 1, segments_max: 100, metadata_bytes_max: 1 << 20 };
@@ -18,13 +18,40 @@ pub fn read_segments(segments: &[u8]) -> FileMetadata {
     read(&JpegHeader::parse(&jpeg, &LIMITS).expect("a picture"), &jpeg)
 }
 
-/// Writes the caption and reads it again: it must be equal, without warnings.
-pub fn there_and_back(found: Caption) {
-    let _fields = formats::caption::to_fields(&found, &TimeZone::UTC);
-    let segments = write(&found, &[], WriteOptions { orientation: 1, gps: true });
+/// Writes caption and rights and reads them again, without warnings.
+fn written(caption: &Caption, rights: &RightsMetadata) -> FileMetadata {
+    let segments = write(caption, rights, &[], WriteOptions { orientation: 1, gps: true });
     let again = read_segments(&segments);
     assert!(again.warnings.is_empty(), "{:?}", again.warnings);
-    let text = format!("{found:?}");
+    again
+}
+
+/// Writes the rights and reads them again: they must have the same properties, which do not change after
+/// the first time, when coordinates are rounded.
+pub fn rights_there_and_back(rights: &RightsMetadata) {
+    let stored = RightsMetadata::from_json(&rights.to_json());
+    assert!(stored.is_err() || stored.as_ref() == Ok(rights));
+    if rights.to_json().to_string().len() > TEXT_BYTES_SAFE {
+        written(&Caption::default(), rights);
+        return;
+    }
+    let first = written(&Caption::default(), rights);
+    let again = written(&first.caption, &first.rights);
+    assert_eq!(first.rights, again.rights);
+    let names = |rights: &RightsMetadata| {
+        let json = rights.to_json();
+        json.as_object().expect("an object").keys().cloned().collect::<Vec<_>>()
+    };
+    assert_eq!(names(&first.rights), names(rights));
+}
+
+/// Writes what was found and reads it again: the caption must be equal, without warnings.
+pub fn there_and_back(found: FileMetadata) {
+    let FileMetadata { caption: found, rights, .. } = found;
+    let _fields = formats::caption::to_fields(&found, &TimeZone::UTC);
+    rights_there_and_back(&rights);
+    let again = written(&found, &rights);
+    let text = format!("{found:?}{rights:?}");
     if text.len() > TEXT_BYTES_SAFE {
         return;
     }

@@ -16,6 +16,8 @@ fn previews_thumbnails_and_metadata_of_images_are_open() {
     let server = Server::demo();
     for suffix in [
         ".json",
+        ".metadata.json",
+        ".ninjs.json",
         "-crop_w100_h100.json",
         "_NormalPreview.jpg",
         "_NormalThumbnail.jpg",

@@ -1,0 +1,58 @@
+// The page of a selection: what it says of the cost follows what is ticked and chosen, and what a download
+// took. The server says it each time; parts of the page with [data-fresh] are exchanged.
+
+import { selectedItems } from "./selected_items.js";
+import "./drag.js";
+
+/** A download leaves its page as it was, so the page is asked for until something in it has changed. */
+const ASK_AFTER_MS = [700, 1500, 3000, 6000, 12000, 24000];
+
+const form = document.querySelector("form.selection-review");
+const boxes = [...form.querySelectorAll("input[name=uri]")];
+const selection = form.dataset.selection ? selectedItems(form.dataset.selection, boxes.length, () => {}) : null;
+const parts = (page) => new Map([...page.querySelectorAll("[data-fresh]")].map((part) => [part.dataset.fresh, part]));
+/** What the server wrote; what was chosen in it since does not count. */
+const written = new Map([...parts(document)].map(([name, part]) => [name, part.innerHTML]));
+
+let asked = 0;
+
+/** Asks for the page with what is ticked now and exchanges what differs; says whether something did. */
+async function refresh() {
+  const own = (asked += 1);
+  const answer = await fetch("/selection", { method: "POST", body: new URLSearchParams(new FormData(form)) });
+  const page = new DOMParser().parseFromString(await answer.text(), "text/html");
+  // A page without the form is that of a session that has ended, or has nothing ticked.
+  if (own !== asked || !page.querySelector("form.selection-review")) return false;
+  let isChanged = false;
+  const fresh = parts(page);
+  for (const [name, part] of parts(document)) {
+    const html = fresh.get(name)?.innerHTML;
+    if (html === undefined || html === written.get(name)) continue;
+    const channel = part.querySelector("[name=channel]")?.value;
+    part.replaceChildren(...fresh.get(name).cloneNode(true).childNodes);
+    const select = part.querySelector("[name=channel]");
+    if (select && channel) select.value = channel;
+    written.set(name, html);
+    isChanged = true;
+  }
+  return isChanged;
+}
+
+form.addEventListener("change", ({ target }) => {
+  if (target.name === "uri") {
+    // The order is that of the page, which is the order of the selection.
+    selection?.replace(boxes.filter((box) => box.checked).map((box) => box.value));
+  }
+  if (["uri", "agr"].includes(target.name)) refresh().catch(() => {});
+});
+
+async function follow() {
+  for (const wait of ASK_AFTER_MS) {
+    await new Promise((resolve) => setTimeout(resolve, wait));
+    if (await refresh().catch(() => false)) return;
+  }
+}
+
+form.addEventListener("submit", ({ submitter }) => {
+  if (submitter?.formAction.endsWith("/selection/zip")) follow();
+});

@@ -1,0 +1,146 @@
+//! The IPTC properties of a file: those of the caption and the carried ones, each written once.
+//!
+//! Some properties are carried from the original and are also fields of the caption, which comes from the
+//! item's document: title, job title and id, instructions, usage terms, subject codes, the copyright owner
+//! and the identifier. The caption's value is written, because a correction wins over the original. If the
+//! original says the same with more detail (other languages, the id of an owner), the detailed value is
+//! written. If the caption has none, the original's is. Only of the identifier the original's counts first.
+//! A property that the document alone may state is to be taken out of the rights before
+//! ([`RightsMetadata::without`]).
+
+use std::borrow::Cow;
+
+use serde_json::{Map, Value, json};
+
+use crate::Caption;
+use crate::rights::RightsMetadata;
+use crate::rights::table::{Member, PROPERTIES, Property, PropertyClass, ValueKind};
+use crate::rights::values::{X_DEFAULT, joined_text};
+
+/// The name of the identifier of a picture.
+const IMAGE_GUID: &str = "digitalImageGuid";
+
+/// Returns the IPTC properties of a file with this caption and these rights, as they are written to XMP.
+///
+/// Names and shapes are those of [`RightsMetadata`]; the properties of the document are there too.
+///
+/// ```
+/// use metadata::rights::RightsMetadata;
+/// use metadata::{Caption, properties};
+/// use serde_json::json;
+///
+/// let caption = Caption { headline: "Snö".to_owned(), ..Caption::default() };
+/// let rights = RightsMetadata::from_json(&json!({ "dataMining": "DMI-PROHIBITED" }))?;
+/// let all = properties(&caption, &rights);
+/// assert_eq!(all["headline"], "Snö");
+/// assert_eq!(all["dataMining"], "http://ns.useplus.org/ldf/vocab/DMI-PROHIBITED");
+/// # Ok::<(), metadata::rights::RightsError>(())
+/// ```
+pub fn properties(caption: &Caption, rights: &RightsMetadata) -> Map<String, Value> {
+    let merged = merged(&crate::clean_caption(caption), rights);
+    merged.into_iter().map(|(of, value)| (of.name.to_owned(), value.into_owned())).collect()
+}
+
+impl RightsMetadata {
+    /// Returns these properties without the property `name`.
+    #[must_use]
+    pub fn without(&self, name: &str) -> RightsMetadata {
+        let others = self.iter().filter(|(other, _)| other.as_str() != name);
+        RightsMetadata::carried(
+            others.map(|(name, value)| (name.clone(), value.clone())).collect(),
+        )
+    }
+}
+
+/// A property or member with its value.
+pub(crate) type NamedValue<'a> = (&'static Member, Cow<'a, Value>);
+
+/// Returns the properties of a clean caption and of rights, in the order of the table.
+pub(crate) fn merged<'a>(caption: &Caption, rights: &'a RightsMetadata) -> Vec<NamedValue<'a>> {
+    let mut of_caption = of_caption(caption);
+    let values = PROPERTIES.iter().filter_map(|property| {
+        let name = property.member.name;
+        let value = match (of_caption.remove(name), rights.get(name)) {
+            (Some(own), Some(carried)) if joined_text(&own) == joined_text(carried) => {
+                Cow::Borrowed(carried)
+            }
+            // The picture's own identifier, which others know it by; ours is only for pictures without one.
+            (Some(_), Some(carried)) if name == IMAGE_GUID => Cow::Borrowed(carried),
+            (Some(own), _) => Cow::Owned(own),
+            (None, carried) => Cow::Borrowed(carried?),
+        };
+        Some((&property.member, value))
+    });
+    values.collect()
+}
+
+/// Returns the properties that a clean caption has.
+pub(crate) fn of_caption(caption: &Caption) -> Map<String, Value> {
+    let mut caption = caption.clone();
+    let mut found = Map::new();
+    for (name, text) in crate::texts(&mut caption) {
+        if let Some(property) = Property::named(name).filter(|_| !text.is_empty()) {
+            found.insert(name.to_owned(), text_value(&property.member, text));
+        }
+    }
+    for (name, list) in crate::lists(&mut caption) {
+        if !list.is_empty() {
+            found.insert(name.to_owned(), json!(list));
+        }
+    }
+    found.extend(caption.created.map(|created| ("dateCreated".to_owned(), Value::from(created))));
+    found
+}
+
+/// Builds the value of a property from a text.
+fn text_value(member: &Member, text: &str) -> Value {
+    let value = match member.kind {
+        ValueKind::AltLang => json!({ X_DEFAULT: text }),
+        // The only structure among them is the copyright owner.
+        ValueKind::Structure(_) => json!({ "copyrightOwnerName": text }),
+        ValueKind::Text
+        | ValueKind::Uri
+        | ValueKind::DateTime
+        | ValueKind::Vocabulary(_)
+        | ValueKind::Integer
+        | ValueKind::Number
+        | ValueKind::Latitude
+        | ValueKind::Longitude
+        | ValueKind::Altitude => Value::from(text),
+    };
+    if member.many.is_some() { Value::Array(vec![value]) } else { value }
+}
+
+/// Adds the carried properties that a caption has to the rights of the same file, if they lack them.
+///
+/// `caption` is merged from all standards, and the rights from XMP may lack what only IIM or EXIF have.
+pub(crate) fn with_caption(rights: RightsMetadata, caption: &Caption) -> RightsMetadata {
+    let carried = |name: &str| {
+        Property::named(name).is_some_and(|property| property.class != PropertyClass::Document)
+    };
+    let mut of_caption = of_caption(caption);
+    of_caption.retain(|name, _| carried(name));
+    rights.completed(RightsMetadata::carried(of_caption))
+}
+
+/// Fills the fields that a caption lacks from carried properties, and replaces its identifier by a carried
+/// one.
+///
+/// IIM and EXIF, which hold texts alone, are written from the result, so that they say what XMP says.
+pub(crate) fn completed(caption: &Caption, rights: &RightsMetadata) -> Caption {
+    let mut completed = caption.clone();
+    for (name, text) in crate::texts(&mut completed) {
+        let counts = text.is_empty() || name == IMAGE_GUID;
+        if let Some(value) = rights.get(name).filter(|_| counts) {
+            *text = joined_text(value);
+        }
+    }
+    for (name, list) in crate::lists(&mut completed) {
+        if let Some(entries) = rights.get(name).and_then(Value::as_array)
+            && list.is_empty()
+        {
+            *list = entries.iter().map(joined_text).collect();
+        }
+    }
+    completed
+}

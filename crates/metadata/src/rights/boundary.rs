@@ -1,0 +1,324 @@
+//! The boundaries of image regions, and how they change when a picture is turned and cut.
+
+use serde_json::{Map, Value, json};
+
+use crate::LIST_ENTRIES_MAX;
+use geometry::{Rect, Size};
+
+/// Fractions of a pixel that do not count, because relative coordinates are rounded.
+const TOLERANCE_PX: f64 = 1e-3;
+/// Steps from 0 to 1 in which relative coordinates are written: a hundredth of a pixel in a picture of
+/// 10,000 pixels.
+const STEPS: f64 = 1e6;
+
+/// A point in pixels; the origin is the upper left corner.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Point {
+    pub(super) x: f64,
+    pub(super) y: f64,
+}
+
+/// A rectangle between edges in pixels.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Edges {
+    pub(super) left: f64,
+    pub(super) top: f64,
+    pub(super) right: f64,
+    pub(super) bottom: f64,
+}
+
+/// The boundary of an image region, in pixels of a picture.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Boundary {
+    Rectangle(Edges),
+    Circle {
+        center: Point,
+        radius_px: f64,
+    },
+    /// One vertex is a point, two are a line, more are an area.
+    Polygon(Vec<Point>),
+}
+
+impl Boundary {
+    /// Reads a `RegionBoundary` of a picture of `size`, in relative or pixel units.
+    ///
+    /// Returns `None` if the shape or the unit is unknown, a number is missing or a length is negative.
+    pub(super) fn from_json(boundary: &Map<String, Value>, size: Size) -> Option<Boundary> {
+        let (width, height) = (f64::from(size.width), f64::from(size.height));
+        let is = |name: &str, value: &str| {
+            boundary
+                .get(name)
+                .and_then(Value::as_str)
+                .is_some_and(|t| t.eq_ignore_ascii_case(value))
+        };
+        let (unit_x, unit_y) = match () {
+            () if is("rbUnit", "relative") => (width, height),
+            () if is("rbUnit", "pixel") => (1.0, 1.0),
+            () => return None,
+        };
+        let number = |of: &Map<String, Value>, name: &str| of.get(name).and_then(Value::as_f64);
+        let point = |of: &Map<String, Value>| {
+            Some(Point { x: number(of, "rbX")? * unit_x, y: number(of, "rbY")? * unit_y })
+        };
+        let length = |name: &str, unit: f64| {
+            Some(number(boundary, name)? * unit).filter(|length| *length >= 0.0)
+        };
+        if is("rbShape", "rectangle") {
+            let Point { x: left, y: top } = point(boundary)?;
+            let (right, bottom) = (left + length("rbW", unit_x)?, top + length("rbH", unit_y)?);
+            Some(Boundary::Rectangle(Edges { left, top, right, bottom }))
+        } else if is("rbShape", "circle") {
+            // The radius is measured along the x axis.
+            let radius_px = length("rbRx", unit_x)?;
+            Some(Boundary::Circle { center: point(boundary)?, radius_px })
+        } else if is("rbShape", "polygon") {
+            let vertices = boundary.get("rbVertices")?.as_array()?;
+            let vertices: Option<Vec<Point>> =
+                vertices.iter().map(|vertex| point(vertex.as_object()?)).collect();
+            vertices.filter(|vertices| !vertices.is_empty()).map(Boundary::Polygon)
+        } else {
+            None
+        }
+    }
+
+    /// Writes the boundary as a `RegionBoundary` of a picture of `size`, in relative units.
+    pub(super) fn to_json(&self, size: Size) -> Value {
+        let (width, height) = (f64::from(size.width), f64::from(size.height));
+        let relative = |px: f64, of: f64| (px / of * STEPS).round() / STEPS;
+        match self {
+            Boundary::Rectangle(edges) => json!({
+                "rbShape": "rectangle",
+                "rbUnit": "relative",
+                "rbX": relative(edges.left, width),
+                "rbY": relative(edges.top, height),
+                "rbW": relative(edges.right - edges.left, width),
+                "rbH": relative(edges.bottom - edges.top, height),
+            }),
+            Boundary::Circle { center, radius_px } => json!({
+                "rbShape": "circle",
+                "rbUnit": "relative",
+                "rbX": relative(center.x, width),
+                "rbY": relative(center.y, height),
+                "rbRx": relative(*radius_px, width),
+            }),
+            Boundary::Polygon(vertices) => {
+                let vertex = |point: &Point| json!({ "rbX": relative(point.x, width), "rbY": relative(point.y, height) });
+                json!({
+                    "rbShape": "polygon",
+                    "rbUnit": "relative",
+                    "rbVertices": vertices.iter().map(vertex).collect::<Vec<_>>(),
+                })
+            }
+        }
+    }
+
+    /// Turns the boundary with a picture of `stored` size that has an EXIF `orientation`, so that it fits
+    /// the upright picture.
+    pub(super) fn turned(&self, orientation: u8, stored: Size) -> Boundary {
+        let (width, height) = (f64::from(stored.width), f64::from(stored.height));
+        let turn = |point: &Point| {
+            let Point { x, y } = *point;
+            let (x, y) = match orientation {
+                2 => (width - x, y),
+                3 => (width - x, height - y),
+                4 => (x, height - y),
+                5 => (y, x),
+                6 => (height - y, x),
+                7 => (height - y, width - x),
+                8 => (y, width - x),
+                // 1, and invalid values, which are read as 1.
+                _ => (x, y),
+            };
+            Point { x, y }
+        };
+        match self {
+            Boundary::Rectangle(edges) => {
+                let a = turn(&Point { x: edges.left, y: edges.top });
+                let b = turn(&Point { x: edges.right, y: edges.bottom });
+                Boundary::Rectangle(Edges::around(&[a, b]))
+            }
+            Boundary::Circle { center, radius_px } => {
+                Boundary::Circle { center: turn(center), radius_px: *radius_px }
+            }
+            Boundary::Polygon(vertices) => Boundary::Polygon(vertices.iter().map(turn).collect()),
+        }
+    }
+
+    /// Returns the part of the boundary inside `shown`, in pixels of that part of the picture.
+    ///
+    /// A circle that is partly outside becomes the rectangle around what remains of it. Returns `None` if
+    /// nothing remains.
+    pub(super) fn cut(&self, shown: Rect) -> Option<Boundary> {
+        let edges = Edges::of(shown);
+        let cut = match self {
+            Boundary::Rectangle(rectangle) => Boundary::Rectangle(rectangle.intersection(&edges)?),
+            Boundary::Circle { center, radius_px } => {
+                let around = Edges {
+                    left: center.x - radius_px,
+                    top: center.y - radius_px,
+                    right: center.x + radius_px,
+                    bottom: center.y + radius_px,
+                };
+                if edges.contains(&around) {
+                    self.clone()
+                } else if edges.distance(center) < *radius_px {
+                    Boundary::Rectangle(around.intersection(&edges)?)
+                } else {
+                    return None;
+                }
+            }
+            Boundary::Polygon(vertices) => cut_polygon(vertices, &edges)?,
+        };
+        Some(cut.moved(-edges.left, -edges.top))
+    }
+
+    fn moved(&self, right: f64, down: f64) -> Boundary {
+        let move_point = |point: &Point| Point { x: point.x + right, y: point.y + down };
+        match self {
+            Boundary::Rectangle(edges) => Boundary::Rectangle(Edges {
+                left: edges.left + right,
+                top: edges.top + down,
+                right: edges.right + right,
+                bottom: edges.bottom + down,
+            }),
+            Boundary::Circle { center, radius_px } => {
+                Boundary::Circle { center: move_point(center), radius_px: *radius_px }
+            }
+            Boundary::Polygon(vertices) => {
+                Boundary::Polygon(vertices.iter().map(move_point).collect())
+            }
+        }
+    }
+}
+
+impl Edges {
+    fn of(rect: Rect) -> Edges {
+        let (left, top) = (f64::from(rect.x), f64::from(rect.y));
+        let (right, bottom) = (left + f64::from(rect.width), top + f64::from(rect.height));
+        Edges { left, top, right, bottom }
+    }
+
+    /// The smallest rectangle that contains the points, of which there is at least one.
+    fn around(points: &[Point]) -> Edges {
+        let all = |of: fn(&Point) -> f64, pick: fn(f64, f64) -> f64| {
+            points.iter().map(of).reduce(pick).unwrap_or_default()
+        };
+        Edges {
+            left: all(|point| point.x, f64::min),
+            top: all(|point| point.y, f64::min),
+            right: all(|point| point.x, f64::max),
+            bottom: all(|point| point.y, f64::max),
+        }
+    }
+
+    fn contains(&self, other: &Edges) -> bool {
+        self.left - TOLERANCE_PX <= other.left
+            && self.top - TOLERANCE_PX <= other.top
+            && self.right + TOLERANCE_PX >= other.right
+            && self.bottom + TOLERANCE_PX >= other.bottom
+    }
+
+    /// The common part; `None` if the rectangles only touch.
+    fn intersection(&self, other: &Edges) -> Option<Edges> {
+        let common = Edges {
+            left: self.left.max(other.left),
+            top: self.top.max(other.top),
+            right: self.right.min(other.right),
+            bottom: self.bottom.min(other.bottom),
+        };
+        let has_area =
+            common.right - common.left > TOLERANCE_PX && common.bottom - common.top > TOLERANCE_PX;
+        has_area.then_some(common)
+    }
+
+    /// The distance of a point from the rectangle; zero inside it.
+    fn distance(&self, point: &Point) -> f64 {
+        let x = point.x - point.x.clamp(self.left, self.right);
+        let y = point.y - point.y.clamp(self.top, self.bottom);
+        x.hypot(y)
+    }
+}
+
+/// A straight edge of the shown part, of which the inside is on one side.
+#[derive(Clone, Copy)]
+struct HalfPlane {
+    /// Whether the edge is vertical.
+    vertical: bool,
+    at: f64,
+    /// Whether the larger coordinates are inside.
+    beyond: bool,
+}
+
+impl HalfPlane {
+    fn all(edges: &Edges) -> [HalfPlane; 4] {
+        [
+            HalfPlane { vertical: true, at: edges.left, beyond: true },
+            HalfPlane { vertical: true, at: edges.right, beyond: false },
+            HalfPlane { vertical: false, at: edges.top, beyond: true },
+            HalfPlane { vertical: false, at: edges.bottom, beyond: false },
+        ]
+    }
+
+    /// How far a point is inside, in pixels; negative outside.
+    fn depth(self, point: &Point) -> f64 {
+        let coordinate = if self.vertical { point.x } else { point.y };
+        if self.beyond { coordinate - self.at } else { self.at - coordinate }
+    }
+
+    /// The point of the line from `a` to `b` on the edge; the two are on different sides.
+    fn crossing(self, a: &Point, b: &Point) -> Point {
+        let share = self.depth(a) / (self.depth(a) - self.depth(b));
+        Point { x: a.x + (b.x - a.x) * share, y: a.y + (b.y - a.y) * share }
+    }
+
+    /// Cuts a line or an area, edge by edge (the algorithm of Sutherland and Hodgman).
+    fn cut(self, vertices: &[Point], closed: bool) -> Vec<Point> {
+        let mut inside = Vec::with_capacity(vertices.len() + 2);
+        let last = if closed { vertices.last() } else { None };
+        let mut before = last;
+        for vertex in vertices {
+            if let Some(before) = before
+                && (self.depth(before) < 0.0) != (self.depth(vertex) < 0.0)
+            {
+                inside.push(self.crossing(before, vertex));
+            }
+            if self.depth(vertex) >= 0.0 {
+                inside.push(*vertex);
+            }
+            before = Some(vertex);
+        }
+        inside
+    }
+}
+
+/// Cuts a point, a line or an area; `None` if nothing remains.
+///
+/// The parts of an area that a cut separates stay connected along the edge. One with more vertices than a
+/// list may have becomes the rectangle around it.
+fn cut_polygon(vertices: &[Point], edges: &Edges) -> Option<Boundary> {
+    let closed = vertices.len() > 2;
+    let mut inside = vertices.to_vec();
+    for edge in HalfPlane::all(edges) {
+        inside = edge.cut(&inside, closed);
+    }
+    let around = Edges::around(&inside);
+    let is_line =
+        around.right - around.left > TOLERANCE_PX || around.bottom - around.top > TOLERANCE_PX;
+    match vertices.len() {
+        // What remains of a line or an area that only touches the edge shows nothing.
+        0 => return None,
+        1 if inside.is_empty() => return None,
+        2 if !is_line => return None,
+        1 | 2 => {}
+        _ if doubled_area(&inside) <= TOLERANCE_PX => return None,
+        _ if inside.len() > LIST_ENTRIES_MAX => return Some(Boundary::Rectangle(around)),
+        _ => {}
+    }
+    Some(Boundary::Polygon(inside))
+}
+
+/// Twice the area that vertices enclose, in square pixels.
+fn doubled_area(vertices: &[Point]) -> f64 {
+    let next = vertices.iter().cycle().skip(1);
+    vertices.iter().zip(next).map(|(a, b)| a.x * b.y - b.x * a.y).sum::<f64>().abs()
+}

@@ -1,0 +1,72 @@
+//! Converts RDF values to JSON values of the types that the table gives them.
+
+use serde_json::{Map, Value};
+
+use super::table::{Member, Structure, ValueKind};
+use super::values::{self, X_DEFAULT};
+use crate::rdf_read::RdfValue;
+
+/// Converts the value of a property or member; `None` if it has no value of its type.
+///
+/// What does not fit its type is dropped: an entry of a list, a member of a structure.
+pub(crate) fn value(member: &Member, rdf: &RdfValue) -> Option<Value> {
+    if member.many.is_none() {
+        return single(member.kind, rdf);
+    }
+    // A single value may stand without a list around it.
+    let entries = if rdf.entries.is_empty() { std::slice::from_ref(rdf) } else { &rdf.entries };
+    let entries: Vec<Value> =
+        entries.iter().filter_map(|entry| single(member.kind, entry)).collect();
+    (!entries.is_empty()).then_some(Value::Array(entries))
+}
+
+fn single(kind: ValueKind, rdf: &RdfValue) -> Option<Value> {
+    match kind {
+        ValueKind::AltLang => alternative(rdf),
+        ValueKind::Structure(members) => structure(members, rdf),
+        ValueKind::Text
+        | ValueKind::Uri
+        | ValueKind::DateTime
+        | ValueKind::Vocabulary(_)
+        | ValueKind::Integer
+        | ValueKind::Number
+        | ValueKind::Latitude
+        | ValueKind::Longitude
+        | ValueKind::Altitude => values::parse_xmp(kind, text(rdf)),
+    }
+}
+
+/// Returns the text of a value: that of the default language, or else the first one.
+fn text(rdf: &RdfValue) -> &str {
+    let is_default = |entry: &&RdfValue| entry.language.as_deref().is_some_and(is_x_default);
+    match rdf.entries.iter().find(is_default).or(rdf.entries.first()) {
+        // As deep as elements nest, which the reader limits.
+        Some(entry) => text(entry),
+        None => &rdf.text,
+    }
+}
+
+/// Tags ignore case (RFC 5646 §2.1.1).
+fn is_x_default(language: &str) -> bool {
+    language.eq_ignore_ascii_case(X_DEFAULT)
+}
+
+fn alternative(rdf: &RdfValue) -> Option<Value> {
+    let entries = if rdf.entries.is_empty() { std::slice::from_ref(rdf) } else { &rdf.entries };
+    let texts =
+        entries.iter().map(|entry| (entry.language.as_deref().unwrap_or(X_DEFAULT), text(entry)));
+    values::alternative(texts)
+}
+
+fn structure(structure: &Structure, rdf: &RdfValue) -> Option<Value> {
+    // A single structure may stand in a list, or its members in a nested description.
+    let rdf = if rdf.members.is_empty() { rdf.entries.first()? } else { rdf };
+    let members: Map<String, Value> = structure
+        .members()
+        .filter_map(|member| {
+            let found = rdf.members.iter().find(|found| found.member.name == member.name)?;
+            Some((member.name.to_owned(), value(member, &found.value)?))
+        })
+        .collect();
+    (!members.is_empty()).then_some(Value::Object(members))
+}

@@ -1,0 +1,203 @@
+//! Rights and provenance: the properties of IPTC Photo Metadata 2025.1 that travel with a picture.
+//!
+//! [`table`] rules on each property of the standard. [`RightsMetadata`] holds those that are carried from an
+//! original into its renditions, as JSON values under the TechReference's names. The other modules convert
+//! them: `from_rdf` from XMP, `from_json` from what an operator sets, `shown` to what a rendition shows.
+
+mod boundary;
+mod from_json;
+pub(crate) mod from_rdf;
+mod shown;
+mod structures;
+pub mod table;
+pub(crate) mod values;
+mod vocabulary;
+
+use serde::{Deserialize, Deserializer, Serialize, de};
+use serde_json::{Map, Value};
+
+pub use from_json::{RightsError, RightsProblem};
+pub use shown::RightsView;
+pub use vocabulary::{DATA_MINING, DIGITAL_SOURCE_TYPES, Vocabulary};
+
+use crate::cut_order::CUT_ORDER;
+use crate::text;
+use table::{PROPERTIES, Property, PropertyClass};
+
+/// Maximum bytes of all values together. Records and packets hold them.
+const RIGHTS_BYTES_MAX: usize = 256 * 1024;
+/// Maximum bytes of the text of other constraints in thumbnails, which have a few thousand in all.
+const SHORT_TEXT_BYTES_MAX: usize = 1_000;
+
+/// Rights and provenance properties of IPTC Photo Metadata 2025.1, in the standard's data model.
+///
+/// The value serializes as a JSON object whose names are those of the TechReference (`digitalSourceType`,
+/// `licensors`). Texts and URIs are strings; texts by language are objects with the language tags as names,
+/// always with `x-default`; properties that may occur several times are arrays; structures are objects with
+/// the TechReference's names of their members. Only properties that are carried from an original are in it
+/// ([`Property::is_carried`]). Sizes are limited: 1,000 entries in a list, 65,536 bytes in a text, and
+/// 256 KiB in all.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+#[serde(transparent)]
+pub struct RightsMetadata(Map<String, Value>);
+
+/// A person or company that licenses the picture.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Licensor<'a> {
+    pub id: Option<&'a str>,
+    pub name: Option<&'a str>,
+    pub url: Option<&'a str>,
+    pub email: Option<&'a str>,
+    pub telephone: Option<&'a str>,
+}
+
+impl RightsMetadata {
+    /// Whether there is no property at all.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Parses properties from JSON, as an operator sets them.
+    ///
+    /// Besides URIs, `digitalSourceType` and `dataMining` accept the codes of their vocabularies, such as
+    /// `trainedAlgorithmicMedia`. A text by language may be a plain string, which is that of `x-default`.
+    /// Empty values are left out.
+    ///
+    /// Fails with the path of the first value that has no meaning, such as `licensors/0/licensorUrl`.
+    pub fn from_json(value: &Value) -> Result<RightsMetadata, RightsError> {
+        let rights = from_json::parse(value)?;
+        from_json::check_terms(&rights)?;
+        Ok(rights)
+    }
+
+    /// Returns the properties as a JSON object.
+    pub fn to_json(&self) -> Value {
+        Value::Object(self.0.clone())
+    }
+
+    /// Returns the value of a property in JSON, by the TechReference's name.
+    pub fn get(&self, name: &str) -> Option<&Value> {
+        self.0.get(name)
+    }
+
+    /// Returns the text of a property; of a text by language that of the default language.
+    pub fn text(&self, name: &str) -> Option<&str> {
+        self.0.get(name).map(values::default_text).filter(|text| !text.is_empty())
+    }
+
+    /// Returns the URI of the digital source type, a term of [`DIGITAL_SOURCE_TYPES`].
+    pub fn digital_source_type(&self) -> Option<&str> {
+        self.text("digitalSourceType")
+    }
+
+    /// Returns the URI of the constraint on data mining, a term of [`DATA_MINING`].
+    pub fn data_mining(&self) -> Option<&str> {
+        self.text("dataMining")
+    }
+
+    /// Returns the licensors, in their order.
+    pub fn licensors(&self) -> Vec<Licensor<'_>> {
+        let entries = self.get("licensors").and_then(Value::as_array).into_iter().flatten();
+        entries
+            .map(|entry| {
+                let text = |name: &str| entry.get(name).and_then(Value::as_str);
+                Licensor {
+                    id: text("licensorId"),
+                    name: text("licensorName"),
+                    url: text("licensorUrl"),
+                    email: text("licensorEmail"),
+                    telephone: text("licensorTelephone1"),
+                }
+            })
+            .collect()
+    }
+
+    /// Returns these properties with those of `over` in their places.
+    #[must_use]
+    pub fn overlaid(&self, over: &RightsMetadata) -> RightsMetadata {
+        over.clone().completed(self.clone())
+    }
+
+    /// Adds the properties of `lower` that these lack.
+    pub(crate) fn completed(self, lower: RightsMetadata) -> RightsMetadata {
+        if lower.is_empty() {
+            return self;
+        }
+        let mut all = lower.0;
+        all.extend(self.0);
+        RightsMetadata::carried(all)
+    }
+
+    /// Returns the properties that even thumbnails carry: the digital source type and the constraints.
+    ///
+    /// Of the text of other constraints it is the default language, cut to 1,000 bytes.
+    #[must_use]
+    pub fn short(&self) -> RightsMetadata {
+        let is_short = |name: &str| {
+            Property::named(name).is_some_and(|property| property.class == PropertyClass::Short)
+        };
+        let short = self.0.iter().filter(|(name, _)| is_short(name)).map(|(name, value)| {
+            let mut value = value.clone();
+            if value.is_object() {
+                let cut = text::cut(values::default_text(&value), SHORT_TEXT_BYTES_MAX);
+                value =
+                    Value::Object(Map::from_iter([(values::X_DEFAULT.to_owned(), cut.into())]));
+            }
+            (name.clone(), value)
+        });
+        RightsMetadata(short.collect())
+    }
+
+    /// Takes the carried properties out of a map of valid values, in the order of the table.
+    pub(crate) fn carried(mut properties: Map<String, Value>) -> RightsMetadata {
+        let carried = PROPERTIES.iter().filter(|property| property.is_carried());
+        let names = carried.map(|property| property.member.name);
+        let taken = names.filter_map(|name| Some((name.to_owned(), properties.remove(name)?)));
+        RightsMetadata(taken.collect())
+    }
+
+    /// Returns the property with a text that XMP and IIM have without a language; none for an empty text.
+    pub(crate) fn of_text(name: &str, text: &str) -> RightsMetadata {
+        let text = values::clean(text);
+        let value = (!text.is_empty()).then(|| (name.to_owned(), Value::from(text)));
+        RightsMetadata(value.into_iter().collect())
+    }
+
+    /// Drops properties until the rest is not too large; false if that was not necessary.
+    pub(crate) fn shorten(&mut self) -> bool {
+        let is_too_large = self.bytes() > RIGHTS_BYTES_MAX;
+        for (name, _) in CUT_ORDER {
+            if self.bytes() <= RIGHTS_BYTES_MAX {
+                break;
+            }
+            self.0.shift_remove(name);
+        }
+        is_too_large
+    }
+
+    /// The properties with their names, in the order of the table.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (&String, &Value)> {
+        self.0.iter()
+    }
+
+    /// Bytes of all values together.
+    fn bytes(&self) -> usize {
+        self.0.values().map(values::bytes).sum()
+    }
+}
+
+impl<'de> Deserialize<'de> for RightsMetadata {
+    /// Accepts what [`RightsMetadata::from_json`] accepts, and unknown codes of vocabularies, which
+    /// files have.
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<RightsMetadata, D::Error> {
+        let value = Value::deserialize(deserializer)?;
+        from_json::parse(&value).map_err(de::Error::custom)
+    }
+}
+
+#[cfg(test)]
+mod shown_tests;
+#[cfg(test)]
+mod table_tests;
+#[cfg(test)]
+mod tests;

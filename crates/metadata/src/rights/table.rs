@@ -1,0 +1,365 @@
+//! The properties of IPTC Photo Metadata 2025.1: a row for each, with its XMP name, its type and the rule
+//! by which it reaches renditions.
+//!
+//! The rows follow the standard's TechReference, from which a test reads the names and types: a new version
+//! of the standard fails it. `structures.rs` has the members of structured values.
+
+use super::structures::*;
+use super::vocabulary::{DATA_MINING, DIGITAL_SOURCE_TYPES, Vocabulary as Terms};
+use ValueKind::*;
+use XmpNamespace::*;
+
+/// An XML namespace of XMP properties.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum XmpNamespace {
+    Dc,
+    Photoshop,
+    XmpRights,
+    Plus,
+    IptcCore,
+    IptcExt,
+    Exif,
+    Xmp,
+    XmpNote,
+}
+
+impl XmpNamespace {
+    /// All namespaces, in the order in which a packet declares them.
+    pub const ALL: [XmpNamespace; 9] =
+        [Dc, Photoshop, XmpRights, Plus, IptcCore, IptcExt, Exif, Xmp, XmpNote];
+
+    /// Returns the prefix that the standard uses for the namespace.
+    pub fn prefix(self) -> &'static str {
+        match self {
+            Dc => "dc",
+            Photoshop => "photoshop",
+            XmpRights => "xmpRights",
+            Plus => "plus",
+            IptcCore => "Iptc4xmpCore",
+            IptcExt => "Iptc4xmpExt",
+            Exif => "exif",
+            Xmp => "xmp",
+            XmpNote => "xmpNote",
+        }
+    }
+
+    /// Returns the URI that identifies the namespace.
+    pub fn uri(self) -> &'static str {
+        match self {
+            Dc => "http://purl.org/dc/elements/1.1/",
+            Photoshop => "http://ns.adobe.com/photoshop/1.0/",
+            XmpRights => "http://ns.adobe.com/xap/1.0/rights/",
+            Plus => "http://ns.useplus.org/ldf/xmp/1.0/",
+            IptcCore => "http://iptc.org/std/Iptc4xmpCore/1.0/xmlns/",
+            IptcExt => "http://iptc.org/std/Iptc4xmpExt/2008-02-29/",
+            Exif => "http://ns.adobe.com/exif/1.0/",
+            Xmp => "http://ns.adobe.com/xap/1.0/",
+            XmpNote => "http://ns.adobe.com/xmp/note/",
+        }
+    }
+}
+
+/// The type of a value, as a TechReference datatype and data format.
+#[derive(Debug, Clone, Copy)]
+pub enum ValueKind {
+    Text,
+    /// A URI or URL; not checked, because files have names and codes in its place.
+    Uri,
+    /// A date with an optional time, as it is written in the file.
+    DateTime,
+    /// A URI of a vocabulary, which is also known by a short code.
+    Vocabulary(&'static Terms),
+    /// Texts by language, one of them the default.
+    AltLang,
+    /// A number without a fraction, zero or more.
+    Integer,
+    Number,
+    /// Degrees north of the equator; XMP has `59,19.5N`.
+    Latitude,
+    /// Degrees east of Greenwich; XMP has `18,4.5E`.
+    Longitude,
+    /// Metres; XMP has the fraction `480/1`.
+    Altitude,
+    Structure(&'static Structure),
+}
+
+impl ValueKind {
+    /// Returns the members of a structure; `None` for a simple value.
+    pub fn structure(self) -> Option<&'static Structure> {
+        match self {
+            Structure(structure) => Some(structure),
+            Text | Uri | DateTime | Vocabulary(_) | AltLang | Integer | Number | Latitude
+            | Longitude | Altitude => None,
+        }
+    }
+}
+
+/// The RDF container of a value that may occur several times.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RdfContainer {
+    /// Values in any order.
+    Bag,
+    /// Values whose order has a meaning.
+    Seq,
+}
+
+impl RdfContainer {
+    /// Returns the local name of the container's element.
+    pub fn element(self) -> &'static str {
+        match self {
+            RdfContainer::Bag => "Bag",
+            RdfContainer::Seq => "Seq",
+        }
+    }
+}
+
+/// A named value: a property of a picture or a member of a structure.
+#[derive(Debug, Clone, Copy)]
+pub struct Member {
+    /// The name in the TechReference, which is also the name in JSON.
+    pub name: &'static str,
+    /// Namespace of the XMP name.
+    pub namespace: XmpNamespace,
+    /// Local part of the XMP name.
+    pub local: &'static str,
+    /// The type of the value, or of each value if there may be several.
+    pub kind: ValueKind,
+    /// The container of several values; `None` if there is at most one.
+    pub many: Option<RdfContainer>,
+}
+
+impl Member {
+    fn is_called(&self, namespace: XmpNamespace, local: &str) -> bool {
+        self.namespace == namespace && self.local == local
+    }
+}
+
+/// The type of a structured value.
+#[derive(Debug)]
+pub struct Structure {
+    /// The name in the TechReference.
+    pub name: &'static str,
+    /// The members that the structure defines.
+    pub members: &'static [Member],
+    /// Whether properties of pictures may be members too, as in an image region.
+    pub any_property: bool,
+}
+
+impl Structure {
+    /// Lists the members, in the order in which they are written.
+    pub fn members(&self) -> impl Iterator<Item = &'static Member> {
+        let properties = if self.any_property { &PROPERTIES[..] } else { &[] };
+        let properties = properties.iter().filter(|property| property.is_carried_in_regions());
+        self.members.iter().chain(properties.map(|property| &property.member))
+    }
+
+    /// Finds a member by its XMP name.
+    pub fn member(&self, namespace: XmpNamespace, local: &str) -> Option<&'static Member> {
+        // ExifTool writes this member of a location in the namespace of the structure.
+        let namespace = if local == "GPSAltitudeRef" { Exif } else { namespace };
+        self.members().find(|member| member.is_called(namespace, local))
+    }
+}
+
+/// The rule by which a property reaches renditions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PropertyClass {
+    /// Written from the item's document; the original's value is not carried.
+    Document,
+    /// Carried from the original into every rendition, thumbnails included.
+    Short,
+    /// Carried from the original into every rendition except thumbnails.
+    Carried,
+    /// Carried like [`PropertyClass::Carried`], and adapted to what the rendition shows.
+    Transformed,
+    /// Carried only if the operator allows details of persons.
+    PersonDetails,
+    /// Neither read nor written.
+    Never,
+}
+
+/// A property of a picture, and its rule.
+#[derive(Debug, Clone, Copy)]
+pub struct Property {
+    /// Names and type of the property.
+    pub member: Member,
+    /// The rule by which it reaches renditions.
+    pub class: PropertyClass,
+}
+
+impl Property {
+    /// Finds a property by the TechReference's name.
+    pub fn named(name: &str) -> Option<&'static Property> {
+        PROPERTIES.iter().find(|property| property.member.name == name)
+    }
+
+    /// Finds a property by its XMP name.
+    pub fn called(namespace: XmpNamespace, local: &str) -> Option<&'static Property> {
+        PROPERTIES.iter().find(|property| property.member.is_called(namespace, local))
+    }
+
+    /// Whether renditions carry the original's value, which is then part of
+    /// [`RightsMetadata`](super::RightsMetadata).
+    pub fn is_carried(&self) -> bool {
+        match self.class {
+            PropertyClass::Short
+            | PropertyClass::Carried
+            | PropertyClass::Transformed
+            | PropertyClass::PersonDetails => true,
+            PropertyClass::Document | PropertyClass::Never => false,
+        }
+    }
+
+    /// Whether the property may be a member of an image region.
+    ///
+    /// Those of the document describe the whole picture, except for the names of persons: only a region
+    /// says who is where.
+    fn is_carried_in_regions(&self) -> bool {
+        match self.member.name {
+            // A region has no regions, and sizes apply to the whole picture.
+            "imageRegion" | "maxAvailWidth" | "maxAvailHeight" => false,
+            name => self.is_carried() || name == "personInImageNames",
+        }
+    }
+}
+
+pub(crate) const fn one(
+    name: &'static str,
+    namespace: XmpNamespace,
+    local: &'static str,
+    kind: ValueKind,
+) -> Member {
+    Member { name, namespace, local, kind, many: None }
+}
+
+pub(crate) const fn bag(
+    name: &'static str,
+    namespace: XmpNamespace,
+    local: &'static str,
+    kind: ValueKind,
+) -> Member {
+    Member { name, namespace, local, kind, many: Some(RdfContainer::Bag) }
+}
+
+pub(super) const fn seq(
+    name: &'static str,
+    namespace: XmpNamespace,
+    local: &'static str,
+    kind: ValueKind,
+) -> Member {
+    Member { name, namespace, local, kind, many: Some(RdfContainer::Seq) }
+}
+
+const fn document(member: Member) -> Property {
+    Property { member, class: PropertyClass::Document }
+}
+
+const fn short(member: Member) -> Property {
+    Property { member, class: PropertyClass::Short }
+}
+
+const fn carried(member: Member) -> Property {
+    Property { member, class: PropertyClass::Carried }
+}
+
+const fn transformed(member: Member) -> Property {
+    Property { member, class: PropertyClass::Transformed }
+}
+
+const fn person(member: Member) -> Property {
+    Property { member, class: PropertyClass::PersonDetails }
+}
+
+const fn never(member: Member) -> Property {
+    Property { member, class: PropertyClass::Never }
+}
+
+/// All properties of the standard, in the order in which they are written.
+pub static PROPERTIES: [Property; 66] = [
+    document(one("headline", Photoshop, "Headline", Text)),
+    document(one("description", Dc, "description", AltLang)),
+    document(seq("creatorNames", Dc, "creator", Text)),
+    document(one("creditLine", Photoshop, "Credit", Text)),
+    document(one("copyrightNotice", Dc, "rights", AltLang)),
+    document(one("source", Photoshop, "Source", Text)),
+    document(one("dateCreated", Photoshop, "DateCreated", DateTime)),
+    document(bag("keywords", Dc, "subject", Text)),
+    document(one("cityName", Photoshop, "City", Text)),
+    document(one("provinceState", Photoshop, "State", Text)),
+    document(one("countryName", Photoshop, "Country", Text)),
+    document(one("countryCode", IptcCore, "CountryCode", Text)),
+    document(one("sublocationName", IptcCore, "Location", Text)),
+    document(bag("personInImageNames", IptcExt, "PersonInImage", Text)),
+    short(one(
+        "digitalSourceType",
+        IptcExt,
+        "DigitalSourceType",
+        Vocabulary(&DIGITAL_SOURCE_TYPES),
+    )),
+    short(one("dataMining", Plus, "DataMining", Vocabulary(&DATA_MINING))),
+    short(one("otherConstraints", Plus, "OtherConstraints", AltLang)),
+    carried(one("altTextAccessibility", IptcCore, "AltTextAccessibility", AltLang)),
+    carried(one("extDescrAccessibility", IptcCore, "ExtDescrAccessibility", AltLang)),
+    carried(one("title", Dc, "title", AltLang)),
+    carried(one("jobtitle", Photoshop, "AuthorsPosition", Text)),
+    carried(one("jobid", Photoshop, "TransmissionReference", Text)),
+    carried(one("captionWriter", Photoshop, "CaptionWriter", Text)),
+    carried(one("instructions", Photoshop, "Instructions", Text)),
+    carried(one("intellectualGenre", IptcCore, "IntellectualGenre", Text)),
+    carried(bag("genres", IptcExt, "Genre", Structure(&CV_TERM))),
+    carried(bag("sceneCodes", IptcCore, "Scene", Text)),
+    carried(bag("subjectCodes", IptcCore, "SubjectCode", Text)),
+    carried(bag("aboutCvTerms", IptcExt, "AboutCvTerm", Structure(&CV_TERM))),
+    carried(one("usageTerms", XmpRights, "UsageTerms", AltLang)),
+    carried(one("webstatementRights", XmpRights, "WebStatement", Uri)),
+    carried(seq("licensors", Plus, "Licensor", Structure(&LICENSOR))),
+    carried(seq("copyrightOwners", Plus, "CopyrightOwner", Structure(&COPYRIGHT_OWNER))),
+    carried(seq("imageCreators", Plus, "ImageCreator", Structure(&IMAGE_CREATOR))),
+    carried(seq("suppliers", Plus, "ImageSupplier", Structure(&IMAGE_SUPPLIER))),
+    carried(one("imageSupplierImageId", Plus, "ImageSupplierImageID", Text)),
+    carried(bag("contributors", IptcExt, "Contributor", Structure(&ENTITY_W_ROLE))),
+    carried(one(
+        "creatorContactInfo",
+        IptcCore,
+        "CreatorContactInfo",
+        Structure(&CREATOR_CONTACT_INFO),
+    )),
+    carried(bag("registryEntries", IptcExt, "RegistryId", Structure(&REGISTRY_ENTRY))),
+    carried(one("digitalImageGuid", IptcExt, "DigImageGUID", Text)),
+    carried(bag(
+        "embdEncRightsExprs",
+        IptcExt,
+        "EmbdEncRightsExpr",
+        Structure(&EMBD_ENC_RIGHTS_EXPR),
+    )),
+    carried(bag(
+        "linkedEncRightsExprs",
+        IptcExt,
+        "LinkedEncRightsExpr",
+        Structure(&LINKED_ENC_RIGHTS_EXPR),
+    )),
+    carried(one("modelReleaseStatus", Plus, "ModelReleaseStatus", Uri)),
+    carried(bag("modelReleaseDocuments", Plus, "ModelReleaseID", Text)),
+    carried(one("minorModelAgeDisclosure", Plus, "MinorModelAgeDisclosure", Uri)),
+    carried(one("propertyReleaseStatus", Plus, "PropertyReleaseStatus", Uri)),
+    carried(bag("propertyReleaseDocuments", Plus, "PropertyReleaseID", Text)),
+    carried(one("aISystemUsed", IptcExt, "AISystemUsed", Text)),
+    carried(one("aISystemVersionUsed", IptcExt, "AISystemVersionUsed", Text)),
+    carried(one("aIPromptInformation", IptcExt, "AIPromptInformation", Text)),
+    carried(one("aIPromptWriterNam", IptcExt, "AIPromptWriterName", Text)),
+    carried(bag("artworkOrObjects", IptcExt, "ArtworkOrObject", Structure(&ARTWORK_OR_OBJECT))),
+    carried(bag("eventId", IptcExt, "EventId", Uri)),
+    carried(one("eventName", IptcExt, "Event", AltLang)),
+    carried(bag("organisationInImageNames", IptcExt, "OrganisationInImageName", Text)),
+    carried(bag("organisationInImageCodes", IptcExt, "OrganisationInImageCode", Text)),
+    carried(bag("productsShown", IptcExt, "ProductInImage", Structure(&PRODUCT_W_GTIN))),
+    transformed(bag("imageRegion", IptcExt, "ImageRegion", Structure(&IMAGE_REGION))),
+    transformed(bag("locationCreated", IptcExt, "LocationCreated", Structure(&LOCATION))),
+    transformed(bag("locationsShown", IptcExt, "LocationShown", Structure(&LOCATION))),
+    transformed(one("maxAvailWidth", IptcExt, "MaxAvailWidth", Integer)),
+    transformed(one("maxAvailHeight", IptcExt, "MaxAvailHeight", Integer)),
+    person(bag("personsShown", IptcExt, "PersonInImageWDetails", Structure(&PERSON_W_DETAILS))),
+    person(one("additionalModelInfo", IptcExt, "AddlModelInfo", Text)),
+    person(bag("modelAges", IptcExt, "ModelAge", Integer)),
+    never(one("imageRating", Xmp, "Rating", Number)),
+];

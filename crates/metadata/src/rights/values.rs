@@ -1,0 +1,189 @@
+//! The values of properties in JSON and their notations in XMP.
+
+use serde_json::{Map, Value};
+
+use super::table::ValueKind;
+use crate::{LIST_ENTRIES_MAX, TEXT_BYTES_MAX, text};
+
+/// The language tag of the text for readers of any language.
+pub(crate) const X_DEFAULT: &str = "x-default";
+/// Maximum number of bytes of a language tag; RFC 5646 §4.4.1 asks for 35.
+const LANGUAGE_BYTES_MAX: usize = 64;
+/// Maximum of a number's magnitude; coordinates of regions in pixels have five digits.
+const NUMBER_MAX: f64 = 1e9;
+/// Decimals of the minutes of a coordinate in XMP; the last one is two millimetres.
+const MINUTE_DECIMALS: usize = 6;
+
+/// Returns the text of a value without its details: the default language of an alternative, or the name in
+/// a structure of the copyright owner; empty for other values.
+pub(crate) fn default_text(value: &Value) -> &str {
+    match value {
+        Value::String(text) => text,
+        Value::Object(members) => [X_DEFAULT, "copyrightOwnerName"]
+            .iter()
+            .find_map(|name| members.get(*name)?.as_str())
+            .unwrap_or_default(),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::Array(_) => "",
+    }
+}
+
+/// Returns the text of a value; the texts of a list are joined by commas.
+pub(crate) fn joined_text(value: &Value) -> String {
+    let Some(entries) = value.as_array() else {
+        return default_text(value).to_owned();
+    };
+    let texts = entries.iter().map(default_text).filter(|text| !text.is_empty());
+    texts.collect::<Vec<_>>().join(", ")
+}
+
+/// Builds an alternative from texts with their language tags; `None` without a valid text.
+///
+/// It always has a text for `x-default`, which comes first: the first text if none is given.
+pub(crate) fn alternative<'a>(texts: impl Iterator<Item = (&'a str, &'a str)>) -> Option<Value> {
+    let mut found: Vec<(&str, String)> = Vec::new();
+    // One less than a list may have, because a default may be added.
+    for (language, text) in texts.take(LIST_ENTRIES_MAX - 1) {
+        let is_known = |(known, _): &(&str, String)| known.eq_ignore_ascii_case(language);
+        let text = clean(text);
+        if is_language(language) && !text.is_empty() && !found.iter().any(is_known) {
+            found.push((language, text));
+        }
+    }
+    let is_default = |(language, _): &&(&str, String)| language.eq_ignore_ascii_case(X_DEFAULT);
+    let (_, default) = found.iter().find(is_default).or(found.first())?;
+    let mut texts = Map::from_iter([(X_DEFAULT.to_owned(), Value::from(default.as_str()))]);
+    for (language, text) in found.iter().filter(|entry| !is_default(entry)) {
+        texts.insert((*language).to_owned(), Value::from(text.as_str()));
+    }
+    Some(Value::Object(texts))
+}
+
+/// Whether text has the form of a language tag.
+pub(super) fn is_language(tag: &str) -> bool {
+    let is_subtag =
+        |part: &str| !part.is_empty() && part.bytes().all(|b| b.is_ascii_alphanumeric());
+    tag.len() <= LANGUAGE_BYTES_MAX && tag.split('-').all(is_subtag)
+}
+
+/// Removes control characters and surrounding white space, and cuts a text that is too long.
+pub(super) fn clean(text: &str) -> String {
+    text::clean(text::cut(text, TEXT_BYTES_MAX))
+}
+
+/// Parses the text of a simple value in XMP; `None` if it is empty or not of this type.
+pub(super) fn parse_xmp(kind: ValueKind, text: &str) -> Option<Value> {
+    let text = clean(text);
+    if text.is_empty() {
+        return None;
+    }
+    match kind {
+        ValueKind::Text | ValueKind::Uri | ValueKind::DateTime => Some(Value::from(text)),
+        ValueKind::Vocabulary(terms) => terms.normalize(&text).map(Value::from),
+        ValueKind::Integer | ValueKind::Number => number(kind, text.parse().ok()?),
+        ValueKind::Latitude | ValueKind::Longitude => number(kind, parse_degrees(&text)?),
+        ValueKind::Altitude => number(kind, parse_fraction(&text)?),
+        ValueKind::AltLang | ValueKind::Structure(_) => None,
+    }
+}
+
+/// Converts a number to JSON; `None` if it is out of the range of its type.
+pub(super) fn number(kind: ValueKind, number: f64) -> Option<Value> {
+    // No range contains NaN.
+    let is_valid = match kind {
+        ValueKind::Integer => (0.0..=NUMBER_MAX).contains(&number) && number.fract() == 0.0,
+        ValueKind::Number => (-NUMBER_MAX..=NUMBER_MAX).contains(&number),
+        ValueKind::Latitude => (-90.0..=90.0).contains(&number),
+        ValueKind::Longitude => (-180.0..=180.0).contains(&number),
+        ValueKind::Altitude => (0.0..=NUMBER_MAX).contains(&number),
+        ValueKind::Text
+        | ValueKind::Uri
+        | ValueKind::DateTime
+        | ValueKind::Vocabulary(_)
+        | ValueKind::AltLang
+        | ValueKind::Structure(_) => false,
+    };
+    if is_valid && matches!(kind, ValueKind::Integer) {
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "a whole number from 0 to a billion"
+        )]
+        return Some(Value::from(number as u64));
+    }
+    is_valid.then(|| Value::from(number))
+}
+
+/// Prints a number in the notation that its type has in XMP; empty for other types.
+pub(crate) fn print_number(kind: ValueKind, value: &Value) -> String {
+    let number = value.as_f64().unwrap_or_default();
+    match kind {
+        ValueKind::Latitude => print_degrees(number, 'N', 'S'),
+        ValueKind::Longitude => print_degrees(number, 'E', 'W'),
+        ValueKind::Altitude => print_fraction(number),
+        ValueKind::Integer | ValueKind::Number => number.to_string(),
+        ValueKind::Text
+        | ValueKind::Uri
+        | ValueKind::DateTime
+        | ValueKind::Vocabulary(_)
+        | ValueKind::AltLang
+        | ValueKind::Structure(_) => String::new(),
+    }
+}
+
+/// Parses an XMP coordinate in degrees, minutes and seconds, such as `59,19.5N` or `59,19,30N`.
+fn parse_degrees(text: &str) -> Option<f64> {
+    // The hemisphere is the last letter; without one the sign of the coordinate is unknown.
+    let (number, sign) = match text.char_indices().last()? {
+        (end, 'N' | 'E') => (&text[..end], 1.0),
+        (end, 'S' | 'W') => (&text[..end], -1.0),
+        _ => return None,
+    };
+    let parts: Vec<f64> =
+        number.split(',').map(|part| part.parse().ok()).collect::<Option<_>>()?;
+    // `f64` also parses `inf`, `NaN` and negative numbers, none of which has a meaning here.
+    if parts.len() > 3 || parts.iter().any(|part| !part.is_finite() || *part < 0.0) {
+        return None;
+    }
+    Some(sign * parts.iter().zip([1.0, 60.0, 3600.0]).map(|(part, unit)| part / unit).sum::<f64>())
+}
+
+fn print_degrees(degrees: f64, ahead: char, behind: char) -> String {
+    let hemisphere = if degrees < 0.0 { behind } else { ahead };
+    // Rounded before the split, so that 59.9999999 minutes become the next degree.
+    let unit = 10_f64.powi(6);
+    let minutes = (degrees.abs() * 60.0 * unit).round() / unit;
+    let (whole, rest) = ((minutes / 60.0).floor(), minutes % 60.0);
+    let rest = format!("{rest:.MINUTE_DECIMALS$}");
+    format!("{whole},{}{hemisphere}", rest.trim_end_matches('0').trim_end_matches('.'))
+}
+
+/// Parses a number or a fraction such as `480/1`.
+fn parse_fraction(text: &str) -> Option<f64> {
+    let Some((above, below)) = text.split_once('/') else {
+        return text.parse().ok();
+    };
+    let (above, below): (f64, f64) = (above.parse().ok()?, below.parse().ok()?);
+    // A zero below gives an infinite number, which no type accepts.
+    Some(above / below)
+}
+
+/// Prints a number as a fraction, in whole millimetres unless it is a whole number.
+fn print_fraction(number: f64) -> String {
+    if number.fract() == 0.0 {
+        format!("{number}/1")
+    } else {
+        format!("{:.0}/1000", number * 1000.0)
+    }
+}
+
+/// Bytes of a value's names and texts; a number counts as eight.
+pub(super) fn bytes(value: &Value) -> usize {
+    match value {
+        Value::String(text) => text.len(),
+        Value::Array(entries) => entries.iter().map(bytes).sum(),
+        Value::Object(members) => {
+            members.iter().map(|(name, value)| name.len() + bytes(value)).sum()
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) => size_of::<f64>(),
+    }
+}

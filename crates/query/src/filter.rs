@@ -1,0 +1,330 @@
+//! Filters: conditions that narrow any query, each a field with a value, as parameters and pages state them.
+//!
+//! A filter prints as a part of a query, so that a saved query can hold it. Values of one field are
+//! alternatives; different fields and excluded values hold together.
+
+use std::fmt::{self, Display, Formatter};
+
+use super::facet::Facet;
+use super::fold::words;
+use super::picture::{COLOURS, ORIENTATIONS};
+use crate::limits::FACET_CHARS_MAX;
+
+/// Values of `terms`: whether an item states terms of its use.
+const TERMS: [&str; 2] = ["special", "none"];
+/// Most pixels of a side that a filter names: more than any JPEG has.
+const SIDE_PX_MAX: u32 = 1_000_000;
+
+/// What a filter compares.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FilterField {
+    /// The values of a facet.
+    Facet(Facet),
+    /// The number of pixels that the longer side of the picture has at least.
+    MinPx,
+    /// Whether the item states terms of its use.
+    Terms,
+}
+
+impl FilterField {
+    /// Iterates over all fields: those of the facets in their order, then the others.
+    pub fn all() -> impl Iterator<Item = Self> {
+        Facet::ALL.into_iter().map(Self::Facet).chain([Self::MinPx, Self::Terms])
+    }
+
+    /// Returns the name of the parameter.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Facet(facet) => facet.as_str(),
+            Self::MinPx => "minpx",
+            Self::Terms => "terms",
+        }
+    }
+
+    /// Finds the field with this name.
+    #[must_use]
+    pub fn find(name: &str) -> Option<Self> {
+        Self::all().find(|field| field.as_str() == name)
+    }
+
+    /// Returns the values that the field can have; `None` if they are texts of items.
+    #[must_use]
+    pub fn choices(self) -> Option<&'static [&'static str]> {
+        match self {
+            Self::Facet(Facet::Orientation) => Some(&ORIENTATIONS),
+            Self::Facet(Facet::Colour) => Some(&COLOURS),
+            Self::Terms => Some(&TERMS),
+            Self::Facet(
+                Facet::SubjectCode
+                | Facet::ProductCode
+                | Facet::PlaceName
+                | Facet::PersonName
+                | Facet::CopyrightHolder
+                | Facet::DigitalSourceType
+                | Facet::SubjectName
+                | Facet::Byline
+                | Facet::MediaType,
+            )
+            | Self::MinPx => None,
+        }
+    }
+
+    /// Whether a value of the field can be excluded.
+    fn can_exclude(self) -> bool {
+        match self {
+            Self::Facet(_) => true,
+            // They have an opposite: a smaller number, and the other value.
+            Self::MinPx | Self::Terms => false,
+        }
+    }
+}
+
+/// One value that items must have, or must not have.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ItemFilter {
+    pub field: FilterField,
+    pub value: String,
+    /// Whether items with the value are excluded.
+    pub is_excluded: bool,
+}
+
+/// The reason why a text is no value of a filter.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum FilterError {
+    /// The text is none of the values that the field can have.
+    UnknownValue { found: String, choices: &'static [&'static str] },
+    /// The text is no number of pixels.
+    NotANumber { found: String },
+    /// The text has no letter or digit.
+    Empty,
+    /// The text has more characters than a value of a facet can have.
+    TooLong,
+}
+
+impl Display for FilterError {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::UnknownValue { found, choices } => {
+                write!(f, "`{found}`, expected one of {}", choices.join(", "))
+            }
+            Self::NotANumber { found } => {
+                write!(f, "`{found}`, expected pixels from 1 to {SIDE_PX_MAX}")
+            }
+            Self::Empty => f.write_str("without letters and digits"),
+            Self::TooLong => write!(f, "longer than {FACET_CHARS_MAX} characters"),
+        }
+    }
+}
+
+impl ItemFilter {
+    /// Creates the filter that requires `value`, without checking it.
+    #[must_use]
+    pub fn requiring(field: FilterField, value: &str) -> Self {
+        Self { field, value: value.to_owned(), is_excluded: false }
+    }
+
+    /// Parses a value of `field`. A `-` in front excludes the value.
+    ///
+    /// Fails when it is no value of the field.
+    pub fn parse(field: FilterField, text: &str) -> Result<Self, FilterError> {
+        let excluded = text.strip_prefix('-').filter(|_| field.can_exclude());
+        let value = excluded.unwrap_or(text).trim();
+        let found = || -> String { value.chars().take(FACET_CHARS_MAX).collect() };
+        if let Some(choices) = field.choices() {
+            if !choices.contains(&value) {
+                return Err(FilterError::UnknownValue { found: found(), choices });
+            }
+        } else if field == FilterField::MinPx {
+            let is_number = value.bytes().all(|byte| byte.is_ascii_digit());
+            let pixels =
+                value.parse::<u32>().ok().filter(|px| is_number && (1..=SIDE_PX_MAX).contains(px));
+            if pixels.is_none() {
+                return Err(FilterError::NotANumber { found: found() });
+            }
+        }
+        if value.chars().count() > FACET_CHARS_MAX {
+            return Err(FilterError::TooLong);
+        }
+        // A phrase without words would match nothing and is no query.
+        if words(value).next().is_none() {
+            return Err(FilterError::Empty);
+        }
+        Ok(Self { field, value: value.to_owned(), is_excluded: excluded.is_some() })
+    }
+
+    /// Parses `<field>:<value>` or `-<field>:<value>`, as [`Display`] prints a filter; `None` for other texts.
+    #[must_use]
+    pub fn find(text: &str) -> Option<Self> {
+        let (excluded, rest) = match text.strip_prefix('-') {
+            Some(rest) => (true, rest),
+            None => (false, text),
+        };
+        let (name, value) = rest.split_once(':')?;
+        let field = FilterField::find(name).filter(|field| field.can_exclude() || !excluded)?;
+        // The sign is in front of the name here, so one in front of the value belongs to the value.
+        let filter = Self::parse(field, value).ok()?;
+        (!filter.is_excluded).then_some(Self { is_excluded: excluded, ..filter })
+    }
+
+    /// Returns the part of a query that matches items with the value.
+    #[must_use]
+    pub fn term(&self) -> String {
+        let value = &self.value;
+        match self.field {
+            FilterField::MinPx => format!("(width:>={value} OR height:>={value})"),
+            FilterField::Terms if value == "none" => "-usageterms:*".to_owned(),
+            FilterField::Terms => "usageterms:*".to_owned(),
+            FilterField::Facet(facet) => format!("{}:{}", facet.as_str(), phrase(value)),
+        }
+    }
+}
+
+/// Returns `text` as a phrase of a query.
+#[must_use]
+pub fn phrase(text: &str) -> String {
+    let mut phrase = String::with_capacity(text.len() + 2);
+    phrase.push('"');
+    for c in text.chars() {
+        // The query language reads these as the end of a phrase, an escape or a wildcard.
+        if matches!(c, '"' | '\\' | '*' | '“' | '”') {
+            phrase.push('\\');
+        }
+        phrase.push(c);
+    }
+    phrase.push('"');
+    phrase
+}
+
+impl Display for ItemFilter {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        let sign = if self.is_excluded { "-" } else { "" };
+        write!(f, "{sign}{}:{}", self.field.as_str(), self.value)
+    }
+}
+
+/// Returns the query of `filters`; empty if there are none.
+#[must_use]
+pub fn filter_text(filters: &[ItemFilter]) -> String {
+    let mut parts = Vec::new();
+    for (at, filter) in filters.iter().enumerate() {
+        if filter.is_excluded {
+            parts.push(format!("-{}", filter.term()));
+            continue;
+        }
+        let is_alternative =
+            |other: &&ItemFilter| other.field == filter.field && !other.is_excluded;
+        // The alternatives of a field stand where its first value does.
+        if filters[..at].iter().any(|other| is_alternative(&other)) {
+            continue;
+        }
+        let terms: Vec<String> =
+            filters[at..].iter().filter(is_alternative).map(ItemFilter::term).collect();
+        match terms.as_slice() {
+            [only] => parts.push(only.clone()),
+            terms => parts.push(format!("({})", terms.join(" OR "))),
+        }
+    }
+    parts.join(" ")
+}
+
+/// Returns the query `words`, narrowed by `filters`. The words are in parentheses, because `OR` binds less
+/// tightly than the space before a filter.
+#[must_use]
+pub fn narrowed_text(words: &str, filters: &[ItemFilter]) -> String {
+    let (words, filters) = (words.trim(), filter_text(filters));
+    match (words, filters.is_empty()) {
+        (words, true) => words.to_owned(),
+        ("", false) => filters,
+        (words, false) => format!("({words}) {filters}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use jiff::tz::TimeZone;
+
+    use super::*;
+    use crate::parse;
+
+    fn filters(texts: &[&str]) -> Vec<ItemFilter> {
+        texts
+            .iter()
+            .map(|text| ItemFilter::find(text).unwrap_or_else(|| panic!("{text}")))
+            .collect()
+    }
+
+    #[test]
+    fn ok_a_filter_prints_as_it_was_written() {
+        for text in [
+            "person.name:Erik Berg",
+            "-person.name:Berg, Erik: \"Kalle\"",
+            "orientation:landscape",
+            "-colour:monochrome",
+            "minpx:3000",
+            "terms:none",
+        ] {
+            let filter = filters(&[text]).remove(0);
+            assert_eq!(filter.to_string(), text);
+            parse(&filter.term(), &TimeZone::UTC).unwrap();
+        }
+        for field in FilterField::all() {
+            assert_eq!(FilterField::find(field.as_str()), Some(field));
+        }
+    }
+
+    #[test]
+    fn err_other_texts_are_no_filters() {
+        for text in [
+            "",
+            "x",
+            "nonsense:x",
+            "person.name:",
+            "person.name:!",
+            "person.name:-Erik",
+            "orientation:round",
+            "minpx:0",
+            "minpx:+3",
+            "minpx:many",
+            "-minpx:3",
+            "-terms:none",
+        ] {
+            assert_eq!(ItemFilter::find(text), None, "{text}");
+        }
+        let long = "a".repeat(FACET_CHARS_MAX + 1);
+        let byline = FilterField::Facet(Facet::Byline);
+        assert_eq!(ItemFilter::parse(byline, &long), Err(FilterError::TooLong));
+        let unknown = ItemFilter::parse(FilterField::Terms, "-none").unwrap_err();
+        assert_eq!(unknown.to_string(), "`-none`, expected one of special, none");
+    }
+
+    #[test]
+    fn a_parameter_excludes_by_its_sign() {
+        let byline = FilterField::Facet(Facet::Byline);
+        let excluded = ItemFilter::parse(byline, "-Eva Ek").unwrap();
+        assert_eq!((excluded.value.as_str(), excluded.is_excluded), ("Eva Ek", true));
+        assert_eq!(excluded.to_string(), "-byline:Eva Ek");
+    }
+
+    #[test]
+    fn values_of_a_field_are_alternatives_and_fields_hold_together() {
+        let check = |texts: &[&str], expected: &str| {
+            let text = filter_text(&filters(texts));
+            assert_eq!(text, expected);
+            parse(&text, &TimeZone::UTC).unwrap_or_else(|error| panic!("{text}: {error}"));
+        };
+        check(&[], "");
+        check(&["place.name:Bergen"], "place.name:\"Bergen\"");
+        check(
+            &["place.name:Bergen", "orientation:square", "place.name:Oslo", "-place.name:Voss"],
+            "(place.name:\"Bergen\" OR place.name:\"Oslo\") orientation:\"square\" \
+             -place.name:\"Voss\"",
+        );
+        check(&["minpx:3000", "terms:none"], "(width:>=3000 OR height:>=3000) -usageterms:*");
+        check(&["byline:a\"b\\*”c"], "byline:\"a\\\"b\\\\\\*\\”c\"");
+        let narrow = filters(&["place.name:Bergen"]);
+        assert_eq!(narrowed_text(" sea OR lake ", &narrow), "(sea OR lake) place.name:\"Bergen\"");
+        assert_eq!(narrowed_text(" ", &narrow), "place.name:\"Bergen\"");
+        assert_eq!(narrowed_text("sea", &[]), "sea");
+    }
+}

@@ -1,0 +1,279 @@
+//! Completes a text that is being typed from the words and the facet values of the index.
+//!
+//! Candidates come from the dictionaries of all documents. What is returned is counted among the matches of a
+//! search, so that nothing is suggested that the search would not find.
+
+use std::cmp::Reverse;
+use std::collections::HashMap;
+
+use query::limits::PREFIX_CHARS_MIN;
+use query::{Facet, Query, TextField, Word, WordPattern, words};
+use roaring::RoaringBitmap;
+use tantivy::schema::Field;
+
+use crate::error::{IndexError, Result};
+use crate::evaluate::MatchedDocuments;
+use crate::facets;
+use crate::index::IndexSnapshot;
+use crate::limits::{COMPLETION_CANDIDATES_MAX, COMPLETION_TERMS_MAX};
+use crate::words::{DeadlineCheck, fields_of};
+
+/// Terms between two deadline checks.
+const TERMS_PER_DEADLINE_CHECK: usize = 4096;
+/// The start of the tokens of words with accents that any text may have.
+const ACCENT: &str = "==";
+
+/// A text that is being typed.
+#[derive(Clone, Copy, Debug)]
+pub struct CompletionRequest<'a> {
+    /// The words of the text; the last one may be incomplete.
+    pub typed: &'a [Word],
+    /// The facets whose values are suggested.
+    pub facets: &'a [Facet],
+    /// Maximum number of words, and of values of each facet.
+    pub size: usize,
+}
+
+/// What a text could become, each with the number of matches that it would have; the most frequent first.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Completions {
+    /// Words that begin with the last word of the text, in lower case.
+    pub words: Vec<(String, u64)>,
+    /// Values of facets that contain the text; its last word may begin a word of the value.
+    pub values: Vec<(Facet, Vec<(String, u64)>)>,
+}
+
+impl MatchedDocuments<'_> {
+    /// Completes a text. Words are counted among the matches that have the words before them, and values of
+    /// facets among all matches.
+    pub fn complete(
+        &self,
+        request: CompletionRequest<'_>,
+        is_over: DeadlineCheck<'_>,
+    ) -> Result<Completions> {
+        let Some((last, before)) = request.typed.split_last() else {
+            return Ok(Completions::default());
+        };
+        if spelled(last).chars().count() < PREFIX_CHARS_MIN {
+            return Ok(Completions::default());
+        }
+        let words = self.complete_word(last, before, request.size, is_over)?;
+        let mut values = Vec::with_capacity(request.facets.len());
+        for facet in request.facets {
+            values.push((*facet, self.complete_value(*facet, &request, is_over)?));
+        }
+        Ok(Completions { words, values })
+    }
+
+    fn complete_word(
+        &self,
+        start: &Word,
+        before: &[Word],
+        size: usize,
+        is_over: DeadlineCheck<'_>,
+    ) -> Result<Vec<(String, u64)>> {
+        let narrowed = match before {
+            [] => self.sets.clone(),
+            before => self.documents_matching(&all_of(before), is_over)?,
+        };
+        let mut counted = Vec::new();
+        for candidate in candidates(self.snapshot, start, is_over)? {
+            let Some(word) = words(&candidate).next() else { continue };
+            let count = self.count_word(&word, &narrowed, is_over)?;
+            if count > 0 {
+                counted.push((candidate, count));
+            }
+        }
+        counted.sort_by(|one, other| other.1.cmp(&one.1).then_with(|| one.0.cmp(&other.0)));
+        counted.truncate(size);
+        Ok(counted)
+    }
+
+    fn complete_value(
+        &self,
+        facet: Facet,
+        request: &CompletionRequest<'_>,
+        is_over: DeadlineCheck<'_>,
+    ) -> Result<Vec<(String, u64)>> {
+        let Some(place) = TextField::find(facet.as_str()) else { return Ok(Vec::new()) };
+        let typed = request.typed.to_vec();
+        let pattern = WordPattern { place, words: typed, prefix: true, forms: false };
+        // A value that contains the text is in one of these documents, which are few.
+        let sets = self.documents_matching(&Query::Words(pattern), is_over)?;
+        let found = MatchedDocuments { snapshot: self.snapshot, sets };
+        let contains = |value: &str| contains(value, request.typed);
+        facets::count_values(&found, facet, request.size, &contains, is_over)
+    }
+
+    /// Counts the documents of `sets`, one for each segment, with a word as written.
+    pub(crate) fn count_word(
+        &self,
+        word: &Word,
+        sets: &[RoaringBitmap],
+        is_over: DeadlineCheck<'_>,
+    ) -> Result<u64> {
+        let found = self.snapshot.documents_with(&pattern(word), is_over)?;
+        Ok(found.iter().zip(sets).map(|(docs, set)| set.intersection_len(docs)).sum())
+    }
+}
+
+/// The pattern of a word anywhere in a document, as written.
+fn pattern(word: &Word) -> WordPattern {
+    let words = vec![word.clone()];
+    WordPattern { place: TextField::Anywhere, words, prefix: false, forms: false }
+}
+
+/// The query for documents with all of the words.
+pub(crate) fn all_of(words: &[Word]) -> Query {
+    Query::and(words.iter().map(|word| Query::Words(pattern(word))).collect())
+}
+
+/// A word as it was spelled, in lower case.
+pub(crate) fn spelled(word: &Word) -> &str {
+    word.exact.as_deref().unwrap_or(&word.folded)
+}
+
+/// Whether a value has the words next to each other, the last one as the start of a word.
+fn contains(value: &str, typed: &[Word]) -> bool {
+    let folded: Vec<String> = words(value).map(|word| word.folded).collect();
+    let Some((last, before)) = typed.split_last() else { return false };
+    folded.windows(typed.len()).any(|run| {
+        let Some((end, leading)) = run.split_last() else { return false };
+        let is_equal = leading.iter().zip(before).all(|(own, word)| *own == word.folded);
+        is_equal && end.starts_with(&last.folded)
+    })
+}
+
+/// Lists the most frequent words of the index that begin like `start` and are longer, with their accents.
+fn candidates(
+    snapshot: &IndexSnapshot,
+    start: &Word,
+    is_over: DeadlineCheck<'_>,
+) -> Result<Vec<String>> {
+    let mut frequencies = Frequencies::default();
+    frequencies.read(snapshot, start, is_over)?;
+    let mut found: Vec<(u64, String)> = frequencies
+        .spellings(start.exact.is_some())
+        .filter(|(_, text)| text != spelled(start))
+        .collect();
+    found.sort_unstable_by_key(|(count, text)| (Reverse(*count), text.clone()));
+    found.truncate(COMPLETION_CANDIDATES_MAX);
+    Ok(found.into_iter().map(|(_, text)| text).collect())
+}
+
+/// How often words occur in all documents, at least approximately: a document counts once for each of its texts.
+#[derive(Default)]
+pub(crate) struct Frequencies {
+    /// Occurrences of words whose accents were removed.
+    folded: HashMap<String, u64>,
+    /// Occurrences of words as they are written, accents included.
+    accented: HashMap<String, u64>,
+}
+
+impl Frequencies {
+    /// Reads the words that begin like `start`.
+    pub(crate) fn read(
+        &mut self,
+        snapshot: &IndexSnapshot,
+        start: &Word,
+        is_over: DeadlineCheck<'_>,
+    ) -> Result<()> {
+        let fields = &snapshot.shared.fields;
+        for field in fields_of(fields, TextField::Anywhere) {
+            let mut add = |term: &str, count: u64| {
+                *self.folded.entry(term.to_owned()).or_default() += count;
+            };
+            read_terms(snapshot, field, &start.folded, &mut add, is_over)?;
+        }
+        let prefix = format!("{ACCENT}{}", spelled(start));
+        let mut add = |term: &str, count: u64| {
+            let word = term.trim_start_matches(ACCENT);
+            *self.accented.entry(word.to_owned()).or_default() += count;
+        };
+        read_terms(snapshot, fields.accents, &prefix, &mut add, is_over)
+    }
+
+    /// Lists each word in the spelling that most of its documents have, with its frequency; those with accents
+    /// alone if `is_accented`.
+    pub(crate) fn spellings(mut self, is_accented: bool) -> impl Iterator<Item = (u64, String)> {
+        let mut spelled: Vec<(u64, String)> = Vec::new();
+        for (text, count) in std::mem::take(&mut self.accented) {
+            let Some(word) = words(&text).next() else { continue };
+            let all = self.folded.get(&word.folded).copied().unwrap_or_default();
+            // Both spellings may occur; the word is suggested once.
+            if is_accented || count * 2 >= all {
+                self.folded.remove(&word.folded);
+                spelled.push((count.max(all), text));
+            }
+        }
+        let plain = if is_accented { HashMap::new() } else { self.folded };
+        spelled.into_iter().chain(plain.into_iter().map(|(text, count)| (count, text)))
+    }
+}
+
+/// Calls `each` with every term of `field` that begins with `start`, and the number of its documents in a segment.
+fn read_terms(
+    snapshot: &IndexSnapshot,
+    field: Field,
+    start: &str,
+    each: &mut dyn FnMut(&str, u64),
+    is_over: DeadlineCheck<'_>,
+) -> Result<()> {
+    for segment in &snapshot.segments {
+        let terms = segment.reader.inverted_index(field)?;
+        let mut range = terms.terms().range().ge(start.as_bytes()).into_stream()?;
+        let mut count = 0;
+        // Terms are sorted, so all those with the start follow each other.
+        while count < COMPLETION_TERMS_MAX
+            && range.advance()
+            && range.key().starts_with(start.as_bytes())
+        {
+            count += 1;
+            if count % TERMS_PER_DEADLINE_CHECK == 0 && is_over() {
+                return Err(IndexError::TimedOut);
+            }
+            if let Ok(term) = std::str::from_utf8(range.key()) {
+                each(term, u64::from(range.value().doc_freq));
+            }
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_value_contains_a_text_whose_last_word_is_incomplete() {
+        let check = |value: &str, typed: &str, expected: bool| {
+            let typed: Vec<Word> = words(typed).collect();
+            assert_eq!(contains(value, &typed), expected, "{value} {typed:?}");
+        };
+        check("Erik Öberg", "erik o", true);
+        check("Erik Öberg", "obe", true);
+        check("Erik Öberg", "eri o", false);
+        check("Erik Öberg", "berg", false);
+        check("Erik", "erik berg", false);
+    }
+
+    #[test]
+    fn a_word_is_spelled_as_most_documents_spell_it() {
+        let counts = |list: &[(&str, u64)]| -> HashMap<String, u64> {
+            list.iter().map(|(text, count)| ((*text).to_owned(), *count)).collect()
+        };
+        let frequencies = || Frequencies {
+            folded: counts(&[("mote", 5), ("moten", 9), ("motor", 2)]),
+            accented: counts(&[("möte", 4), ("möten", 2)]),
+        };
+        let spelled = |is_accented| {
+            let mut found: Vec<_> = frequencies().spellings(is_accented).collect();
+            found.sort_unstable();
+            found
+        };
+        let expected = [(2, "motor"), (5, "möte"), (9, "moten")];
+        assert_eq!(spelled(false), expected.map(|(count, text)| (count, text.to_owned())));
+        let expected = [(5, "möte"), (9, "möten")];
+        assert_eq!(spelled(true), expected.map(|(count, text)| (count, text.to_owned())));
+    }
+}

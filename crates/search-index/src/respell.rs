@@ -1,0 +1,131 @@
+//! Finds words that are spelled alike, for searches whose words occur in no document.
+
+use std::cmp::Reverse;
+
+use query::{Query, TextField, Word, WordPattern, words};
+use roaring::RoaringBitmap;
+
+use crate::complete::{Frequencies, spelled};
+use crate::error::Result;
+use crate::evaluate::MatchedDocuments;
+use crate::limits::RESPELLING_CANDIDATES_MAX;
+use crate::words::DeadlineCheck;
+
+/// Letters of a word from which one edit is likely to be a mistake, and from which two are: shorter words have
+/// too many neighbours.
+const LETTERS_FOR_EDITS: [usize; 2] = [4, 8];
+
+impl MatchedDocuments<'_> {
+    /// Returns the words with those replaced that occur in no match, if the result has matches; `None` if nothing
+    /// can be replaced so.
+    pub fn respell(
+        &self,
+        typed: &[Word],
+        is_over: DeadlineCheck<'_>,
+    ) -> Result<Option<Vec<String>>> {
+        let (mut respelled, mut is_changed) = (Vec::with_capacity(typed.len()), false);
+        for word in typed {
+            let is_known = self.has_match(std::slice::from_ref(word), is_over)?;
+            let other = if is_known { None } else { self.nearest(word, is_over)? };
+            is_changed |= other.is_some();
+            respelled.push(other.unwrap_or_else(|| spelled(word).to_owned()));
+        }
+        let all: Vec<Word> = respelled.iter().flat_map(|text| words(text)).collect();
+        let is_useful = is_changed && self.has_match(&all, is_over)?;
+        Ok(is_useful.then_some(respelled))
+    }
+
+    /// Whether a match has all of the words, as written or inflected.
+    fn has_match(&self, all: &[Word], is_over: DeadlineCheck<'_>) -> Result<bool> {
+        let pattern = |word: &Word| WordPattern {
+            place: TextField::Anywhere,
+            words: vec![word.clone()],
+            prefix: false,
+            forms: true,
+        };
+        let query = Query::and(all.iter().map(|word| Query::Words(pattern(word))).collect());
+        let found = self.documents_matching(&query, is_over)?;
+        Ok(found.iter().any(|set| !set.is_empty()))
+    }
+
+    /// Finds the word of the matches that differs least from `word`; of equally near ones the most frequent.
+    fn nearest(&self, word: &Word, is_over: DeadlineCheck<'_>) -> Result<Option<String>> {
+        let letters: Vec<char> = word.folded.chars().collect();
+        let edits_max = LETTERS_FOR_EDITS.iter().filter(|least| letters.len() >= **least).count();
+        let Some(first) = letters.first().filter(|_| edits_max > 0) else { return Ok(None) };
+        // Few mistakes are in the first letter, and the dictionary is sorted by it.
+        let start = Word { folded: first.to_string(), exact: None };
+        let mut frequencies = Frequencies::default();
+        frequencies.read(self.snapshot, &start, is_over)?;
+        let near = |(count, text): (u64, String)| {
+            let other: Vec<char> = words(&text).next()?.folded.chars().collect();
+            let edits = edits(&letters, &other, edits_max)?;
+            (edits > 0).then_some((edits, Reverse(count), text))
+        };
+        let mut near: Vec<_> = frequencies.spellings(false).filter_map(near).collect();
+        near.sort_unstable();
+        for (_, _, text) in near.into_iter().take(RESPELLING_CANDIDATES_MAX) {
+            let Some(word) = words(&text).next() else { continue };
+            let sets: &[RoaringBitmap] = &self.sets;
+            if self.count_word(&word, sets, is_over)? > 0 {
+                return Ok(Some(text));
+            }
+        }
+        Ok(None)
+    }
+}
+
+/// Counts the letters that are inserted, left out, replaced or swapped with their neighbour to turn one word into
+/// another; `None` if they are more than `edits_max`.
+fn edits(one: &[char], other: &[char], edits_max: usize) -> Option<usize> {
+    if one.len().abs_diff(other.len()) > edits_max {
+        return None;
+    }
+    // Rows of the table of edits between beginnings: the one before the last, the last, and the present one.
+    let mut earlier: Vec<usize> = Vec::new();
+    let mut last: Vec<usize> = (0..=other.len()).collect();
+    for (row, letter) in one.iter().enumerate() {
+        let mut present = vec![row + 1];
+        for (column, candidate) in other.iter().enumerate() {
+            let replaced = last[column] + usize::from(letter != candidate);
+            let mut least = replaced.min(last[column + 1] + 1).min(present[column] + 1);
+            let is_swapped = row > 0
+                && column > 0
+                && *letter == other[column - 1]
+                && one[row - 1] == *candidate;
+            if is_swapped {
+                least = least.min(earlier[column - 1] + 1);
+            }
+            present.push(least);
+        }
+        // No later row has fewer edits than the least of this one.
+        if present.iter().all(|count| *count > edits_max) {
+            return None;
+        }
+        earlier = std::mem::replace(&mut last, present);
+    }
+    last.last().copied().filter(|count| *count <= edits_max)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn edits_are_counted_up_to_a_limit() {
+        let check = |one: &str, other: &str, expected: Option<usize>| {
+            let [one, other] = [one, other].map(|text| text.chars().collect::<Vec<_>>());
+            assert_eq!(edits(&one, &other, 2), expected, "{one:?} {other:?}");
+            assert_eq!(edits(&other, &one, 2), expected, "{other:?} {one:?}");
+        };
+        check("bergen", "bergen", Some(0));
+        check("bergen", "begren", Some(1));
+        check("bergen", "berge", Some(1));
+        check("bergen", "bergens", Some(1));
+        check("bergen", "borgen", Some(1));
+        check("bergen", "brgn", Some(2));
+        check("bergen", "oslo", None);
+        check("bergen", "b", None);
+        check("", "ab", Some(2));
+    }
+}

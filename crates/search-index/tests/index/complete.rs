@@ -1,0 +1,114 @@
+//! Completions of a text that is being typed, and words that are spelled alike, among the matches of a search.
+
+use jiff::tz::TimeZone;
+use model::ItemKey;
+use model::item::{Document, PubStatus};
+use query::{Facet, IndexedDocument, Word, words};
+use search_index::{CompletionRequest, IndexWriter, ItemVersion, SearchIndex};
+use serde_json::{Value, json};
+
+use crate::common::{NEVER, filter, position};
+
+/// Adds the text `number` with this document.
+fn add(writer: &mut IndexWriter, number: u32, document: &Value) {
+    let key = ItemKey::parse(&format!("text/t{number}")).unwrap();
+    let document = Document::parse(&key, &document.to_string()).unwrap();
+    let item = ItemVersion {
+        number,
+        key: &key,
+        stored_ms: i64::from(number),
+        status: PubStatus::Usable,
+        order_ms: i64::from(number),
+        embargoed_ms: None,
+        indexed: &IndexedDocument::of(&key, &document, &TimeZone::UTC),
+    };
+    writer.add(&item).unwrap();
+}
+
+fn index(folder: &std::path::Path) -> SearchIndex {
+    let index = SearchIndex::create(folder, 1_000_000).unwrap();
+    let mut writer = index.writer().unwrap();
+    let person = |name: &str| json!([{ "name": name }]);
+    for (number, document) in (1..).zip([
+        json!({ "headline": "Bergen i regn", "person": person("Erik Berg"), "language": "sv" }),
+        json!({ "headline": "Bergsbestigning, möte", "person": person("Erik Bergman") }),
+        json!({ "headline": "Bergen och berg", "person": person("Anna Ek") }),
+        json!({ "headline": "Hemligt bergtroll", "person": person("Erik Bergs"), "product": [{ "code": "X" }] }),
+    ]) {
+        add(&mut writer, number, &document);
+        // Several segments.
+        writer.commit(&position(i64::from(number))).unwrap();
+    }
+    index.refresh().unwrap();
+    index
+}
+
+fn typed(text: &str) -> Vec<Word> {
+    words(text).collect()
+}
+
+fn named(counted: &[(&str, u64)]) -> Vec<(String, u64)> {
+    counted.iter().map(|(text, count)| ((*text).to_owned(), *count)).collect()
+}
+
+#[test]
+fn a_text_is_completed_with_what_the_search_finds() {
+    let folder = tempfile::tempdir().unwrap();
+    let index = index(folder.path());
+    let snapshot = index.snapshot();
+    let mut filter = filter("");
+    filter.products_excluded = vec!["X".to_owned()];
+    let found = snapshot.find(&filter, &[], NEVER).unwrap();
+    let complete = |text: &str| {
+        let (typed, facets) = (typed(text), [Facet::PersonName]);
+        let request = CompletionRequest { typed: &typed, facets: &facets, size: 5 };
+        found.complete(request, NEVER).unwrap()
+    };
+    let completed = complete("berg");
+    let expected = named(&[("bergen", 2), ("bergman", 1), ("bergsbestigning", 1)]);
+    assert_eq!(completed.words, expected);
+    let persons = named(&[("Erik Berg", 1), ("Erik Bergman", 1)]);
+    assert_eq!(completed.values, [(Facet::PersonName, persons.clone())]);
+    // The words before count, and a name is found by all of them.
+    assert_eq!(complete("regn berg").words, named(&[("bergen", 1)]));
+    assert_eq!(complete("erik be").values[0].1, persons);
+    assert_eq!(complete("erik ek").values[0].1, named(&[]));
+    assert_eq!(complete("mö").words, named(&[("möte", 1)]));
+    // Without the accent a word is found too, in the spelling that was typed.
+    assert_eq!(complete("mot").words, named(&[("mote", 1)]));
+    for text in ["", "b", "hemlig", "bergt"] {
+        assert!(complete(text).words.is_empty(), "{text}");
+    }
+    // A version that was replaced is not counted, although the index has it.
+    let found = snapshot.find(&filter, &[3], NEVER).unwrap();
+    let typed = typed("bergen");
+    let request = CompletionRequest { typed: &typed[..0], facets: &[], size: 5 };
+    assert_eq!(found.complete(request, NEVER).unwrap().words, named(&[]));
+    let typed = words("berge").collect::<Vec<_>>();
+    let request = CompletionRequest { typed: &typed, facets: &[], size: 5 };
+    assert_eq!(found.complete(request, NEVER).unwrap().words, named(&[("bergen", 1)]));
+}
+
+#[test]
+fn words_that_find_nothing_are_respelled() {
+    let folder = tempfile::tempdir().unwrap();
+    let index = index(folder.path());
+    let snapshot = index.snapshot();
+    let mut filter = filter("");
+    filter.products_excluded = vec!["X".to_owned()];
+    let found = snapshot.find(&filter, &[], NEVER).unwrap();
+    let check = |text: &str, expected: Option<&str>| {
+        let respelled = found.respell(&typed(text), NEVER).unwrap();
+        assert_eq!(respelled.map(|words| words.join(" ")).as_deref(), expected, "{text}");
+    };
+    check("begren", Some("bergen"));
+    check("regn bregen", Some("regn bergen"));
+    check("bergsbestining", Some("bergsbestigning"));
+    // Found as written, too short, too far, or not together.
+    check("bergen", None);
+    check("ekk", None);
+    check("oslo", None);
+    check("anna reggn", None);
+    // No word of an item that the search does not find.
+    check("bergtrol", None);
+}

@@ -1,0 +1,150 @@
+//! `GET /content/v1/{mediaType}/suggest`: how a text that is being typed could go on (contract search-26).
+
+use axum::extract::{Request, State};
+use serde_json::{Map, Value, json};
+
+use super::parameters::{self, ContentParameters};
+use super::{BasicAuth, RequestContext, Segment};
+use crate::archive::content::RecentSpan;
+use crate::http::AppState;
+use crate::http::api;
+use crate::http::api::ApiResult;
+use crate::http::protocol::request;
+use crate::http::protocol::request::QueryParameters;
+use crate::runtime::error::{Error, Result};
+use crate::runtime::limits::{SUGGESTION_CHARS_MAX, SUGGESTIONS_DEFAULT, SUGGESTIONS_MAX};
+use crate::storage::search::{SearchSuggestions, SuggestionRequest};
+use model::MediaType;
+use query::{Facet, Query, Word, words};
+
+/// The facets whose values are suggested.
+const FACETS: [Facet; 3] = [Facet::PersonName, Facet::PlaceName, Facet::SubjectName];
+
+pub(super) async fn suggest(
+    State(app): State<AppState>,
+    media_type: Segment,
+    request: Request,
+) -> ApiResult {
+    let media_type = request::path_segment("mediaType", media_type)?;
+    let context = RequestContext::of(&app, request);
+    let caller = context.caller(&app, &media_type, BasicAuth::Refused).await?;
+    let query = QueryParameters::of(&context.uri)?;
+    let parameters = ContentParameters::new(&query, &app.shared.site.zone, caller.as_deref());
+    let found = match parse(parameters, &media_type, &context, &app)? {
+        Some(wanted) => app.shared.archive.content.engine().suggest(wanted, context.now).await?,
+        None => SearchSuggestions::default(),
+    };
+    api::json(&answer(&found))
+}
+
+/// Parses the parameters; `None` if the text is not one that can be completed.
+fn parse(
+    mut parameters: ContentParameters<'_>,
+    media_type: &str,
+    context: &RequestContext,
+    app: &AppState,
+) -> Result<Option<SuggestionRequest>> {
+    let media_type = parameters.media_type(media_type, &MediaType::ALL);
+    let text = parameters.read(text);
+    // The text is no query yet, so it takes no part in the selection.
+    let selection = parameters.selection_without_query();
+    let filters = parameters.filters();
+    let period = parameters.period(&RecentSpan::ALL);
+    let size = parameters.count("s", SUGGESTIONS_DEFAULT, SUGGESTIONS_MAX);
+    let is_true = |text: &str| text.parse().ok();
+    let respells =
+        parameters.read(|query| query.parsed("spelling", "type", "true or false", is_true));
+    let (caller, zone) = (parameters.caller(), &app.shared.site.zone);
+    // Every parameter is read before the first `?`, so that all problems are reported together.
+    let parsed = || {
+        let (respells, size, text) = (respells? == Some(true), size?, text?);
+        let typed = if respells { complete_words(text) } else { words_to_complete(text) };
+        let mut criteria = parameters::search_request(selection?, caller, context.now);
+        criteria.query = Query::and(vec![criteria.query, filters?]);
+        criteria.media_type = media_type?;
+        (criteria.from, criteria.until) = period?.bounds(context.now, zone);
+        criteria.facets = FACETS.to_vec();
+        Some(typed.map(|typed| SuggestionRequest { criteria, typed, size, respells }))
+    };
+    let parsed = parsed();
+    parameters.finish(parsed)
+}
+
+/// Reads the text, which has a limit of its own.
+fn text(query: &QueryParameters) -> Result<&str> {
+    let text = query.text("q")?.unwrap_or_default();
+    if text.chars().count() > SUGGESTION_CHARS_MAX {
+        let message = format!("q has more than {SUGGESTION_CHARS_MAX} characters");
+        return Err(Error::invalid("query", "q", "maximum", message));
+    }
+    Ok(text)
+}
+
+/// Returns the words of a text that consists of words alone; `None` if it has signs of the query language.
+fn complete_words(text: &str) -> Option<Vec<Word>> {
+    let is_sign = |c: char| "\"“”()[]{}:*^~\\/<>=&|!".contains(c);
+    let is_operator = |word: &str| matches!(word, "AND" | "OR" | "NOT");
+    let has_syntax = text.contains(is_sign)
+        || text.split_whitespace().any(|word| is_operator(word) || word.starts_with(['-', '+']));
+    let found: Vec<Word> = words(text).collect();
+    (!has_syntax && !found.is_empty()).then_some(found)
+}
+
+/// Returns the same for a text whose last word is being typed; `None` also after a space, where a word begins that is
+/// not known yet.
+fn words_to_complete(text: &str) -> Option<Vec<Word>> {
+    complete_words(text).filter(|_| text.chars().next_back().is_some_and(char::is_alphanumeric))
+}
+
+/// Builds `{"words": […], "facets": {…}, "spelling": "…"}`; `spelling` is absent without one.
+fn answer(found: &SearchSuggestions) -> Value {
+    let list = |counted: &[(String, u64)]| -> Value {
+        counted.iter().map(|(key, count)| json!({ "key": key, "count": count })).collect()
+    };
+    let facets: Map<String, Value> = found
+        .values
+        .iter()
+        .map(|(facet, counted)| (facet.as_str().to_owned(), list(counted)))
+        .collect();
+    let mut answer = json!({ "words": list(&found.words), "facets": facets });
+    if let Some(spelling) = &found.spelling {
+        answer["spelling"] = json!(spelling);
+    }
+    answer
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_words_are_completed() {
+        let folded = |found: Option<Vec<Word>>| {
+            found.map(|words| words.into_iter().map(|word| word.folded).collect::<Vec<_>>())
+        };
+        let check = |text: &str, expected: Option<&[&str]>| {
+            let expected = expected
+                .map(|words| words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>());
+            assert_eq!(folded(words_to_complete(text)), expected, "{text}");
+        };
+        check("berg", Some(&["berg"]));
+        check("Storm i Ky", Some(&["storm", "i", "ky"]));
+        check("e-post", Some(&["e", "post"]));
+        for text in ["", " ", "berg ", "\"berg", "byline:be", "storm OR be", "storm -be", "(be"] {
+            check(text, None);
+        }
+        assert_eq!(folded(complete_words("berg ")), Some(vec!["berg".to_owned()]));
+    }
+
+    #[test]
+    fn an_answer_names_what_was_found() {
+        let found = SearchSuggestions {
+            words: vec![("berg".to_owned(), 2)],
+            values: vec![(Facet::PersonName, Vec::new())],
+            spelling: None,
+        };
+        let expected =
+            json!({ "words": [{ "key": "berg", "count": 2 }], "facets": { "person.name": [] } });
+        assert_eq!(answer(&found), expected);
+    }
+}

@@ -1,0 +1,52 @@
+//! Archives of several items over HTTP: of a collection, and of a visitor's selection.
+
+use axum::{
+    http::{HeaderMap, Method},
+    response::Response,
+};
+
+use crate::http::AppState;
+use crate::http::media;
+use crate::media::{BundleNames, MediaCaller, RateLimitClient};
+use crate::runtime::clock;
+use crate::runtime::error::{ErrorKind, Result};
+use crate::runtime::limits::BUNDLE_TRIES;
+use model::ItemKey;
+
+/// A request for an archive of several items.
+#[derive(Clone, Copy)]
+pub(super) struct ArchiveRequest<'a> {
+    pub(super) keys: &'a [ItemKey],
+    pub(super) names: BundleNames<'a>,
+    pub(super) buyer: MediaCaller<'a>,
+    pub(super) method: &'a Method,
+    /// Headers with ranges and preconditions, if the client of the API sent any.
+    pub(super) headers: &'a HeaderMap,
+}
+
+/// Builds the archive of the items that the buyer may have, and records their purchases.
+///
+/// Fails with `agreement_required` when nothing can be delivered.
+pub(super) async fn archive_response(
+    app: &AppState,
+    request: ArchiveRequest<'_>,
+) -> Result<Response> {
+    let ArchiveRequest { keys, names, buyer, method, headers } = request;
+    let mut tries = 0;
+    loop {
+        tries += 1;
+        let now = clock::now();
+        let answer = app.shared.media.bundle(keys, names, buyer, now).await?;
+        let client = RateLimitClient::of(buyer.principal, None);
+        let media_request = media::MediaRequest { method, headers, caller: buyer, client, now };
+        match media::file_response(app, &media_request, &answer).await {
+            // Another request used up downloads that this one counted on: retry with those that are left.
+            Err(refused) if refused.kind() == ErrorKind::Forbidden && tries < BUNDLE_TRIES => {}
+            // An item changed during the assembly: retry.
+            Ok(None) if tries < BUNDLE_TRIES => {}
+            Ok(None) => return Err(media::unstable_item()),
+            Ok(Some(response)) => return Ok(response),
+            Err(error) => return Err(error),
+        }
+    }
+}

@@ -1,0 +1,117 @@
+//! Addresses that end in `.auto`: the rendition in the format that the client prefers.
+
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::response::Response;
+
+use crate::http::media::MediaRequest;
+use crate::http::protocol::image_negotiation::accepted_formats;
+use crate::http::protocol::surrogate::forbids_shared_caches;
+use crate::media;
+use crate::media::Media;
+use crate::media::MediaAnswer;
+use crate::media::RenderPayer;
+use crate::media::RenditionAnswer;
+use crate::runtime::error::{Error, ErrorKind, Result};
+use model::media_url::MediaPath;
+use model::media_url::RenditionExtension;
+use model::token;
+
+/// How long caches may keep a rendition whose better format is being made.
+const INTERIM_CACHE_CONTROL: HeaderValue = HeaderValue::from_static("public, max-age=10");
+
+/// Whether the format of the response to a media path depends on `Accept`.
+pub(super) fn is_negotiated(path: &str) -> bool {
+    token::strip(path, RenditionExtension::Auto.as_str()).is_some()
+}
+
+/// Resolves a path that ends in `.auto` to the rendition in the format that the client prefers of those that can
+/// hold it, or in another one while that is made.
+///
+/// Fails as [`Media::resolve`] does, and for a picture that is too large for every format that the client accepts.
+pub(super) async fn resolve(
+    media: &Media,
+    path: &MediaPath,
+    request: &MediaRequest<'_>,
+) -> Result<MediaAnswer> {
+    let mut slow = Vec::new();
+    let mut refusal = None;
+    for format in accepted_formats(request.headers) {
+        let formatted = path.clone().with_image_format(format);
+        let mut rendition = match media.resolve(&formatted, request.caller, request.now).await {
+            Ok(MediaAnswer::Rendition(rendition)) => rendition,
+            // Another format may hold a picture of this size.
+            Err(error) if is_about_format(&error) => {
+                refusal.get_or_insert(error);
+                continue;
+            }
+            other => return other,
+        };
+        if !media.is_ready(&rendition) {
+            slow.push(rendition);
+            continue;
+        }
+        // A request that costs money starts nothing before it is paid.
+        for preferred in slow.into_iter().filter(|preferred| preferred.open) {
+            let payer = RenderPayer::of(request.client);
+            rendition.is_interim |= media.render_ahead(*preferred, payer);
+        }
+        return Ok(MediaAnswer::Rendition(rendition));
+    }
+    // No other format stands in, so the client waits for the preferred one.
+    match slow.into_iter().next() {
+        Some(rendition) => Ok(MediaAnswer::Rendition(rendition)),
+        None => Err(refusal.unwrap_or_else(|| media::access::not_available(path))),
+    }
+}
+
+/// Whether a path is refused because its format cannot hold the picture.
+fn is_about_format(error: &Error) -> bool {
+    error.kind() == ErrorKind::InvalidArgument
+        && error.details().iter().any(|detail| detail.path == "extension")
+}
+
+/// Shortens the time for which caches keep a rendition that stands in for another format.
+pub(super) fn limit_caching(response: &mut Response, answer: &RenditionAnswer) {
+    if answer.is_interim && answer.open {
+        shorten_max_age(response);
+    }
+}
+
+/// Lets caches ask again soon, unless they must not keep the response at all: 412 and 416 answer the preconditions
+/// of one client.
+fn shorten_max_age(response: &mut Response) {
+    let status = response.status();
+    let is_cacheable = status.is_success() || status == StatusCode::NOT_MODIFIED;
+    let headers = response.headers_mut();
+    if is_cacheable && !headers.get(header::CACHE_CONTROL).is_some_and(forbids_shared_caches) {
+        headers.insert(header::CACHE_CONTROL, INTERIM_CACHE_CONTROL);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::body::Body;
+
+    use super::*;
+
+    #[test]
+    fn only_what_caches_may_keep_is_kept_for_a_short_time() {
+        let check = |status: StatusCode, policy: &'static str, expected: &str| {
+            let mut response = Response::new(Body::empty());
+            *response.status_mut() = status;
+            let policy = HeaderValue::from_static(policy);
+            response.headers_mut().insert(header::CACHE_CONTROL, policy);
+            shorten_max_age(&mut response);
+            assert_eq!(response.headers()[header::CACHE_CONTROL], expected, "{status}");
+        };
+        let (open, interim) = ("public, max-age=300", "public, max-age=10");
+        check(StatusCode::OK, open, interim);
+        check(StatusCode::PARTIAL_CONTENT, open, interim);
+        check(StatusCode::NOT_MODIFIED, open, interim);
+        check(StatusCode::PRECONDITION_FAILED, "no-store", "no-store");
+        check(StatusCode::RANGE_NOT_SATISFIABLE, "no-store", "no-store");
+        check(StatusCode::RANGE_NOT_SATISFIABLE, open, open);
+        check(StatusCode::OK, "no-store", "no-store");
+        check(StatusCode::OK, "private, no-cache", "private, no-cache");
+    }
+}

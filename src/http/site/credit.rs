@@ -1,0 +1,42 @@
+//! The credit line of an item, as it is printed beside the picture.
+
+use serde_json::Value;
+
+/// The `rel` of the information source that is a photograph's credit.
+const CREDIT: &str = "credit";
+
+/// Joins the byline and the agency of the item: `Name / Agency`. The agency is the credit that the photograph
+/// was delivered with, else the source.
+pub(super) fn credit_line(document: &Value) -> String {
+    let text = |name: &str| document[name].as_str().unwrap_or_default().trim();
+    let listed = document["infosource"].as_array().into_iter().flatten();
+    let credit = listed.filter(|one| one["rel"] == CREDIT).find_map(|one| one["name"].as_str());
+    let (byline, agency) = (text("byline"), credit.map_or(text("source"), str::trim));
+    // Some bylines name the agency already.
+    if agency.is_empty() || byline.contains(agency) {
+        return byline.to_owned();
+    }
+    if byline.is_empty() { agency.to_owned() } else { format!("{byline} / {agency}") }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_credit_names_photographer_and_agency_once() {
+        let check = |document: Value, expected: &str| assert_eq!(credit_line(&document), expected);
+        check(json!({ "byline": "Ann Ek", "source": "TT" }), "Ann Ek / TT");
+        check(json!({ "byline": "Ann Ek / TT", "source": "TT" }), "Ann Ek / TT");
+        check(json!({ "byline": " Ann Ek " }), "Ann Ek");
+        check(json!({ "source": "TT" }), "TT");
+        check(json!({}), "");
+        let sources = json!([{ "name": "Desk" }, { "name": "Bureau", "rel": "credit" }]);
+        check(
+            json!({ "byline": "Ann Ek", "source": "TT", "infosource": sources }),
+            "Ann Ek / Bureau",
+        );
+    }
+}

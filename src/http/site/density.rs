@@ -1,0 +1,94 @@
+//! The density of the wall: how large its pictures are, a preference of the browser.
+
+use axum::{
+    Router,
+    extract::Request,
+    http::{HeaderMap, HeaderValue, header},
+    routing::post,
+};
+use serde::Serialize;
+
+use super::{PageResult, language::preference_cookie, login};
+use crate::http::AppState;
+use crate::http::site::form::{FormFields, form_body, see_other};
+use crate::runtime::error::Error;
+
+/// The cookie that stores a visitor's choice.
+const COOKIE: &str = "wirephoto_density";
+
+/// How large the pictures of the wall are.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum WallDensity {
+    Small,
+    #[default]
+    Medium,
+    Large,
+}
+
+impl WallDensity {
+    /// All densities, the smallest pictures first.
+    const ALL: [Self; 3] = [Self::Small, Self::Medium, Self::Large];
+
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::Small => "small",
+            Self::Medium => "medium",
+            Self::Large => "large",
+        }
+    }
+
+    fn find(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|density| density.as_str() == name)
+    }
+
+    /// The density of a request: the visitor's choice, or medium.
+    pub(super) fn of(headers: &HeaderMap) -> Self {
+        preference_cookie(headers, COOKIE).and_then(Self::find).unwrap_or_default()
+    }
+
+    /// The `Set-Cookie` value that stores the choice for a year.
+    fn cookie(self) -> String {
+        let name = self.as_str();
+        format!("{COOKIE}={name}; Path=/; HttpOnly; SameSite=Lax; Max-Age=31536000")
+    }
+}
+
+/// The route that changes the density.
+pub(super) fn routes() -> Router<AppState> {
+    Router::new().route("/density", post(choose))
+}
+
+/// `POST /density`: stores the chosen density in a cookie and redirects back.
+async fn choose(request: Request) -> PageResult {
+    let (_, text) = form_body(request).await?;
+    let form = FormFields::parse(&text)?;
+    let back = form.find("return_to").filter(|path| login::is_local_page(path));
+    let mut response = see_other(back.unwrap_or("/"));
+    // No token is required: another site could change no more than the size of pictures.
+    if let Some(density) = form.find("density").and_then(WallDensity::find) {
+        let cookie = HeaderValue::from_str(&density.cookie()).map_err(Error::internal)?;
+        response.headers_mut().append(header::SET_COOKIE, cookie);
+    }
+    Ok(response)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_density_is_read_from_its_cookie() {
+        let of = |cookie: &'static str| {
+            let mut headers = HeaderMap::new();
+            headers.insert(header::COOKIE, HeaderValue::from_static(cookie));
+            WallDensity::of(&headers)
+        };
+        assert_eq!(of("x=1; wirephoto_density=large"), WallDensity::Large);
+        assert_eq!(of("wirephoto_density=huge"), WallDensity::Medium);
+        assert_eq!(WallDensity::of(&HeaderMap::new()), WallDensity::Medium);
+        for density in WallDensity::ALL {
+            assert_eq!(WallDensity::find(density.as_str()), Some(density));
+        }
+    }
+}

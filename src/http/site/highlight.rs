@@ -1,0 +1,136 @@
+//! Marks the words of a text that a query matches.
+
+use std::ops::Range;
+
+use jiff::tz::TimeZone;
+use serde::Serialize;
+
+use crate::storage::search::is_form_of;
+use query::{Query, TextField, Word, WordPattern, word_spans};
+
+/// A part of a text, and whether it matches the query.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub(super) struct MarkedPart {
+    text: String,
+    marked: bool,
+}
+
+/// The words that a query searches texts for.
+#[derive(Debug, Default)]
+pub(super) struct QueryWords {
+    patterns: Vec<WordPattern>,
+}
+
+/// A word of a text, with its bytes.
+type WordSpan = (Range<usize>, Word);
+
+impl QueryWords {
+    /// Reads the words of `text`, a query, that are not excluded; with other forms of words unless `is_exact`. A
+    /// text that is no query has none.
+    pub(super) fn of(text: &str, is_exact: bool, zone: &TimeZone) -> Self {
+        let parse = if is_exact { query::parse } else { query::parse_with_forms };
+        let mut patterns = Vec::new();
+        if let Ok(query) = parse(text, zone) {
+            collect(&query, &mut patterns);
+        }
+        Self { patterns }
+    }
+
+    /// Splits a text of `field`, in the language of the tag, at the words that match; empty if none does.
+    pub(super) fn mark(&self, text: &str, field: TextField, tag: &str) -> Vec<MarkedPart> {
+        if self.patterns.is_empty() {
+            return Vec::new();
+        }
+        let spans: Vec<WordSpan> = word_spans(text).collect();
+        let in_field =
+            |pattern: &&WordPattern| [TextField::Anywhere, field].contains(&pattern.place);
+        let patterns: Vec<&WordPattern> = self.patterns.iter().filter(in_field).collect();
+        let (mut parts, mut end, mut at) = (Vec::new(), 0, 0);
+        while at < spans.len() {
+            // The longest match wins, so that a phrase is marked as one.
+            let lengths = patterns.iter().filter(|pattern| matches(pattern, &spans[at..], tag));
+            let Some(length) = lengths.map(|pattern| pattern.words.len()).max() else {
+                at += 1;
+                continue;
+            };
+            let (start, last) = (spans[at].0.start, spans[at + length - 1].0.end);
+            let part =
+                |range: Range<usize>, marked| MarkedPart { text: text[range].to_owned(), marked };
+            parts.extend((start > end).then(|| part(end..start, false)));
+            parts.push(part(start..last, true));
+            (end, at) = (last, at + length);
+        }
+        if !parts.is_empty() && end < text.len() {
+            parts.push(MarkedPart { text: text[end..].to_owned(), marked: false });
+        }
+        parts
+    }
+}
+
+/// Collects the words that a document may have to match because of them.
+fn collect(query: &Query, found: &mut Vec<WordPattern>) {
+    match query {
+        Query::Words(words) => found.push(words.clone()),
+        Query::And(parts) | Query::Or(parts) => parts.iter().for_each(|part| collect(part, found)),
+        // What is excluded is in no hit.
+        Query::All
+        | Query::Dates(_)
+        | Query::Numbers(_)
+        | Query::Present(_)
+        | Query::Item(_)
+        | Query::Not(_) => {}
+    }
+}
+
+/// Whether a text goes on with the words of the pattern.
+fn matches(pattern: &WordPattern, spans: &[WordSpan], tag: &str) -> bool {
+    let count = pattern.words.len();
+    count > 0
+        && count <= spans.len()
+        && pattern.words.iter().zip(spans).enumerate().all(|(at, (searched, (_, found)))| {
+            let is_prefix = pattern.prefix && at + 1 == count;
+            let is_start = is_prefix && found.folded.starts_with(&searched.folded);
+            // An accent in a query is significant (contract search-14).
+            let is_same = found.folded == searched.folded
+                && (searched.exact.is_none() || found.exact == searched.exact);
+            is_start || is_same || (pattern.forms && is_form_of(found, searched, tag))
+        })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(query: &str, text: &str, expected: &str) {
+        let words = QueryWords::of(query, false, &TimeZone::UTC);
+        let parts = words.mark(text, TextField::Headline, "sv");
+        let shown = parts.iter().map(|part| match part.marked {
+            true => format!("[{}]", part.text),
+            false => part.text.clone(),
+        });
+        assert_eq!(shown.collect::<String>(), expected, "{query}");
+    }
+
+    #[test]
+    fn the_words_of_a_query_are_marked() {
+        check("storm", "En STORM, till", "En [STORM], till");
+        check("storm OR till", "Storm till", "[Storm] [till]");
+        check("\"storm till\"", "Storm, till Storm", "[Storm, till] Storm");
+        check("sto*", "Stormar", "[Stormar]");
+        check("hund", "Två hundar", "Två [hundar]");
+        check("headline:storm -till", "Storm till", "[Storm] till");
+        check("body_text:storm byline:till", "Storm till", "");
+        check("strommen", "Strömmen", "[Strömmen]");
+        check("strömmen", "Strommen", "");
+        check("storm", "Regn", "");
+        check("(storm", "Storm", "");
+        check("", "Storm", "");
+    }
+
+    #[test]
+    fn exact_words_have_no_other_forms() {
+        let words = QueryWords::of("hund", true, &TimeZone::UTC);
+        assert!(words.mark("hundar", TextField::Headline, "sv").is_empty());
+        assert_eq!(words.mark("hund", TextField::Headline, "sv").len(), 1);
+    }
+}

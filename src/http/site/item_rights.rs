@@ -1,0 +1,222 @@
+//! The rights and provenance of an item on its page: badges, licensors, statements, and the data about its
+//! picture for search engines.
+
+use minijinja::Value as PageValue;
+use serde::Serialize;
+use serde_json::{Map, Value, json};
+
+use super::{
+    SiteRequest,
+    item_summary::ItemPicture,
+    source_types::{self, AiUse},
+};
+use metadata::rights::{DATA_MINING, DIGITAL_SOURCE_TYPES};
+use model::ItemKey;
+
+/// Most licensors that a page lists.
+const LICENSORS_SHOWN: usize = 3;
+
+/// The rights and provenance of a picture, from its metadata. Texts are empty where they say nothing.
+#[derive(Debug, Default, PartialEq, Serialize)]
+pub(super) struct ItemRights {
+    ai: Option<AiUse>,
+    /// The code of the digital source type, or its URI in another vocabulary.
+    source_type: String,
+    ai_system: String,
+    /// The code of the term about data mining.
+    data_mining: String,
+    /// Whether data mining is prohibited, entirely or in part.
+    prohibits_data_mining: bool,
+    constraints: String,
+    licensors: Vec<ItemLicensor>,
+    /// The page that states the rights.
+    web_statement: Option<String>,
+    /// A description of the picture for people who do not see it.
+    alternative: String,
+}
+
+/// A party that licenses the picture.
+#[derive(Debug, PartialEq, Serialize)]
+struct ItemLicensor {
+    name: String,
+    url: Option<String>,
+}
+
+impl ItemRights {
+    /// Reads the metadata of an item, an answer of the media interface.
+    pub(super) fn of(metadata: &Value) -> Self {
+        let source_type = text(&metadata["digitalSourceType"]);
+        let code = DIGITAL_SOURCE_TYPES.code(source_type);
+        let mining = text(&metadata["dataMining"]);
+        let data_mining = DATA_MINING.code(mining).unwrap_or(mining);
+        let licensors = metadata["licensors"].as_array().into_iter().flatten();
+        let licensors = licensors.filter_map(|licensor| {
+            let url = link(&licensor["licensorUrl"]);
+            let name = text(&licensor["licensorName"]).to_owned();
+            (url.is_some() || !name.is_empty()).then_some(ItemLicensor { name, url })
+        });
+        Self {
+            ai: code.and_then(AiUse::of),
+            source_type: code.unwrap_or(source_type).to_owned(),
+            ai_system: text(&metadata["aISystemUsed"]).to_owned(),
+            data_mining: data_mining.to_owned(),
+            prohibits_data_mining: data_mining.starts_with("DMI-PROHIBITED"),
+            constraints: text(&metadata["otherConstraints"]).to_owned(),
+            licensors: licensors.take(LICENSORS_SHOWN).collect(),
+            web_statement: link(&metadata["webstatementRights"]),
+            alternative: text(&metadata["altTextAccessibility"]).to_owned(),
+        }
+    }
+}
+
+/// Loads the metadata of the item, whose served document is `document`. If they cannot be loaded, the page has
+/// the rights of the document alone.
+pub(super) async fn load(site: &SiteRequest, key: &ItemKey, document: &Value) -> Value {
+    let metadata = site.get(format!("/media/{key}.metadata.json")).await.unwrap_or_default();
+    following(metadata, document)
+}
+
+/// Returns `metadata` with the rights of the served document in their places. They differ where the provider's
+/// document contradicts the file; the page agrees with its document and with lists.
+fn following(metadata: Value, document: &Value) -> Value {
+    let mut metadata = if metadata.is_object() { metadata } else { json!({}) };
+    if let Some(code) = source_types::stated_in(document) {
+        metadata["digitalSourceType"] = format!("{}{code}", DIGITAL_SOURCE_TYPES.base).into();
+    }
+    if let Some(page) = document["rightsinfo"]["linkedrights"].as_str() {
+        metadata["webstatementRights"] = page.into();
+    }
+    metadata
+}
+
+/// The text of a property; of a text by language that of the default language.
+fn text(value: &Value) -> &str {
+    let value = value.get("x-default").unwrap_or(value);
+    value.as_str().unwrap_or_default()
+}
+
+/// The web address of a property. Files may state anything, and other schemes must not become links.
+fn link(value: &Value) -> Option<String> {
+    let text = text(value);
+    let is_web = ["http://", "https://"].iter().any(|scheme| text.starts_with(scheme));
+    let is_clean = !text.contains(|c: char| c.is_whitespace() || c.is_control() || c == '\\');
+    (is_web && is_clean).then(|| text.to_owned())
+}
+
+/// Describes a picture that everyone may see as an `ImageObject` of schema.org, in JSON-LD.
+///
+/// Browsers do not run such a block, and content security policies do not apply to it.
+pub(super) fn image_object(picture: &ItemPicture, page: &str, metadata: &Value) -> PageValue {
+    let mut object = Map::new();
+    let mut set = |name: &str, value: Option<Value>| {
+        if let Some(value) = value {
+            object.insert(name.to_owned(), value);
+        }
+    };
+    let known = |name: &str| Some(text(&metadata[name])).filter(|text| !text.is_empty());
+    let words = |name: &str| known(name).map(Value::from);
+    set("@context", Some(json!("https://schema.org")));
+    set("@type", Some(json!("ImageObject")));
+    set("contentUrl", Some(json!(picture.url)));
+    set("url", Some(json!(page)));
+    set("width", Some(json!(picture.width)));
+    set("height", Some(json!(picture.height)));
+    set("name", words("headline"));
+    set("caption", words("description"));
+    set("description", words("altTextAccessibility"));
+    set("dateCreated", words("dateCreated"));
+    set("creditText", words("creditLine").or_else(|| words("source")));
+    set("copyrightNotice", words("copyrightNotice"));
+    let creators = metadata["creatorNames"].as_array().into_iter().flatten();
+    let creators: Vec<Value> =
+        creators.map(|name| json!({ "@type": "Person", "name": name })).collect();
+    set("creator", (!creators.is_empty()).then(|| Value::from(creators)));
+    set("license", link(&metadata["webstatementRights"]).map(Value::from));
+    let mut licensors = metadata["licensors"].as_array().into_iter().flatten();
+    let page = licensors.find_map(|licensor| link(&licensor["licensorUrl"]));
+    set("acquireLicensePage", page.map(Value::from));
+    let source_type = known("digitalSourceType").map(source_types::schema_org);
+    set("digitalSourceType", source_type.map(Value::from));
+    // A text must end neither the block nor begin a comment in it.
+    let json = Value::Object(object).to_string().replace('<', "\\u003c");
+    PageValue::from_safe_string(json)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn metadata() -> Value {
+        json!({
+            "headline": "</script><!--",
+            "creatorNames": ["Anna"],
+            "digitalSourceType":
+                "http://cv.iptc.org/newscodes/digitalsourcetype/trainedAlgorithmicMedia",
+            "dataMining": "http://ns.useplus.org/ldf/vocab/DMI-PROHIBITED-AIMLTRAINING",
+            "licensors": [
+                { "licensorName": "Agency", "licensorUrl": "javascript:alert(1)" },
+                { "licensorUrl": "https://a.example/license" },
+                {},
+            ],
+            "webstatementRights": "https://a.example/terms",
+            "altTextAccessibility": { "x-default": "A ship." },
+        })
+    }
+
+    #[test]
+    fn a_page_shows_what_the_metadata_say() {
+        let found = ItemRights::of(&metadata());
+        let licensors = vec![
+            ItemLicensor { name: "Agency".to_owned(), url: None },
+            ItemLicensor {
+                name: String::new(),
+                url: Some("https://a.example/license".to_owned()),
+            },
+        ];
+        let expected = ItemRights {
+            ai: Some(AiUse::Created),
+            source_type: "trainedAlgorithmicMedia".to_owned(),
+            data_mining: "DMI-PROHIBITED-AIMLTRAINING".to_owned(),
+            prohibits_data_mining: true,
+            licensors,
+            web_statement: Some("https://a.example/terms".to_owned()),
+            alternative: "A ship.".to_owned(),
+            ..ItemRights::default()
+        };
+        assert_eq!(found, expected);
+        assert_eq!(ItemRights::of(&Value::Null), ItemRights::default());
+    }
+
+    #[test]
+    fn a_page_agrees_with_its_document() {
+        let code = "digitalCapture";
+        let document = json!({
+            "trustindicator": [{ "scheme": DIGITAL_SOURCE_TYPES.base, "code": code }],
+            "rightsinfo": { "linkedrights": "https://b.example/terms" },
+        });
+        let found = ItemRights::of(&following(metadata(), &document));
+        assert_eq!((found.ai, found.source_type.as_str()), (None, code));
+        assert_eq!(found.web_statement.as_deref(), Some("https://b.example/terms"));
+        assert_eq!(found.data_mining, "DMI-PROHIBITED-AIMLTRAINING");
+        let alone = ItemRights::of(&following(Value::Null, &document));
+        assert_eq!((alone.source_type.as_str(), alone.licensors.len()), (code, 0));
+        assert_eq!(following(metadata(), &json!({})), metadata());
+    }
+
+    #[test]
+    fn a_picture_is_described_without_leaving_its_block() {
+        let url = "https://a.example/media/image/a_NormalPreview.jpg".to_owned();
+        let picture = ItemPicture { url: url.clone(), width: 1024, height: 683 };
+        let text = image_object(&picture, "https://a.example/item/image/a", &metadata());
+        assert!(!text.to_string().contains('<'), "{text}");
+        let found: Value = serde_json::from_str(&text.to_string()).unwrap();
+        assert_eq!(found["name"], "</script><!--");
+        assert_eq!(found["contentUrl"], url);
+        assert_eq!(found["license"], "https://a.example/terms");
+        assert_eq!(found["acquireLicensePage"], "https://a.example/license");
+        assert_eq!(found["creator"], json!([{ "@type": "Person", "name": "Anna" }]));
+        let source_type = "https://schema.org/TrainedAlgorithmicMediaDigitalSource";
+        assert_eq!(found["digitalSourceType"], source_type);
+        assert_eq!(found.get("creditText"), None);
+    }
+}

@@ -1,0 +1,84 @@
+//! The colour scheme of the pages: that of the visitor's system, or light or dark by the visitor's choice.
+
+use axum::http::HeaderMap;
+
+use super::language::preference_cookie;
+
+/// A colour scheme of the pages.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum ColourScheme {
+    /// The one that the visitor's system prefers.
+    #[default]
+    System,
+    Light,
+    Dark,
+}
+
+/// The cookie that stores a visitor's choice.
+const COOKIE: &str = "wirephoto_scheme";
+
+impl ColourScheme {
+    const ALL: [Self; 3] = [Self::System, Self::Light, Self::Dark];
+
+    /// The name in the cookie, in forms and in the style sheets.
+    pub(super) fn as_str(self) -> &'static str {
+        match self {
+            Self::System => "system",
+            Self::Light => "light",
+            Self::Dark => "dark",
+        }
+    }
+
+    /// Finds the scheme with that name.
+    pub(super) fn find(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|scheme| scheme.as_str() == name)
+    }
+
+    /// The scheme of a request: the visitor's choice, else that of the system.
+    pub(super) fn of(headers: &HeaderMap) -> Self {
+        preference_cookie(headers, COOKIE).and_then(Self::find).unwrap_or_default()
+    }
+
+    /// The `Set-Cookie` value that stores the choice for a year, or removes it for the default.
+    pub(super) fn cookie(self) -> String {
+        let age = if self == Self::System { 0 } else { 31_536_000 };
+        let name = self.as_str();
+        format!("{COOKIE}={name}; Path=/; HttpOnly; SameSite=Lax; Max-Age={age}")
+    }
+}
+
+tokio::task_local! {
+    static CURRENT_SCHEME: ColourScheme;
+}
+
+/// Runs `future` with `scheme` as the scheme of its pages.
+pub(super) async fn with_scheme<T>(scheme: ColourScheme, future: impl Future<Output = T>) -> T {
+    CURRENT_SCHEME.scope(scheme, future).await
+}
+
+/// The scheme of the current request; that of the system outside of one.
+pub(super) fn current_scheme() -> ColourScheme {
+    CURRENT_SCHEME.try_with(|scheme| *scheme).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::http::{HeaderValue, header};
+
+    use super::*;
+
+    #[test]
+    fn a_chosen_scheme_is_read_from_its_cookie_and_the_systems_is_the_default() {
+        let check = |cookie: &'static str, expected: ColourScheme| {
+            let mut headers = HeaderMap::new();
+            headers.insert(header::COOKIE, HeaderValue::from_static(cookie));
+            assert_eq!(ColourScheme::of(&headers), expected, "{cookie}");
+        };
+        check("", ColourScheme::System);
+        check("a=b; wirephoto_scheme=dark", ColourScheme::Dark);
+        check("wirephoto_scheme=light", ColourScheme::Light);
+        check("wirephoto_scheme=sepia", ColourScheme::System);
+        assert!(ColourScheme::Dark.cookie().starts_with("wirephoto_scheme=dark; Path=/; "));
+        assert!(ColourScheme::System.cookie().ends_with("; Max-Age=0"));
+    }
+}

@@ -1,0 +1,389 @@
+//! The parameters of the search page: its addresses, and the API call that each of them means.
+
+use serde::Serialize;
+
+use super::{
+    SiteRequest,
+    api_client::{ApiCall, encode_segment},
+    facets::{self, FACET_NAMES, FacetList},
+};
+use crate::runtime::error::{Error, Result};
+use crate::runtime::limits::{PAGE_ITEMS, PAGES_MAX};
+use model::MediaType;
+use query::{FilterField, ItemFilter, narrowed_text};
+
+/// Longest title that is suggested for a notification, in characters.
+const TITLE_CHARS: usize = 80;
+
+/// The parameters of the search page.
+#[derive(Clone, Debug, Default, Serialize)]
+pub(super) struct SearchForm {
+    pub(super) q: String,
+    pub(super) media_type: String,
+    pub(super) tr: String,
+    pub(super) trs: String,
+    pub(super) tre: String,
+    pub(super) p: Vec<String>,
+    /// Agreements that must cover the hits.
+    pub(super) agr: Vec<String>,
+    /// Values that narrow the search, or that it excludes.
+    #[serde(serialize_with = "facets::serialize_filters")]
+    pub(super) filters: Vec<ItemFilter>,
+    pub(super) sort: String,
+    /// Whether to include items that no agreement of the visitor covers.
+    pub(super) all: bool,
+    /// Whether words match only as written, not in other forms.
+    pub(super) written: bool,
+    /// Whether to include future events in a search of all media types.
+    pub(super) upcoming: bool,
+    pub(super) page: usize,
+}
+
+/// What a call of the search asks for besides the matches themselves.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct ResultScope<'a> {
+    /// Number of hits to skip.
+    skip: usize,
+    size: usize,
+    /// The facets to count, as the API's parameter.
+    facets: &'a str,
+    /// The URI of an item after which the hits come, in the order of arrival.
+    last: &'a str,
+}
+
+impl<'a> ResultScope<'a> {
+    /// The hits of page `page`, with the facets of the page.
+    pub(super) fn page(page: usize) -> Self {
+        Self { facets: FACET_NAMES, ..Self::hits(page) }
+    }
+
+    /// The hits of page `page` alone.
+    pub(super) fn hits(page: usize) -> Self {
+        Self { skip: (page - 1) * PAGE_ITEMS, size: PAGE_ITEMS, ..Self::default() }
+    }
+
+    /// The counts of a facet alone.
+    pub(super) fn counts(facets: &'a str) -> Self {
+        Self { facets, ..Self::default() }
+    }
+
+    /// The number of hits that have arrived since the item `last`.
+    pub(super) fn arrived_since(last: &'a str) -> Self {
+        Self { last, ..Self::default() }
+    }
+}
+
+impl SearchForm {
+    /// Reads the parameters of a request.
+    pub(super) fn of(site: &SiteRequest) -> Result<Self> {
+        let text = |name| Ok::<_, Error>(site.parameter(name)?.unwrap_or_default());
+        let pages = 1..=i64::try_from(PAGES_MAX).unwrap_or(i64::MAX);
+        let page = site.query.integer("page", pages)?;
+        let media_type = match text("type")? {
+            "" => MediaType::Image.as_str(),
+            given => given,
+        };
+        Ok(Self {
+            q: text("q")?.to_owned(),
+            media_type: media_type.to_owned(),
+            tr: text("tr")?.to_owned(),
+            trs: text("trs")?.to_owned(),
+            tre: text("tre")?.to_owned(),
+            p: site.query.list("p")?.into_iter().map(str::to_owned).collect(),
+            agr: site.query.list("agr")?.into_iter().map(str::to_owned).collect(),
+            filters: facets::read_filters(&site.query)?,
+            sort: text("sort")?.to_owned(),
+            all: site.parameter("all")?.is_some(),
+            written: site.parameter("written")?.is_some(),
+            upcoming: site.parameter("upcoming")?.is_some(),
+            page: page.and_then(|page| usize::try_from(page).ok()).unwrap_or(1),
+        })
+    }
+
+    /// Whether nothing narrows the search.
+    pub(super) fn is_plain(&self) -> bool {
+        let texts = [&self.q, &self.tr, &self.trs, &self.tre];
+        texts.into_iter().all(String::is_empty) && self.is_unlisted()
+    }
+
+    /// Whether no product, agreement or filter narrows the search.
+    fn is_unlisted(&self) -> bool {
+        self.p.is_empty() && self.agr.is_empty() && self.filters.is_empty()
+    }
+
+    /// Whether the newest items come first.
+    pub(super) fn is_newest_first(&self) -> bool {
+        matches!(self.sort.as_str(), "" | "default:desc")
+    }
+
+    fn pairs(&self) -> Vec<(&'static str, String)> {
+        // The default is left out, so that a search has a single address.
+        let media_type = match self.media_type.as_str() {
+            "image" => String::new(),
+            other => other.to_owned(),
+        };
+        let tick = |is_set: bool| if is_set { "1".to_owned() } else { String::new() };
+        let filters = self.filters.iter().map(|filter| ("facet", filter.to_string()));
+        let pairs = [
+            ("type", media_type),
+            ("q", self.q.clone()),
+            ("tr", self.tr.clone()),
+            ("trs", self.trs.clone()),
+            ("tre", self.tre.clone()),
+            ("p", self.p.join(",")),
+            ("agr", self.agr.join(",")),
+            ("sort", self.sort.clone()),
+            ("all", tick(self.all)),
+            ("written", tick(self.written)),
+            ("upcoming", tick(self.upcoming)),
+        ];
+        pairs.into_iter().chain(filters).collect()
+    }
+
+    /// The URL of the search at page `page`.
+    pub(super) fn url(&self, page: usize) -> String {
+        let mut query = form_urlencoded::Serializer::new(String::new());
+        for (name, value) in self.pairs() {
+            if !value.is_empty() {
+                query.append_pair(name, &value);
+            }
+        }
+        if page > 1 {
+            query.append_pair("page", &page.to_string());
+        }
+        let query = query.finish();
+        if query.is_empty() { "/".to_owned() } else { format!("/?{query}") }
+    }
+
+    /// The URL that creates a notification of type `kind` from the search, with the title `title`.
+    pub(super) fn notification_url(&self, kind: &str, title: &str) -> String {
+        let mut query = form_urlencoded::Serializer::new(String::new());
+        query.append_pair("type", kind).append_pair("mediaType", &self.media_type);
+        // A notification has no parameters for filters, so they become a part of its query.
+        let q = narrowed_text(&self.q, &self.filters);
+        let (p, agr) = (self.p.join(","), self.agr.join(","));
+        let texts = [("title", title), ("q", &q), ("p", &p), ("agr", &agr), ("tr", &self.tr)];
+        for (name, value) in texts {
+            if !value.is_empty() {
+                query.append_pair(name, value);
+            }
+        }
+        format!("/notifications/new?{}", query.finish())
+    }
+
+    /// Whether the search lists the newest items of all types, where future events would come first.
+    pub(super) fn excludes_upcoming(&self) -> bool {
+        // A visitor who names dates wants exactly what lies between them.
+        let has_dates = !self.trs.is_empty() || !self.tre.is_empty();
+        self.media_type == "_all" && self.is_newest_first() && !has_dates && !self.upcoming
+    }
+
+    /// The suggested title of a notification of the search: its words and active facets.
+    pub(super) fn title(&self, facets: &[FacetList]) -> String {
+        let narrowed = facets.iter().flat_map(FacetList::required);
+        let parts = std::iter::once(self.q.trim()).chain(narrowed).filter(|part| !part.is_empty());
+        let title = parts.collect::<Vec<_>>().join(", ");
+        title.chars().take(TITLE_CHARS).collect()
+    }
+
+    /// The API call for `words`, a valid query. If future events are excluded, only items before `tomorrow`
+    /// match.
+    pub(super) fn call(&self, words: &str, tomorrow: &str, scope: ResultScope<'_>) -> ApiCall {
+        let path = format!("/content/v1/{}/search", encode_segment(&self.media_type));
+        let number = |number: usize| number.to_string();
+        let mut pairs = vec![
+            ("q", words.trim().to_owned()),
+            ("p", self.p.join(",")),
+            ("agr", self.agr.join(",")),
+            ("tr", self.tr.clone()),
+            ("trs", self.trs.clone()),
+            ("tre", self.end(tomorrow)),
+            ("sort", self.sort.clone()),
+            // Other forms of words are the site's default and opt-in in the API.
+            ("forms", if self.written { String::new() } else { "true".to_owned() }),
+            ("s", number(scope.size)),
+            ("fr", if scope.skip > 0 { number(scope.skip) } else { String::new() }),
+            ("facets", scope.facets.to_owned()),
+            ("last", scope.last.to_owned()),
+        ];
+        pairs.extend(self.filter_pairs());
+        ApiCall::get(path).query(pairs.iter().map(|(name, value)| (*name, Some(value.as_str()))))
+    }
+
+    /// The API call that completes a text that is typed for the search, or respells it.
+    pub(super) fn suggestions(&self, text: &str, tomorrow: &str, respells: bool) -> ApiCall {
+        let path = format!("/content/v1/{}/suggest", encode_segment(&self.media_type));
+        let mut pairs = vec![
+            ("q", text.to_owned()),
+            ("spelling", if respells { "true".to_owned() } else { String::new() }),
+            ("p", self.p.join(",")),
+            ("agr", self.agr.join(",")),
+            ("tr", self.tr.clone()),
+            ("trs", self.trs.clone()),
+            ("tre", self.end(tomorrow)),
+        ];
+        pairs.extend(self.filter_pairs());
+        ApiCall::get(path).query(pairs.iter().map(|(name, value)| (*name, Some(value.as_str()))))
+    }
+
+    /// The day before which the hits end; if future events are excluded, `tomorrow`.
+    fn end(&self, tomorrow: &str) -> String {
+        if self.excludes_upcoming() { tomorrow.to_owned() } else { self.tre.clone() }
+    }
+
+    /// The filters as parameters of the API.
+    fn filter_pairs(&self) -> impl Iterator<Item = (&'static str, String)> {
+        self.filters.iter().map(|filter| {
+            let sign = if filter.is_excluded { "-" } else { "" };
+            (filter.field.as_str(), format!("{sign}{}", filter.value))
+        })
+    }
+
+    /// Returns the search with the filter added, or removed if it has it. The opposite filter is removed.
+    pub(super) fn with_filter(&self, filter: &ItemFilter) -> Self {
+        // The page number belongs to the hits of the previous search.
+        let mut other = Self { page: 1, ..self.clone() };
+        let is_opposite = |own: &ItemFilter| match filter.field {
+            FilterField::Facet(_) => own.field == filter.field && own.value == filter.value,
+            // Of these one value says everything.
+            FilterField::MinPx | FilterField::Terms => own.field == filter.field,
+        };
+        other.filters.retain(|own| !is_opposite(own));
+        if !self.filters.contains(filter) {
+            other.filters.push(filter.clone());
+        }
+        other
+    }
+
+    /// Returns the search without any filter of `field` that requires a value.
+    pub(super) fn without_field(&self, field: FilterField) -> Self {
+        let mut other = Self { page: 1, ..self.clone() };
+        other.filters.retain(|own| own.field != field || own.is_excluded);
+        other
+    }
+
+    /// Whether a filter of `field` requires a value.
+    pub(super) fn requires(&self, field: FilterField) -> bool {
+        self.filters.iter().any(|own| own.field == field && !own.is_excluded)
+    }
+
+    /// Returns the search with the product toggled; `-` in front of a code excludes it. The opposite is removed.
+    pub(super) fn with_product(&self, code: &str) -> Self {
+        let mut other = Self { page: 1, ..self.clone() };
+        let plain = |code: &str| code.trim_start_matches('-').to_owned();
+        other.p.retain(|own| plain(own) != plain(code));
+        if !self.p.iter().any(|own| own == code) {
+            other.p.push(code.to_owned());
+        }
+        other
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn filter(text: &str) -> ItemFilter {
+        ItemFilter::find(text).unwrap()
+    }
+
+    fn wanted(q: &str) -> SearchForm {
+        SearchForm {
+            q: q.to_owned(),
+            media_type: "image".to_owned(),
+            page: 2,
+            ..SearchForm::default()
+        }
+    }
+
+    fn target(search: &SearchForm, words: &str) -> String {
+        search.call(words, "", ResultScope::page(search.page)).target
+    }
+
+    #[test]
+    fn a_search_has_one_address() {
+        assert_eq!(wanted("").url(1), "/");
+        assert_eq!(wanted("a b").url(3), "/?q=a+b&page=3");
+        let mut text = wanted("");
+        text.media_type = "text".to_owned();
+        text.p = vec!["A".to_owned(), "B".to_owned()];
+        assert_eq!(text.url(1), "/?type=text&p=A%2CB");
+        assert_eq!(
+            text.notification_url("email", ""),
+            "/notifications/new?type=email&mediaType=text&p=A%2CB"
+        );
+    }
+
+    #[test]
+    fn other_forms_of_words_are_found_unless_they_are_turned_off() {
+        let mut search = wanted("hund");
+        assert!(target(&search, "hund").contains("q=hund&forms=true&s=60&fr=60&facets="));
+        assert_eq!(search.url(1), "/?q=hund");
+        search.written = true;
+        assert!(!target(&search, "hund").contains("forms"));
+        assert_eq!(search.url(2), "/?q=hund&written=1&page=2");
+        assert_eq!(search.with_product("FOTO").url(1), "/?q=hund&p=FOTO&written=1");
+        assert_eq!(
+            search.with_filter(&filter("place.name:a")).url(1),
+            "/?q=hund&written=1&facet=place.name%3Aa"
+        );
+        assert_eq!(
+            search.notification_url("email", "hund"),
+            "/notifications/new?type=email&mediaType=image&title=hund&q=hund"
+        );
+    }
+
+    #[test]
+    fn the_newest_of_everything_end_with_today() {
+        let everything =
+            SearchForm { media_type: "_all".to_owned(), page: 1, ..SearchForm::default() };
+        let check = |wanted: &SearchForm, is_bounded: bool| {
+            let call = wanted.call("", "2026-11-26", ResultScope::page(1));
+            assert_eq!(call.target.contains("tre=2026-11-26"), is_bounded, "{}", call.target);
+        };
+        let tr = "w".to_owned();
+        check(&everything, true);
+        check(&SearchForm { tr, ..everything.clone() }, true);
+        check(&SearchForm { upcoming: true, ..everything.clone() }, false);
+        check(&SearchForm { trs: "2026-12-01".to_owned(), ..everything.clone() }, false);
+        check(&SearchForm { sort: "default:asc".to_owned(), ..everything.clone() }, false);
+        check(&SearchForm { media_type: "calendar".to_owned(), ..everything.clone() }, false);
+    }
+
+    #[test]
+    fn a_filter_narrows_any_query_and_is_removed_again() {
+        let bergen = filter("place.name:Bergen");
+        let narrow = wanted("sea OR lake").with_filter(&bergen);
+        assert_eq!(narrow.page, 1);
+        assert_eq!(narrow.url(1), "/?q=sea+OR+lake&facet=place.name%3ABergen");
+        let called = target(&narrow, "sea OR lake");
+        assert!(called.contains("q=sea+OR+lake&") && called.ends_with("&place.name=Bergen"));
+        let saved = narrow.notification_url("email", "");
+        assert!(saved.ends_with("q=%28sea+OR+lake%29+place.name%3A%22Bergen%22"), "{saved}");
+        assert_eq!(narrow.with_filter(&bergen).url(1), "/?q=sea+OR+lake");
+        assert!(
+            narrow.requires(bergen.field)
+                && !narrow.without_field(bergen.field).requires(bergen.field)
+        );
+        // The opposite replaces it.
+        let without = narrow.with_filter(&filter("-place.name:Bergen"));
+        assert_eq!(without.url(1), "/?q=sea+OR+lake&facet=-place.name%3ABergen");
+        assert!(target(&without, "").ends_with("&place.name=-Bergen"));
+        assert_eq!(without.without_field(bergen.field).filters, without.filters);
+        let large =
+            wanted("").with_filter(&filter("minpx:2000")).with_filter(&filter("minpx:4000"));
+        assert_eq!(large.url(1), "/?facet=minpx%3A4000");
+        let narrow = wanted("").with_product("FOTO");
+        assert_eq!(narrow.p, ["FOTO"]);
+        assert_eq!(narrow.with_product("-FOTO").p, ["-FOTO"]);
+        assert!(narrow.with_product("FOTO").p.is_empty());
+    }
+
+    #[test]
+    fn new_items_are_counted_after_the_first_hit() {
+        let call = wanted("a").call("a", "", ResultScope::arrived_since("http://x/media/image/i"));
+        let expected =
+            "/content/v1/image/search?q=a&forms=true&s=0&last=http%3A%2F%2Fx%2Fmedia%2Fimage%2Fi";
+        assert_eq!(call.target, expected);
+    }
+}

@@ -1,0 +1,195 @@
+//! Caption lists: the captions, credits and restrictions of selected items, as a text or for a spreadsheet.
+
+use axum::{
+    body::Body,
+    http::{HeaderValue, StatusCode, header},
+    response::Response,
+};
+use minijinja::{Value as PageValue, context, value::Serde};
+use serde::Serialize;
+use serde_json::Value;
+
+use super::csv::{CsvDialect, csv_text};
+use super::{MemberForm, PageResult, SelectionForm, file_stem};
+use crate::http::protocol::{disposition, respond};
+use crate::http::site::api_client::ApiRefusal;
+use crate::http::site::credit::credit_line;
+use crate::http::site::language;
+use model::ItemKey;
+use model::item::MediaLinks;
+
+/// The columns of the list for spreadsheets, named as the properties of documents where there is one.
+const COLUMNS: [&str; 14] = [
+    "position",
+    "id",
+    "headline",
+    "caption",
+    "credit",
+    "byline",
+    "source",
+    "copyright",
+    "created",
+    "place",
+    "persons",
+    "ednote",
+    "usageterms",
+    "uri",
+];
+
+/// An item of the list. Of an item that the visitor may not read, only id and address are known.
+#[derive(Debug, Default, PartialEq, Eq, Serialize)]
+struct CaptionEntry {
+    /// Position in the selection, from 1.
+    position: usize,
+    id: String,
+    uri: String,
+    headline: String,
+    caption: String,
+    credit: String,
+    byline: String,
+    source: String,
+    copyright: String,
+    created: String,
+    place: String,
+    persons: String,
+    ednote: String,
+    usageterms: String,
+    /// Whether the visitor may read the item.
+    readable: bool,
+}
+
+impl CaptionEntry {
+    /// The entry of the item `document`.
+    fn of(document: &Value) -> Self {
+        let text = |name: &str| document[name].as_str().unwrap_or_default().trim().to_owned();
+        let names = |list: &str| {
+            let concepts = document[list].as_array().into_iter().flatten();
+            concepts.filter_map(|one| one["name"].as_str()).collect::<Vec<_>>().join(", ")
+        };
+        let holder = |notice: String| match notice.is_empty() {
+            true => text("copyrightholder"),
+            false => notice,
+        };
+        Self {
+            headline: text("headline"),
+            caption: text("description_text"),
+            credit: credit_line(document),
+            byline: text("byline"),
+            source: text("source"),
+            copyright: holder(text("copyrightnotice")),
+            created: text("versioncreated"),
+            place: names("place"),
+            persons: names("person"),
+            ednote: text("ednote"),
+            usageterms: text("usageterms"),
+            readable: true,
+            ..Self::default()
+        }
+    }
+
+    /// The cells of [`COLUMNS`].
+    fn cells(&self) -> Vec<String> {
+        let texts = [
+            &self.id,
+            &self.headline,
+            &self.caption,
+            &self.credit,
+            &self.byline,
+            &self.source,
+            &self.copyright,
+            &self.created,
+            &self.place,
+            &self.persons,
+            &self.ednote,
+            &self.usageterms,
+            &self.uri,
+        ];
+        std::iter::once(self.position.to_string()).chain(texts.into_iter().cloned()).collect()
+    }
+}
+
+/// Loads the entries of the form's items in their order.
+async fn entries(
+    posted: &MemberForm,
+    form: &SelectionForm,
+) -> Result<Vec<CaptionEntry>, ApiRefusal> {
+    let mut entries = Vec::with_capacity(form.keys.len());
+    for (position, key) in (1..).zip(&form.keys) {
+        let entry = entry(posted, key).await?;
+        let uri = posted.app.shared.media.links().item(key);
+        entries.push(CaptionEntry { position, id: key.id.to_string(), uri, ..entry });
+    }
+    Ok(entries)
+}
+
+async fn entry(posted: &MemberForm, key: &ItemKey) -> Result<CaptionEntry, ApiRefusal> {
+    match posted.get(format!("/media/{key}.json")).await {
+        Ok(document) => Ok(CaptionEntry::of(&document)),
+        // The list names the item all the same: its position says that something is missing.
+        Err(refusal) if refusal.is_mistake() => Ok(CaptionEntry::default()),
+        Err(refusal) => Err(refusal),
+    }
+}
+
+/// `POST /selection/captions.txt`: the list as a text. With `part` it has only the captions, the credits or
+/// the ids, which scripts copy to the clipboard.
+pub(super) async fn text(posted: MemberForm) -> PageResult {
+    let form = SelectionForm::read(&posted).await?;
+    let entries = entries(&posted, &form).await?;
+    let context = context! {
+        entries => PageValue::from(Serde(&entries)),
+        part => posted.form.find("part"),
+    };
+    let text = posted.app.shared.site.pages.render("captions.txt", context)?;
+    let name = format!("{}.txt", file_stem(&posted, "captions"));
+    Ok(file(text, "text/plain; charset=utf-8", &name))
+}
+
+/// `POST /selection/captions.csv`: the list for a spreadsheet.
+pub(super) async fn csv(posted: MemberForm) -> PageResult {
+    let form = SelectionForm::read(&posted).await?;
+    let rows = entries(&posted, &form).await?;
+    let rows = rows.iter().map(CaptionEntry::cells);
+    let dialect = CsvDialect::of(language::current_language());
+    let text = csv_text(&COLUMNS, rows, dialect);
+    let name = format!("{}.csv", file_stem(&posted, "captions"));
+    Ok(file(text, "text/csv; charset=utf-8; header=present", &name))
+}
+
+/// A file that the browser saves under `name`.
+fn file(text: String, kind: &'static str, name: &str) -> Response {
+    let kind = HeaderValue::from_static(kind);
+    let mut response = respond::typed(StatusCode::OK, kind, Body::from(text));
+    let headers = response.headers_mut();
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    if let Some(name) = disposition::attachment(name) {
+        headers.insert(header::CONTENT_DISPOSITION, name);
+    }
+    response
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn an_entry_has_caption_credit_and_restrictions() {
+        let document = json!({
+            "headline": "Fire", "description_text": " A fire.\nSecond line. ", "byline": "Ann Ek",
+            "source": "TT", "copyrightholder": "TT", "ednote": "Not for web",
+            "place": [{ "name": "Bergen" }, { "code": "x" }, { "name": "Norway" }],
+        });
+        let entry = CaptionEntry::of(&document);
+        assert_eq!(entry.caption, "A fire.\nSecond line.");
+        assert_eq!((entry.credit.as_str(), entry.copyright.as_str()), ("Ann Ek / TT", "TT"));
+        assert_eq!(
+            (entry.place.as_str(), entry.ednote.as_str()),
+            ("Bergen, Norway", "Not for web")
+        );
+        let cells = CaptionEntry { position: 3, id: "a".to_owned(), ..entry }.cells();
+        assert_eq!(cells.len(), COLUMNS.len());
+        assert_eq!((cells[0].as_str(), cells[1].as_str(), cells[2].as_str()), ("3", "a", "Fire"));
+    }
+}

@@ -1,0 +1,91 @@
+//! Writes tables as CSV (RFC 4180) for spreadsheets.
+
+use crate::http::site::language::PageLanguage;
+
+/// The byte order mark, without which spreadsheets do not recognize UTF-8.
+const BYTE_ORDER_MARK: char = '\u{feff}';
+
+/// The separator that spreadsheets of a language expect.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum CsvDialect {
+    Comma,
+    /// Where the comma is the decimal sign, spreadsheets separate by semicolons.
+    Semicolon,
+}
+
+impl CsvDialect {
+    /// The dialect of spreadsheets in `language`.
+    pub(super) fn of(language: PageLanguage) -> Self {
+        match language {
+            PageLanguage::English => Self::Comma,
+            PageLanguage::Swedish => Self::Semicolon,
+        }
+    }
+
+    fn separator(self) -> char {
+        match self {
+            Self::Comma => ',',
+            Self::Semicolon => ';',
+        }
+    }
+}
+
+/// Writes a table with its column names, in UTF-8 with a byte order mark and CRLF.
+///
+/// A cell that a spreadsheet would evaluate begins with an apostrophe: captions come from outside.
+pub(super) fn csv_text(
+    columns: &[&str],
+    rows: impl Iterator<Item = Vec<String>>,
+    dialect: CsvDialect,
+) -> String {
+    let mut text = String::from(BYTE_ORDER_MARK);
+    let head: Vec<String> = columns.iter().map(|name| (*name).to_owned()).collect();
+    for row in std::iter::once(head).chain(rows) {
+        for (index, value) in row.iter().enumerate() {
+            if index > 0 {
+                text.push(dialect.separator());
+            }
+            push_cell(&mut text, value);
+        }
+        text.push_str("\r\n");
+    }
+    text
+}
+
+/// Appends a quoted cell.
+fn push_cell(text: &mut String, value: &str) {
+    text.push('"');
+    // Spreadsheets take these for the beginning of a formula.
+    if value.starts_with(['=', '+', '-', '@', '\t', '\r']) {
+        text.push('\'');
+    }
+    text.push_str(&value.replace('"', "\"\""));
+    text.push('"');
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(cells: &[&str], dialect: CsvDialect, expected: &str) {
+        let row = cells.iter().map(|cell| (*cell).to_owned()).collect();
+        let text = csv_text(&["a"], std::iter::once(row), dialect);
+        assert_eq!(text, format!("\u{feff}\"a\"\r\n{expected}\r\n"));
+    }
+
+    #[test]
+    fn cells_are_quoted_and_separated_as_the_language_expects() {
+        check(&["1", "a, b; c", ""], CsvDialect::Comma, "\"1\",\"a, b; c\",\"\"");
+        check(&["å", "two\nlines"], CsvDialect::Semicolon, "\"å\";\"two\nlines\"");
+        check(&["say \"cheese\""], CsvDialect::Comma, "\"say \"\"cheese\"\"\"");
+        assert_eq!(CsvDialect::of(PageLanguage::Swedish), CsvDialect::Semicolon);
+    }
+
+    #[test]
+    fn a_cell_is_never_a_formula() {
+        for formula in ["=1+1", "+1", "-1", "@a", "\t=1", "=HYPERLINK(\"http://x\")"] {
+            let expected = format!("\"'{}\"", formula.replace('"', "\"\""));
+            check(&[formula], CsvDialect::Comma, &expected);
+        }
+    }
+}

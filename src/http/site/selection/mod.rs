@@ -1,0 +1,243 @@
+//! The selection: items that a visitor ticked on pages of hits. They are reviewed with their cost before
+//! anything is bought, then downloaded as one archive, delivered or ordered. Their captions are listed.
+//!
+//! The browser keeps the selection and sends it with each form, so the server stores nothing. Without scripts
+//! a form has the items that are ticked on its page.
+
+mod captions;
+mod csv;
+mod review;
+mod shown_cost;
+
+use std::{collections::HashSet, sync::Arc};
+
+use axum::{
+    Router,
+    http::{HeaderMap, Method, StatusCode},
+    routing::{get, post},
+};
+use minijinja::context;
+
+use super::{
+    AppState, MemberForm, MemberRequest, PageError, PageResult,
+    api_client::{ApiCall, ApiRefusal},
+    collections, item,
+    item_summary::key_of,
+};
+use crate::access::auth::Principal;
+use crate::access::orders::PurchaseQuote;
+use crate::http::archives;
+use crate::http::archives::ArchiveRequest;
+use crate::http::site::form::see_other;
+use crate::http::site::login;
+use crate::media::{BundleNames, BundleNaming, ItemQuote, MediaCaller, QuoteState, access};
+use crate::runtime::clock;
+use crate::runtime::error::{Error, ErrorKind};
+use crate::runtime::limits::SELECTION_ITEMS_MAX;
+use model::ItemKey;
+use model::account::AgreementId;
+use review::ReviewOutcome;
+use shown_cost::ShownCost;
+
+/// The routes of the selection.
+pub(super) fn routes() -> Router<AppState> {
+    Router::new()
+        .route("/selection", get(explain).post(show))
+        .route("/selection/zip", post(zip))
+        .route("/selection/deliver", post(deliver))
+        .route("/selection/order", post(order))
+        .route("/selection/captions.txt", post(captions::text))
+        .route("/selection/captions.csv", post(captions::csv))
+}
+
+/// The items of a form, and how they are to be paid for and sent.
+struct SelectionForm {
+    keys: Vec<ItemKey>,
+    /// Number of items beyond the limit, which are left out.
+    surplus: usize,
+    /// The agreement that pays; `None` for the automatic choice.
+    agr: Option<AgreementId>,
+    /// The channel of a delivery.
+    channel: Option<String>,
+    /// The collection whose items these are; `None` for the items of the selection.
+    collection: Option<String>,
+    /// The page that the visitor came from.
+    return_to: Option<String>,
+    shown: ShownCost,
+}
+
+impl SelectionForm {
+    /// Reads the form. One that names a collection and no items has those of the collection.
+    async fn read(posted: &MemberForm) -> Result<Self, PageError> {
+        let form = &posted.form;
+        let text = |name| form.find(name).map(str::to_owned);
+        let collection = text("of_collection");
+        let mut keys: Vec<ItemKey> = form.all("uri").filter_map(key_of).collect();
+        if keys.is_empty()
+            && let Some(id) = &collection
+        {
+            let found = posted.get(collections::address(id)).await?;
+            keys = collections::content(&found).into_iter().filter_map(key_of).collect();
+        }
+        let mut known = HashSet::new();
+        keys.retain(|key| known.insert(key.clone()));
+        let surplus = keys.len().saturating_sub(SELECTION_ITEMS_MAX);
+        keys.truncate(SELECTION_ITEMS_MAX);
+        let bad = |_| Error::invalid("body", "agr", "type", "agr is not a number");
+        let agr = form.find("agr").map(|agr| agr.parse().map(AgreementId).map_err(bad));
+        Ok(Self {
+            keys,
+            surplus,
+            agr: agr.transpose()?,
+            channel: text("channel"),
+            collection,
+            // A foreign address would make the link back lead to another site.
+            return_to: text("return_to").filter(|path| login::is_local_page(path)),
+            shown: ShownCost::parse(form.find("shown").unwrap_or_default()),
+        })
+    }
+}
+
+/// A form with what its items would take now.
+struct QuotedSelection {
+    form: SelectionForm,
+    principal: Arc<Principal>,
+    quotes: Vec<ItemQuote>,
+}
+
+impl QuotedSelection {
+    async fn of(posted: &MemberForm) -> Result<Self, PageError> {
+        let form = SelectionForm::read(posted).await?;
+        // The user may have been deactivated since the session was read.
+        let principal = posted.visitor.principal(&posted.app).await?;
+        let principal = principal.ok_or_else(access::unauthenticated)?;
+        let caller = MediaCaller { principal: Some(&principal), agr: form.agr };
+        let quotes = posted.app.shared.media.quote(&form.keys, caller, clock::now()).await?;
+        Ok(Self { form, principal, quotes })
+    }
+
+    fn caller(&self) -> MediaCaller<'_> {
+        MediaCaller { principal: Some(&self.principal), agr: self.form.agr }
+    }
+
+    /// Whether the page of the form showed what its items take now. If not, nothing must be bought.
+    fn is_confirmed(&self) -> bool {
+        self.form.shown.covers(&self.quotes)
+    }
+
+    /// The agreement in the form, as a query parameter.
+    fn agr_parameter(&self) -> Option<String> {
+        self.form.agr.map(|agr| agr.to_string())
+    }
+}
+
+/// `GET /selection`: how items are selected. The browser keeps the selection, and a link does not send it.
+async fn explain(member: MemberRequest) -> PageResult {
+    member.page("selection.html", context! {})
+}
+
+/// `POST /selection`: the items of the form, and what their download would take. Buys nothing.
+async fn show(posted: MemberForm) -> PageResult {
+    let quoted = QuotedSelection::of(&posted).await?;
+    review::page(&posted, &quoted, ReviewOutcome::default()).await
+}
+
+/// `POST /selection/zip`: downloads and purchases the items as one archive, in the order of the form.
+async fn zip(posted: MemberForm) -> PageResult {
+    let quoted = QuotedSelection::of(&posted).await?;
+    if !quoted.is_confirmed() {
+        return review::page(&posted, &quoted, ReviewOutcome::changed()).await;
+    }
+    let (method, headers) = (Method::GET, HeaderMap::new());
+    let name = file_stem(&posted, "selection");
+    let request = ArchiveRequest {
+        keys: &quoted.form.keys,
+        // Numbered names keep the order of the selection when the archive is unpacked.
+        names: BundleNames { archive: &name, files: BundleNaming::ByPosition },
+        buyer: quoted.caller(),
+        method: &method,
+        headers: &headers,
+    };
+    match archives::archive_response(&posted.app, request).await {
+        Ok(response) => Ok(response),
+        Err(error) if error.kind() == ErrorKind::Forbidden => {
+            let outcome = ReviewOutcome::refused(StatusCode::FORBIDDEN, error.message());
+            review::page(&posted, &quoted, outcome).await
+        }
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// `POST /selection/deliver`: delivers the items through one of the visitor's channels, one after the other.
+/// Items that cannot be delivered are named, and the others are on their way.
+async fn deliver(posted: MemberForm) -> PageResult {
+    let quoted = QuotedSelection::of(&posted).await?;
+    if !quoted.is_confirmed() {
+        return review::page(&posted, &quoted, ReviewOutcome::changed()).await;
+    }
+    let Some(channel) = quoted.form.channel.as_deref() else {
+        let outcome = ReviewOutcome::refused(StatusCode::BAD_REQUEST, "Choose a channel.");
+        return review::page(&posted, &quoted, outcome).await;
+    };
+    let agr = quoted.agr_parameter();
+    let mut outcome = ReviewOutcome::default();
+    for quote in quoted.quotes.iter().filter(|quote| quote.state.delivers()) {
+        let call = ApiCall::get(format!("/media/{}", quote.key));
+        let call = call.query([("channel", Some(channel)), ("agr", agr.as_deref())]);
+        match posted.call_and_record(call).await {
+            Ok(_) => outcome.done += 1,
+            Err(refusal) => outcome.add_failure(&quote.key, &refusal),
+        }
+    }
+    finish(&posted, &quoted, outcome, "/account/deliveries?done=sent").await
+}
+
+/// `POST /selection/order`: orders the items that need an approval before they are delivered.
+async fn order(posted: MemberForm) -> PageResult {
+    let quoted = QuotedSelection::of(&posted).await?;
+    if !quoted.is_confirmed() {
+        return review::page(&posted, &quoted, ReviewOutcome::changed()).await;
+    }
+    let agr = quoted.agr_parameter();
+    let mut outcome = ReviewOutcome::default();
+    for quote in quoted.quotes.iter().filter(|quote| is_to_order(quote)) {
+        // The request for the file places the order, and is refused until the order is approved.
+        let call = ApiCall::get(format!("/media/{}", item::download_path(&quote.key)));
+        match posted.call(&call.query([("agr", agr.as_deref())])).await {
+            Err(refusal) if is_order(&refusal) => outcome.done += 1,
+            // It was approved in the meantime.
+            Ok(_) => outcome.done += 1,
+            Err(refusal) => outcome.add_failure(&quote.key, &refusal),
+        }
+    }
+    finish(&posted, &quoted, outcome, "/account/orders?done=all_placed").await
+}
+
+/// Whether an order for the item would be placed.
+fn is_to_order(quote: &ItemQuote) -> bool {
+    matches!(quote.state, QuoteState::Purchase(PurchaseQuote::Order { recorded: false, .. }))
+}
+
+/// Whether the API has placed an order instead of delivering.
+fn is_order(refusal: &ApiRefusal) -> bool {
+    refusal.errors.iter().any(|wrong| wrong.error_code == "order_required")
+}
+
+/// Redirects to `next` after a form that succeeded for every item; otherwise the page names the others.
+async fn finish(
+    posted: &MemberForm,
+    quoted: &QuotedSelection,
+    outcome: ReviewOutcome,
+    next: &str,
+) -> PageResult {
+    match outcome.is_success() {
+        true => Ok(see_other(next)),
+        false => review::page(posted, quoted, outcome).await,
+    }
+}
+
+/// The name of a file without its extension: what it is, and when it was made.
+fn file_stem(posted: &MemberForm, what: &str) -> String {
+    let now = clock::now().to_zoned(posted.app.shared.site.zone.clone());
+    format!("{what}-{}", now.strftime("%Y-%m-%d-%H%M"))
+}

@@ -1,0 +1,442 @@
+//! The page of a selection: its items with what a download of each would take, what the agreements pay for,
+//! and the forms that confirm it.
+
+use std::collections::HashMap;
+
+use axum::http::StatusCode;
+use minijinja::{Value as PageValue, context, value::Serde};
+use serde::Serialize;
+
+use super::shown_cost::ShownCost;
+use super::{MemberForm, PageResult, QuotedSelection};
+use crate::access::orders::PurchaseQuote;
+use crate::http::site::api_client::ApiRefusal;
+use crate::http::site::credit::credit_line;
+use crate::http::site::item;
+use crate::http::site::item_summary::ItemSummary;
+use crate::http::site::originals::DraggedFile;
+use crate::media::{ExclusionCause, ItemQuote, QuoteState};
+use crate::runtime::clock;
+use crate::runtime::error::Result;
+use crate::runtime::limits::SELECTION_ITEMS_MAX;
+use model::ItemKey;
+use model::account::{Agreement, AgreementId, AgreementType, Money};
+use model::item::{MediaLinks, has_picture};
+
+/// The outcome of a form of the page that leads to no other page.
+#[derive(Default)]
+pub(super) struct ReviewOutcome {
+    /// Number of items for which it succeeded.
+    pub(super) done: usize,
+    /// Whether the cost differs from what the page of the form showed, so that nothing was bought.
+    is_changed: bool,
+    /// The message of a form that failed as a whole.
+    message: Option<String>,
+    failures: Vec<ItemFailure>,
+    status: Option<StatusCode>,
+}
+
+/// An item for which a form failed.
+#[derive(Serialize)]
+struct ItemFailure {
+    key: String,
+    messages: Vec<String>,
+}
+
+impl ReviewOutcome {
+    /// The cost differs from what the page showed.
+    pub(super) fn changed() -> Self {
+        let status = Some(StatusCode::CONFLICT);
+        Self { is_changed: true, status, ..Self::default() }
+    }
+
+    /// The form failed as a whole.
+    pub(super) fn refused(status: StatusCode, message: &str) -> Self {
+        Self { message: Some(message.to_owned()), status: Some(status), ..Self::default() }
+    }
+
+    /// Adds an item for which the form failed; the others go on.
+    pub(super) fn add_failure(&mut self, key: &ItemKey, refusal: &ApiRefusal) {
+        // The page says what failed, and its status is that of the first failure.
+        self.status.get_or_insert(refusal.status);
+        self.failures.push(ItemFailure { key: key.to_string(), messages: refusal.sentences() });
+    }
+
+    pub(super) fn is_success(&self) -> bool {
+        self.status.is_none()
+    }
+}
+
+/// How a download treats an item, as the page groups and names it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+enum RowState {
+    /// It was bought before and takes nothing.
+    Bought,
+    /// A subscription delivers it.
+    Included,
+    /// A prepaid agreement delivers it for one of its downloads.
+    Prepaid,
+    /// An order would have to be placed and approved first.
+    Order,
+    /// An order waits for its approval.
+    Ordered,
+    /// No agreement delivers it.
+    NotCovered,
+    Unavailable,
+    NoFiles,
+    /// The archive has no room for it.
+    Limit,
+}
+
+/// An item of the selection.
+#[derive(Serialize)]
+struct ReviewRow {
+    uri: String,
+    key: String,
+    /// `None` if the visitor may not read the item.
+    hit: Option<ItemSummary>,
+    credit: String,
+    state: RowState,
+    /// The agreement that would pay.
+    agreement: Option<String>,
+    /// The time until which a bought item may be downloaded.
+    until: Option<String>,
+    /// Why the item is left out.
+    reason: Option<String>,
+    /// The lowest price of its licences.
+    price: Option<String>,
+    dragged: Option<DraggedFile>,
+}
+
+/// What the selection takes of one agreement.
+#[derive(Debug, PartialEq, Eq, Serialize)]
+struct AgreementShare {
+    name: String,
+    type_text: &'static str,
+    state: RowState,
+    /// Number of its items in the selection.
+    count: usize,
+    /// Downloads of a prepaid agreement: all, those left now, and those left after the download.
+    total: Option<u32>,
+    remaining: Option<u32>,
+    after: Option<u32>,
+}
+
+/// An agreement that the visitor can choose.
+#[derive(Serialize)]
+struct AgreementChoice {
+    id: i64,
+    name: String,
+    type_text: &'static str,
+    remaining: Option<u32>,
+    total: Option<u32>,
+}
+
+/// Renders the page of a selection with its cost.
+pub(super) async fn page(
+    posted: &MemberForm,
+    quoted: &QuotedSelection,
+    outcome: ReviewOutcome,
+) -> PageResult {
+    let mut rows = Vec::with_capacity(quoted.quotes.len());
+    let mut prices = Prices::default();
+    for quote in &quoted.quotes {
+        rows.push(row(posted, quoted, quote, &mut prices).await?);
+    }
+    let count = |state| rows.iter().filter(|row| row.state == state).count();
+    let delivered = quoted.quotes.iter().filter(|quote| quote.state.delivers()).count();
+    let organization = posted.visitor.account.organization.as_ref();
+    let form = &quoted.form;
+    let context = context! {
+        delivered,
+        bought => count(RowState::Bought),
+        to_order => count(RowState::Order),
+        not_covered => count(RowState::NotCovered),
+        unavailable => count(RowState::Unavailable),
+        no_files => count(RowState::NoFiles),
+        full => count(RowState::Limit) + form.surplus,
+        most => SELECTION_ITEMS_MAX,
+        rows => PageValue::from(Serde(&rows)),
+        shares => PageValue::from(Serde(shares(quoted))),
+        shown => ShownCost::print(&quoted.quotes),
+        agreements => PageValue::from(Serde(choices(quoted.principal.agreements()))),
+        agr => form.agr.map(|agr| agr.0),
+        channel => form.channel.clone(),
+        channels => PageValue::from(Serde(item::sending_channels(posted).await)),
+        currency => organization.and_then(|one| one.currency.clone()),
+        of_collection => form.collection.clone(),
+        return_to => form.return_to.clone(),
+        is_changed => outcome.is_changed,
+        done_items => outcome.done,
+        message => outcome.message,
+        failures => PageValue::from(Serde(outcome.failures)),
+    };
+    let status = outcome.status.unwrap_or(StatusCode::OK);
+    posted.page_with(status, "selection.html", context)
+}
+
+/// The lowest prices by product codes: items of one kind have the same codes.
+#[derive(Default)]
+struct Prices(HashMap<Vec<String>, Option<Money>>);
+
+impl Prices {
+    async fn lowest(
+        &mut self,
+        posted: &MemberForm,
+        quoted: &QuotedSelection,
+        codes: &[String],
+    ) -> Result<Option<Money>> {
+        if let Some(known) = self.0.get(codes) {
+            return Ok(*known);
+        }
+        let orders = &posted.app.shared.access.orders;
+        let licences =
+            orders.pricelist(&quoted.principal, codes, Vec::new(), clock::now()).await?;
+        let lowest = licences.into_iter().filter_map(|licence| licence.price).min();
+        self.0.insert(codes.to_vec(), lowest);
+        Ok(lowest)
+    }
+}
+
+async fn row(
+    posted: &MemberForm,
+    quoted: &QuotedSelection,
+    quote: &ItemQuote,
+    prices: &mut Prices,
+) -> Result<ReviewRow> {
+    let key = &quote.key;
+    let found = posted.get(format!("/media/{key}.json")).await;
+    let status = found.as_ref().map_or_else(|refusal| refusal.status, |_| StatusCode::OK);
+    let document = found.unwrap_or_default();
+    let mut state = row_state(&quote.state, quoted.principal.agreements());
+    // An archive does not tell a missing agreement from a missing item, but the item's address does.
+    if state == RowState::Unavailable && matches!(status, StatusCode::OK | StatusCode::FORBIDDEN) {
+        state = RowState::NotCovered;
+    }
+    let agreement = paying(&quote.state).and_then(|id| find(quoted.principal.agreements(), id));
+    let price = match state {
+        RowState::NotCovered | RowState::Unavailable | RowState::NoFiles | RowState::Limit => None,
+        RowState::Bought
+        | RowState::Included
+        | RowState::Prepaid
+        | RowState::Order
+        | RowState::Ordered => prices.lowest(posted, quoted, &quote.codes).await?,
+    };
+    let hit = ItemSummary::of(&document);
+    Ok(ReviewRow {
+        uri: posted.app.shared.media.links().item(key),
+        key: key.to_string(),
+        credit: credit_line(&document),
+        agreement: agreement.map(name),
+        until: until(&quote.state),
+        reason: reason(&quote.state).filter(|_| state == RowState::NotCovered),
+        price: price.map(|price| price.to_string()),
+        dragged: dragged(key, state, hit.as_ref()),
+        hit,
+        state,
+    })
+}
+
+/// The file that the row's picture stands for when it is dragged: the original if it takes nothing, else the
+/// Preview.
+fn dragged(key: &ItemKey, state: RowState, hit: Option<&ItemSummary>) -> Option<DraggedFile> {
+    if !has_picture(key.media_type) {
+        return None;
+    }
+    match state {
+        RowState::Bought => Some(DraggedFile::original(key)),
+        RowState::Included
+        | RowState::Prepaid
+        | RowState::Order
+        | RowState::Ordered
+        | RowState::NotCovered
+        | RowState::Unavailable
+        | RowState::NoFiles
+        | RowState::Limit => {
+            hit?.preview.as_ref().map(|preview| DraggedFile::rendition(&preview.url))
+        }
+    }
+}
+
+fn row_state(state: &QuoteState, agreements: &[Agreement]) -> RowState {
+    match state {
+        QuoteState::Purchase(PurchaseQuote::Bought { .. }) => RowState::Bought,
+        QuoteState::Purchase(PurchaseQuote::Buys(id)) => {
+            match find(agreements, *id).map(|agreement| agreement.kind) {
+                Some(AgreementType::Prepaid) => RowState::Prepaid,
+                Some(
+                    AgreementType::Subscription | AgreementType::Direct | AgreementType::Normal,
+                )
+                | None => RowState::Included,
+            }
+        }
+        QuoteState::Purchase(PurchaseQuote::Order { recorded, .. }) => match recorded {
+            true => RowState::Ordered,
+            false => RowState::Order,
+        },
+        QuoteState::Purchase(PurchaseQuote::Refused(_)) => RowState::NotCovered,
+        QuoteState::LeftOut { cause, .. } => match cause {
+            ExclusionCause::Unavailable => RowState::Unavailable,
+            ExclusionCause::NoFiles => RowState::NoFiles,
+            ExclusionCause::Agreement => RowState::NotCovered,
+            ExclusionCause::Limit => RowState::Limit,
+        },
+    }
+}
+
+/// The agreement that pays for the item, or would once an order is approved.
+fn paying(state: &QuoteState) -> Option<AgreementId> {
+    match state {
+        QuoteState::Purchase(PurchaseQuote::Buys(agreement)) => Some(*agreement),
+        QuoteState::Purchase(PurchaseQuote::Order { agreement, .. }) => Some(*agreement),
+        QuoteState::Purchase(PurchaseQuote::Bought { agreement, .. }) => *agreement,
+        QuoteState::Purchase(PurchaseQuote::Refused(_)) | QuoteState::LeftOut { .. } => None,
+    }
+}
+
+fn until(state: &QuoteState) -> Option<String> {
+    match state {
+        QuoteState::Purchase(PurchaseQuote::Bought { until, .. }) => {
+            until.map(|until| until.to_string())
+        }
+        QuoteState::Purchase(
+            PurchaseQuote::Buys(_) | PurchaseQuote::Order { .. } | PurchaseQuote::Refused(_),
+        )
+        | QuoteState::LeftOut { .. } => None,
+    }
+}
+
+/// Why no agreement delivers the item. The other reasons follow from the state.
+fn reason(state: &QuoteState) -> Option<String> {
+    match state {
+        QuoteState::Purchase(PurchaseQuote::Refused(reason)) => Some(reason.clone()),
+        QuoteState::Purchase(
+            PurchaseQuote::Bought { .. } | PurchaseQuote::Buys(_) | PurchaseQuote::Order { .. },
+        )
+        | QuoteState::LeftOut { .. } => None,
+    }
+}
+
+fn find(agreements: &[Agreement], id: AgreementId) -> Option<&Agreement> {
+    agreements.iter().find(|agreement| agreement.id == id)
+}
+
+fn name(agreement: &Agreement) -> String {
+    agreement.name.clone().unwrap_or_else(|| agreement.id.to_string())
+}
+
+/// What the selection takes of each agreement, in the order of its items. Bought items take nothing.
+fn shares(quoted: &QuotedSelection) -> Vec<AgreementShare> {
+    let agreements = quoted.principal.agreements();
+    let states = quoted.quotes.iter().map(|quote| &quote.state);
+    shares_of(states, agreements)
+}
+
+fn shares_of<'a>(
+    states: impl Iterator<Item = &'a QuoteState>,
+    agreements: &[Agreement],
+) -> Vec<AgreementShare> {
+    let mut shares: Vec<AgreementShare> = Vec::new();
+    for state in states {
+        let row_state = row_state(state, agreements);
+        let agreement = paying(state).and_then(|id| find(agreements, id));
+        let Some(agreement) = agreement.filter(|_| row_state != RowState::Bought) else {
+            continue;
+        };
+        let name = name(agreement);
+        let known = shares.iter_mut().find(|one| one.name == name && one.state == row_state);
+        match known {
+            Some(share) => share.count += 1,
+            None => shares.push(AgreementShare {
+                name,
+                type_text: agreement.kind.as_str(),
+                state: row_state,
+                count: 1,
+                total: agreement.prepaids.map(|prepaids| prepaids.total),
+                remaining: agreement.prepaids.map(|prepaids| prepaids.remaining),
+                after: None,
+            }),
+        }
+    }
+    for share in &mut shares {
+        let count = u32::try_from(share.count).unwrap_or(u32::MAX);
+        share.after = share.remaining.map(|remaining| remaining.saturating_sub(count));
+    }
+    shares
+}
+
+/// The agreements that are in force, for the choice of the one that pays.
+fn choices(agreements: &[Agreement]) -> Vec<AgreementChoice> {
+    let now = clock::now();
+    let choice = |agreement: &Agreement| AgreementChoice {
+        id: agreement.id.0,
+        name: name(agreement),
+        type_text: agreement.kind.as_str(),
+        remaining: agreement.prepaids.map(|prepaids| prepaids.remaining),
+        total: agreement.prepaids.map(|prepaids| prepaids.total),
+    };
+    agreements.iter().filter(|agreement| agreement.is_in_force(now)).map(choice).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use model::account::{OrganizationId, PrepaidDownloads};
+
+    fn agreement(id: i64, kind: AgreementType, prepaids: Option<PrepaidDownloads>) -> Agreement {
+        Agreement {
+            id: AgreementId(id),
+            organization: OrganizationId(1),
+            kind,
+            super_agreement: false,
+            products: Vec::new(),
+            name: None,
+            description: None,
+            expires: None,
+            prepaids,
+        }
+    }
+
+    #[test]
+    fn each_agreement_says_what_the_selection_takes_of_it() {
+        let left = PrepaidDownloads { total: 10, remaining: 3 };
+        let agreements = [
+            agreement(1, AgreementType::Subscription, None),
+            agreement(2, AgreementType::Prepaid, Some(left)),
+            agreement(3, AgreementType::Direct, None),
+        ];
+        let buys = |id| QuoteState::Purchase(PurchaseQuote::Buys(AgreementId(id)));
+        let bought = PurchaseQuote::Bought { agreement: Some(AgreementId(2)), until: None };
+        let order = PurchaseQuote::Order { agreement: AgreementId(3), recorded: false };
+        let states = [
+            buys(2),
+            buys(1),
+            QuoteState::Purchase(bought),
+            QuoteState::Purchase(order),
+            buys(2),
+            QuoteState::Purchase(PurchaseQuote::Refused("no".to_owned())),
+        ];
+        let shares = shares_of(states.iter(), &agreements);
+        let found: Vec<_> = shares
+            .iter()
+            .map(|share| (share.name.as_str(), share.state, share.count, share.after))
+            .collect();
+        let expected = [
+            ("2", RowState::Prepaid, 2, Some(1)),
+            ("1", RowState::Included, 1, None),
+            ("3", RowState::Order, 1, None),
+        ];
+        assert_eq!(found, expected);
+    }
+
+    #[test]
+    fn a_picture_that_takes_nothing_is_dragged_as_its_original() {
+        let key: ItemKey = "image/a".parse().unwrap();
+        let original = Some(DraggedFile::original(&key));
+        assert_eq!(dragged(&key, RowState::Bought, None), original);
+        assert_eq!(dragged(&key, RowState::Included, None), None);
+        let text: ItemKey = "text/a".parse().unwrap();
+        assert_eq!(dragged(&text, RowState::Bought, None), None);
+    }
+}

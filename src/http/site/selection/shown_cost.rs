@@ -1,0 +1,89 @@
+//! What a page showed of the cost of each item. A form brings it back, and nothing is bought unless it still
+//! holds.
+
+use std::collections::HashMap;
+
+use crate::access::orders::PurchaseQuote;
+use crate::media::{ItemQuote, QuoteState};
+
+/// The word for an item that takes nothing.
+const FREE: &str = "free";
+
+/// The cost of each item as a page showed it: a word by the item's key.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct ShownCost(HashMap<String, String>);
+
+impl ShownCost {
+    /// Parses the field of a form; anything that is no pair is skipped, and then its item counts as not shown.
+    pub(super) fn parse(text: &str) -> Self {
+        let pairs = text.split_whitespace().filter_map(|pair| pair.split_once('='));
+        Self(pairs.map(|(key, word)| (key.to_owned(), word.to_owned())).collect())
+    }
+
+    /// The value of the field for `quotes`: `image/a=free image/b=buys-1002`.
+    pub(super) fn print(quotes: &[ItemQuote]) -> String {
+        let pairs = quotes.iter().map(|quote| format!("{}={}", quote.key, word(&quote.state)));
+        pairs.collect::<Vec<_>>().join(" ")
+    }
+
+    /// Whether the page showed each of `quotes`, or a higher cost for an item that has become free: another
+    /// user of the organization has bought it since.
+    pub(super) fn covers(&self, quotes: &[ItemQuote]) -> bool {
+        quotes.iter().all(|quote| {
+            let shown = self.0.get(&quote.key.to_string());
+            let now = word(&quote.state);
+            shown.is_some_and(|shown| *shown == now || now == FREE)
+        })
+    }
+}
+
+/// The word for what an item takes, under which agreement.
+fn word(state: &QuoteState) -> String {
+    match state {
+        QuoteState::Purchase(PurchaseQuote::Bought { .. }) => FREE.to_owned(),
+        QuoteState::Purchase(PurchaseQuote::Buys(agreement)) => format!("buys-{}", agreement.0),
+        QuoteState::Purchase(PurchaseQuote::Order { agreement, .. }) => {
+            format!("order-{}", agreement.0)
+        }
+        // The reason does not matter: the item is not delivered and takes nothing.
+        QuoteState::Purchase(PurchaseQuote::Refused(_)) | QuoteState::LeftOut { .. } => {
+            "none".to_owned()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use model::account::AgreementId;
+
+    fn quote(key: &str, purchase: PurchaseQuote) -> ItemQuote {
+        let key = key.parse().unwrap();
+        ItemQuote { key, codes: Vec::new(), state: QuoteState::Purchase(purchase) }
+    }
+
+    fn bought() -> PurchaseQuote {
+        PurchaseQuote::Bought { agreement: None, until: None }
+    }
+
+    #[test]
+    fn a_form_buys_only_what_its_page_showed() {
+        let buys = |agreement| PurchaseQuote::Buys(AgreementId(agreement));
+        let shown = vec![quote("image/a", buys(1)), quote("image/b", bought())];
+        let text = ShownCost::print(&shown);
+        assert_eq!(text, "image/a=buys-1 image/b=free");
+        let field = ShownCost::parse(&text);
+        let check = |quotes: &[ItemQuote], expected| {
+            assert_eq!(field.covers(quotes), expected, "{quotes:?}");
+        };
+        check(&shown, true);
+        check(&shown[..1], true);
+        check(&[quote("image/a", bought())], true);
+        check(&[quote("image/a", buys(2))], false);
+        check(&[quote("image/b", buys(1))], false);
+        check(&[quote("image/a", PurchaseQuote::Refused(String::new()))], false);
+        check(&[quote("image/c", buys(1))], false);
+        assert!(!ShownCost::parse("").covers(&shown));
+        assert!(!ShownCost::parse("image/a image/b=").covers(&shown));
+    }
+}

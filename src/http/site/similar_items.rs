@@ -1,0 +1,203 @@
+//! Items that probably show the same event as another: those that name its event, or its places or headline
+//! around the same time.
+
+use jiff::{SignedDuration, Timestamp};
+use serde_json::Value;
+
+use super::{SiteRequest, api_client::ApiCall, item_summary::ItemSummary};
+use crate::runtime::limits::SITE_SIMILAR_ITEMS;
+use model::{ItemKey, MediaType};
+use query::{phrase, words};
+
+/// Hours before and after an item in which the same places or words mean the same event.
+const HOURS_AROUND: i64 = 12;
+/// Places of an item that others must have, too: the first ones.
+const PLACES_COMPARED: usize = 4;
+/// Events of an item by which others are found.
+const EVENTS_COMPARED: usize = 4;
+/// Words of a headline that says more than a caption such as "Portrait".
+const HEADLINE_WORDS_MIN: usize = 3;
+/// Words of the longest name that is looked up.
+const NAME_WORDS_MAX: usize = 40;
+
+/// Lists items like that of `document`, the newest first: those nearest in time before and after it.
+pub(super) async fn find(site: &SiteRequest, key: &ItemKey, document: &Value) -> Vec<ItemSummary> {
+    let Some(query) = SimilarityQuery::of(key, document) else { return Vec::new() };
+    let mut found = Vec::new();
+    for side in [Side::Later, Side::Earlier] {
+        // The page is complete without them.
+        let Ok(documents) = site.call(&query.call(key, side)).await else { continue };
+        let mut hits = ItemSummary::list(&documents["hits"]);
+        hits.retain(|hit| hit.key != key.to_string());
+        hits.truncate(SITE_SIMILAR_ITEMS / 2);
+        if side == Side::Later {
+            // The nearest in time came first.
+            hits.reverse();
+        }
+        found.append(&mut hits);
+    }
+    found
+}
+
+/// The items that are looked up by one call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Side {
+    Later,
+    Earlier,
+}
+
+/// What is similar to an item.
+#[derive(Debug, PartialEq, Eq)]
+struct SimilarityQuery {
+    /// The conditions of which one holds.
+    alternatives: String,
+    /// The time of the item, in whole seconds.
+    time: Timestamp,
+}
+
+impl SimilarityQuery {
+    /// Returns the query for items like that of `document`; `None` if it says too little about its event.
+    fn of(key: &ItemKey, document: &Value) -> Option<Self> {
+        if !is_news(key.media_type) {
+            return None;
+        }
+        let time: Timestamp = document["versioncreated"].as_str()?.parse().ok()?;
+        let time = Timestamp::from_second(time.as_second()).ok()?;
+        let names = |list: &str, name: &str| {
+            let entries = document[list].as_array().into_iter().flatten();
+            let names = entries.filter_map(|entry| searchable(entry[name].as_str()?));
+            names.map(|text| format!("{list}.{name}:{text}")).collect::<Vec<_>>()
+        };
+        let mut alternatives = names("event", "code");
+        if alternatives.is_empty() {
+            alternatives = names("event", "name");
+        }
+        alternatives.truncate(EVENTS_COMPARED);
+        let mut places = names("place", "name");
+        places.truncate(PLACES_COMPARED);
+        let headline = document["headline"].as_str().unwrap_or_default();
+        let headline = searchable(headline)
+            .filter(|_| words(headline).nth(HEADLINE_WORDS_MIN - 1).is_some())
+            .map(|text| format!("headline:{text}"));
+        // Elsewhere or another day, the same place or headline is another event.
+        let around = around(time)?;
+        let places = (!places.is_empty()).then(|| places.join(" "));
+        for part in places.into_iter().chain(headline) {
+            alternatives.push(format!("({part} {around})"));
+        }
+        (!alternatives.is_empty()).then(|| Self { alternatives: alternatives.join(" OR "), time })
+    }
+
+    /// The search for the items on one side, the nearest in time first.
+    fn call(&self, key: &ItemKey, side: Side) -> ApiCall {
+        let time = self.time;
+        // Both sides together have the second of the item once.
+        let (range, sort, more) = match side {
+            Side::Later => (format!(">{time}"), "versioncreated:asc", 0),
+            Side::Earlier => (format!("<={time}"), "versioncreated:desc", 1),
+        };
+        let query = format!("({}) versioncreated:{range}", self.alternatives);
+        // The item is among the earlier ones itself.
+        let size = (SITE_SIMILAR_ITEMS / 2 + more).to_string();
+        let path = format!("/content/v1/{}/search", key.media_type.as_str());
+        ApiCall::get(path).query([
+            ("q", Some(query.as_str())),
+            ("s", Some(size.as_str())),
+            ("sort", Some(sort)),
+            ("layout", Some("bare")),
+        ])
+    }
+}
+
+/// Whether items of this type are about what has happened; plans and pages are about days.
+fn is_news(media_type: MediaType) -> bool {
+    match media_type {
+        MediaType::Image
+        | MediaType::Stockfoto
+        | MediaType::Graphic
+        | MediaType::Video
+        | MediaType::Text
+        | MediaType::Feature => true,
+        MediaType::Page | MediaType::Planning | MediaType::Calendar => false,
+    }
+}
+
+/// The phrase of a name in a query; `None` if it has no word or too many.
+fn searchable(name: &str) -> Option<String> {
+    let count = words(name).take(NAME_WORDS_MAX + 1).count();
+    (1..=NAME_WORDS_MAX).contains(&count).then(|| phrase(name))
+}
+
+/// The part of a query for the hours around `time`.
+fn around(time: Timestamp) -> Option<String> {
+    let hours = SignedDuration::from_hours(HOURS_AROUND);
+    let (from, until) = (time.checked_sub(hours).ok()?, time.checked_add(hours).ok()?);
+    Some(format!("versioncreated:[{from} TO {until}]"))
+}
+
+#[cfg(test)]
+mod tests {
+    use jiff::tz::TimeZone;
+    use serde_json::json;
+
+    use super::*;
+
+    fn key(text: &str) -> ItemKey {
+        text.parse().unwrap()
+    }
+
+    fn alternatives(document: &Value) -> Option<String> {
+        SimilarityQuery::of(&key("image/a"), document).map(|query| query.alternatives)
+    }
+
+    #[test]
+    fn an_event_is_known_by_its_code_or_by_place_and_time() {
+        let around = "versioncreated:[2026-03-01T20:15:07Z TO 2026-03-02T20:15:07Z]";
+        let time = "2026-03-02T09:15:07.5+01:00";
+        let places = json!([{ "name": "Bergen" }, { "name": "The \"Hall\"" }, { "name": "–" }]);
+        let found = alternatives(&json!({
+            "versioncreated": time, "place": places, "headline": "Match in Bergen",
+        }));
+        let expected = format!(
+            "(place.name:\"Bergen\" place.name:\"The \\\"Hall\\\"\" {around}) \
+             OR (headline:\"Match in Bergen\" {around})"
+        );
+        assert_eq!(found.as_deref(), Some(expected.as_str()));
+        let event = json!([{ "code": "e1", "name": "Final" }, { "name": "Other" }]);
+        let found = alternatives(&json!({ "versioncreated": time, "event": event }));
+        assert_eq!(found.as_deref(), Some("event.code:\"e1\""));
+        let event = json!([{ "name": "Final" }]);
+        let found = alternatives(&json!({ "versioncreated": time, "event": event }));
+        assert_eq!(found.as_deref(), Some("event.name:\"Final\""));
+    }
+
+    #[test]
+    fn too_little_is_similar_to_nothing() {
+        let time = "2026-03-02T09:15:00Z";
+        let headline = json!({ "versioncreated": time, "headline": "A portrait" });
+        assert_eq!(alternatives(&headline), None);
+        assert_eq!(alternatives(&json!({ "place": [{ "name": "Bergen" }] })), None);
+        let plan = json!({ "versioncreated": time, "place": [{ "name": "Bergen" }] });
+        assert!(alternatives(&plan).is_some());
+        assert_eq!(SimilarityQuery::of(&key("planning/a"), &plan), None);
+    }
+
+    #[test]
+    fn both_calls_are_valid_searches_and_name_the_second_of_the_item_once() {
+        let document = json!({
+            "versioncreated": "2026-03-02T09:15:00.5Z", "place": [{ "name": "Bergen" }],
+        });
+        let query = SimilarityQuery::of(&key("image/a"), &document).unwrap();
+        for (side, range) in [
+            (Side::Later, "versioncreated:>2026-03-02T09:15:00Z"),
+            (Side::Earlier, "versioncreated:<=2026-03-02T09:15:00Z"),
+        ] {
+            let target = query.call(&key("image/a"), side).target;
+            let (_, parameters) = target.split_once('?').unwrap();
+            let mut pairs = form_urlencoded::parse(parameters.as_bytes());
+            let (_, q) = pairs.find(|(name, _)| name == "q").unwrap();
+            assert!(q.ends_with(range), "{q}");
+            query::parse(&q, &TimeZone::UTC).unwrap();
+        }
+    }
+}

@@ -1,0 +1,282 @@
+//! What a rendition costs: the memory that it takes while it is made, and the pixels that its client is charged
+//! for.
+
+use super::plan::{PlannedRendition, RenditionPlan};
+use crate::runtime::limits::RENDER_PIXELS_MIN;
+use imaging::{Orientation, RenderStep, decoded_size, output_size};
+use model::Size;
+use model::item::PictureFile;
+
+/// Encoding this many pixels as JPEG takes as long as decoding one.
+const ENCODED_PIXELS_PER_DECODED: u64 = 8;
+
+impl RenditionPlan {
+    /// The memory in bytes that rendering takes at its peak: the input, the decoded pixels with all
+    /// intermediate results, and the output. A conservative estimate.
+    ///
+    /// `has_random_access` says whether the original allows random access, if that is known.
+    #[must_use]
+    pub fn memory_bytes(&self, has_random_access: Option<bool>) -> u64 {
+        /// Headers, index and buffers.
+        const SMALL: u64 = 4 << 20;
+        let Some(output) = self.output else { return SMALL };
+        let encoder = output.format.encoder_bytes(self.size().pixels(), output.sampling);
+        let needed = if let Some(standard) = self.standard {
+            // The set may have to be made first. Its base is decoded, reduced and marked after that.
+            let working = standard.working_bytes;
+            let set = standard_memory_bytes(&self.source, working, has_random_access);
+            let base = standard.base.map_or(0, |base| base.pixels().saturating_mul(9));
+            set.max(base.saturating_add(encoder))
+        } else if has_random_access == Some(true) && self.is_direct() {
+            self.memory_bytes_direct()
+        } else {
+            self.memory_bytes_whole(has_random_access == Some(true)).saturating_add(encoder)
+        };
+        SMALL.saturating_add(needed)
+    }
+
+    /// The size of the result in pixels.
+    fn size(&self) -> Size {
+        let upright = self.source.upright();
+        // Planning has computed it already, so the steps are valid.
+        output_size(upright, &self.steps).unwrap_or(upright)
+    }
+
+    /// The approximate number of pixels that rendering decodes, before its render path is known; 0 for the
+    /// original's own picture data.
+    ///
+    /// If it is not known whether the original allows random access, it is assumed: nearly all do. The standard
+    /// set, from which most small renditions come, is assumed to be there: it is made once for all of them.
+    #[must_use]
+    pub fn decoded_pixels(&self, has_random_access: Option<bool>) -> u64 {
+        /// The base of a standard set is somewhat larger than a Preview.
+        const BASE_PIXELS: u64 = 1 << 20;
+        if self.output.is_none() {
+            return 0;
+        }
+        let full = self.source.stored.pixels();
+        let has_random_access = has_random_access.unwrap_or(true);
+        if self.standard.is_some() {
+            return BASE_PIXELS.min(full).max(RENDER_PIXELS_MIN);
+        }
+        let pixels = match self.steps.first() {
+            // The part that is scaled, from the original.
+            Some(RenderStep::Scale { region, .. }) if has_random_access => region.size().pixels(),
+            // Only the rows of blocks under a mark are decoded. Their share depends on the mark; an eighth of
+            // the picture covers the default text.
+            Some(RenderStep::Crop(_) | RenderStep::Watermark)
+                if has_random_access && self.is_direct() =>
+            {
+                self.cut().map_or(full / 8, Size::pixels)
+            }
+            Some(
+                RenderStep::Fit { .. }
+                | RenderStep::Cover { .. }
+                | RenderStep::Scale { .. }
+                | RenderStep::Crop(_)
+                | RenderStep::Watermark,
+            )
+            | None => full,
+        };
+        pixels.max(RENDER_PIXELS_MIN)
+    }
+
+    /// Whether only what the rendition shows is decoded, if the original allows random access: a JPEG in the
+    /// colours of its original that is cut or marked and nothing else, as in [`imaging::DirectPlan`].
+    #[must_use]
+    fn is_direct(&self) -> bool {
+        let keeps_original = self.output.is_some_and(|output| output.keeps_original());
+        let is_cut_or_marked = |step: &RenderStep| match step {
+            RenderStep::Crop(_) | RenderStep::Watermark => true,
+            RenderStep::Fit { .. } | RenderStep::Cover { .. } | RenderStep::Scale { .. } => false,
+        };
+        // A mark on the whole picture is drawn on separate planes, which four inks do not have; and if
+        // it is not cut as well, only a picture that is stored upright keeps the rest of its blocks.
+        let can_be_marked = match self.steps.as_slice() {
+            [RenderStep::Watermark] => self.source.components < 4 && self.source.orientation <= 1,
+            [RenderStep::Watermark, ..] => self.source.components < 4,
+            _ => true,
+        };
+        keeps_original && can_be_marked && self.steps.iter().all(is_cut_or_marked)
+    }
+
+    /// The size of the part that a crop cuts out, if there is one.
+    fn cut(&self) -> Option<Size> {
+        self.steps.iter().find_map(|step| match step {
+            RenderStep::Crop(crop) => Some(crop.size()),
+            RenderStep::Fit { .. }
+            | RenderStep::Cover { .. }
+            | RenderStep::Scale { .. }
+            | RenderStep::Watermark => None,
+        })
+    }
+
+    /// The memory for a picture of which only what is shown is decoded.
+    fn memory_bytes_direct(&self) -> u64 {
+        let length = self.source.length;
+        match self.cut() {
+            // The samples, as planes, rotated, and the file.
+            Some(cut) => {
+                let samples = cut.pixels().saturating_mul(u64::from(self.source.components));
+                samples.saturating_mul(4).saturating_add(length)
+            }
+            // A mark alone rewrites the scan data from the mark on: about half the file. The output of a
+            // progressive original comes from its working copy, at most 4 times as long, and is held in
+            // memory.
+            None if self.source.progressive => length / 2 + 4 * length,
+            None => length / 2,
+        }
+    }
+
+    /// The memory for a picture that is decoded as a whole, from its own file or a working copy.
+    fn memory_bytes_whole(&self, has_random_access: bool) -> u64 {
+        let PictureFile { stored, length, orientation, .. } = self.source;
+        let components = u64::from(self.source.components);
+        let orientation = Orientation::from_tag(u32::from(orientation));
+        let samples = |size: Size| size.pixels().saturating_mul(components);
+        let first = self.steps.first();
+        let decoded = first.map_or(stored, |first| decoded_size(stored, orientation, first));
+        let decoded = samples(decoded);
+        // A progressive picture is held as coefficients, two bytes each, until its last scan.
+        let by_scans = self.source.progressive && !has_random_access;
+        let coefficients = if by_scans { samples(stored).saturating_mul(2) } else { 0 };
+        // The file, or a longer working copy, and its bands; the pixels, the pixels rotated or
+        // converted, and the pixels of the result.
+        let needed = length.saturating_mul(3).saturating_add(coefficients);
+        needed.saturating_add(decoded.saturating_mul(3))
+    }
+}
+
+impl PlannedRendition {
+    /// The pixels that the client is charged for: what is decoded, or more where encoding takes longer, as for
+    /// a picture that is encoded several times to keep to a number of bytes.
+    ///
+    /// `has_random_access` is as for [`RenditionPlan::memory_bytes`].
+    pub(super) fn charged_pixels(&self, has_random_access: Option<bool>) -> u64 {
+        // The original's own picture data is sent as it is.
+        let Some(output) = self.plan.output else { return 0 };
+        let cost = u64::from(self.format.encoding_cost()) * u64::from(output.encodes_max());
+        let encoded = self.size.pixels().saturating_mul(cost) / ENCODED_PIXELS_PER_DECODED;
+        self.plan.decoded_pixels(has_random_access).max(encoded)
+    }
+}
+
+/// The memory in bytes to make a standard set: the file or its working copy, an original without random access as a
+/// whole, and `working_bytes`, which are those of its recipes.
+pub(super) fn standard_memory_bytes(
+    picture: &PictureFile,
+    working_bytes: u64,
+    has_random_access: Option<bool>,
+) -> u64 {
+    let samples = picture.stored.pixels().saturating_mul(u64::from(picture.components));
+    let whole = match (has_random_access, picture.progressive) {
+        (Some(true), _) => 0,
+        (Some(false) | None, false) => samples,
+        // A progressive picture is held as coefficients, two bytes each, until its last scan.
+        (Some(false) | None, true) => samples.saturating_mul(3),
+    };
+    picture.length.saturating_mul(4).saturating_add(whole).saturating_add(working_bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::media::test_plans::{FILE_BYTES, picture, plan_of, settings};
+
+    /// The pixels of the picture in these tests.
+    const FULL: u64 = 6000 * 4000;
+
+    /// Memory and decoded pixels of a rendition of a picture with random access.
+    fn costs(picture: &PictureFile, rest: &str) -> (u64, u64) {
+        let planned = plan_of(picture, rest, &settings(&[])).expect(rest);
+        (planned.plan.memory_bytes(Some(true)), planned.plan.decoded_pixels(Some(true)))
+    }
+
+    #[test]
+    fn a_jpeg_that_is_cut_or_marked_costs_what_it_shows() {
+        let picture = picture(6000, 4000);
+        for rest in [
+            "-crop_w600_h400.jpg",
+            "-crop_w600_h400-watermark.jpg",
+            "-watermark-crop_w600_h400.jpg",
+        ] {
+            let (memory, pixels) = costs(&picture, rest);
+            assert_eq!(pixels, 600 * 400, "{rest}");
+            assert!(memory < 600 * 400 * 12 + FILE_BYTES + (5 << 20), "{rest}: {memory}");
+        }
+        let (memory, pixels) = costs(&picture, "-watermark.jpg");
+        assert!(pixels == FULL / 8 && memory < 6 << 20, "{memory} bytes, {pixels} pixels");
+        assert_eq!(costs(&picture, ".jpg"), (4 << 20, 0));
+    }
+
+    #[test]
+    fn what_is_decoded_as_a_whole_costs_the_whole() {
+        let upright = picture(6000, 4000);
+        let turned = PictureFile { orientation: 6, ..picture(4000, 6000) };
+        let inks = PictureFile { components: 4, ..picture(6000, 4000) };
+        for (picture, rest) in [
+            (&upright, "-crop_w600_h400.webp"),
+            (&upright, "-crop_w600_h400.avif"),
+            (&upright, "-watermark.webp"),
+            (&upright, "-watermark-fit_w600.jpg"),
+            (&upright, "-watermark-crop_w600_h400-fit_w100.jpg"),
+            (&upright, "-crop_w600_h400-fill_w900_h900.jpg"),
+            (&turned, "-watermark.jpg"),
+            (&inks, "-watermark.jpg"),
+            (&inks, "-watermark-crop_w600_h400.jpg"),
+        ] {
+            let (memory, pixels) = costs(picture, rest);
+            assert!(memory >= FULL * 3, "{rest}: {memory} bytes");
+            assert_eq!(pixels, FULL, "{rest}");
+        }
+    }
+
+    #[test]
+    fn a_small_rendition_costs_the_whole_where_no_base_is_kept() {
+        let pixels = |width, height, rest: &str| costs(&picture(width, height), rest).1;
+        // Between the open picture and twice its base there is no base.
+        let no_base = 2400 * 1600;
+        assert_eq!(pixels(2400, 1600, "-fit_w640_NormalPreview.jpg"), no_base);
+        assert_eq!(pixels(2400, 1600, "-crop_w600_h400_NormalPreview.jpg"), no_base);
+        assert_eq!(pixels(2400, 1600, "_WatermarkPreview.jpg"), no_base);
+        assert_eq!(pixels(2400, 1600, "_NormalPreview.jpg"), 1 << 20);
+        assert_eq!(pixels(6000, 4000, "-fit_w640_NormalPreview.jpg"), 1 << 20);
+        assert_eq!(pixels(6000, 4000, "-crop_w600_h400_NormalPreview.webp"), 1 << 20);
+    }
+
+    #[test]
+    fn encoders_take_memory_for_each_pixel_of_the_result() {
+        let memory = |rest: &str| costs(&picture(6000, 4000), rest).0;
+        let (small, large) = (600 * 400, 2400 * 1600);
+        for (extension, bytes_per_pixel) in [("jpg", 6), ("webp", 7), ("avif", 100)] {
+            let [less, more] =
+                ["-fit_w600", "-fit_w2400"].map(|rest| memory(&format!("{rest}.{extension}")));
+            assert_eq!(more - less, (large - small) * bytes_per_pixel, "{extension}");
+        }
+        // Small renditions have an encoder of their own, which takes more than making the set they come from.
+        let settings = settings(&[("media.open_px", "4000"), ("media.widths", "any")]);
+        let original = picture(12_000, 8000);
+        let [jpg, avif] = ["jpg", "avif"].map(|extension| {
+            let rest = format!("-fit_w4000_NormalPreview.{extension}");
+            plan_of(&original, &rest, &settings).expect(&rest).plan.memory_bytes(Some(true))
+        });
+        assert_eq!(avif - jpg, 4000 * 2667 * 40);
+    }
+
+    #[test]
+    fn a_limit_of_bytes_is_charged_for_every_encode() {
+        let presets = r#"{"free":{"fit":[2000,0],"quality":80},
+            "limited":{"fit":[2000,0],"quality":80,"max_bytes":50000}}"#;
+        let settings = settings(&[("media.presets", presets)]);
+        let charged = |rest: &str| {
+            let planned = plan_of(&picture(6000, 4000), rest, &settings).expect(rest);
+            planned.charged_pixels(Some(true))
+        };
+        let pixels = 2000 * 1333;
+        assert_eq!(charged("-preset_free.webp"), FULL);
+        assert_eq!(charged("-preset_limited.webp"), pixels * 25 * 9 / 8);
+        assert_eq!(charged("-preset_free.avif"), pixels * 100 / 8);
+        assert_eq!(charged("-preset_limited.avif"), pixels * 100 * 9 / 8);
+        assert_eq!(charged(".jpg"), 0);
+    }
+}

@@ -1,0 +1,104 @@
+//! Quotes for archives of several items: which items an archive would contain, and what each would take.
+//!
+//! A quote renders and records nothing. It decides in the same way as [`Media::bundle`], so that an archive
+//! that is requested right after it contains the same items at the same cost.
+
+use std::sync::Arc;
+
+use jiff::Timestamp;
+
+use super::bundle::{BundleOutcome, Exclusion, ExclusionCause};
+use super::{CatalogEntry, Media, MediaCaller, facts};
+use crate::access::orders::PurchaseQuote;
+use crate::runtime::error::{Error, Result};
+use model::ItemKey;
+
+/// The quote for one item.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ItemQuote {
+    pub key: ItemKey,
+    /// Codes of the item's products, by which its licences are found; empty if it is not visible.
+    pub codes: Vec<String>,
+    pub state: QuoteState,
+}
+
+/// Whether an archive would contain an item, and what that takes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum QuoteState {
+    /// The agreements of the caller decide.
+    Purchase(PurchaseQuote),
+    /// The item is left out, whatever the agreements say.
+    LeftOut {
+        cause: ExclusionCause,
+        /// A sentence for the visitor.
+        reason: String,
+    },
+}
+
+impl QuoteState {
+    /// Whether the item would be delivered.
+    #[must_use]
+    pub fn delivers(&self) -> bool {
+        match self {
+            Self::Purchase(PurchaseQuote::Bought { .. } | PurchaseQuote::Buys(_)) => true,
+            Self::Purchase(PurchaseQuote::Order { .. } | PurchaseQuote::Refused(_))
+            | Self::LeftOut { .. } => false,
+        }
+    }
+}
+
+impl Media {
+    /// Quotes an archive of the items `keys` for `caller`, in their order: prepaid downloads are assigned to
+    /// the items one after the other. Records nothing.
+    ///
+    /// Fails as [`Media::bundle`] does, except that nothing has to be deliverable.
+    pub async fn quote(
+        &self,
+        keys: &[ItemKey],
+        caller: MediaCaller<'_>,
+        now: Timestamp,
+    ) -> Result<Vec<ItemQuote>> {
+        let principal = caller.require_principal()?;
+        let found = self.find_readable(keys, caller, now).await?;
+        let mut outcomes = Vec::with_capacity(found.len());
+        for entry in &found {
+            // One after the other, because the limits count what the items before have taken.
+            outcomes.push(self.select_item(entry.clone(), &outcomes, caller, now).await?);
+        }
+        let priced: Vec<&Arc<CatalogEntry>> = found
+            .iter()
+            .zip(&outcomes)
+            .filter(|(_, outcome)| exclusion(outcome).is_none())
+            .filter_map(|(entry, _)| entry.as_ref())
+            .collect();
+        let items: Vec<_> = priced.iter().map(|entry| facts(entry)).collect();
+        let purchases = self.inner.orders.quote_all(principal, &items, caller.agr, now).await?;
+        let mut purchases = purchases.into_iter();
+        let mut quotes = Vec::with_capacity(keys.len());
+        for ((key, entry), outcome) in keys.iter().zip(&found).zip(&outcomes) {
+            let state = match exclusion(outcome) {
+                Some(Exclusion { cause, reason }) => {
+                    QuoteState::LeftOut { cause: *cause, reason: reason.clone() }
+                }
+                None => {
+                    let purchase = purchases.next();
+                    QuoteState::Purchase(purchase.ok_or_else(|| Error::internal("no quote"))?)
+                }
+            };
+            let codes = entry.as_ref().map(|entry| facts(entry).codes()).unwrap_or_default();
+            quotes.push(ItemQuote { key: key.clone(), codes, state });
+        }
+        Ok(quotes)
+    }
+}
+
+/// The reason for leaving an item out that does not depend on the agreements of the caller.
+fn exclusion(outcome: &BundleOutcome) -> Option<&Exclusion> {
+    match outcome {
+        BundleOutcome::Included(_) => None,
+        // Such an item takes no prepaid download, and the quote says which agreement would deliver it.
+        BundleOutcome::Excluded(excluded) => {
+            (excluded.cause != ExclusionCause::Agreement).then_some(excluded)
+        }
+    }
+}

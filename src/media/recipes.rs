@@ -1,0 +1,239 @@
+//! The recipes of a standard set: the pictures that are kept beside an original, how each is made, and which
+//! renditions are made from them.
+
+use serde::Serialize;
+use serde_json::json;
+
+use super::MediaSettings;
+use super::plan::{PICTURE_FORMAT, output, scaling_steps};
+use imaging::{ImageFormat, OutputColour, OutputOptions, OutputSampling, RenderStep, scaled_size};
+use model::item::PictureFile;
+use model::{ContentHash, RenditionName, Size};
+
+/// The standard renditions that are kept as they are.
+const KEPT: [RenditionName; 4] = [
+    RenditionName::NORMAL_PREVIEW,
+    RenditionName::WEB_PREVIEW,
+    RenditionName::NORMAL_THUMBNAIL,
+    RenditionName::CROPPED_THUMBNAIL,
+];
+/// The long side of the base, in percent of the largest open picture's: scaling down needs more pixels than it
+/// yields.
+const STANDARD_BASE_PERCENT: u32 = 125;
+/// The quality of the base, from which other renditions are encoded once more.
+const STANDARD_BASE_QUALITY: u8 = 92;
+
+/// How one picture of a standard set is made.
+#[derive(Clone, Debug)]
+pub(super) struct PictureRecipe {
+    pub(super) step: RenderStep,
+    pub(super) output: OutputOptions,
+    /// The size to which the step scales the upright picture.
+    size: Size,
+}
+
+/// The recipes of the pictures in the standard set of an original.
+#[derive(Clone, Debug)]
+pub(super) struct StandardRecipes {
+    orientation: u8,
+    components: u8,
+    upright: Size,
+    /// The standard renditions that may be made from the original; the base, if there is one, comes last.
+    pub(super) pictures: Vec<PictureRecipe>,
+    has_base: bool,
+}
+
+/// The picture of a standard set from which a rendition is made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub(super) struct StandardSource {
+    /// The key of the picture in the set.
+    pub(super) key: ContentHash,
+    /// The size of the picture if the rendition is scaled from it; `None` if the picture is the rendition.
+    #[serde(skip)]
+    pub(super) base: Option<Size>,
+    /// What making the set takes, as [`StandardRecipes::working_bytes`] says.
+    #[serde(skip)]
+    pub(super) working_bytes: u64,
+}
+
+impl StandardSource {
+    /// The picture of the set of `original` from which the rendition with `steps` and `output` is made; `None` if
+    /// it needs the original.
+    pub(super) fn of(
+        original: &PictureFile,
+        steps: &[RenderStep],
+        output: &OutputOptions,
+        settings: &MediaSettings,
+    ) -> Option<Self> {
+        // The set is in sRGB.
+        let is_small = output.colour == OutputColour::Srgb;
+        is_small.then(|| StandardRecipes::of(original, settings).source_of(steps, output))?
+    }
+}
+
+impl StandardRecipes {
+    /// The recipes for `picture`.
+    pub(super) fn of(picture: &PictureFile, settings: &MediaSettings) -> Self {
+        let upright = picture.upright();
+        let recipe = |step: RenderStep, output| {
+            let size = scaled_size(upright, &step)?;
+            Some(PictureRecipe { step, output, size })
+        };
+        let kept = |name| {
+            let steps = scaling_steps(settings.sizes.scaling(name)?, name);
+            let output = output(name, ImageFormat::JPEG, &steps, settings)?;
+            recipe(steps.into_iter().next()?, output)
+        };
+        let mut pictures: Vec<PictureRecipe> = KEPT.into_iter().filter_map(kept).collect();
+        let open_px = settings.open_px.max(settings.sizes.preview_px);
+        let base_px = open_px.saturating_mul(STANDARD_BASE_PERCENT) / 100;
+        // A base that is not much smaller than its original saves nothing.
+        let has_base = upright.width.max(upright.height) > base_px.saturating_mul(2);
+        if has_base {
+            let output = OutputOptions {
+                format: ImageFormat::JPEG,
+                quality: STANDARD_BASE_QUALITY,
+                sampling: OutputSampling::Keep,
+                colour: OutputColour::Srgb,
+                bytes_max: None,
+            };
+            pictures.extend(recipe(RenderStep::Fit { long_px: base_px }, output));
+        }
+        let PictureFile { orientation, components, .. } = *picture;
+        Self { orientation, components, upright, pictures, has_base }
+    }
+
+    /// The key of a picture: the hash of everything that determines its data besides the original.
+    pub(super) fn key(&self, picture: &PictureRecipe) -> ContentHash {
+        let PictureRecipe { step, output, .. } = picture;
+        // The pictures are reduced from the largest of them, whose size settings for others decide.
+        let largest = self.largest();
+        let recipe = json!([PICTURE_FORMAT, self.orientation, largest, step, output]);
+        ContentHash::of(recipe.to_string().as_bytes())
+    }
+
+    /// The picture from which the rendition in sRGB with `steps` and `output` is made.
+    fn source_of(&self, steps: &[RenderStep], output: &OutputOptions) -> Option<StandardSource> {
+        let needed = scaled_size(self.upright, steps.first()?)?;
+        let is_rendition = |picture: &&PictureRecipe| {
+            matches!(steps, [step] if *step == picture.step) && picture.output == *output
+        };
+        if let Some(picture) = self.pictures.iter().find(is_rendition) {
+            return Some(self.source(picture, None));
+        }
+        let base = self.pictures.last().filter(|_| self.has_base)?;
+        let is_enough = needed.width <= base.size.width && needed.height <= base.size.height;
+        is_enough.then(|| self.source(base, Some(base.size)))
+    }
+
+    fn source(&self, picture: &PictureRecipe, base: Option<Size>) -> StandardSource {
+        StandardSource { key: self.key(picture), base, working_bytes: self.working_bytes() }
+    }
+
+    /// The memory in bytes that making the set takes at its peak, besides that of an original that is decoded as a
+    /// whole: strips of decoded pixels and the largest picture as linear samples, then all pictures and an encoder.
+    pub(super) fn working_bytes(&self) -> u64 {
+        /// What `imaging::standard_pictures` takes for strips of any picture.
+        const STRIPS: u64 = 100 << 20;
+        /// The same for each pixel of the largest picture.
+        const LARGEST_PIXEL: u64 = 12;
+        let samples = self.upright.pixels().saturating_mul(u64::from(self.components));
+        let strips = STRIPS.min(samples.saturating_mul(8));
+        let largest = self.largest().map_or(0, Size::pixels).saturating_mul(LARGEST_PIXEL);
+        let pixels = self.pictures.iter().map(|picture| picture.size.pixels() * 3).sum::<u64>();
+        let encoders = self.pictures.iter().map(|PictureRecipe { output, size, .. }| {
+            output.format.encoder_bytes(size.pixels(), output.sampling)
+        });
+        let encoding = pixels.saturating_add(encoders.max().unwrap_or(0));
+        strips.saturating_add(largest).max(encoding)
+    }
+
+    /// The size of the largest picture.
+    fn largest(&self) -> Option<Size> {
+        self.pictures.iter().map(|picture| picture.size).max_by_key(|size| size.pixels())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::media::plan::PlannedRendition;
+    use crate::media::test_plans::{picture, plan_of, settings};
+
+    const LARGE: (u32, u32) = (6000, 4000);
+
+    fn planned(size: (u32, u32), rest: &str, changed: &[(&str, &str)]) -> PlannedRendition {
+        plan_of(&picture(size.0, size.1), rest, &settings(changed)).expect(rest)
+    }
+
+    #[test]
+    fn small_renditions_are_made_from_the_set_where_it_has_their_pixels() {
+        let check = |size, rest: &str, expected: Option<Option<Size>>| {
+            let found = planned(size, rest, &[]).plan.standard.map(|standard| standard.base);
+            assert_eq!(found, expected, "{rest} of {size:?}");
+        };
+        let base = Some(Some(Size::new(1280, 853)));
+        for rest in
+            ["_NormalPreview", "_WebPreview", "_CroppedThumbnail", "-fit_w1024_NormalPreview"]
+        {
+            check(LARGE, &format!("{rest}.jpg"), Some(None));
+            check((1500, 1000), &format!("{rest}.jpg"), Some(None));
+        }
+        for rest in [
+            "-fit_w640_NormalPreview.jpg",
+            "-crop_w600_h400_NormalPreview.jpg",
+            "-crop_w9_h9_x9_y9-fit_w9_NormalThumbnail.webp",
+            "_WatermarkPreview.jpg",
+            "_NormalPreview.avif",
+        ] {
+            check(LARGE, rest, base);
+            check((1500, 1000), rest, None);
+        }
+        for rest in [".jpg", "-fit_w640.jpg", "-crop_w64_h64.webp"] {
+            check(LARGE, rest, None);
+        }
+    }
+
+    #[test]
+    fn a_setting_that_changes_the_pictures_of_a_set_changes_what_is_made_from_them() {
+        let key = |rest: &str, changed: &[(&str, &str)]| planned(LARGE, rest, changed).key;
+        let changes: [(&str, &str); 3] = [
+            ("media.open_px", "1200"),
+            ("media.preview_px", "1100"),
+            ("media.web_preview_px", "1800"),
+        ];
+        // The largest picture of the set decides about the thumbnail too.
+        for rest in
+            ["-fit_w640_NormalPreview.jpg", "_NormalThumbnail.jpg", "_WatermarkThumbnail.webp"]
+        {
+            for change in changes {
+                assert_ne!(key(rest, &[]), key(rest, &[change]), "{rest} {change:?}");
+            }
+            assert_eq!(key(rest, &[]), key(rest, &[("media.web_preview_px", "400")]), "{rest}");
+        }
+        for change in changes {
+            assert_eq!(key("-fit_w640.jpg", &[]), key("-fit_w640.jpg", &[change]), "{change:?}");
+        }
+    }
+
+    #[test]
+    fn the_pictures_of_a_set_have_keys_of_their_own() {
+        let recipes = StandardRecipes::of(&picture(6000, 4000), &settings(&[]));
+        let keys = recipes.pictures.iter().map(|picture| recipes.key(picture));
+        let keys: std::collections::BTreeSet<[u8; 32]> = keys.map(|key| key.0).collect();
+        assert_eq!((keys.len(), recipes.has_base), (5, true));
+    }
+
+    #[test]
+    fn making_a_set_takes_memory_for_its_largest_picture() {
+        let working = |changed: &[(&str, &str)]| {
+            StandardRecipes::of(&picture(12_000, 8000), &settings(changed)).working_bytes()
+        };
+        assert_eq!(working(&[]), (100 << 20) + 1280 * 853 * 12);
+        // The base of an open picture of 4000 pixels has 5000.
+        assert_eq!(working(&[("media.open_px", "4000")]), (100 << 20) + 5000 * 3333 * 12);
+        // Encoding a large WebPreview takes more than reducing it.
+        let large = 8000 * 5333;
+        assert!(working(&[("media.web_preview_px", "8000")]) > large * 60);
+    }
+}

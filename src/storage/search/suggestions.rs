@@ -1,0 +1,70 @@
+//! Suggests how a text that is being typed could go on, or could be spelled, from what a search finds.
+
+use jiff::Timestamp;
+
+use super::shared::{log_position, unavailable};
+use super::{SearchCriteria, SearchEngine};
+use crate::runtime::error::Result;
+use crate::runtime::limits::{SEARCH_REPLACED_MAX, SUGGESTION_TIME_MAX};
+use query::{Facet, Word};
+use search_index::CompletionRequest;
+
+/// A text that is being typed, and the search that it belongs to.
+#[derive(Clone, Debug)]
+pub struct SuggestionRequest {
+    /// The search without the text; its facets are those whose values are suggested.
+    pub criteria: SearchCriteria,
+    /// The words of the text.
+    pub typed: Vec<Word>,
+    /// Maximum number of words, and of values of each facet.
+    pub size: usize,
+    /// Whether the words are complete, and are to be respelled if the search finds nothing.
+    pub respells: bool,
+}
+
+/// What a text could become; each word and value with the number of items that the search would find.
+#[derive(Clone, Debug, Default)]
+pub struct SearchSuggestions {
+    /// Words that begin with the last word of the text.
+    pub words: Vec<(String, u64)>,
+    /// Values of the facets that contain the text.
+    pub values: Vec<(Facet, Vec<(String, u64)>)>,
+    /// The text in a spelling that finds something.
+    pub spelling: Option<String>,
+}
+
+impl SearchEngine {
+    /// Suggests how `request`'s text could go on, or how it could be spelled. Only what its search finds is
+    /// suggested and counted.
+    ///
+    /// Fails when too many searches wait, when it takes too long, and while there is no complete index.
+    pub async fn suggest(
+        &self,
+        request: SuggestionRequest,
+        now: Timestamp,
+    ) -> Result<SearchSuggestions> {
+        let shared = &self.shared;
+        let index = shared.index()?;
+        let SuggestionRequest { criteria, typed, size, respells } = request;
+        let prepared = shared.prepare(criteria, now).await?;
+        let snapshot = index.snapshot();
+        let position = log_position(snapshot.position());
+        let replaced = shared.db.read(move |tx| tx.replaced_since(&position)).await?;
+        let replaced = replaced.filter(|replaced| replaced.len() <= SEARCH_REPLACED_MAX);
+        // Without the list, counts would reveal items that were withdrawn.
+        let replaced =
+            replaced.ok_or_else(|| unavailable("The search index is behind the archive"))?;
+        let work = move |is_expired: &dyn Fn() -> bool| -> search_index::Result<_> {
+            let found = snapshot.find(&prepared.filter, &replaced, is_expired)?;
+            if respells {
+                let spelling = found.respell(&typed, is_expired)?.map(|words| words.join(" "));
+                return Ok(SearchSuggestions { spelling, ..SearchSuggestions::default() });
+            }
+            let request = CompletionRequest { typed: &typed, facets: &prepared.facets, size };
+            let completed = found.complete(request, is_expired)?;
+            let (words, values) = (completed.words, completed.values);
+            Ok(SearchSuggestions { words, values, spelling: None })
+        };
+        shared.run_on_pool(SUGGESTION_TIME_MAX, work).await
+    }
+}
