@@ -26,7 +26,7 @@ use super::{
 };
 use crate::cluster::guard::ClusterGuard;
 use crate::cluster::jobs::JobThread;
-use crate::cluster::membership::{ClusterNode, MembershipKeeper};
+use crate::cluster::membership::{ClusterNode, FigureSources, MembershipKeeper};
 use crate::http;
 use crate::http::listener::ListenerSettings;
 use crate::http::{AppState, ProcessState};
@@ -88,6 +88,7 @@ impl ServerProcess {
             node,
             readiness,
             metrics,
+            figures: FigureSources::of(&config),
             has_admin_listener: http.admin.is_some(),
             draining: AtomicBool::new(false),
             stopping: watch::Sender::new(false),

@@ -86,6 +86,11 @@ pub const ERROR_CODES: &[ErrorCode] = &[
         "Ask the operator, or create a channel under another name.",
     ),
     forbidden(
+        "operator_required",
+        "Only accounts with the role `ROLE_OPERATOR` see how the service runs.",
+        "Use an account with that role, which `wirephoto user role` gives.",
+    ),
+    forbidden(
         "order_required",
         "The agreement sells item by item, and no order for this item has been approved. The request has placed \
          one.",

@@ -81,6 +81,7 @@ mod site_docs;
 mod site_finding;
 mod site_guide;
 mod site_item;
+mod site_operator;
 mod site_selection;
 mod site_sets;
 mod site_staff;

@@ -1,6 +1,7 @@
 //! The background jobs of a server.
 
 mod follower;
+mod for_operators;
 mod matching;
 mod rights_reading;
 mod standard_sets;

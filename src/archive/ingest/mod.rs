@@ -29,6 +29,7 @@ mod write;
 
 use std::{
     collections::HashMap,
+    fmt::Display,
     io,
     path::{Path, PathBuf},
     sync::Arc,
@@ -64,6 +65,7 @@ use crate::runtime::compute::{MemoryBudget, MemoryShare};
 use crate::runtime::programs::ProgramRunner;
 use crate::storage::audit::{self, AuditAction, AuditEvent, ObjectKind};
 use crate::storage::database::{Db, ItemWriteOutcome};
+use crate::storage::diagnostics::{DiagnosticLog, DiagnosticRecord};
 use imaging::Watermark;
 use jpeg::header::HeaderLimits;
 use metadata::RightsMetadata;
@@ -165,6 +167,8 @@ pub struct Ingest {
     is_audited: bool,
     /// The fields that items need which editors save or publish.
     required_fields: Vec<MetadataField>,
+    /// Where errors are recorded for operators.
+    diagnostics: DiagnosticLog,
 }
 
 /// A photograph in memory, with its share of the memory budget.
@@ -200,6 +204,7 @@ impl Ingest {
             sources,
             is_audited,
             required_fields: Vec::new(),
+            diagnostics: DiagnosticLog::default(),
         }
     }
 
@@ -219,6 +224,17 @@ impl Ingest {
     #[must_use]
     pub fn with_required_fields(self, required_fields: Vec<MetadataField>) -> Self {
         Self { required_fields, ..self }
+    }
+
+    /// Records errors for operators in `diagnostics`.
+    #[must_use]
+    pub fn recording_in(self, diagnostics: DiagnosticLog) -> Self {
+        Self { diagnostics, ..self }
+    }
+
+    /// Records that `subject`, a file or an item, was not ingested.
+    fn record_error(&self, subject: impl Display, error: impl Display, now: Timestamp) {
+        self.diagnostics.record(DiagnosticRecord::ingest_error(subject, error, now));
     }
 
     /// Confines it to the folder `dir`, which others can write into: no symbolic link below it is followed.

@@ -89,7 +89,15 @@ impl Uploads {
         bundle: ItemBundle,
         now: Timestamp,
     ) -> Result<Result<IngestedItem, IngestError>> {
-        self.work(move |ingest| ingest.ingest_bundle(&bundle, now)).await
+        let key = bundle.key.clone();
+        let outcome = self.work(move |ingest| ingest.ingest_bundle(&bundle, now)).await;
+        let ingest = &self.inner.ingest;
+        match &outcome {
+            Ok(Ok(_)) => {}
+            Ok(Err(refused)) => ingest.record_error(&key, refused, now),
+            Err(failed) => ingest.record_error(&key, failed, now),
+        }
+        outcome
     }
 
     /// Withdraws the item `key`; returns whether it exists.

@@ -10,6 +10,7 @@ pub(crate) mod item_edits;
 pub(crate) mod item_rights;
 pub(crate) mod keys;
 pub(crate) mod logins;
+pub(crate) mod operator;
 pub(crate) mod orders;
 pub(crate) mod templates;
 pub(crate) mod unsubscribe;

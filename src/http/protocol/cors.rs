@@ -12,11 +12,12 @@ use axum::{
 };
 
 /// Path prefixes of the APIs.
-const PREFIXES: [&str; 11] = [
+const PREFIXES: [&str; 12] = [
     "/user/v1",
     "/content/v1",
     "/collection/v1",
     "/ingest/v1",
+    "/operator/v1",
     "/api/search",
     "/o/oauth2/token",
     "/o/oauth2/revoke",
@@ -117,6 +118,7 @@ mod tests {
             "/content/v1/image/search",
             "/collection/v1/collection",
             "/ingest/v1/text/x",
+            "/operator/v1/status",
             "/api/search",
             "/api/search/agreements",
             "/o/oauth2/token",
@@ -144,6 +146,7 @@ mod tests {
             "/o/oauth2/tokens",
             "/o/login",
             "/item/image/x",
+            "/operator/downloads",
             "/media/image/x.jpg",
         ] {
             assert!(!is_api(path), "{path}");

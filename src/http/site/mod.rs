@@ -34,6 +34,7 @@ pub(crate) mod login;
 pub(crate) mod mail_consent;
 mod notification_form;
 mod notifications;
+mod operator;
 mod originals;
 pub(crate) mod pages;
 pub(crate) mod passwords;
@@ -472,6 +473,7 @@ pub(super) fn routes() -> Router<AppState> {
         .merge(docs::routes())
         .merge(guide::routes())
         .merge(notifications::routes())
+        .merge(operator::routes())
         .merge(selection::routes())
         .merge(studio::routes())
 }

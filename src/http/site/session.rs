@@ -17,7 +17,7 @@ use crate::runtime::limits::TOKEN_BYTES_MAX;
 use crate::storage::audit::{self, CredentialId, CredentialKind};
 use crate::storage::database::BrowserSession;
 use model::ContentHash;
-use model::account::{Account, ROLE_PROVIDER};
+use model::account::{Account, ROLE_OPERATOR, ROLE_PROVIDER};
 
 /// A cookie of the site.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -151,6 +151,11 @@ impl SiteVisitor {
         let Some(account) = auth.account(session.user).await? else { return Ok(None) };
         audit::note_caller(&account, CredentialKind::Session, CredentialId::None);
         Ok(Some(Self { account, session, cookie: cookie.to_owned() }))
+    }
+
+    /// Whether the visitor may open the pages of operators.
+    pub(crate) fn has_operator_role(&self) -> bool {
+        self.account.user.roles.iter().any(|role| role == ROLE_OPERATOR)
     }
 
     /// Authenticates the visitor as a caller of the services.

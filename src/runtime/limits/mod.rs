@@ -8,6 +8,7 @@ mod compression;
 mod database;
 mod desk;
 mod logins;
+mod operator;
 mod search;
 mod selection;
 
@@ -19,6 +20,7 @@ pub use compression::*;
 pub use database::*;
 pub use desk::*;
 pub use logins::*;
+pub use operator::*;
 pub use search::*;
 pub use selection::*;
 

@@ -74,6 +74,8 @@ words! {
         UserCreated = "user_created",
         /// A user was changed, disabled or enabled.
         UserChanged = "user_changed",
+        /// A command or an import gave a user roles or took them away.
+        RolesChanged = "roles_changed",
         /// The password of a user was changed.
         PasswordChanged = "password_changed",
         /// An administrator created a link by which a user sets a password.
@@ -116,6 +118,12 @@ words! {
         TemplateRemoved = "template_removed",
         /// A recipient of mails accepted or stopped them.
         MailAnswered = "mail_answered",
+        /// An operator queued failed deliveries again.
+        DeliveryRetried = "delivery_retried",
+        /// An operator queued parked messages again.
+        MessageRetried = "message_retried",
+        /// An operator removed a message from the outbox.
+        MessageRemoved = "message_removed",
         /// The secrets of an archive from before encryption were encrypted.
         SecretsEncrypted = "secrets_encrypted",
         /// Another command that changes data or makes a copy was run.
@@ -176,6 +184,10 @@ words! {
         Template = "template",
         /// The consent of a user, by client.
         Consent = "consent",
+        /// A delivery, by id.
+        Delivery = "delivery",
+        /// A message in the outbox, by id.
+        Message = "message",
         /// A backup, a file or another path of the operator.
         Path = "path",
     }

@@ -43,6 +43,7 @@ pub use facts::{DatabaseFacts, DatabaseFlaw};
 pub use handle::{DATABASE_FILE_NAME, Db};
 pub use lock::DirectoryLock;
 pub use log_follower::{FollowedChanges, LogFollower};
+pub use migrations::LATEST as SCHEMA_NUMBER;
 pub use sqlite::DatabaseSnapshot;
 pub use statements::audit::{AuditFilter, ListedEvent};
 pub use statements::channels::NewChannel;
@@ -50,6 +51,11 @@ pub use statements::check::{DatabaseInspection, NamedOriginal};
 pub use statements::collections::{Collection, CollectionHead, LostItem, NewCollection};
 pub use statements::deliveries::{
     ClaimTerms, DeliveriesOf, DeliveryBacklog, DeliveryOutcome, EnqueueOutcome, NewDelivery,
+};
+pub use statements::diagnostics::StoredDiagnostic;
+pub use statements::downloads::{
+    AgreementDownloads, DownloadCounts, DownloadFilter, ItemDownloads, OrganizationDownloads,
+    QUARTER_MS,
 };
 pub use statements::failed_logins::{FailedLogins, WindowStart};
 pub use statements::grants::{
@@ -68,7 +74,7 @@ pub use statements::nodes::{IncarnationStart, NewNode, NodeRow};
 pub use statements::notifications::{NewNotification, NotificationWatcher, WatchersOf};
 pub use statements::operator::{ListedKey, ListedUser};
 pub use statements::orders::{LiveOrder, OrdersOf, UsageReport};
-pub use statements::outbox::{ClaimedBy, MessageOutcome, NewMessage, OutboxCount};
+pub use statements::outbox::{ClaimedBy, ListedMessage, MessageOutcome, NewMessage, OutboxCount};
 pub use statements::password_links::{PasswordLink, PendingUser};
 pub use statements::purges::{PendingPurge, PurgeBacklog};
 pub use statements::queues::{LogRow, QueuedItem, StreamRow};

@@ -47,7 +47,7 @@ pub(super) const POSTGRES: [Migration; 7] = [
 ];
 
 /// The schema number that this version works with.
-pub(super) const LATEST: i64 = POSTGRES[POSTGRES.len() - 1].number;
+pub const LATEST: i64 = POSTGRES[POSTGRES.len() - 1].number;
 // PostgreSQL begins with schema 8, so it has seven migrations fewer.
 const _: () = assert!(SQLITE.len() == POSTGRES.len() + 7, "both engines have the same schemas");
 

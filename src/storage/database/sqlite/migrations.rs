@@ -58,6 +58,7 @@ mod tests {
             "versions.",
             "nodes.",
             "leases.",
+            "diagnostics.",
             "queued_items.life",
             "outbox.life",
             "deliveries.life",

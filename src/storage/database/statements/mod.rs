@@ -30,6 +30,8 @@ pub(super) mod collections;
 pub(super) mod deliveries;
 #[cfg(test)]
 mod delivery_tests;
+pub(super) mod diagnostics;
+pub(super) mod downloads;
 pub(super) mod failed_logins;
 pub(super) mod grants;
 pub(super) mod import;

@@ -497,8 +497,8 @@ pub(in crate::storage::database) const TABLES: &[MigratedTable] = &[
             ("used_ms", Int),
         ],
     ),
-    // `nodes` and `leases` are left out: they describe processes of the old database. `uploads` and their parts
-    // are left out as well: their bytes stay in the old store, and clients send them again.
+    // `nodes`, `leases` and `diagnostics` are left out: they describe processes of the old database. `uploads` and
+    // their parts are left out as well: their bytes stay in the old store, and clients send them again.
     table("state", "name", &[("name", Text), ("value", Text)]),
 ];
 
