@@ -19,6 +19,7 @@ use crate::http::AppState;
 use crate::http::api;
 use crate::http::api::ApiResult;
 use crate::runtime::clock;
+use crate::runtime::error::Error;
 use crate::runtime::limits::{DIAGNOSTICS_RECENT_HOURS, QUEUE_COUNTED_MAX};
 use crate::storage::database::{
     DatabaseFacts, DbError, NodeRow, OutboxCount, ReadTx, SCHEMA_NUMBER,
@@ -34,7 +35,8 @@ pub(super) async fn load(State(app): State<AppState>, _: OperatorCaller) -> ApiR
     let (figures, own, asked) =
         (process.own_figures().await, process.node.incarnation(), clock::now());
     // Counts of long tables take as long as a search.
-    let facts = process.db.search(move |tx| ServiceFacts::read(tx, asked)).await?;
+    let facts =
+        process.db.search(move |tx| ServiceFacts::read(tx, asked)).await.map_err(Error::from)?;
     let nodes: Vec<NodeView> =
         facts.observed(own, asked).into_iter().map(|node| NodeView::of(node, own)).collect();
     let nodes = with_own_figures(nodes, &figures, asked);

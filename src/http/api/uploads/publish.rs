@@ -26,6 +26,7 @@ use crate::runtime::limits::EDIT_BYTES_MAX;
 use crate::storage::audit::{self, AuditAction, AuditOutcome};
 use crate::storage::database::{ItemWriteOutcome, PendingUpload};
 use model::ItemId;
+use model::item::MediaLinks;
 use model::item::MetadataEdits;
 
 /// The rule for the id of an item in a body; the model checks its characters.
