@@ -104,7 +104,7 @@ impl CheckedPhotograph {
         };
         // Colours have no effect on whether the data decodes.
         let reduced = ReducedPicture { icc: None, long_px: CHECK_PX, output };
-        Ok(self.render(reduced, limits, marker, should_continue)?.warning)
+        Ok(self.render(&reduced, limits, marker, should_continue)?.warning)
     }
 
     /// Renders a small JPEG for people, upright and in sRGB.
@@ -129,7 +129,7 @@ impl CheckedPhotograph {
         let reduced = ReducedPicture { icc: icc.as_deref(), long_px, output };
         let stopwatch = Stopwatch::start();
         let should_continue = || stopwatch.elapsed() <= limits.file_time;
-        Ok(self.render(reduced, limits, marker, &should_continue)?.file)
+        Ok(self.render(&reduced, limits, marker, &should_continue)?.file)
     }
 
     /// The size in pixels, as the picture is shown.
@@ -139,7 +139,7 @@ impl CheckedPhotograph {
 
     fn render(
         &self,
-        reduced: ReducedPicture<'_>,
+        reduced: &ReducedPicture<'_>,
         limits: &IngestLimits,
         marker: &Watermark,
         should_continue: ShouldContinue<'_>,

@@ -211,28 +211,30 @@ pub(super) async fn call_tagged(
     call: &ApiCall,
     if_match: Option<&str>,
 ) -> Result<TaggedAnswer, ApiRefusal> {
-    let mut request = build_request(app, visitor, call).map_err(failure)?;
+    let mut request = build_request(app, visitor, call)?;
     if let Some(tag) = if_match {
         // The tag comes from a form, where anything could have been typed.
-        let tag = HeaderValue::from_str(tag).map_err(|cause| failure(Error::internal(cause)))?;
+        let tag = HeaderValue::from_str(tag).map_err(Error::internal)?;
         request.headers_mut().insert(header::IF_MATCH, tag);
     }
     let response = send(apis, request).await;
     let tag = response.headers().get(header::ETAG).and_then(|tag| tag.to_str().ok());
     let tag = tag.unwrap_or_default().to_owned();
-    let (status, value) = read(response).await.map_err(failure)?;
+    let (status, value) = read(response).await?;
     match status.is_success() {
         true => Ok(TaggedAnswer { value, tag }),
         false => Err(refusal(status, &value)),
     }
 }
 
-/// The refusal that stands for a failure of the call itself.
-fn failure(error: Error) -> ApiRefusal {
-    ApiRefusal {
-        status: StatusCode::INTERNAL_SERVER_ERROR,
-        message: error.message().to_owned(),
-        errors: Vec::new(),
+impl From<Error> for ApiRefusal {
+    /// The refusal that stands for a failure of the call itself.
+    fn from(error: Error) -> Self {
+        Self {
+            status: StatusCode::INTERNAL_SERVER_ERROR,
+            message: error.message().to_owned(),
+            errors: Vec::new(),
+        }
     }
 }
 
@@ -247,7 +249,7 @@ pub(super) async fn call_json(
         Ok(response) => read(response).await,
         Err(error) => Err(error),
     };
-    let (status, value) = outcome.map_err(failure)?;
+    let (status, value) = outcome?;
     match status.is_success() {
         true => Ok(value),
         false => Err(refusal(status, &value)),
@@ -261,11 +263,11 @@ pub(super) async fn call_file(
     visitor: Option<&SiteVisitor>,
     call: &ApiCall,
 ) -> Result<Response, ApiRefusal> {
-    let response = call_response(app, apis, visitor, call).await.map_err(failure)?;
+    let response = call_response(app, apis, visitor, call).await?;
     if response.status().is_success() {
         return Ok(response);
     }
-    let (status, value) = read(response).await.map_err(failure)?;
+    let (status, value) = read(response).await?;
     Err(refusal(status, &value))
 }
 

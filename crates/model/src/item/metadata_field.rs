@@ -203,7 +203,7 @@ impl MetadataField {
             return;
         }
         match self.storage() {
-            Storage::Text => set(document, self.as_str(), Some(text.as_str()).map(Value::from)),
+            Storage::Text => set(document, self.as_str(), Some(Value::from(text.as_str()))),
             Storage::Number => {
                 let number =
                     text.parse::<u64>().ok().map(|number| Value::from(Number::from(number)));

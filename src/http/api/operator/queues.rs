@@ -175,7 +175,9 @@ fn listing<T: Copy>(
 mod tests {
     use super::*;
 
-    fn listed(query: &str) -> Result<(PageOfList, Option<MessageState>), Vec<(String, String)>> {
+    type Listing = (PageOfList, Option<MessageState>);
+
+    fn listed(query: &str) -> Result<Listing, Vec<(String, String)>> {
         let choices = MessageState::ALL.map(|state| (state.as_str(), state));
         let found = QueryParameters::parse(query).and_then(|query| listing(&query, &choices));
         found.map_err(|error| request::tests::problems(&error))
