@@ -2,5 +2,5 @@
 // and load again.
 
 const here = new URL(location.href);
-for (const name of ['done', 'in']) here.searchParams.delete(name);
+for (const name of ['done', 'in', 'count']) here.searchParams.delete(name);
 history.replaceState(history.state, '', here);

@@ -44,6 +44,7 @@ use crate::runtime::hot_swap::HotSwap;
 use crate::runtime::limits::WARM_QUEUE_MAX;
 use crate::storage::blobs::BlobStore;
 use crate::storage::database::Db;
+use crate::storage::diagnostics::DiagnosticLog;
 
 /// The storage of a running server.
 pub(super) struct ServerStorage {
@@ -51,6 +52,8 @@ pub(super) struct ServerStorage {
     pub(super) store: BlobStore,
     pub(super) originals: OriginalStore,
     pub(super) watched: Option<WatchedFolder>,
+    /// Ingest errors and slow searches that wait to be written to the database.
+    pub(super) diagnostics: DiagnosticLog,
     /// Decides what this node may do at the moment.
     pub(super) guard: ClusterGuard,
 }
@@ -60,7 +63,7 @@ impl ServerStorage {
     /// store did not answer, checks its ownership again in the background.
     pub(super) fn open(config: &Config, archive: OpenArchive, node: &ClusterNode) -> Result<Self> {
         let watched = WatchedFolder::open(config, &archive, node)?;
-        let OpenArchive { db, originals, memory: _, undetermined_store } = archive;
+        let OpenArchive { db, originals, diagnostics, memory: _, undetermined_store } = archive;
         let store = originals.store().clone();
         db.open_connections();
         if let Some(names) = undetermined_store {
@@ -73,7 +76,7 @@ impl ServerStorage {
         }
         let clock = ClockGuard::start(&db, node.name().as_deref());
         let guard = ClusterGuard::new(node.clone(), clock);
-        Ok(Self { db, store, originals, watched, guard })
+        Ok(Self { db, store, originals, watched, diagnostics, guard })
     }
 
     /// The scrub of the originals, if the settings enable it and this process runs background work.
@@ -125,7 +128,8 @@ impl DomainServices {
         let MediaSettings { sizes, rights, .. } = media.settings();
         let search = start_search(config, db, Arc::clone(rights))?;
         let content = Content::new(search, *sizes, Arc::clone(rights), poll_limits(config));
-        let uploads = start_uploads(config, ingest)?;
+        let content = content.recording_slow(storage.diagnostics.clone(), config.search.slow_ms);
+        let uploads = start_uploads(config, storage, ingest)?;
         let mailer = sender.mailer().clone();
         let recipients = Recipients::new(db.clone(), mailer, RecipientSettings::of(config));
         let access = AccessServices { auth: &auth, users: &users, orders: &orders };
@@ -242,7 +246,7 @@ impl BackgroundTasks {
     ) -> Result<Self> {
         let shared = &app.shared;
         let scrub = storage.scrub(config);
-        let ServerStorage { db, watched, guard, .. } = storage;
+        let ServerStorage { db, watched, diagnostics, guard, .. } = storage;
         let (purging, followed) = PurgeStarter::of(config, &db, &guard)?;
         let (to_warm, warm_queue) = mpsc::channel(WARM_QUEUE_MAX);
         // A worker serves no media, so it has no use for a warm cache.
@@ -260,6 +264,7 @@ impl BackgroundTasks {
         let process = &shared.process;
         jobs.run_until(process.stopping.subscribe(), process.readiness.job(probe_done));
         jobs.start_timers(shared, config);
+        jobs.start_operator_jobs(shared, diagnostics);
         if let Some(scrub) = scrub {
             runtime.spawn(scrub.run());
         }

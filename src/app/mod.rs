@@ -57,6 +57,7 @@ use crate::storage::blobs::{
     BlobStore, BucketSettings, CredentialSource, StartPolicy, StoreError,
 };
 use crate::storage::database::{Db, DbError};
+use crate::storage::diagnostics::DiagnosticLog;
 
 /// The open archive that every command works on: the database and the store of a data directory.
 pub struct OpenArchive {
@@ -65,6 +66,8 @@ pub struct OpenArchive {
     pub originals: OriginalStore,
     /// The memory budget of files that are being ingested, shared by all sources.
     pub memory: Arc<MemoryBudget>,
+    /// Ingest errors and slow searches that wait to be written to the database, for operators.
+    pub diagnostics: DiagnosticLog,
     /// The names for determining the owner of the store later, if the store did not answer.
     undetermined_store: Option<ArchiveNames>,
 }
@@ -211,7 +214,13 @@ impl OpenArchive {
         let DecodeLimits { header, .. } = DecodeLimits::of(config);
         let originals = OriginalStore::new(store, derived, header);
         let memory = Arc::new(MemoryBudget::new(config.ingest.memory_bytes));
-        Ok(Self { db, originals, memory, undetermined_store: (!is_determined).then_some(names) })
+        Ok(Self {
+            db,
+            originals,
+            memory,
+            diagnostics: DiagnosticLog::default(),
+            undetermined_store: (!is_determined).then_some(names),
+        })
     }
 
     /// Starts an incarnation of this process in the cluster of the database; it ends when the returned keeper
@@ -264,7 +273,8 @@ impl OpenArchive {
         let (db, originals, programs) =
             (self.db.clone(), self.originals.clone(), programs(config)?);
         let memory = Arc::clone(&self.memory);
-        Ok(Ingest::new(db, originals, programs, limits, memory, zone, marker))
+        let ingest = Ingest::new(db, originals, programs, limits, memory, zone, marker);
+        Ok(ingest.recording_in(self.diagnostics.clone()))
     }
 
     /// The accounts of this archive, for the operator's commands.

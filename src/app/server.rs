@@ -26,7 +26,7 @@ use super::{
 };
 use crate::cluster::guard::ClusterGuard;
 use crate::cluster::jobs::JobThread;
-use crate::cluster::membership::{ClusterNode, MembershipKeeper};
+use crate::cluster::membership::{ClusterNode, FigureSources, MembershipKeeper};
 use crate::http;
 use crate::http::listener::ListenerSettings;
 use crate::http::{AppState, ProcessState};
@@ -76,7 +76,8 @@ impl ServerProcess {
         let mut config = launch.config.clone();
         let metrics = telemetry::start_metrics()?;
         let (traces, export) = start_traces(&config)?;
-        let ingest = archive.ingest(&config)?.for_server();
+        let required_fields = config.ingest.required_fields.0.clone();
+        let ingest = archive.ingest(&config)?.for_server().with_required_fields(required_fields);
         let storage = ServerStorage::open(&config, archive, &node)?;
         // Binding fills in `server.public_url`, which the services below copy into their links.
         let http = HttpListeners::bind(&mut config)?;
@@ -87,6 +88,7 @@ impl ServerProcess {
             node,
             readiness,
             metrics,
+            figures: FigureSources::of(&config),
             has_admin_listener: http.admin.is_some(),
             draining: AtomicBool::new(false),
             stopping: watch::Sender::new(false),

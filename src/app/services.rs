@@ -2,6 +2,7 @@
 
 use std::{path::PathBuf, sync::Arc, time::Duration};
 
+use jiff::SignedDuration;
 use tokio::runtime::Runtime;
 
 use super::assembly::{AccessServices, DomainServices, OutboundServices, ServerStorage};
@@ -12,7 +13,7 @@ use crate::access::orders::Orders;
 use crate::access::users::{self, PASSWORD_LINK_KEY, Users};
 use crate::archive::collections::Collections;
 use crate::archive::content::Content;
-use crate::archive::ingest::{Ingest, UploadSpool, Uploads};
+use crate::archive::ingest::{Ingest, PendingUploads, UploadLimits, UploadSpool, Uploads};
 use crate::cluster::guard::ClusterGuard;
 use crate::cluster::readiness::{ProbedParts, Readiness};
 use crate::distribution::delivery::{self, ChannelSender, Deliveries};
@@ -174,13 +175,26 @@ pub(super) fn search_dir(config: &Config) -> PathBuf {
     config.data.dir.join("search")
 }
 
-pub(super) fn start_uploads(config: &Config, ingest: Ingest) -> Result<Uploads> {
+/// Creates the spool of uploads and the service that ingests them, with their rows in `storage`.
+pub(super) fn start_uploads(
+    config: &Config,
+    storage: &ServerStorage,
+    ingest: Ingest,
+) -> Result<Uploads> {
     let dir = config.data.dir.join("uploads");
     let spool = UploadSpool::open(&dir, ingest.file_bytes_max()).map_err(|cause| {
         let message = format!("folder {} cannot be used", dir.display());
         Error::new(ErrorKind::Unavailable, message).with_source(cause)
     })?;
-    Ok(Uploads::new(ingest, spool, config.ingest_workers()))
+    let limits = UploadLimits {
+        file_bytes_max: ingest.file_bytes_max(),
+        user_bytes: config.ingest.upload_user_bytes,
+        total_bytes: config.ingest.upload_total_bytes,
+        kept: SignedDuration::from_hours(i64::from(config.ingest.upload_hours)),
+    };
+    let (db, parts) = (storage.db.clone(), storage.store.parts());
+    let pending = PendingUploads::new(db, parts, spool.clone(), limits);
+    Ok(Uploads::new(ingest, spool, pending, config.ingest_workers()))
 }
 
 pub(super) fn start_oauth(config: &Config, auth: &Auth) -> Result<OAuth> {

@@ -8,7 +8,7 @@ use std::{
     path::Path,
 };
 
-use clap::{Args, Subcommand, ValueEnum};
+use clap::{ArgGroup, Args, Subcommand, ValueEnum};
 use serde_json::{Map, Value, json};
 
 use super::{
@@ -119,7 +119,7 @@ pub(super) enum UserCommand {
         first_name: Option<String>,
         #[arg(long, value_name = "NAME")]
         last_name: Option<String>,
-        /// A role, such as ROLE_PROVIDER; can be repeated.
+        /// A role, such as ROLE_PROVIDER or ROLE_OPERATOR; can be repeated.
         #[arg(long = "role", value_name = "ROLE")]
         roles: Vec<String>,
         /// Number of an agreement of the user's organization; can be repeated.
@@ -152,6 +152,21 @@ pub(super) enum UserCommand {
         on: ArchiveArgs,
         /// Name of the user.
         name: String,
+    },
+    /// Adds roles to a user, or removes them. ROLE_PROVIDER publishes and sees every item, ROLE_OPERATOR sees
+    /// how the service runs.
+    #[command(group = ArgGroup::new("change").required(true).multiple(true))]
+    Role {
+        #[command(flatten)]
+        on: ArchiveArgs,
+        /// Name of the user.
+        name: String,
+        /// A role to add; can be repeated.
+        #[arg(long = "add", group = "change", value_name = "ROLE")]
+        added: Vec<String>,
+        /// A role to remove; can be repeated.
+        #[arg(long = "remove", group = "change", value_name = "ROLE")]
+        removed: Vec<String>,
     },
     /// Changes a user's password, which ends its sessions and tokens. Generates a password and prints it
     /// once, unless one is given.
@@ -294,6 +309,13 @@ pub(super) fn user(command: UserCommand) -> Result<(), CommandFailure> {
         UserCommand::List { on } => list_users(&on),
         UserCommand::Disable { on, name } => set_user_active(&on, &name, false),
         UserCommand::Enable { on, name } => set_user_active(&on, &name, true),
+        UserCommand::Role { on, name, added, removed } => {
+            let roles = on.open()?.change_roles(&name, &added, &removed, clock::now())?;
+            let shown = if roles.is_empty() { "none".to_owned() } else { roles.join(" ") };
+            let facts = json!({ "userName": name, "roles": roles });
+            on.print_done(&format!("roles of user {name:?}: {shown}"), facts, None);
+            Ok(())
+        }
         UserCommand::Password { on, name, password_stdin } => {
             let password = read_password(password_stdin)?;
             let generated = on.open()?.set_password(&name, password, clock::now())?;

@@ -167,6 +167,13 @@ fn of_user(command: &UserCommand) -> AuditExtent {
             name,
             format!("user add {name}"),
         ),
+        UserCommand::Role { name, added, removed, .. } => {
+            let added = added.iter().map(|role| format!("+{role}"));
+            let changes: Vec<_> =
+                added.chain(removed.iter().map(|role| format!("-{role}"))).collect();
+            let detail = format!("user role {name} {}", changes.join(" "));
+            event_about(AuditAction::RolesChanged, ObjectKind::User, name, detail)
+        }
         UserCommand::Disable { name, .. } => changed(name, "user disable"),
         UserCommand::Enable { name, .. } => changed(name, "user enable"),
         UserCommand::Password { name, .. } => {

@@ -67,6 +67,7 @@ pub(super) fn text(url: &str) -> String {
   Demo logins           demo-editor   demo-editor-password
                         demo-admin    demo-admin-password    administers its organization
                         demo-buyer    demo-buyer-password    ten prepaid downloads
+                        demo-operator demo-operator-password sees how the service runs: {url}/operator
   Demo OAuth2 clients   demo-client   demo-client-secret
                         demo-app      public, with PKCE
 
@@ -91,7 +92,7 @@ mod tests {
         for word in text.split([' ', ')', '\n']).filter(|word| word.starts_with("demo-")) {
             assert!(file.contains(&format!("\"{word}\"")), "{word}");
         }
-        assert_eq!(text.matches("-password").count(), 3);
+        assert_eq!(text.matches("-password").count(), 4);
         assert!(file.contains(DEMO_KEY));
     }
 }

@@ -5,7 +5,8 @@ use serde_json::json;
 use super::health::{CertificateTrust, HealthReply, get};
 use super::table::table;
 use super::{CommandFailure, print_line};
-use crate::app::doctor::{DoctorFinding, FindingLevel, examine};
+use crate::app::doctor::examine;
+use crate::cluster::findings::{Finding, FindingLevel};
 use crate::cluster::membership::limits::SKEW_S;
 use crate::runtime::clock;
 use crate::runtime::config::Config;
@@ -23,7 +24,7 @@ pub(super) fn run(config: &Config, json: bool) -> Result<(), CommandFailure> {
             print_line(&line.to_string());
         }
     } else {
-        let row = |finding: &DoctorFinding| {
+        let row = |finding: &Finding| {
             [finding.level.as_str().to_owned(), finding.about.to_owned(), finding.text.clone()]
         };
         print_line(&table(["", "ABOUT", "FOUND"], &found.iter().map(row).collect::<Vec<_>>()));
@@ -36,11 +37,11 @@ pub(super) fn run(config: &Config, json: bool) -> Result<(), CommandFailure> {
 
 /// Checks the service at its public address as a client sees it: through the load balancer, the proxy and
 /// TLS.
-fn public_view(config: &Config) -> Result<Vec<DoctorFinding>, CommandFailure> {
+fn public_view(config: &Config) -> Result<Vec<Finding>, CommandFailure> {
     let base = config.server.public_url.0.as_str();
     if base.is_empty() {
         let text = "server.public_url is empty: links are written with the address listened on";
-        return Ok(vec![DoctorFinding::new(FindingLevel::Warning, "public", text)]);
+        return Ok(vec![Finding::new(FindingLevel::Warning, "public", text)]);
     }
     let url = format!("{base}/health/ready");
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
@@ -49,29 +50,26 @@ fn public_view(config: &Config) -> Result<Vec<DoctorFinding>, CommandFailure> {
         Ok(reply) => public_answer(&url, &reply),
         Err(cause) => {
             let text = format!("{url}: {cause} (as seen from this machine)");
-            vec![DoctorFinding::new(FindingLevel::Problem, "public", text)]
+            vec![Finding::new(FindingLevel::Problem, "public", text)]
         }
     })
 }
 
-fn public_answer(
-    url: &str,
-    HealthReply { status, body, date }: &HealthReply,
-) -> Vec<DoctorFinding> {
+fn public_answer(url: &str, HealthReply { status, body, date }: &HealthReply) -> Vec<Finding> {
     // The error page of a proxy is not JSON, or has no status in this form.
     let is_ours = body["status"].is_string();
     let mut found = vec![match (*status, is_ours) {
-        (200, true) => DoctorFinding::new(FindingLevel::Fine, "public", format!("{url}: ready")),
+        (200, true) => Finding::new(FindingLevel::Fine, "public", format!("{url}: ready")),
         (_, true) => {
             let why = body["reason"].as_str().unwrap_or_default();
-            DoctorFinding::new(FindingLevel::Problem, "public", format!("{url}: {status}, {why}"))
+            Finding::new(FindingLevel::Problem, "public", format!("{url}: {status}, {why}"))
         }
         (_, false) => {
             let text = format!(
                 "{url}: {status}, and not an answer of this service: either no node behind the proxy \
                  is ready, or it does not pass /health/ready on"
             );
-            DoctorFinding::new(FindingLevel::Warning, "public", text)
+            Finding::new(FindingLevel::Warning, "public", text)
         }
     }];
     if let Some(date) = date {
@@ -79,7 +77,7 @@ fn public_answer(
         if seconds.abs() >= SKEW_S {
             let text =
                 format!("the clock behind {url} is {seconds:+.0} s off that of this machine");
-            found.push(DoctorFinding::new(FindingLevel::Warning, "clock", text));
+            found.push(Finding::new(FindingLevel::Warning, "clock", text));
         }
     }
     found

@@ -19,7 +19,11 @@ use crate::archive::ingest::{
 use crate::runtime::clock;
 use crate::runtime::config::Config;
 use crate::storage::database::ItemWriteOutcome;
+use crate::storage::diagnostics::{DiagnosticLog, DiagnosticRecord};
 use model::ItemKey;
+
+/// What diagnostic records name in place of a node.
+const COMMAND: &str = "command";
 
 pub(super) fn ingest_paths(
     config: &Config,
@@ -49,9 +53,23 @@ pub(super) fn ingest_paths(
         tally.ingest_lines(&ingest, path, config.ingest_workers(), json);
     }
     tally.summary(skipped, json);
-    let IngestTally { created, replaced, failed } = &tally;
+    store_diagnostics(&archive, &tally.diagnostics);
+    let IngestTally { created, replaced, failed, .. } = &tally;
     audit_record::add_detail(format!("{created} created, {replaced} replaced, {failed} failed"));
     if tally.failed > 0 { Err(CommandFailure::Reported) } else { Ok(()) }
+}
+
+/// Stores the errors of the run for operators.
+fn store_diagnostics(archive: &OpenArchive, diagnostics: &DiagnosticLog) {
+    let records = diagnostics.take().records;
+    if records.is_empty() {
+        return;
+    }
+    let written = archive.db.write_blocking(move |tx| tx.insert_diagnostics(&records, COMMAND));
+    // The run itself has succeeded or failed by now, and its errors were printed.
+    if let Err(cause) = written {
+        print_error(&format!("the errors are not stored for operators: {cause}"));
+    }
 }
 
 /// Withdraws the items `names`, URIs of any host or `<mediaType>/<id>`, for `wirephoto withdraw`.
@@ -130,6 +148,8 @@ struct IngestTally {
     created: u64,
     replaced: u64,
     failed: u64,
+    /// The errors of the run, for operators.
+    diagnostics: DiagnosticLog,
 }
 
 impl IngestTally {
@@ -139,9 +159,13 @@ impl IngestTally {
         let style = "{bar:40} {bytes}/{total_bytes} {msg}, {bytes_per_sec}, {eta} left";
         let bar = bar(length, style, json);
         bar.set_message(path.display().to_string());
+        let diagnostics = self.diagnostics.clone();
         let mut report = |event: LinesEvent<'_>| {
             match event {
-                LinesEvent::Failed(failure) => bar.suspend(|| report_failure(failure, json)),
+                LinesEvent::Failed(failure) => {
+                    bar.suspend(|| report_failure(failure, json));
+                    record_failure(&diagnostics, failure);
+                }
                 LinesEvent::Bytes(bytes) => bar.set_position(bytes),
             }
             ControlFlow::Continue(())
@@ -193,12 +217,13 @@ impl IngestTally {
             Err(failure) => {
                 self.failed += 1;
                 report_failure(failure, json);
+                record_failure(&self.diagnostics, failure);
             }
         }
     }
 
     fn summary(&self, skipped: usize, json: bool) {
-        let Self { created, replaced, failed } = self;
+        let Self { created, replaced, failed, .. } = self;
         if json {
             print_line(
                 &json!({
@@ -217,6 +242,15 @@ impl IngestTally {
         }
         print_line(&text);
     }
+}
+
+/// Records a file or document that was not ingested for operators.
+fn record_failure(diagnostics: &DiagnosticLog, failure: &IngestFailure) {
+    let subject = match failure.line {
+        Some(line) => format!("{}:{line}", failure.path.display()),
+        None => failure.path.display().to_string(),
+    };
+    diagnostics.record(DiagnosticRecord::ingest_error(subject, &failure.error, clock::now()));
 }
 
 /// Reports a file or document that was not ingested.

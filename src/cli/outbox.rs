@@ -7,7 +7,7 @@ use uuid::Uuid;
 use super::accounts::ArchiveArgs;
 use super::table::table;
 use super::{CommandFailure, print_line};
-use crate::distribution::notifications::MessageChoice;
+use crate::distribution::notifications::{self, MessageChoice};
 use crate::runtime::clock;
 use model::account::{MessageState, OutboxMessage};
 
@@ -77,20 +77,9 @@ fn print_done(on: &ArchiveArgs, count: usize, what: &str) {
 fn list(on: &ArchiveArgs, state: Option<MessageState>) -> Result<(), CommandFailure> {
     let messages = on.outbox()?.list(state)?;
     if on.is_json() {
-        let facts = |message: &OutboxMessage| {
-            json!({
-                "id": message.id.to_string(),
-                "kind": message.content.kind(),
-                "state": message.state.as_str(),
-                "user": message.user,
-                "items": message.content.items(),
-                "attempts": message.attempts,
-                "created": message.created,
-                "nextAttempt": message.next,
-                "error": message.error,
-            })
-        };
-        print_line(&messages.iter().map(facts).collect::<Value>().to_string());
+        print_line(
+            &messages.iter().map(notifications::json::message).collect::<Value>().to_string(),
+        );
         return Ok(());
     }
     let row = |message: &OutboxMessage| {

@@ -1,7 +1,8 @@
-//! Cluster coordination: membership with heartbeats and leases, the clock guard, background jobs, and the
-//! readiness of this node for requests.
+//! Cluster coordination: membership with heartbeats and leases, the clock guard, background jobs, the
+//! readiness of this node for requests, and findings about nodes and what they depend on.
 
 pub mod clock_guard;
+pub mod findings;
 pub mod guard;
 pub mod jobs;
 pub mod membership;

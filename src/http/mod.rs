@@ -153,6 +153,9 @@ fn api_routes(app: &AppState) -> Router<AppState> {
         .merge(api::deliveries::routes())
         .merge(api::ingest::routes())
         .merge(api::item_rights::routes())
+        .merge(api::templates::routes())
+        .merge(api::uploads::routes())
+        .merge(api::operator::routes())
 }
 
 /// Pages that people open in a browser.

@@ -19,7 +19,7 @@ use crate::access::users::Users;
 use crate::archive::collections::Collections;
 use crate::archive::content::Content;
 use crate::archive::ingest::Uploads;
-use crate::cluster::membership::ClusterNode;
+use crate::cluster::membership::{ClusterNode, FigureSources, NodeFigures};
 use crate::cluster::readiness::Readiness;
 use crate::distribution::delivery::Deliveries;
 use crate::distribution::notifications::Notifications;
@@ -33,6 +33,7 @@ use crate::http::site::{ConceptNames, SessionActivity};
 use crate::media::Media;
 use crate::runtime::config::NetworkList;
 use crate::runtime::hot_swap::HotSwap;
+use crate::runtime::telemetry::MetricValues;
 use crate::runtime::traces::RequestTracer;
 use crate::storage::audit::AuditLog;
 use crate::storage::database::Db;
@@ -128,6 +129,8 @@ pub struct ProcessState {
     pub readiness: Readiness,
     /// Renders the metrics for `/metrics`.
     pub metrics: PrometheusHandle,
+    /// Where the figures that operators see come from, besides the metrics.
+    pub figures: FigureSources,
     /// Whether `/metrics` has a separate listener instead of the public one.
     pub has_admin_listener: bool,
     /// Set at shutdown: readiness fails before connections close.
@@ -141,6 +144,15 @@ impl ProcessState {
     #[must_use]
     pub fn is_draining(&self) -> bool {
         self.draining.load(Ordering::SeqCst)
+    }
+
+    /// Gathers the figures of this process.
+    pub async fn own_figures(&self) -> NodeFigures {
+        let (sources, metrics) = (self.figures.clone(), self.metrics.clone());
+        // The file system may belong to a server that does not answer.
+        let gathered =
+            tokio::task::spawn_blocking(move || sources.gather(&MetricValues::of(&metrics)));
+        gathered.await.unwrap_or_default()
     }
 
     /// Completes when connections must close.

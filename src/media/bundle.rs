@@ -111,6 +111,7 @@ impl BundleOutcome {
             ErrorKind::InvalidArgument
             | ErrorKind::Unauthenticated
             | ErrorKind::Conflict
+            | ErrorKind::Stale
             | ErrorKind::Unsupported
             | ErrorKind::TooLarge
             | ErrorKind::Overloaded

@@ -19,6 +19,8 @@ pub enum ErrorKind {
     NotFound,
     /// The current state of the resource does not permit the operation.
     Conflict,
+    /// The resource is not in the version that the request expects: it changed meanwhile.
+    Stale,
     /// The URL does not support this method or form of request.
     Unsupported,
     /// A body or picture exceeds a limit.

@@ -86,6 +86,11 @@ pub const ERROR_CODES: &[ErrorCode] = &[
         "Ask the operator, or create a channel under another name.",
     ),
     forbidden(
+        "operator_required",
+        "Only accounts with the role `ROLE_OPERATOR` see how the service runs.",
+        "Use an account with that role, which `wirephoto user role` gives.",
+    ),
+    forbidden(
         "order_required",
         "The agreement sells item by item, and no order for this item has been approved. The request has placed \
          one.",
@@ -98,7 +103,7 @@ pub const ERROR_CODES: &[ErrorCode] = &[
     ),
     forbidden(
         "provider_required",
-        "Only accounts with the role `ROLE_PROVIDER` may send or withdraw items.",
+        "Only accounts with the role `ROLE_PROVIDER` may send, change or withdraw items.",
         "Use an account with that role.",
     ),
     forbidden(
@@ -112,6 +117,49 @@ pub const ERROR_CODES: &[ErrorCode] = &[
         "The operation acts for a person and does not accept a service account.",
         "Call it with the token of a user.",
     ),
+    ErrorCode {
+        code: "item_exists",
+        kind: ErrorKind::Conflict,
+        meaning: "The uploaded file would replace an item that exists, which the request does not ask for.",
+        remedy: "Repeat the request with `existing` set to `replace`, or to `new` for an item of its own.",
+    },
+    ErrorCode {
+        code: "upload_incomplete",
+        kind: ErrorKind::Conflict,
+        meaning: "The upload lacks bytes of its file, so it cannot be read or published.",
+        remedy: "Continue the upload from the offset that `HEAD` reports.",
+    },
+    ErrorCode {
+        code: "upload_offset",
+        kind: ErrorKind::Conflict,
+        meaning: "`Upload-Offset` is not the number of bytes that the service has received.",
+        remedy: "Read the offset with `HEAD` and continue from there.",
+    },
+    ErrorCode {
+        code: "tus_version",
+        kind: ErrorKind::Stale,
+        meaning: "`Tus-Resumable` names a version of the protocol that the service does not support.",
+        remedy: "Use the version that `Tus-Version` lists.",
+    },
+    ErrorCode {
+        code: "version_conflict",
+        kind: ErrorKind::Stale,
+        meaning: "The item or template changed since the version that `If-Match` names.",
+        remedy: "Read it again, compare its values with yours, and repeat the change with the new `ETag`.",
+    },
+    ErrorCode {
+        code: "checksum_mismatch",
+        kind: ErrorKind::InvalidArgument,
+        meaning: "The bytes do not have the checksum that `Upload-Checksum` names; the status is 460.",
+        remedy: "Send the bytes again from the same offset.",
+    },
+    ErrorCode {
+        code: "upload_quota",
+        kind: ErrorKind::TooLarge,
+        meaning: "The user has as many unpublished uploads, or bytes in them, as are allowed \
+                  (`ingest.upload_user_bytes`).",
+        remedy: "Publish or discard uploads.",
+    },
     overloaded(
         "archives",
         "As many zip archives as `media.archives` allows are being assembled.",
@@ -147,6 +195,11 @@ pub const ERROR_CODES: &[ErrorCode] = &[
         "client_polls",
         "The client already holds as many waiting polls as `search.client_polls` allows.",
         "Use one poll at a time for each stream.",
+    ),
+    overloaded(
+        "client_upload_parts",
+        "The user is already sending as many parts of uploads as one user may send at a time.",
+        "Send fewer files at the same time.",
     ),
     overloaded(
         "client_stream_polls",
@@ -198,6 +251,16 @@ pub const ERROR_CODES: &[ErrorCode] = &[
         "stream_polls",
         "As many polls of notification streams as `notifications.polls` allows are waiting.",
         RETRY,
+    ),
+    overloaded(
+        "upload_parts",
+        "As many parts of uploads as this node receives at a time are being sent.",
+        RETRY,
+    ),
+    overloaded(
+        "upload_space",
+        "The unpublished uploads of all users take as much space as `ingest.upload_total_bytes` allows.",
+        "Publish or discard uploads, or retry when others have expired.",
     ),
     overloaded(
         "uploads",
@@ -275,6 +338,11 @@ pub fn meaning(kind: ErrorKind) -> &'static str {
         }
         ErrorKind::Conflict => {
             "The current state of the resource does not permit the operation. Read the resource again and decide on its new state."
+        }
+        ErrorKind::Stale => {
+            "The resource changed since the version that `If-Match` names, or the request uses a version of the \
+             upload protocol that the service does not support. Read the resource again and decide on its new \
+             state."
         }
         ErrorKind::Unsupported => "The address exists but does not support this method.",
         ErrorKind::TooLarge => {

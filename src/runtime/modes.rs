@@ -125,9 +125,23 @@ pub fn find_open_mode(path: &Path) -> Option<u32> {
 
 /// Returns the bytes that an unprivileged process can still write to the file system of `dir`.
 pub fn free_bytes(dir: &Path) -> io::Result<u64> {
+    Ok(disk_space(dir)?.free_bytes)
+}
+
+/// The space of a file system.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DiskSpace {
+    /// Bytes that an unprivileged process can still write.
+    pub free_bytes: u64,
+    pub total_bytes: u64,
+}
+
+/// Returns the space of the file system of `dir`.
+pub fn disk_space(dir: &Path) -> io::Result<DiskSpace> {
     let stats = rustix::fs::statvfs(dir)?;
+    let bytes = |blocks: u64| blocks.saturating_mul(stats.f_frsize);
     // `f_bfree` would include the blocks that are reserved for root.
-    Ok(stats.f_bavail.saturating_mul(stats.f_frsize))
+    Ok(DiskSpace { free_bytes: bytes(stats.f_bavail), total_bytes: bytes(stats.f_blocks) })
 }
 
 #[cfg(test)]

@@ -105,7 +105,7 @@ fn importing_an_accounts_file_twice_is_idempotent() {
     }
     assert_eq!(workspace.lists(), before);
     let (stdout, _) = workspace.ok(&["import", &demo_accounts().to_string_lossy()]);
-    assert!(stdout.contains("users: 0 created, 0 updated, 4 unchanged\n"), "{stdout}");
+    assert!(stdout.contains("users: 0 created, 0 updated, 5 unchanged\n"), "{stdout}");
     assert!(stdout.contains("channels: 0 created, 0 updated, 3 unchanged\n"), "{stdout}");
 }
 

@@ -470,7 +470,8 @@ fn only_the_provider_sends_and_withdraws_over_http() {
     assert_eq!(delete("text/x", &auth).status(), 200);
     assert_eq!(find(&server, "text/x"), None, "gone at once");
     assert_eq!(delete("text/none", &auth).status(), 404);
-    assert_eq!(server.get("/ingest/v1/text/x").status(), 405);
+    assert_eq!(server.get("/ingest/v1/text/x").status(), 401);
+    assert_eq!(server.post_form("/ingest/v1/text/x", &[]).status(), 405);
 }
 
 #[test]

@@ -32,7 +32,8 @@ const CROPS: &str = "x=-5 x=abc width=0 width=99999 width=4294967296 x=99999&wid
 /// Addresses that do not exist.
 const ADDRESSES: &str = "/nope /item/image/nope /collections/nope /notifications/nope \
     /account/orders/1 /docs/try/nope /account/orders?start=x /account/deliveries?state=x \
-    /o/unsubscribe?token=x /o/oauth2/auth?client_id=none";
+    /o/unsubscribe?token=x /o/oauth2/auth?client_id=none /desk/edit?item=image/nope \
+    /desk/templates/99";
 
 /// A valid notification; each entry of [`NOTIFICATIONS`] makes it invalid.
 const NOTIFICATION: &str = "step=save&type=scheduled-email&mediaType=image&title=t&\
@@ -59,7 +60,7 @@ const NOTIFICATIONS: [&str; 18] = [
 ];
 
 /// Forms with an error: their target and their fields. `LONG` stands for a text that is too long.
-const FORMS: [(&str, &str); 23] = [
+const FORMS: [(&str, &str); 26] = [
     ("/collections", "name="),
     ("/collections", "name=LONG"),
     ("/collections/add", "name=a"),
@@ -86,6 +87,9 @@ const FORMS: [(&str, &str); 23] = [
     ("/account/users/new", "emailAddress="),
     ("/account/users/new", "emailAddress=nobody&firstName=a&lastName=b"),
     ("/account/users/new", "emailAddress=a%40b.example&firstName=LONG&lastName=b&direct=x"),
+    ("/desk/templates", "shared=on&name="),
+    ("/desk/templates", "shared=on&name=LONG"),
+    ("/desk/templates", "shared=on&name=a&mode.city=replace&city="),
 ];
 
 /// Forms of a photograph with an error: the end of the target, and the fields.

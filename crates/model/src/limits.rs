@@ -25,3 +25,5 @@ pub const DELIVERY_ERROR_CHARS_MAX: usize = 500;
 /// Maximum time between two attempts of a delivery, before jitter, which spreads retries of deliveries that
 /// failed together.
 pub const DELIVERY_WAIT_MAX: std::time::Duration = std::time::Duration::from_secs(48 * 60);
+/// Characters of one field in a template or in a change of several items. The longest captions have 5,000.
+pub const FIELD_CHARS_MAX: usize = 20_000;

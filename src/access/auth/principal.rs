@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::runtime::error::{Error, Result};
 use model::account::{
     AccessLevels, Account, Agreement, FamilyId, OrganizationId, Permission, PhoneNumbers,
-    ROLE_PROVIDER, Scope, ScopeSet, User, UserId,
+    ROLE_OPERATOR, ROLE_PROVIDER, Scope, ScopeSet, User, UserId,
 };
 
 /// The authentication method of a caller.
@@ -124,6 +124,16 @@ impl Principal {
     #[must_use]
     pub fn is_provider(&self) -> bool {
         self.has_role(ROLE_PROVIDER)
+    }
+
+    /// Fails with `operator_required` unless the user has the role of operators, and with `insufficient_scope`
+    /// if the credentials do not carry the scopes that operating requires.
+    pub fn require_operator_role(&self) -> Result<()> {
+        if !self.has_role(ROLE_OPERATOR) {
+            let message = "The user lacks the role ROLE_OPERATOR";
+            return Err(Error::forbidden("operator_required", message));
+        }
+        self.require(Permission::Operate)
     }
 
     /// Returns whether the caller sees items under embargo.

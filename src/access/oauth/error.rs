@@ -214,6 +214,7 @@ impl From<Error> for TokenError {
             | ErrorKind::Forbidden
             | ErrorKind::NotFound
             | ErrorKind::Conflict
+            | ErrorKind::Stale
             | ErrorKind::Unsupported
             | ErrorKind::TooLarge
             | ErrorKind::Internal => {

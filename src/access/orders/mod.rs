@@ -12,6 +12,7 @@ mod purchase;
 mod quotes;
 mod read_access;
 mod report;
+mod statistics;
 
 use std::sync::Arc;
 
@@ -21,6 +22,9 @@ use moka::sync::Cache;
 pub use offers::{AgreementOffer, OfferState};
 pub use quotes::PurchaseQuote;
 pub use report::{ItemOrder, OrderReport};
+pub use statistics::{
+    DayRange, DownloadGrouping, DownloadRow, DownloadStatistics, StatisticsRequest,
+};
 
 use crate::access::auth::{Auth, AuthMethod, Principal};
 use crate::runtime::error::{Error, ErrorKind, Result};

@@ -197,7 +197,7 @@ fn product(fields: &mut ObjectReader<'_>) -> Result<NewProduct, FieldProblem> {
 }
 
 /// Parses a word: ASCII letters, digits and `_-.:/`.
-fn word(value: &Value) -> Option<String> {
+pub(super) fn word(value: &Value) -> Option<String> {
     let text = value.as_str()?;
     let is_allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"_-.:/".contains(&byte);
     let is_valid =

@@ -8,8 +8,10 @@ use super::{
     Accounts, AccountsError,
     check::check,
     file::{AccountsFile, PlaintextSecret},
+    roles,
 };
 use crate::runtime::limits::IMPORT_TRIES;
+use crate::storage::audit::{self, AuditAction, AuditEvent};
 use crate::storage::database::{DbError, NewClient, NewUserRow, PutOutcome, ReadTx, WriteTx};
 use model::ContentHash;
 
@@ -87,6 +89,12 @@ struct SecretHashes {
     secrets: Vec<Option<String>>,
 }
 
+/// The hashes that an import found, and those that it writes.
+struct ImportSecrets {
+    before: SecretHashes,
+    hashes: SecretHashes,
+}
+
 /// The outcome of an import transaction.
 enum ImportAttempt {
     Done(ImportReport),
@@ -129,6 +137,8 @@ impl Accounts {
         now: Timestamp,
     ) -> Result<ImportReport, AccountsError> {
         let import = Arc::new(import);
+        // Created here, because the thread of the database does not know who runs the command.
+        let event = audit::event(AuditAction::RolesChanged);
         for _ in 0..IMPORT_TRIES {
             let reading = Arc::clone(&import);
             let read = move |tx: &ReadTx<'_>| {
@@ -138,8 +148,10 @@ impl Accounts {
             };
             let before = self.db.read_blocking(read)??;
             let hashes = self.hash(&import.file, &before)?;
-            let writing = Arc::clone(&import);
-            let write = move |tx: &WriteTx<'_>| write(&writing, &before, &hashes, tx, now);
+            let (writing, event) = (Arc::clone(&import), event.clone());
+            let write = move |tx: &WriteTx<'_>| {
+                write(&writing, &ImportSecrets { before, hashes }, &event, tx, now)
+            };
             match self.db.write_blocking(write)? {
                 ImportAttempt::Done(imported) => return Ok(imported),
                 ImportAttempt::Refused(error) => return Err(error),
@@ -222,15 +234,38 @@ fn stored_hashes(file: &AccountsFile, tx: &ReadTx<'_>) -> Result<SecretHashes, D
     Ok(SecretHashes { passwords, secrets })
 }
 
+/// Writes the users of a file; `passwords` are the new hashes, in the order of the file.
+fn write_users(
+    file: &AccountsFile,
+    passwords: &[Option<String>],
+    event: &AuditEvent,
+    tx: &WriteTx<'_>,
+    now: Timestamp,
+) -> Result<EntryCounts, DbError> {
+    let mut counts = EntryCounts::default();
+    // As for products: stated numbers first.
+    for stated in [true, false] {
+        let hashed = file.users.iter().zip(passwords);
+        for (entry, hash) in hashed.filter(|(entry, _)| entry.value.entry.id.is_some() == stated) {
+            let new = NewUserRow { password: hash.clone(), ..entry.value.entry.clone() };
+            let before = roles::roles_of(&tx.as_read(), &new.user_name)?;
+            counts.count(tx.put_user(&new, now)?);
+            roles::record_change(tx, event, &new.user_name, &before)?;
+        }
+    }
+    Ok(counts)
+}
+
 /// Performs the transaction. Checks again, because another process may have written in the meantime.
 fn write(
     import: &AccountsImport,
-    before: &SecretHashes,
-    hashes: &SecretHashes,
+    secrets: &ImportSecrets,
+    event: &AuditEvent,
     tx: &WriteTx<'_>,
     now: Timestamp,
 ) -> Result<ImportAttempt, DbError> {
     let AccountsImport { file, only_new, note } = import;
+    let ImportSecrets { before, hashes } = secrets;
     if let Err(refused) = separate_refusal(check(file, &tx.as_read(), *only_new))? {
         return Ok(ImportAttempt::Refused(refused));
     }
@@ -254,14 +289,7 @@ fn write(
     for entry in &file.licenses {
         report.licenses.count(tx.put_license(&entry.value)?);
     }
-    // As for products: stated numbers first.
-    for stated in [true, false] {
-        let hashed = file.users.iter().zip(&hashes.passwords);
-        for (entry, hash) in hashed.filter(|(entry, _)| entry.value.entry.id.is_some() == stated) {
-            let new = NewUserRow { password: hash.clone(), ..entry.value.entry.clone() };
-            report.users.count(tx.put_user(&new, now)?);
-        }
-    }
+    report.users = write_users(file, &hashes.passwords, event, tx, now)?;
     for (entry, hash) in file.clients.iter().zip(&hashes.secrets) {
         let new = NewClient { secret: hash.clone(), ..entry.value.entry.clone() };
         report.clients.count(tx.put_client(&new, now)?);

@@ -16,6 +16,7 @@ mod import;
 mod json;
 mod published_accounts;
 mod redirect;
+mod roles;
 mod single;
 #[cfg(test)]
 mod tests;

@@ -39,8 +39,8 @@ use crate::runtime::limits::{
 use crate::storage::audit::{self, AuditAction, AuditEvent, ObjectKind};
 use crate::storage::database::{Db, NewMessage, UserRequestLimits};
 use model::account::{
-    Account, Agreement, Device, MessageContent, Organization, OrganizationId, Permission, User,
-    UserId,
+    Account, Agreement, Device, MessageContent, Organization, OrganizationId, Permission,
+    ROLE_OPERATOR, User, UserId,
 };
 
 /// Settings of the users module.
@@ -221,6 +221,8 @@ enum UserRefusal {
     TooFast(Timestamp),
     Missing,
     Domain,
+    /// The user is an operator.
+    Operator,
 }
 
 /// Rate limits for administrators who create users or send password links.
@@ -319,6 +321,7 @@ impl Administration<'_> {
                 Error::overloaded("made_users", message).retry_after(wait_s + 1)
             }
             UserRefusal::Missing => not_found(),
+            UserRefusal::Operator => operator_protected(),
             UserRefusal::Domain => {
                 let details = self.details.as_ref();
                 let domains =
@@ -340,10 +343,11 @@ impl Administration<'_> {
     /// Another e-mail address does not change the user name, and an administrator may remove the access level
     /// `admin` from any user, itself included (contract users-12).
     ///
-    /// Fails with [`ErrorKind::NotFound`] for a user of another organization, and with
-    /// `mailDomain_not_allowed` for a new address outside the mail domains of the organization.
+    /// Fails with [`ErrorKind::NotFound`] for a user of another organization, with `operator_required` for a
+    /// new address of another user who is an operator, and with `mailDomain_not_allowed` for a new address
+    /// outside the mail domains of the organization.
     pub async fn update(&self, id: UserId, change: UserChange, now: Timestamp) -> Result<Account> {
-        let organization = self.organization;
+        let (organization, administrator) = (self.organization, self.administrator);
         let address = change.email_address.clone();
         let outside_address = address.filter(|address| !self.allows_address(address));
         let event = audit::event(AuditAction::UserChanged);
@@ -359,6 +363,11 @@ impl Administration<'_> {
             }
             let before = account.user.clone();
             change.apply(&mut account.user);
+            // Links for a new password go to the address, so an administrator who sets it could operate the service.
+            let moves_mails = account.user.email_address != before.email_address;
+            if moves_mails && is_protected(&before, administrator) {
+                return Ok(Err(UserRefusal::Operator));
+            }
             // A repeated change writes nothing and records nothing.
             if account.user != before {
                 tx.update_member(&account.user, now)?;
@@ -396,6 +405,18 @@ fn changed(event: AuditEvent, before: &User, after: &User) -> AuditEvent {
         }
     }
     event.with_object(ObjectKind::User, after.id).with_detail(parts.join(" "))
+}
+
+/// Whether `user` is an operator other than `administrator`. An administrator of its organization must not get
+/// in as that user.
+fn is_protected(user: &User, administrator: UserId) -> bool {
+    user.id != administrator && user.roles.iter().any(|role| role == ROLE_OPERATOR)
+}
+
+fn operator_protected() -> Error {
+    let message =
+        "The user operates the service, so only that user changes its address and password";
+    Error::forbidden("operator_required", message)
 }
 
 fn not_found() -> Error {

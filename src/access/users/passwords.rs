@@ -403,11 +403,14 @@ impl Administration<'_> {
     /// mail server, or for a user without an address, the administrator passes it on. Earlier links end.
     ///
     /// Fails with [`ErrorKind::NotFound`] for a user of another organization, with [`ErrorKind::Conflict`]
-    /// for one that may not log in, and with [`ErrorKind::Overloaded`] after
-    /// [`crate::runtime::limits::USER_REQUESTS_MAX`] requests in an hour.
+    /// for one that may not log in, with `operator_required` for another user who is an operator, and with
+    /// [`ErrorKind::Overloaded`] after [`crate::runtime::limits::USER_REQUESTS_MAX`] requests in an hour.
     pub async fn send_password_link(&self, id: UserId, now: Timestamp) -> Result<SentLink> {
         let account = self.load(id).await?;
         self.require_login_of(&account)?;
+        if super::is_protected(&account.user, self.administrator) {
+            return Err(super::operator_protected());
+        }
         let (organization, administrator) = (self.organization, self.administrator);
         let address = account.user.email_address.clone();
         let is_mailed = self.users.can_mail(address.as_deref());

@@ -272,6 +272,33 @@ async fn a_change_touches_what_it_names_and_counts_at_once() {
     assert!(fixture.users.administration(&former).is_err());
 }
 
+#[tokio::test]
+async fn an_administrator_cannot_get_in_as_an_operator_of_its_organization() {
+    let fixture = fixture();
+    let sql = r#"UPDATE users SET roles = '["ROLE_OPERATOR"]' WHERE user_id = 2"#;
+    fixture.auth.db().write_blocking(move |tx| tx.run_sql(sql)).unwrap();
+    let (admin, own) = (fixture.caller(1).await, fixture.caller(2).await);
+    let administration = fixture.users.administration(&admin).unwrap();
+    let protected = (ErrorKind::Forbidden, "operator_required");
+    let address = |address: &str| UserChange {
+        email_address: Some(address.to_owned()),
+        ..UserChange::default()
+    };
+    let moved = administration.update(UserId(2), address("x@desk.example"), now()).await;
+    assert_eq!(code(&moved.unwrap_err()), protected);
+    let link = administration.send_password_link(UserId(2), now()).await;
+    assert_eq!(code(&link.unwrap_err()), protected);
+    let renamed = UserChange { first_name: Some("Edda".to_owned()), ..UserChange::default() };
+    administration.update(UserId(2), renamed, now()).await.unwrap();
+    let admin = UserChange { admin: Some(true), ..UserChange::default() };
+    administration.update(UserId(2), admin, now()).await.unwrap();
+    let itself = fixture.caller(2).await;
+    assert_eq!(itself.user().email_address, own.user().email_address);
+    let itself = fixture.users.administration(&itself).unwrap();
+    itself.update(UserId(2), address("x@desk.example"), now()).await.unwrap();
+    itself.send_password_link(UserId(2), now()).await.unwrap();
+}
+
 fn profile(value: Value) -> Map<String, Value> {
     serde_json::from_value(value).unwrap()
 }

@@ -1,6 +1,7 @@
 //! The background jobs of a server.
 
 mod follower;
+mod for_operators;
 mod matching;
 mod rights_reading;
 mod standard_sets;
@@ -21,7 +22,7 @@ use crate::runtime::config::Config;
 use crate::runtime::error::{Error, Result};
 use crate::runtime::limits::{
     ACCOUNTS_SWEEP, CLOCK_CHECK_INTERVAL, COLLECTIONS_SWEEP, DELIVERIES_SWEEP, ITEM_LOG_RETENTION,
-    ITEM_LOG_SWEEP, METRICS_UPKEEP, USES_WRITE_INTERVAL,
+    ITEM_LOG_SWEEP, METRICS_UPKEEP, UPLOADS_SWEEP, USES_WRITE_INTERVAL,
 };
 use crate::storage::database::Db;
 pub(super) use follower::start_follower;
@@ -81,6 +82,7 @@ impl JobContext<'_> {
         let stop = || shared.process.stopping.subscribe();
         let DistributionState { deliveries, recipients, .. } = &shared.distribution;
         let (oauth, collections) = (&shared.access.oauth, &shared.archive.collections);
+        let pending_uploads = shared.archive.uploads.pending();
         let db = &shared.process.db;
         let account_sweep =
             sweep("sweep-accounts", ACCOUNTS_SWEEP, oauth, |oauth, now| async move {
@@ -106,6 +108,11 @@ impl JobContext<'_> {
                 all.sweep(now).await
             });
         self.run_until(stop(), collection_sweep);
+        let upload_sweep =
+            sweep("sweep-uploads", UPLOADS_SWEEP, pending_uploads, |all, now| async move {
+                all.sweep(now).await
+            });
+        self.run_until(stop(), upload_sweep);
         let uploads = shared.archive.uploads.clone();
         self.run_until(stop(), RightsReadingJob { uploads });
         // The same setting as for renditions that are made ahead of the first request.

@@ -7,6 +7,7 @@ mod answer;
 mod period;
 mod polls;
 mod selection;
+mod slow;
 mod visibility;
 
 #[cfg(test)]
@@ -26,6 +27,7 @@ pub use visibility::CallerVisibility;
 use crate::runtime::error::{Error, ErrorKind, Result};
 use crate::runtime::slots::{SlotHolder, SlotLimits};
 use crate::storage::database::ReadTx;
+use crate::storage::diagnostics::DiagnosticLog;
 use crate::storage::search::{
     Coverage, Freshness, SearchCriteria, SearchEngine, SearchResults, SeenVersions,
 };
@@ -34,6 +36,7 @@ use metadata::RightsMetadata;
 use model::item::{AssetGroup, DocumentLayout, MediaLinks, RenditionSizes};
 use model::{ItemKey, PictureHash};
 use polls::PollQueue;
+use slow::SlowSearches;
 
 /// The form of documents in an answer.
 #[derive(Clone, Debug)]
@@ -62,6 +65,7 @@ pub struct Content {
     /// The default rights of every picture.
     rights: Arc<RightsMetadata>,
     polls: Arc<PollQueue>,
+    slow: SlowSearches,
 }
 
 impl Content {
@@ -74,7 +78,14 @@ impl Content {
         rights: Arc<RightsMetadata>,
         polls: SlotLimits,
     ) -> Self {
-        Self { search, sizes, rights, polls: Arc::new(PollQueue::new(polls)) }
+        let polls = Arc::new(PollQueue::new(polls));
+        Self { search, sizes, rights, polls, slow: SlowSearches::default() }
+    }
+
+    /// Records searches that take `slow_ms` milliseconds or longer in `log`, for operators; none if it is 0.
+    #[must_use]
+    pub fn recording_slow(self, log: DiagnosticLog, slow_ms: u32) -> Self {
+        Self { slow: SlowSearches::new(log, slow_ms), ..self }
     }
 
     fn writer<L>(&self, form: DocumentForm<L>) -> AnswerWriter<L> {
@@ -104,8 +115,11 @@ impl Content {
         let write_answer = move |found: SearchResults, tx: &ReadTx<'_>| {
             writer.search_answer(found, &requested, tx)
         };
+        let timed = self.slow.start(&request);
         // An answer from a moment ago serves a page better than an error.
-        self.search.search(request, Freshness::Preferred, now, write_answer).await
+        let answer = self.search.search(request, Freshness::Preferred, now, write_answer).await;
+        self.slow.end(timed, &answer, now);
+        answer
     }
 
     /// Searches, and returns only the hits, as the text of a list.
@@ -122,7 +136,10 @@ impl Content {
     {
         let writer = self.writer(form);
         let write_answer = move |found: SearchResults, tx: &ReadTx<'_>| writer.hit_list(found, tx);
-        self.search.search(request, Freshness::Preferred, now, write_answer).await
+        let timed = self.slow.start(&request);
+        let answer = self.search.search(request, Freshness::Preferred, now, write_answer).await;
+        self.slow.end(timed, &answer, now);
+        answer
     }
 
     /// The answer to a poll that found nothing.

@@ -6,24 +6,30 @@
 //! the others continue. A killed process leaves at most blobs that nothing refers to.
 
 mod bundle;
+mod differences;
+mod edit;
 mod error;
 mod files;
 pub mod folder_watch;
 mod lines;
 mod media_kinds;
 mod names;
+mod pending_uploads;
 mod photograph;
 mod pinned_path;
+mod publish;
 mod rights_reading;
 mod set_rights;
 mod source_rights;
 mod spool;
+mod templates;
 mod uploads;
 
 mod write;
 
 use std::{
     collections::HashMap,
+    fmt::Display,
     io,
     path::{Path, PathBuf},
     sync::Arc,
@@ -35,17 +41,22 @@ use parking_lot::Mutex;
 use serde_json::{Map, Value};
 
 pub use bundle::{BundleFile, ItemBundle};
+use edit::withdrawal_edit;
+pub use edit::{EditOutcome, EditableItem, ExpectedVersion, ItemChange, SavedItem};
 use error::catch_panics;
 pub use error::{FileRefusal, IngestError, IngestFailure};
 pub use files::{FoundFiles, find};
 pub use lines::{LinesEvent, LinesTally, ingest_lines};
 pub use names::FileName;
+pub use pending_uploads::{NewUpload, PartWriter, PendingUploads, UploadLimits};
 use photograph::CheckedPhotograph;
 use pinned_path::PinnedPath;
+pub use publish::{ExistingPolicy, PublishOutcome, PublishRequest, UploadDescription};
 pub use rights_reading::{RightsReading, RightsReadingRun};
 pub use set_rights::{RightsChangeEntry, RightsOutcome};
 use source_rights::apply_rights;
 pub use spool::{SpooledFile, UploadSpool};
+pub use templates::{TemplateDraft, TemplateOutcome, template_tag};
 pub use uploads::{UploadPermit, Uploads};
 use write::{LocalMoment, PreparedItem};
 
@@ -54,10 +65,11 @@ use crate::runtime::compute::{MemoryBudget, MemoryShare};
 use crate::runtime::programs::ProgramRunner;
 use crate::storage::audit::{self, AuditAction, AuditEvent, ObjectKind};
 use crate::storage::database::{Db, ItemWriteOutcome};
+use crate::storage::diagnostics::{DiagnosticLog, DiagnosticRecord};
 use imaging::Watermark;
 use jpeg::header::HeaderLimits;
 use metadata::RightsMetadata;
-use model::item::{Asset, AssetFile, Document, PictureFile};
+use model::item::{Asset, AssetFile, Document, MetadataField, PictureFile};
 use model::{ItemId, ItemKey, MediaType, RenditionExtension, RenditionName};
 
 /// A file or folder to ingest.
@@ -153,6 +165,10 @@ pub struct Ingest {
     /// Whether each item is recorded in the audit log. A command records a single event with its totals
     /// instead.
     is_audited: bool,
+    /// The fields that items need which editors save or publish.
+    required_fields: Vec<MetadataField>,
+    /// Where errors are recorded for operators.
+    diagnostics: DiagnosticLog,
 }
 
 /// A photograph in memory, with its share of the memory budget.
@@ -187,6 +203,8 @@ impl Ingest {
             confined_root,
             sources,
             is_audited,
+            required_fields: Vec::new(),
+            diagnostics: DiagnosticLog::default(),
         }
     }
 
@@ -200,6 +218,23 @@ impl Ingest {
     #[must_use]
     pub fn for_server(self) -> Self {
         Self { names: None, is_audited: true, ..self }
+    }
+
+    /// Sets the fields that items need which editors save or publish.
+    #[must_use]
+    pub fn with_required_fields(self, required_fields: Vec<MetadataField>) -> Self {
+        Self { required_fields, ..self }
+    }
+
+    /// Records errors for operators in `diagnostics`.
+    #[must_use]
+    pub fn recording_in(self, diagnostics: DiagnosticLog) -> Self {
+        Self { diagnostics, ..self }
+    }
+
+    /// Records that `subject`, a file or an item, was not ingested.
+    fn record_error(&self, subject: impl Display, error: impl Display, now: Timestamp) {
+        self.diagnostics.record(DiagnosticRecord::ingest_error(subject, error, now));
     }
 
     /// Confines it to the folder `dir`, which others can write into: no symbolic link below it is followed.
@@ -428,12 +463,13 @@ impl Ingest {
         let (key, zone) = (key.clone(), self.zone.clone());
         Ok(self.db.write_blocking(move |tx| {
             let moment = LocalMoment { now, zone: &zone };
-            let exists = write::withdraw(tx, &key, moment)?;
             // Without such an item nothing changes, so there is nothing to record.
-            if exists {
-                tx.write_audit(&event)?;
+            let Some(old) = write::withdraw(tx, &key, moment)? else { return Ok(false) };
+            if let Some(edit) = withdrawal_edit(&old, now, event.actor.user_name.clone()) {
+                tx.write_item_edit(&key, &edit)?;
             }
-            Ok(exists)
+            tx.write_audit(&event)?;
+            Ok(true)
         })?)
     }
 

@@ -11,15 +11,27 @@ use crate::runtime::compute;
 use crate::runtime::limits::JPEG_SCAN_PIXELS_MAX;
 use imaging::{
     self, ImageFormat, Orientation, OutputColour, OutputOptions, OutputSampling, RasterError,
-    RenderJob, RenderLimits, RenderStep, ShouldContinue, Watermark,
+    RenderJob, RenderLimits, RenderOutput, RenderStep, ShouldContinue, Watermark,
 };
 use jpeg::header::JpegHeader;
 use metadata::{Caption, RightsMetadata};
 use model::item::{Document, DocumentError, PictureFile, RIGHTS_READING};
-use model::{ContentHash, ItemId, ItemKey, RenditionName};
+use model::{ContentHash, ItemId, ItemKey, RenditionName, Size};
 
 /// Long side in pixels at which a photograph is decoded to check that it can be.
 const CHECK_PX: u32 = 64;
+
+/// JPEG quality of the picture of an unpublished upload.
+const PREVIEW_QUALITY: u8 = 80;
+
+/// A reduced picture to render.
+struct ReducedPicture<'a> {
+    /// The embedded colour profile; `None` to keep the colours as they are.
+    icc: Option<&'a [u8]>,
+    /// Long side in pixels.
+    long_px: u32,
+    output: OutputOptions,
+}
 
 /// A photograph that was read and whose headers are valid.
 pub(super) struct CheckedPhotograph {
@@ -82,17 +94,6 @@ impl CheckedPhotograph {
         marker: &Watermark,
         should_continue: ShouldContinue<'_>,
     ) -> Result<Option<String>, IngestError> {
-        let source = imaging::RenderSource {
-            format: ImageFormat::JPEG,
-            file: &self.bytes,
-            // Rotation and colour have no effect on whether the data decodes.
-            orientation: Orientation::from_tag(1),
-            icc: None,
-            adobe: self.header.adobe_transform.is_some(),
-            stored: self.header.size,
-            shows: self.header.size,
-            bands: None,
-        };
         let output = OutputOptions {
             format: ImageFormat::JPEG,
             quality: 50,
@@ -101,12 +102,64 @@ impl CheckedPhotograph {
             colour: OutputColour::Keep,
             bytes_max: None,
         };
+        // Colours have no effect on whether the data decodes.
+        let reduced = ReducedPicture { icc: None, long_px: CHECK_PX, output };
+        Ok(self.render(&reduced, limits, marker, should_continue)?.warning)
+    }
+
+    /// Renders a small JPEG for people, upright and in sRGB.
+    pub(super) fn preview(
+        &self,
+        long_px: u32,
+        limits: &IngestLimits,
+        marker: &Watermark,
+    ) -> Result<Vec<u8>, IngestError> {
+        let output = OutputOptions {
+            format: ImageFormat::JPEG,
+            quality: PREVIEW_QUALITY,
+            sampling: OutputSampling::S420,
+            colour: OutputColour::Srgb,
+            bytes_max: None,
+        };
+        // A baseline picture is decoded at a reduced scale, a progressive one with all of its coefficients.
+        if self.header.needs_coefficient_buffer() {
+            self.fits_as_a_whole(limits, "it is progressive")?;
+        }
+        let icc = self.header.icc(&self.bytes).value;
+        let reduced = ReducedPicture { icc: icc.as_deref(), long_px, output };
+        let stopwatch = Stopwatch::start();
+        let should_continue = || stopwatch.elapsed() <= limits.file_time;
+        Ok(self.render(&reduced, limits, marker, &should_continue)?.file)
+    }
+
+    /// The size in pixels, as the picture is shown.
+    pub(super) fn shown_size(&self) -> Size {
+        Orientation::from_tag(u32::from(self.orientation)).oriented_size(self.header.size)
+    }
+
+    fn render(
+        &self,
+        reduced: &ReducedPicture<'_>,
+        limits: &IngestLimits,
+        marker: &Watermark,
+        should_continue: ShouldContinue<'_>,
+    ) -> Result<RenderOutput, IngestError> {
+        let source = imaging::RenderSource {
+            format: ImageFormat::JPEG,
+            file: &self.bytes,
+            orientation: Orientation::from_tag(u32::from(self.orientation)),
+            icc: reduced.icc,
+            adobe: self.header.adobe_transform.is_some(),
+            stored: self.header.size,
+            shows: self.header.size,
+            bands: None,
+        };
         let too_slow = limits.too_slow();
         let limits = RenderLimits { pixels_max: limits.pixels_max };
-        let steps = [RenderStep::Fit { long_px: CHECK_PX }];
-        let job = RenderJob { source, steps: &steps, output, limits };
+        let steps = [RenderStep::Fit { long_px: reduced.long_px }];
+        let job = RenderJob { source, steps: &steps, output: reduced.output, limits };
         match imaging::render(&job, marker, &|_| should_continue()) {
-            Ok(rendered) => Ok(rendered.warning),
+            Ok(rendered) => Ok(rendered),
             Err(RasterError::Abandoned) => Err(too_slow),
             Err(cause) => Err(IngestError::Picture(format!("cannot be decoded: {cause}"))),
         }

@@ -51,7 +51,7 @@ impl UploadSpool {
         created.await.map_err(Error::internal)?.map_err(unavailable)
     }
 
-    fn create_blocking(&self) -> io::Result<SpooledFile> {
+    pub(super) fn create_blocking(&self) -> io::Result<SpooledFile> {
         let path = self.dir.join(format!("{}.part", Uuid::now_v7()));
         let file = OpenOptions::new().write(true).create_new(true).open(&path)?;
         Ok(SpooledFile { path, file, bytes: 0 })
@@ -73,7 +73,7 @@ impl SpooledFile {
         written.await.map_err(Error::internal)?.map_err(unavailable)
     }
 
-    fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
+    pub(super) fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
         self.file.write_all(bytes)?;
         self.bytes += bytes.len() as u64;
         Ok(())

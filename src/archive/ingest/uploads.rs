@@ -5,11 +5,14 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use super::{Ingest, IngestError, IngestedItem, ItemBundle, UploadSpool, catch_panics};
+use super::{
+    Ingest, IngestError, IngestedItem, ItemBundle, PendingUploads, UploadSpool, catch_panics,
+};
 use crate::runtime::error::{Error, ErrorKind, Result};
 use crate::runtime::limits::UPLOADS_WAITING_MAX;
 use crate::storage::audit;
 use model::ItemKey;
+use model::item::MetadataField;
 
 /// Ingests uploads over the network; cheap to clone.
 #[derive(Clone)]
@@ -20,6 +23,8 @@ pub struct Uploads {
 struct UploadsInner {
     ingest: Ingest,
     spool: UploadSpool,
+    /// Uploads that are received in parts.
+    pending: PendingUploads,
     /// Permits for uploads in progress or waiting.
     permits: Arc<Semaphore>,
     /// Permits for uploads that are being ingested.
@@ -35,18 +40,35 @@ pub struct UploadPermit {
 impl Uploads {
     /// Ingests `workers` uploads at a time.
     #[must_use]
-    pub fn new(ingest: Ingest, spool: UploadSpool, workers: usize) -> Self {
+    pub fn new(
+        ingest: Ingest,
+        spool: UploadSpool,
+        pending: PendingUploads,
+        workers: usize,
+    ) -> Self {
         // An upload that waits for a worker holds files in the spool, so their number is limited
         // too.
         let permits = Arc::new(Semaphore::new(workers + UPLOADS_WAITING_MAX));
         let workers = Arc::new(Semaphore::new(workers));
-        Self { inner: Arc::new(UploadsInner { ingest, spool, permits, workers }) }
+        Self { inner: Arc::new(UploadsInner { ingest, spool, pending, permits, workers }) }
     }
 
     /// The spool for files that are being uploaded.
     #[must_use]
     pub fn spool(&self) -> &UploadSpool {
         &self.inner.spool
+    }
+
+    /// The uploads that are received in parts.
+    #[must_use]
+    pub fn pending(&self) -> &PendingUploads {
+        &self.inner.pending
+    }
+
+    /// The fields that items need which editors save or publish.
+    #[must_use]
+    pub fn required_fields(&self) -> &[MetadataField] {
+        &self.inner.ingest.required_fields
     }
 
     /// Admits an upload.
@@ -67,7 +89,15 @@ impl Uploads {
         bundle: ItemBundle,
         now: Timestamp,
     ) -> Result<Result<IngestedItem, IngestError>> {
-        self.work(move |ingest| ingest.ingest_bundle(&bundle, now)).await
+        let key = bundle.key.clone();
+        let outcome = self.work(move |ingest| ingest.ingest_bundle(&bundle, now)).await;
+        let ingest = &self.inner.ingest;
+        match &outcome {
+            Ok(Ok(_)) => {}
+            Ok(Err(refused)) => ingest.record_error(&key, refused, now),
+            Err(failed) => ingest.record_error(&key, failed, now),
+        }
+        outcome
     }
 
     /// Withdraws the item `key`; returns whether it exists.

@@ -19,6 +19,8 @@ pub(super) struct PreparedItem {
     unversioned: Option<Document>,
     /// Whether its file arrived alone, so that the item's other files stay.
     is_single_file: bool,
+    /// Whether an editor changed the document, which is no arrival: the item keeps its position.
+    is_edit: bool,
 }
 
 /// The result of writing an item.
@@ -67,12 +69,17 @@ impl PreparedItem {
         let unversioned = (!versioned).then(|| document.clone());
         document.complete(key, moment.now, moment.zone);
         let item = NewItem { assets, is_newly_indexed: true, ..moment.row(key, &document) };
-        Self { item, document, unversioned, is_single_file: false }
+        Self { item, document, unversioned, is_single_file: false, is_edit: false }
     }
 
     /// Marks the item's file as one that arrived alone.
     pub(super) fn into_single_file(self) -> Self {
         Self { is_single_file: true, ..self }
+    }
+
+    /// Marks the document as one that an editor changed.
+    pub(super) fn into_edit(self) -> Self {
+        Self { is_edit: true, ..self }
     }
 
     /// The length of the document's text in bytes.
@@ -122,7 +129,7 @@ impl PreparedItem {
             None => self.item.assets.clone(),
         };
         let mut row = NewItem { assets, is_newly_indexed, ..moment.row(key, &document) };
-        // A picture whose version is not newer keeps its position in the order of arrival.
+        // A picture whose version is not newer, or only corrected, keeps its position in the order of arrival.
         let by_arrival = match key.media_type {
             MediaType::Image | MediaType::Stockfoto | MediaType::Video => true,
             MediaType::Graphic
@@ -132,7 +139,8 @@ impl PreparedItem {
             | MediaType::Planning
             | MediaType::Calendar => false,
         };
-        if let Some((item, _)) = old.filter(|_| by_arrival && !is_newly_indexed) {
+        let keeps_position = by_arrival && (self.is_edit || !is_newly_indexed);
+        if let Some((item, _)) = old.filter(|_| keeps_position) {
             row.order_time = item.order_time;
         }
         let written = tx.write_item(&row)?;
@@ -278,16 +286,17 @@ pub(super) fn rewrite(
     tx.write_item(&row).map(drop)
 }
 
-/// Withdraws the item `key`; returns whether it exists.
+/// Withdraws the item `key`; returns its document as it was, `None` if there is no such item.
 pub(super) fn withdraw(
     tx: &WriteTx<'_>,
     key: &ItemKey,
     moment: LocalMoment<'_>,
-) -> Result<bool, DbError> {
-    let Some((item, mut document)) = find(tx, key)? else { return Ok(false) };
+) -> Result<Option<Document>, DbError> {
+    let Some((item, old)) = find(tx, key)? else { return Ok(None) };
+    let mut document = old.clone();
     document.set_pub_status(PubStatus::Canceled);
     document.set_stored(moment.now, moment.zone);
     let row = NewItem { order_time: item.order_time, ..moment.row(key, &document) };
     tx.write_item(&row)?;
-    Ok(true)
+    Ok(Some(old))
 }

@@ -14,6 +14,7 @@
 //! hint whether to begin.
 
 mod description;
+mod figures;
 mod heartbeat;
 mod in_flight;
 pub mod limits;
@@ -42,6 +43,7 @@ use crate::runtime::config::NodeRole;
 use crate::runtime::error::{Error, ErrorKind, Result};
 use crate::storage::database::{Db, DbError, IncarnationStart, NewNode, WriteTx};
 pub use description::{NodeDescription, NodeFault, faults_of};
+pub use figures::{CacheFigures, DiskFigures, FigureSources, NodeFigures};
 use heartbeat::PeerObservations;
 pub use in_flight::InFlightTasks;
 use limits::{EXCLUSIVE_RETRY_INTERVAL, HEARTBEAT_TIMEOUT};

@@ -94,6 +94,8 @@ mod tests {
             seen: clock::now(),
             about: "{}".to_owned(),
             faults: faults.to_owned(),
+            figures: "{}".to_owned(),
+            figures_at: None,
         }
     }
 

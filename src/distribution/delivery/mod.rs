@@ -12,6 +12,7 @@
 mod backoff;
 mod channels;
 mod collect;
+mod for_operators;
 pub mod json;
 mod key_opening;
 mod mails;
@@ -28,6 +29,7 @@ use tokio::sync::{Notify, watch};
 use uuid::Uuid;
 
 pub use channels::{ChannelDraft, ChannelView};
+pub use for_operators::ListedDelivery;
 pub use probe::ProbeResult;
 pub use request::DeliveryRequest;
 pub use send::ChannelSender;
@@ -158,6 +160,7 @@ impl From<Error> for AttemptFailure {
             | ErrorKind::Unsupported
             | ErrorKind::TooLarge => Self::permanent(text),
             ErrorKind::Conflict
+            | ErrorKind::Stale
             | ErrorKind::Overloaded
             | ErrorKind::Timeout
             | ErrorKind::Unavailable

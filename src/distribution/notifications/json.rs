@@ -1,9 +1,10 @@
-//! Notifications as JSON of the API (contract notifications-1).
+//! Notifications as JSON of the API (contract notifications-1), and messages of the outbox for operators.
 
 use serde::Serialize;
+use serde_json::{Value, json};
 
 use model::MediaType;
-use model::account::{AgreementId, Notification, NotificationMethod};
+use model::account::{AgreementId, Notification, NotificationMethod, OutboxMessage};
 
 /// The JSON of a notification: exactly the properties that the client sent.
 #[derive(Debug, Serialize)]
@@ -55,4 +56,20 @@ impl<'a> From<&'a Notification> for NotificationView<'a> {
             email: method.email(),
         }
     }
+}
+
+/// Renders a message of the outbox for operators, without its text and the token of a device.
+#[must_use]
+pub fn message(message: &OutboxMessage) -> Value {
+    json!({
+        "id": message.id.to_string(),
+        "kind": message.content.kind(),
+        "state": message.state.as_str(),
+        "user": message.user,
+        "items": message.content.items(),
+        "attempts": message.attempts,
+        "created": message.created,
+        "nextAttempt": message.next,
+        "error": message.error,
+    })
 }

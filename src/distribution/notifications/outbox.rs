@@ -1,11 +1,14 @@
-//! The operator's view of the outbox.
+//! The operator's view of the outbox: for commands, and for the API.
 
 use jiff::Timestamp;
+use tokio::sync::Notify;
 use uuid::Uuid;
 
+use super::Notifications;
 use crate::runtime::error::{Error, ErrorKind, Result};
 use crate::runtime::limits::OUTBOX_LISTED_MAX;
-use crate::storage::database::Db;
+use crate::storage::audit::{self, AuditAction, AuditEvent, ObjectKind};
+use crate::storage::database::{Db, DbError, ListedMessage, WriteTx};
 use model::account::{MessageState, OutboxMessage};
 
 /// The outbox, for the operator's commands. All methods block.
@@ -69,4 +72,63 @@ impl MessageOutbox {
         let count = self.db.write_blocking(move |tx| tx.drop_messages(messages.id()))?;
         messages.count(count, "message")
     }
+}
+
+impl MessageChoice {
+    /// Creates the audit event of an action on these messages.
+    fn event(self, action: AuditAction) -> AuditEvent {
+        let event = audit::event(action);
+        match self {
+            Self::One(id) => event.with_object(ObjectKind::Message, id),
+            Self::Parked => event,
+        }
+    }
+}
+
+impl Notifications {
+    /// Lists one page of the outbox, newest first: messages in one state, or in all.
+    pub async fn list_outbox(
+        &self,
+        state: Option<MessageState>,
+        start: usize,
+        size: usize,
+    ) -> Result<Vec<ListedMessage>> {
+        let size = size.min(OUTBOX_LISTED_MAX);
+        Ok(self.db().read(move |tx| tx.list_newest_messages(state, start, size)).await?)
+    }
+
+    /// Queues parked messages again and records that in the audit log; returns how many.
+    ///
+    /// Fails with [`ErrorKind::NotFound`] when there is no parked message with that id.
+    pub async fn retry_outbox(&self, messages: MessageChoice, now: Timestamp) -> Result<usize> {
+        let event = messages.event(AuditAction::MessageRetried);
+        let write = move |tx: &WriteTx<'_>| {
+            let count = tx.retry_messages(messages.id(), now)?;
+            record(tx, event, count)
+        };
+        let count = messages.count(self.db().write(write).await?, "parked message")?;
+        // Of all transports: the count does not say whose messages they are.
+        self.inner.wakes.iter().for_each(Notify::notify_one);
+        Ok(count)
+    }
+
+    /// Removes messages and records that in the audit log; returns how many.
+    ///
+    /// Fails with [`ErrorKind::NotFound`] when there is no message with that id.
+    pub async fn discard_from_outbox(&self, messages: MessageChoice) -> Result<usize> {
+        let event = messages.event(AuditAction::MessageRemoved);
+        let write = move |tx: &WriteTx<'_>| {
+            let count = tx.drop_messages(messages.id())?;
+            record(tx, event, count)
+        };
+        messages.count(self.db().write(write).await?, "message")
+    }
+}
+
+/// Records an action on `count` messages, unless there were none; returns the count.
+fn record(tx: &WriteTx<'_>, event: AuditEvent, count: usize) -> Result<usize, DbError> {
+    if count > 0 {
+        tx.write_audit(&event.with_detail(format!("{count} messages")))?;
+    }
+    Ok(count)
 }

@@ -65,6 +65,7 @@ impl From<Error> for SendOutcome {
             | ErrorKind::Forbidden
             | ErrorKind::NotFound
             | ErrorKind::Conflict
+            | ErrorKind::Stale
             | ErrorKind::Overloaded
             | ErrorKind::Timeout
             | ErrorKind::Unavailable

@@ -1,4 +1,4 @@
-//! The provider's interface: uploads and withdraws items over HTTP (contract ingest-8).
+//! The provider's interface: uploads, changes and withdraws items over HTTP (contract ingest-8).
 
 use axum::{
     Router,
@@ -9,7 +9,7 @@ use axum::{
         rejection::PathRejection,
     },
     http::{HeaderMap, HeaderValue, StatusCode, header},
-    routing::put,
+    routing::{get, put},
 };
 use bytes::Bytes;
 use futures_util::StreamExt;
@@ -21,6 +21,7 @@ use crate::http::AppState;
 use crate::http::api;
 use crate::http::api::ApiCaller;
 use crate::http::api::ApiResult;
+use crate::http::api::item_edits;
 use crate::http::protocol::request::ValidationErrors;
 use crate::http::protocol::respond;
 use crate::runtime::clock;
@@ -47,7 +48,11 @@ pub(super) type UploadPath = Result<Path<(String, String)>, PathRejection>;
 pub(crate) fn routes() -> Router<AppState> {
     // Every part has a separate limit, which a limit on the whole body would only hide.
     Router::new()
-        .route("/ingest/v1/{media_type}/{id}", put(put_item).delete(withdraw))
+        .route(
+            "/ingest/v1/{media_type}/{id}",
+            put(put_item).delete(withdraw).get(item_edits::load).patch(item_edits::change),
+        )
+        .route("/ingest/v1/{media_type}/{id}/changes", get(item_edits::list_changes))
         .layer(DefaultBodyLimit::disable())
 }
 
@@ -169,7 +174,7 @@ pub(super) fn parse_item_key(segments: UploadPath) -> Result<ItemKey> {
 
 /// Reads the rest of a refused body up to a limit, so that the client gets the response instead of a reset
 /// connection.
-async fn drain_body(body: Body) {
+pub(super) async fn drain_body(body: Body) {
     let (mut stream, mut bytes) = (body.into_data_stream(), 0);
     while let Some(Ok(chunk)) = stream.next().await {
         bytes += chunk.len();
@@ -422,7 +427,7 @@ fn multipart_error(cause: MultipartError) -> Error {
 }
 
 /// Builds the error response for an item that ingest refused.
-fn upload_error(error: IngestError, is_document_only: bool) -> Error {
+pub(super) fn upload_error(error: IngestError, is_document_only: bool) -> Error {
     let refusals = error.into_refusals();
     let too_large = |refusal: &&FileRefusal| matches!(refusal.error, IngestError::TooLarge { .. });
     // A file that is too large is a 413, which no list of other problems may hide.

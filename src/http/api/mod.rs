@@ -6,11 +6,15 @@ pub(crate) mod content;
 pub(crate) mod credentials;
 pub(crate) mod deliveries;
 pub mod ingest;
+pub(crate) mod item_edits;
 pub(crate) mod item_rights;
 pub(crate) mod keys;
 pub(crate) mod logins;
+pub(crate) mod operator;
 pub(crate) mod orders;
+pub(crate) mod templates;
 pub(crate) mod unsubscribe;
+pub(crate) mod uploads;
 pub(crate) mod user;
 
 use std::sync::Arc;

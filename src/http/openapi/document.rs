@@ -15,7 +15,7 @@ const DOCUMENT: &str = include_str!("../../../assets/openapi/document.yaml");
 const SHARED: &str = include_str!("../../../assets/openapi/shared.yaml");
 const TO_SHARED: &str = "shared.yaml#";
 /// The sections, in the order of the documentation page.
-const SECTIONS: [&str; 12] = [
+const SECTIONS: [&str; 14] = [
     include_str!("../../../assets/openapi/content.yaml"),
     include_str!("../../../assets/openapi/notifications.yaml"),
     include_str!("../../../assets/openapi/collections.yaml"),
@@ -27,6 +27,8 @@ const SECTIONS: [&str; 12] = [
     include_str!("../../../assets/openapi/oauth2.yaml"),
     include_str!("../../../assets/openapi/search.yaml"),
     include_str!("../../../assets/openapi/ingest.yaml"),
+    include_str!("../../../assets/openapi/uploads.yaml"),
+    include_str!("../../../assets/openapi/operation.yaml"),
     include_str!("../../../assets/openapi/operator.yaml"),
 ];
 

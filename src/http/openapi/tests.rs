@@ -12,6 +12,9 @@ use serde_json::{Value, json};
 use super::page::operations;
 use super::{BaseUrls, document};
 use crate::access::oauth::{Prompt, ResponseType};
+use crate::access::orders::DownloadGrouping;
+use crate::archive::ingest::ExistingPolicy;
+use crate::cluster::findings::FindingLevel;
 use crate::runtime::config::NewsmlVersion;
 use crate::runtime::limits::{
     CHANNEL_FORMATS_MAX, COLLECTION_ELEMENTS_MAX, COLLECTION_NAME_CHARS_MAX,
@@ -22,7 +25,7 @@ use crate::runtime::limits::{
 };
 use model::account::{
     AgreementType, Approver, ChannelMethod, DeliveryState, DeviceKind, GrantType, LicensePeriod,
-    NotificationKind, OrderStatus, Scope, ScopeSet,
+    MessageState, MessageTransport, NotificationKind, OrderStatus, Scope, ScopeSet,
 };
 use model::item::{PubStatus, has_picture};
 use model::limits::CHANNEL_NAME_CHARS_MAX;
@@ -74,6 +77,13 @@ const PAGES: &[&str] = &[
     "/notifications/new",
     "/notifications/{}",
     "/notifications/{}/delete",
+    "/operator",
+    "/operator/deliveries",
+    "/operator/messages",
+    "/operator/ingest",
+    "/operator/searches",
+    "/operator/downloads",
+    "/operator/downloads.csv",
     "/",
     "/item/{}/{}",
     "/item/{}/{}/download",
@@ -87,6 +97,19 @@ const PAGES: &[&str] = &[
     "/docs/guide",
     "/docs/guide/{*}",
     "/code",
+    "/desk",
+    "/desk/upload",
+    "/desk/uploads/{}/preview",
+    "/desk/uploads/{}/discard",
+    "/desk/publish",
+    "/desk/edit",
+    "/desk/restore",
+    "/desk/select",
+    "/desk/withdraw",
+    "/desk/templates",
+    "/desk/templates/new",
+    "/desk/templates/{}",
+    "/desk/templates/{}/remove",
     "/o/login",
     "/o/password",
     "/o/password/{}",
@@ -391,6 +414,10 @@ fn expected_words() -> Vec<(&'static str, Value)> {
         ("type", json!(NotificationKind::ALL.map(NotificationKind::as_str))),
         ("status", json!(OrderStatus::ALL.map(OrderStatus::as_str))),
         ("state", json!(DeliveryState::ALL.map(DeliveryState::as_str))),
+        ("state", json!(MessageState::ALL.map(MessageState::as_str))),
+        ("transport", json!(MessageTransport::ALL.map(MessageTransport::as_str))),
+        ("level", json!(FindingLevel::ALL.map(FindingLevel::as_str))),
+        ("by", json!(DownloadGrouping::ALL.map(DownloadGrouping::as_str))),
         ("period", json!(LicensePeriod::ALL.map(LicensePeriod::as_str))),
         ("approver", json!([Approver::Admin.as_str()])),
         ("method", json!(ChannelMethod::ALL.map(ChannelMethod::as_str))),
@@ -430,6 +457,7 @@ fn expected_words() -> Vec<(&'static str, Value)> {
         ("type", json!(["Subscription", "Direct", "Normal", "Sketch"])),
         ("madeBy", json!(["user", "operator"])),
         ("kind", json!(["invitation", "reset"])),
+        ("existing", json!(ExistingPolicy::WORDS.map(|(word, _)| word))),
     ]
 }
 

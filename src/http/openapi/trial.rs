@@ -130,6 +130,10 @@ fn unsent_reason(path: &str, found: &Value, takes_ak: bool) -> Option<&'static s
     if tag == OAUTH2 && elements(&found["security"]).next().is_some() {
         return Some("This operation takes an access token and is not sent from here.");
     }
+    let is_required = |one: &Value| one["in"] == "header" && one["required"] == true;
+    if elements(&found["parameters"]).any(is_required) {
+        return Some("This operation needs a request header and is not sent from here.");
+    }
     takes_ak.then_some("This operation takes an application key and is not sent from here.")
 }
 

@@ -12,11 +12,12 @@ use axum::{
 };
 
 /// Path prefixes of the APIs.
-const PREFIXES: [&str; 11] = [
+const PREFIXES: [&str; 12] = [
     "/user/v1",
     "/content/v1",
     "/collection/v1",
     "/ingest/v1",
+    "/operator/v1",
     "/api/search",
     "/o/oauth2/token",
     "/o/oauth2/revoke",
@@ -26,6 +27,10 @@ const PREFIXES: [&str; 11] = [
     "/.well-known",
 ];
 const METHODS: &str = "GET, HEAD, POST, PUT, DELETE, OPTIONS";
+/// Prefix of the APIs that change items, which need more methods and headers than the others.
+const INGEST: &str = "/ingest/v1/";
+/// Prefix of resumable uploads, whose protocol has its own use of OPTIONS.
+const UPLOADS: &str = "/ingest/v1/uploads";
 
 /// Whether a path belongs to an API.
 pub(crate) fn is_api(path: &str) -> bool {
@@ -40,38 +45,63 @@ pub(crate) async fn allow_cross_origin(request: Request, next: Next) -> Response
     if !is_api(request.uri().path()) {
         return next.run(request).await;
     }
-    // No handler serves OPTIONS, so every preflight ends here.
-    if request.method() == Method::OPTIONS {
-        return preflight();
+    let is_ingest = request.uri().path().starts_with(INGEST);
+    let is_preflight = request.method() == Method::OPTIONS;
+    // Every other preflight ends here.
+    let mut response = match is_preflight && !request.uri().path().starts_with(UPLOADS) {
+        true => no_content(),
+        false => next.run(request).await,
+    };
+    let headers = response.headers_mut();
+    allow_origins(headers, is_ingest);
+    if is_preflight {
+        allow_methods(headers, is_ingest);
     }
-    let mut response = next.run(request).await;
-    allow_origins(response.headers_mut());
     response
 }
 
-fn preflight() -> Response {
+fn no_content() -> Response {
     let mut response = Response::new(Body::empty());
     *response.status_mut() = StatusCode::NO_CONTENT;
-    let headers = response.headers_mut();
-    allow_origins(headers);
-    let mut set = |name, value| headers.insert(name, HeaderValue::from_static(value));
-    set(header::ALLOW, METHODS);
-    set(header::ACCESS_CONTROL_ALLOW_METHODS, "GET, POST, PUT, DELETE");
-    set(header::ACCESS_CONTROL_ALLOW_HEADERS, "Authorization, Content-Type");
-    // Spares scripts a preflight before each call; browsers cap the time themselves.
-    set(header::ACCESS_CONTROL_MAX_AGE, "86400");
     response
 }
 
-fn allow_origins(headers: &mut HeaderMap) {
+/// Answers a preflight: which methods and headers a script may send.
+fn allow_methods(headers: &mut HeaderMap, is_ingest: bool) {
+    let mut set = |name, value| headers.insert(name, HeaderValue::from_static(value));
+    set(header::ALLOW, METHODS);
+    match is_ingest {
+        true => {
+            set(header::ACCESS_CONTROL_ALLOW_METHODS, "GET, POST, PUT, PATCH, DELETE");
+            set(
+                header::ACCESS_CONTROL_ALLOW_HEADERS,
+                "Authorization, Content-Type, If-Match, Tus-Resumable, Upload-Checksum, \
+                 Upload-Length, Upload-Metadata, Upload-Offset",
+            );
+        }
+        false => {
+            set(header::ACCESS_CONTROL_ALLOW_METHODS, "GET, POST, PUT, DELETE");
+            set(header::ACCESS_CONTROL_ALLOW_HEADERS, "Authorization, Content-Type");
+        }
+    }
+    // Spares scripts a preflight before each call; browsers cap the time themselves.
+    set(header::ACCESS_CONTROL_MAX_AGE, "86400");
+}
+
+fn allow_origins(headers: &mut HeaderMap, is_ingest: bool) {
     let mut set = |name, value| headers.insert(name, HeaderValue::from_static(value));
     // Safe for any origin: APIs accept no cookie, and with `*` a browser shows no response to a
     // script that sends one.
     set(header::ACCESS_CONTROL_ALLOW_ORIGIN, "*");
-    set(
-        header::ACCESS_CONTROL_EXPOSE_HEADERS,
-        "Deprecation, Link, Retry-After, WWW-Authenticate, X-Request-Id",
-    );
+    let exposed = match is_ingest {
+        true => {
+            "Deprecation, ETag, Link, Location, Retry-After, Tus-Checksum-Algorithm, \
+             Tus-Extension, Tus-Max-Size, Tus-Resumable, Tus-Version, Upload-Expires, \
+             Upload-Length, Upload-Offset, WWW-Authenticate, X-Request-Id"
+        }
+        false => "Deprecation, Link, Retry-After, WWW-Authenticate, X-Request-Id",
+    };
+    set(header::ACCESS_CONTROL_EXPOSE_HEADERS, exposed);
 }
 
 #[cfg(test)]
@@ -88,6 +118,7 @@ mod tests {
             "/content/v1/image/search",
             "/collection/v1/collection",
             "/ingest/v1/text/x",
+            "/operator/v1/status",
             "/api/search",
             "/api/search/agreements",
             "/o/oauth2/token",
@@ -115,6 +146,7 @@ mod tests {
             "/o/oauth2/tokens",
             "/o/login",
             "/item/image/x",
+            "/operator/downloads",
             "/media/image/x.jpg",
         ] {
             assert!(!is_api(path), "{path}");

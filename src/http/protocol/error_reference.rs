@@ -65,13 +65,14 @@ fn is_listed(code: &str) -> bool {
 }
 
 /// The kinds of errors in the order of their statuses.
-const STATUSES: [ErrorKind; 11] = [
+const STATUSES: [ErrorKind; 12] = [
     ErrorKind::InvalidArgument,
     ErrorKind::Unauthenticated,
     ErrorKind::Forbidden,
     ErrorKind::NotFound,
     ErrorKind::Unsupported,
     ErrorKind::Conflict,
+    ErrorKind::Stale,
     ErrorKind::TooLarge,
     ErrorKind::Internal,
     ErrorKind::Overloaded,

@@ -26,6 +26,7 @@ pub(crate) fn status(kind: ErrorKind) -> StatusCode {
         ErrorKind::Forbidden => StatusCode::FORBIDDEN,
         ErrorKind::NotFound => StatusCode::NOT_FOUND,
         ErrorKind::Conflict => StatusCode::CONFLICT,
+        ErrorKind::Stale => StatusCode::PRECONDITION_FAILED,
         ErrorKind::Unsupported => StatusCode::METHOD_NOT_ALLOWED,
         ErrorKind::TooLarge => StatusCode::PAYLOAD_TOO_LARGE,
         // Never 429: the published client library abandons a stream after a 4xx (contract api-16).
@@ -133,6 +134,7 @@ pub(crate) fn error(error: &Error) -> Response {
         ErrorKind::InvalidArgument
         | ErrorKind::NotFound
         | ErrorKind::Conflict
+        | ErrorKind::Stale
         | ErrorKind::Unsupported
         | ErrorKind::TooLarge
         | ErrorKind::Internal => {}
@@ -152,6 +154,7 @@ fn cache_control(kind: ErrorKind) -> HeaderValue {
         | ErrorKind::Unauthenticated
         | ErrorKind::Forbidden
         | ErrorKind::Conflict
+        | ErrorKind::Stale
         | ErrorKind::Unsupported
         | ErrorKind::TooLarge
         | ErrorKind::Overloaded

@@ -28,7 +28,7 @@ const TOO_LONG: StatusCode = StatusCode::INSUFFICIENT_STORAGE;
 /// A call of an API.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in crate::http) struct ApiCall {
-    /// `GET`, `POST`, `PUT` or `DELETE`.
+    /// `GET`, `POST`, `PUT`, `PATCH` or `DELETE`.
     pub(super) method: Method,
     /// Path and query of the call.
     pub(super) target: String,
@@ -50,6 +50,10 @@ impl ApiCall {
 
     pub(super) fn put(target: impl Into<String>) -> Self {
         Self::new(Method::PUT, target)
+    }
+
+    pub(super) fn patch(target: impl Into<String>) -> Self {
+        Self::new(Method::PATCH, target)
     }
 
     pub(super) fn delete(target: impl Into<String>) -> Self {
@@ -144,6 +148,7 @@ impl From<ApiRefusal> for Error {
             StatusCode::FORBIDDEN => ErrorKind::Forbidden,
             StatusCode::NOT_FOUND => ErrorKind::NotFound,
             StatusCode::CONFLICT => ErrorKind::Conflict,
+            StatusCode::PRECONDITION_FAILED => ErrorKind::Stale,
             StatusCode::METHOD_NOT_ALLOWED => ErrorKind::Unsupported,
             StatusCode::PAYLOAD_TOO_LARGE => ErrorKind::TooLarge,
             StatusCode::SERVICE_UNAVAILABLE => ErrorKind::Unavailable,
@@ -161,6 +166,20 @@ pub(super) async fn call_response(
     visitor: Option<&SiteVisitor>,
     call: &ApiCall,
 ) -> Result<Response> {
+    Ok(send(apis, build_request(app, visitor, call)?).await)
+}
+
+async fn send(apis: &ApiRouter, request: Request<Body>) -> Response {
+    let router = apis.0.clone();
+    // The router's error type has no values, so this arm never runs.
+    router.oneshot(request).await.unwrap_or_else(|never| match never {})
+}
+
+fn build_request(
+    app: &AppState,
+    visitor: Option<&SiteVisitor>,
+    call: &ApiCall,
+) -> Result<Request<Body>> {
     let body = call.body.as_ref().map_or_else(Body::empty, |body| Body::from(body.to_string()));
     let mut request = Request::builder().method(call.method.clone()).uri(&call.target);
     // Also without a body, as the published client library sends it (contract api-6).
@@ -173,10 +192,50 @@ pub(super) async fn call_response(
             headers.insert(name, HeaderValue::from_str(&value).map_err(Error::internal)?);
         }
     }
-    let request = request.body(body).map_err(Error::internal)?;
-    let router = apis.0.clone();
-    // The router's error type has no values, so this arm never runs.
-    Ok(router.oneshot(request).await.unwrap_or_else(|never| match never {}))
+    request.body(body).map_err(Error::internal)
+}
+
+/// A JSON response with the entity tag of what it shows.
+#[derive(Clone, Debug)]
+pub(super) struct TaggedAnswer {
+    pub(super) value: Value,
+    /// The value of the header `ETag`, quotes included; empty without one.
+    pub(super) tag: String,
+}
+
+/// Calls an API on the version with the entity tag `if_match`, or on any version, and parses the response.
+pub(super) async fn call_tagged(
+    app: &AppState,
+    apis: &ApiRouter,
+    visitor: Option<&SiteVisitor>,
+    call: &ApiCall,
+    if_match: Option<&str>,
+) -> Result<TaggedAnswer, ApiRefusal> {
+    let mut request = build_request(app, visitor, call)?;
+    if let Some(tag) = if_match {
+        // The tag comes from a form, where anything could have been typed.
+        let tag = HeaderValue::from_str(tag).map_err(Error::internal)?;
+        request.headers_mut().insert(header::IF_MATCH, tag);
+    }
+    let response = send(apis, request).await;
+    let tag = response.headers().get(header::ETAG).and_then(|tag| tag.to_str().ok());
+    let tag = tag.unwrap_or_default().to_owned();
+    let (status, value) = read(response).await?;
+    match status.is_success() {
+        true => Ok(TaggedAnswer { value, tag }),
+        false => Err(refusal(status, &value)),
+    }
+}
+
+impl From<Error> for ApiRefusal {
+    /// The refusal that stands for a failure of the call itself.
+    fn from(error: Error) -> Self {
+        Self {
+            status: StatusCode::INTERNAL_SERVER_ERROR,
+            message: error.message().to_owned(),
+            errors: Vec::new(),
+        }
+    }
 }
 
 /// Calls an API and parses the response as JSON; another type becomes a JSON string.
@@ -190,11 +249,7 @@ pub(super) async fn call_json(
         Ok(response) => read(response).await,
         Err(error) => Err(error),
     };
-    let (status, value) = outcome.map_err(|error| ApiRefusal {
-        status: StatusCode::INTERNAL_SERVER_ERROR,
-        message: error.message().to_owned(),
-        errors: Vec::new(),
-    })?;
+    let (status, value) = outcome?;
     match status.is_success() {
         true => Ok(value),
         false => Err(refusal(status, &value)),
@@ -208,16 +263,11 @@ pub(super) async fn call_file(
     visitor: Option<&SiteVisitor>,
     call: &ApiCall,
 ) -> Result<Response, ApiRefusal> {
-    let failed = |error: Error| ApiRefusal {
-        status: StatusCode::INTERNAL_SERVER_ERROR,
-        message: error.message().to_owned(),
-        errors: Vec::new(),
-    };
-    let response = call_response(app, apis, visitor, call).await.map_err(failed)?;
+    let response = call_response(app, apis, visitor, call).await?;
     if response.status().is_success() {
         return Ok(response);
     }
-    let (status, value) = read(response).await.map_err(failed)?;
+    let (status, value) = read(response).await?;
     Err(refusal(status, &value))
 }
 

@@ -18,38 +18,57 @@ pub(super) struct Labelled {
 }
 
 /// Labels by field name. Fields without a label are not shown: tokens, ids and return paths.
-const LABELS: [(&str, &str); 36] = [
+const LABELS: [(&str, &str); 55] = [
     ("active", "Active"),
     ("admin", "Organization administrator"),
     ("approve", "Approve"),
+    ("byline", "Byline"),
     ("channel", "Channel"),
+    ("city", "City"),
+    ("copyrightholder", "Copyright holder"),
+    ("copyrightnotice", "Copyright notice"),
+    ("country", "Country"),
+    ("credit", "Credit line"),
     ("cron", "Cron expression"),
     ("department", "Department"),
+    ("description_text", "Caption"),
     ("direct", "Phone"),
+    ("ednote", "Note to editors"),
     ("email", "E-mail address"),
     ("emailAddress", "E-mail"),
+    ("embargoed", "Embargo until"),
     ("firstName", "First name"),
     ("format", "Files to send"),
     ("formats", "Other formats"),
+    ("headline", "Headline"),
     ("height", "Height"),
     ("invoiceText", "Invoice text"),
+    ("item", "Item"),
     ("keys", "Revoke all API keys"),
+    ("keyword", "Keywords"),
     ("lastName", "Last name"),
     ("mediaType", "Media type"),
     ("mediebank", "Media bank access"),
     ("method", "Method"),
     ("mobile", "Mobile"),
     ("name", "Name"),
+    ("organisation", "Organizations"),
     ("p", "Product codes"),
+    ("person", "People"),
+    ("product", "Product codes"),
     ("profile", "Profile"),
     ("public", "Public"),
     ("q", "Search terms"),
     ("ratio", "Width:height"),
+    ("slugline", "Short title"),
+    ("source", "Source"),
     ("timezone", "Time zone"),
     ("title", "Title"),
     ("tr", "Time"),
     ("type", "Notify me by"),
+    ("urgency", "Urgency"),
     ("uri", "Item"),
+    ("usageterms", "Usage terms"),
     ("watermark", "Watermark"),
     ("when", "Schedule"),
     ("width", "Width"),
@@ -149,6 +168,8 @@ mod tests {
         check("return_to=%2F&uri=http%3A%2F%2Fa%2Fmedia%2Fimage%2Fb", &[("Item", "image/b")]);
         let channel = "method=sftp&setting.host=desk.example&active=on&setting.bucket=x";
         check(channel, &[("Method", "SFTP"), ("Host", "desk.example"), ("Active", "Yes")]);
+        let item = "item=image%2Fb&tag=%221%22&base.headline=Ice&headline=Snow";
+        check(item, &[("Item", "image/b"), ("Headline", "Snow")]);
         check("name=%3Cb%3E&token=secret", &[("Name", "<b>")]);
     }
 }

@@ -191,7 +191,8 @@ mod tests {
     #[test]
     fn every_text_of_a_page_has_its_swedish_with_as_many_places() {
         let swedish = translations(PageLanguage::Swedish).unwrap();
-        let pages = ["assets/pages", "assets/pages/account"];
+        let pages =
+            ["assets/pages", "assets/pages/account", "assets/pages/desk", "assets/pages/operator"];
         let pages = pages.iter().flat_map(|folder| std::fs::read_dir(folder).unwrap());
         let (mut missing, mut count) = (Vec::new(), 0);
         for path in pages.map(|page| page.unwrap().path()).filter(|path| path.is_file()) {

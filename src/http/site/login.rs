@@ -39,7 +39,8 @@ const WRONG_CREDENTIALS: &str = "Wrong user name or password.";
 /// The default target of a login.
 const HOME: &str = "/";
 /// Pages to which a login may redirect, with all paths below them.
-const PAGE_PREFIXES: [&str; 5] = ["/collections", "/notifications", "/account", "/code", "/docs"];
+const PAGE_PREFIXES: [&str; 6] =
+    ["/collections", "/notifications", "/account", "/code", "/docs", "/operator"];
 
 /// Additional content of a login page.
 #[derive(Default)]
@@ -446,10 +447,12 @@ fn leads_to_page(path: &str) -> bool {
             // `/docsy` is not below `/docs`.
             .is_some_and(|rest| rest.is_empty() || rest.starts_with(['/', '?']))
     };
+    // The API of operators is below their pages.
+    let is_page = PAGE_PREFIXES.into_iter().any(below) && !below("/operator/v1");
     path == HOME
         || path.starts_with("/?")
         || path.starts_with("/item/")
-        || PAGE_PREFIXES.into_iter().any(below)
+        || is_page
         // An authorization request continues after the login; without parameters it is none.
         || path.starts_with("/o/oauth2/auth?")
 }
@@ -486,7 +489,13 @@ mod tests {
 
     #[test]
     fn a_login_leads_to_pages_of_ours_only() {
-        for path in ["/", "/item/image/x", "/?page=2", "/o/oauth2/auth?client_id=a&x=%2F%2Fb"] {
+        for path in [
+            "/",
+            "/item/image/x",
+            "/?page=2",
+            "/o/oauth2/auth?client_id=a&x=%2F%2Fb",
+            "/operator/downloads?by=item",
+        ] {
             assert!(is_local_page(path), "{path}");
         }
         for path in [
@@ -499,6 +508,7 @@ mod tests {
             "/docs/%2E%2e/o/consent",
             "/docs/.%2e/o/consent",
             "/docsy",
+            "/operator/v1/status",
             "/o/oauth2/auth",
             "/o/logout",
             "/item/a\r\nb",

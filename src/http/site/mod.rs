@@ -17,6 +17,7 @@ mod concepts;
 mod credit;
 mod deferred_form;
 mod density;
+mod desk;
 mod docs;
 mod download_panel;
 mod facets;
@@ -33,6 +34,7 @@ pub(crate) mod login;
 pub(crate) mod mail_consent;
 mod notification_form;
 mod notifications;
+mod operator;
 mod originals;
 pub(crate) mod pages;
 pub(crate) mod passwords;
@@ -467,9 +469,11 @@ pub(super) fn routes() -> Router<AppState> {
         .merge(collection_items::routes())
         .merge(collections::routes())
         .merge(density::routes())
+        .merge(desk::routes())
         .merge(docs::routes())
         .merge(guide::routes())
         .merge(notifications::routes())
+        .merge(operator::routes())
         .merge(selection::routes())
         .merge(studio::routes())
 }

@@ -85,6 +85,8 @@ pub(crate) fn head(app: &AppState, visitor: Option<&SiteVisitor>, here: &str) ->
         session_name => visitor.map(SiteVisitor::session_name),
         here => here,
         is_admin => visitor.is_some_and(|visitor| visitor.account.user.access.admin),
+        is_provider => visitor.is_some_and(SiteVisitor::is_provider),
+        is_operator => visitor.is_some_and(SiteVisitor::has_operator_role),
         login_url => login_url(here),
     }
 }

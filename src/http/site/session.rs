@@ -17,7 +17,7 @@ use crate::runtime::limits::TOKEN_BYTES_MAX;
 use crate::storage::audit::{self, CredentialId, CredentialKind};
 use crate::storage::database::BrowserSession;
 use model::ContentHash;
-use model::account::Account;
+use model::account::{Account, ROLE_OPERATOR, ROLE_PROVIDER};
 
 /// A cookie of the site.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -153,6 +153,11 @@ impl SiteVisitor {
         Ok(Some(Self { account, session, cookie: cookie.to_owned() }))
     }
 
+    /// Whether the visitor may open the pages of operators.
+    pub(crate) fn has_operator_role(&self) -> bool {
+        self.account.user.roles.iter().any(|role| role == ROLE_OPERATOR)
+    }
+
     /// Authenticates the visitor as a caller of the services.
     pub(crate) async fn principal(&self, app: &AppState) -> Result<Option<Arc<Principal>>> {
         app.shared
@@ -160,6 +165,11 @@ impl SiteVisitor {
             .auth
             .find(PresentedCredentials::Session(&self.cookie), clock::now())
             .await
+    }
+
+    /// Whether the visitor works for the provider, who publishes and changes items.
+    pub(crate) fn is_provider(&self) -> bool {
+        self.account.user.roles.iter().any(|role| role == ROLE_PROVIDER)
     }
 
     /// The value of the session cookie.

@@ -2,7 +2,7 @@
 
 use std::{collections::HashMap, sync::Arc};
 
-use jiff::{Timestamp, Zoned, tz::TimeZone};
+use jiff::{Timestamp, Zoned, civil::Date, tz::TimeZone};
 use minijinja::{
     Environment,
     value::{Rest, Serde, Value},
@@ -24,9 +24,10 @@ const SWEDISH_MONTHS: [&str; 12] = [
 /// - `_(text, …)`: the translated text, with each `{}` in it replaced by a value;
 /// - `… | when`: a timestamp as date and time; `… | moment`: the same, but only the date at midnight, which
 ///   is how documents write a date without a time; `… | day`: its date; `… | last_day`: the last date that
-///   ends with it; `zone`: the time zone of all of them;
+///   ends with it; `zone`: the time zone of all of them; `… | date`: a date without a time, such as
+///   `2026-11-30`;
 /// - `… | number`: an integer with thousands separators;
-/// - `… | bytes`: a size;
+/// - `… | bytes`: a size of a file; `… | space`: a size of a disk;
 /// - `… | sentence`: an API message as a sentence for people, translated if known; `… | phrase`: the same as
 ///   a part of another sentence;
 /// - `asset(name)`: the URL of a style sheet, a script, a font or the icon;
@@ -64,9 +65,11 @@ pub(crate) fn environment(
     environment.add_filter("last_day", move |time: &str| {
         format_time(language, &time_zone, time, TimeDisplay::LastDay)
     });
+    environment.add_filter("date", move |date: &str| format_date(language, date));
     environment.add_global("zone", zone.iana_name().unwrap_or("UTC"));
     environment.add_filter("number", move |number: i64| format_thousands(language, number));
     environment.add_filter("bytes", move |size: u64| size_text(language, size));
+    environment.add_filter("space", move |size: u64| space_text(language, size));
     // Our own address: escaping would turn its slashes into entities.
     environment.add_function("asset", |name: &str| Value::from_safe_string(assets::address(name)));
     environment.add_function("picture_sources", move |srcset: &str| {
@@ -187,13 +190,13 @@ fn format_time(
     let Ok(time) = text.parse::<Timestamp>() else { return text.to_owned() };
     let time = time.to_zoned(zone.clone());
     match display {
-        TimeDisplay::Day => day(language, &time),
-        TimeDisplay::LastDay => day(language, &instant_before(&time)),
+        TimeDisplay::Day => day(language, time.date()),
+        TimeDisplay::LastDay => day(language, instant_before(&time).date()),
         TimeDisplay::Moment if time.time() == jiff::civil::Time::midnight() => {
-            day(language, &time)
+            day(language, time.date())
         }
         TimeDisplay::Time | TimeDisplay::Moment => {
-            format!("{} {}", day(language, &time), time.strftime("%H:%M"))
+            format!("{} {}", day(language, time.date()), time.strftime("%H:%M"))
         }
     }
 }
@@ -203,15 +206,20 @@ fn instant_before(time: &Zoned) -> Zoned {
     time.checked_sub(jiff::SignedDuration::from_nanos(1)).unwrap_or_else(|_| time.clone())
 }
 
-fn day(language: PageLanguage, time: &Zoned) -> String {
+fn day(language: PageLanguage, date: Date) -> String {
     match language {
-        PageLanguage::English => time.strftime("%-d %b %Y").to_string(),
+        PageLanguage::English => date.strftime("%-d %b %Y").to_string(),
         // `strftime` knows only the English names.
         PageLanguage::Swedish => {
-            let month = usize::try_from(time.month()).unwrap_or(1);
-            format!("{} {} {}", time.day(), SWEDISH_MONTHS[(month - 1) % 12], time.year())
+            let month = usize::try_from(date.month()).unwrap_or(1);
+            format!("{} {} {}", date.day(), SWEDISH_MONTHS[(month - 1) % 12], date.year())
         }
     }
+}
+
+/// Formats a date for pages; returns the text unchanged if it is not one.
+fn format_date(language: PageLanguage, text: &str) -> String {
+    text.parse::<Date>().map_or_else(|_| text.to_owned(), |date| day(language, date))
 }
 
 fn format_thousands(language: PageLanguage, number: i64) -> String {
@@ -243,6 +251,21 @@ pub(super) fn size_text(language: PageLanguage, bytes: u64) -> String {
     }
     let tenths = bytes.div_ceil(100_000);
     format!("{}{point}{} MB", tenths / 10, tenths % 10)
+}
+
+/// A size of a disk or a cache in MB, GB or TB, rounded down: free space is never shown larger than it is.
+fn space_text(language: PageLanguage, bytes: u64) -> String {
+    let point = match language {
+        PageLanguage::English => '.',
+        PageLanguage::Swedish => ',',
+    };
+    let (unit, name) = match bytes {
+        0..1_000_000_000 => (1_000_000, "MB"),
+        1_000_000_000..1_000_000_000_000 => (1_000_000_000, "GB"),
+        _ => (1_000_000_000_000, "TB"),
+    };
+    let tenths = bytes / (unit / 10);
+    format!("{}{point}{} {name}", tenths / 10, tenths % 10)
 }
 
 #[cfg(test)]
@@ -323,10 +346,16 @@ mod tests {
         let end =
             r#"{{ "2035-12-31T23:00:00Z" | last_day }}|{{ "2036-01-01T11:00:00Z" | last_day }}"#;
         check(PageLanguage::English, end, "31 Dec 2035|1 Jan 2036");
+        let dates = r#"{{ "2026-03-05" | date }} {{ "x" | date }}"#;
+        check(PageLanguage::English, dates, "5 Mar 2026 x");
+        check(PageLanguage::Swedish, dates, "5 mars 2026 x");
         check(PageLanguage::English, "{{ zone }}", "Europe&#x2f;Stockholm");
         check(PageLanguage::English, "{{ 1234567 | number }} {{ -12 | number }}", "1,234,567 -12");
         check(PageLanguage::Swedish, "{{ 1000 | number }}", "1\u{a0}000");
         check(PageLanguage::Swedish, "{{ 1250000 | bytes }} {{ 10 | bytes }}", "1,3 MB 1 kB");
+        let sizes = "{{ 0 | space }} {{ 1999999999 | space }} {{ 2500000000000 | space }}";
+        check(PageLanguage::English, sizes, "0.0 MB 1.9 GB 2.5 TB");
+        check(PageLanguage::Swedish, "{{ 999999999 | space }}", "999,9 MB");
         check(PageLanguage::English, "{{ lang }}", "en");
     }
 }

@@ -4,6 +4,7 @@
 //! (`WIREPHOTO_<SECTION>__<KEY>`), a command-line flag. An unknown name or a bad value stops the start with
 //! an error that gives name and origin. `wirephoto config` and the settings reference print [`Config::rows`].
 
+mod house_rules;
 mod load;
 mod originals_location;
 mod reload;
@@ -19,6 +20,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
+pub use house_rules::RequiredFields;
 pub use load::{SettingSources, find_program, load};
 pub use originals_location::{
     AddressStyle, BucketCredentials, OriginalsLocation, ScrubPeriod, ServiceEndpoints,
@@ -307,6 +309,7 @@ settings! {
         enabled: bool = "true", AnyValue, "", "Whether this node searches; a node that serves only media needs no index";
         open_images: bool = "true", AnyValue, "", "Whether photographs can be found without credentials";
         memory_bytes: u64 = "134217728", 0..=1_099_511_627_776, "bytes", "Memory for cached results of single words and filters, which later searches reuse";
+        slow_ms: u32 = "1000", 0..=600_000, "ms", "Time from which a search is recorded as slow, with its query and without its user, for operators; 0: none is recorded";
         polls: usize = "1000", 1..=1_000_000, "polls", "Requests of the deprecated stream that may wait for items; more are answered 503";
         client_polls: usize = "100", 1..=1_000_000, "polls", "Requests of the deprecated stream that may wait for one user, or for one address without credentials";
         known_polls_share: f32 = "0.5", 0.0..=1.0, "", "Share of search.polls that is reserved for requests with credentials";
@@ -402,6 +405,10 @@ settings! {
         timezone: TimeZoneName = "Europe/Stockholm", AnyValue, "zone", "Time zone whose midnight separates today's photographs from older ones";
         watch: PathBuf = "", AnyValue, "folder", "Watched folder: complete files in it are ingested while the service runs, then moved to done/ or failed/ in it; empty: none";
         watch_interval_ms: u32 = "1000", 20..=3_600_000, "ms", "Poll interval of the watched folder; a file that is unchanged between two polls counts as complete";
+        required_fields: RequiredFields = "", AnyValue, "names", "House rule: fields that an item needs before editors can save or publish it, separated by commas, such as headline, description_text, byline; empty: none";
+        upload_user_bytes: u64 = "21474836480", 0..=1_125_899_906_842_624, "bytes", "Space for the unpublished uploads of one user, by their declared sizes; 0: no resumable uploads";
+        upload_total_bytes: u64 = "107374182400", 0..=1_125_899_906_842_624, "bytes", "Space for the unpublished uploads of all users";
+        upload_hours: u32 = "48", 1..=8760, "h", "Time after which an upload expires that received nothing";
     }
     /// Log lines, log files and traces.
     telemetry: Telemetry {
@@ -424,8 +431,8 @@ pub fn default_rows() -> Vec<SettingRow> {
 }
 
 /// The settings that should be equal on all nodes of an archive, since they affect links, captions,
-/// renditions and which files are accepted.
-const ALIKE: [&str; 39] = [
+/// renditions and what is accepted.
+const ALIKE: [&str; 40] = [
     "server.public_url",
     "server.media_url",
     "store.originals",
@@ -465,6 +472,7 @@ const ALIKE: [&str; 39] = [
     "media.pdf_active_content",
     "media.pdf_processor_s",
     "media.render_time_s",
+    "ingest.required_fields",
 ];
 
 impl Config {

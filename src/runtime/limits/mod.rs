@@ -6,7 +6,9 @@ mod bucket;
 mod checks;
 mod compression;
 mod database;
+mod desk;
 mod logins;
+mod operator;
 mod search;
 mod selection;
 
@@ -16,7 +18,9 @@ pub use bucket::*;
 pub use checks::*;
 pub use compression::*;
 pub use database::*;
+pub use desk::*;
 pub use logins::*;
+pub use operator::*;
 pub use search::*;
 pub use selection::*;
 

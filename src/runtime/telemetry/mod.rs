@@ -6,11 +6,13 @@
 
 mod descriptions;
 mod logs;
+mod values;
 
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
 
 pub use descriptions::{Description, descriptions};
 pub use logs::{LogFilter, LogSetup, Logs};
+pub use values::MetricValues;
 
 use crate::runtime::clock;
 use crate::runtime::error::{Error, Result};

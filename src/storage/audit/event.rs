@@ -74,6 +74,8 @@ words! {
         UserCreated = "user_created",
         /// A user was changed, disabled or enabled.
         UserChanged = "user_changed",
+        /// A command or an import gave a user roles or took them away.
+        RolesChanged = "roles_changed",
         /// The password of a user was changed.
         PasswordChanged = "password_changed",
         /// An administrator created a link by which a user sets a password.
@@ -102,12 +104,26 @@ words! {
         OrderRefused = "order_refused",
         /// An item was stored.
         ItemStored = "item_stored",
+        /// The document of an item was changed by an editor.
+        ItemChanged = "item_changed",
         /// An item was withdrawn.
         ItemWithdrawn = "item_withdrawn",
         /// A property of the rights override of an item was changed.
         ItemRightsChanged = "item_rights_changed",
+        /// A metadata template was created.
+        TemplateCreated = "template_created",
+        /// A metadata template was changed.
+        TemplateChanged = "template_changed",
+        /// A metadata template was removed.
+        TemplateRemoved = "template_removed",
         /// A recipient of mails accepted or stopped them.
         MailAnswered = "mail_answered",
+        /// An operator queued failed deliveries again.
+        DeliveryRetried = "delivery_retried",
+        /// An operator queued parked messages again.
+        MessageRetried = "message_retried",
+        /// An operator removed a message from the outbox.
+        MessageRemoved = "message_removed",
         /// The secrets of an archive from before encryption were encrypted.
         SecretsEncrypted = "secrets_encrypted",
         /// Another command that changes data or makes a copy was run.
@@ -164,8 +180,14 @@ words! {
         Order = "order",
         /// An item, by media type and id.
         Item = "item",
+        /// A metadata template, by number.
+        Template = "template",
         /// The consent of a user, by client.
         Consent = "consent",
+        /// A delivery, by id.
+        Delivery = "delivery",
+        /// A message in the outbox, by id.
+        Message = "message",
         /// A backup, a file or another path of the operator.
         Path = "path",
     }

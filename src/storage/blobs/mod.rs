@@ -14,6 +14,7 @@ mod endpoints;
 mod folder;
 mod mark;
 mod originals;
+mod parts;
 mod s3;
 mod side_file_cache;
 #[cfg(test)]
@@ -37,6 +38,7 @@ use folder::BlobFolder;
 pub use mark::StoreMark;
 use mark::StoreOwner;
 use originals::BucketBlobs;
+pub use parts::PartStore;
 pub use s3::BucketSettings;
 
 use crate::runtime::limits::BUCKET_READ_BYTES;

@@ -396,3 +396,27 @@ fn the_cause_of_a_store_error_is_reported_once() {
         assert_eq!(told.matches("on fire").count(), 1, "{told}");
     }
 }
+
+#[test]
+fn parts_of_uploads_are_stored_beside_the_originals_until_they_are_removed() {
+    each(|scene| {
+        let parts = scene.store.parts();
+        assert!(parts.list().unwrap().is_empty(), "there is no folder yet");
+        assert_eq!(parts.sweep().unwrap(), 0);
+        let (key, other) = (ContentHash::of(b"key"), ContentHash::of(b"other"));
+        let (bytes, checksum) = (b"the first part".as_slice(), ContentHash::of(b"the first part"));
+        let length = bytes.len() as u64;
+        parts.write(key, bytes).unwrap();
+        parts.write(other, bytes).unwrap();
+        assert_eq!(parts.read(key, length, checksum).unwrap(), bytes);
+        let wrong = parts.read(key, length, ContentHash::of(b"x"));
+        assert!(matches!(wrong, Err(StoreError::Corrupted(found)) if found == key));
+        assert!(parts.age(key).unwrap().is_some());
+        assert_eq!(parts.list().unwrap().len(), 2);
+        assert!(scene.store.list().unwrap().is_empty(), "parts are no originals");
+        parts.remove(key).unwrap();
+        parts.remove(key).unwrap();
+        assert!(matches!(parts.read(key, length, checksum), Err(StoreError::Missing(_))));
+        assert_eq!((parts.list().unwrap(), parts.age(key).unwrap()), (vec![other], None));
+    });
+}

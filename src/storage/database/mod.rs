@@ -43,6 +43,7 @@ pub use facts::{DatabaseFacts, DatabaseFlaw};
 pub use handle::{DATABASE_FILE_NAME, Db};
 pub use lock::DirectoryLock;
 pub use log_follower::{FollowedChanges, LogFollower};
+pub use migrations::LATEST as SCHEMA_NUMBER;
 pub use sqlite::DatabaseSnapshot;
 pub use statements::audit::{AuditFilter, ListedEvent};
 pub use statements::channels::NewChannel;
@@ -51,6 +52,11 @@ pub use statements::collections::{Collection, CollectionHead, LostItem, NewColle
 pub use statements::deliveries::{
     ClaimTerms, DeliveriesOf, DeliveryBacklog, DeliveryOutcome, EnqueueOutcome, NewDelivery,
 };
+pub use statements::diagnostics::StoredDiagnostic;
+pub use statements::downloads::{
+    AgreementDownloads, DownloadCounts, DownloadFilter, ItemDownloads, OrganizationDownloads,
+    QUARTER_MS,
+};
 pub use statements::failed_logins::{FailedLogins, WindowStart};
 pub use statements::grants::{
     AuthorizationCode, NewCode, NewConsent, NewFamily, RefreshToken, TokenFamily,
@@ -58,6 +64,7 @@ pub use statements::grants::{
 pub use statements::import::{
     NewAgreement, NewApiKey, NewClient, NewLicense, NewProduct, NewUserRow, PutOutcome,
 };
+pub use statements::item_edits::{ItemEdit, PropertyChange};
 pub use statements::item_rights::RightsChange;
 pub use statements::items::{ItemWriteOutcome, NewItem, StoredItem};
 pub use statements::logins::{
@@ -67,7 +74,7 @@ pub use statements::nodes::{IncarnationStart, NewNode, NodeRow};
 pub use statements::notifications::{NewNotification, NotificationWatcher, WatchersOf};
 pub use statements::operator::{ListedKey, ListedUser};
 pub use statements::orders::{LiveOrder, OrdersOf, UsageReport};
-pub use statements::outbox::{ClaimedBy, MessageOutcome, NewMessage, OutboxCount};
+pub use statements::outbox::{ClaimedBy, ListedMessage, MessageOutcome, NewMessage, OutboxCount};
 pub use statements::password_links::{PasswordLink, PendingUser};
 pub use statements::purges::{PendingPurge, PurgeBacklog};
 pub use statements::queues::{LogRow, QueuedItem, StreamRow};
@@ -76,6 +83,8 @@ pub use statements::removal::RemovedUser;
 pub use statements::search::{IndexChange, IndexedVersion, LogPosition, VersionPage};
 pub use statements::secrets::SealedCount;
 pub use statements::sessions::{BrowserSession, ListedSigningKey, LoginOrigin, SigningKey};
+pub use statements::templates::{MetadataTemplate, NewTemplate};
 pub use statements::tokens::AccessToken;
+pub use statements::uploads::{PendingUpload, UploadPart, UploadUsage};
 pub use statements::users::{NewMember, UserRequestLimits};
 pub use transactions::{ClaimTx, ReadTx, WriteTx};

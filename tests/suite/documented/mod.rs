@@ -60,6 +60,8 @@ const REGISTER: &[(&str, &str, Proof)] = &[
     ),
     ("docs/guide/ingest.md", "wirephoto ingest ~/Pictures", Run(COMMANDS)),
     ("docs/guide/ingest.md", "KEY=...", Run(CALLS)),
+    ("docs/guide/ingest.md", "NAME=photo.jpg", Run(CALLS)),
+    ("docs/guide/ingest.md", "TAG=$(curl", Run(CALLS)),
     (
         "docs/guide/login.md",
         "curl http://127.0.0.1:8080/o/oauth2",

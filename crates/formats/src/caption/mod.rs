@@ -7,17 +7,15 @@ use jiff::{civil::DateTime, tz::TimeZone};
 use serde_json::{Map, Value, json};
 
 use metadata::{Caption, country};
-use model::item::Document;
+use model::item::{
+    CITY_RELATIONS as CITY, COUNTRY_RELATIONS as COUNTRY, CREDIT_RELATIONS as CREDIT, Document,
+    KEYWORD_SCHEME, PLACE_SCHEME,
+};
 
-const PLACE_SCHEME: &str = "http://tt.se/spec/place/1.0/";
-const KEYWORD_SCHEME: &str = "http://tt.se/spec/keyword/1.0/";
 const SUBJECT_SCHEME: &str = "http://cv.iptc.org/newscodes/subjectcode/";
-/// The values of `rel` that mark a city. The first is the one written; likewise for the lists below.
-const CITY: [&str; 3] = ["ort", "city", "capital"];
-const COUNTRY: [&str; 2] = ["land", "country"];
+/// The values of `rel` that mark a province. The first is the one written; likewise for a place within a city.
 const PROVINCE: [&str; 4] = ["region", "delstat", "län", "landskap"];
 const SUBLOCATION: [&str; 1] = ["sublocation"];
-const CREDIT: [&str; 1] = ["credit"];
 
 /// Builds the caption of an item's renditions; `uri` identifies the item.
 #[must_use]

@@ -33,5 +33,6 @@ pub use password_link::PasswordLinkKind;
 pub use permission::Permission;
 pub use scope::{Scope, ScopeError, ScopeSet};
 pub use user::{
-    AccessLevels, Account, PhoneNumbers, ROLE_MEDIEBANK, ROLE_OFP, ROLE_PROVIDER, User,
+    AccessLevels, Account, PhoneNumbers, ROLE_MEDIEBANK, ROLE_OFP, ROLE_OPERATOR, ROLE_PROVIDER,
+    User,
 };

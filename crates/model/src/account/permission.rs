@@ -7,7 +7,7 @@
 //! grants almost everything, and no API requires `collection`. With enforced scopes, each scope grants only
 //! what it is named after.
 
-use super::{ROLE_PROVIDER, Scope, ScopeSet, User};
+use super::{ROLE_OPERATOR, ROLE_PROVIDER, Scope, ScopeSet, User};
 
 /// Something that a caller may do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,6 +61,8 @@ pub enum Permission {
     EveryItem,
     /// Publish, replace and withdraw items.
     Ingest,
+    /// See queues, nodes and statistics of the service, and send failed deliveries and messages again.
+    Operate,
 }
 
 /// The users to whom a permission can apply.
@@ -71,6 +73,8 @@ enum PermissionHolder {
     Administrators,
     /// Users with the role `ROLE_PROVIDER`.
     Providers,
+    /// Users with the role `ROLE_OPERATOR`.
+    Operators,
 }
 
 /// A row of the permission table.
@@ -118,7 +122,7 @@ const KEY: &[Scope] = &[
 ];
 
 /// Every permission, in the order of the consent page.
-static TABLE: [PermissionRow; 25] = [
+static TABLE: [PermissionRow; 26] = [
     PermissionRow {
         claims: Some(Scope::OpenId),
         ..row(Permission::Identity, &[Scope::OpenId], &[Scope::OpenId], "Know who you are")
@@ -270,6 +274,17 @@ static TABLE: [PermissionRow; 25] = [
             "Publish, replace and withdraw items of the agency",
         )
     },
+    PermissionRow {
+        holder: PermissionHolder::Operators,
+        ..row(
+            Permission::Operate,
+            ROLES,
+            // A client that only searches must not see the agency's figures because an operator uses it.
+            &[Scope::Admin],
+            "See how the service runs and what customers download, and send failed deliveries and \
+             messages again",
+        )
+    },
 ];
 
 impl Permission {
@@ -315,6 +330,7 @@ impl Permission {
             // once (contract users-9).
             PermissionHolder::Administrators => user.access.admin,
             PermissionHolder::Providers => user.roles.iter().any(|role| role == ROLE_PROVIDER),
+            PermissionHolder::Operators => user.roles.iter().any(|role| role == ROLE_OPERATOR),
         };
         let has_scopes = scopes.contains(Scope::Roles)
             && self.scopes(enforced).iter().all(|scope| scopes.contains(*scope));
@@ -360,7 +376,7 @@ mod tests {
             assert_eq!(same.count(), 1, "{:?}", row.permission);
             assert!(!row.text.is_empty() && !row.contract.is_empty() && !row.enforced.is_empty());
         }
-        let last = Permission::Ingest as usize;
+        let last = Permission::Operate as usize;
         assert_eq!(TABLE.len(), last + 1, "a permission without a row");
     }
 
@@ -412,6 +428,22 @@ mod tests {
             };
             assert!(opens(Permission::EveryItem) && opens(Permission::Ingest));
         }
+    }
+
+    #[test]
+    fn an_operator_operates_and_sees_no_more_of_the_archive() {
+        let operator = User { roles: vec![ROLE_OPERATOR.to_owned()], ..user(true) };
+        let opens = |one: Permission, scopes: &[Scope], enforced| {
+            one.is_granted(ScopeSet::from_scopes(scopes), enforced, &operator)
+        };
+        assert!(opens(Permission::Operate, ROLES, false));
+        assert!(!opens(Permission::Operate, ROLES, true));
+        assert!(opens(Permission::Operate, &[Scope::Roles, Scope::Admin], true));
+        assert!(!opens(Permission::EveryItem, ROLES, false));
+        assert!(!opens(Permission::Ingest, ROLES, false));
+        assert!(
+            !opened(&[Scope::Roles, Scope::Admin], false, true).contains(&Permission::Operate)
+        );
     }
 
     #[test]

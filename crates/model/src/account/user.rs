@@ -8,6 +8,9 @@ use super::{Agreement, Organization, OrganizationId, UserId};
 
 /// The role of the agency's employees, who also see items under embargo.
 pub const ROLE_PROVIDER: &str = "ROLE_PROVIDER";
+/// The role of users who operate the service: they see its queues, nodes and statistics, and nothing more of
+/// the archive than others.
+pub const ROLE_OPERATOR: &str = "ROLE_OPERATOR";
 /// The role of customers.
 pub const ROLE_OFP: &str = "ROLE_OFP";
 /// The role of users with access to the media bank.

@@ -115,6 +115,21 @@ impl Document {
         higher || self.time("versioncreated") > old.time("versioncreated")
     }
 
+    /// Increments `version`, for a document that an editor changed: customers get the correction as a newer
+    /// version. A version that is no integer, such as `B`, gets a numbered suffix.
+    pub fn increment_version(&mut self) {
+        let old = self.text("version").unwrap_or("0");
+        let next = |number: &str| number.parse::<u64>().ok()?.checked_add(1);
+        let version = match (next(old), old.rsplit_once('.')) {
+            (Some(version), _) => version.to_string(),
+            (None, Some((start, end))) if next(end).is_some() => {
+                format!("{start}.{}", next(end).unwrap_or_default())
+            }
+            (None, _) => format!("{old}.1"),
+        };
+        self.fields.insert("version".to_owned(), json!(version));
+    }
+
     /// Sets the storage time of this version to `now`.
     pub fn set_stored(&mut self, now: Timestamp, zone: &TimeZone) {
         self.fields.insert("versionstored".to_owned(), json!(rfc3339(now, zone)));
@@ -336,6 +351,22 @@ mod tests {
         check("/a001/associations/b", [json!("picture"), json!("associated")]);
         check("/a002", [json!("composite"), json!("complete")]);
         check("/a003", [Value::Null, json!("associated")]);
+    }
+
+    #[test]
+    fn an_edited_document_has_the_next_version() {
+        let check = |old: &str, new: &str| {
+            let mut document = incoming("text/x", &json!({ "version": old }));
+            let before = document.clone();
+            document.increment_version();
+            assert_eq!(document.text("version"), Some(new));
+            assert!(document.is_newer_than(&before), "{old} {new}");
+        };
+        check("1", "2");
+        check("99", "100");
+        check("B", "B.1");
+        check("B.1", "B.2");
+        check("18446744073709551615", "18446744073709551615.1");
     }
 
     #[test]

@@ -10,6 +10,9 @@ mod addresses_tests;
 mod asset;
 mod complete;
 mod layout;
+mod merge_patch;
+mod metadata_edits;
+mod metadata_field;
 mod renditions;
 mod revisions;
 mod rights;
@@ -25,6 +28,12 @@ use crate::{AssociationKey, ItemKey, MediaType};
 pub use addresses::ItemPresence;
 pub use asset::{Asset, AssetFile, AssetGroup, GraphicFile, PictureFile, VideoFile};
 pub use layout::DocumentLayout;
+pub use merge_patch::{merge_patch, patch_between};
+pub use metadata_edits::{FieldEdit, FieldEditError, MetadataEdits};
+pub use metadata_field::{
+    CITY_RELATIONS, COUNTRY_RELATIONS, CREDIT_RELATIONS, FieldForm, KEYWORD_SCHEME, MetadataField,
+    PLACE_SCHEME, missing_fields,
+};
 pub use renditions::{DocumentRequest, MediaLinks, RenditionScaling, RenditionSizes};
 pub use rights::{
     RIGHTS_READING, RightsLayers, RightsStatementError, RightsUpdate, parse_rights_statement,
@@ -183,6 +192,12 @@ impl Document {
     #[must_use]
     pub fn text(&self, name: &str) -> Option<&str> {
         self.fields.get(name).and_then(Value::as_str).filter(|text| !text.is_empty())
+    }
+
+    /// Returns all properties of the document.
+    #[must_use]
+    pub fn fields(&self) -> &Map<String, Value> {
+        &self.fields
     }
 
     /// Returns a property of any type.

@@ -24,7 +24,7 @@ use super::pinned_path::{self, MissingFolder, open_folder};
 use super::{
     IncomingPath, Ingest, IngestError, IngestFailure, LinesEvent, ingest_all, ingest_lines,
 };
-use crate::runtime::limits::{WATCH_PROBLEMS_MAX, WATCH_SLICE};
+use crate::runtime::limits::{DIAGNOSTIC_LINES_MAX, WATCH_PROBLEMS_MAX, WATCH_SLICE};
 use crate::runtime::modes;
 use crate::storage::audit::{self, AuditAction, ObjectKind};
 
@@ -188,13 +188,13 @@ impl FolderWatch {
         });
         for (path, outcome) in processed.into_inner().into_iter().filter(|(path, _)| is_same(path))
         {
-            self.finish(&path, outcome);
+            self.finish(&path, outcome, (watcher.now)());
         }
         for Arrival { path, .. } in
             slice.iter().filter(|arrival| arrival.kind == ArrivalKind::Lines)
         {
             if let Some(outcome) = self.ingest_lines(path, watcher).filter(|_| is_same(path)) {
-                self.finish(path, outcome);
+                self.finish(path, outcome, (watcher.now)());
             }
         }
     }
@@ -234,17 +234,20 @@ impl FolderWatch {
         }
     }
 
-    /// Moves a processed input away, and logs a refusal.
-    fn finish(&mut self, path: &Path, outcome: ArrivalOutcome) {
+    /// Moves a processed input away, and logs and records a refusal.
+    fn finish(&mut self, path: &Path, outcome: ArrivalOutcome, now: Timestamp) {
         match &outcome {
             ArrivalOutcome::Done => {}
-            ArrivalOutcome::Failed(error, _) => {
+            ArrivalOutcome::Failed(error, problems) => {
                 tracing::warn!(file = %path.display(), "not ingested: {error}");
+                let error = with_first_lines(error, problems);
+                self.ingest.record_error(path.display(), error, now);
             }
             ArrivalOutcome::Postponed(cause) => {
                 // Every poll retries it, so each cause is logged only once.
                 if self.postponed.get(path) != Some(cause) {
                     tracing::error!(file = %path.display(), "ingest postponed, retrying: {cause}");
+                    self.ingest.record_error(path.display(), cause, now);
                     self.postponed.insert(path.to_owned(), cause.clone());
                 }
                 return;
@@ -311,6 +314,20 @@ fn free_name(name: &OsStr, is_taken: &dyn Fn(&OsStr) -> bool) -> OsString {
     };
     let mut names = (2..).map(numbered);
     names.find(|name| !is_taken(name)).unwrap_or_else(|| name.to_owned())
+}
+
+/// Adds the first refused lines of a file of documents to its error, which has only their number. Errors of
+/// other inputs name their problems themselves.
+fn with_first_lines(error: &str, problems: &[Value]) -> String {
+    let line = |problem: &Value| {
+        let message = problem["message"].as_str().unwrap_or_default();
+        Some(format!("line {}: {message}", problem["line"].as_u64()?))
+    };
+    let lines: Vec<String> = problems.iter().filter_map(line).take(DIAGNOSTIC_LINES_MAX).collect();
+    match lines.is_empty() {
+        true => error.to_owned(),
+        false => format!("{error}; {}", lines.join("; ")),
+    }
 }
 
 fn classify(outcome: Result<(), &IngestError>) -> ArrivalOutcome {

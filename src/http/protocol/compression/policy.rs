@@ -27,7 +27,7 @@ use CompressionRule::{Coded, CodedForAnonymous, Plain};
 
 /// The rules by prefix of the route; the longest matching prefix wins. A route without a rule is not
 /// compressed, and the test below fails for it.
-const RULES: [(&str, CompressionRule); 39] = [
+const RULES: [(&str, CompressionRule); 42] = [
     ("/content/v1/", Coded),
     // A client that has all but the last byte of the response must not be able to use it, since it counts as
     // received only when complete. Compression would move that boundary.
@@ -35,6 +35,7 @@ const RULES: [(&str, CompressionRule); 39] = [
     ("/api/search", Coded),
     ("/collection/v1/", Coded),
     ("/ingest/v1/", Coded),
+    ("/operator/v1/", Coded),
     ("/user/v1/agreement", Coded),
     ("/user/v1/user", Coded),
     ("/user/v1/order", Coded),
@@ -59,9 +60,11 @@ const RULES: [(&str, CompressionRule); 39] = [
     ("/health/", Coded),
     // Pages behind a login, and pages that a mailed token opens.
     ("/account", Plain),
+    ("/operator", Plain),
     ("/collections", Plain),
     ("/notifications", Plain),
     ("/code", Plain),
+    ("/desk", Plain),
     ("/language", Plain),
     ("/scheme", Plain),
     ("/selection", Plain),

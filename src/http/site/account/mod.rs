@@ -56,7 +56,7 @@ pub(super) fn routes() -> Router<AppState> {
 }
 
 /// Converts JSON for a template.
-fn template_value(value: Value) -> PageValue {
+pub(super) fn template_value(value: Value) -> PageValue {
     PageValue::from(Serde(value))
 }
 
@@ -95,7 +95,7 @@ async fn find_optional(site: &SiteRequest, target: &str) -> Result<Option<Value>
 }
 
 /// Links to an item by its URI: its page, its pricelist, and its thumbnail if that is open.
-fn item_links(uri: &str) -> Value {
+pub(super) fn item_links(uri: &str) -> Value {
     let mut parts = uri.rsplit('/');
     let (Some(id), Some(media_type)) = (parts.next(), parts.next()) else { return Value::Null };
     json!({
@@ -108,17 +108,17 @@ fn item_links(uri: &str) -> Value {
 }
 
 /// A page of a long list: offset and filter from the query.
-struct ListPage<'a> {
+pub(super) struct ListPage<'a> {
     /// The path of the page.
     path: &'a str,
     /// Name and value of the filter parameter.
-    choice: (&'a str, Option<&'a str>),
-    start: usize,
+    pub(super) choice: (&'a str, Option<&'a str>),
+    pub(super) start: usize,
     size: usize,
 }
 
 impl<'a> ListPage<'a> {
-    fn of(site: &'a SiteRequest, choice: &'a str, size: usize) -> Result<Self> {
+    pub(super) fn of(site: &'a SiteRequest, choice: &'a str, size: usize) -> Result<Self> {
         let start = site.query.integer("start", 0..=i64::from(u32::MAX))?;
         // The range was checked above; the conversion only satisfies 32-bit targets.
         let start = start.and_then(|start| usize::try_from(start).ok()).unwrap_or(0);
@@ -126,7 +126,7 @@ impl<'a> ListPage<'a> {
     }
 
     /// The call that lists the page, with one more element to detect whether others follow.
-    fn call(&self, target: &str) -> ApiCall {
+    pub(super) fn call(&self, target: &str) -> ApiCall {
         // A surplus element replaces a count of the list, which would be read only for the pager.
         let (start, size) = (self.start.to_string(), (self.size + 1).to_string());
         ApiCall::get(target).query([
@@ -137,7 +137,7 @@ impl<'a> ListPage<'a> {
     }
 
     /// Removes that extra element and returns the URLs of the adjacent pages.
-    fn paginate(&self, listed: &mut Vec<Value>) -> PageValue {
+    pub(super) fn paginate(&self, listed: &mut Vec<Value>) -> PageValue {
         let at = |start: usize| {
             // The first page has a single address, without `start`.
             let start = (start > 0).then(|| start.to_string());
@@ -151,7 +151,7 @@ impl<'a> ListPage<'a> {
 }
 
 /// The elements of a response, which is an array or has one as `name`.
-fn elements(mut answer: Value, name: &str) -> Vec<Value> {
+pub(super) fn elements(mut answer: Value, name: &str) -> Vec<Value> {
     // Some APIs return a bare array, others wrap it in an object.
     if answer.is_object() {
         answer = answer[name].take();

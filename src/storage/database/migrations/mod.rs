@@ -10,7 +10,7 @@ use std::fmt::Display;
 use super::error::DbError;
 
 /// SQLite's migrations; the first one leads to schema 1.
-pub(super) const SQLITE: [&str; 13] = [
+pub(super) const SQLITE: [&str; 14] = [
     include_str!("sqlite/0001.sql"),
     include_str!("sqlite/0002.sql"),
     include_str!("sqlite/0003.sql"),
@@ -24,6 +24,7 @@ pub(super) const SQLITE: [&str; 13] = [
     include_str!("sqlite/0011.sql"),
     include_str!("sqlite/0012.sql"),
     include_str!("sqlite/0013.sql"),
+    include_str!("sqlite/0014.sql"),
 ];
 
 /// A migration of PostgreSQL.
@@ -35,17 +36,18 @@ pub(super) struct Migration {
 }
 
 /// PostgreSQL's migrations; the first one creates all tables of schema 8.
-pub(super) const POSTGRES: [Migration; 6] = [
+pub(super) const POSTGRES: [Migration; 7] = [
     Migration { number: 8, sql: include_str!("postgres/0008.sql") },
     Migration { number: 9, sql: include_str!("postgres/0009.sql") },
     Migration { number: 10, sql: include_str!("postgres/0010.sql") },
     Migration { number: 11, sql: include_str!("postgres/0011.sql") },
     Migration { number: 12, sql: include_str!("postgres/0012.sql") },
     Migration { number: 13, sql: include_str!("postgres/0013.sql") },
+    Migration { number: 14, sql: include_str!("postgres/0014.sql") },
 ];
 
 /// The schema number that this version works with.
-pub(super) const LATEST: i64 = POSTGRES[POSTGRES.len() - 1].number;
+pub const LATEST: i64 = POSTGRES[POSTGRES.len() - 1].number;
 // PostgreSQL begins with schema 8, so it has seven migrations fewer.
 const _: () = assert!(SQLITE.len() == POSTGRES.len() + 7, "both engines have the same schemas");
 

@@ -58,9 +58,12 @@ mod tests {
             "versions.",
             "nodes.",
             "leases.",
+            "diagnostics.",
             "queued_items.life",
             "outbox.life",
             "deliveries.life",
+            "uploads.",
+            "upload_parts.",
         ];
         let copied: Vec<String> =
             TABLES.iter().chain([&ITEMS, &ITEM_LOG]).flat_map(MigratedTable::columns).collect();

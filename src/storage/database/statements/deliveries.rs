@@ -196,20 +196,33 @@ impl ReadTx<'_> {
         start: usize,
         size: usize,
     ) -> Result<Vec<Delivery>, DbError> {
-        let (owner, id) = match of {
-            DeliveriesOf::User(id) => ("deliveries.user_id = ?4", id.0),
-            DeliveriesOf::Organization(id) => ("deliveries.organization_id = ?4", id.0),
-            DeliveriesOf::Everybody => ("?4 = 0", 0),
+        // An owner has an index of its own, and few deliveries among which the state is searched for. All
+        // deliveries are searched by their state.
+        let any_or_same = "state = coalesce(?1, state)";
+        let (owner, id, in_state) = match (of, state) {
+            (DeliveriesOf::User(id), _) => ("deliveries.user_id = ?4", id.0, any_or_same),
+            (DeliveriesOf::Organization(id), _) => {
+                ("deliveries.organization_id = ?4", id.0, any_or_same)
+            }
+            (DeliveriesOf::Everybody, Some(_)) => ("?4 = 0", 0, "state = ?1"),
+            (DeliveriesOf::Everybody, None) => ("?4 = 0", 0, any_or_same),
         };
         let state = state.map(DeliveryState::as_str);
         self.tx.list(
             &format!(
-                "SELECT {COLUMNS} FROM {FROM} WHERE {owner} AND state = coalesce(?1, state)
+                "SELECT {COLUMNS} FROM {FROM} WHERE {owner} AND {in_state}
                  ORDER BY delivery_id DESC LIMIT ?2 OFFSET ?3"
             ),
             params![state, int(size), int(start), id],
             read_delivery,
         )
+    }
+
+    /// Counts the deliveries of all users in a state, but no more than `max`.
+    pub fn count_deliveries(&self, state: DeliveryState, max: usize) -> Result<usize, DbError> {
+        let sql = "SELECT count(*) FROM
+             (SELECT 1 FROM deliveries WHERE state = ?1 LIMIT ?2) AS counted";
+        self.tx.count(sql, params![state.as_str(), int(max)])
     }
 
     /// Returns whether the organization has at least `max` deliveries waiting or in flight.
@@ -318,6 +331,20 @@ impl WriteTx<'_> {
              WHERE delivery_id = ?1 AND state = ?3 AND next_ms IS NULL";
         let values = params![id.to_string(), now.as_millisecond(), ended.as_str()];
         Ok(self.tx.execute(sql, values)? > 0)
+    }
+
+    /// Queues the newest failed deliveries of all users again, at most `limit`; returns the number queued.
+    pub fn requeue_failed_deliveries(
+        &self,
+        limit: usize,
+        now: Timestamp,
+    ) -> Result<usize, DbError> {
+        let sql = "UPDATE deliveries SET state = 'queued', attempts = 0, claim = NULL,
+                 next_ms = ?1, queued_ms = ?1, updated_ms = ?1, error = NULL
+             WHERE next_ms IS NULL AND delivery_id IN
+                 (SELECT delivery_id FROM deliveries WHERE state = 'failed'
+                  ORDER BY delivery_id DESC LIMIT ?2)";
+        self.tx.execute(sql, params![now.as_millisecond(), int(limit)])
     }
 
     /// Claims the delivery that has been due for the longest time under the id `claim`, until `until` unless

@@ -153,7 +153,7 @@ const USER_AGREEMENTS: LinkStatements = LinkStatements {
 ///
 /// Their foreign keys do not follow a change of the number, so a table that is missing here makes an import fail
 /// that renumbers a user with rows in it.
-pub(in crate::storage::database) const USER_TABLES: [&str; 18] = [
+pub(in crate::storage::database) const USER_TABLES: [&str; 19] = [
     "users",
     "user_agreements",
     "api_keys",
@@ -172,6 +172,7 @@ pub(in crate::storage::database) const USER_TABLES: [&str; 18] = [
     "mail_recipients",
     "password_links",
     "browsers",
+    "uploads",
 ];
 
 impl ReadTx<'_> {

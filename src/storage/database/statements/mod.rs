@@ -30,11 +30,14 @@ pub(super) mod collections;
 pub(super) mod deliveries;
 #[cfg(test)]
 mod delivery_tests;
+pub(super) mod diagnostics;
+pub(super) mod downloads;
 pub(super) mod failed_logins;
 pub(super) mod grants;
 pub(super) mod import;
 #[cfg(test)]
 mod import_tests;
+pub(super) mod item_edits;
 pub(super) mod item_rights;
 pub(super) mod items;
 mod keys;
@@ -53,7 +56,9 @@ pub(super) mod search;
 pub(super) mod secrets;
 mod session_calls;
 pub(super) mod sessions;
+pub(super) mod templates;
 pub(super) mod tokens;
+pub(super) mod uploads;
 pub(super) mod users;
 
 use jiff::Timestamp;

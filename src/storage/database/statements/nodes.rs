@@ -33,6 +33,10 @@ pub struct NodeRow {
     pub about: String,
     /// Its present faults: names separated by spaces.
     pub faults: String,
+    /// A JSON object with the figures that it published last.
+    pub figures: String,
+    /// When it published them; `None` while it has published none.
+    pub figures_at: Option<Timestamp>,
 }
 
 /// The outcome of beginning an incarnation.
@@ -56,6 +60,8 @@ fn read_node(row: &dyn ResultRow) -> Result<NodeRow, DbError> {
         seen: time(&what, row.get(5)?)?,
         about: row.get(6)?,
         faults: row.get(7)?,
+        figures: row.get(8)?,
+        figures_at: row.get::<Option<i64>>(9)?.map(|ms| time(&what, ms)).transpose()?,
     })
 }
 
@@ -85,7 +91,8 @@ impl<'n> NewNode<'n> {
 impl ReadTx<'_> {
     /// Lists the running nodes.
     pub fn list_nodes(&self) -> Result<Vec<NodeRow>, DbError> {
-        let sql = "SELECT life, node, role, beat, followed, seen_ms, about, faults
+        let sql = "SELECT life, node, role, beat, followed, seen_ms, about, faults, figures,
+                 figures_ms
              FROM nodes ORDER BY node";
         self.tx.list(sql, params![], read_node)
     }
@@ -166,6 +173,18 @@ impl WriteTx<'_> {
              WHERE life = ?1";
         let values = params![incarnation.to_string(), followed, now.as_millisecond(), faults];
         Ok(self.tx.execute(sql, values)? > 0)
+    }
+
+    /// Publishes the figures of an incarnation, a JSON object; does nothing if it was ended.
+    pub fn write_figures(
+        &self,
+        incarnation: Uuid,
+        figures: &str,
+        now: Timestamp,
+    ) -> Result<(), DbError> {
+        let sql = "UPDATE nodes SET figures = ?2, figures_ms = ?3 WHERE life = ?1";
+        let values = params![incarnation.to_string(), figures, now.as_millisecond()];
+        self.tx.execute(sql, values).map(drop)
     }
 
     /// Ends an incarnation and releases its claims.

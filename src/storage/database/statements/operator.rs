@@ -178,6 +178,25 @@ impl WriteTx<'_> {
         Ok(true)
     }
 
+    /// Sets the roles of a user; returns `false` if the user does not exist.
+    pub fn set_user_roles(
+        &self,
+        user_name: &str,
+        roles: &[String],
+        now: Timestamp,
+    ) -> Result<bool, DbError> {
+        let Some((user, _)) = self.as_read().find_user_by_name(user_name)? else {
+            return Ok(false);
+        };
+        let roles = serde_json::Value::from(roles.to_vec()).to_string();
+        self.tx.execute(
+            "UPDATE users SET roles = ?2 WHERE user_id = ?1",
+            params![user.id.0, roles],
+        )?;
+        self.log_account_change(AccountChange::User(user.id), now)?;
+        Ok(true)
+    }
+
     /// Ends every session of a user and revokes everything that clients got on its behalf.
     pub fn end_logins(&self, user: UserId, now: Timestamp) -> Result<(), DbError> {
         // Before the deletions below, which remove the hashes that the log names.

@@ -71,6 +71,16 @@ impl NewMessage {
     }
 }
 
+/// A message as operators see it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ListedMessage {
+    pub message: OutboxMessage,
+    /// The word for the transport that sends it.
+    pub transport: String,
+    /// The name of the receiver.
+    pub user_name: String,
+}
+
 /// The outcome of an attempt to send a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum MessageOutcome {
@@ -132,6 +142,37 @@ impl ReadTx<'_> {
         self.tx.each(&sql, values, |row| {
             match read_message(row) {
                 Ok(message) => found.push(message),
+                // The operator has to see the other rows.
+                Err(cause) => tracing::error!("outbox: damaged message skipped: {cause}"),
+            }
+            Ok(ControlFlow::Continue(()))
+        })?;
+        Ok(found)
+    }
+
+    /// Lists `size` messages in a state, or in any, after the `start` newest ones, newest first. A damaged one
+    /// is skipped.
+    pub fn list_newest_messages(
+        &self,
+        state: Option<MessageState>,
+        start: usize,
+        size: usize,
+    ) -> Result<Vec<ListedMessage>, DbError> {
+        let sql = format!(
+            "SELECT {COLUMNS}, lane,
+                 (SELECT user_name FROM users WHERE users.user_id = outbox.user_id)
+             FROM outbox WHERE state = coalesce(?1, state)
+             ORDER BY message_id DESC LIMIT ?2 OFFSET ?3"
+        );
+        let values = params![state.map(MessageState::as_str), int(size), int(start)];
+        let mut found = Vec::new();
+        self.tx.each(&sql, values, |row| {
+            match read_message(row) {
+                Ok(message) => found.push(ListedMessage {
+                    message,
+                    transport: row.get(10)?,
+                    user_name: row.get(11)?,
+                }),
                 // The operator has to see the other rows.
                 Err(cause) => tracing::error!("outbox: damaged message skipped: {cause}"),
             }

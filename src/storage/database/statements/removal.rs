@@ -113,7 +113,8 @@ impl WriteTx<'_> {
                  AND NOT EXISTS (SELECT 1 FROM users WHERE organization_id = ?1)
                  AND NOT EXISTS (SELECT 1 FROM agreements WHERE organization_id = ?1)
                  AND NOT EXISTS (SELECT 1 FROM orders WHERE organization_id = ?1)
-                 AND NOT EXISTS (SELECT 1 FROM deliveries WHERE organization_id = ?1)",
+                 AND NOT EXISTS (SELECT 1 FROM deliveries WHERE organization_id = ?1)
+                 AND NOT EXISTS (SELECT 1 FROM metadata_templates WHERE organization_id = ?1)",
             params![stated.id.0],
         )?;
         Ok(removed > 0)

@@ -282,6 +282,31 @@ pub(in crate::storage::database) const TABLES: &[MigratedTable] = &[
             ("user_name", Text),
         ],
     ),
+    numbered(
+        "item_edits",
+        "edit_id",
+        &[
+            ("edit_id", Int),
+            ("media_type", Text),
+            ("id", Text),
+            ("version", Text),
+            ("changes", Text),
+            ("changed_ms", Int),
+            ("user_name", Text),
+        ],
+    ),
+    numbered(
+        "metadata_templates",
+        "template_id",
+        &[
+            ("template_id", Int),
+            ("organization_id", Int),
+            ("name", Text),
+            ("fields", Text),
+            ("changed_ms", Int),
+            ("user_name", Text),
+        ],
+    ),
     numbered("account_log", "seq", &[("seq", Int), ("what", Text), ("id", Text), ("at_ms", Int)]),
     numbered(
         "audit_log",
@@ -472,7 +497,8 @@ pub(in crate::storage::database) const TABLES: &[MigratedTable] = &[
             ("used_ms", Int),
         ],
     ),
-    // `nodes` and `leases` are left out: they describe processes of the old database.
+    // `nodes`, `leases` and `diagnostics` are left out: they describe processes of the old database. `uploads` and
+    // their parts are left out as well: their bytes stay in the old store, and clients send them again.
     table("state", "name", &[("name", Text), ("value", Text)]),
 ];
 

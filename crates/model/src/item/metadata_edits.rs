@@ -1,0 +1,303 @@
+//! Changes of several fields at once: of a selection of items, and of a template that is applied to items.
+
+use serde_json::{Map, Value, json};
+
+use super::{FieldForm, MetadataField};
+use crate::limits::FIELD_CHARS_MAX;
+
+/// A change of one field.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum FieldEdit {
+    /// Sets the field where it is empty.
+    Fill(String),
+    /// Sets the field whatever it contains.
+    Replace(String),
+    /// Adds entries to a list, or a text to a text, unless the field has them already.
+    Append(String),
+    /// Removes the field with all of its entries.
+    Clear,
+}
+
+impl FieldEdit {
+    /// The words for the kinds of changes, in the order of forms.
+    pub const KINDS: [&str; 4] = ["fill", "replace", "append", "clear"];
+
+    /// Builds the change of that kind; `None` for an unknown word.
+    #[must_use]
+    pub fn of(kind: &str, text: String) -> Option<Self> {
+        match kind {
+            "fill" => Some(Self::Fill(text)),
+            "replace" => Some(Self::Replace(text)),
+            "append" => Some(Self::Append(text)),
+            "clear" => Some(Self::Clear),
+            _ => None,
+        }
+    }
+
+    /// Returns the word for the kind of the change.
+    #[must_use]
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Self::Fill(_) => "fill",
+            Self::Replace(_) => "replace",
+            Self::Append(_) => "append",
+            Self::Clear => "clear",
+        }
+    }
+
+    /// Returns the text that is set or added; empty where the field is removed.
+    #[must_use]
+    pub fn text(&self) -> &str {
+        match self {
+            Self::Fill(text) | Self::Replace(text) | Self::Append(text) => text,
+            Self::Clear => "",
+        }
+    }
+
+    /// Returns what the field `field` contains after the change.
+    #[must_use]
+    pub fn result(&self, field: MetadataField, current: &str) -> String {
+        match self {
+            Self::Fill(_) if !current.trim().is_empty() => current.to_owned(),
+            Self::Fill(text) | Self::Replace(text) => text.clone(),
+            Self::Append(text) => appended(field, current, text),
+            Self::Clear => String::new(),
+        }
+    }
+}
+
+/// Adds `text` to what a field contains, unless it ends with it: applied twice, a template adds its text once.
+fn appended(field: MetadataField, current: &str, text: &str) -> String {
+    let current = current.trim_end();
+    let separator = match field.form() {
+        FieldForm::Line => " ",
+        FieldForm::Text | FieldForm::List => "\n",
+    };
+    match (current.is_empty(), current.ends_with(text.trim())) {
+        (true, _) => text.to_owned(),
+        (false, true) => current.to_owned(),
+        (false, false) => format!("{current}{separator}{text}"),
+    }
+}
+
+/// Why changes of fields cannot be understood.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{field} {message}")]
+pub struct FieldEditError {
+    /// The name of the field, as it was sent.
+    pub field: String,
+    /// The broken rule: `additionalProperties`, `enum`, `maximum` or `type`.
+    pub rule: &'static str,
+    /// A description of the problem, which does not name the field.
+    pub message: String,
+}
+
+/// Changes of fields, each field at most once, in the order of forms.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct MetadataEdits {
+    edits: Vec<(MetadataField, FieldEdit)>,
+}
+
+impl MetadataEdits {
+    /// Collects changes; of two for the same field the first counts.
+    #[must_use]
+    pub fn new(changes: impl IntoIterator<Item = (MetadataField, FieldEdit)>) -> Self {
+        let mut edits: Vec<(MetadataField, FieldEdit)> = Vec::new();
+        for (field, edit) in changes {
+            if edits.iter().all(|(other, _)| *other != field) {
+                edits.push((field, edit));
+            }
+        }
+        edits.sort_by_key(|(field, _)| *field);
+        Self { edits }
+    }
+
+    /// Parses an object of changes by field: `{"apply": "fill", "value": …}`, where a value is a string, or a
+    /// list of strings for a list. A value alone replaces, and `null` clears.
+    ///
+    /// Fails with the first change that is not understood.
+    pub fn parse(changes: &Map<String, Value>) -> Result<Self, FieldEditError> {
+        let parse = |(name, change): (&String, &Value)| -> Result<_, FieldEditError> {
+            let error = |rule, message: &str| FieldEditError {
+                field: name.chars().take(FIELD_NAME_CHARS).collect(),
+                rule,
+                message: message.to_owned(),
+            };
+            let field = MetadataField::parse(name)
+                .ok_or_else(|| error("additionalProperties", "is not a field"))?;
+            Ok((field, parse_edit(field, change).map_err(|(rule, why)| error(rule, &why))?))
+        };
+        let parsed: Result<Vec<_>, _> = changes.iter().map(parse).collect();
+        Ok(Self::new(parsed?))
+    }
+
+    /// Prints the changes in the form that [`MetadataEdits::parse`] reads.
+    #[must_use]
+    pub fn to_json(&self) -> Map<String, Value> {
+        let print = |(field, edit): &(MetadataField, FieldEdit)| {
+            let change = match edit {
+                FieldEdit::Clear => json!({ "apply": edit.kind() }),
+                FieldEdit::Fill(text) | FieldEdit::Replace(text) | FieldEdit::Append(text) => {
+                    json!({ "apply": edit.kind(), "value": print_value(*field, text) })
+                }
+            };
+            (field.as_str().to_owned(), change)
+        };
+        self.edits.iter().map(print).collect()
+    }
+
+    /// Applies the changes to the properties of a document.
+    pub fn apply(&self, document: &mut Map<String, Value>) {
+        for (field, edit) in &self.edits {
+            let text = edit.result(*field, &field.text(document));
+            field.write(document, &text);
+        }
+    }
+
+    /// Iterates over the changes, in the order of forms.
+    pub fn iter(&self) -> impl Iterator<Item = (MetadataField, &FieldEdit)> {
+        self.edits.iter().map(|(field, edit)| (*field, edit))
+    }
+
+    /// Returns the change of a field.
+    #[must_use]
+    pub fn find(&self, field: MetadataField) -> Option<&FieldEdit> {
+        self.iter().find(|(own, _)| *own == field).map(|(_, edit)| edit)
+    }
+
+    /// Whether nothing is changed.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.edits.is_empty()
+    }
+}
+
+/// Characters of an unknown field's name that an error repeats.
+const FIELD_NAME_CHARS: usize = 40;
+
+/// Parses the change of one field; fails with the broken rule and a description.
+fn parse_edit(field: MetadataField, change: &Value) -> Result<FieldEdit, (&'static str, String)> {
+    let (kind, value) = match change {
+        Value::Null => return Ok(FieldEdit::Clear),
+        Value::Object(members) => {
+            let is_unknown = |name: &&String| !["apply", "value"].contains(&name.as_str());
+            if let Some(other) = members.keys().find(is_unknown) {
+                let other: String = other.chars().take(FIELD_NAME_CHARS).collect();
+                let message = format!("has {other:?}, expected apply and value");
+                return Err(("additionalProperties", message));
+            }
+            (members.get("apply").map_or(Some("replace"), Value::as_str), members.get("value"))
+        }
+        Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => {
+            (Some("replace"), Some(change))
+        }
+    };
+    let text = value.map_or(Ok(String::new()), |value| parse_value(field, value))?;
+    let edit = kind.and_then(|kind| FieldEdit::of(kind, text));
+    let edit = edit.ok_or_else(|| {
+        ("enum", format!("must be applied as one of {}", FieldEdit::KINDS.join(", ")))
+    })?;
+    // To set nothing would be a second way to clear, and a mistake more often than a wish.
+    if edit != FieldEdit::Clear && edit.text().is_empty() {
+        return Err(("required", "has no value".to_owned()));
+    }
+    Ok(edit)
+}
+
+fn parse_value(field: MetadataField, value: &Value) -> Result<String, (&'static str, String)> {
+    let mismatch = || ("type", "must be a string, or a list of strings for a list".to_owned());
+    let text = match value {
+        Value::String(text) => text.clone(),
+        Value::Number(number) if field == MetadataField::Urgency => number.to_string(),
+        Value::Array(entries) if field.form() == FieldForm::List => {
+            let entries: Option<Vec<&str>> = entries.iter().map(Value::as_str).collect();
+            entries.ok_or_else(mismatch)?.join("\n")
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_) => {
+            return Err(mismatch());
+        }
+    };
+    if text.chars().count() > FIELD_CHARS_MAX {
+        return Err(("maximum", format!("has more than {FIELD_CHARS_MAX} characters")));
+    }
+    Ok(field.normalize(&text))
+}
+
+fn print_value(field: MetadataField, text: &str) -> Value {
+    match field.form() {
+        FieldForm::Line | FieldForm::Text => Value::from(text),
+        FieldForm::List => text.lines().map(Value::from).collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(changes: Value) -> Result<MetadataEdits, FieldEditError> {
+        let Value::Object(changes) = changes else { panic!("an object") };
+        MetadataEdits::parse(&changes)
+    }
+
+    fn applied(changes: Value, document: Value) -> Value {
+        let Value::Object(mut fields) = document else { panic!("an object") };
+        parse(changes).expect("valid").apply(&mut fields);
+        Value::Object(fields)
+    }
+
+    #[test]
+    fn ok_changes_are_printed_as_they_are_read() {
+        let changes = json!({
+            "headline": { "apply": "fill", "value": "Ice" },
+            "person": { "apply": "append", "value": ["Eva", "Ada"] },
+            "keyword": { "apply": "clear" },
+            "copyrightholder": { "apply": "replace", "value": "Agency" },
+        });
+        let edits = parse(changes.clone()).expect("valid");
+        assert_eq!(Value::Object(edits.to_json()), changes);
+        assert_eq!(MetadataEdits::parse(&edits.to_json()), Ok(edits));
+        let short = json!({ "headline": "Ice", "source": null, "person": ["Eva"], "urgency": 4 });
+        let edits = parse(short).expect("valid");
+        assert_eq!(edits.find(MetadataField::Source), Some(&FieldEdit::Clear));
+        let replaced = FieldEdit::Replace("4".to_owned());
+        assert_eq!(edits.find(MetadataField::Urgency), Some(&replaced));
+    }
+
+    #[test]
+    fn err_a_change_that_is_not_understood_names_its_field_and_rule() {
+        let check = |changes: Value, field: &str, rule: &str| {
+            let error = parse(changes.clone()).expect_err("refused");
+            assert_eq!((error.field.as_str(), error.rule), (field, rule), "{changes}");
+        };
+        check(json!({ "uri": "x" }), "uri", "additionalProperties");
+        check(json!({ "headline": { "apply": "guess", "value": "x" } }), "headline", "enum");
+        check(json!({ "headline": { "text": "x" } }), "headline", "additionalProperties");
+        check(json!({ "headline": ["x"] }), "headline", "type");
+        check(json!({ "person": [7] }), "person", "type");
+        check(json!({ "headline": " " }), "headline", "required");
+        check(json!({ "headline": "x".repeat(FIELD_CHARS_MAX + 1) }), "headline", "maximum");
+    }
+
+    #[test]
+    fn a_template_fills_replaces_adds_and_clears() {
+        let changes = json!({
+            "byline": { "apply": "fill", "value": "Staff" },
+            "source": { "apply": "replace", "value": "Agency" },
+            "description_text": { "apply": "append", "value": "Photo: Agency" },
+            "person": { "apply": "append", "value": ["Eva", "Kim"] },
+            "ednote": { "apply": "clear" },
+        });
+        let before = json!({ "byline": "Ada", "source": "Old", "description_text": "Ice.",
+            "person": [{ "name": "Eva", "code": "7" }], "ednote": "Hold" });
+        let after = json!({ "byline": "Ada", "source": "Agency",
+            "description_text": "Ice.\nPhoto: Agency",
+            "person": [{ "name": "Eva", "code": "7" }, { "name": "Kim" }] });
+        assert_eq!(applied(changes.clone(), before), after);
+        assert_eq!(applied(changes.clone(), after.clone()), after, "twice is once");
+        let empty = applied(changes, json!({}));
+        assert_eq!(
+            (&empty["byline"], &empty["description_text"]),
+            (&json!("Staff"), &json!("Photo: Agency"))
+        );
+    }
+}

@@ -1,0 +1,543 @@
+//! The fields of an item that editors fill in: in forms, in templates and in house rules.
+//!
+//! A field is read and written as text, with a line for each entry of a list. Most fields are one property of
+//! the document; a city, a country, a credit line and keywords are entries of lists that hold other things
+//! too. What a text cannot express stays: codes, schemes and positions of entries whose name did not change.
+
+use serde_json::{Map, Number, Value, json};
+
+use super::SchemaViolation;
+use crate::MediaType;
+
+/// The scheme of keywords, which distinguishes them from the other subjects.
+pub const KEYWORD_SCHEME: &str = "http://tt.se/spec/keyword/1.0/";
+/// The scheme of places.
+pub const PLACE_SCHEME: &str = "http://tt.se/spec/place/1.0/";
+/// The values of `rel` that mark a city. The first is the one written; likewise for the lists below.
+pub const CITY_RELATIONS: [&str; 3] = ["ort", "city", "capital"];
+/// The values of `rel` that mark a country.
+pub const COUNTRY_RELATIONS: [&str; 2] = ["land", "country"];
+/// The values of `rel` that mark a credit line.
+pub const CREDIT_RELATIONS: [&str; 1] = ["credit"];
+
+/// A field that editors fill in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum MetadataField {
+    Headline,
+    /// The caption, `description_text` of a document.
+    Description,
+    Byline,
+    /// The credit line, an `infosource` with `rel` `credit`.
+    Credit,
+    Source,
+    /// The short title of the story.
+    Slugline,
+    Persons,
+    Organisations,
+    City,
+    Country,
+    /// The subjects that are keywords.
+    Keywords,
+    CopyrightHolder,
+    CopyrightNotice,
+    UsageTerms,
+    /// The note to editors, which captions call special instructions.
+    EditorNote,
+    Language,
+    /// The urgency, 1 to 9.
+    Urgency,
+    /// The end of the embargo.
+    Embargo,
+    /// The codes of the products that the item belongs to.
+    Products,
+}
+
+/// The form of a field's text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FieldForm {
+    /// One line without breaks.
+    Line,
+    /// Text of several lines.
+    Text,
+    /// A list with a line for each entry.
+    List,
+}
+
+impl MetadataField {
+    /// All fields, in the order of forms.
+    pub const ALL: [Self; 19] = [
+        Self::Headline,
+        Self::Description,
+        Self::Byline,
+        Self::Credit,
+        Self::Source,
+        Self::Slugline,
+        Self::Persons,
+        Self::Organisations,
+        Self::City,
+        Self::Country,
+        Self::Keywords,
+        Self::CopyrightHolder,
+        Self::CopyrightNotice,
+        Self::UsageTerms,
+        Self::EditorNote,
+        Self::Language,
+        Self::Urgency,
+        Self::Embargo,
+        Self::Products,
+    ];
+
+    /// Finds the field of that name.
+    #[must_use]
+    pub fn parse(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|field| field.as_str() == name)
+    }
+
+    /// Returns the name of the field: that of its property, where it is one property.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Headline => "headline",
+            Self::Description => "description_text",
+            Self::Byline => "byline",
+            Self::Credit => "credit",
+            Self::Source => "source",
+            Self::Slugline => "slugline",
+            Self::Persons => "person",
+            Self::Organisations => "organisation",
+            Self::City => "city",
+            Self::Country => "country",
+            Self::Keywords => "keyword",
+            Self::CopyrightHolder => "copyrightholder",
+            Self::CopyrightNotice => "copyrightnotice",
+            Self::UsageTerms => "usageterms",
+            Self::EditorNote => "ednote",
+            Self::Language => "language",
+            Self::Urgency => "urgency",
+            Self::Embargo => "embargoed",
+            Self::Products => "product",
+        }
+    }
+
+    /// Returns the form of the field's text.
+    #[must_use]
+    pub fn form(self) -> FieldForm {
+        match self {
+            Self::Headline
+            | Self::Byline
+            | Self::Credit
+            | Self::Source
+            | Self::Slugline
+            | Self::City
+            | Self::Country
+            | Self::CopyrightHolder
+            | Self::CopyrightNotice
+            | Self::Language
+            | Self::Urgency
+            | Self::Embargo => FieldForm::Line,
+            Self::Description | Self::UsageTerms | Self::EditorNote => FieldForm::Text,
+            Self::Persons | Self::Organisations | Self::Keywords | Self::Products => {
+                FieldForm::List
+            }
+        }
+    }
+
+    /// Whether items of `media_type` have the field. Planned events have neither a photographer nor a place
+    /// where they were taken.
+    #[must_use]
+    pub fn applies_to(self, media_type: MediaType) -> bool {
+        let is_planned = match media_type {
+            MediaType::Planning | MediaType::Calendar => true,
+            MediaType::Image
+            | MediaType::Stockfoto
+            | MediaType::Video
+            | MediaType::Graphic
+            | MediaType::Text
+            | MediaType::Feature
+            | MediaType::Page => false,
+        };
+        !(is_planned && matches!(self, Self::Byline | Self::Credit | Self::City | Self::Country))
+    }
+
+    /// Returns `text` in the form of the field: lines end with a line feed, a line has no line breaks, and a
+    /// list has neither blank nor repeated lines.
+    #[must_use]
+    pub fn normalize(self, text: &str) -> String {
+        let text = text.replace("\r\n", "\n").replace('\r', "\n");
+        match self.form() {
+            FieldForm::Line => {
+                text.split('\n').map(str::trim).collect::<Vec<_>>().join(" ").trim().to_owned()
+            }
+            FieldForm::Text => text.trim().to_owned(),
+            FieldForm::List => lines(&text).join("\n"),
+        }
+    }
+
+    /// Reads the field from the properties of a document; an empty text where it has none.
+    #[must_use]
+    pub fn text(self, document: &Map<String, Value>) -> String {
+        match self.storage() {
+            Storage::Text => string(document.get(self.as_str())).to_owned(),
+            Storage::Number => match document.get(self.as_str()) {
+                Some(Value::Number(number)) => number.to_string(),
+                other => string(other).to_owned(),
+            },
+            Storage::Entries { list, part, label } => {
+                let entries = entries(document, list).filter(|entry| part.has(entry));
+                let labels = entries.map(|entry| string(entry.get(label)));
+                labels.filter(|label| !label.is_empty()).collect::<Vec<_>>().join("\n")
+            }
+            Storage::Related { list, relations, .. } => {
+                let found = related(document, list, relations);
+                let name = found.and_then(|at| entries(document, list).nth(at));
+                string(name.and_then(|entry| entry.get("name"))).to_owned()
+            }
+        }
+    }
+
+    /// Writes the field to the properties of a document; an empty text removes it. A text that the schema does
+    /// not allow is written as it is, so that the validation of the document names it.
+    pub fn write(self, document: &mut Map<String, Value>, text: &str) {
+        let text = self.normalize(text);
+        if text == self.normalize(&self.text(document)) {
+            return;
+        }
+        match self.storage() {
+            Storage::Text => set(document, self.as_str(), Some(Value::from(text.as_str()))),
+            Storage::Number => {
+                let number =
+                    text.parse::<u64>().ok().map(|number| Value::from(Number::from(number)));
+                set(document, self.as_str(), Some(number.unwrap_or(Value::String(text.clone()))));
+            }
+            Storage::Entries { list, part, label } => {
+                write_entries(document, list, part, label, &text);
+            }
+            Storage::Related { list, relations, scheme } => {
+                write_related(document, list, relations, scheme, &text);
+            }
+        }
+        if self == Self::Byline {
+            follow_byline(document, &text);
+        }
+    }
+
+    /// Where the field is in a document.
+    fn storage(self) -> Storage {
+        let named = |list| Storage::Entries { list, part: ListPart::All, label: "name" };
+        match self {
+            Self::Headline
+            | Self::Description
+            | Self::Byline
+            | Self::Source
+            | Self::Slugline
+            | Self::CopyrightHolder
+            | Self::CopyrightNotice
+            | Self::UsageTerms
+            | Self::EditorNote
+            | Self::Language
+            | Self::Embargo => Storage::Text,
+            Self::Urgency => Storage::Number,
+            Self::Persons => named("person"),
+            Self::Organisations => named("organisation"),
+            Self::Keywords => {
+                Storage::Entries { list: "subject", part: ListPart::Keywords, label: "name" }
+            }
+            Self::Products => {
+                Storage::Entries { list: "product", part: ListPart::All, label: "code" }
+            }
+            Self::Credit => {
+                Storage::Related { list: "infosource", relations: &CREDIT_RELATIONS, scheme: None }
+            }
+            Self::City => Storage::Related {
+                list: "place",
+                relations: &CITY_RELATIONS,
+                scheme: Some(PLACE_SCHEME),
+            },
+            Self::Country => Storage::Related {
+                list: "place",
+                relations: &COUNTRY_RELATIONS,
+                scheme: Some(PLACE_SCHEME),
+            },
+        }
+    }
+}
+
+/// Lists the required fields that a document of `media_type` lacks, as violations of a rule.
+#[must_use]
+pub fn missing_fields(
+    required: &[MetadataField],
+    media_type: MediaType,
+    document: &Map<String, Value>,
+) -> Vec<SchemaViolation> {
+    let missing = required
+        .iter()
+        .filter(|field| field.applies_to(media_type) && field.text(document).trim().is_empty());
+    let violation = |field: &MetadataField| {
+        let path = format!("/{}", field.as_str());
+        SchemaViolation::new(&path, "required", "is required by the house rules")
+    };
+    missing.map(violation).collect()
+}
+
+/// Where a field is in a document.
+#[derive(Clone, Copy)]
+enum Storage {
+    /// A text property with the name of the field.
+    Text,
+    /// A number property with the name of the field.
+    Number,
+    /// The entries of a list, each shown by its property `label`.
+    Entries { list: &'static str, part: ListPart, label: &'static str },
+    /// The name of the entry of a list that has one of these relations.
+    Related {
+        list: &'static str,
+        relations: &'static [&'static str],
+        /// The scheme of a new entry.
+        scheme: Option<&'static str>,
+    },
+}
+
+/// The entries of a list that belong to a field.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum ListPart {
+    All,
+    /// The subjects that are keywords: by their scheme, or because they have no code.
+    Keywords,
+}
+
+impl ListPart {
+    fn has(self, entry: &Value) -> bool {
+        match self {
+            Self::All => true,
+            Self::Keywords => {
+                string(entry.get("scheme")).contains("/keyword/") || entry.get("code").is_none()
+            }
+        }
+    }
+}
+
+fn string(value: Option<&Value>) -> &str {
+    value.and_then(Value::as_str).unwrap_or_default()
+}
+
+fn entries<'a>(
+    document: &'a Map<String, Value>,
+    list: &str,
+) -> impl Iterator<Item = &'a Value> + use<'a> {
+    document.get(list).and_then(Value::as_array).into_iter().flatten()
+}
+
+/// The lines of a list, trimmed, without blank and repeated ones.
+fn lines(text: &str) -> Vec<&str> {
+    let mut found: Vec<&str> = Vec::new();
+    for line in text.lines().map(str::trim).filter(|line| !line.is_empty()) {
+        if !found.contains(&line) {
+            found.push(line);
+        }
+    }
+    found
+}
+
+/// Sets a property; removes it for an empty text or list.
+fn set(document: &mut Map<String, Value>, name: &str, value: Option<Value>) {
+    let is_empty = match &value {
+        None | Some(Value::Null) => true,
+        Some(Value::String(text)) => text.is_empty(),
+        Some(Value::Array(entries)) => entries.is_empty(),
+        Some(Value::Bool(_) | Value::Number(_) | Value::Object(_)) => false,
+    };
+    match value {
+        Some(value) if !is_empty => drop(document.insert(name.to_owned(), value)),
+        // Keeps the order of the other properties.
+        _ => drop(document.shift_remove(name)),
+    }
+}
+
+/// The index of the entry with the first of `relations` that any entry has.
+fn related(document: &Map<String, Value>, list: &str, relations: &[&str]) -> Option<usize> {
+    relations.iter().find_map(|relation| {
+        entries(document, list).position(|entry| string(entry.get("rel")) == *relation)
+    })
+}
+
+/// Replaces the entries of a list that belong to a field. An entry whose label is in `text` stays with its other
+/// properties, and so does what belongs to other fields or has no label.
+fn write_entries(
+    document: &mut Map<String, Value>,
+    list: &'static str,
+    part: ListPart,
+    label: &'static str,
+    text: &str,
+) {
+    let mut old: Vec<Value> = entries(document, list).cloned().collect();
+    let scheme = match part {
+        ListPart::Keywords => Some(Value::from(KEYWORD_SCHEME)),
+        // A list of this kind has one scheme, which the agency chose.
+        ListPart::All => old.iter().find_map(|entry| entry.get("scheme").cloned()),
+    };
+    let mut new: Vec<Value> = Vec::new();
+    for line in lines(text) {
+        let same = |entry: &Value| part.has(entry) && string(entry.get(label)) == line;
+        match old.iter().position(same) {
+            Some(at) => new.push(old.remove(at)),
+            None => {
+                let mut entry = json!({ label: line });
+                if let Some(scheme) = &scheme {
+                    entry["scheme"] = scheme.clone();
+                }
+                new.push(entry);
+            }
+        }
+    }
+    let stays = |entry: &Value| !part.has(entry) || string(entry.get(label)).is_empty();
+    let mut all: Vec<Value> = old.into_iter().filter(stays).collect();
+    all.append(&mut new);
+    set(document, list, Some(Value::Array(all)));
+}
+
+/// Sets the name of the entry with one of these relations. Its code belongs to the former name and is removed;
+/// the position of a picture stays.
+fn write_related(
+    document: &mut Map<String, Value>,
+    list: &'static str,
+    relations: &'static [&'static str],
+    scheme: Option<&'static str>,
+    text: &str,
+) {
+    let at = related(document, list, relations);
+    let mut all: Vec<Value> = entries(document, list).cloned().collect();
+    match (at, text.is_empty()) {
+        (Some(at), true) => match all[at].get("geometry_geojson").cloned() {
+            Some(geometry) => all[at] = json!({ "geometry_geojson": geometry }),
+            None => drop(all.remove(at)),
+        },
+        (Some(at), false) => {
+            if let Some(entry) = all[at].as_object_mut() {
+                entry.insert("name".to_owned(), Value::from(text));
+                entry.shift_remove("code");
+            }
+        }
+        (None, false) => {
+            let mut entry = json!({ "name": text, "rel": relations[0] });
+            if let Some(scheme) = scheme {
+                entry["scheme"] = Value::from(scheme);
+            }
+            all.push(entry);
+        }
+        (None, true) => {}
+    }
+    set(document, list, Some(Value::Array(all)));
+}
+
+/// Makes the list of creators agree with a new byline: the names of former creators are removed, and a role
+/// stays.
+fn follow_byline(document: &mut Map<String, Value>, byline: &str) {
+    let role = entries(document, "bylines").find_map(|entry| entry.get("role").cloned());
+    let bylines = match role {
+        Some(role) if !byline.is_empty() => json!([{ "byline": byline, "role": role }]),
+        _ => Value::Null,
+    };
+    set(document, "bylines", Some(bylines));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn document(value: Value) -> Map<String, Value> {
+        let Value::Object(fields) = value else { panic!("an object") };
+        fields
+    }
+
+    /// Writes `text`, and compares the field and the document.
+    fn check(field: MetadataField, before: Value, text: &str, after: Value) {
+        let mut found = document(before);
+        field.write(&mut found, text);
+        assert_eq!(field.text(&found), field.normalize(text), "{field:?}");
+        assert_eq!(found, document(after), "{field:?} {text:?}");
+    }
+
+    #[test]
+    fn every_name_finds_its_field() {
+        for field in MetadataField::ALL {
+            assert_eq!(MetadataField::parse(field.as_str()), Some(field));
+        }
+        assert_eq!(MetadataField::parse("uri"), None);
+    }
+
+    #[test]
+    fn a_text_is_set_and_an_empty_one_removes_it() {
+        let headline = MetadataField::Headline;
+        check(
+            headline,
+            json!({}),
+            " Ice\r\nin the strait ",
+            json!({ "headline": "Ice in the strait" }),
+        );
+        check(headline, json!({ "headline": "Ice", "source": "x" }), "", json!({ "source": "x" }));
+        let description = MetadataField::Description;
+        check(description, json!({}), "One\r\ntwo\n", json!({ "description_text": "One\ntwo" }));
+        check(MetadataField::Urgency, json!({}), "4", json!({ "urgency": 4 }));
+        check(
+            MetadataField::Urgency,
+            json!({ "urgency": 4 }),
+            "high",
+            json!({ "urgency": "high" }),
+        );
+    }
+
+    #[test]
+    fn entries_of_a_list_keep_what_a_text_cannot_say() {
+        let before = json!({ "person": [{ "name": "Eva", "code": "7" }, { "name": "Ada" }, { "rel": "x" }] });
+        let after = json!({ "person": [{ "rel": "x" }, { "name": "Kim" }, { "name": "Eva", "code": "7" }] });
+        check(MetadataField::Persons, before, "Kim\n\nEva\nKim", after);
+        let before =
+            json!({ "subject": [{ "code": "01000000", "name": "Arts" }, { "name": "ice" }] });
+        let ice = json!({ "name": "snow", "scheme": KEYWORD_SCHEME });
+        let after = json!({ "subject": [{ "code": "01000000", "name": "Arts" }, ice] });
+        check(MetadataField::Keywords, before, "snow", after);
+        let before = json!({ "product": [{ "code": "FOTO", "name": "Photo", "scheme": "s" }] });
+        let after = json!({ "product": [{ "code": "FOTO", "name": "Photo", "scheme": "s" },
+            { "code": "SPORT", "scheme": "s" }] });
+        check(MetadataField::Products, before, "FOTO\nSPORT", after);
+    }
+
+    #[test]
+    fn a_city_a_country_and_a_credit_are_entries_of_lists() {
+        let point = json!({ "type": "Point", "coordinates": [18.0, 59.0] });
+        let city =
+            json!({ "name": "Lulea", "rel": "city", "code": "l", "geometry_geojson": point });
+        let land = json!({ "name": "Sverige", "rel": "land" });
+        let before = json!({ "place": [land, city] });
+        let city = json!({ "name": "Luleå", "rel": "city", "geometry_geojson": point });
+        check(MetadataField::City, before.clone(), "Luleå", json!({ "place": [land, city] }));
+        let kept = json!({ "geometry_geojson": point });
+        check(MetadataField::City, before, "", json!({ "place": [land, kept] }));
+        let country = json!({ "name": "Norge", "rel": "land", "scheme": PLACE_SCHEME });
+        check(MetadataField::Country, json!({}), "Norge", json!({ "place": [country] }));
+        let credit = json!({ "infosource": [{ "name": "Agency", "rel": "credit" }] });
+        check(MetadataField::Credit, json!({}), "Agency", credit.clone());
+        check(MetadataField::Credit, credit, "", json!({}));
+    }
+
+    #[test]
+    fn creators_follow_the_byline() {
+        let before = json!({ "byline": "A", "bylines": [{ "byline": "A", "firstname": "A", "role": "Staff" }] });
+        let after = json!({ "byline": "B", "bylines": [{ "byline": "B", "role": "Staff" }] });
+        check(MetadataField::Byline, before, "B", after);
+        let before = json!({ "byline": "A", "bylines": [{ "byline": "A" }] });
+        check(MetadataField::Byline, before, "B", json!({ "byline": "B" }));
+    }
+
+    #[test]
+    fn a_required_field_that_is_missing_is_named() {
+        let required = [MetadataField::Headline, MetadataField::Byline, MetadataField::City];
+        let check = |media_type, fields: Value, expected: &[&str]| {
+            let found = missing_fields(&required, media_type, &document(fields));
+            let paths: Vec<_> = found.iter().map(|one| one.path.as_str()).collect();
+            assert_eq!(paths, expected);
+        };
+        check(MediaType::Image, json!({ "headline": "x", "byline": " " }), &["/byline", "/city"]);
+        check(MediaType::Calendar, json!({}), &["/headline"]);
+    }
+}

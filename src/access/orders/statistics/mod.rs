@@ -1,0 +1,272 @@
+//! Statistics of downloads for operators: by organization, agreement, item, day, and kind of credentials.
+//!
+//! The numbers are those of orders; the kind of credentials is that of the audit event of each order. Days
+//! begin at midnight in the time zone of the site.
+
+mod csv;
+mod table;
+
+use std::collections::BTreeMap;
+
+use jiff::{Timestamp, ToSpan, civil::Date, tz::TimeZone};
+
+use super::Orders;
+use crate::runtime::error::Result;
+use crate::storage::database::{
+    AgreementDownloads, DbError, DownloadCounts, DownloadFilter, ItemDownloads,
+    OrganizationDownloads, QUARTER_MS, ReadTx,
+};
+use model::ItemKey;
+use model::account::{AgreementId, OrganizationId};
+
+/// The word in place of the kind of credentials of orders whose audit event was removed or never stored.
+const UNKNOWN_CREDENTIAL: &str = "unknown";
+
+/// What downloads are counted by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DownloadGrouping {
+    /// The organization of the customer.
+    Organization,
+    Agreement,
+    Item,
+    Day,
+    /// How the caller authenticated: in a browser, with a key or with a token.
+    Credential,
+}
+
+impl DownloadGrouping {
+    /// Every grouping, in the order of the page.
+    pub const ALL: [Self; 5] =
+        [Self::Organization, Self::Agreement, Self::Item, Self::Day, Self::Credential];
+
+    /// Returns the word used in requests.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Organization => "organization",
+            Self::Agreement => "agreement",
+            Self::Item => "item",
+            Self::Day => "day",
+            Self::Credential => "credential",
+        }
+    }
+}
+
+/// The days of a statistic, both inclusive.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DayRange {
+    pub first: Date,
+    /// Not before the first day.
+    pub last: Date,
+    /// The zone in which days begin at midnight.
+    pub zone: TimeZone,
+}
+
+impl DayRange {
+    /// Returns the number of days; 0 or less if the last day is before the first one.
+    #[must_use]
+    pub fn count(&self) -> i32 {
+        let span = self.first.until(self.last);
+        span.map_or(0, |span| span.get_days()).saturating_add(1)
+    }
+
+    /// Returns the start of the first day and the end of the last one.
+    fn bounds(&self) -> (Timestamp, Timestamp) {
+        // The last day of the calendar has no end that a timestamp could hold.
+        let midnight = |day: Date| {
+            day.to_zoned(self.zone.clone()).map_or(Timestamp::MAX, |start| start.timestamp())
+        };
+        let end = self.last.checked_add(1.day()).map_or(Timestamp::MAX, midnight);
+        (midnight(self.first), end)
+    }
+
+    /// Iterates over the days in their order.
+    fn days(&self) -> impl Iterator<Item = Date> + use<> {
+        let (first, last) = (self.first, self.last);
+        std::iter::successors(Some(first), |day| day.checked_add(1.day()).ok())
+            .take_while(move |day| *day <= last)
+    }
+}
+
+/// A statistic that is requested.
+#[derive(Clone, Debug)]
+pub struct StatisticsRequest {
+    pub grouping: DownloadGrouping,
+    pub days: DayRange,
+    /// Only downloads of this organization.
+    pub organization: Option<OrganizationId>,
+    /// Only downloads under this agreement.
+    pub agreement: Option<AgreementId>,
+    /// Only downloads of this item.
+    pub item: Option<ItemKey>,
+    /// Number of rows to skip.
+    pub start: usize,
+    /// Maximum number of rows.
+    pub size: usize,
+}
+
+/// A row of a statistic.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum DownloadRow {
+    Organization(OrganizationDownloads),
+    Agreement(AgreementDownloads),
+    Item(ItemDownloads),
+    Day(Date, DownloadCounts),
+    /// The word for a kind of credentials.
+    Credential(String, DownloadCounts),
+}
+
+impl DownloadRow {
+    fn counts(&self) -> DownloadCounts {
+        match self {
+            Self::Organization(row) => row.counts,
+            Self::Agreement(row) => row.counts,
+            Self::Item(row) => row.counts,
+            Self::Day(_, counts) | Self::Credential(_, counts) => *counts,
+        }
+    }
+}
+
+/// A statistic of downloads.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DownloadStatistics {
+    pub grouping: DownloadGrouping,
+    /// All downloads of the request, also those of rows that were skipped.
+    pub total: DownloadCounts,
+    pub rows: Vec<DownloadRow>,
+}
+
+impl Orders {
+    /// Counts downloads. Runs on a search thread, because it may read many orders.
+    pub async fn download_statistics(
+        &self,
+        request: StatisticsRequest,
+    ) -> Result<DownloadStatistics> {
+        let (from, until) = request.days.bounds();
+        let filter = DownloadFilter {
+            from,
+            until,
+            organization: request.organization,
+            agreement: request.agreement,
+            item: request.item.clone(),
+        };
+        let read = move |tx: &ReadTx<'_>| {
+            let total = tx.count_downloads(&filter)?;
+            let rows = rows(&request, &filter, total, tx)?;
+            Ok(DownloadStatistics { grouping: request.grouping, total, rows })
+        };
+        Ok(self.db().search(read).await?)
+    }
+}
+
+fn rows(
+    request: &StatisticsRequest,
+    filter: &DownloadFilter,
+    total: DownloadCounts,
+    tx: &ReadTx<'_>,
+) -> Result<Vec<DownloadRow>, DbError> {
+    let StatisticsRequest { start, size, .. } = *request;
+    Ok(match request.grouping {
+        DownloadGrouping::Organization => {
+            let found = tx.downloads_by_organization(filter, start, size)?;
+            found.into_iter().map(DownloadRow::Organization).collect()
+        }
+        DownloadGrouping::Agreement => {
+            let found = tx.downloads_by_agreement(filter, start, size)?;
+            found.into_iter().map(DownloadRow::Agreement).collect()
+        }
+        DownloadGrouping::Item => {
+            let found = tx.downloads_by_item(filter, start, size)?;
+            found.into_iter().map(DownloadRow::Item).collect()
+        }
+        DownloadGrouping::Day => {
+            let days = by_day(&request.days, &tx.downloads_by_quarter(filter)?);
+            days.into_iter().skip(start).take(size).collect()
+        }
+        DownloadGrouping::Credential => {
+            let rows = with_unknown(tx.downloads_by_credential(filter)?, total);
+            rows.into_iter().skip(start).take(size).collect()
+        }
+    })
+}
+
+/// Adds up quarters of an hour by day. Days without downloads are rows, too: a chart must not leave them out.
+fn by_day(range: &DayRange, quarters: &[(i64, DownloadCounts)]) -> Vec<DownloadRow> {
+    let mut days: BTreeMap<Date, DownloadCounts> =
+        range.days().map(|day| (day, DownloadCounts::default())).collect();
+    for (quarter, counts) in quarters {
+        let start = Timestamp::from_millisecond(quarter.saturating_mul(QUARTER_MS));
+        let Ok(start) = start else { continue };
+        let day = start.to_zoned(range.zone.clone()).date();
+        let sum = days.entry(day).or_default();
+        *sum = sum.plus(*counts);
+    }
+    days.into_iter().map(|(day, counts)| DownloadRow::Day(day, counts)).collect()
+}
+
+/// Adds a row for the orders of `total` that have no audit event.
+fn with_unknown(known: Vec<(String, DownloadCounts)>, total: DownloadCounts) -> Vec<DownloadRow> {
+    let sum = known.iter().fold(DownloadCounts::default(), |sum, (_, one)| sum.plus(*one));
+    let unknown = total.minus(sum);
+    let mut rows: Vec<DownloadRow> =
+        known.into_iter().map(|(word, counts)| DownloadRow::Credential(word, counts)).collect();
+    if unknown != DownloadCounts::default() {
+        rows.push(DownloadRow::Credential(UNKNOWN_CREDENTIAL.to_owned(), unknown));
+    }
+    rows
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn range(first: &str, last: &str) -> DayRange {
+        DayRange {
+            first: first.parse().unwrap(),
+            last: last.parse().unwrap(),
+            zone: TimeZone::get("Europe/Stockholm").unwrap(),
+        }
+    }
+
+    fn counts(downloads: u64) -> DownloadCounts {
+        DownloadCounts { downloads, ..DownloadCounts::default() }
+    }
+
+    #[test]
+    fn days_begin_at_midnight_in_the_zone() {
+        let bounds = range("2026-03-28", "2026-03-29").bounds();
+        let [from, until] = ["2026-03-27T23:00:00Z", "2026-03-29T22:00:00Z"]
+            .map(|text| text.parse::<Timestamp>().unwrap());
+        assert_eq!(bounds, (from, until), "the second day has 23 hours");
+        assert_eq!(range("2026-03-28", "2026-03-29").count(), 2);
+        assert_eq!(range("2026-02-01", "2026-03-31").count(), 59);
+        assert_eq!(range("2026-03-29", "2026-03-28").count(), 0);
+    }
+
+    #[test]
+    fn quarters_are_added_up_by_local_day_and_empty_days_are_rows() {
+        let range = range("2026-03-28", "2026-03-30");
+        let quarter = |text: &str| {
+            text.parse::<Timestamp>().unwrap().as_millisecond().div_euclid(QUARTER_MS)
+        };
+        let quarters = [
+            (quarter("2026-03-27T23:00:00Z"), counts(1)),
+            (quarter("2026-03-28T22:45:00Z"), counts(2)),
+            (quarter("2026-03-29T22:00:00Z"), counts(4)),
+        ];
+        let day =
+            |text: &str, downloads| DownloadRow::Day(text.parse().unwrap(), counts(downloads));
+        let expected = [day("2026-03-28", 3), day("2026-03-29", 0), day("2026-03-30", 4)];
+        assert_eq!(by_day(&range, &quarters), expected);
+    }
+
+    #[test]
+    fn orders_without_an_audit_event_are_of_unknown_credentials() {
+        let row =
+            |word: &str, downloads| DownloadRow::Credential(word.to_owned(), counts(downloads));
+        let known = || vec![("session".to_owned(), counts(3))];
+        assert_eq!(with_unknown(known(), counts(3)), [row("session", 3)]);
+        let expected = [row("session", 3), row("unknown", 2)];
+        assert_eq!(with_unknown(known(), counts(5)), expected);
+    }
+}

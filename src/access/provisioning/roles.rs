@@ -1,0 +1,123 @@
+//! Changes the roles of a user, and records who was given a role that works for the agency.
+
+use jiff::Timestamp;
+use serde_json::Value;
+
+use super::{Accounts, AccountsError, file::word};
+use crate::runtime::limits::ROLES_MAX;
+use crate::storage::audit::{AuditEvent, ObjectKind};
+use crate::storage::database::{DbError, ReadTx, WriteTx};
+use model::account::{ROLE_OPERATOR, ROLE_PROVIDER};
+
+/// The roles of the agency's own people. Other roles are those of customers and open nothing by themselves.
+const AGENCY_ROLES: [&str; 2] = [ROLE_PROVIDER, ROLE_OPERATOR];
+
+/// The roles of the user of that name; none if there is no such user.
+pub(super) fn roles_of(tx: &ReadTx<'_>, user_name: &str) -> Result<Vec<String>, DbError> {
+    Ok(tx.find_user_by_name(user_name)?.map(|(user, _)| user.roles).unwrap_or_default())
+}
+
+/// Records in the audit log which roles of the agency an import gave to a user or took away; `before` are the
+/// roles that the user had.
+pub(super) fn record_change(
+    tx: &WriteTx<'_>,
+    event: &AuditEvent,
+    user_name: &str,
+    before: &[String],
+) -> Result<(), DbError> {
+    let Some((user, _)) = tx.as_read().find_user_by_name(user_name)? else { return Ok(()) };
+    let changes = describe(before, &user.roles);
+    if changes.is_empty() {
+        return Ok(());
+    }
+    let event = event.clone().with_object(ObjectKind::User, user.id);
+    tx.write_audit(&event.with_detail(changes.join(" ")))
+}
+
+/// Describes the change of the agency's roles: `+ROLE` for one that was given, `-ROLE` for one that was taken
+/// away.
+fn describe(before: &[String], after: &[String]) -> Vec<String> {
+    let has = |roles: &[String], role: &str| roles.iter().any(|own| own == role);
+    let change = |role: &str| match (has(before, role), has(after, role)) {
+        (false, true) => Some(format!("+{role}")),
+        (true, false) => Some(format!("-{role}")),
+        (true, true) | (false, false) => None,
+    };
+    AGENCY_ROLES.into_iter().filter_map(change).collect()
+}
+
+/// Applies changes to roles: removes `removed`, then adds those of `added` that are missing.
+fn changed(mut roles: Vec<String>, added: &[String], removed: &[String]) -> Vec<String> {
+    roles.retain(|role| !removed.contains(role));
+    for role in added {
+        if !roles.contains(role) {
+            roles.push(role.clone());
+        }
+    }
+    roles
+}
+
+impl Accounts {
+    /// Adds roles to a user and removes others; returns the roles that the user has since.
+    ///
+    /// Fails if there is no user of that name, and for a role that is no word.
+    pub fn change_roles(
+        &self,
+        user_name: &str,
+        added: &[String],
+        removed: &[String],
+        now: Timestamp,
+    ) -> Result<Vec<String>, AccountsError> {
+        let refuse =
+            |why: String| AccountsError::Entry { entry: format!("user {user_name:?}"), why };
+        if let Some(role) = added.iter().find(|role| word(&Value::from(role.as_str())).is_none()) {
+            return Err(refuse(format!("roles: {role:?} is not a word")));
+        }
+        let (name, added, removed) = (user_name.to_owned(), added.to_vec(), removed.to_vec());
+        let write = move |tx: &WriteTx<'_>| {
+            let Some((user, _)) = tx.as_read().find_user_by_name(&name)? else { return Ok(None) };
+            let roles = changed(user.roles, &added, &removed);
+            if roles.len() <= ROLES_MAX {
+                tx.set_user_roles(&name, &roles, now)?;
+            }
+            Ok(Some(roles))
+        };
+        let roles = self.db.write_blocking(write)?;
+        let roles = roles.ok_or_else(|| AccountsError::Unknown(format!("user {user_name:?}")))?;
+        if roles.len() > ROLES_MAX {
+            return Err(refuse(format!("a user has at most {ROLES_MAX} roles")));
+        }
+        Ok(roles)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn roles(names: &str) -> Vec<String> {
+        names.split_whitespace().map(str::to_owned).collect()
+    }
+
+    #[test]
+    fn only_roles_of_the_agency_are_described() {
+        let check = |before: &str, after: &str, expected: &str| {
+            assert_eq!(describe(&roles(before), &roles(after)), roles(expected), "{before}");
+        };
+        check("ROLE_OFP", "ROLE_MEDIEBANK", "");
+        check("", "ROLE_OPERATOR ROLE_OFP", "+ROLE_OPERATOR");
+        check("ROLE_PROVIDER", "ROLE_OPERATOR", "-ROLE_PROVIDER +ROLE_OPERATOR");
+        check("ROLE_PROVIDER ROLE_OPERATOR", "ROLE_OPERATOR ROLE_PROVIDER", "");
+    }
+
+    #[test]
+    fn a_role_is_added_once_and_removed() {
+        let check = |before: &str, added: &str, removed: &str, expected: &str| {
+            let found = changed(roles(before), &roles(added), &roles(removed));
+            assert_eq!(found, roles(expected), "{before} +{added} -{removed}");
+        };
+        check("A B", "C A", "", "A B C");
+        check("A B", "", "A D", "B");
+        check("A", "A", "A", "A");
+    }
+}

@@ -1,0 +1,119 @@
+//! Jobs for operators' pages: writes diagnostic records, removes old ones, and publishes the figures of this
+//! node for the pages of the others.
+
+use std::sync::Arc;
+
+use uuid::Uuid;
+
+use super::JobContext;
+use crate::cluster::jobs::{BackgroundJob, JobSpec, RunOutcome, sweep};
+use crate::cluster::membership::{ClusterNode, NodeFigures};
+use crate::http::SharedState;
+use crate::runtime::clock::{self, Stopwatch};
+use crate::runtime::limits::{
+    DIAGNOSTICS_RETENTION, DIAGNOSTICS_SWEEP, DIAGNOSTICS_WRITE_INTERVAL, FIGURES_INTERVAL,
+    FIGURES_UNCHANGED_MAX, SWEEP_ROWS,
+};
+use crate::storage::database::{Db, DbError};
+use crate::storage::diagnostics::{DiagnosticLog, PendingDiagnostics};
+
+impl JobContext<'_> {
+    /// Starts the jobs for operators that this node's role includes.
+    pub(in crate::app) fn start_operator_jobs(
+        self,
+        shared: &Arc<SharedState>,
+        log: DiagnosticLog,
+    ) {
+        let role = shared.process.node.role();
+        // A read-only node writes neither records nor figures; its log stays within its limit.
+        if role.is_read_only() {
+            return;
+        }
+        let (db, node) = (shared.process.db.clone(), shared.process.node.clone());
+        // Records of the last requests are written during the drain.
+        self.run_until_shutdown(DiagnosticsJob { db: db.clone(), node, log });
+        let stop = || shared.process.stopping.subscribe();
+        self.run_until(stop(), FiguresJob { shared: Arc::clone(shared), published: None });
+        if role.runs_background_work() {
+            let old = sweep("sweep-diagnostics", DIAGNOSTICS_SWEEP, &db, |db, now| async move {
+                let before = now - DIAGNOSTICS_RETENTION;
+                db.write(move |tx| tx.sweep_diagnostics(before, SWEEP_ROWS)).await
+            });
+            self.run_until(stop(), old);
+        }
+    }
+}
+
+/// Writes diagnostic records that are pending.
+struct DiagnosticsJob {
+    db: Db,
+    node: ClusterNode,
+    log: DiagnosticLog,
+}
+
+impl BackgroundJob for DiagnosticsJob {
+    type Error = DbError;
+
+    fn spec(&self) -> JobSpec {
+        JobSpec::every("diagnostics", DIAGNOSTICS_WRITE_INTERVAL)
+    }
+
+    async fn run(&mut self) -> Result<RunOutcome, DbError> {
+        let PendingDiagnostics { records, dropped } = self.log.take();
+        if dropped > 0 {
+            tracing::warn!(dropped, "diagnostics: too many records at a time, some are dropped");
+        }
+        if records.is_empty() {
+            return Ok(RunOutcome::Idle);
+        }
+        let node = self.node.name().unwrap_or_default();
+        // Records of a write that fails are lost: they also are log lines or metrics.
+        self.db.write(move |tx| tx.insert_diagnostics(&records, &node)).await?;
+        Ok(RunOutcome::Done)
+    }
+}
+
+/// Figures that were published.
+struct PublishedFigures {
+    since: Stopwatch,
+    figures: NodeFigures,
+    incarnation: Uuid,
+}
+
+impl PublishedFigures {
+    fn is_current(&self, figures: &NodeFigures, incarnation: Uuid) -> bool {
+        self.incarnation == incarnation
+            && self.figures == *figures
+            && self.since.elapsed() < FIGURES_UNCHANGED_MAX
+    }
+}
+
+/// Publishes the figures of this node.
+struct FiguresJob {
+    shared: Arc<SharedState>,
+    published: Option<PublishedFigures>,
+}
+
+impl BackgroundJob for FiguresJob {
+    type Error = DbError;
+
+    fn spec(&self) -> JobSpec {
+        JobSpec::every("node-figures", FIGURES_INTERVAL)
+    }
+
+    async fn run(&mut self) -> Result<RunOutcome, DbError> {
+        let process = &self.shared.process;
+        let (figures, incarnation) = (process.own_figures().await, process.node.incarnation());
+        let is_current =
+            |published: &PublishedFigures| published.is_current(&figures, incarnation);
+        // An idle machine sleeps: figures that did not change are not written.
+        if self.published.as_ref().is_some_and(is_current) {
+            return Ok(RunOutcome::Idle);
+        }
+        let (text, now) = (figures.print(), clock::now());
+        process.db.write(move |tx| tx.write_figures(incarnation, &text, now)).await?;
+        let since = Stopwatch::start();
+        self.published = Some(PublishedFigures { since, figures, incarnation });
+        Ok(RunOutcome::Done)
+    }
+}

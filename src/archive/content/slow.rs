@@ -1,0 +1,112 @@
+//! Records searches that take long, for operators.
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+
+use crate::runtime::clock::Stopwatch;
+use crate::runtime::error::Result;
+use crate::storage::diagnostics::{DiagnosticLog, DiagnosticRecord};
+use crate::storage::search::SearchCriteria;
+
+/// Records searches that take at least a given time.
+#[derive(Clone, Default)]
+pub(super) struct SlowSearches {
+    /// `None`: no search is recorded.
+    log: Option<(DiagnosticLog, Duration)>,
+}
+
+/// A search that may turn out to be slow.
+pub(super) struct TimedSearch {
+    /// Query and parameters; `None`: the search is not recorded.
+    description: Option<(String, String)>,
+    stopwatch: Stopwatch,
+}
+
+impl SlowSearches {
+    /// Records searches that take `slow_ms` milliseconds or longer in `log`; none if it is 0.
+    pub(super) fn new(log: DiagnosticLog, slow_ms: u32) -> Self {
+        let slow = Duration::from_millis(u64::from(slow_ms));
+        Self { log: (slow_ms > 0).then_some((log, slow)) }
+    }
+
+    /// Starts to measure a search.
+    pub(super) fn start(&self, request: &SearchCriteria) -> TimedSearch {
+        // Printed now, because the search consumes its criteria.
+        let description =
+            self.log.as_ref().map(|_| (request.query.to_string(), parameters(request)));
+        TimedSearch { description, stopwatch: Stopwatch::start() }
+    }
+
+    /// Ends the measurement, and records the search if it was slow; also one that failed, such as by its time
+    /// limit.
+    pub(super) fn end<T>(&self, search: TimedSearch, outcome: &Result<T>, now: Timestamp) {
+        let Some((log, slow)) = &self.log else { return };
+        let Some((query, mut parameters)) = search.description else { return };
+        let duration = search.stopwatch.elapsed();
+        if duration < *slow {
+            return;
+        }
+        if let Err(error) = outcome {
+            parameters.push_str(&format!("; {}", error.message()));
+        }
+        log.record(DiagnosticRecord::slow_search(query, parameters, duration, now));
+    }
+}
+
+/// The parameters of a search besides its query, in the words of the API. What the caller may see is left out.
+fn parameters(request: &SearchCriteria) -> String {
+    let media_type = request.media_type.map_or("_all", |media_type| media_type.as_str());
+    let mut text = format!("{media_type} s={} fr={}", request.size, request.skip);
+    if !request.products.is_empty() {
+        text.push_str(&format!(" p={}", request.products.join(",")));
+    }
+    if let Some(from) = request.from {
+        text.push_str(&format!(" from={from}"));
+    }
+    if let Some(until) = request.until {
+        text.push_str(&format!(" until={until}"));
+    }
+    if !request.facets.is_empty() {
+        let facets: Vec<_> = request.facets.iter().map(|facet| facet.as_str()).collect();
+        text.push_str(&format!(" facets={}", facets.join(",")));
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::runtime::error::{Error, ErrorKind};
+
+    fn ended(slow_ms: u32, outcome: &Result<()>) -> Vec<DiagnosticRecord> {
+        let log = DiagnosticLog::default();
+        let searches = SlowSearches::new(log.clone(), slow_ms);
+        let search = TimedSearch {
+            description: Some(("berg".to_owned(), "_all s=60 fr=0".to_owned())),
+            stopwatch: Stopwatch::start(),
+        };
+        // Longer than the limit of a millisecond.
+        while search.stopwatch.elapsed() < Duration::from_millis(2) {
+            std::thread::yield_now();
+        }
+        searches.end(search, outcome, Timestamp::UNIX_EPOCH);
+        log.take().records
+    }
+
+    #[test]
+    fn a_search_is_recorded_if_it_takes_as_long_as_the_setting_says() {
+        let records = ended(1, &Ok(()));
+        assert_eq!((records.len(), records[0].subject.as_str()), (1, "berg"));
+        assert!(records[0].duration_ms.is_some_and(|ms| ms >= 2));
+        assert_eq!(ended(600_000, &Ok(())), []);
+        assert_eq!(ended(0, &Ok(())), []);
+    }
+
+    #[test]
+    fn a_slow_search_that_fails_says_why() {
+        let outcome = Err(Error::new(ErrorKind::Timeout, "The search took too long"));
+        let records = ended(1, &outcome);
+        assert_eq!(records[0].detail, "_all s=60 fr=0; The search took too long");
+    }
+}

@@ -1,0 +1,93 @@
+//! Compares two versions of an object of properties, for the audit log and for people.
+
+use serde_json::{Map, Value};
+
+use crate::runtime::limits::AUDIT_VALUE_CHARS_MAX;
+use crate::storage::database::PropertyChange;
+
+/// A property that differs; a value is `None` where the property is not set.
+#[derive(Debug)]
+pub(super) struct Difference<'a> {
+    pub(super) name: &'a str,
+    pub(super) old: Option<&'a Value>,
+    pub(super) new: Option<&'a Value>,
+}
+
+impl Difference<'_> {
+    /// Describes the difference: `dataMining: none -> http://…/DMI-PROHIBITED`. Long values are shortened.
+    pub(super) fn describe(&self) -> String {
+        describe(&self.shortened())
+    }
+
+    /// The difference with its values as texts, long ones shortened.
+    pub(super) fn shortened(&self) -> PropertyChange {
+        PropertyChange {
+            property: self.name.to_owned(),
+            old: self.old.map(shorten),
+            new: self.new.map(shorten),
+        }
+    }
+}
+
+/// Lists each property that differs.
+pub(super) fn differences<'a>(
+    old: &'a Map<String, Value>,
+    new: &'a Map<String, Value>,
+) -> Vec<Difference<'a>> {
+    let added = new.keys().filter(|name| !old.contains_key(*name));
+    let names = old.keys().chain(added);
+    let compared = names.map(|name| Difference { name, old: old.get(name), new: new.get(name) });
+    compared.filter(|property| property.old != property.new).collect()
+}
+
+/// Describes a change: `dataMining: none -> http://…/DMI-PROHIBITED`.
+pub(super) fn describe(change: &PropertyChange) -> String {
+    let text = |value: &Option<String>| value.clone().unwrap_or_else(|| "none".to_owned());
+    format!("{}: {} -> {}", change.property, text(&change.old), text(&change.new))
+}
+
+fn shorten(value: &Value) -> String {
+    let text = match value {
+        Value::String(text) => text.clone(),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_) => {
+            value.to_string()
+        }
+    };
+    let mut short: String = text.chars().take(AUDIT_VALUE_CHARS_MAX).collect();
+    if short.len() < text.len() {
+        short.push('…');
+    }
+    short
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn described(old: &Value, new: &Value) -> Vec<String> {
+        let [old, new] = [old, new].map(|value| value.as_object().expect("an object"));
+        differences(old, new).iter().map(Difference::describe).collect()
+    }
+
+    #[test]
+    fn every_difference_has_its_old_and_its_new_value() {
+        let old = json!({ "jobid": "7", "title": { "x-default": "Ice" }, "instructions": "none" });
+        let new = json!({ "jobid": "8", "instructions": "none", "dataMining": "http://a/b" });
+        let expected = [
+            "jobid: 7 -> 8",
+            r#"title: {"x-default":"Ice"} -> none"#,
+            "dataMining: none -> http://a/b",
+        ];
+        assert_eq!(described(&old, &new), expected);
+        assert!(described(&old, &old).is_empty());
+    }
+
+    #[test]
+    fn a_long_value_leaves_room_for_the_other() {
+        let long = shorten(&json!("å".repeat(500)));
+        assert_eq!(long.chars().count(), AUDIT_VALUE_CHARS_MAX + 1);
+        assert!(long.ends_with('…'));
+    }
+}

@@ -1,0 +1,303 @@
+//! Changes the document of an item for an editor: on the version that the editor saw, as a new version, and with
+//! the editor in the audit log.
+
+use jiff::Timestamp;
+use serde_json::{Map, Value};
+
+use super::differences::{Difference, describe, differences};
+use super::write::{self, LocalMoment, PreparedItem};
+use super::{Ingest, IngestError, Uploads};
+use crate::runtime::error::{Error, Result};
+use crate::runtime::limits::EDIT_TRIES_MAX;
+use crate::storage::audit::{self, AuditAction, ObjectKind};
+use crate::storage::database::{ItemEdit, PropertyChange, StoredItem};
+use model::item::{
+    Document, DocumentError, MetadataEdits, PubStatus, SchemaViolation, merge_patch,
+    missing_fields,
+};
+use model::{ContentHash, ItemKey};
+
+/// The properties that the service sets, which no editor changes.
+const SERVICE_PROPERTIES: [&str; 9] = [
+    "$standard",
+    "replacedby",
+    "representationtype",
+    "revisions",
+    "renditions",
+    "type",
+    "uri",
+    "version",
+    "versionstored",
+];
+/// The properties that differ between any two versions.
+const VERSION_PROPERTIES: [&str; 2] = ["version", "versionstored"];
+/// The statuses that an editor can set; a withdrawal has its own operation.
+const EDITABLE_STATUSES: [PubStatus; 3] =
+    [PubStatus::Usable, PubStatus::Withheld, PubStatus::Commissioned];
+
+/// The version on which a change may be based.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ExpectedVersion {
+    /// Any version of an item that exists.
+    Any,
+    /// One of the versions with these tags.
+    OneOf(Vec<String>),
+}
+
+impl ExpectedVersion {
+    /// Whether a version with that tag is expected.
+    #[must_use]
+    pub fn includes(&self, tag: &str) -> bool {
+        match self {
+            Self::Any => true,
+            Self::OneOf(tags) => tags.iter().any(|one| one == tag),
+        }
+    }
+}
+
+/// A change of an item's document.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ItemChange {
+    pub expected: ExpectedVersion,
+    /// The changes of a template, which are made first.
+    pub template: MetadataEdits,
+    /// The merge patch (RFC 7396) of the document.
+    pub patch: Map<String, Value>,
+}
+
+/// The stored document of an item.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EditableItem {
+    /// The text of the document.
+    pub document: String,
+    /// Identifies this version of the document.
+    pub tag: String,
+}
+
+impl EditableItem {
+    fn of(item: StoredItem) -> Self {
+        Self { tag: version_tag(&item.document), document: item.document }
+    }
+}
+
+/// The outcome of a change.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum EditOutcome {
+    /// There is no such item.
+    Missing,
+    /// The item is in another version than expected.
+    Stale,
+    /// The item is as requested.
+    Saved(SavedItem),
+}
+
+/// An item after a change.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SavedItem {
+    pub item: EditableItem,
+    /// Other items whose status became replaced.
+    pub replaced_items: Vec<ItemKey>,
+}
+
+/// Identifies a version by its text, so that two versions with the same document have the same tag.
+fn version_tag(document: &str) -> String {
+    ContentHash::of(document.as_bytes()).short()
+}
+
+impl Ingest {
+    /// Changes the document of the item `key`.
+    ///
+    /// The changed document is validated like one that is sent, needs the fields of the house rules, and gets
+    /// the next `version`; the item keeps its position in the order of arrival. The audit log gets an event for
+    /// each property, with its old and its new value. A change that changes nothing writes nothing.
+    ///
+    /// Fails with [`IngestError::Document`].
+    fn edit(
+        &self,
+        key: &ItemKey,
+        change: &ItemChange,
+        now: Timestamp,
+    ) -> Result<EditOutcome, IngestError> {
+        for _ in 0..EDIT_TRIES_MAX {
+            let wanted = key.clone();
+            let found = self.db.read_blocking(move |tx| tx.find_item(&wanted))?;
+            let Some(item) = found.map(EditableItem::of) else { return Ok(EditOutcome::Missing) };
+            if !change.expected.includes(&item.tag) {
+                return Ok(EditOutcome::Stale);
+            }
+            let old = Document::from_stored(&item.document)?;
+            let Some(new) = self.changed(key, &old, change)? else {
+                return Ok(EditOutcome::Saved(SavedItem { item, replaced_items: Vec::new() }));
+            };
+            if let Some(saved) = self.write_edit(key, &item.tag, &old, new, now)? {
+                return Ok(EditOutcome::Saved(saved));
+            }
+            // Another change was committed between the read and the write, so this one is based on that.
+        }
+        Ok(EditOutcome::Stale)
+    }
+
+    /// Applies a change to the document `old`; `None` where it changes nothing.
+    fn changed(
+        &self,
+        key: &ItemKey,
+        old: &Document,
+        change: &ItemChange,
+    ) -> Result<Option<Document>, IngestError> {
+        check_properties(&change.patch)?;
+        let mut fields = old.fields().clone();
+        change.template.apply(&mut fields);
+        merge_patch(&mut fields, &change.patch);
+        if fields == *old.fields() {
+            return Ok(None);
+        }
+        self.validated(key, fields).map(|mut document| {
+            document.increment_version();
+            Some(document)
+        })
+    }
+
+    /// Validates a document that an editor completed: by the schema and by the house rules.
+    pub(super) fn validated(
+        &self,
+        key: &ItemKey,
+        fields: Map<String, Value>,
+    ) -> Result<Document, IngestError> {
+        let missing = missing_fields(&self.required_fields, key.media_type, &fields);
+        match Document::from_fields(key, fields) {
+            Ok(document) if missing.is_empty() => Ok(document),
+            Ok(_) => Err(DocumentError::Schema(missing).into()),
+            // Reported together: an editor corrects both at once.
+            Err(DocumentError::Schema(violations)) => {
+                Err(DocumentError::Schema([missing, violations].concat()).into())
+            }
+            Err(other) => Err(other.into()),
+        }
+    }
+
+    /// Writes the document `new` unless the item has changed since the version `tag`; `None` if it has.
+    fn write_edit(
+        &self,
+        key: &ItemKey,
+        tag: &str,
+        old: &Document,
+        new: Document,
+        now: Timestamp,
+    ) -> Result<Option<SavedItem>, IngestError> {
+        let event = audit::event(AuditAction::ItemChanged).with_object(ObjectKind::Item, key);
+        let moment = LocalMoment { now, zone: &self.zone };
+        let mut changes = differences(old.fields(), new.fields());
+        changes.retain(|change| !VERSION_PROPERTIES.contains(&change.name));
+        let edit = ItemEdit {
+            version: new.text("version").unwrap_or_default().to_owned(),
+            changes: changes.iter().map(Difference::shortened).collect(),
+            changed: now,
+            user_name: event.actor.user_name.clone(),
+        };
+        let prepared = PreparedItem::new(key, new, None, moment).into_edit();
+        let (key, tag, zone) = (key.clone(), tag.to_owned(), self.zone.clone());
+        Ok(self.db.write_blocking(move |tx| {
+            let current = write::find(tx, &key)?;
+            if current.is_none_or(|(item, _)| version_tag(&item.document) != tag) {
+                return Ok(None);
+            }
+            let written = prepared.write(tx, &zone)?;
+            for change in &edit.changes {
+                tx.write_audit(&event.clone().with_detail(describe(change)))?;
+            }
+            tx.write_item_edit(&key, &edit)?;
+            let stored = tx.as_read().find_item(&key)?;
+            let saved = |item| SavedItem {
+                item: EditableItem::of(item),
+                replaced_items: written.replaced_items,
+            };
+            Ok(stored.map(saved))
+        })?)
+    }
+}
+
+/// Refuses a patch of properties that the service sets, and statuses that an editor cannot set.
+fn check_properties(patch: &Map<String, Value>) -> Result<(), IngestError> {
+    let set_by_service =
+        patch.keys().filter(|name| SERVICE_PROPERTIES.contains(&name.as_str())).map(|name| {
+            let message = "is set by the service";
+            SchemaViolation::new(&format!("/{name}"), "additionalProperties", message)
+        });
+    let mut violations: Vec<SchemaViolation> = set_by_service.collect();
+    if let Some(status) = patch.get("pubstatus") {
+        let parsed = status.as_str().and_then(PubStatus::parse);
+        if !parsed.is_some_and(|status| EDITABLE_STATUSES.contains(&status)) {
+            let words = EDITABLE_STATUSES.map(PubStatus::as_str).join(", ");
+            let message = format!("must be one of {words}; DELETE withdraws an item");
+            violations.push(SchemaViolation::new("/pubstatus", "enum", message));
+        }
+    }
+    match violations.is_empty() {
+        true => Ok(()),
+        false => Err(DocumentError::Schema(violations).into()),
+    }
+}
+
+/// The entry of an item's history that says which file it was published from.
+pub(super) fn published_edit(
+    document: &Document,
+    file_name: &str,
+    now: Timestamp,
+    user_name: Option<String>,
+) -> ItemEdit {
+    let file = file_name.to_owned();
+    ItemEdit {
+        version: document.text("version").unwrap_or("1").to_owned(),
+        changes: vec![PropertyChange { property: "file".to_owned(), old: None, new: Some(file) }],
+        changed: now,
+        user_name,
+    }
+}
+
+/// The entry of an item's history that says that the item was withdrawn; `None` if it was before.
+pub(super) fn withdrawal_edit(
+    old: &Document,
+    now: Timestamp,
+    user_name: Option<String>,
+) -> Option<ItemEdit> {
+    let (status, canceled) = (old.pub_status(), PubStatus::Canceled);
+    (status != canceled).then(|| ItemEdit {
+        version: old.text("version").unwrap_or("1").to_owned(),
+        changes: vec![PropertyChange {
+            property: "pubstatus".to_owned(),
+            old: Some(status.as_str().to_owned()),
+            new: Some(canceled.as_str().to_owned()),
+        }],
+        changed: now,
+        user_name,
+    })
+}
+
+impl Uploads {
+    /// Finds the stored document of the item `key`, whatever its status.
+    pub async fn editable(&self, key: ItemKey) -> Result<Option<EditableItem>> {
+        let found = self.ingest_here().db.read(move |tx| tx.find_item(&key)).await?;
+        Ok(found.map(EditableItem::of))
+    }
+
+    /// Changes the document of the item `key`.
+    ///
+    /// The outer error is a failure of the service, the inner one the refusal of the change.
+    pub async fn edit(
+        &self,
+        key: ItemKey,
+        change: ItemChange,
+        now: Timestamp,
+    ) -> Result<Result<EditOutcome, IngestError>> {
+        self.work(move |ingest| ingest.edit(&key, &change, now)).await
+    }
+
+    /// Lists the changes of the item `key` by editors, newest first; `None` if there is no such item.
+    pub async fn edits(&self, key: ItemKey) -> Result<Option<Vec<ItemEdit>>> {
+        let listed = self.ingest_here().db.read(move |tx| {
+            let exists = tx.find_item(&key)?.is_some();
+            exists.then(|| tx.list_item_edits(&key)).transpose()
+        });
+        listed.await.map_err(Error::from)
+    }
+}

@@ -1,0 +1,444 @@
+//! Turns a finished upload into an item: reads what its file says, applies what the editor says, and ingests it.
+
+use std::path::Path;
+
+use jiff::Timestamp;
+use serde_json::{Map, Value};
+
+use super::bundle::refused;
+use super::edit::published_edit;
+use super::pending_uploads::ReadUploadError;
+use super::write::{self, LocalMoment, PreparedItem};
+use super::{
+    FileName, Ingest, IngestError, IngestedItem, LoadedPhotograph, PendingUploads, SpooledFile,
+    Uploads, files, photograph,
+};
+use crate::runtime::error::Result;
+use crate::runtime::limits::UPLOAD_PREVIEW_PX;
+use crate::storage::audit::{self, AuditAction, ObjectKind};
+use crate::storage::blobs::StoreError;
+use crate::storage::database::PendingUpload;
+use model::item::{Asset, AssetFile, Document, MetadataEdits, merge_patch};
+use model::{ContentHash, ItemId, ItemKey, MediaType, RenditionExtension, RenditionName, Size};
+
+/// What happens if the item of an upload exists already.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ExistingPolicy {
+    /// The upload is refused.
+    Refuse,
+    /// The upload is the next version of the item.
+    Replace,
+    /// The upload becomes an item of its own, whose id comes from its content.
+    New,
+}
+
+impl ExistingPolicy {
+    /// Every policy with its word in requests.
+    pub const WORDS: [(&str, Self); 3] =
+        [("refuse", Self::Refuse), ("replace", Self::Replace), ("new", Self::New)];
+}
+
+/// How an upload is published.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PublishRequest {
+    /// The id of the item; `None`: the name of the file, or an id from its content.
+    pub id: Option<ItemId>,
+    pub existing: ExistingPolicy,
+    /// The changes of a template, which are made first.
+    pub template: MetadataEdits,
+    /// A merge patch (RFC 7396) of the document that the file describes.
+    pub patch: Map<String, Value>,
+}
+
+/// The outcome of publishing an upload.
+#[derive(Clone, Debug)]
+pub enum PublishOutcome {
+    /// The item is stored.
+    Published(IngestedItem),
+    /// The item exists, and the request does not replace it.
+    Exists(ItemKey),
+}
+
+/// What an upload would become.
+#[derive(Clone, Debug, PartialEq)]
+pub struct UploadDescription {
+    pub media_type: MediaType,
+    /// The item that it would become; `None` where its id comes from content that is read when it is published.
+    pub key: Option<ItemKey>,
+    /// Whether that item exists.
+    pub exists: bool,
+    /// The properties that the file describes.
+    pub document: Map<String, Value>,
+    /// The size of a photograph in pixels, as it is shown.
+    pub size: Option<Size>,
+    /// Warnings about the file and its metadata.
+    pub warnings: Vec<String>,
+}
+
+/// A file of an upload that is assembled on disk.
+struct AssembledFile {
+    file: SpooledFile,
+    content: ContentHash,
+}
+
+impl Ingest {
+    /// The media type of an upload, by the name of its file.
+    fn upload_type(upload: &PendingUpload) -> Result<MediaType, IngestError> {
+        let extension = files::extension(Path::new(&upload.file_name));
+        files::media_type(&extension).ok_or(IngestError::Kind)
+    }
+
+    /// Reads a photograph from the parts of its upload, after waiting until the memory budget allows that.
+    fn load_upload(
+        &self,
+        pending: &PendingUploads,
+        upload: &PendingUpload,
+    ) -> Result<LoadedPhotograph<'_>, IngestError> {
+        let share = self.memory.acquire(upload.length);
+        let mut bytes = Vec::with_capacity(usize::try_from(upload.length).unwrap_or_default());
+        let taken = pending.read(upload, &mut |part| {
+            bytes.extend_from_slice(part);
+            Ok(())
+        });
+        taken.map_err(read_error)?;
+        let picture = photograph::parse(bytes, &self.limits)?;
+        self.fits(&picture, upload.length)?;
+        Ok(LoadedPhotograph { picture, share })
+    }
+
+    /// Describes what an upload would become.
+    fn describe_upload(
+        &self,
+        pending: &PendingUploads,
+        upload: &PendingUpload,
+    ) -> Result<UploadDescription, IngestError> {
+        let media_type = Self::upload_type(upload)?;
+        if media_type != MediaType::Image {
+            return self.describe_file(media_type, stem(upload));
+        }
+        let loaded = self.load_upload(pending, upload)?;
+        let picture = &loaded.picture;
+        let key = self.key_of_stem(media_type, stem(upload), || picture.derived_id())?;
+        let (document, document_warnings) = picture.document(&key, &self.zone)?;
+        let warnings = [picture.warnings.clone(), document_warnings].concat();
+        Ok(UploadDescription {
+            media_type,
+            exists: self.exists(&key)?,
+            key: Some(key),
+            document: document.fields().clone(),
+            size: Some(picture.shown_size()),
+            warnings,
+        })
+    }
+
+    /// Describes what a graphic or a video would become, which has no caption in its file.
+    fn describe_file(
+        &self,
+        media_type: MediaType,
+        stem: &str,
+    ) -> Result<UploadDescription, IngestError> {
+        let mut is_derived = false;
+        let key = self.key_of_stem(media_type, stem, || {
+            is_derived = true;
+            photograph::derived_id(ContentHash::of(stem.as_bytes()))
+        })?;
+        Ok(UploadDescription {
+            media_type,
+            exists: !is_derived && self.exists(&key)?,
+            key: Some(key).filter(|_| !is_derived),
+            document: Map::from_iter([("headline".to_owned(), Value::from(stem))]),
+            size: None,
+            warnings: Vec::new(),
+        })
+    }
+
+    /// Renders a small JPEG of an uploaded photograph; `None` for other files.
+    fn preview_upload(
+        &self,
+        pending: &PendingUploads,
+        upload: &PendingUpload,
+    ) -> Result<Option<Vec<u8>>, IngestError> {
+        if Self::upload_type(upload)? != MediaType::Image {
+            return Ok(None);
+        }
+        let LoadedPhotograph { picture, mut share } = self.load_upload(pending, upload)?;
+        share.grow(picture.memory_bytes(&self.originals));
+        picture.preview(UPLOAD_PREVIEW_PX, &self.limits, &self.marker).map(Some)
+    }
+
+    /// Publishes an upload; `now` is its time of arrival.
+    ///
+    /// Fails with the refusal of the file, or with [`IngestError::Document`] for a document that breaks the
+    /// schema or the house rules.
+    fn publish_upload(
+        &self,
+        pending: &PendingUploads,
+        upload: &PendingUpload,
+        request: &PublishRequest,
+        now: Timestamp,
+    ) -> Result<PublishOutcome, IngestError> {
+        match Self::upload_type(upload)? {
+            MediaType::Image => self.publish_photograph(pending, upload, request, now),
+            media_type @ (MediaType::Stockfoto
+            | MediaType::Video
+            | MediaType::Graphic
+            | MediaType::Text
+            | MediaType::Feature
+            | MediaType::Page
+            | MediaType::Planning
+            | MediaType::Calendar) => self.publish_file(media_type, pending, upload, request, now),
+        }
+    }
+
+    fn publish_photograph(
+        &self,
+        pending: &PendingUploads,
+        upload: &PendingUpload,
+        request: &PublishRequest,
+        now: Timestamp,
+    ) -> Result<PublishOutcome, IngestError> {
+        let loaded = self.load_upload(pending, upload)?;
+        let picture = &loaded.picture;
+        let derived = || picture.derived_id();
+        let key = self.upload_key(MediaType::Image, upload, request, derived)?;
+        if self.is_refused(&key, request)? {
+            return Ok(PublishOutcome::Exists(key));
+        }
+        let (described, mut warnings) = picture.document(&key, &self.zone)?;
+        // Before the file is stored: a refused document leaves nothing behind.
+        let document = self.published_document(&key, described.fields().clone(), request)?;
+        let (picture, picture_warnings) = self.store(loaded, RenditionName::NORMAL_HIRES)?;
+        warnings.splice(0..0, picture_warnings);
+        let assets = vec![Asset::own(AssetFile::Picture(picture))];
+        let moment = LocalMoment { now, zone: &self.zone };
+        let prepared = PreparedItem::new(&key, document.clone(), Some(assets), moment);
+        let outcome = self.write_published(&key, prepared, &document, upload, request, now)?;
+        Ok(with_warnings(outcome, warnings))
+    }
+
+    /// Publishes a graphic or a video.
+    fn publish_file(
+        &self,
+        media_type: MediaType,
+        pending: &PendingUploads,
+        upload: &PendingUpload,
+        request: &PublishRequest,
+        now: Timestamp,
+    ) -> Result<PublishOutcome, IngestError> {
+        let (name, extension) = match files::extension(Path::new(&upload.file_name)).as_str() {
+            "pdf" => (RenditionName::NORMAL_HIRES, RenditionExtension::Pdf),
+            "eps" => (RenditionName::NORMAL_HIRES, RenditionExtension::Eps),
+            "mp4" => (RenditionName::NORMAL_PREVIEW, RenditionExtension::Mp4),
+            _ => return Err(IngestError::Kind),
+        };
+        let name = FileName { association: None, name, extension };
+        let assembled = Self::assemble(pending, upload)?;
+        let derived = || photograph::derived_id(assembled.content);
+        let key = self.upload_key(media_type, upload, request, derived)?;
+        if self.is_refused(&key, request)? {
+            return Ok(PublishOutcome::Exists(key));
+        }
+        let described = Map::from_iter([("headline".to_owned(), Value::from(stem(upload)))]);
+        let document = self.published_document(&key, described, request)?;
+        let path = assembled.file.path();
+        let (asset, mut warnings) = self.ingest_file(&name, path)?;
+        let mut assets = vec![asset];
+        let files = [(name, path.to_owned())];
+        warnings.extend(self.create_missing(media_type, &mut assets, &files)?);
+        let moment = LocalMoment { now, zone: &self.zone };
+        let prepared = PreparedItem::new(&key, document.clone(), Some(assets), moment);
+        let prepared = prepared.into_single_file();
+        let outcome = self.write_published(&key, prepared, &document, upload, request, now)?;
+        Ok(with_warnings(outcome, warnings))
+    }
+
+    /// Writes the parts of an upload to one file.
+    fn assemble(
+        pending: &PendingUploads,
+        upload: &PendingUpload,
+    ) -> Result<AssembledFile, IngestError> {
+        let mut file = pending.spool().create_blocking().map_err(IngestError::Unreadable)?;
+        let mut content = ContentHash::hasher();
+        let written = pending.read(upload, &mut |part| {
+            content.update(part);
+            file.write(part)
+        });
+        written.map_err(read_error)?;
+        Ok(AssembledFile { file, content: content.finish() })
+    }
+
+    /// The item that an upload becomes.
+    fn upload_key(
+        &self,
+        media_type: MediaType,
+        upload: &PendingUpload,
+        request: &PublishRequest,
+        derived_id: impl FnOnce() -> ItemId,
+    ) -> Result<ItemKey, IngestError> {
+        match (&request.id, request.existing) {
+            (Some(id), _) => {
+                let key = ItemKey { media_type, id: id.clone() };
+                self.check_id(&key).map(|()| key)
+            }
+            (None, ExistingPolicy::New) => Ok(ItemKey { media_type, id: derived_id() }),
+            (None, ExistingPolicy::Refuse | ExistingPolicy::Replace) => {
+                self.key_of_stem(media_type, stem(upload), derived_id)
+            }
+        }
+    }
+
+    fn exists(&self, key: &ItemKey) -> Result<bool, IngestError> {
+        let key = key.clone();
+        Ok(self.db.read_blocking(move |tx| tx.find_item(&key))?.is_some())
+    }
+
+    /// Whether the item exists and the request does not replace it.
+    fn is_refused(&self, key: &ItemKey, request: &PublishRequest) -> Result<bool, IngestError> {
+        Ok(request.existing != ExistingPolicy::Replace && self.exists(key)?)
+    }
+
+    /// The document of a published upload: what the file describes, a template, and what the editor says. For an
+    /// item that exists it is the next version.
+    fn published_document(
+        &self,
+        key: &ItemKey,
+        mut fields: Map<String, Value>,
+        request: &PublishRequest,
+    ) -> Result<Document, IngestError> {
+        request.template.apply(&mut fields);
+        merge_patch(&mut fields, &request.patch);
+        let mut document = self.validated(key, fields)?;
+        let wanted = key.clone();
+        if let Some(old) = self.db.read_blocking(move |tx| tx.find_item(&wanted))? {
+            document.inherit_version(&Document::from_stored(&old.document)?);
+            document.increment_version();
+        }
+        Ok(document)
+    }
+
+    /// Writes the item of an upload, unless it has been created meanwhile and is not to be replaced.
+    fn write_published(
+        &self,
+        key: &ItemKey,
+        prepared: PreparedItem,
+        document: &Document,
+        upload: &PendingUpload,
+        request: &PublishRequest,
+        now: Timestamp,
+    ) -> Result<PublishOutcome, IngestError> {
+        let event = audit::event(AuditAction::ItemStored).with_object(ObjectKind::Item, key);
+        let user_name = event.actor.user_name.clone();
+        let edit = published_edit(document, &upload.file_name, now, user_name);
+        let refuses = request.existing != ExistingPolicy::Replace;
+        let (written_key, zone) = (key.clone(), self.zone.clone());
+        let written = self.db.write_blocking(move |tx| {
+            if refuses && write::find(tx, &written_key)?.is_some() {
+                return Ok(None);
+            }
+            let written = prepared.write(tx, &zone)?;
+            tx.write_item_edit(&written_key, &edit)?;
+            tx.write_audit(&event.with_detail(written.written.as_str()))?;
+            Ok(Some(written))
+        })?;
+        let Some(write::ItemWrite { written, replaced_items }) = written else {
+            return Ok(PublishOutcome::Exists(key.clone()));
+        };
+        let warnings = Vec::new();
+        let item = IngestedItem { key: key.clone(), written, replaced_items, warnings };
+        Ok(PublishOutcome::Published(item))
+    }
+}
+
+/// The name of an upload's file without its extension.
+fn stem(upload: &PendingUpload) -> &str {
+    let stem = Path::new(&upload.file_name).file_stem();
+    stem.and_then(|stem| stem.to_str()).unwrap_or_default()
+}
+
+fn with_warnings(outcome: PublishOutcome, warnings: Vec<String>) -> PublishOutcome {
+    match outcome {
+        PublishOutcome::Published(item) => {
+            PublishOutcome::Published(IngestedItem { warnings, ..item })
+        }
+        PublishOutcome::Exists(key) => PublishOutcome::Exists(key),
+    }
+}
+
+/// A part that was lost, in a restored database for instance, is not a fault that a retry could overcome.
+fn read_error(cause: ReadUploadError) -> IngestError {
+    match cause {
+        ReadUploadError::Incomplete
+        | ReadUploadError::Store(
+            StoreError::Missing(_) | StoreError::Length { .. } | StoreError::Corrupted(_),
+        ) => IngestError::Name("has lost bytes since it was sent; send the file again".to_owned()),
+        ReadUploadError::Store(
+            other @ (StoreError::Io { .. }
+            | StoreError::Unavailable { .. }
+            | StoreError::OtherArchive { .. }
+            | StoreError::Setting { .. }),
+        ) => IngestError::Store(other),
+        ReadUploadError::Db(cause) => IngestError::Db(cause),
+        ReadUploadError::Write(cause) => IngestError::Unreadable(cause),
+    }
+}
+
+/// Names the file in a refusal of the file. Problems of the document have places of their own.
+fn name_file(error: IngestError, upload: &PendingUpload) -> IngestError {
+    let is_about_document = matches!(error, IngestError::Document(_) | IngestError::Id(_));
+    match is_about_document || error.is_internal() {
+        true => error,
+        false => refused(&upload.file_name, error),
+    }
+}
+
+impl Uploads {
+    /// Describes what an upload would become.
+    ///
+    /// The outer error is a failure of the service, the inner one the refusal of the file.
+    pub async fn describe(
+        &self,
+        upload: PendingUpload,
+    ) -> Result<Result<UploadDescription, IngestError>> {
+        let pending = self.pending().clone();
+        let described = move |ingest: &Ingest| {
+            let described = ingest.describe_upload(&pending, &upload);
+            described.map_err(|error| name_file(error, &upload))
+        };
+        self.work(described).await
+    }
+
+    /// Renders a small JPEG of an uploaded photograph; `None` for other files.
+    pub async fn preview(
+        &self,
+        upload: PendingUpload,
+    ) -> Result<Result<Option<Vec<u8>>, IngestError>> {
+        let pending = self.pending().clone();
+        let rendered = move |ingest: &Ingest| {
+            let rendered = ingest.preview_upload(&pending, &upload);
+            rendered.map_err(|error| name_file(error, &upload))
+        };
+        self.work(rendered).await
+    }
+
+    /// Publishes an upload, and removes it once its item is stored.
+    pub async fn publish(
+        &self,
+        upload: PendingUpload,
+        request: PublishRequest,
+        now: Timestamp,
+    ) -> Result<Result<PublishOutcome, IngestError>> {
+        let (pending, id) = (self.pending().clone(), upload.id);
+        let published = move |ingest: &Ingest| {
+            let published = ingest.publish_upload(&pending, &upload, &request, now);
+            published.map_err(|error| name_file(error, &upload))
+        };
+        let published = self.work(published).await?;
+        if let Ok(PublishOutcome::Published(_)) = &published
+            && let Err(cause) = self.pending().discard(id).await
+        {
+            // The item is stored, and what is left of the upload expires.
+            tracing::warn!("a published upload cannot be removed now: {cause}");
+        }
+        Ok(published)
+    }
+}

@@ -1,0 +1,190 @@
+//! Metadata templates: named changes of fields, which editors apply to items and uploads. A template belongs to
+//! one organization, or all providers of the archive use it.
+
+use jiff::Timestamp;
+
+use super::{ExpectedVersion, Uploads};
+use crate::runtime::error::{Error, ErrorKind, Result};
+use crate::runtime::limits::TEMPLATES_MAX;
+use crate::storage::audit::{self, AuditAction, AuditEvent, ObjectKind};
+use crate::storage::database::{DbError, MetadataTemplate, NewTemplate, WriteTx};
+use model::ContentHash;
+use model::account::OrganizationId;
+use model::item::MetadataEdits;
+
+/// A template as an editor describes it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TemplateDraft {
+    /// The organization that it belongs to; `None`: all providers use it.
+    pub organization: Option<OrganizationId>,
+    pub name: String,
+    /// The changes that it makes.
+    pub fields: MetadataEdits,
+}
+
+impl TemplateDraft {
+    fn stored(self, event: &AuditEvent, now: Timestamp) -> NewTemplate {
+        let Self { organization, name, fields } = self;
+        let user_name = event.actor.user_name.clone();
+        NewTemplate { organization, name, fields, changed: now, user_name }
+    }
+}
+
+/// The outcome of changing or removing a template.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum TemplateOutcome {
+    /// The caller has no such template.
+    Missing,
+    /// The template is in another version than expected.
+    Stale,
+    /// The template as it is now, or as it was before it was removed.
+    Done(MetadataTemplate),
+}
+
+/// Identifies a version of a template by what it says.
+#[must_use]
+pub fn template_tag(template: &MetadataTemplate) -> String {
+    let MetadataTemplate { organization, name, fields, .. } = template;
+    let fields = serde_json::Value::Object(fields.to_json()).to_string();
+    // With the length, no text can move from the name into the fields under the same hash.
+    let text = format!("{organization:?} {} {name} {fields}", name.len());
+    ContentHash::of(text.as_bytes()).short()
+}
+
+/// Finds the template of that number among those that `organization` uses.
+fn find_used(
+    tx: &WriteTx<'_>,
+    organization: Option<OrganizationId>,
+    id: i64,
+) -> Result<Option<MetadataTemplate>, DbError> {
+    let found = tx.as_read().find_template(id)?;
+    Ok(found.filter(|template| is_used(template, organization)))
+}
+
+/// Whether a member of `organization` uses the template.
+fn is_used(template: &MetadataTemplate, organization: Option<OrganizationId>) -> bool {
+    template.organization.is_none() || template.organization == organization
+}
+
+impl Uploads {
+    /// Lists the templates of the archive and of `organization`, by name.
+    pub async fn templates(
+        &self,
+        organization: Option<OrganizationId>,
+    ) -> Result<Vec<MetadataTemplate>> {
+        Ok(self.ingest_here().db.read(move |tx| tx.list_templates(organization)).await?)
+    }
+
+    /// Finds the template of that number among those that `organization` uses.
+    pub async fn template(
+        &self,
+        organization: Option<OrganizationId>,
+        id: i64,
+    ) -> Result<Option<MetadataTemplate>> {
+        let found = self.ingest_here().db.read(move |tx| tx.find_template(id)).await?;
+        Ok(found.filter(|template| is_used(template, organization)))
+    }
+
+    /// Stores a new template.
+    ///
+    /// Fails with [`ErrorKind::Conflict`] when its owner has [`TEMPLATES_MAX`] already.
+    pub async fn create_template(
+        &self,
+        draft: TemplateDraft,
+        now: Timestamp,
+    ) -> Result<MetadataTemplate> {
+        let event = audit::event(AuditAction::TemplateCreated).with_detail(&draft.name);
+        let new = draft.stored(&event, now);
+        let created = self.ingest_here().db.write(move |tx| {
+            if tx.as_read().count_templates(new.organization)? >= TEMPLATES_MAX {
+                return Ok(None);
+            }
+            let id = tx.create_template(&new)?;
+            tx.write_audit(&event.with_object(ObjectKind::Template, id))?;
+            tx.as_read().find_template(id)
+        });
+        created.await?.ok_or_else(|| {
+            let message = format!("there are {TEMPLATES_MAX} templates already; remove some");
+            Error::new(ErrorKind::Conflict, message)
+        })
+    }
+
+    /// Replaces the template of that number, which a member of `organization` uses.
+    pub async fn update_template(
+        &self,
+        organization: Option<OrganizationId>,
+        id: i64,
+        expected: ExpectedVersion,
+        draft: TemplateDraft,
+        now: Timestamp,
+    ) -> Result<TemplateOutcome> {
+        let event = audit::event(AuditAction::TemplateChanged);
+        let event = event.with_object(ObjectKind::Template, id).with_detail(&draft.name);
+        let new = draft.stored(&event, now);
+        let updated = self.ingest_here().db.write(move |tx| {
+            let Some(old) = find_used(tx, organization, id)? else {
+                return Ok(TemplateOutcome::Missing);
+            };
+            if !expected.includes(&template_tag(&old)) {
+                return Ok(TemplateOutcome::Stale);
+            }
+            tx.update_template(id, &new)?;
+            tx.write_audit(&event)?;
+            let updated = tx.as_read().find_template(id)?;
+            Ok(updated.map_or(TemplateOutcome::Missing, TemplateOutcome::Done))
+        });
+        Ok(updated.await?)
+    }
+
+    /// Removes the template of that number, which a member of `organization` uses.
+    pub async fn remove_template(
+        &self,
+        organization: Option<OrganizationId>,
+        id: i64,
+        expected: ExpectedVersion,
+    ) -> Result<TemplateOutcome> {
+        let event = audit::event(AuditAction::TemplateRemoved);
+        let event = event.with_object(ObjectKind::Template, id);
+        let removed = self.ingest_here().db.write(move |tx| {
+            let Some(old) = find_used(tx, organization, id)? else {
+                return Ok(TemplateOutcome::Missing);
+            };
+            if !expected.includes(&template_tag(&old)) {
+                return Ok(TemplateOutcome::Stale);
+            }
+            tx.delete_template(id)?;
+            tx.write_audit(&event.with_detail(&old.name))?;
+            Ok(TemplateOutcome::Done(old))
+        });
+        Ok(removed.await?)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::runtime::clock;
+
+    #[test]
+    fn a_template_has_another_tag_when_it_says_something_else() {
+        let template = |name: &str, organization: Option<i64>, source: &str| {
+            let fields = serde_json::json!({ "source": source });
+            MetadataTemplate {
+                id: 1,
+                organization: organization.map(OrganizationId),
+                name: name.to_owned(),
+                fields: MetadataEdits::parse(fields.as_object().expect("an object"))
+                    .expect("valid"),
+                changed: clock::now(),
+                user_name: None,
+            }
+        };
+        let tag = template_tag(&template("a", None, "x"));
+        assert_eq!(template_tag(&template("a", None, "x")), tag);
+        for other in
+            [template("b", None, "x"), template("a", Some(1), "x"), template("a", None, "y")]
+        {
+            assert_ne!(template_tag(&other), tag);
+        }
+    }
+}

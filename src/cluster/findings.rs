@@ -1,0 +1,274 @@
+//! Judges what the service depends on: disk, database, nodes, their clocks and settings. The command
+//! `wirephoto doctor` and the page of operators show the same findings.
+
+use std::{collections::BTreeMap, io, path::Path};
+
+use jiff::Timestamp;
+
+use super::membership::{NodeDescription, ObservedNode, limits::SKEW_S};
+use crate::storage::database::DatabaseFacts;
+
+/// Percentage of a database server's connections from which a warning is issued.
+const CONNECTIONS_SHARE: i64 = 80;
+
+/// The severity of a finding.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FindingLevel {
+    /// Everything is in order.
+    Fine,
+    /// It works, but needs attention.
+    Warning,
+    /// It does not work, or will fail.
+    Problem,
+}
+
+impl FindingLevel {
+    /// Every level, the least severe first.
+    pub const ALL: [Self; 3] = [Self::Fine, Self::Warning, Self::Problem];
+
+    /// Returns the word for the severity in output and responses.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Fine => "ok",
+            Self::Warning => "warning",
+            Self::Problem => "problem",
+        }
+    }
+
+    fn max_with(self, other: Self) -> Self {
+        if self == Self::Problem { self } else { other }
+    }
+}
+
+/// Something that was found about the service.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Finding {
+    pub level: FindingLevel,
+    /// The area, such as `disk`.
+    pub about: &'static str,
+    /// A sentence for people.
+    pub text: String,
+}
+
+impl Finding {
+    /// Creates a finding about the area `about`.
+    pub fn new(level: FindingLevel, about: &'static str, text: impl Into<String>) -> Self {
+        Self { level, about, text: text.into() }
+    }
+}
+
+/// What is known about the disk of a data directory.
+#[derive(Debug)]
+pub struct DiskState<'a> {
+    pub dir: &'a Path,
+    /// The outcome of writing a small file.
+    pub written: io::Result<()>,
+    pub free_bytes: io::Result<u64>,
+    /// An ingest may need as much space as the largest file that the settings allow.
+    pub required_bytes: u64,
+}
+
+/// Judges the disk of a data directory.
+#[must_use]
+pub fn judge_disk(disk: &DiskState<'_>) -> Finding {
+    let (shown, required) = (disk.dir.display(), disk.required_bytes);
+    let (level, text) = match (&disk.written, &disk.free_bytes) {
+        (Err(cause), _) => (FindingLevel::Problem, format!("{shown} cannot be written: {cause}")),
+        (Ok(()), Ok(free)) if *free < required => (
+            FindingLevel::Warning,
+            format!("{shown} has {free} bytes free, fewer than media.file_bytes_max ({required})"),
+        ),
+        (Ok(()), Ok(free)) => {
+            (FindingLevel::Fine, format!("{shown} can be written, {} MiB are free", free >> 20))
+        }
+        (Ok(()), Err(cause)) => (
+            FindingLevel::Warning,
+            format!("{shown} can be written; its free space is unknown: {cause}"),
+        ),
+    };
+    Finding::new(level, "disk", text)
+}
+
+/// What is known about the database.
+#[derive(Debug)]
+pub struct DatabaseState<'a> {
+    pub facts: &'a DatabaseFacts,
+    /// File or URL of the database; `None` where it is not shown.
+    pub location: Option<&'a str>,
+    pub items: u64,
+    /// The time of this machine before the facts were read.
+    pub asked: Timestamp,
+    /// Whether this process only reads: its role lacks the right to write on purpose.
+    pub only_reads: bool,
+}
+
+/// Judges the database: rights of the role, connections and clock of a server.
+#[must_use]
+pub fn judge_database(database: &DatabaseState<'_>) -> Vec<Finding> {
+    let DatabaseState { facts, location, items, asked, only_reads } = database;
+    let location = location.map(|location| format!(" at {location}")).unwrap_or_default();
+    let role = facts.role.as_ref().map(|role| format!(", as {role}")).unwrap_or_default();
+    let text = format!("{}{location}{role}: {items} items", facts.engine);
+    let mut found = vec![Finding::new(FindingLevel::Fine, "database", text)];
+    if !facts.inaccessible_tables.is_empty() && !only_reads {
+        let text =
+            format!("the role may not read and write {}", facts.inaccessible_tables.join(", "));
+        found.push(Finding::new(FindingLevel::Problem, "database", text));
+    }
+    if let Some((open, most)) = facts.connections {
+        let text = format!("{open} of {most} connections of the server are open");
+        let level = match open * 100 >= most * CONNECTIONS_SHARE {
+            true => FindingLevel::Warning,
+            false => FindingLevel::Fine,
+        };
+        found.push(Finding::new(level, "database", text));
+    }
+    if let Some(clock) = facts.clock {
+        // The clock is read before the query, so its duration counts as skew; it is small compared
+        // with `SKEW_S`.
+        let seconds = clock.duration_since(*asked).as_secs_f64();
+        found.push(judge_skew("the database server", seconds));
+    }
+    found
+}
+
+fn judge_skew(whose: &str, seconds: f64) -> Finding {
+    let level = if seconds.abs() < SKEW_S { FindingLevel::Fine } else { FindingLevel::Warning };
+    let text = match level {
+        FindingLevel::Fine => format!("the clock of {whose} agrees with that of this machine"),
+        FindingLevel::Warning | FindingLevel::Problem => {
+            format!("the clock of {whose} is {seconds:+.1} s off that of this machine")
+        }
+    };
+    Finding::new(level, "clock", text)
+}
+
+/// Judges the nodes: heartbeats, faults and clocks.
+#[must_use]
+pub fn judge_nodes(nodes: &[ObservedNode], now: Timestamp) -> Vec<Finding> {
+    if nodes.is_empty() {
+        let text = "no node serves the archive";
+        return vec![Finding::new(FindingLevel::Warning, "nodes", text)];
+    }
+    nodes.iter().map(|node| judge_node(node, now)).collect()
+}
+
+fn judge_node(node: &ObservedNode, now: Timestamp) -> Finding {
+    let row = &node.row;
+    let about = NodeDescription::of(row);
+    let version = if about.version.is_empty() { "unknown" } else { &about.version };
+    let mut text = format!("{} ({}, version {version})", row.node, row.role);
+    let mut level = FindingLevel::Fine;
+    if node.is_beating == Some(false) {
+        level = FindingLevel::Problem;
+        text.push_str(": its heartbeat has stopped");
+    }
+    if !row.faults.is_empty() {
+        level = FindingLevel::Problem;
+        text.push_str(&format!(" reports faults: {}", row.faults));
+    }
+    // The heartbeats of a single node are too rare to compare their times with this clock.
+    if node.is_beating.is_some() {
+        let seconds = row.seen.duration_since(now).as_secs_f64();
+        // A heartbeat is written every other second, so a smaller difference says nothing about
+        // the clock.
+        if seconds.abs() >= SKEW_S {
+            level = level.max_with(FindingLevel::Warning);
+            text.push_str(&format!("; its clock is {seconds:+.0} s off that of this machine"));
+        }
+    }
+    Finding::new(level, "nodes", text)
+}
+
+/// Lists the settings that should be equal on all nodes but are not, with the values of each; `described`
+/// are the names and descriptions of the nodes.
+pub fn judge_differences(
+    described: impl IntoIterator<Item = (String, NodeDescription)>,
+) -> Vec<Finding> {
+    let mut values: BTreeMap<String, BTreeMap<String, Vec<String>>> = BTreeMap::new();
+    for (whose, about) in described {
+        for (name, value) in &about.settings {
+            let holders = values.entry(name.clone()).or_default();
+            holders.entry(value.clone()).or_default().push(whose.clone());
+        }
+        if !about.version.is_empty() {
+            let holders = values.entry("version".to_owned()).or_default();
+            holders.entry(about.version).or_default().push(whose);
+        }
+    }
+    let differ = values.into_iter().filter(|(_, holders)| holders.len() > 1);
+    let finding = |(name, holders): (String, BTreeMap<String, Vec<String>>)| {
+        let groups =
+            holders.iter().map(|(value, whose)| format!("{value:?} at {}", whose.join(", ")));
+        let text = format!("{name} differs: {}", groups.collect::<Vec<_>>().join("; "));
+        Finding::new(FindingLevel::Warning, "settings", text)
+    };
+    differ.map(finding).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_disk_is_judged_by_what_an_ingest_needs() {
+        let check = |written: io::Result<()>, free_bytes: io::Result<u64>, expected| {
+            let disk =
+                DiskState { dir: Path::new("/d"), written, free_bytes, required_bytes: 1 << 20 };
+            let found = judge_disk(&disk);
+            assert_eq!((found.level, found.about), (expected, "disk"), "{}", found.text);
+        };
+        let failed = || io::Error::from(io::ErrorKind::PermissionDenied);
+        check(Ok(()), Ok(1 << 20), FindingLevel::Fine);
+        check(Ok(()), Ok((1 << 20) - 1), FindingLevel::Warning);
+        check(Ok(()), Err(failed()), FindingLevel::Warning);
+        check(Err(failed()), Ok(1 << 30), FindingLevel::Problem);
+    }
+
+    #[test]
+    fn only_settings_with_several_values_differ() {
+        let about = |name: &str, media: &str| {
+            let settings = [
+                ("media.preview_px".to_owned(), media.to_owned()),
+                ("store.originals".to_owned(), String::new()),
+            ];
+            (name.to_owned(), NodeDescription::new(settings.into()))
+        };
+        let found = judge_differences([about("a", "1024"), about("b", "900"), about("c", "900")]);
+        let texts: Vec<&str> = found.iter().map(|one| one.text.as_str()).collect();
+        assert_eq!(texts, [r#"media.preview_px differs: "1024" at a; "900" at b, c"#]);
+        assert_eq!(judge_differences([about("a", "1024")]), []);
+    }
+
+    #[test]
+    fn a_database_server_is_judged_by_its_rights_connections_and_clock() {
+        let now = Timestamp::from_second(1_700_000_000).unwrap();
+        let facts = DatabaseFacts {
+            engine: "PostgreSQL 16".to_owned(),
+            role: Some("wirephoto".to_owned()),
+            clock: Timestamp::from_second(1_700_000_060).ok(),
+            connections: Some((90, 100)),
+            inaccessible_tables: vec!["orders".to_owned()],
+        };
+        let state = |only_reads| DatabaseState {
+            facts: &facts,
+            location: None,
+            items: 3,
+            asked: now,
+            only_reads,
+        };
+        let texts: Vec<String> =
+            judge_database(&state(false)).into_iter().map(|one| one.text).collect();
+        assert_eq!(
+            texts,
+            [
+                "PostgreSQL 16, as wirephoto: 3 items",
+                "the role may not read and write orders",
+                "90 of 100 connections of the server are open",
+                "the clock of the database server is +60.0 s off that of this machine",
+            ]
+        );
+        assert_eq!(judge_database(&state(true)).len(), 3);
+    }
+}

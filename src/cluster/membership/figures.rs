@@ -1,0 +1,177 @@
+//! Figures that a node publishes in its row for the pages of the other nodes: disks, cache, search, renders.
+
+use std::path::{Path, PathBuf};
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use crate::runtime::config::{Config, OriginalsLocation};
+use crate::runtime::modes::{DiskSpace, disk_space};
+use crate::runtime::telemetry::{self, MetricValues};
+use crate::storage::database::NodeRow;
+
+/// Free bytes are published in steps: a disk that fills by a log line is no news.
+const FREE_STEP_BYTES: u64 = 1 << 20;
+
+/// The space of the file system of a folder.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub struct DiskFigures {
+    pub folder: String,
+    pub free_bytes: u64,
+    pub total_bytes: u64,
+}
+
+/// A tier of the rendition cache.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub struct CacheFigures {
+    /// The name: `memory` or `disk`.
+    pub tier: String,
+    pub bytes: u64,
+    /// The size of the tier in the settings; 0: there is none.
+    pub limit_bytes: u64,
+    /// Look-ups since the start of the process that found a rendition.
+    pub hits: u64,
+    /// Look-ups since the start of the process that found none.
+    pub misses: u64,
+}
+
+/// The figures of a node. Those that another version does not know are 0.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub struct NodeFigures {
+    /// The start of the process.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub started: Option<Timestamp>,
+    pub disks: Vec<DiskFigures>,
+    pub cache: Vec<CacheFigures>,
+    /// Item versions in the search index.
+    pub indexed_items: u64,
+    /// Rows of the item log that the search index does not have yet.
+    pub index_rows_behind: u64,
+    /// Renders that wait for a worker.
+    pub renders_waiting: u64,
+    /// Renders that are in flight.
+    pub renders_busy: u64,
+    pub render_workers: u64,
+    /// Open connections of clients.
+    pub connections: u64,
+    /// Requests since the start of the process.
+    pub requests: u64,
+    /// Requests that were answered by a 5xx.
+    pub failed_requests: u64,
+}
+
+impl NodeFigures {
+    /// Reads the figures in the row of a node; empty if another version wrote them in an unknown format.
+    #[must_use]
+    pub fn of(row: &NodeRow) -> Self {
+        serde_json::from_str(&row.figures).unwrap_or_default()
+    }
+
+    /// Prints the figures in the form in which the row of a node stores them.
+    #[must_use]
+    pub fn print(&self) -> String {
+        // A struct of numbers and texts cannot fail to serialize.
+        serde_json::to_string(self).unwrap_or_default()
+    }
+}
+
+/// Where the figures of this process come from, besides its metrics; cheap to clone.
+#[derive(Clone, Debug)]
+pub struct FigureSources {
+    folders: Vec<PathBuf>,
+    memory_limit_bytes: u64,
+    disk_limit_bytes: u64,
+    /// Free bytes that an ingest may need: the largest file that the settings allow.
+    required_bytes: u64,
+}
+
+impl FigureSources {
+    /// Reads the folders and limits in the settings.
+    #[must_use]
+    pub fn of(config: &Config) -> Self {
+        let mut folders = vec![config.data.dir.clone()];
+        // Originals in the data directory, or in a bucket, have no disk of their own.
+        if let OriginalsLocation::Folder(_) = &config.store.originals {
+            folders.push(config.originals_dir());
+        }
+        Self {
+            folders,
+            memory_limit_bytes: config.cache.memory_bytes,
+            disk_limit_bytes: config.cache.disk_bytes,
+            required_bytes: config.media.file_bytes_max,
+        }
+    }
+
+    /// Returns the free bytes that an ingest may need.
+    #[must_use]
+    pub fn required_bytes(&self) -> u64 {
+        self.required_bytes
+    }
+
+    /// Gathers the figures of this process. Blocks on its disks.
+    #[must_use]
+    pub fn gather(&self, metrics: &MetricValues) -> NodeFigures {
+        let sum = |name| metrics.sum(name, &[]);
+        let started = i64::try_from(sum(telemetry::START_TIME)).ok();
+        NodeFigures {
+            started: started.and_then(|second| Timestamp::from_second(second).ok()),
+            disks: self.folders.iter().filter_map(|folder| disk(folder)).collect(),
+            cache: vec![
+                cache("memory", self.memory_limit_bytes, metrics),
+                cache("disk", self.disk_limit_bytes, metrics),
+            ],
+            indexed_items: sum(telemetry::SEARCH_INDEX_ITEMS),
+            index_rows_behind: sum(telemetry::SEARCH_INDEX_BEHIND),
+            renders_waiting: sum(telemetry::QUEUE_DEPTH),
+            renders_busy: sum(telemetry::WORKERS_BUSY),
+            render_workers: sum(telemetry::WORKERS),
+            connections: sum(telemetry::CONNECTIONS),
+            requests: sum(telemetry::REQUESTS),
+            failed_requests: metrics.sum(telemetry::REQUESTS, &["status=\"5xx\""]),
+        }
+    }
+}
+
+fn disk(folder: &Path) -> Option<DiskFigures> {
+    // A folder that cannot be examined is a fault of the node, which its row reports.
+    let DiskSpace { free_bytes, total_bytes } = disk_space(folder).ok()?;
+    let free_bytes = free_bytes - free_bytes % FREE_STEP_BYTES;
+    Some(DiskFigures { folder: folder.display().to_string(), free_bytes, total_bytes })
+}
+
+fn cache(tier: &str, limit_bytes: u64, metrics: &MetricValues) -> CacheFigures {
+    let of_tier = format!("tier=\"{tier}\"");
+    let lookups = |outcome: &str| {
+        let outcome = format!("outcome=\"{outcome}\"");
+        metrics.sum(telemetry::CACHE_LOOKUPS, &[&of_tier, &outcome])
+    };
+    CacheFigures {
+        tier: tier.to_owned(),
+        bytes: metrics.sum(telemetry::CACHE_BYTES, &[&of_tier]),
+        limit_bytes,
+        hits: lookups("hit"),
+        misses: lookups("miss"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn figures_are_read_as_they_were_printed_and_unknown_ones_are_left_out() {
+        let figures = NodeFigures {
+            started: Timestamp::from_second(1_700_000_000).ok(),
+            disks: vec![DiskFigures { folder: "/data".to_owned(), free_bytes: 5, total_bytes: 9 }],
+            requests: 7,
+            ..NodeFigures::default()
+        };
+        let read = |text: &str| serde_json::from_str::<NodeFigures>(text).unwrap();
+        assert_eq!(read(&figures.print()), figures);
+        let later = r#"{ "requests": 7, "temperature": 80 }"#;
+        assert_eq!(read(later), NodeFigures { requests: 7, ..NodeFigures::default() });
+    }
+}

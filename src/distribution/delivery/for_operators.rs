@@ -1,0 +1,97 @@
+//! What operators do with the deliveries of all users: list them, and queue failed ones again.
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+use uuid::Uuid;
+
+use super::Deliveries;
+use crate::runtime::error::{Error, ErrorKind, Result};
+use crate::runtime::limits::{DELIVERIES_LISTED_MAX, DELIVERIES_RETRIED_MAX};
+use crate::storage::audit::{self, AuditAction, ObjectKind};
+use crate::storage::database::{DeliveriesOf, ReadTx, WriteTx};
+use model::account::{Delivery, DeliveryState, OrganizationId};
+
+/// A delivery as operators see it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ListedDelivery {
+    pub delivery: Delivery,
+    /// The name of the organization for which its user acted.
+    pub organization_name: Option<String>,
+}
+
+impl Deliveries {
+    /// Lists one page of the deliveries of all users, newest first: skips `start` and returns `size`, at most
+    /// [`DELIVERIES_LISTED_MAX`].
+    pub async fn list_all(
+        &self,
+        state: Option<DeliveryState>,
+        start: usize,
+        size: usize,
+    ) -> Result<Vec<ListedDelivery>> {
+        let size = size.min(DELIVERIES_LISTED_MAX);
+        let read = move |tx: &ReadTx<'_>| {
+            // A page names few organizations, most of them several times.
+            let mut names: BTreeMap<OrganizationId, Option<String>> = BTreeMap::new();
+            let mut listed = Vec::new();
+            for delivery in tx.list_deliveries(DeliveriesOf::Everybody, state, start, size)? {
+                let id = delivery.organization;
+                let organization_name = match names.get(&id) {
+                    Some(name) => name.clone(),
+                    None => {
+                        let name = tx.find_organization(id)?.and_then(|found| found.name);
+                        names.insert(id, name.clone());
+                        name
+                    }
+                };
+                listed.push(ListedDelivery { delivery, organization_name });
+            }
+            Ok(listed)
+        };
+        Ok(self.db().read(read).await?)
+    }
+
+    /// Queues the failed delivery `id` again, as if it were new, and records that in the audit log. Nothing is
+    /// purchased.
+    ///
+    /// Fails with [`ErrorKind::NotFound`] when it does not exist, and with [`ErrorKind::Conflict`] when it has
+    /// not failed.
+    pub async fn retry_failed(&self, id: Uuid, now: Timestamp) -> Result<Delivery> {
+        let event =
+            audit::event(AuditAction::DeliveryRetried).with_object(ObjectKind::Delivery, id);
+        let write = move |tx: &WriteTx<'_>| {
+            let is_queued = tx.requeue_delivery(id, DeliveryState::Failed, now)?;
+            if is_queued {
+                tx.write_audit(&event)?;
+            }
+            Ok((is_queued, tx.as_read().find_delivery(id)?))
+        };
+        let (is_queued, found) = self.db().write(write).await?;
+        let none = || Error::new(ErrorKind::NotFound, format!("no delivery {id}"));
+        let delivery = found.ok_or_else(none)?;
+        if !is_queued {
+            let state = delivery.state.as_str();
+            let message =
+                format!("The delivery is {state}; only a failed delivery can be retried");
+            return Err(Error::new(ErrorKind::Conflict, message));
+        }
+        self.inner.wake.notify_one();
+        Ok(delivery)
+    }
+
+    /// Queues the newest failed deliveries of all users again, at most [`DELIVERIES_RETRIED_MAX`], and records
+    /// their number in the audit log. Returns how many.
+    pub async fn retry_all_failed(&self, now: Timestamp) -> Result<usize> {
+        let event = audit::event(AuditAction::DeliveryRetried);
+        let write = move |tx: &WriteTx<'_>| {
+            let count = tx.requeue_failed_deliveries(DELIVERIES_RETRIED_MAX, now)?;
+            if count > 0 {
+                tx.write_audit(&event.with_detail(format!("{count} deliveries")))?;
+            }
+            Ok(count)
+        };
+        let count = self.db().write(write).await?;
+        self.inner.wake.notify_one();
+        Ok(count)
+    }
+}

@@ -1,0 +1,280 @@
+//! The state of the service: findings, queues and nodes.
+
+use std::path::Path;
+use std::time::Duration;
+
+use axum::extract::State;
+use jiff::{SignedDuration, Timestamp};
+use serde_json::{Value, json};
+use uuid::Uuid;
+
+use super::OperatorCaller;
+use crate::cluster::findings::{
+    DatabaseState, DiskState, Finding, FindingLevel, judge_database, judge_differences,
+    judge_disk, judge_nodes,
+};
+use crate::cluster::membership::limits::HEARTBEAT_TIMEOUT;
+use crate::cluster::membership::{NodeDescription, NodeFigures, ObservedNode};
+use crate::http::AppState;
+use crate::http::api;
+use crate::http::api::ApiResult;
+use crate::runtime::clock;
+use crate::runtime::error::Error;
+use crate::runtime::limits::{DIAGNOSTICS_RECENT_HOURS, QUEUE_COUNTED_MAX};
+use crate::storage::database::{
+    DatabaseFacts, DbError, NodeRow, OutboxCount, ReadTx, SCHEMA_NUMBER,
+};
+use crate::storage::diagnostics::DiagnosticKind;
+use model::account::{DeliveryState, MessageTransport};
+
+/// `GET /operator/v1/status`: the state of the service.
+///
+/// What it says about this node is of this moment; what it says about others is what they published last.
+pub(super) async fn load(State(app): State<AppState>, _: OperatorCaller) -> ApiResult {
+    let process = &app.shared.process;
+    let (figures, own, asked) =
+        (process.own_figures().await, process.node.incarnation(), clock::now());
+    // Counts of long tables take as long as a search.
+    let facts =
+        process.db.search(move |tx| ServiceFacts::read(tx, asked)).await.map_err(Error::from)?;
+    let nodes: Vec<NodeView> =
+        facts.observed(own, asked).into_iter().map(|node| NodeView::of(node, own)).collect();
+    let nodes = with_own_figures(nodes, &figures, asked);
+    let findings = findings(&facts, &nodes, process.figures.required_bytes(), asked);
+    let finding = |one: &Finding| json!({ "level": one.level.as_str(), "about": one.about, "text": one.text });
+    api::json(&json!({
+        "time": asked,
+        "version": env!("CARGO_PKG_VERSION"),
+        "archive": facts.archive,
+        "schema": SCHEMA_NUMBER,
+        "database": facts.database.engine,
+        "items": facts.items,
+        "findings": findings.iter().map(finding).collect::<Vec<_>>(),
+        "queues": facts.queues.json(),
+        "recent": {
+            "hours": DIAGNOSTICS_RECENT_HOURS,
+            "ingestErrors": facts.recent_ingest_errors,
+            "slowSearches": facts.recent_slow_searches,
+        },
+        "nodes": nodes.iter().map(NodeView::json).collect::<Vec<_>>(),
+    }))
+}
+
+/// What the database knows about the service.
+struct ServiceFacts {
+    database: DatabaseFacts,
+    items: u64,
+    archive: String,
+    nodes: Vec<NodeRow>,
+    /// The leases that are held, each with the incarnation that holds it.
+    leases: Vec<(String, Uuid)>,
+    queues: QueueFacts,
+    recent_ingest_errors: u64,
+    recent_slow_searches: u64,
+}
+
+impl ServiceFacts {
+    fn read(tx: &ReadTx<'_>, now: Timestamp) -> Result<Self, DbError> {
+        let recent = now - SignedDuration::from_hours(DIAGNOSTICS_RECENT_HOURS);
+        Ok(Self {
+            database: tx.database_facts()?,
+            items: tx.count_items()?,
+            archive: tx.archive_id()?,
+            nodes: tx.list_nodes()?,
+            leases: tx.list_leases()?,
+            queues: QueueFacts::read(tx, now)?,
+            recent_ingest_errors: tx.count_diagnostics(DiagnosticKind::IngestError, recent)?,
+            recent_slow_searches: tx.count_diagnostics(DiagnosticKind::SlowSearch, recent)?,
+        })
+    }
+
+    /// The nodes as this one sees them. It cannot wait for their heartbeats as `wirephoto nodes` does, so the
+    /// time of the last one decides, by the clocks of both machines.
+    fn observed(&self, own: Uuid, now: Timestamp) -> Vec<ObservedNode> {
+        let is_alone = self.nodes.len() < 2;
+        let observed = |row: &NodeRow| {
+            let age = now.duration_since(row.seen);
+            let is_late = Duration::try_from(age).is_ok_and(|age| age >= HEARTBEAT_TIMEOUT);
+            let is_beating = row.incarnation == own || !is_late;
+            let held = self.leases.iter().filter(|(_, holder)| *holder == row.incarnation);
+            ObservedNode {
+                row: row.clone(),
+                is_beating: (!is_alone).then_some(is_beating),
+                leases: held.map(|(name, _)| name.clone()).collect(),
+            }
+        };
+        self.nodes.iter().map(observed).collect()
+    }
+}
+
+/// The lengths of queues.
+struct QueueFacts {
+    /// Deliveries by state: those that are not delivered yet.
+    deliveries: Vec<(DeliveryState, usize)>,
+    messages: Vec<(MessageTransport, OutboxCount)>,
+    /// Items in the queues of streams and scheduled mails.
+    stream_items: u64,
+    /// Rows of the item log that are not matched with notifications yet, and the time of the first one.
+    unmatched_rows: i64,
+    unmatched_since: Option<Timestamp>,
+    /// Cache keys that wait to be purged at CDNs, and those that are due.
+    purges_waiting: u64,
+    purges_due: u64,
+}
+
+impl QueueFacts {
+    fn read(tx: &ReadTx<'_>, now: Timestamp) -> Result<Self, DbError> {
+        let states = [DeliveryState::Queued, DeliveryState::Sending, DeliveryState::Failed];
+        let count =
+            |state| Ok::<_, DbError>((state, tx.count_deliveries(state, QUEUE_COUNTED_MAX)?));
+        let deliveries = states.into_iter().map(count).collect::<Result<_, _>>()?;
+        let count = |lane| Ok::<_, DbError>((lane, tx.count_messages(lane)?));
+        let messages = MessageTransport::ALL.into_iter().map(count).collect::<Result<_, _>>()?;
+        let matched = tx.matched_seq()?;
+        let (newest, unmatched_since) = tx.matching_backlog(matched)?;
+        let (mut purges_waiting, mut purges_due) = (0, 0);
+        for (lane, _) in tx.purging_lanes()? {
+            let backlog = tx.purges_waiting(&lane, now)?;
+            purges_waiting += backlog.keys;
+            purges_due += backlog.due;
+        }
+        Ok(Self {
+            deliveries,
+            messages,
+            stream_items: tx.count_queued_items()?,
+            unmatched_rows: newest.saturating_sub(matched).max(0),
+            unmatched_since,
+            purges_waiting,
+            purges_due,
+        })
+    }
+
+    fn json(&self) -> Value {
+        let mut deliveries = json!({});
+        for (state, count) in &self.deliveries {
+            deliveries[state.as_str()] = json!(count);
+        }
+        let message = |(lane, count): &(MessageTransport, OutboxCount)| {
+            json!({
+                "transport": lane.as_str(),
+                "waiting": count.waiting,
+                "parked": count.parked,
+            })
+        };
+        let mut view = json!({
+            "deliveries": deliveries,
+            "messages": self.messages.iter().map(message).collect::<Vec<_>>(),
+            "streamItems": self.stream_items,
+            "unmatchedRows": self.unmatched_rows,
+            "purges": { "waiting": self.purges_waiting, "due": self.purges_due },
+        });
+        if let Some(since) = self.unmatched_since {
+            view["unmatchedSince"] = json!(since);
+        }
+        view
+    }
+}
+
+/// A node with its figures.
+struct NodeView {
+    observed: ObservedNode,
+    about: NodeDescription,
+    /// Whether it is the node that answers.
+    is_own: bool,
+    figures: NodeFigures,
+    figures_at: Option<Timestamp>,
+}
+
+impl NodeView {
+    fn of(observed: ObservedNode, own: Uuid) -> Self {
+        let row = &observed.row;
+        Self {
+            about: NodeDescription::of(row),
+            is_own: row.incarnation == own,
+            figures: NodeFigures::of(row),
+            figures_at: row.figures_at,
+            observed,
+        }
+    }
+
+    fn json(&self) -> Value {
+        let ObservedNode { row, is_beating, leases } = &self.observed;
+        let faults: Vec<&str> = row.faults.split_whitespace().collect();
+        let mut view = json!({
+            "name": row.node,
+            "role": row.role,
+            "own": self.is_own,
+            "version": self.about.version,
+            "beating": is_beating.unwrap_or(true),
+            "seen": row.seen,
+            "faults": faults,
+            "leases": leases,
+        });
+        if let Some(at) = self.figures_at {
+            view["figures"] = json!(self.figures);
+            view["figuresAt"] = json!(at);
+        }
+        view
+    }
+}
+
+/// Replaces what this node published a while ago by its figures of this moment.
+fn with_own_figures(
+    mut nodes: Vec<NodeView>,
+    figures: &NodeFigures,
+    now: Timestamp,
+) -> Vec<NodeView> {
+    for node in nodes.iter_mut().filter(|node| node.is_own) {
+        node.figures = figures.clone();
+        node.figures_at = Some(now);
+        // The heartbeats of a single node are rare, and this one has just answered.
+        node.observed.row.seen = now;
+    }
+    nodes
+}
+
+/// The findings of `wirephoto doctor` that a page can show, the most severe first.
+fn findings(
+    facts: &ServiceFacts,
+    nodes: &[NodeView],
+    required_bytes: u64,
+    asked: Timestamp,
+) -> Vec<Finding> {
+    let mut found = judge_database(&DatabaseState {
+        facts: &facts.database,
+        location: None,
+        items: facts.items,
+        asked,
+        only_reads: false,
+    });
+    let observed: Vec<ObservedNode> = nodes.iter().map(|node| node.observed.clone()).collect();
+    found.extend(judge_nodes(&observed, asked));
+    found.extend(judge_differences(
+        nodes.iter().map(|node| (node.observed.row.node.clone(), node.about.clone())),
+    ));
+    found.extend(nodes.iter().flat_map(|node| full_disks(node, required_bytes)));
+    found.sort_by_key(|finding| match finding.level {
+        FindingLevel::Problem => 0,
+        FindingLevel::Warning => 1,
+        FindingLevel::Fine => 2,
+    });
+    found
+}
+
+/// The disks of a node that have too little space. Whether they can be written is in the faults of the node.
+fn full_disks(node: &NodeView, required_bytes: u64) -> Vec<Finding> {
+    let judged = node.figures.disks.iter().map(|disk| {
+        judge_disk(&DiskState {
+            dir: Path::new(&disk.folder),
+            written: Ok(()),
+            free_bytes: Ok(disk.free_bytes),
+            required_bytes,
+        })
+    });
+    let full = judged.filter(|finding| finding.level != FindingLevel::Fine);
+    let named = full.map(|finding| {
+        let text = format!("{}: {}", node.observed.row.node, finding.text);
+        Finding { text, ..finding }
+    });
+    named.collect()
+}

@@ -1,0 +1,180 @@
+//! Metadata templates over HTTP: named changes of fields for items and uploads.
+
+use axum::{
+    Router,
+    extract::{Path, Request, State, rejection::PathRejection},
+    http::{HeaderValue, StatusCode, header},
+    response::Response,
+    routing::get,
+};
+use serde_json::{Value, json};
+
+use super::ingest::require_provider;
+use super::item_edits::{expected_version, version_conflict, with_tag};
+use crate::archive::ingest::{TemplateDraft, TemplateOutcome, template_tag};
+use crate::http::AppState;
+use crate::http::api;
+use crate::http::api::ApiCaller;
+use crate::http::api::ApiResult;
+use crate::http::protocol::request;
+use crate::http::protocol::request::{Presence, TextRule};
+use crate::http::protocol::respond;
+use crate::runtime::clock;
+use crate::runtime::error::{Error, ErrorKind, Result};
+use crate::runtime::limits::{EDIT_BYTES_MAX, TEMPLATE_NAME_CHARS_MAX};
+use crate::storage::database::MetadataTemplate;
+use model::item::MetadataEdits;
+
+/// The rule for the name of a template.
+const NAME: TextRule = TextRule::line(TEMPLATE_NAME_CHARS_MAX);
+
+/// A decoded path segment, or the reason why it is missing.
+type Segment = Result<Path<String>, PathRejection>;
+
+/// The routes of metadata templates.
+pub(crate) fn routes() -> Router<AppState> {
+    Router::new()
+        .route("/ingest/v1/templates", get(list).post(create))
+        .route("/ingest/v1/templates/{id}", get(load).put(update).delete(remove))
+}
+
+async fn list(State(app): State<AppState>, caller: ApiCaller) -> ApiResult {
+    require_provider(&caller)?;
+    let organization = caller.0.user().organization;
+    let found = app.shared.archive.uploads.templates(organization).await?;
+    api::json(&found.iter().map(template_json).collect::<Vec<_>>())
+}
+
+async fn create(State(app): State<AppState>, caller: ApiCaller, request: Request) -> ApiResult {
+    require_provider(&caller)?;
+    let draft = read_draft(&caller, request).await?;
+    let created = app.shared.archive.uploads.create_template(draft, clock::now()).await?;
+    let text = serde_json::to_vec(&template_json(&created)).map_err(Error::internal)?;
+    let mut response = respond::json_text(StatusCode::CREATED, text.into());
+    api::set_no_store(response.headers_mut());
+    let address = format!("/ingest/v1/templates/{}", created.id);
+    if let Ok(address) = HeaderValue::from_str(&address) {
+        response.headers_mut().insert(header::LOCATION, address);
+    }
+    Ok(with_tag(response, &template_tag(&created)))
+}
+
+async fn load(State(app): State<AppState>, caller: ApiCaller, id: Segment) -> ApiResult {
+    require_provider(&caller)?;
+    let id = request::path_integer("id", id)?;
+    let found = app.shared.archive.uploads.template(caller.0.user().organization, id).await?;
+    template_response(&found.ok_or_else(|| no_template(id))?)
+}
+
+async fn update(
+    State(app): State<AppState>,
+    caller: ApiCaller,
+    id: Segment,
+    request: Request,
+) -> ApiResult {
+    require_provider(&caller)?;
+    let id = request::path_integer("id", id)?;
+    let expected = expected_version(request.headers());
+    let draft = read_draft(&caller, request).await?;
+    let (uploads, organization) = (&app.shared.archive.uploads, caller.0.user().organization);
+    let outcome = uploads.update_template(organization, id, expected, draft, clock::now()).await?;
+    template_response(&done(outcome, id)?)
+}
+
+async fn remove(
+    State(app): State<AppState>,
+    caller: ApiCaller,
+    id: Segment,
+    request: Request,
+) -> ApiResult {
+    require_provider(&caller)?;
+    let id = request::path_integer("id", id)?;
+    let expected = expected_version(request.headers());
+    let (uploads, organization) = (&app.shared.archive.uploads, caller.0.user().organization);
+    done(uploads.remove_template(organization, id, expected).await?, id)?;
+    api::text("removed")
+}
+
+fn done(outcome: TemplateOutcome, id: i64) -> Result<MetadataTemplate> {
+    match outcome {
+        TemplateOutcome::Missing => Err(no_template(id)),
+        TemplateOutcome::Stale => Err(version_conflict("template")),
+        TemplateOutcome::Done(template) => Ok(template),
+    }
+}
+
+fn no_template(id: i64) -> Error {
+    Error::new(ErrorKind::NotFound, format!("no template {id}"))
+}
+
+async fn read_draft(caller: &ApiCaller, request: Request) -> Result<TemplateDraft> {
+    let body = request::json(request, EDIT_BYTES_MAX).await?;
+    let (name, is_shared, fields) = parse_draft(&body)?;
+    // Only a template of all providers needs no organization.
+    let organization = if is_shared { None } else { Some(caller.0.organization()?) };
+    Ok(TemplateDraft { organization, name, fields })
+}
+
+/// Parses name, scope and fields of a template. Other properties are ignored, so that a client may send back what
+/// it received.
+fn parse_draft(body: &Value) -> Result<(String, bool, MetadataEdits)> {
+    request::read_object(body, |template| {
+        template.allow_unknown();
+        let name = template.text("name", Presence::Required, NAME).value();
+        let name = name.map(|name| name.trim().to_owned());
+        if name.as_ref().is_some_and(String::is_empty) {
+            template.report_rule("name", "minimum", "is empty");
+        }
+        let is_shared = template.flag("shared", Presence::NotNull).value().unwrap_or(false);
+        let members = template.members("fields", Presence::Required).value().unwrap_or_default();
+        let fields = MetadataEdits::parse(&members).unwrap_or_else(|error| {
+            let path = format!("fields.{}", error.field);
+            template.report_rule(&path, error.rule, &error.message);
+            MetadataEdits::default()
+        });
+        (name.unwrap_or_default(), is_shared, fields)
+    })
+}
+
+fn template_json(template: &MetadataTemplate) -> Value {
+    let mut listed = json!({
+        "id": template.id,
+        "name": template.name,
+        "shared": template.organization.is_none(),
+        "fields": template.fields.to_json(),
+        "changed": template.changed.to_string(),
+    });
+    if let Some(user) = &template.user_name {
+        listed["user"] = json!(user);
+    }
+    listed
+}
+
+fn template_response(template: &MetadataTemplate) -> Result<Response, api::ApiError> {
+    Ok(with_tag(api::json(&template_json(template))?, &template_tag(template)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn err_a_template_names_each_problem_with_its_rule() {
+        let check = |body: Value, expected: &[(&str, &str)]| {
+            let error = parse_draft(&body).expect_err("refused");
+            let found = error.details().iter().map(|detail| {
+                let rule = detail.error_code.split('.').next().expect("a rule");
+                (detail.path.as_str(), rule)
+            });
+            assert_eq!(found.collect::<Vec<_>>(), expected, "{body}");
+        };
+        check(json!([]), &[("", "type")]);
+        check(json!({}), &[("name", "required"), ("fields", "required")]);
+        let body = json!({ "name": " ", "fields": { "mood": "calm" }, "shared": 1 });
+        let expected =
+            [("name", "minimum"), ("shared", "type"), ("fields.mood", "additionalProperties")];
+        check(body, &expected);
+        let fields = json!({ "headline": { "apply": "guess", "value": "x" } });
+        check(json!({ "name": "a", "fields": fields }), &[("fields.headline", "enum")]);
+    }
+}

@@ -1,0 +1,70 @@
+//! The page that shows what two editors changed in the same fields, and lets the second one choose.
+
+use axum::http::StatusCode;
+use minijinja::context;
+use serde::Serialize;
+
+use super::edit::{self, ItemDraft, LoadedItem};
+use super::fields::FieldRules;
+use super::{EditorForm, PageResult, template_value};
+use model::item::MetadataField;
+
+/// A field that the editor and others changed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct FieldConflict {
+    pub(super) field: MetadataField,
+    /// The text that both started from.
+    pub(super) before: String,
+    /// The text of the editor who is saving.
+    pub(super) mine: String,
+    /// The text that others saved.
+    pub(super) theirs: String,
+}
+
+/// A conflict as the page shows it.
+#[derive(Serialize)]
+struct ConflictView {
+    name: &'static str,
+    before: String,
+    mine: String,
+    theirs: String,
+}
+
+/// Shows conflicts with the values of both; everything else of the draft travels along.
+pub(super) async fn show(
+    posted: &EditorForm,
+    current: &LoadedItem,
+    draft: &ItemDraft,
+    conflicts: &[FieldConflict],
+    rules: &FieldRules,
+) -> PageResult {
+    let views = draft.views(rules);
+    let is_conflict =
+        |name: &str| conflicts.iter().any(|conflict| conflict.field.as_str() == name);
+    // Changes of the editor that meet no other change.
+    let kept: Vec<_> = views
+        .iter()
+        .filter(|view| !is_conflict(view.name) && view.value != view.base)
+        .cloned()
+        .collect();
+    let others: Vec<_> = views.into_iter().filter(|view| !is_conflict(view.name)).collect();
+    let shown = conflicts.iter().map(|conflict| ConflictView {
+        name: conflict.field.as_str(),
+        before: conflict.before.clone(),
+        mine: conflict.mine.clone(),
+        theirs: conflict.theirs.clone(),
+    });
+    let context = context! {
+        item => template_value(current.head()),
+        summary => template_value(edit::summary(posted, &current.key).await),
+        conflicts => template_value(shown.collect::<Vec<_>>()),
+        kept => template_value(kept),
+        others => template_value(others),
+        tag => current.tag.clone(),
+        version => current.version(),
+        seen_version => draft.version.clone(),
+        history => edit::history(posted, &current.key).await?,
+        return_to => posted.form.find("return_to").map(str::to_owned),
+    };
+    posted.page_with(StatusCode::CONFLICT, "desk/conflict.html", context)
+}

@@ -1,0 +1,267 @@
+//! The form that edits several items at once: for each field, leave it, fill it where it is empty, replace it, add
+//! to it, or clear it. Items that others changed meanwhile are not saved; the page shows both values of each.
+
+use axum::http::StatusCode;
+use minijinja::context;
+use serde::Serialize;
+use serde_json::{Map, Value};
+
+use super::edit::{LoadedItem, edit_page, find};
+use super::fields::{FieldRules, FieldView, attach_errors, fields_of, typed};
+use super::selection::return_page;
+use super::templates::{self, ModeView, TypedEdits};
+use super::{EditorForm, PageError, PageResult, SiteRequest, tagged, template_value};
+use crate::http::site::api_client::{ApiCall, ApiRefusal};
+use crate::http::site::form::see_other;
+use model::ItemKey;
+use model::item::{MetadataEdits, MetadataField, has_picture, patch_between};
+
+/// An item in the form.
+#[derive(Clone, Debug, Serialize)]
+struct ManyItem {
+    key: String,
+    headline: String,
+    status: String,
+    /// The entity tag of the version that the editor sees.
+    tag: String,
+    thumbnail: Option<String>,
+    /// What would be lost of the changes of others; empty unless the item changed meanwhile.
+    conflicts: Vec<ManyConflict>,
+    /// Fields that the change would leave missing or invalid.
+    wrong: Vec<FieldView>,
+    /// Other reasons why it is not saved.
+    errors: Vec<String>,
+}
+
+/// A field of an item that changed meanwhile.
+#[derive(Clone, Debug, Serialize)]
+struct ManyConflict {
+    name: &'static str,
+    current: String,
+    new: String,
+}
+
+impl ManyItem {
+    fn of(item: &LoadedItem) -> Self {
+        let text = |name: &str| {
+            let text = item.document.get(name).and_then(Value::as_str);
+            text.unwrap_or_default().to_owned()
+        };
+        let status = text("pubstatus");
+        // The thumbnail of a withdrawn item is gone, and only photographs always have one.
+        let is_shown = has_picture(item.key.media_type)
+            && !["canceled", "withheld"].contains(&status.as_str());
+        Self {
+            key: item.key.to_string(),
+            headline: text("headline"),
+            tag: item.tag.clone(),
+            thumbnail: is_shown.then(|| format!("/media/{}_NormalThumbnail.jpg", item.key)),
+            status,
+            conflicts: Vec::new(),
+            wrong: Vec::new(),
+            errors: Vec::new(),
+        }
+    }
+
+    /// Says why a change of the item is refused.
+    fn refuse(&mut self, mut fields: Vec<FieldView>, refusal: &ApiRefusal) {
+        self.errors = attach_errors(&mut fields, refusal);
+        self.wrong = fields.into_iter().filter(|field| !field.wrong.is_empty()).collect();
+    }
+}
+
+/// What the items of a form have in each field.
+struct CommonValues {
+    texts: Vec<String>,
+}
+
+impl CommonValues {
+    fn of(field: MetadataField, items: &[LoadedItem], rules: &FieldRules) -> Self {
+        let having = items.iter().filter(|item| field.applies_to(item.key.media_type));
+        Self { texts: having.map(|item| rules.text(field, &item.document)).collect() }
+    }
+
+    /// Says in the form what the items have.
+    fn describe(&self, view: &mut ModeView) {
+        let first = self.texts.first();
+        view.is_mixed = self.texts.iter().any(|text| Some(text) != first);
+        view.common = first.filter(|text| !view.is_mixed && !text.is_empty()).cloned();
+    }
+}
+
+/// `GET /desk/edit?item=…&item=…`: the form for several items.
+pub(super) async fn show(site: &SiteRequest, keys: &[ItemKey]) -> PageResult {
+    let items = load_all(site, keys).await?;
+    let views = MetadataField::ALL.map(|field| ModeView::new(field, "", ""));
+    let shown = items.iter().map(ManyItem::of).collect();
+    let form = ManyForm { items: shown, saved: 0, views: views.into(), status: StatusCode::OK };
+    page(site, form, &items).await
+}
+
+/// Loads the items that exist.
+async fn load_all(site: &SiteRequest, keys: &[ItemKey]) -> Result<Vec<LoadedItem>, PageError> {
+    let mut items = Vec::new();
+    for key in keys {
+        items.extend(find(site, key).await?);
+    }
+    Ok(items)
+}
+
+/// The form as the page shows it.
+struct ManyForm {
+    items: Vec<ManyItem>,
+    /// Items that have been saved and are not in the form any more.
+    saved: usize,
+    views: Vec<ModeView>,
+    status: StatusCode,
+}
+
+async fn page(site: &SiteRequest, mut form: ManyForm, items: &[LoadedItem]) -> PageResult {
+    let rules = FieldRules::of(site);
+    for (view, field) in form.views.iter_mut().zip(MetadataField::ALL) {
+        CommonValues::of(field, items, &rules).describe(view);
+    }
+    // A form that is shown for the first time has no mistakes.
+    let is_refused = form.status != StatusCode::OK;
+    let has_conflicts = form.items.iter().any(|item| !item.conflicts.is_empty());
+    let context = context! {
+        items => template_value(form.items),
+        saved => form.saved,
+        has_conflicts => has_conflicts,
+        is_refused => is_refused,
+        fields => template_value(form.views),
+        templates => templates::choices(site).await?,
+        return_to => return_page(site)?.map(str::to_owned),
+    };
+    site.page_with(form.status, "desk/edit_many.html", context)
+}
+
+/// `POST /desk/edit`: saves the form for several items, one by one.
+pub(super) async fn save(posted: &EditorForm, keys: &[ItemKey]) -> PageResult {
+    let rules = FieldRules::of(posted);
+    let TypedEdits { views, edits, is_valid } = templates::read_edits(posted, &rules);
+    let items = load_all(posted, keys).await?;
+    if !is_valid {
+        let shown = items.iter().map(ManyItem::of).collect();
+        let form = ManyForm { items: shown, saved: 0, views, status: StatusCode::BAD_REQUEST };
+        return page(posted, form, &items).await;
+    }
+    let template = templates::find_posted(posted).await?;
+    let template = template.map(|template| template.fields).unwrap_or_default();
+    let (mut left, mut unsaved) = (Vec::new(), Vec::new());
+    let mut saved = 0;
+    for item in items {
+        let change = ManyChange { template: &template, edits: &edits, rules: &rules };
+        match change.save(posted, &item).await? {
+            None => saved += 1,
+            Some(shown) => {
+                left.push(shown);
+                unsaved.push(item);
+            }
+        }
+    }
+    if left.is_empty() {
+        let back = posted.form.find("return_to");
+        let more = [("done", Some("saved")), ("return_to", back)];
+        return Ok(see_other(&edit_page(keys, &more)));
+    }
+    let form = ManyForm { items: left, saved, views, status: StatusCode::CONFLICT };
+    page(posted, form, &unsaved).await
+}
+
+/// The change that a form makes in each item.
+struct ManyChange<'a> {
+    template: &'a MetadataEdits,
+    edits: &'a MetadataEdits,
+    rules: &'a FieldRules,
+}
+
+impl ManyChange<'_> {
+    /// Changes an item; returns it with the reason if it is not saved.
+    async fn save(
+        &self,
+        posted: &EditorForm,
+        item: &LoadedItem,
+    ) -> Result<Option<ManyItem>, PageError> {
+        let mut changed = item.document.clone();
+        self.template.apply(&mut changed);
+        self.edits.apply(&mut changed);
+        let patch = patch_between(&item.document, &changed);
+        if patch.is_empty() {
+            return Ok(None);
+        }
+        let mut shown = ManyItem::of(item);
+        let seen = typed(&posted.form, &format!("tag.{}", item.key));
+        if seen != item.tag {
+            shown.conflicts = self.differences(item, &changed);
+            return Ok(Some(shown));
+        }
+        let call = ApiCall::patch(format!("/ingest/v1/{}", item.key)).json(Value::Object(patch));
+        match tagged(posted, &call, Some(&item.tag)).await {
+            Ok(_) => Ok(None),
+            // The session has ended: the whole form is kept by the login.
+            Err(refusal) if refusal.status == StatusCode::UNAUTHORIZED => Err(refusal.into()),
+            Err(refusal) => {
+                let fields = self.rules.views(item.key.media_type, &changed);
+                shown.refuse(fields, &refusal);
+                Ok(Some(shown))
+            }
+        }
+    }
+
+    /// The fields that would change, with what the item has now and what it would get.
+    fn differences(&self, item: &LoadedItem, changed: &Map<String, Value>) -> Vec<ManyConflict> {
+        let difference = |field: MetadataField| {
+            let current = self.rules.text(field, &item.document);
+            let new = self.rules.text(field, changed);
+            (current != new).then_some(ManyConflict { name: field.as_str(), current, new })
+        };
+        fields_of(item.key.media_type).filter_map(difference).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn item(key: &str, document: Value) -> LoadedItem {
+        let Value::Object(document) = document else { panic!("an object") };
+        LoadedItem { key: key.parse().unwrap(), document, tag: "\"1\"".to_owned() }
+    }
+
+    #[test]
+    fn the_form_says_what_the_items_have_in_common() {
+        let items = [
+            item("image/a", json!({ "headline": "Ice", "source": "Agency", "city": "x" })),
+            item("image/b", json!({ "headline": "Snow", "source": "Agency" })),
+            item("calendar/c", json!({ "headline": "Thaw", "source": "Agency", "byline": "x" })),
+        ];
+        let check = |field, common: Option<&str>, is_mixed| {
+            let mut view = ModeView::new(field, "", "");
+            CommonValues::of(field, &items, &FieldRules::for_tests()).describe(&mut view);
+            assert_eq!((view.common.as_deref(), view.is_mixed), (common, is_mixed), "{field:?}");
+        };
+        check(MetadataField::Headline, None, true);
+        check(MetadataField::Source, Some("Agency"), false);
+        check(MetadataField::Byline, None, false);
+        check(MetadataField::Language, None, false);
+    }
+
+    #[test]
+    fn what_would_replace_the_changes_of_others_is_listed() {
+        let item = item("image/a", json!({ "headline": "Theirs", "source": "Agency" }));
+        let edits = json!({ "headline": "Mine", "source": { "apply": "fill", "value": "x" } });
+        let edits = MetadataEdits::parse(edits.as_object().unwrap()).unwrap();
+        let template = MetadataEdits::default();
+        let rules = FieldRules::for_tests();
+        let change = ManyChange { template: &template, edits: &edits, rules: &rules };
+        let mut changed = item.document.clone();
+        edits.apply(&mut changed);
+        let found = change.differences(&item, &changed);
+        assert_eq!(found.len(), 1);
+        let values = (found[0].name, found[0].current.as_str(), found[0].new.as_str());
+        assert_eq!(values, ("headline", "Theirs", "Mine"));
+    }
+}

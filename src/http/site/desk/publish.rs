@@ -1,0 +1,333 @@
+//! `/desk/publish`: describes uploads and publishes them. Each has its own fields, filled in from its file; a
+//! template can be applied to all of them.
+
+use axum::http::StatusCode;
+use minijinja::context;
+use serde::Serialize;
+use serde_json::{Map, Value, json};
+
+use super::fields::{FieldRules, FieldView, attach_errors, fields_of, find_typed, typed};
+use super::templates::{self, FoundTemplate};
+use super::upload::address;
+use super::{
+    EditorForm, EditorRequest, PageError, PageResult, SiteRequest, properties, template_value,
+};
+use crate::http::site::api_client::{ApiCall, ApiRefusal};
+use crate::http::site::form::{FormFields, see_other};
+use crate::http::site::item_summary::key_of;
+use crate::runtime::limits::{SITE_PUBLISH_ITEMS_MAX, UPLOAD_PREVIEW_PX};
+use model::item::{MetadataField, patch_between};
+use model::{MediaType, Size};
+
+/// An upload whose file was read.
+struct DescribedUpload {
+    id: String,
+    media_type: MediaType,
+    /// The properties that the file describes.
+    document: Map<String, Value>,
+    description: Value,
+}
+
+/// An upload in the form.
+#[derive(Serialize)]
+struct UploadCard {
+    id: String,
+    name: String,
+    /// The item that it becomes, if that is known.
+    item: Option<String>,
+    exists: bool,
+    /// What the editor chose for an item that exists.
+    existing: String,
+    preview: Option<PreviewPicture>,
+    pixels: Option<String>,
+    warnings: Vec<String>,
+    fields: Vec<FieldView>,
+    errors: Vec<String>,
+}
+
+/// The picture of an upload, with the room that it takes.
+#[derive(Serialize)]
+struct PreviewPicture {
+    url: String,
+    width: u32,
+    height: u32,
+}
+
+impl PreviewPicture {
+    fn of(id: &str, description: &Value) -> Option<Self> {
+        let side = |name: &str| u32::try_from(description[name].as_u64()?).ok();
+        let whole = Size { width: side("width")?, height: side("height")? };
+        let Size { width, height } = whole.fit_within(UPLOAD_PREVIEW_PX);
+        Some(Self { url: format!("/desk/uploads/{id}/preview"), width, height })
+    }
+}
+
+/// An upload that the form cannot show, because its file is refused or gone.
+#[derive(Serialize)]
+struct RefusedUpload {
+    name: String,
+    errors: Vec<String>,
+}
+
+/// The form of some uploads.
+#[derive(Default)]
+struct PublishPage {
+    cards: Vec<UploadCard>,
+    refused: Vec<RefusedUpload>,
+    /// Items that have been published.
+    published: Vec<String>,
+    /// Uploads that were named beyond the limit of one form.
+    left_out: usize,
+    /// The template that was applied to the fields.
+    applied: Option<String>,
+}
+
+impl PublishPage {
+    async fn show(self, site: &SiteRequest, status: StatusCode) -> PageResult {
+        let is_refused = status != StatusCode::OK || !self.refused.is_empty();
+        let context = context! {
+            cards => template_value(self.cards),
+            refused => template_value(self.refused),
+            published => self.published,
+            left_out => self.left_out,
+            is_refused => is_refused,
+            applied => self.applied,
+            templates => templates::choices(site).await?,
+        };
+        site.page_with(status, "desk/publish.html", context)
+    }
+
+    fn refuse(&mut self, name: String, refusal: &ApiRefusal) {
+        self.refused.push(RefusedUpload { name, errors: refusal.sentences() });
+    }
+}
+
+/// Names each upload once, in order, as many as one form can hold; also returns how many are left out.
+fn parse_ids<'a>(named: impl IntoIterator<Item = &'a str>) -> (Vec<String>, usize) {
+    let mut ids: Vec<String> = Vec::new();
+    for id in named {
+        if !ids.iter().any(|known| known == id) {
+            ids.push(id.to_owned());
+        }
+    }
+    let left_out = ids.len().saturating_sub(SITE_PUBLISH_ITEMS_MAX);
+    ids.truncate(SITE_PUBLISH_ITEMS_MAX);
+    (ids, left_out)
+}
+
+/// Reads the file of an upload. The session's end is an error of the page, any other refusal one of the upload.
+async fn describe(
+    site: &SiteRequest,
+    id: &str,
+) -> Result<Result<DescribedUpload, ApiRefusal>, PageError> {
+    match site.get(format!("{}/document", address(id))).await {
+        Ok(description) => {
+            let media_type = description["mediaType"].as_str().unwrap_or_default();
+            let media_type = MediaType::parse(media_type).unwrap_or(MediaType::Image);
+            let document = properties(&description["document"]);
+            Ok(Ok(DescribedUpload { id: id.to_owned(), media_type, document, description }))
+        }
+        Err(refusal) if refusal.status == StatusCode::UNAUTHORIZED => Err(refusal.into()),
+        Err(refusal) => Ok(Err(refusal)),
+    }
+}
+
+impl DescribedUpload {
+    /// The upload as the form shows it, with the fields `fields`.
+    fn card(&self, name: &str, existing: &str, fields: Vec<FieldView>) -> UploadCard {
+        let text = |name: &str| self.description[name].as_str().map(str::to_owned);
+        let warnings = self.description["warnings"].as_array().into_iter().flatten();
+        let pixels = (&self.description["width"], &self.description["height"]);
+        let pixels = pixels.0.as_u64().zip(pixels.1.as_u64());
+        UploadCard {
+            id: self.id.clone(),
+            name: name.to_owned(),
+            item: text("id").map(|id| format!("{}/{id}", self.media_type)),
+            exists: self.description["exists"] == true,
+            existing: existing.to_owned(),
+            preview: PreviewPicture::of(&self.id, &self.description),
+            pixels: pixels.map(|(width, height)| format!("{width} × {height}")),
+            warnings: warnings.filter_map(|one| one.as_str().map(str::to_owned)).collect(),
+            fields,
+            errors: Vec::new(),
+        }
+    }
+
+    /// The text of a field as it was typed; `None` if the form does not have it.
+    fn typed<'a>(&self, field: MetadataField, form: &'a FormFields) -> Option<&'a str> {
+        find_typed(form, &format!("{}.{}", field.as_str(), self.id))
+    }
+
+    /// The fields as they were typed.
+    fn typed_views(&self, form: &FormFields, rules: &FieldRules) -> Vec<FieldView> {
+        let view = |field: MetadataField| {
+            let own = rules.text(field, &self.document);
+            let text = self.typed(field, form).map_or_else(|| own.clone(), str::to_owned);
+            rules.view(field, text, own)
+        };
+        fields_of(self.media_type).map(view).collect()
+    }
+
+    /// The merge patch of what the file describes.
+    fn patch(&self, form: &FormFields, rules: &FieldRules) -> Map<String, Value> {
+        let mut changed = self.document.clone();
+        for field in fields_of(self.media_type) {
+            if let Some(text) = self.typed(field, form) {
+                rules.write(field, &mut changed, text);
+            }
+        }
+        patch_between(&self.document, &changed)
+    }
+}
+
+/// `GET /desk/publish?upload=…`: the form of some uploads.
+pub(super) async fn show(editor: EditorRequest) -> PageResult {
+    let (ids, left_out) = parse_ids(editor.query.all("upload")?);
+    if ids.is_empty() {
+        return Ok(see_other("/desk/upload"));
+    }
+    let (rules, names) = (FieldRules::of(&editor), file_names(&editor).await?);
+    let mut page = PublishPage { left_out, ..PublishPage::default() };
+    for id in &ids {
+        match describe(&editor, id).await? {
+            Ok(upload) => {
+                let views = rules.views(upload.media_type, &upload.document);
+                page.cards.push(upload.card(&names.of(id), "refuse", views));
+            }
+            Err(refusal) => page.refuse(names.of(id), &refusal),
+        }
+    }
+    page.show(&editor, StatusCode::OK).await
+}
+
+/// The names of the editor's files by upload.
+struct FileNames(Value);
+
+impl FileNames {
+    fn of(&self, id: &str) -> String {
+        let mut uploads = self.0.as_array().into_iter().flatten();
+        let found = uploads.find(|upload| upload["id"] == id);
+        found.and_then(|upload| upload["fileName"].as_str()).unwrap_or_default().to_owned()
+    }
+}
+
+async fn file_names(site: &SiteRequest) -> Result<FileNames, ApiRefusal> {
+    Ok(FileNames(site.get(super::upload::UPLOADS).await?))
+}
+
+/// `POST /desk/publish`: publishes the uploads of the form, or applies a template to it.
+pub(super) async fn publish(posted: EditorForm) -> PageResult {
+    let (ids, left_out) = parse_ids(posted.form.all("upload"));
+    let (rules, names) = (FieldRules::of(&posted), file_names(&posted).await?);
+    let template = match posted.form.find("apply") {
+        Some(_) => Some(templates::find_posted(&posted).await?),
+        None => None,
+    };
+    let mut page = PublishPage { left_out, ..PublishPage::default() };
+    for id in &ids {
+        let upload = match describe(&posted, id).await? {
+            Ok(upload) => upload,
+            Err(refusal) => {
+                page.refuse(names.of(id), &refusal);
+                continue;
+            }
+        };
+        let existing = typed(&posted.form, &format!("existing.{id}"));
+        let views = upload.typed_views(&posted.form, &rules);
+        let mut card = upload.card(&names.of(id), existing, views);
+        match &template {
+            Some(template) => {
+                apply(template.as_ref(), &mut card.fields);
+                page.cards.push(card);
+            }
+            None => publish_one(&posted, &upload, card, &rules, &mut page).await?,
+        }
+    }
+    if page.cards.is_empty() && page.refused.is_empty() {
+        let published = page.published.iter().map(|key| ("published", Some(key.as_str())));
+        let more = [("done", Some("published"))];
+        return Ok(see_other(
+            &ApiCall::get("/desk/upload").query(more.into_iter().chain(published)).target,
+        ));
+    }
+    let status = match template {
+        Some(_) => StatusCode::OK,
+        None => StatusCode::BAD_REQUEST,
+    };
+    page.applied = template.flatten().map(|template| template.name);
+    page.show(&posted, status).await
+}
+
+/// Applies a template to the fields of a card.
+fn apply(template: Option<&FoundTemplate>, fields: &mut [FieldView]) {
+    let Some(template) = template else { return };
+    for view in fields {
+        let Some(field) = MetadataField::parse(view.name) else { continue };
+        if let Some(edit) = template.fields.find(field) {
+            view.value = edit.result(field, &view.value);
+        }
+    }
+}
+
+/// Publishes one upload; a refused one stays on the page.
+async fn publish_one(
+    posted: &EditorForm,
+    upload: &DescribedUpload,
+    mut card: UploadCard,
+    rules: &FieldRules,
+    page: &mut PublishPage,
+) -> Result<(), PageError> {
+    let existing = match card.existing.as_str() {
+        chosen @ ("replace" | "new") => chosen,
+        _ => "refuse",
+    };
+    let document = Value::Object(upload.patch(&posted.form, rules));
+    let body = json!({ "existing": existing, "document": document });
+    let call = ApiCall::post(format!("{}/publish", address(&upload.id))).json(body);
+    match posted.call(&call).await {
+        Ok(item) => {
+            page.published
+                .extend(item["uri"].as_str().and_then(key_of).map(|key| key.to_string()));
+            Ok(())
+        }
+        Err(refusal) if refusal.status == StatusCode::UNAUTHORIZED => Err(refusal.into()),
+        Err(refusal) => {
+            card.exists |= refusal.status == StatusCode::CONFLICT;
+            card.errors = attach_errors(&mut card.fields, &refusal);
+            page.cards.push(card);
+            Ok(())
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_upload_is_named_once_and_a_form_holds_so_many() {
+        let many: Vec<String> = (0..SITE_PUBLISH_ITEMS_MAX + 3).map(|at| at.to_string()).collect();
+        let (ids, left_out) = parse_ids(many.iter().map(String::as_str).chain(["0", "1"]));
+        assert_eq!((ids.len(), left_out), (SITE_PUBLISH_ITEMS_MAX, 3));
+        assert_eq!(parse_ids(["b", "a", "b"]), (vec!["b".to_owned(), "a".to_owned()], 0));
+    }
+
+    #[test]
+    fn only_what_differs_from_the_file_is_sent() {
+        let document = json!({ "headline": "Ice", "byline": "Ada", "source": "Agency" });
+        let upload = DescribedUpload {
+            id: "7".to_owned(),
+            media_type: MediaType::Image,
+            document: properties(&document),
+            description: json!({ "width": 6000, "height": 4000, "id": "ice", "exists": true }),
+        };
+        let form = FormFields::parse("headline.7=Snow&byline.7=Ada&headline.8=Other").unwrap();
+        let rules = FieldRules::for_tests();
+        let patch = Value::Object(upload.patch(&form, &rules));
+        assert_eq!(patch, json!({ "headline": "Snow" }));
+        let card = upload.card("ice.jpg", "refuse", upload.typed_views(&form, &rules));
+        assert_eq!((card.item.as_deref(), card.exists), (Some("image/ice"), true));
+        let preview = card.preview.unwrap();
+        assert_eq!((preview.width, preview.height), (UPLOAD_PREVIEW_PX, 341));
+    }
+}

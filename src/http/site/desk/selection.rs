@@ -1,0 +1,116 @@
+//! Which items are edited: one or several, as named in an address or ticked in a list; their withdrawal.
+
+use minijinja::context;
+use serde_json::json;
+
+use super::edit::{self, edit_page};
+use super::edit_many;
+use super::{EditorForm, EditorRequest, PageResult, SiteRequest, tagged};
+use crate::http::site::api_client::ApiCall;
+use crate::http::site::form::see_other;
+use crate::http::site::item_summary::key_of;
+use crate::http::site::login;
+use crate::runtime::error::{Error, ErrorKind, Result};
+use crate::runtime::limits::SITE_EDIT_ITEMS_MAX;
+use model::ItemKey;
+
+/// Parses items that are named by `<mediaType>/<id>` or by their URI, each once; other texts are skipped.
+fn parse_keys<'a>(texts: impl IntoIterator<Item = &'a str>) -> Result<Vec<ItemKey>> {
+    let mut keys: Vec<ItemKey> = Vec::new();
+    let parse = |text: &str| ItemKey::parse(text).ok().or_else(|| key_of(text));
+    for key in texts.into_iter().filter_map(parse) {
+        if !keys.contains(&key) {
+            keys.push(key);
+        }
+    }
+    if keys.len() > SITE_EDIT_ITEMS_MAX {
+        let message = format!("At most {SITE_EDIT_ITEMS_MAX} items can be edited together");
+        return Err(Error::new(ErrorKind::InvalidArgument, message));
+    }
+    Ok(keys)
+}
+
+/// The items of a form.
+pub(super) fn posted_keys(posted: &EditorForm) -> Result<Vec<ItemKey>> {
+    parse_keys(posted.form.all("item").chain(posted.form.all("uri")))
+}
+
+/// The page that the editor came from, if it is one of the site.
+pub(super) fn return_page(site: &SiteRequest) -> Result<Option<&str>> {
+    Ok(site.parameter("return_to")?.filter(|path| login::is_local_page(path)))
+}
+
+/// `POST /desk/select`: opens the form for the items that are ticked in a list.
+pub(super) async fn select(posted: EditorForm) -> PageResult {
+    let back = posted.form.find("return_to").filter(|path| login::is_local_page(path));
+    Ok(see_other(&edit_page(&posted_keys(&posted)?, &[("return_to", back)])))
+}
+
+/// `GET /desk/edit?item=…`: the form for one item, or for several.
+pub(super) async fn show(editor: EditorRequest) -> PageResult {
+    let named = [editor.query.all("item")?, editor.query.all("uri")?].concat();
+    match parse_keys(named)?.as_slice() {
+        [] => editor.page("desk/edit_none.html", context! {}),
+        [key] => edit::show(&editor, key).await,
+        keys => edit_many::show(&editor, keys).await,
+    }
+}
+
+/// `POST /desk/edit`: saves the form.
+pub(super) async fn save(posted: EditorForm) -> PageResult {
+    let keys = posted_keys(&posted)?;
+    // A form for several items stays one when only one of them is left to save.
+    let is_for_many = posted.form.find("many").is_some();
+    match keys.as_slice() {
+        [key] if !is_for_many => edit::save(&posted, key).await,
+        [] => Ok(see_other("/desk/edit")),
+        keys => edit_many::save(&posted, keys).await,
+    }
+}
+
+/// `POST /desk/withdraw`: withdraws the items of a form.
+pub(super) async fn withdraw(posted: EditorForm) -> PageResult {
+    let keys = posted_keys(&posted)?;
+    for key in &keys {
+        posted.call_and_record(ApiCall::delete(format!("/ingest/v1/{key}"))).await?;
+    }
+    Ok(see_other(&edit_page(&keys, &[("done", Some("withdrawn"))])))
+}
+
+/// `POST /desk/restore`: publishes withdrawn items of a form again.
+pub(super) async fn restore(posted: EditorForm) -> PageResult {
+    let keys = posted_keys(&posted)?;
+    for key in &keys {
+        let usable = json!({ "pubstatus": "usable" });
+        let call = ApiCall::patch(format!("/ingest/v1/{key}")).json(usable);
+        // The status alone is changed, so it does not matter what others changed meanwhile.
+        match tagged(&posted, &call, Some("*")).await {
+            Ok(_) => {}
+            Err(refusal) if refusal.is_mistake() => {
+                return edit::show_refusal(&posted, key, &refusal).await;
+            }
+            Err(refusal) => return Err(refusal.into()),
+        }
+    }
+    Ok(see_other(&edit_page(&keys, &[("done", Some("restored"))])))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn items_are_named_by_key_or_uri_and_counted_once() {
+        let texts = ["image/a", "http://x/media/image/a", "https://y/media/text/b", "nothing", ""];
+        let keys = parse_keys(texts).unwrap();
+        let names: Vec<_> = keys.iter().map(ToString::to_string).collect();
+        assert_eq!(names, ["image/a", "text/b"]);
+        let many: Vec<String> =
+            (0..=SITE_EDIT_ITEMS_MAX).map(|number| format!("image/a{number}")).collect();
+        assert!(parse_keys(many.iter().map(String::as_str)).is_err());
+        assert_eq!(
+            edit_page(&keys, &[("done", Some("saved")), ("return_to", None)]),
+            "/desk/edit?item=image%2Fa&item=text%2Fb&done=saved"
+        );
+    }
+}

@@ -1,0 +1,227 @@
+//! `/desk/templates`: metadata templates, and the choice of one in other forms.
+
+use axum::{extract::Path, http::StatusCode};
+use minijinja::{Value as PageValue, context};
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use super::fields::{FieldRules, ModeField, mode_fields};
+use super::{
+    EditorForm, EditorRequest, PageError, PageResult, SiteRequest, properties, tagged,
+    template_value,
+};
+use crate::http::site::api_client::{ApiCall, ApiRefusal, encode_segment};
+use crate::http::site::form::see_other;
+use model::item::{FieldEdit, FieldForm, MetadataEdits, MetadataField};
+
+/// The API path of templates.
+const TEMPLATES: &str = "/ingest/v1/templates";
+
+/// A template as an API returned it.
+#[derive(Clone, Debug)]
+pub(super) struct FoundTemplate {
+    pub(super) name: String,
+    pub(super) fields: MetadataEdits,
+}
+
+impl FoundTemplate {
+    fn of(template: &Value) -> Self {
+        let fields = MetadataEdits::parse(&properties(&template["fields"]));
+        let name = template["name"].as_str().unwrap_or_default().to_owned();
+        // The API has checked the fields.
+        Self { name, fields: fields.unwrap_or_default() }
+    }
+}
+
+fn address(id: &str) -> String {
+    format!("{TEMPLATES}/{}", encode_segment(id))
+}
+
+/// The templates to choose from in another form.
+pub(super) async fn choices(site: &SiteRequest) -> Result<PageValue, ApiRefusal> {
+    Ok(template_value(site.get(TEMPLATES).await?))
+}
+
+/// Loads the template that a form names; `None` if it names none.
+pub(super) async fn find_posted(posted: &EditorForm) -> Result<Option<FoundTemplate>, PageError> {
+    match posted.form.find("template") {
+        Some(id) => Ok(Some(FoundTemplate::of(&posted.get(address(id)).await?))),
+        None => Ok(None),
+    }
+}
+
+/// A field in the form of a template, and in that of several items.
+#[derive(Clone, Debug, Serialize)]
+pub(super) struct ModeView {
+    name: &'static str,
+    is_list: bool,
+    is_text: bool,
+    /// The chosen kind of change; empty to leave the field as it is.
+    mode: String,
+    value: String,
+    /// Whether a value is missing for the chosen kind.
+    pub(super) is_wrong: bool,
+    /// What the items have in this field, if all have the same.
+    pub(super) common: Option<String>,
+    /// Whether the items have different values.
+    pub(super) is_mixed: bool,
+}
+
+impl ModeView {
+    pub(super) fn new(field: MetadataField, mode: &str, value: &str) -> Self {
+        Self {
+            name: field.as_str(),
+            is_list: field.form() == FieldForm::List,
+            is_text: field.form() == FieldForm::Text,
+            mode: mode.to_owned(),
+            value: value.to_owned(),
+            is_wrong: false,
+            common: None,
+            is_mixed: false,
+        }
+    }
+}
+
+/// What a form says about each field.
+pub(super) struct TypedEdits {
+    pub(super) views: Vec<ModeView>,
+    /// The changes; empty where a value is missing.
+    pub(super) edits: MetadataEdits,
+    pub(super) is_valid: bool,
+}
+
+/// Reads the changes of a form, and shows the form again.
+pub(super) fn read_edits(posted: &EditorForm, rules: &FieldRules) -> TypedEdits {
+    let mut edits = Vec::new();
+    let view = |ModeField { field, mode, text }: ModeField| {
+        let mut view = ModeView::new(field, &mode, &text);
+        let edit = FieldEdit::of(&mode, rules.stored_text(field, &text));
+        view.is_wrong = match &edit {
+            Some(FieldEdit::Clear) => false,
+            // To set nothing is a mistake more often than a wish, and there is a choice that clears.
+            Some(edit) => edit.text().is_empty(),
+            // Without scripts, choosing the change is easily forgotten.
+            None => !text.trim().is_empty(),
+        };
+        edits.extend(edit.filter(|_| !view.is_wrong).map(|edit| (field, edit)));
+        view
+    };
+    let views: Vec<ModeView> = mode_fields(&posted.form).into_iter().map(view).collect();
+    let is_valid = views.iter().all(|view| !view.is_wrong);
+    TypedEdits { views, edits: MetadataEdits::new(edits), is_valid }
+}
+
+/// The form of a template.
+struct TemplateForm {
+    /// `None` for a new template.
+    id: Option<String>,
+    name: String,
+    is_shared: bool,
+    tag: String,
+    views: Vec<ModeView>,
+    mistakes: Vec<String>,
+    status: StatusCode,
+}
+
+impl TemplateForm {
+    fn empty() -> Self {
+        Self::of(None, &json!({ "shared": true }), String::new(), &MetadataEdits::default())
+    }
+
+    fn of(id: Option<&str>, template: &Value, tag: String, fields: &MetadataEdits) -> Self {
+        let view = |field: MetadataField| match fields.find(field) {
+            Some(edit) => ModeView::new(field, edit.kind(), edit.text()),
+            None => ModeView::new(field, "", ""),
+        };
+        Self {
+            id: id.map(str::to_owned),
+            name: template["name"].as_str().unwrap_or_default().to_owned(),
+            is_shared: template["shared"] == true,
+            tag,
+            views: MetadataField::ALL.into_iter().map(view).collect(),
+            mistakes: Vec::new(),
+            status: StatusCode::OK,
+        }
+    }
+
+    fn page(self, site: &SiteRequest) -> PageResult {
+        let has_organization =
+            site.visitor.as_ref().is_some_and(|visitor| visitor.account.organization.is_some());
+        let context = context! {
+            id => self.id,
+            name => self.name,
+            is_shared => self.is_shared || !has_organization,
+            has_organization => has_organization,
+            tag => self.tag,
+            fields => template_value(self.views),
+            mistakes => self.mistakes,
+        };
+        site.page_with(self.status, "desk/template.html", context)
+    }
+}
+
+/// `GET /desk/templates`: the templates that the editor can use.
+pub(super) async fn list(editor: EditorRequest) -> PageResult {
+    let found = editor.get(TEMPLATES).await?;
+    editor.page("desk/templates.html", context! { rows => template_value(found) })
+}
+
+/// `GET /desk/templates/new`: an empty form.
+pub(super) async fn show_new(editor: EditorRequest) -> PageResult {
+    TemplateForm::empty().page(&editor)
+}
+
+/// `GET /desk/templates/{id}`: the form of a template.
+pub(super) async fn show(Path(id): Path<String>, editor: EditorRequest) -> PageResult {
+    let answer = tagged(&editor, &ApiCall::get(address(&id)), None).await?;
+    let found = FoundTemplate::of(&answer.value);
+    TemplateForm::of(Some(&id), &answer.value, answer.tag, &found.fields).page(&editor)
+}
+
+/// `POST /desk/templates`: creates a template.
+pub(super) async fn create(posted: EditorForm) -> PageResult {
+    save(&posted, None).await
+}
+
+/// `POST /desk/templates/{id}`: changes a template.
+pub(super) async fn update(Path(id): Path<String>, posted: EditorForm) -> PageResult {
+    save(&posted, Some(&id)).await
+}
+
+async fn save(posted: &EditorForm, id: Option<&str>) -> PageResult {
+    let typed = read_edits(posted, &FieldRules::of(posted));
+    let name = posted.form.find("name").unwrap_or_default();
+    let is_shared = posted.form.is_ticked("shared");
+    let body = json!({ "name": name, "shared": is_shared, "fields": typed.edits.to_json() });
+    let tag = posted.form.find("tag");
+    let refused = match (typed.is_valid, id) {
+        (false, _) => None,
+        (true, None) => posted.call_and_record(ApiCall::post(TEMPLATES).json(body)).await.err(),
+        (true, Some(id)) => tagged(posted, &ApiCall::put(address(id)).json(body), tag).await.err(),
+    };
+    let (status, mistakes) = match &refused {
+        None if typed.is_valid => {
+            let done = if id.is_some() { "saved" } else { "created" };
+            return Ok(see_other(&format!("/desk/templates?done={done}")));
+        }
+        None => (StatusCode::BAD_REQUEST, Vec::new()),
+        Some(refusal) if refusal.is_mistake() => (refusal.status, refusal.sentences()),
+        Some(refusal) => return Err(refusal.clone().into()),
+    };
+    let form = TemplateForm {
+        id: id.map(str::to_owned),
+        name: name.to_owned(),
+        is_shared,
+        tag: tag.unwrap_or_default().to_owned(),
+        views: typed.views,
+        mistakes,
+        status,
+    };
+    form.page(posted)
+}
+
+/// `POST /desk/templates/{id}/remove`: removes a template.
+pub(super) async fn remove(Path(id): Path<String>, posted: EditorForm) -> PageResult {
+    posted.call_and_record(ApiCall::delete(address(&id))).await?;
+    Ok(see_other("/desk/templates?done=removed"))
+}

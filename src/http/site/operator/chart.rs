@@ -1,0 +1,135 @@
+//! The columns of a chart: their places in an SVG, and its scale. Templates write the SVG, so that a chart
+//! needs neither a script nor a library.
+
+use serde::Serialize;
+use serde_json::Value;
+
+/// The width of a column, and of the gap on either side of it, in units of the chart.
+const COLUMN_WIDTH: u64 = 8;
+const GAP: u64 = 1;
+/// The height of the chart, in its units.
+const HEIGHT: u64 = 1000;
+
+/// A chart with a column for each day. The template stretches it to the width of the page.
+#[derive(Debug, PartialEq, Eq, Serialize)]
+pub(super) struct DayChart {
+    width: u64,
+    height: u64,
+    /// The number of downloads at the upper edge: a round one.
+    top: u64,
+    columns: Vec<DayColumn>,
+    first: String,
+    last: String,
+    /// The first day with the most downloads.
+    best: String,
+    most: u64,
+}
+
+/// The column of a day.
+#[derive(Debug, PartialEq, Eq, Serialize)]
+struct DayColumn {
+    x: u64,
+    y: u64,
+    width: u64,
+    height: u64,
+    day: String,
+    downloads: u64,
+}
+
+impl DayChart {
+    /// Draws the rows of a statistic by day; `None` without days or without downloads.
+    pub(super) fn of(rows: &[Value]) -> Option<Self> {
+        let days: Vec<(&str, u64)> = rows.iter().filter_map(day).collect();
+        let (first, last) = (days.first()?.0, days.last()?.0);
+        let most = days.iter().map(|(_, downloads)| *downloads).max().filter(|most| *most > 0)?;
+        let best = days.iter().find(|(_, downloads)| *downloads == most)?.0;
+        let top = round_up(most);
+        let column = |(at, (day, downloads)): (u64, &(&str, u64))| {
+            let height = share(*downloads, top, HEIGHT);
+            DayColumn {
+                x: at * (COLUMN_WIDTH + 2 * GAP) + GAP,
+                y: HEIGHT - height,
+                width: COLUMN_WIDTH,
+                height,
+                day: (*day).to_owned(),
+                downloads: *downloads,
+            }
+        };
+        let columns: Vec<DayColumn> = (0..).zip(&days).map(column).collect();
+        let width = columns.last().map_or(0, |column| column.x + COLUMN_WIDTH + GAP);
+        let [first, last, best] = [first, last, best].map(str::to_owned);
+        Some(Self { width, height: HEIGHT, top, columns, first, last, best, most })
+    }
+}
+
+/// Day and downloads of a row.
+fn day(row: &Value) -> Option<(&str, u64)> {
+    Some((row["day"].as_str()?, row["downloads"].as_u64()?))
+}
+
+/// The next number that begins with 1, 2 or 5 and has only zeros after it, as scales have it.
+fn round_up(most: u64) -> u64 {
+    let mut unit = 1_u64;
+    loop {
+        for step in [1, 2, 5] {
+            let round = unit.saturating_mul(step);
+            if round >= most {
+                return round;
+            }
+        }
+        unit = unit.saturating_mul(10);
+    }
+}
+
+/// The share of `part` in `whole`, in units of which `whole` has `units`. A part that is not 0 has at least
+/// one, so that it can be seen.
+pub(super) fn share(part: u64, whole: u64, units: u64) -> u64 {
+    let share = u128::from(part) * u128::from(units) / u128::from(whole.max(1));
+    u64::try_from(share).unwrap_or(units).min(units).max(part.min(1))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn each_day_has_a_column_below_a_round_number() {
+        let rows = [("2026-11-01", 0), ("2026-11-02", 130), ("2026-11-03", 1)];
+        let rows = rows.map(|(day, downloads)| json!({ "day": day, "downloads": downloads }));
+        let chart = DayChart::of(&rows).unwrap();
+        assert_eq!((chart.width, chart.top, chart.most), (30, 200, 130));
+        assert_eq!((chart.first.as_str(), chart.last.as_str()), ("2026-11-01", "2026-11-03"));
+        assert_eq!(chart.best, "2026-11-02");
+        let places: Vec<(u64, u64, u64)> =
+            chart.columns.iter().map(|column| (column.x, column.y, column.height)).collect();
+        assert_eq!(places, [(1, 1000, 0), (11, 350, 650), (21, 995, 5)]);
+    }
+
+    #[test]
+    fn without_downloads_there_is_no_chart() {
+        assert_eq!(DayChart::of(&[]), None);
+        assert_eq!(DayChart::of(&[json!({ "day": "2026-11-01", "downloads": 0 })]), None);
+    }
+
+    #[test]
+    fn scales_end_with_round_numbers() {
+        let check = |most, expected| assert_eq!(round_up(most), expected, "{most}");
+        check(1, 1);
+        check(2, 2);
+        check(3, 5);
+        check(5, 5);
+        check(6, 10);
+        check(501, 1000);
+        check(u64::MAX, u64::MAX);
+    }
+
+    #[test]
+    fn the_smallest_part_can_still_be_seen() {
+        assert_eq!(share(0, 10, 100), 0);
+        assert_eq!(share(1, 1_000_000, 100), 1);
+        assert_eq!(share(5, 10, 100), 50);
+        assert_eq!(share(3, 0, 100), 100);
+    }
+}

@@ -1,0 +1,326 @@
+//! `/operator/downloads`: statistics of downloads as a chart, as tables, and as a file.
+
+use std::collections::BTreeMap;
+
+use axum::http::StatusCode;
+use jiff::{ToSpan, civil::Date};
+use minijinja::{Value as PageValue, context, value::Serde};
+use serde_json::{Value, json};
+
+use super::OperatorRequest;
+use super::chart::{DayChart, share};
+use crate::access::orders::DownloadGrouping;
+use crate::http::site::account::{elements, item_links, template_value};
+use crate::http::site::{ApiCall, ApiRefusal, PageResult, SiteRequest, api_client};
+use crate::runtime::clock;
+use crate::runtime::error::Result;
+use crate::runtime::limits::{STATISTICS_DAYS_MAX, STATISTICS_SHOWN};
+
+const DOWNLOADS: &str = "/operator/v1/download";
+const DOWNLOADS_FILE: &str = "/operator/v1/download.csv";
+const PAGE: &str = "/operator/downloads";
+const PAGE_FILE: &str = "/operator/downloads.csv";
+
+/// The parameters that choose downloads, each with the property of a row that names its value.
+const FILTERS: [(&str, &str); 3] =
+    [("organization", "organizationName"), ("agreement", "agreementName"), ("item", "headline")];
+/// The parameters of the page and of the API that say what is counted.
+const PARAMETERS: [&str; 6] = ["by", "from", "to", "organization", "agreement", "item"];
+/// The lengths of the periods that the page offers, in days.
+const PERIODS: [i32; 3] = [7, 30, 365];
+/// The length of the bar of the row with the most downloads, in units of its SVG.
+const BAR_UNITS: u64 = 100;
+
+/// What is counted, as the address of the page says it. The API validates it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct Choice(BTreeMap<&'static str, String>);
+
+impl Choice {
+    fn of(site: &SiteRequest) -> Result<Self> {
+        let mut choice = Self::default();
+        for name in PARAMETERS {
+            if let Some(value) = site.parameter(name)? {
+                choice.0.insert(name, value.to_owned());
+            }
+        }
+        Ok(choice)
+    }
+
+    fn get(&self, name: &str) -> Option<&str> {
+        self.0.get(name).map(String::as_str)
+    }
+
+    fn grouping(&self) -> &str {
+        self.get("by").unwrap_or(DownloadGrouping::Organization.as_str())
+    }
+
+    fn with(mut self, name: &'static str, value: impl Into<String>) -> Self {
+        self.0.insert(name, value.into());
+        self
+    }
+
+    fn without(mut self, name: &str) -> Self {
+        self.0.remove(name);
+        self
+    }
+
+    /// A call or an address with these parameters.
+    fn at(&self, path: &str) -> ApiCall {
+        ApiCall::get(path).query(self.0.iter().map(|(name, value)| (*name, Some(value.as_str()))))
+    }
+
+    /// The address of the page with these parameters.
+    fn page(&self) -> String {
+        self.at(PAGE).target
+    }
+
+    /// The address of the page whose table begins with the row `start`.
+    fn page_at(&self, start: usize) -> String {
+        // The first page has a single address, without `start`.
+        let start = (start > 0).then(|| start.to_string());
+        self.at(PAGE).query([("start", start.as_deref())]).target
+    }
+
+    /// The call for `size` rows of the table.
+    fn rows(&self, start: usize, size: usize) -> ApiCall {
+        let (start, size) = (start.to_string(), size.to_string());
+        self.at(DOWNLOADS).query([("start", Some(start.as_str())), ("size", Some(size.as_str()))])
+    }
+}
+
+pub(super) async fn show(member: OperatorRequest) -> PageResult {
+    let choice = Choice::of(&member)?;
+    let start = member.query.integer("start", 0..=i64::from(u32::MAX))?;
+    let start = start.and_then(|start| usize::try_from(start).ok()).unwrap_or(0);
+    let (status, found) = match load(&member, &choice, start).await {
+        Ok(found) => (StatusCode::OK, found),
+        Err(refusal) if refusal.is_mistake() => {
+            let chosen = chosen(&member, &choice, &Value::Null);
+            (refusal.status, context! { alert => refusal.sentences(), chosen })
+        }
+        Err(refusal) => return Err(refusal.into()),
+    };
+    let groupings = DownloadGrouping::ALL.map(DownloadGrouping::as_str).map(|by| {
+        let target = choice.clone().with("by", by).page();
+        json!({ "by": by, "target": target, "current": by == choice.grouping() })
+    });
+    let context = context! {
+        by => choice.grouping(),
+        groupings => template_value(json!(groupings)),
+        start,
+        ..found
+    };
+    member.page_with(status, "operator/downloads.html", context)
+}
+
+/// `GET /operator/downloads.csv`: all rows of the table.
+pub(super) async fn export(member: OperatorRequest) -> PageResult {
+    let call = Choice::of(&member)?.at(DOWNLOADS_FILE);
+    let (app, apis, visitor) = (&member.app, &member.apis, Some(&member.visitor));
+    let file = api_client::call_file(app, apis, visitor, &call).await?;
+    // The page `/code` shows how a program gets the same file.
+    member.record_call(call);
+    Ok(file)
+}
+
+async fn load(site: &SiteRequest, choice: &Choice, start: usize) -> Result<PageValue, ApiRefusal> {
+    let by_day = choice.clone().with("by", DownloadGrouping::Day.as_str());
+    let all_days = usize::try_from(STATISTICS_DAYS_MAX).unwrap_or(usize::MAX);
+    let mut by_day = site.call(&by_day.rows(0, all_days)).await?;
+    let total = by_day["total"].take();
+    let chosen = chosen(site, choice, &by_day);
+    let filters = filters(site, choice).await?;
+    let mut days = elements(by_day, "rows");
+    let chart = DayChart::of(&days);
+    let is_by_day = choice.grouping() == DownloadGrouping::Day.as_str();
+    let (mut rows, pager) = match is_by_day {
+        // The table of days is that of the chart.
+        true => (std::mem::take(&mut days), PageValue::from(())),
+        false => rows_of_page(site, choice, start).await?,
+    };
+    let most = most(site, choice, start, &rows).await?;
+    for row in &mut rows {
+        complete_row(row, choice, most);
+    }
+    Ok(context! {
+        total => template_value(total),
+        rows => template_value(Value::Array(rows)),
+        days => template_value(Value::Array(days)),
+        chart => PageValue::from(Serde(chart)),
+        bar_units => BAR_UNITS,
+        filters => template_value(Value::Array(filters)),
+        file => choice.at(PAGE_FILE).target,
+        chosen,
+        pager,
+    })
+}
+
+/// One page of the table, with the addresses of the adjacent ones.
+async fn rows_of_page(
+    site: &SiteRequest,
+    choice: &Choice,
+    start: usize,
+) -> Result<(Vec<Value>, PageValue), ApiRefusal> {
+    // A surplus row shows whether others follow.
+    let answer = site.call(&choice.rows(start, STATISTICS_SHOWN + 1)).await?;
+    let mut rows = elements(answer, "rows");
+    let has_more = rows.len() > STATISTICS_SHOWN;
+    rows.truncate(STATISTICS_SHOWN);
+    let previous = (start > 0).then(|| choice.page_at(start.saturating_sub(STATISTICS_SHOWN)));
+    let next = has_more.then(|| choice.page_at(start.saturating_add(STATISTICS_SHOWN)));
+    Ok((rows, context! { previous, next }))
+}
+
+/// The downloads of the row that has most, to which the bars of all pages are drawn.
+async fn most(
+    site: &SiteRequest,
+    choice: &Choice,
+    start: usize,
+    rows: &[Value],
+) -> Result<u64, ApiRefusal> {
+    let most = |rows: &[Value]| rows.iter().map(downloads).max().unwrap_or_default();
+    // The rows with the most downloads come first, so on later pages the first row is looked up.
+    Ok(match start {
+        0 => most(rows),
+        _ => most(rows).max(most(&elements(site.call(&choice.rows(0, 1)).await?, "rows"))),
+    })
+}
+
+fn downloads(row: &Value) -> u64 {
+    row["downloads"].as_u64().unwrap_or_default()
+}
+
+/// Adds the length of a row's bar, and the address of the statistic that explains the row.
+fn complete_row(row: &mut Value, choice: &Choice, most: u64) {
+    row["bar"] = json!(share(downloads(row), most, BAR_UNITS));
+    let uri = row["item"].as_str().map(str::to_owned);
+    if let Some(uri) = &uri {
+        row["places"] = item_links(uri);
+    }
+    let [organization, agreement] =
+        ["organization", "agreement"].map(|name| row[name].as_i64().map(|id| id.to_string()));
+    let day = row["day"].as_str().map(str::to_owned);
+    let choice = choice.clone();
+    let items = DownloadGrouping::Item.as_str();
+    let target = match (agreement, organization, uri, day) {
+        // The row of an agreement names its organization as well.
+        (Some(agreement), ..) => choice.with("by", items).with("agreement", agreement),
+        (None, Some(organization), ..) => {
+            choice.with("by", items).with("organization", organization)
+        }
+        (None, None, Some(uri), _) => {
+            choice.with("by", DownloadGrouping::Organization.as_str()).with("item", uri)
+        }
+        (None, None, None, Some(day)) => {
+            choice.with("by", items).with("from", day.clone()).with("to", day)
+        }
+        // How callers authenticated is no filter.
+        (None, None, None, None) => return,
+    };
+    row["more"] = json!(target.page());
+}
+
+/// The filters of the choice, each with a name for people and the address without it.
+async fn filters(site: &SiteRequest, choice: &Choice) -> Result<Vec<Value>, ApiRefusal> {
+    let mut filters = Vec::new();
+    for (kind, property) in FILTERS {
+        let Some(value) = choice.get(kind) else { continue };
+        let row = site.call(&choice.clone().with("by", kind).rows(0, 1)).await?;
+        // Without downloads there is no row that knows the name.
+        let name = row["rows"][0][property].as_str().filter(|name| !name.is_empty());
+        filters.push(json!({
+            "kind": kind,
+            "value": value,
+            "name": name.unwrap_or(value),
+            "without": choice.clone().without(kind).page(),
+        }));
+    }
+    Ok(filters)
+}
+
+/// What the form of the page shows: the days, the hidden filters, and the periods that it offers. `answer` is
+/// that of the API, which completes the days.
+fn chosen(site: &SiteRequest, choice: &Choice, answer: &Value) -> PageValue {
+    let day = |name: &str| {
+        let day = answer[name].as_str().or_else(|| choice.get(name));
+        day.unwrap_or_default().to_owned()
+    };
+    let (from, to) = (day("from"), day("to"));
+    let today = clock::now().to_zoned(site.app.shared.site.zone.clone()).date();
+    let periods = PERIODS.map(|days| {
+        let (first, last) = period(today, days);
+        let is_current = first == from && last == to;
+        let target = choice.clone().with("from", first).with("to", last).page();
+        json!({ "days": days, "target": target, "current": is_current })
+    });
+    let hidden: Vec<Value> = FILTERS
+        .into_iter()
+        .filter_map(|(kind, _)| Some(json!({ "name": kind, "value": choice.get(kind)? })))
+        .collect();
+    template_value(json!({ "from": from, "to": to, "periods": periods, "hidden": hidden }))
+}
+
+/// First and last of so many days that end with `today`.
+fn period(today: Date, days: i32) -> (String, String) {
+    let first = today.checked_sub((days - 1).days()).unwrap_or(today);
+    (first.to_string(), today.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn choice(pairs: &[(&'static str, &str)]) -> Choice {
+        Choice(pairs.iter().map(|(name, value)| (*name, (*value).to_owned())).collect())
+    }
+
+    fn more(row: Value, choice: &Choice) -> Value {
+        let mut row = row;
+        complete_row(&mut row, choice, 10);
+        row["more"].take()
+    }
+
+    #[test]
+    fn a_row_leads_to_what_explains_it_within_the_same_choice() {
+        let days = choice(&[("from", "2026-11-01"), ("by", "agreement")]);
+        let row = json!({ "agreement": 7, "organization": 1, "downloads": 5 });
+        let expected = "/operator/downloads?agreement=7&by=item&from=2026-11-01";
+        assert_eq!(more(row, &days), expected);
+        let row = json!({ "organization": 1, "downloads": 5 });
+        let expected = "/operator/downloads?by=item&from=2026-11-01&organization=1";
+        assert_eq!(more(row, &days), expected);
+        let row = json!({ "item": "https://a.example/media/image/b", "downloads": 5 });
+        let expected = "/operator/downloads?by=organization&from=2026-11-01&\
+            item=https%3A%2F%2Fa.example%2Fmedia%2Fimage%2Fb";
+        assert_eq!(more(row, &days), expected);
+        let row = json!({ "day": "2026-11-05", "downloads": 5 });
+        let expected = "/operator/downloads?by=item&from=2026-11-05&to=2026-11-05";
+        assert_eq!(more(row, &days), expected);
+        let row = json!({ "credential": "session", "downloads": 5 });
+        assert_eq!(more(row, &days), Value::Null);
+    }
+
+    #[test]
+    fn a_bar_is_drawn_to_the_row_with_most_downloads() {
+        let mut row = json!({ "item": "https://a.example/media/image/b", "downloads": 5 });
+        complete_row(&mut row, &Choice::default(), 20);
+        assert_eq!(row["bar"], 25);
+        assert_eq!(row["places"]["page"], "/item/image/b");
+    }
+
+    #[test]
+    fn the_table_has_addresses_without_a_needless_start() {
+        let choice = choice(&[("by", "item"), ("item", "image/a")]);
+        assert_eq!(choice.page_at(0), "/operator/downloads?by=item&item=image%2Fa");
+        assert_eq!(choice.page_at(50), "/operator/downloads?by=item&item=image%2Fa&start=50");
+        let call = choice.without("item").rows(0, 51).target;
+        assert_eq!(call, "/operator/v1/download?by=item&start=0&size=51");
+    }
+
+    #[test]
+    fn a_period_includes_today() {
+        let today = "2026-03-01".parse().unwrap();
+        assert_eq!(period(today, 1), ("2026-03-01".to_owned(), "2026-03-01".to_owned()));
+        assert_eq!(period(today, 30), ("2026-01-31".to_owned(), "2026-03-01".to_owned()));
+    }
+}

@@ -1,0 +1,87 @@
+//! The pages of operators below `/operator`: how the service runs, failed work, and statistics (contract
+//! operation-65).
+//!
+//! They are clients of the API below `/operator/v1`, which refuses everybody without the role; the pages say
+//! so before they ask.
+
+mod chart;
+mod downloads;
+mod overview;
+mod queues;
+mod records;
+
+use std::ops::Deref;
+
+use axum::{
+    Router,
+    extract::{FromRequest, FromRequestParts, Request},
+    http::{StatusCode, request::Parts},
+    routing::get,
+};
+use minijinja::context;
+
+use super::{AppState, MemberForm, MemberRequest, PageError, SiteRequest};
+
+/// The routes of the operators' pages.
+pub(super) fn routes() -> Router<AppState> {
+    Router::new()
+        .route("/operator", get(overview::show))
+        .route("/operator/deliveries", get(queues::deliveries).post(queues::retry_deliveries))
+        .route("/operator/messages", get(queues::messages).post(queues::act_on_messages))
+        .route("/operator/ingest", get(records::ingest_errors))
+        .route("/operator/searches", get(records::slow_searches))
+        .route("/operator/downloads", get(downloads::show))
+        .route("/operator/downloads.csv", get(downloads::export))
+}
+
+/// A page request of a visitor with the role of operators; others learn how a user gets it.
+struct OperatorRequest(MemberRequest);
+
+impl Deref for OperatorRequest {
+    type Target = MemberRequest;
+
+    fn deref(&self) -> &MemberRequest {
+        &self.0
+    }
+}
+
+impl FromRequestParts<AppState> for OperatorRequest {
+    type Rejection = PageError;
+
+    async fn from_request_parts(parts: &mut Parts, app: &AppState) -> Result<Self, PageError> {
+        let member = MemberRequest::from_request_parts(parts, app).await?;
+        match member.visitor.has_operator_role() {
+            true => Ok(Self(member)),
+            false => Err(forbidden(&member)),
+        }
+    }
+}
+
+/// A form sent by a visitor with the role of operators.
+struct OperatorForm(MemberForm);
+
+impl Deref for OperatorForm {
+    type Target = MemberForm;
+
+    fn deref(&self) -> &MemberForm {
+        &self.0
+    }
+}
+
+impl FromRequest<AppState> for OperatorForm {
+    type Rejection = PageError;
+
+    async fn from_request(request: Request, app: &AppState) -> Result<Self, PageError> {
+        let posted = MemberForm::from_request(request, app).await?;
+        match posted.visitor.has_operator_role() {
+            true => Ok(Self(posted)),
+            false => Err(forbidden(&posted)),
+        }
+    }
+}
+
+fn forbidden(site: &SiteRequest) -> PageError {
+    let page = site.page_with(StatusCode::FORBIDDEN, "operator/forbidden.html", context! {});
+    // `PageError` can carry a complete page, so the handler ends with this one.
+    page.map_or_else(|problem| problem, PageError::from)
+}

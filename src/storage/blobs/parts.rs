@@ -1,0 +1,117 @@
+//! Stores the parts of uploads that are not published yet, where the originals are: each node of a cluster
+//! can receive the next part, and can assemble the file.
+//!
+//! A part has a random key instead of its hash, so that removing an upload never removes the bytes of another
+//! one. Unlike originals, parts are removed.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+
+use super::folder::BlobFolder;
+use super::{BlobReader, BlobStore, StoreError, StoreLocation};
+use model::ContentHash;
+
+/// The folder of parts, beside the originals or under the prefix of their bucket.
+const FOLDER: &str = "parts";
+
+/// The parts of uploads; cheap to clone.
+#[derive(Clone, Debug)]
+pub struct PartStore {
+    store: BlobStore,
+}
+
+impl BlobStore {
+    /// Returns the store of the parts of uploads, which is created with the first part.
+    #[must_use]
+    pub fn parts(&self) -> PartStore {
+        PartStore { store: self.clone() }
+    }
+}
+
+fn folder_of(originals: &BlobFolder) -> BlobFolder {
+    BlobFolder::at(&originals.dir.join(FOLDER))
+}
+
+impl PartStore {
+    /// Writes a part under a key that no other part has. When this returns, it is durable.
+    pub fn write(&self, key: ContentHash, bytes: &[u8]) -> Result<(), StoreError> {
+        // As with originals: parts in the store of another archive would be lost.
+        self.store.check_owner()?;
+        match &self.store.place {
+            StoreLocation::Folder(originals) => {
+                // Nodes that only read the store must not create folders in it, so this is done here.
+                BlobFolder::open(&folder_of(originals).dir)?.write(key, bytes)
+            }
+            StoreLocation::Bucket(blobs) => {
+                let target = blobs.bucket.key(FOLDER, key);
+                let mut part = |range| Some(Bytes::copy_from_slice(super::part(bytes, &range)));
+                blobs.bucket.send(&target, key, bytes.len() as u64, None, &mut part).map(drop)
+            }
+        }
+    }
+
+    /// Reads a part of `length` bytes, whose hash is `checksum`.
+    ///
+    /// Fails with [`StoreError::Missing`] if it was removed, and with [`StoreError::Corrupted`] for other bytes.
+    pub fn read(
+        &self,
+        key: ContentHash,
+        length: u64,
+        checksum: ContentHash,
+    ) -> Result<Vec<u8>, StoreError> {
+        let bytes = match &self.store.place {
+            StoreLocation::Folder(originals) => folder_of(originals).read(key, length)?,
+            StoreLocation::Bucket(blobs) => {
+                let target = blobs.bucket.key(FOLDER, key);
+                let object = blobs.bucket.open_object(target, key, length)?;
+                BlobReader::of_object(key, length, object).read(0..length)?
+            }
+        };
+        match ContentHash::of(&bytes) == checksum {
+            true => Ok(bytes),
+            false => Err(StoreError::Corrupted(key)),
+        }
+    }
+
+    /// Removes a part; succeeds where it does not exist.
+    pub fn remove(&self, key: ContentHash) -> Result<(), StoreError> {
+        match &self.store.place {
+            StoreLocation::Folder(originals) => folder_of(originals).remove(key),
+            StoreLocation::Bucket(blobs) => {
+                blobs.bucket.remove(&blobs.bucket.key(FOLDER, key), key)
+            }
+        }
+    }
+
+    /// Lists the keys of all parts, sorted.
+    pub fn list(&self) -> Result<Vec<ContentHash>, StoreError> {
+        match &self.store.place {
+            StoreLocation::Folder(originals) => {
+                let parts = folder_of(originals);
+                if parts.dir.is_dir() { parts.list() } else { Ok(Vec::new()) }
+            }
+            StoreLocation::Bucket(blobs) => blobs.bucket.list(FOLDER),
+        }
+    }
+
+    /// Returns the age of a part; `None` if it does not exist.
+    pub fn age(&self, key: ContentHash) -> Result<Option<Duration>, StoreError> {
+        match &self.store.place {
+            StoreLocation::Folder(originals) => folder_of(originals).age(key),
+            StoreLocation::Bucket(blobs) => blobs.bucket.age(&blobs.bucket.key(FOLDER, key), key),
+        }
+    }
+
+    /// Removes the files that interrupted writes left on this machine; returns their number.
+    pub fn sweep(&self) -> Result<usize, StoreError> {
+        match &self.store.place {
+            StoreLocation::Folder(originals) => {
+                let parts = folder_of(originals);
+                if parts.dir.is_dir() { parts.sweep() } else { Ok(0) }
+            }
+            // Parts are sent from memory.
+            StoreLocation::Bucket(_) => Ok(0),
+        }
+    }
+}

@@ -1,0 +1,160 @@
+//! Stores the newest ingest errors and slow searches of all nodes, for operators.
+
+use jiff::Timestamp;
+
+use super::{ReadTx, WriteTx, int, time};
+use crate::runtime::limits::DIAGNOSTICS_KEPT_MAX;
+use crate::storage::database::engine::params;
+use crate::storage::database::error::DbError;
+use crate::storage::diagnostics::{DiagnosticKind, DiagnosticRecord};
+
+/// A diagnostic record with the node that wrote it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StoredDiagnostic {
+    pub record: DiagnosticRecord,
+    /// The name of the node, or `command`.
+    pub node: String,
+}
+
+impl ReadTx<'_> {
+    /// Lists `size` records of a kind after the `start` newest ones, newest first.
+    pub fn list_diagnostics(
+        &self,
+        kind: DiagnosticKind,
+        start: usize,
+        size: usize,
+    ) -> Result<Vec<StoredDiagnostic>, DbError> {
+        let sql = "SELECT at_ms, node, subject, detail, duration_ms, count FROM diagnostics
+             WHERE kind = ?1 ORDER BY record_id DESC LIMIT ?2 OFFSET ?3";
+        self.tx.list(sql, params![kind.as_str(), int(size), int(start)], |row| {
+            let record = DiagnosticRecord {
+                kind,
+                at: time("diagnostics", row.get(0)?)?,
+                subject: row.get(2)?,
+                detail: row.get(3)?,
+                duration_ms: row.get(4)?,
+                count: row.get(5)?,
+            };
+            Ok(StoredDiagnostic { record, node: row.get(1)? })
+        })
+    }
+
+    /// Counts the records of a kind since a time, with their repetitions.
+    pub fn count_diagnostics(
+        &self,
+        kind: DiagnosticKind,
+        since: Timestamp,
+    ) -> Result<u64, DbError> {
+        // `sum` would be a number of another type in PostgreSQL.
+        let sql = "SELECT CAST(coalesce(sum(count), 0) AS BIGINT) FROM diagnostics
+             WHERE kind = ?1 AND at_ms >= ?2";
+        let count: i64 =
+            self.tx.load_value(sql, params![kind.as_str(), since.as_millisecond()])?;
+        Ok(u64::try_from(count).unwrap_or_default())
+    }
+}
+
+impl WriteTx<'_> {
+    /// Adds records of a node, and removes the oldest ones of each kind beyond [`DIAGNOSTICS_KEPT_MAX`].
+    pub fn insert_diagnostics(
+        &self,
+        records: &[DiagnosticRecord],
+        node: &str,
+    ) -> Result<(), DbError> {
+        for record in records {
+            self.tx.execute(
+                "INSERT INTO diagnostics (kind, at_ms, node, subject, detail, duration_ms, count)
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+                params![
+                    record.kind.as_str(),
+                    record.at.as_millisecond(),
+                    node,
+                    record.subject,
+                    record.detail,
+                    record.duration_ms,
+                    record.count,
+                ],
+            )?;
+        }
+        self.trim_diagnostics(DIAGNOSTICS_KEPT_MAX)
+    }
+
+    fn trim_diagnostics(&self, max: usize) -> Result<(), DbError> {
+        for kind in DiagnosticKind::ALL {
+            // Where there are fewer, the subquery finds no number, and nothing is below it.
+            let sql = "DELETE FROM diagnostics WHERE kind = ?1 AND record_id <=
+                     (SELECT record_id FROM diagnostics WHERE kind = ?1
+                      ORDER BY record_id DESC LIMIT 1 OFFSET ?2)";
+            self.tx.execute(sql, params![kind.as_str(), int(max)])?;
+        }
+        Ok(())
+    }
+
+    /// Removes records from before `before`, at most `limit`; returns the number removed.
+    pub fn sweep_diagnostics(&self, before: Timestamp, limit: usize) -> Result<usize, DbError> {
+        let sql = "DELETE FROM diagnostics WHERE record_id IN
+                 (SELECT record_id FROM diagnostics WHERE at_ms < ?1 ORDER BY at_ms LIMIT ?2)";
+        self.tx.execute(sql, params![before.as_millisecond(), int(limit)])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::storage::database::Db;
+
+    fn at(second: i64) -> Timestamp {
+        Timestamp::from_second(1_700_000_000 + second).unwrap()
+    }
+
+    fn listed(db: &Db, kind: DiagnosticKind) -> Vec<String> {
+        let found = db.read_blocking(move |tx| tx.list_diagnostics(kind, 0, 100)).unwrap();
+        found.into_iter().map(|one| format!("{} {}", one.node, one.record.subject)).collect()
+    }
+
+    #[test]
+    fn the_newest_records_of_each_kind_stay_and_old_ones_go() {
+        let dir = tempfile::tempdir().unwrap();
+        let db = Db::open(dir.path()).unwrap();
+        db.write_blocking(|tx| {
+            for number in 0..5 {
+                let record = DiagnosticRecord::ingest_error(number, "is empty", at(number));
+                tx.insert_diagnostics(&[record], "a")?;
+            }
+            let duration = Duration::from_secs(2);
+            let search = DiagnosticRecord::slow_search("berg", "type=_all", duration, at(0));
+            tx.insert_diagnostics(&[search], "b")?;
+            tx.trim_diagnostics(3)
+        })
+        .unwrap();
+        let (errors, searches) = (DiagnosticKind::IngestError, DiagnosticKind::SlowSearch);
+        assert_eq!(listed(&db, errors), ["a 4", "a 3", "a 2"]);
+        assert_eq!(listed(&db, searches), ["b berg"]);
+        let count = |kind, since| {
+            db.read_blocking(move |tx| tx.count_diagnostics(kind, at(since))).unwrap()
+        };
+        assert_eq!((count(errors, 0), count(errors, 4), count(searches, 1)), (3, 1, 0));
+        let sweep = |before: i64| {
+            db.write_blocking(move |tx| tx.sweep_diagnostics(at(before), 1)).unwrap()
+        };
+        assert_eq!((sweep(3), sweep(3), sweep(3)), (1, 1, 0));
+        assert_eq!(listed(&db, errors), ["a 4", "a 3"]);
+        assert_eq!(listed(&db, searches), Vec::<String>::new());
+    }
+
+    #[test]
+    fn a_record_is_read_as_it_was_written() {
+        let dir = tempfile::tempdir().unwrap();
+        let db = Db::open(dir.path()).unwrap();
+        let mut record =
+            DiagnosticRecord::slow_search("a OR b", "s=60", Duration::from_millis(1234), at(7));
+        record.count = 4;
+        let written = record.clone();
+        db.write_blocking(move |tx| tx.insert_diagnostics(&[written], "web-1")).unwrap();
+        let found =
+            db.read_blocking(|tx| tx.list_diagnostics(DiagnosticKind::SlowSearch, 0, 9)).unwrap();
+        assert_eq!(found, [StoredDiagnostic { record, node: "web-1".to_owned() }]);
+    }
+}

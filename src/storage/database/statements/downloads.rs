@@ -1,0 +1,419 @@
+//! Counts downloads for statistics: by organization, agreement, item, time, and kind of credentials.
+//!
+//! An order is a download: the first one of an item under an agreement, whose repetitions in its thirty days
+//! are free and not recorded (contract purchases-4). An order that needs approval is a download once it is
+//! approved. The kind of credentials is that of the audit event that was written with the order.
+
+use jiff::Timestamp;
+
+use super::{ReadTx, damaged, int};
+use crate::storage::database::engine::{Params, ResultRow, params};
+use crate::storage::database::error::DbError;
+use model::ItemKey;
+use model::account::{AgreementId, OrganizationId};
+
+/// Milliseconds of a quarter of an hour: the days of every time zone begin at a multiple of it.
+pub const QUARTER_MS: i64 = 900_000;
+/// How far an audit event may lie from its order, in milliseconds: its time is read a moment earlier.
+const EVENT_TOLERANCE_MS: i64 = 3_600_000;
+
+/// The downloads to count.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DownloadFilter {
+    /// The earliest time, inclusive.
+    pub from: Timestamp,
+    /// The latest time, exclusive.
+    pub until: Timestamp,
+    pub organization: Option<OrganizationId>,
+    pub agreement: Option<AgreementId>,
+    pub item: Option<ItemKey>,
+}
+
+/// Numbers of orders by their state.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct DownloadCounts {
+    /// Orders that deliver: bought, or approved.
+    pub downloads: u64,
+    /// Orders that were reported as used.
+    pub used: u64,
+    /// Orders that wait for approval.
+    pub awaiting: u64,
+    /// Orders whose approval was refused.
+    pub rejected: u64,
+}
+
+impl DownloadCounts {
+    /// Adds up both counts.
+    #[must_use]
+    pub fn plus(self, other: Self) -> Self {
+        Self {
+            downloads: self.downloads + other.downloads,
+            used: self.used + other.used,
+            awaiting: self.awaiting + other.awaiting,
+            rejected: self.rejected + other.rejected,
+        }
+    }
+
+    /// Subtracts `other`, which counts some of the same orders.
+    #[must_use]
+    pub fn minus(self, other: Self) -> Self {
+        Self {
+            downloads: self.downloads.saturating_sub(other.downloads),
+            used: self.used.saturating_sub(other.used),
+            awaiting: self.awaiting.saturating_sub(other.awaiting),
+            rejected: self.rejected.saturating_sub(other.rejected),
+        }
+    }
+}
+
+/// The counts of an organization.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OrganizationDownloads {
+    pub organization: OrganizationId,
+    pub name: Option<String>,
+    pub counts: DownloadCounts,
+}
+
+/// The counts of an agreement, with the organization that it belongs to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AgreementDownloads {
+    pub agreement: AgreementId,
+    pub name: Option<String>,
+    /// The word for how its downloads are paid.
+    pub kind: String,
+    pub organization: OrganizationId,
+    pub organization_name: Option<String>,
+    pub counts: DownloadCounts,
+}
+
+/// The counts of an item, with what its orders say about it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ItemDownloads {
+    pub item: ItemKey,
+    pub headline: String,
+    pub byline: String,
+    pub counts: DownloadCounts,
+}
+
+/// Four columns that [`read_counts`] reads. An approval that is missing is neither true nor false.
+const COUNTS: &str = "count(CASE WHEN NOT orders.manual OR orders.approved THEN 1 END),
+     count(CASE WHEN orders.reported_ms IS NOT NULL AND orders.approved THEN 1 END),
+     count(CASE WHEN orders.manual AND orders.approved IS NULL THEN 1 END),
+     count(CASE WHEN orders.manual AND NOT orders.approved THEN 1 END)";
+/// The condition of a [`DownloadFilter`], with the parameters `?1` to `?6`.
+const CONDITION: &str = "orders.created_ms >= ?1 AND orders.created_ms < ?2
+     AND orders.organization_id = coalesce(?3, orders.organization_id)
+     AND orders.agreement_id = coalesce(?4, orders.agreement_id)
+     AND orders.media_type = coalesce(?5, orders.media_type)
+     AND orders.item_id = coalesce(?6, orders.item_id)";
+
+/// Reads the columns [`COUNTS`] from the column `at` on.
+fn read_counts(row: &dyn ResultRow, at: usize) -> Result<DownloadCounts, DbError> {
+    let count = |at| Ok::<_, DbError>(u64::try_from(row.get::<i64>(at)?).unwrap_or_default());
+    Ok(DownloadCounts {
+        downloads: count(at)?,
+        used: count(at + 1)?,
+        awaiting: count(at + 2)?,
+        rejected: count(at + 3)?,
+    })
+}
+
+impl DownloadFilter {
+    /// Calls `run` with the parameters of [`CONDITION`], and with `start` and `size` as `?7` and `?8`.
+    fn with_params<T>(&self, start: usize, size: usize, run: impl FnOnce(Params<'_>) -> T) -> T {
+        let (media_type, id) = match &self.item {
+            Some(item) => (Some(item.media_type.as_str()), Some(item.id.as_str())),
+            None => (None, None),
+        };
+        run(params![
+            self.from.as_millisecond(),
+            self.until.as_millisecond(),
+            self.organization.map(|id| id.0),
+            self.agreement.map(|id| id.0),
+            media_type,
+            id,
+            int(size),
+            int(start),
+        ])
+    }
+
+    /// Calls `run` with the parameters of [`CONDITION`] alone.
+    fn with_condition<T>(&self, run: impl FnOnce(Params<'_>) -> T) -> T {
+        // Engines refuse parameters that a statement does not have.
+        self.with_params(0, 0, |params| run(&params[..6]))
+    }
+}
+
+impl ReadTx<'_> {
+    /// Counts all orders of the filter.
+    pub fn count_downloads(&self, filter: &DownloadFilter) -> Result<DownloadCounts, DbError> {
+        let sql = format!("SELECT {COUNTS} FROM orders WHERE {CONDITION}");
+        filter.with_condition(|params| self.tx.load(&sql, params, |row| read_counts(row, 0)))
+    }
+
+    /// Lists `size` organizations with downloads after the first `start`, those with the most first.
+    pub fn downloads_by_organization(
+        &self,
+        filter: &DownloadFilter,
+        start: usize,
+        size: usize,
+    ) -> Result<Vec<OrganizationDownloads>, DbError> {
+        let sql = format!(
+            "SELECT orders.organization_id, organizations.name, {COUNTS}
+             FROM orders JOIN organizations
+                 ON organizations.organization_id = orders.organization_id
+             WHERE {CONDITION} GROUP BY orders.organization_id, organizations.name
+             ORDER BY 3 DESC, 5 DESC, orders.organization_id LIMIT ?7 OFFSET ?8"
+        );
+        let read = |row: &dyn ResultRow| {
+            Ok(OrganizationDownloads {
+                organization: OrganizationId(row.get(0)?),
+                name: row.get(1)?,
+                counts: read_counts(row, 2)?,
+            })
+        };
+        filter.with_params(start, size, |params| self.tx.list(&sql, params, read))
+    }
+
+    /// Lists `size` agreements with downloads after the first `start`, those with the most first.
+    pub fn downloads_by_agreement(
+        &self,
+        filter: &DownloadFilter,
+        start: usize,
+        size: usize,
+    ) -> Result<Vec<AgreementDownloads>, DbError> {
+        let sql = format!(
+            "SELECT orders.agreement_id, agreements.name, agreements.type, orders.organization_id,
+                 organizations.name, {COUNTS}
+             FROM orders JOIN agreements ON agreements.agreement_id = orders.agreement_id
+             JOIN organizations ON organizations.organization_id = orders.organization_id
+             WHERE {CONDITION}
+             GROUP BY orders.agreement_id, agreements.name, agreements.type,
+                 orders.organization_id, organizations.name
+             ORDER BY 6 DESC, 8 DESC, orders.agreement_id LIMIT ?7 OFFSET ?8"
+        );
+        let read = |row: &dyn ResultRow| {
+            Ok(AgreementDownloads {
+                agreement: AgreementId(row.get(0)?),
+                name: row.get(1)?,
+                kind: row.get(2)?,
+                organization: OrganizationId(row.get(3)?),
+                organization_name: row.get(4)?,
+                counts: read_counts(row, 5)?,
+            })
+        };
+        filter.with_params(start, size, |params| self.tx.list(&sql, params, read))
+    }
+
+    /// Lists `size` items with downloads after the first `start`, those with the most first.
+    pub fn downloads_by_item(
+        &self,
+        filter: &DownloadFilter,
+        start: usize,
+        size: usize,
+    ) -> Result<Vec<ItemDownloads>, DbError> {
+        let sql = format!(
+            "SELECT orders.media_type, orders.item_id, max(orders.headline), max(orders.byline),
+                 {COUNTS}
+             FROM orders WHERE {CONDITION} GROUP BY orders.media_type, orders.item_id
+             ORDER BY 5 DESC, 7 DESC, orders.media_type, orders.item_id LIMIT ?7 OFFSET ?8"
+        );
+        let read = |row: &dyn ResultRow| {
+            let key = format!("{}/{}", row.text(0)?, row.text(1)?);
+            let item = key.parse().map_err(|why| damaged(format!("order of {key}"), &why))?;
+            let (headline, byline) = (row.get(2)?, row.get(3)?);
+            Ok(ItemDownloads { item, headline, byline, counts: read_counts(row, 4)? })
+        };
+        filter.with_params(start, size, |params| self.tx.list(&sql, params, read))
+    }
+
+    /// Lists the quarters of an hour with downloads, in their order: each as the number of [`QUARTER_MS`]
+    /// since 1970.
+    pub fn downloads_by_quarter(
+        &self,
+        filter: &DownloadFilter,
+    ) -> Result<Vec<(i64, DownloadCounts)>, DbError> {
+        let sql = format!(
+            "SELECT orders.created_ms / {QUARTER_MS}, {COUNTS} FROM orders WHERE {CONDITION}
+             GROUP BY orders.created_ms / {QUARTER_MS} ORDER BY 1"
+        );
+        let read = |row: &dyn ResultRow| Ok((row.get(0)?, read_counts(row, 1)?));
+        filter.with_condition(|params| self.tx.list(&sql, params, read))
+    }
+
+    /// Lists the kinds of credentials with which orders were placed, those with the most first. Orders
+    /// without an audit event are missing.
+    pub fn downloads_by_credential(
+        &self,
+        filter: &DownloadFilter,
+    ) -> Result<Vec<(String, DownloadCounts)>, DbError> {
+        let sql = format!(
+            "SELECT audit_log.credential, {COUNTS} FROM orders JOIN audit_log
+                 ON orders.order_id = CASE WHEN audit_log.object LIKE 'order/%'
+                     THEN CAST(substr(audit_log.object, 7) AS BIGINT) END
+             WHERE {CONDITION} AND audit_log.action = 'order_created'
+                 AND audit_log.at_ms >= ?1 - {EVENT_TOLERANCE_MS}
+                 AND audit_log.at_ms < ?2 + {EVENT_TOLERANCE_MS}
+             GROUP BY audit_log.credential ORDER BY 2 DESC, audit_log.credential"
+        );
+        let read = |row: &dyn ResultRow| Ok((row.get(0)?, read_counts(row, 1)?));
+        filter.with_condition(|params| self.tx.list(&sql, params, read))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::storage::audit::{Actor, AuditAction, AuditEvent, CredentialKind, ObjectKind};
+    use crate::storage::database::Db;
+
+    fn at(ms: i64) -> Timestamp {
+        Timestamp::from_millisecond(ms).unwrap()
+    }
+
+    const ACCOUNTS: &str = "
+        INSERT INTO organizations (organization_id, name, address) VALUES (1, 'One', '{}'), (2, NULL, '{}');
+        INSERT INTO agreements (agreement_id, organization_id, type, super, name)
+            VALUES (10, 1, 'Subscription', TRUE, 'All'), (11, 1, 'Normal', TRUE, NULL),
+                (20, 2, 'Prepaid', TRUE, 'Ten');
+        INSERT INTO users (user_id, user_name, roles, admin, mediebank, active, service_account, created_ms)
+            VALUES (7, 'editor', '[]', FALSE, FALSE, TRUE, FALSE, 0);";
+
+    /// An order: agreement, item, time, and whether it is manual, approved and reported.
+    fn order(agreement: i64, item: &str, ms: i64, state: &str) -> String {
+        let (approved, manual, reported) = match state {
+            "bought" => ("NULL", "FALSE", "NULL"),
+            "used" => ("TRUE", "FALSE", "1"),
+            "unused" => ("FALSE", "FALSE", "1"),
+            "awaiting" => ("NULL", "TRUE", "NULL"),
+            "approved" => ("TRUE", "TRUE", "1"),
+            _ => ("FALSE", "TRUE", "1"),
+        };
+        format!(
+            "INSERT INTO orders (organization_id, user_id, agreement_id, media_type, item_id,
+                 headline, byline, source, agreement, product, created_ms,
+                 downloadable_until_ms, reported_ms, approved, manual)
+             VALUES ({organization}, 7, {agreement}, 'image', '{item}', 'About {item}', 'A', '',
+                 '{{}}', '{{}}', {ms}, {ms}, {reported}, {approved}, {manual});",
+            organization = agreement / 10,
+        )
+    }
+
+    fn scene(db: &Db) {
+        let orders = [
+            order(10, "a", 0, "bought"),
+            order(10, "b", 899_999, "used"),
+            order(10, "a", 900_000, "unused"),
+            order(11, "a", 1_800_000, "awaiting"),
+            order(11, "b", 1_800_001, "approved"),
+            order(11, "c", 1_800_002, "rejected"),
+            order(20, "b", 9_000_000, "bought"),
+        ];
+        db.write_blocking(move |tx| {
+            tx.run_sql(ACCOUNTS)?;
+            tx.run_sql(&orders.concat())?;
+            for (number, credential) in [
+                (1, CredentialKind::Session),
+                (2, CredentialKind::ApiKey),
+                (7, CredentialKind::Session),
+            ] {
+                let actor = Actor { credential, ..Actor::UNKNOWN };
+                let event = AuditEvent::new(AuditAction::OrderCreated, actor);
+                let event = event.with_object(ObjectKind::Order, number);
+                tx.insert_audit(&AuditEvent { at: at(number * 1000), ..event })?;
+            }
+            // An event of another kind about the same order does not count.
+            let reported = AuditEvent::new(AuditAction::OrderReported, Actor::UNKNOWN);
+            tx.insert_audit(&AuditEvent {
+                at: at(0),
+                ..reported.with_object(ObjectKind::Order, 1)
+            })
+        })
+        .unwrap();
+    }
+
+    fn all() -> DownloadFilter {
+        DownloadFilter {
+            from: at(0),
+            until: at(i64::from(u32::MAX)),
+            organization: None,
+            agreement: None,
+            item: None,
+        }
+    }
+
+    fn read<T: Send + 'static>(
+        db: &Db,
+        filter: DownloadFilter,
+        read: impl FnOnce(&ReadTx<'_>, &DownloadFilter) -> Result<T, DbError> + Send + 'static,
+    ) -> T {
+        db.read_blocking(move |tx| read(tx, &filter)).unwrap()
+    }
+
+    fn counts(downloads: u64, used: u64, awaiting: u64, rejected: u64) -> DownloadCounts {
+        DownloadCounts { downloads, used, awaiting, rejected }
+    }
+
+    #[test]
+    fn orders_count_as_downloads_once_they_deliver() {
+        let dir = tempfile::tempdir().unwrap();
+        let db = Db::open(dir.path()).unwrap();
+        scene(&db);
+        let count = |filter| read(&db, filter, |tx, filter| tx.count_downloads(filter));
+        assert_eq!(count(all()), counts(5, 2, 1, 1));
+        assert_eq!(count(DownloadFilter { until: at(900_000), ..all() }), counts(2, 1, 0, 0));
+        assert_eq!(count(DownloadFilter { from: at(900_000), ..all() }), counts(3, 1, 1, 1));
+        let of = |id| DownloadFilter { organization: Some(OrganizationId(id)), ..all() };
+        assert_eq!((count(of(1)), count(of(2))), (counts(4, 2, 1, 1), counts(1, 0, 0, 0)));
+        let agreement = Some(AgreementId(11));
+        assert_eq!(count(DownloadFilter { agreement, ..of(1) }), counts(1, 1, 1, 1));
+        let item = "image/a".parse().ok();
+        assert_eq!(count(DownloadFilter { item, ..of(1) }), counts(2, 0, 1, 0));
+    }
+
+    #[test]
+    fn groups_are_listed_with_the_most_downloads_first_and_in_pages() {
+        let dir = tempfile::tempdir().unwrap();
+        let db = Db::open(dir.path()).unwrap();
+        scene(&db);
+        let found = read(&db, all(), |tx, filter| tx.downloads_by_organization(filter, 0, 9));
+        let found: Vec<_> = found
+            .iter()
+            .map(|one| (one.organization.0, one.name.as_deref(), one.counts.downloads))
+            .collect();
+        assert_eq!(found, [(1, Some("One"), 4), (2, None, 1)]);
+        let found = read(&db, all(), |tx, filter| tx.downloads_by_agreement(filter, 1, 2));
+        let found: Vec<_> = found.iter().map(|one| (one.agreement.0, one.kind.as_str())).collect();
+        // The one with an order that waits comes before the other with as many downloads.
+        assert_eq!(found, [(11, "Normal"), (20, "Prepaid")]);
+        let found = read(&db, all(), |tx, filter| tx.downloads_by_item(filter, 0, 2));
+        let found: Vec<_> = found
+            .iter()
+            .map(|one| (one.item.to_string(), one.headline.as_str(), one.counts.downloads))
+            .collect();
+        let row = |item: &str, count| (format!("image/{item}"), count);
+        let expected = [row("b", 3), row("a", 2)];
+        let shown: Vec<_> = found.iter().map(|(item, _, count)| (item.clone(), *count)).collect();
+        assert_eq!(shown, expected);
+        assert_eq!(found[0].1, "About b");
+    }
+
+    #[test]
+    fn times_and_credentials_add_up_to_the_whole() {
+        let dir = tempfile::tempdir().unwrap();
+        let db = Db::open(dir.path()).unwrap();
+        scene(&db);
+        let quarters = read(&db, all(), |tx, filter| tx.downloads_by_quarter(filter));
+        let downloads: Vec<_> = quarters.iter().map(|(at, one)| (*at, one.downloads)).collect();
+        assert_eq!(downloads, [(0, 2), (1, 1), (2, 1), (10, 1)]);
+        let sum = |sum: DownloadCounts, one: &(i64, DownloadCounts)| sum.plus(one.1);
+        assert_eq!(quarters.iter().fold(DownloadCounts::default(), sum), counts(5, 2, 1, 1));
+        let found = read(&db, all(), |tx, filter| tx.downloads_by_credential(filter));
+        let expected = [
+            ("session".to_owned(), counts(2, 0, 0, 0)),
+            ("api_key".to_owned(), counts(1, 1, 0, 0)),
+        ];
+        assert_eq!(found, expected);
+        assert_eq!(counts(5, 2, 1, 1).minus(counts(3, 1, 0, 0)), counts(2, 1, 1, 1));
+    }
+}

@@ -1,0 +1,114 @@
+//! Stores what editors changed in items: each change is a row, with the user and the values before and after.
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use super::{ALL_BEHIND, ReadTx, WriteTx, damaged, int, time};
+use crate::runtime::limits::ITEM_EDITS_MAX;
+use crate::storage::database::engine::params;
+use crate::storage::database::error::DbError;
+use model::ItemKey;
+
+/// The change of one property of a document, with values shortened for people.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PropertyChange {
+    pub property: String,
+    /// The value before; `None` where there was none.
+    pub old: Option<String>,
+    /// The value after; `None` where it was removed.
+    pub new: Option<String>,
+}
+
+/// A change of an item by an editor.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ItemEdit {
+    /// The `version` of the document after the change.
+    pub version: String,
+    pub changes: Vec<PropertyChange>,
+    pub changed: Timestamp,
+    /// The name of the user as it was then; `None` where unknown.
+    pub user_name: Option<String>,
+}
+
+impl ReadTx<'_> {
+    /// Lists the changes of the item `key` by editors, newest first.
+    pub fn list_item_edits(&self, key: &ItemKey) -> Result<Vec<ItemEdit>, DbError> {
+        let what = format!("edits of item {key}");
+        self.tx.list(
+            "SELECT version, changes, changed_ms, user_name FROM item_edits
+             WHERE media_type = ?1 AND id = ?2 ORDER BY edit_id DESC",
+            params![key.media_type.as_str(), key.id.as_str()],
+            |row| {
+                let changes = serde_json::from_str(row.text(1)?);
+                Ok(ItemEdit {
+                    version: row.get(0)?,
+                    changes: changes.map_err(|why| damaged(&what, &why))?,
+                    changed: time(&what, row.get(2)?)?,
+                    user_name: row.get(3)?,
+                })
+            },
+        )
+    }
+}
+
+impl WriteTx<'_> {
+    /// Records a change of the item `key`, and removes all but its [`ITEM_EDITS_MAX`] newest changes.
+    pub fn write_item_edit(&self, key: &ItemKey, edit: &ItemEdit) -> Result<(), DbError> {
+        let (media_type, id) = (key.media_type.as_str(), key.id.as_str());
+        let changes = serde_json::to_string(&edit.changes)
+            .map_err(|why| damaged(format!("edits of item {key}"), &why))?;
+        self.tx.execute(
+            "INSERT INTO item_edits (media_type, id, version, changes, changed_ms, user_name)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+            params![
+                media_type,
+                id,
+                edit.version,
+                changes,
+                edit.changed.as_millisecond(),
+                edit.user_name,
+            ],
+        )?;
+        let sql = format!(
+            "DELETE FROM item_edits WHERE edit_id IN
+                 (SELECT edit_id FROM item_edits WHERE media_type = ?1 AND id = ?2
+                  ORDER BY edit_id DESC {ALL_BEHIND} ?3)"
+        );
+        self.tx.execute(&sql, params![media_type, id, int(ITEM_EDITS_MAX)]).map(drop)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::storage::database::Db;
+
+    #[test]
+    fn the_newest_edits_of_an_item_are_kept() {
+        let dir = tempfile::tempdir().unwrap();
+        let db = Db::scratch(dir.path()).unwrap();
+        let key: ItemKey = "image/one".parse().unwrap();
+        let edit = |number: usize| ItemEdit {
+            version: number.to_string(),
+            changes: vec![PropertyChange {
+                property: "headline".to_owned(),
+                old: None,
+                new: Some(format!("text {number}")),
+            }],
+            changed: Timestamp::from_second(1_700_000_000).unwrap(),
+            user_name: Some("editor".to_owned()),
+        };
+        let changed = key.clone();
+        db.write_blocking(move |tx| {
+            tx.write_item_edit(&"image/two".parse().unwrap(), &edit(0))?;
+            (0..ITEM_EDITS_MAX + 3)
+                .try_for_each(|number| tx.write_item_edit(&changed, &edit(number)))
+        })
+        .unwrap();
+        let found = db.read_blocking(move |tx| tx.list_item_edits(&key)).unwrap();
+        assert_eq!(found.len(), ITEM_EDITS_MAX);
+        assert_eq!((&found[0], &found[1]), (&edit(ITEM_EDITS_MAX + 2), &edit(ITEM_EDITS_MAX + 1)));
+        let other: ItemKey = "image/two".parse().unwrap();
+        assert_eq!(db.read_blocking(move |tx| tx.list_item_edits(&other)).unwrap(), [edit(0)]);
+    }
+}

@@ -1,0 +1,194 @@
+//! Stores metadata templates: of the archive, or of one organization.
+
+use jiff::Timestamp;
+use serde_json::{Map, Value};
+
+use super::{ReadTx, WriteTx, damaged, time};
+use crate::storage::database::engine::{ResultRow, params};
+use crate::storage::database::error::DbError;
+use model::account::OrganizationId;
+use model::item::MetadataEdits;
+
+/// A stored metadata template.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MetadataTemplate {
+    pub id: i64,
+    /// The organization that it belongs to; `None`: all providers use it.
+    pub organization: Option<OrganizationId>,
+    pub name: String,
+    /// The changes that it makes.
+    pub fields: MetadataEdits,
+    pub changed: Timestamp,
+    /// The name of the user who changed it last, as it was then.
+    pub user_name: Option<String>,
+}
+
+/// A metadata template to be stored.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NewTemplate {
+    /// The organization that it belongs to; `None`: all providers use it.
+    pub organization: Option<OrganizationId>,
+    pub name: String,
+    pub fields: MetadataEdits,
+    pub changed: Timestamp,
+    pub user_name: Option<String>,
+}
+
+const COLUMNS: &str = "template_id, organization_id, name, fields, changed_ms, user_name";
+
+fn read_template(row: &dyn ResultRow) -> Result<MetadataTemplate, DbError> {
+    let id: i64 = row.get(0)?;
+    let what = format!("template {id}");
+    let mut fields: Map<String, Value> =
+        serde_json::from_str(row.text(3)?).map_err(|why| damaged(&what, &why))?;
+    // Another version may know more fields; the template stays usable with the others.
+    fields.retain(|name, change| {
+        MetadataEdits::parse(&Map::from_iter([(name.clone(), change.clone())])).is_ok()
+    });
+    Ok(MetadataTemplate {
+        id,
+        organization: row.get::<Option<i64>>(1)?.map(OrganizationId),
+        name: row.get(2)?,
+        fields: MetadataEdits::parse(&fields).map_err(|why| damaged(&what, &why))?,
+        changed: time(&what, row.get(4)?)?,
+        user_name: row.get(5)?,
+    })
+}
+
+impl ReadTx<'_> {
+    /// Lists the templates of the archive and of `organization`, by name.
+    pub fn list_templates(
+        &self,
+        organization: Option<OrganizationId>,
+    ) -> Result<Vec<MetadataTemplate>, DbError> {
+        self.tx.list(
+            &format!(
+                "SELECT {COLUMNS} FROM metadata_templates
+                 WHERE organization_id IS NULL OR organization_id = ?1
+                 ORDER BY name, template_id"
+            ),
+            params![organization.map(|id| id.0)],
+            read_template,
+        )
+    }
+
+    /// Finds the template of that number.
+    pub fn find_template(&self, id: i64) -> Result<Option<MetadataTemplate>, DbError> {
+        let sql = format!("SELECT {COLUMNS} FROM metadata_templates WHERE template_id = ?1");
+        self.tx.find(&sql, params![id], read_template)
+    }
+
+    /// Counts the templates of `organization`, or those of the archive.
+    pub fn count_templates(&self, organization: Option<OrganizationId>) -> Result<usize, DbError> {
+        let sql = "SELECT count(*) FROM metadata_templates
+             WHERE organization_id IS NOT DISTINCT FROM ?1";
+        self.tx.count(sql, params![organization.map(|id| id.0)])
+    }
+}
+
+impl WriteTx<'_> {
+    /// Stores a new template; returns its number.
+    pub fn create_template(&self, new: &NewTemplate) -> Result<i64, DbError> {
+        self.tx.load_value(
+            "INSERT INTO metadata_templates (organization_id, name, fields, changed_ms, user_name)
+             VALUES (?1, ?2, ?3, ?4, ?5) RETURNING template_id",
+            params![
+                new.organization.map(|id| id.0),
+                new.name,
+                Value::Object(new.fields.to_json()).to_string(),
+                new.changed.as_millisecond(),
+                new.user_name,
+            ],
+        )
+    }
+
+    /// Replaces the template of that number.
+    pub fn update_template(&self, id: i64, new: &NewTemplate) -> Result<(), DbError> {
+        self.tx.execute(
+            "UPDATE metadata_templates SET organization_id = ?2, name = ?3, fields = ?4,
+                 changed_ms = ?5, user_name = ?6
+             WHERE template_id = ?1",
+            params![
+                id,
+                new.organization.map(|id| id.0),
+                new.name,
+                Value::Object(new.fields.to_json()).to_string(),
+                new.changed.as_millisecond(),
+                new.user_name,
+            ],
+        )?;
+        Ok(())
+    }
+
+    /// Removes the template of that number.
+    pub fn delete_template(&self, id: i64) -> Result<(), DbError> {
+        let sql = "DELETE FROM metadata_templates WHERE template_id = ?1";
+        self.tx.execute(sql, params![id]).map(drop)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::runtime::clock;
+    use crate::storage::database::Db;
+
+    fn fields(value: &Value) -> MetadataEdits {
+        MetadataEdits::parse(value.as_object().unwrap()).unwrap()
+    }
+
+    #[test]
+    fn an_organization_sees_its_own_templates_and_those_of_the_archive() {
+        let dir = tempfile::tempdir().unwrap();
+        let db = Db::scratch(dir.path()).unwrap();
+        let organizations =
+            "INSERT INTO organizations (organization_id, address) VALUES (1, '{}'), (2, '{}')";
+        db.write_blocking(move |tx| tx.run_sql(organizations)).unwrap();
+        let new = |name: &str, organization: Option<i64>| NewTemplate {
+            organization: organization.map(OrganizationId),
+            name: name.to_owned(),
+            fields: fields(&json!({ "source": "Agency" })),
+            changed: clock::now(),
+            user_name: Some("editor".to_owned()),
+        };
+        let all = [new("b", None), new("a", Some(1)), new("c", Some(2))];
+        let ids = db.write_blocking(move |tx| {
+            all.iter().map(|one| tx.create_template(one)).collect::<Result<Vec<_>, _>>()
+        });
+        let ids = ids.unwrap();
+        let names = |organization: Option<i64>| {
+            let listed =
+                db.read_blocking(move |tx| tx.list_templates(organization.map(OrganizationId)));
+            listed.unwrap().into_iter().map(|one| one.name).collect::<String>()
+        };
+        assert_eq!([names(None), names(Some(1)), names(Some(2))], ["b", "ab", "bc"]);
+        let (first, changed) = (
+            ids[0],
+            NewTemplate { fields: fields(&json!({ "city": "Umeå" })), ..new("d", Some(1)) },
+        );
+        let expected = changed.fields.clone();
+        db.write_blocking(move |tx| tx.update_template(first, &changed)).unwrap();
+        let found = db.read_blocking(move |tx| tx.find_template(first)).unwrap().unwrap();
+        assert_eq!((found.name.as_str(), found.fields), ("d", expected));
+        let count = |organization: Option<i64>| {
+            db.read_blocking(move |tx| tx.count_templates(organization.map(OrganizationId)))
+                .unwrap()
+        };
+        assert_eq!((count(None), count(Some(1))), (0, 2));
+        db.write_blocking(move |tx| tx.delete_template(first)).unwrap();
+        assert_eq!(names(Some(1)), "a");
+    }
+
+    #[test]
+    fn a_field_of_a_later_version_is_left_out() {
+        let dir = tempfile::tempdir().unwrap();
+        let db = Db::scratch(dir.path()).unwrap();
+        let insert = r#"INSERT INTO metadata_templates (name, fields, changed_ms)
+             VALUES ('x', '{"source":"Agency","mood":"calm"}', 0)"#;
+        db.write_blocking(move |tx| tx.run_sql(insert)).unwrap();
+        let listed = db.read_blocking(|tx| tx.list_templates(None)).unwrap();
+        assert_eq!(listed[0].fields, fields(&json!({ "source": "Agency" })));
+    }
+}

@@ -1,0 +1,326 @@
+//! Stores uploads that are not published yet: what was declared, how much was received, and the keys of the
+//! parts, whose bytes are in the store of originals.
+
+use jiff::Timestamp;
+use uuid::Uuid;
+
+use super::{ReadTx, WriteTx, damaged, int, time};
+use crate::storage::database::engine::{ResultRow, params};
+use crate::storage::database::error::DbError;
+use model::ContentHash;
+use model::account::UserId;
+
+/// An upload that is not published yet.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PendingUpload {
+    pub id: Uuid,
+    pub user: UserId,
+    pub file_name: String,
+    /// The text by which the client recognizes the file again.
+    pub fingerprint: Option<String>,
+    /// The declared length of the file in bytes.
+    pub length: u64,
+    /// The number of bytes that are stored.
+    pub received: u64,
+    pub created: Timestamp,
+    /// When it is removed unless more bytes arrive.
+    pub expires: Timestamp,
+}
+
+impl PendingUpload {
+    /// Whether all bytes of the file are stored.
+    #[must_use]
+    pub fn is_complete(&self) -> bool {
+        self.received == self.length
+    }
+}
+
+/// A stored part of an upload.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct UploadPart {
+    /// The key of its file, which no other part has.
+    pub key: ContentHash,
+    /// The offset of its first byte in the uploaded file.
+    pub start: u64,
+    /// The number of its bytes.
+    pub length: u64,
+    /// The hash of its bytes.
+    pub checksum: ContentHash,
+}
+
+/// What unpublished uploads take together.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct UploadUsage {
+    pub uploads: usize,
+    /// The sum of the declared lengths in bytes.
+    pub bytes: u64,
+}
+
+const COLUMNS: &str =
+    "upload_id, user_id, file_name, fingerprint, length, received, created_ms, expires_ms";
+
+fn read_upload(row: &dyn ResultRow) -> Result<PendingUpload, DbError> {
+    let id: String = row.get(0)?;
+    let what = format!("upload {id}");
+    Ok(PendingUpload {
+        id: id.parse().map_err(|why| damaged(&what, &why))?,
+        user: UserId(row.get(1)?),
+        file_name: row.get(2)?,
+        fingerprint: row.get(3)?,
+        length: size(&what, row.get(4)?)?,
+        received: size(&what, row.get(5)?)?,
+        created: time(&what, row.get(6)?)?,
+        expires: time(&what, row.get(7)?)?,
+    })
+}
+
+fn size(what: &str, number: i64) -> Result<u64, DbError> {
+    u64::try_from(number).map_err(|why| damaged(what, &why))
+}
+
+/// Converts a number of bytes to a parameter; no file is longer than `i64` counts.
+fn bytes(number: u64) -> i64 {
+    i64::try_from(number).unwrap_or(i64::MAX)
+}
+
+impl ReadTx<'_> {
+    /// Finds the upload of that id, unless it has expired.
+    pub fn find_upload(&self, id: Uuid, now: Timestamp) -> Result<Option<PendingUpload>, DbError> {
+        self.tx.find(
+            &format!("SELECT {COLUMNS} FROM uploads WHERE upload_id = ?1 AND expires_ms > ?2"),
+            params![id.to_string(), now.as_millisecond()],
+            read_upload,
+        )
+    }
+
+    /// Lists the uploads of a user that have not expired, oldest first.
+    pub fn list_uploads(
+        &self,
+        user: UserId,
+        now: Timestamp,
+    ) -> Result<Vec<PendingUpload>, DbError> {
+        self.tx.list(
+            &format!(
+                "SELECT {COLUMNS} FROM uploads WHERE user_id = ?1 AND expires_ms > ?2
+                 ORDER BY created_ms, upload_id"
+            ),
+            params![user.0, now.as_millisecond()],
+            read_upload,
+        )
+    }
+
+    /// Returns what the uploads of a user take, also expired ones that are not removed yet.
+    pub fn upload_usage(&self, user: UserId) -> Result<UploadUsage, DbError> {
+        let sql = "SELECT count(*), CAST(coalesce(sum(length), 0) AS BIGINT) FROM uploads
+             WHERE user_id = ?1";
+        self.tx.load(sql, params![user.0], read_usage)
+    }
+
+    /// Returns what the uploads of all users take.
+    pub fn total_upload_usage(&self) -> Result<UploadUsage, DbError> {
+        let sql = "SELECT count(*), CAST(coalesce(sum(length), 0) AS BIGINT) FROM uploads";
+        self.tx.load(sql, params![], read_usage)
+    }
+
+    /// Lists the parts of an upload in the order of their bytes.
+    pub fn list_upload_parts(&self, id: Uuid) -> Result<Vec<UploadPart>, DbError> {
+        let what = format!("upload {id}");
+        self.tx.list(
+            "SELECT part_key, start, length, checksum FROM upload_parts WHERE upload_id = ?1
+             ORDER BY start",
+            params![id.to_string()],
+            |row| {
+                let hash = |at| row.text(at)?.parse().map_err(|why| damaged(&what, &why));
+                Ok(UploadPart {
+                    key: hash(0)?,
+                    start: size(&what, row.get(1)?)?,
+                    length: size(&what, row.get(2)?)?,
+                    checksum: hash(3)?,
+                })
+            },
+        )
+    }
+
+    /// Returns whether an upload has a part with this key.
+    pub fn has_upload_part(&self, key: ContentHash) -> Result<bool, DbError> {
+        let sql = "SELECT 1 FROM upload_parts WHERE part_key = ?1";
+        self.tx.exists(sql, params![key.to_string()])
+    }
+}
+
+fn read_usage(row: &dyn ResultRow) -> Result<UploadUsage, DbError> {
+    let uploads = usize::try_from(row.get::<i64>(0)?).unwrap_or_default();
+    Ok(UploadUsage { uploads, bytes: size("uploads", row.get(1)?)? })
+}
+
+impl WriteTx<'_> {
+    /// Stores a new upload, of which nothing has been received.
+    pub fn write_upload(&self, upload: &PendingUpload) -> Result<(), DbError> {
+        self.tx.execute(
+            &format!("INSERT INTO uploads ({COLUMNS}) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)"),
+            params![
+                upload.id.to_string(),
+                upload.user.0,
+                upload.file_name,
+                upload.fingerprint,
+                bytes(upload.length),
+                bytes(upload.received),
+                upload.created.as_millisecond(),
+                upload.expires.as_millisecond(),
+            ],
+        )?;
+        Ok(())
+    }
+
+    /// Adds parts to an upload of which `received` bytes are stored, and postpones its expiry. Returns `false`,
+    /// and adds nothing, if another request has added parts or removed the upload.
+    pub fn add_upload_parts(
+        &self,
+        id: Uuid,
+        received: u64,
+        parts: &[UploadPart],
+        expires: Timestamp,
+    ) -> Result<bool, DbError> {
+        let added: u64 = parts.iter().map(|part| part.length).sum();
+        let changed = self.tx.execute(
+            "UPDATE uploads SET received = ?3, expires_ms = ?4
+             WHERE upload_id = ?1 AND received = ?2",
+            params![
+                id.to_string(),
+                bytes(received),
+                bytes(received.saturating_add(added)),
+                expires.as_millisecond(),
+            ],
+        )?;
+        if changed == 0 {
+            return Ok(false);
+        }
+        for part in parts {
+            self.tx.execute(
+                "INSERT INTO upload_parts (part_key, upload_id, start, length, checksum)
+                 VALUES (?1, ?2, ?3, ?4, ?5)",
+                params![
+                    part.key.to_string(),
+                    id.to_string(),
+                    bytes(part.start),
+                    bytes(part.length),
+                    part.checksum.to_string(),
+                ],
+            )?;
+        }
+        Ok(true)
+    }
+
+    /// Removes an upload with its parts; returns the parts, whose files remain to be removed.
+    pub fn delete_upload(&self, id: Uuid) -> Result<Vec<UploadPart>, DbError> {
+        let parts = self.as_read().list_upload_parts(id)?;
+        // Its parts are removed by a foreign key.
+        self.tx.execute("DELETE FROM uploads WHERE upload_id = ?1", params![id.to_string()])?;
+        Ok(parts)
+    }
+
+    /// Removes uploads that expired before `now`, at most `limit`; returns the parts of each.
+    pub fn sweep_uploads(
+        &self,
+        now: Timestamp,
+        limit: usize,
+    ) -> Result<Vec<Vec<UploadPart>>, DbError> {
+        let expired: Vec<String> = self.tx.list_values(
+            "SELECT upload_id FROM uploads WHERE expires_ms < ?1 ORDER BY expires_ms LIMIT ?2",
+            params![now.as_millisecond(), int(limit)],
+        )?;
+        let delete = |id: &String| {
+            let parsed = id.parse().map_err(|why| damaged(format!("upload {id}"), &why))?;
+            self.delete_upload(parsed)
+        };
+        expired.iter().map(delete).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use jiff::SignedDuration;
+
+    use super::*;
+    use crate::runtime::clock;
+    use crate::storage::database::Db;
+
+    fn upload(user: i64, length: u64, now: Timestamp) -> PendingUpload {
+        PendingUpload {
+            id: Uuid::now_v7(),
+            user: UserId(user),
+            file_name: "a.jpg".to_owned(),
+            fingerprint: Some("a.jpg 5".to_owned()),
+            length,
+            received: 0,
+            created: now,
+            expires: now + SignedDuration::from_hours(1),
+        }
+    }
+
+    fn part(start: u64, length: u64) -> UploadPart {
+        let key = ContentHash::of(Uuid::now_v7().as_bytes());
+        UploadPart { key, start, length, checksum: ContentHash::of(b"bytes") }
+    }
+
+    fn database() -> (Db, tempfile::TempDir) {
+        let dir = tempfile::tempdir().unwrap();
+        let db = Db::scratch(dir.path()).unwrap();
+        let users = "INSERT INTO users (user_id, user_name, roles, admin, mediebank, active,
+                 service_account, created_ms)
+             VALUES (1, 'one', '[]', FALSE, FALSE, TRUE, FALSE, 0),
+                    (2, 'two', '[]', FALSE, FALSE, TRUE, FALSE, 0)";
+        db.write_blocking(move |tx| tx.run_sql(users)).unwrap();
+        (db, dir)
+    }
+
+    #[test]
+    fn parts_are_added_at_the_end_and_only_once() {
+        let (db, _dir) = database();
+        let now = clock::now();
+        let new = upload(1, 8, now);
+        let (id, later) = (new.id, now + SignedDuration::from_hours(2));
+        let (first, second) = (part(0, 5), part(5, 3));
+        let added = db.write_blocking(move |tx| {
+            tx.write_upload(&new)?;
+            let first_added = tx.add_upload_parts(id, 0, &[first], later)?;
+            // A second request was sent from the same offset.
+            let again = tx.add_upload_parts(id, 0, &[part(0, 5)], later)?;
+            Ok((first_added, again, tx.add_upload_parts(id, 5, &[second], later)?))
+        });
+        assert_eq!(added.unwrap(), (true, false, true));
+        let found =
+            db.read_blocking(move |tx| Ok((tx.find_upload(id, now)?, tx.list_upload_parts(id)?)));
+        let (found, parts) = found.unwrap();
+        let found = found.unwrap();
+        assert!(found.is_complete());
+        assert_eq!((found.received, found.expires.as_second()), (8, later.as_second()));
+        assert_eq!(parts, [first, second]);
+        let removed = db.write_blocking(move |tx| tx.delete_upload(id)).unwrap();
+        assert_eq!(removed, parts);
+        let left = db.read_blocking(move |tx| {
+            Ok((tx.find_upload(id, now)?, tx.has_upload_part(first.key)?))
+        });
+        assert_eq!(left.unwrap(), (None, false));
+    }
+
+    #[test]
+    fn uploads_count_until_they_are_removed_and_expired_ones_are_swept() {
+        let (db, _dir) = database();
+        let now = clock::now();
+        let uploads = [upload(1, 8, now), upload(1, 4, now), upload(2, 2, now)];
+        db.write_blocking(move |tx| uploads.iter().try_for_each(|one| tx.write_upload(one)))
+            .unwrap();
+        let usage =
+            || db.read_blocking(|tx| Ok((tx.upload_usage(UserId(1))?, tx.total_upload_usage()?)));
+        let of = |uploads, bytes| UploadUsage { uploads, bytes };
+        assert_eq!(usage().unwrap(), (of(2, 12), of(3, 14)));
+        let expiry = now + SignedDuration::from_hours(1) + SignedDuration::from_secs(1);
+        let listed = db.read_blocking(move |tx| tx.list_uploads(UserId(1), expiry)).unwrap();
+        assert!(listed.is_empty(), "expired");
+        assert!(db.write_blocking(move |tx| tx.sweep_uploads(now, 9)).unwrap().is_empty());
+        assert_eq!(db.write_blocking(move |tx| tx.sweep_uploads(expiry, 2)).unwrap().len(), 2);
+        assert_eq!(db.write_blocking(move |tx| tx.sweep_uploads(expiry, 2)).unwrap().len(), 1);
+        assert_eq!(usage().unwrap(), (of(0, 0), of(0, 0)));
+    }
+}

@@ -1,0 +1,193 @@
+//! Collects what operators look for later: ingest errors and slow searches, until they are written to the
+//! database.
+//!
+//! Code that runs into one calls [`DiagnosticLog::record`], which never waits. `app` writes what is pending
+//! every few seconds. Nothing here grows without bound: the log holds [`DIAGNOSTICS_PENDING_MAX`] records and
+//! counts the others, equal records are one record with a count, and the table keeps the newest records of
+//! each kind. A record does not name the user: it helps to find a cause, and the audit log says who did what.
+
+use std::{fmt::Display, sync::Arc, time::Duration};
+
+use jiff::Timestamp;
+use parking_lot::Mutex;
+
+use crate::runtime::limits::{
+    DIAGNOSTIC_DETAIL_CHARS_MAX, DIAGNOSTIC_SUBJECT_CHARS_MAX, DIAGNOSTICS_PENDING_MAX,
+};
+
+/// The kind of a diagnostic record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum DiagnosticKind {
+    /// A file or an upload that was not ingested.
+    IngestError,
+    /// A search that took longer than the setting `search.slow_ms` allows.
+    SlowSearch,
+}
+
+impl DiagnosticKind {
+    pub const ALL: [Self; 2] = [Self::IngestError, Self::SlowSearch];
+
+    /// Returns the word that the table uses.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::IngestError => "ingest-error",
+            Self::SlowSearch => "slow-search",
+        }
+    }
+}
+
+/// Something that operators look for later.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DiagnosticRecord {
+    pub kind: DiagnosticKind,
+    /// The time of the last occurrence.
+    pub at: Timestamp,
+    /// The file or item, or the query of a search.
+    pub subject: String,
+    /// The error, or the parameters of a search.
+    pub detail: String,
+    /// How long it took, in milliseconds; the longest of several.
+    pub duration_ms: Option<u32>,
+    /// Number of occurrences so far.
+    pub count: u32,
+}
+
+impl DiagnosticRecord {
+    /// Creates the record of a file or an item that was not ingested because of `error`.
+    #[must_use]
+    pub fn ingest_error(subject: impl Display, error: impl Display, at: Timestamp) -> Self {
+        Self::new(DiagnosticKind::IngestError, &subject, &error, at)
+    }
+
+    /// Creates the record of a search that took `duration`.
+    #[must_use]
+    pub fn slow_search(
+        query: impl Display,
+        parameters: impl Display,
+        duration: Duration,
+        at: Timestamp,
+    ) -> Self {
+        let duration_ms = u32::try_from(duration.as_millis()).unwrap_or(u32::MAX);
+        let record = Self::new(DiagnosticKind::SlowSearch, &query, &parameters, at);
+        Self { duration_ms: Some(duration_ms), ..record }
+    }
+
+    fn new(
+        kind: DiagnosticKind,
+        subject: &dyn Display,
+        detail: &dyn Display,
+        at: Timestamp,
+    ) -> Self {
+        Self {
+            kind,
+            at,
+            subject: shorten(&subject.to_string(), DIAGNOSTIC_SUBJECT_CHARS_MAX),
+            detail: shorten(&detail.to_string(), DIAGNOSTIC_DETAIL_CHARS_MAX),
+            duration_ms: None,
+            count: 1,
+        }
+    }
+
+    fn is_like(&self, other: &Self) -> bool {
+        (self.kind, &self.subject, &self.detail) == (other.kind, &other.subject, &other.detail)
+    }
+
+    /// Counts a further occurrence.
+    fn repeat(&mut self, other: &Self) {
+        self.at = self.at.max(other.at);
+        self.duration_ms = self.duration_ms.max(other.duration_ms);
+        self.count = self.count.saturating_add(other.count);
+    }
+}
+
+/// Truncates a text and replaces control characters: names of files and queries come from others, and a page
+/// shows each in one line.
+fn shorten(text: &str, chars_max: usize) -> String {
+    let mut short: String =
+        text.chars().take(chars_max).map(|c| if c.is_control() { ' ' } else { c }).collect();
+    if text.chars().nth(chars_max).is_some() {
+        short.push('…');
+    }
+    short
+}
+
+/// Records that wait to be written to the database; cheap to clone.
+#[derive(Clone, Default)]
+pub struct DiagnosticLog {
+    pending: Arc<Mutex<PendingDiagnostics>>,
+}
+
+/// What a [`DiagnosticLog`] holds.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct PendingDiagnostics {
+    /// The records, oldest first.
+    pub records: Vec<DiagnosticRecord>,
+    /// Number of records for which there was no room.
+    pub dropped: u64,
+}
+
+impl DiagnosticLog {
+    /// Adds a record; one that is pending already is counted instead.
+    pub fn record(&self, record: DiagnosticRecord) {
+        let mut pending = self.pending.lock();
+        // A linear search suffices: there are few records, and none in ordinary operation.
+        if let Some(same) = pending.records.iter_mut().find(|one| one.is_like(&record)) {
+            same.repeat(&record);
+        } else if pending.records.len() < DIAGNOSTICS_PENDING_MAX {
+            pending.records.push(record);
+        } else {
+            pending.dropped = pending.dropped.saturating_add(1);
+        }
+    }
+
+    /// Takes everything that is pending.
+    #[must_use]
+    pub fn take(&self) -> PendingDiagnostics {
+        std::mem::take(&mut *self.pending.lock())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(second: i64) -> Timestamp {
+        Timestamp::from_second(1_700_000_000 + second).unwrap()
+    }
+
+    #[test]
+    fn equal_records_are_counted_and_the_others_are_bounded() {
+        let log = DiagnosticLog::default();
+        for second in 0..5 {
+            log.record(DiagnosticRecord::ingest_error("a.jpg", "is empty", at(second)));
+        }
+        for number in 0..DIAGNOSTICS_PENDING_MAX + 2 {
+            log.record(DiagnosticRecord::ingest_error(number, "is empty", at(9)));
+        }
+        let PendingDiagnostics { records, dropped } = log.take();
+        assert_eq!((records.len(), dropped), (DIAGNOSTICS_PENDING_MAX, 3));
+        assert_eq!((records[0].count, records[0].at), (5, at(4)));
+        assert_eq!(log.take(), PendingDiagnostics::default());
+    }
+
+    #[test]
+    fn a_repeated_search_keeps_its_longest_duration() {
+        let log = DiagnosticLog::default();
+        for ms in [1500, 2500, 2000] {
+            let duration = Duration::from_millis(ms);
+            log.record(DiagnosticRecord::slow_search("berg*", "type=image", duration, at(0)));
+        }
+        let records = log.take().records;
+        assert_eq!((records.len(), records[0].count), (1, 3));
+        assert_eq!(records[0].duration_ms, Some(2500));
+    }
+
+    #[test]
+    fn texts_of_others_are_cut_and_stay_on_one_line() {
+        let long = "å".repeat(DIAGNOSTIC_SUBJECT_CHARS_MAX + 5);
+        let record = DiagnosticRecord::ingest_error(long, "a\nb\u{1b}[2J", at(0));
+        assert_eq!(record.subject.chars().count(), DIAGNOSTIC_SUBJECT_CHARS_MAX + 1);
+        assert_eq!(record.detail, "a b [2J");
+    }
+}

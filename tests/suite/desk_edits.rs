@@ -1,0 +1,280 @@
+//! Changes of items by editors over HTTP (`docs/contract/ingest.md`): merge patches of the version that was read,
+//! house rules, history and audit log, withdrawal, metadata templates.
+
+use std::{fs, thread};
+
+use reqwest::{Method, blocking::Response};
+use serde_json::{Value, json};
+
+use crate::common::{DEMO_KEY, Server, news};
+use crate::items::provider;
+
+const ITEM: &str = "/ingest/v1/image/ice";
+
+/// A server with two photographs, and the `Authorization` header of a provider.
+pub fn scene(settings: &[&str]) -> (Server, String) {
+    let document = |headline: &str| {
+        let mut document = news::document(headline, &["FOTO"], "2026-03-02T09:15:00+01:00");
+        document["subject"] = json!([
+            { "name": "ice", "rel": "isAbout" },
+            { "code": "06000000", "scheme": "http://cv.iptc.org/newscodes/mediatopic/", "name": "environment", "rel": "isAbout" },
+        ]);
+        document
+    };
+    let items = [("image/ice", document("Ice")), ("image/snow", document("Snow"))];
+    let server = news::server(settings, &items);
+    let auth = provider(&server);
+    (server, auth)
+}
+
+fn send(
+    server: &Server,
+    auth: &str,
+    (method, path): (Method, &str),
+    (body, if_match): (Option<&Value>, Option<&str>),
+) -> Response {
+    let mut request = server.client.request(method, format!("{}{path}", server.url));
+    request = request.header("authorization", auth);
+    if let Some(tag) = if_match {
+        request = request.header("if-match", tag);
+    }
+    if let Some(body) = body {
+        let kind = "application/merge-patch+json";
+        request = request.header("content-type", kind).body(body.to_string());
+    }
+    request.send().expect("answer")
+}
+
+pub fn get(server: &Server, auth: &str, path: &str) -> Response {
+    send(server, auth, (Method::GET, path), (None, None))
+}
+
+pub fn patch(server: &Server, auth: &str, path: &str, body: &Value, tag: &str) -> Response {
+    send(server, auth, (Method::PATCH, path), (Some(body), Some(tag)))
+}
+
+fn tag(response: &Response) -> String {
+    response.headers()["etag"].to_str().expect("ASCII").to_owned()
+}
+
+/// The status of a refusal, with path and rule of each error.
+fn refusal(response: Response) -> (u16, Vec<String>) {
+    let status = response.status().as_u16();
+    let body: Value = response.json().expect("JSON");
+    let errors = body["errors"].as_array().expect("a list").iter();
+    let name = |error: &Value| {
+        let rule = error["errorCode"].as_str().expect("a code");
+        let rule = rule.split('.').next().unwrap_or_default();
+        format!("{} {rule}", error["path"].as_str().expect("a path"))
+    };
+    (status, errors.map(name).collect())
+}
+
+pub fn served(server: &Server, key: &str) -> Value {
+    server.get(&format!("/media/{key}.json?ak={DEMO_KEY}")).json().expect("JSON")
+}
+
+fn audit(server: &Server, action: &str) -> Vec<Value> {
+    let said = server.command(&["audit", "list", "--action", action, "--json"]);
+    let text = String::from_utf8(said.stdout).unwrap();
+    text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+/// Changes of items in the audit log with that outcome.
+fn outcomes(server: &Server, outcome: &str) -> usize {
+    audit(server, "item_changed").iter().filter(|event| event["outcome"] == outcome).count()
+}
+
+#[test]
+fn a_change_makes_a_new_version_with_its_author() {
+    let (server, auth) = scene(&[]);
+    let read = get(&server, &auth, ITEM);
+    assert_eq!(read.headers()["cache-control"], "no-store");
+    let seen = tag(&read);
+    let before: Value = read.json().unwrap();
+    let change = json!({ "headline": "Ice breaks up", "urgency": 3, "copyrightholder": null });
+    let changed = patch(&server, &auth, ITEM, &change, &seen);
+    assert_eq!(changed.status(), 200);
+    let next = tag(&changed);
+    let after: Value = changed.json().unwrap();
+    assert_ne!(seen, next);
+    assert_eq!((&after["headline"], &after["urgency"]), (&json!("Ice breaks up"), &json!(3)));
+    assert_eq!((&before["version"], &after["version"]), (&json!("1"), &json!("2")));
+    assert_eq!(
+        after["versioncreated"], before["versioncreated"],
+        "the picture is as old as before"
+    );
+    assert!(after.get("copyrightholder").is_none());
+    assert_eq!(after["subject"], before["subject"]);
+    assert_eq!(served(&server, "image/ice")["headline"], "Ice breaks up", "seen at once");
+    server.bytes("/media/image/ice_NormalPreview.jpg");
+    // The same change again changes nothing, and a version that was read can be named among others.
+    let again = patch(&server, &auth, ITEM, &change, &format!("\"other\", {next}"));
+    assert_eq!((again.status().as_u16(), tag(&again)), (200, next));
+    let changes: Value = get(&server, &auth, &format!("{ITEM}/changes")).json().unwrap();
+    assert_eq!(changes.as_array().unwrap().len(), 1, "{changes}");
+    assert_eq!((&changes[0]["version"], &changes[0]["user"]), (&json!("2"), &json!("demo-admin")));
+    let headline = json!({ "property": "headline", "old": "Ice", "new": "Ice breaks up" });
+    let listed = changes[0]["changes"].as_array().unwrap();
+    assert!(listed.contains(&headline), "{changes}");
+    assert!(listed.contains(&json!({ "property": "urgency", "new": "3" })), "{changes}");
+    let events = audit(&server, "item_changed");
+    assert_eq!(events.len(), 3);
+    assert!(events.iter().all(|event| event["userName"] == "demo-admin"), "{events:?}");
+    let details: Vec<_> = events.iter().filter_map(|event| event["detail"].as_str()).collect();
+    assert!(details.contains(&"headline: Ice -> Ice breaks up"), "{details:?}");
+}
+
+#[test]
+fn a_change_of_an_outdated_version_is_refused() {
+    let (server, auth) = scene(&[]);
+    let seen = tag(&get(&server, &auth, ITEM));
+    let mine = json!({ "headline": "Mine" });
+    // Without a version the change could undo another one.
+    let blind = send(&server, &auth, (Method::PATCH, ITEM), (Some(&mine), None));
+    assert_eq!(refusal(blind), (400, vec!["If-Match required".to_owned()]));
+    let theirs = json!({ "headline": "Theirs" });
+    assert_eq!(patch(&server, &auth, ITEM, &theirs, &seen).status(), 200);
+    let refused = patch(&server, &auth, ITEM, &mine, &seen);
+    assert_eq!(refused.status(), 412);
+    let body: Value = refused.json().unwrap();
+    assert_eq!(body["errors"][0]["errorCode"], "version_conflict");
+    assert_eq!(served(&server, "image/ice")["headline"], "Theirs");
+    assert_eq!(patch(&server, &auth, ITEM, &mine, &format!("W/{seen}")).status(), 412);
+    assert_eq!(patch(&server, &auth, ITEM, &mine, "*").status(), 200);
+    assert_eq!(patch(&server, &auth, "/ingest/v1/image/none", &mine, "*").status(), 404);
+    // Of several changes of one version at a time, one is made.
+    let seen = tag(&get(&server, &auth, ITEM));
+    let statuses: Vec<u16> = thread::scope(|scope| {
+        let race = |number: usize| {
+            let (server, auth, seen) = (&server, &auth, &seen);
+            scope.spawn(move || {
+                let change = json!({ "headline": format!("Number {number}") });
+                patch(server, auth, ITEM, &change, seen).status().as_u16()
+            })
+        };
+        let running: Vec<_> = (0..6).map(race).collect();
+        running.into_iter().map(|one| one.join().unwrap()).collect()
+    });
+    let count = |status: u16| statuses.iter().filter(|one| **one == status).count();
+    assert_eq!((count(200), count(412)), (1, 5), "{statuses:?}");
+}
+
+#[test]
+fn house_rules_and_the_schema_refuse_a_change_with_every_problem() {
+    let (server, auth) = scene(&["ingest.required_fields=headline,byline"]);
+    let change = |body: &Value| refusal(patch(&server, &auth, ITEM, body, "*"));
+    let problems = |list: &[&str]| -> (u16, Vec<String>) {
+        (400, list.iter().map(|one| (*one).to_owned()).collect())
+    };
+    assert_eq!(change(&json!({ "urgency": 4 })), problems(&["byline required"]));
+    let both = json!({ "headline": null, "byline": " " });
+    assert_eq!(change(&both), problems(&["headline required", "byline required"]));
+    assert_eq!(change(&json!({ "version": "9" })), problems(&["version additionalProperties"]));
+    assert_eq!(change(&json!({ "pubstatus": "canceled" })), problems(&["pubstatus enum"]));
+    assert_eq!(change(&json!([])), problems(&[" type"]));
+    let (status, errors) = change(&json!({ "byline": "Ada", "urgency": "soon", "mood": 1 }));
+    assert_eq!((status, errors.len()), (400, 2), "{errors:?}");
+    let fine = patch(&server, &auth, ITEM, &json!({ "byline": "Ada" }), "*");
+    assert_eq!(fine.status(), 200);
+    // Refusals are written a moment later.
+    server.until("an event of each refusal", || (outcomes(&server, "failed") == 5).then_some(()));
+}
+
+#[test]
+fn only_providers_read_and_change_stored_documents() {
+    let (server, auth) = scene(&[]);
+    let editor = format!("ApiKey {DEMO_KEY}");
+    let change = json!({ "headline": "x" });
+    assert_eq!(get(&server, &editor, ITEM).status(), 403);
+    assert_eq!(get(&server, &editor, &format!("{ITEM}/changes")).status(), 403);
+    assert_eq!(get(&server, &editor, "/ingest/v1/templates").status(), 403);
+    assert_eq!(patch(&server, &editor, ITEM, &change, "*").status(), 403);
+    server.until("an event of the refusal", || (outcomes(&server, "refused") == 1).then_some(()));
+    assert_eq!(server.get(ITEM).status(), 401);
+    assert_eq!(get(&server, &auth, "/ingest/v1/image/none").status(), 404);
+    assert_eq!(get(&server, &auth, "/ingest/v1/image/none/changes").status(), 404);
+}
+
+#[test]
+fn a_withdrawn_item_stays_editable_and_is_published_again() {
+    let (server, auth) = scene(&[]);
+    let gone = send(&server, &auth, (Method::DELETE, ITEM), (None, None));
+    assert_eq!(gone.status(), 200);
+    assert_eq!(server.get("/media/image/ice_NormalPreview.jpg").status(), 404);
+    let read = get(&server, &auth, ITEM);
+    let seen = tag(&read);
+    assert_eq!(read.json::<Value>().unwrap()["pubstatus"], "canceled");
+    let again = json!({ "pubstatus": "usable", "headline": "Ice again" });
+    assert_eq!(patch(&server, &auth, ITEM, &again, &seen).status(), 200);
+    server.bytes("/media/image/ice_NormalPreview.jpg");
+    assert_eq!(served(&server, "image/ice")["headline"], "Ice again");
+    let changes: Value = get(&server, &auth, &format!("{ITEM}/changes")).json().unwrap();
+    let withdrawn = json!([{ "property": "pubstatus", "old": "usable", "new": "canceled" }]);
+    assert_eq!((&changes[1]["changes"], &changes[1]["user"]), (&withdrawn, &json!("demo-admin")));
+}
+
+#[test]
+fn templates_belong_to_an_organization_or_to_the_archive() {
+    let (server, auth) = scene(&[]);
+    let template = |name: &str, shared: bool, fields: Value| json!({ "name": name, "shared": shared, "fields": fields });
+    let create = |auth: &str, body: &Value| {
+        send(&server, auth, (Method::POST, "/ingest/v1/templates"), (Some(body), None))
+    };
+    let fields = json!({
+        "source": "Agency", "byline": { "apply": "fill", "value": "Desk" },
+        "keyword": { "apply": "append", "value": ["winter", "ice"] },
+    });
+    let own = create(&auth, &template("Own", false, fields.clone()));
+    assert_eq!(own.status(), 201);
+    let location = own.headers()["location"].to_str().unwrap().to_owned();
+    let own: Value = own.json().unwrap();
+    assert_eq!(own["user"], "demo-admin");
+    assert_eq!(create(&auth, &template("All", true, json!({ "source": "All" }))).status(), 201);
+    let wrong = create(&auth, &template("", false, json!({ "mood": "x" })));
+    assert_eq!(wrong.status(), 400);
+    // A provider of another organization.
+    let accounts = server.dir.path().join("more.json");
+    let more = json!({
+        "users": [{ "id": 201, "organization": 2, "userName": "demo-provider",
+                    "roles": ["ROLE_PROVIDER"], "active": true, "password": "demo-provider-password" }],
+        "apiKeys": [{ "user": "demo-provider", "key": "provider-key-0000-0000", "name": "a" }],
+    });
+    fs::write(&accounts, more.to_string()).unwrap();
+    let imported = server.command(&["import", &accounts.to_string_lossy()]);
+    assert!(imported.status.success(), "{}", String::from_utf8_lossy(&imported.stderr));
+    let other = "ApiKey provider-key-0000-0000";
+    let listed = server.until("the key to count", || {
+        let listed = get(&server, other, "/ingest/v1/templates");
+        (listed.status() == 200).then(|| listed.json::<Value>().unwrap())
+    });
+    let names = |listed: &Value| -> Vec<String> {
+        let listed = listed.as_array().unwrap().iter();
+        listed.map(|one| one["name"].as_str().unwrap().to_owned()).collect()
+    };
+    assert_eq!(names(&listed), ["All"]);
+    assert_eq!(get(&server, other, &location).status(), 404);
+    let mine: Value = get(&server, &auth, "/ingest/v1/templates").json().unwrap();
+    assert_eq!(names(&mine).len(), 2);
+    // Applied to an item, before the patch.
+    let path = format!("{ITEM}?template={}", own["id"]);
+    assert_eq!(patch(&server, other, &path, &json!({}), "*").status(), 404);
+    let applied = patch(&server, &auth, &path, &json!({ "source": "Mine" }), "*");
+    let item: Value = applied.json().unwrap();
+    assert_eq!((&item["source"], &item["byline"]), (&json!("Mine"), &json!("Desk")));
+    let subjects = item["subject"].as_array().unwrap();
+    let subjects: Vec<_> = subjects.iter().map(|one| one["name"].as_str().unwrap()).collect();
+    assert_eq!(subjects, ["environment", "ice", "winter"], "codes stay, nothing is there twice");
+    // A change is made on the version that was read.
+    let read = get(&server, &auth, &location);
+    let seen = tag(&read);
+    let put = |body: &Value, tag: &str| {
+        send(&server, &auth, (Method::PUT, &location), (Some(body), Some(tag))).status().as_u16()
+    };
+    assert_eq!(put(&template("Own 2", false, fields.clone()), &seen), 200);
+    assert_eq!(put(&template("Own 3", false, fields), &seen), 412);
+    assert_eq!(send(&server, &auth, (Method::DELETE, &location), (None, None)).status(), 200);
+    assert_eq!(get(&server, &auth, &location).status(), 404);
+    let actions = ["template_created", "template_changed", "template_removed"];
+    assert_eq!(actions.map(|action| audit(&server, action).len()), [2, 1, 1]);
+}
