@@ -61,6 +61,10 @@ fn parameters(request: &SearchCriteria) -> String {
     if !request.products.is_empty() {
         text.push_str(&format!(" p={}", request.products.join(",")));
     }
+    if request.near_picture.is_some() {
+        // The item that was named is not known here.
+        text.push_str(" duplicates");
+    }
     if let Some(from) = request.from {
         text.push_str(&format!(" from={from}"));
     }
