@@ -131,7 +131,7 @@ mod tests {
 
     /// The pixels of an upright picture as they are stored for the EXIF orientations 2 and 6.
     fn stored_as(pixels: &Pixels, orientation: u8) -> Pixels {
-        let Size { width, height } = pixels.size;
+        let Size { width, .. } = pixels.size;
         let is_turned = orientation == 6;
         let size = if is_turned { pixels.size.transposed() } else { pixels.size };
         let mut data = Vec::with_capacity(pixels.data.len());
