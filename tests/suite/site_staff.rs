@@ -363,7 +363,7 @@ fn a_template_is_written_and_applied_to_an_item_and_to_uploads() {
     let (server, _) = scene(&[]);
     let browser = Browser::open(DESKTOP);
     browser.log_in(&server.url, "demo-admin", "/desk/templates");
-    assert!(shown(&browser).contains("There are no templates yet."));
+    assert!(shown(&browser).contains("There are no templates yet."), "{}", shown(&browser));
     browser.follow("a[href='/desk/templates/new']");
     browser.check_appearance("desk-template");
     browser.fill("#name", "Winter desk");

@@ -39,8 +39,16 @@ const WRONG_CREDENTIALS: &str = "Wrong user name or password.";
 /// The default target of a login.
 const HOME: &str = "/";
 /// Pages to which a login may redirect, with all paths below them.
-const PAGE_PREFIXES: [&str; 6] =
-    ["/collections", "/notifications", "/account", "/code", "/docs", "/operator"];
+const PAGE_PREFIXES: [&str; 8] = [
+    "/collections",
+    "/notifications",
+    "/account",
+    "/code",
+    "/docs",
+    "/selection",
+    "/desk",
+    "/operator",
+];
 
 /// Additional content of a login page.
 #[derive(Default)]
@@ -494,6 +502,8 @@ mod tests {
             "/item/image/x",
             "/?page=2",
             "/o/oauth2/auth?client_id=a&x=%2F%2Fb",
+            "/selection",
+            "/desk/templates/new",
             "/operator/downloads?by=item",
         ] {
             assert!(is_local_page(path), "{path}");

@@ -150,7 +150,7 @@ fn the_role_is_given_and_taken_away_by_a_command_and_recorded() {
     let buyer = Person::log_in(&server, "demo-buyer");
     let own = || Api::login(&server, "demo-buyer").get("/user/v1/user");
     let before = own();
-    let (said, _) = run(&server, &["user", "role", "demo-buyer", "--add", "ROLE_OPERATOR"], 0);
+    let (_, said) = run(&server, &["user", "role", "demo-buyer", "--add", "ROLE_OPERATOR"], 0);
     assert!(said.contains("ROLE_OPERATOR"), "{said}");
     let opens = |status: u16| {
         server.until("the role to count", || {

@@ -74,7 +74,7 @@ fn slow_searches_are_listed_with_their_query_and_duration() {
     let api = Api::login(&server, OPERATOR);
     let browser = Browser::open(DESKTOP);
     browser.log_in(&server.url, OPERATOR, "/operator/searches");
-    let query = "/content/v1/_all/search?s=200&q=bergen+OR+solnedgang*";
+    let query = "/content/v1/image/search?s=200&q=bergen+OR+solnedgang*";
     let found = server.until("a slow search", || {
         assert_eq!(server.get(query).status(), 200);
         let found = records(&api, "slow-search", "slowSearches");
@@ -95,7 +95,7 @@ fn slow_searches_are_listed_with_their_query_and_duration() {
 fn searches_are_not_recorded_without_a_limit() {
     let server = Server::demo_with(&["search.slow_ms=0"]);
     for _ in 0..20 {
-        assert_eq!(server.get("/content/v1/_all/search?s=200&q=bergen").status(), 200);
+        assert_eq!(server.get("/content/v1/image/search?s=200&q=bergen").status(), 200);
     }
     // What is pending is written when the service stops.
     let server = server.restart(&["search.slow_ms=60000"]);
