@@ -180,6 +180,32 @@ impl DescribedUpload {
     }
 }
 
+/// An upload as it was typed, for one whose file cannot be read now; `None` if the form has no fields of it.
+fn typed_card(id: &str, name: &str, form: &FormFields, rules: &FieldRules) -> Option<UploadCard> {
+    let view = |field: MetadataField| {
+        let text = find_typed(form, &format!("{}.{id}", field.as_str()))?.to_owned();
+        Some(rules.view(field, text.clone(), text))
+    };
+    let fields: Vec<FieldView> = MetadataField::ALL.into_iter().filter_map(view).collect();
+    if fields.is_empty() {
+        return None;
+    }
+    // Only the card of an item that exists has the choice.
+    let existing = find_typed(form, &format!("existing.{id}"));
+    Some(UploadCard {
+        id: id.to_owned(),
+        name: name.to_owned(),
+        item: None,
+        exists: existing.is_some(),
+        existing: existing.unwrap_or_default().to_owned(),
+        preview: None,
+        pixels: None,
+        warnings: Vec::new(),
+        fields,
+        errors: Vec::new(),
+    })
+}
+
 /// `GET /desk/publish?upload=…`: the form of some uploads.
 pub(super) async fn show(editor: EditorRequest) -> PageResult {
     let (ids, left_out) = parse_ids(editor.query.all("upload")?);
@@ -228,7 +254,15 @@ pub(super) async fn publish(posted: EditorForm) -> PageResult {
         let upload = match describe(&posted, id).await? {
             Ok(upload) => upload,
             Err(refusal) => {
-                page.refuse(names.of(id), &refusal);
+                let typed = typed_card(id, &names.of(id), &posted.form, &rules);
+                match typed.filter(|_| refusal.status != StatusCode::NOT_FOUND) {
+                    Some(mut card) => {
+                        apply(template.as_ref().and_then(Option::as_ref), &mut card.fields);
+                        card.errors = refusal.sentences();
+                        page.cards.push(card);
+                    }
+                    None => page.refuse(names.of(id), &refusal),
+                }
                 continue;
             }
         };
@@ -310,6 +344,20 @@ mod tests {
         let (ids, left_out) = parse_ids(many.iter().map(String::as_str).chain(["0", "1"]));
         assert_eq!((ids.len(), left_out), (SITE_PUBLISH_ITEMS_MAX, 3));
         assert_eq!(parse_ids(["b", "a", "b"]), (vec!["b".to_owned(), "a".to_owned()], 0));
+    }
+
+    #[test]
+    fn what_was_typed_stays_when_the_file_cannot_be_read() {
+        let form = "headline.7=Snow&byline.7=&existing.7=new&headline.8=Other";
+        let form = FormFields::parse(form).unwrap();
+        let rules = FieldRules::for_tests();
+        let card = typed_card("7", "ice.jpg", &form, &rules).unwrap();
+        let fields: Vec<_> =
+            card.fields.iter().map(|view| (view.name, view.value.as_str())).collect();
+        assert_eq!(fields.len(), 2);
+        assert!(fields.contains(&("headline", "Snow")) && fields.contains(&("byline", "")));
+        assert_eq!((card.exists, card.existing.as_str()), (true, "new"));
+        assert!(typed_card("9", "sea.jpg", &form, &rules).is_none());
     }
 
     #[test]
