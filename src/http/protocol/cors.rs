@@ -29,7 +29,7 @@ const PREFIXES: [&str; 12] = [
 const METHODS: &str = "GET, HEAD, POST, PUT, DELETE, OPTIONS";
 /// Prefix of the APIs that change items, which need more methods and headers than the others.
 const INGEST: &str = "/ingest/v1/";
-/// Prefix of resumable uploads, whose protocol has its own use of OPTIONS.
+/// Path of resumable uploads, whose protocol has its own use of OPTIONS.
 const UPLOADS: &str = "/ingest/v1/uploads";
 
 /// Whether a path belongs to an API.
@@ -40,6 +40,14 @@ pub(crate) fn is_api(path: &str) -> bool {
     })
 }
 
+/// Whether the resource of a path answers OPTIONS itself: the list of uploads, and each upload. What lies below
+/// an upload is no part of its protocol.
+fn announces_uploads(path: &str) -> bool {
+    let Some(rest) = path.strip_prefix(UPLOADS) else { return false };
+    let id = rest.strip_prefix('/');
+    rest.is_empty() || id.is_some_and(|id| !id.is_empty() && !id.contains('/'))
+}
+
 /// Answers preflights and lets scripts read every response of an API, including errors.
 pub(crate) async fn allow_cross_origin(request: Request, next: Next) -> Response {
     if !is_api(request.uri().path()) {
@@ -48,7 +56,7 @@ pub(crate) async fn allow_cross_origin(request: Request, next: Next) -> Response
     let is_ingest = request.uri().path().starts_with(INGEST);
     let is_preflight = request.method() == Method::OPTIONS;
     // Every other preflight ends here.
-    let mut response = match is_preflight && !request.uri().path().starts_with(UPLOADS) {
+    let mut response = match is_preflight && !announces_uploads(request.uri().path()) {
         true => no_content(),
         false => next.run(request).await,
     };
@@ -129,6 +137,23 @@ mod tests {
             "/o/.well-known/openid-configuration",
         ] {
             assert!(is_api(path), "{path}");
+        }
+    }
+
+    #[test]
+    fn uploads_answer_options_themselves_and_what_lies_below_them_does_not() {
+        for path in ["/ingest/v1/uploads", "/ingest/v1/uploads/0193"] {
+            assert!(announces_uploads(path), "{path}");
+        }
+        for path in [
+            "/ingest/v1/uploads/",
+            "/ingest/v1/uploads/0193/publish",
+            "/ingest/v1/uploads/0193/document",
+            "/ingest/v1/uploads/0193/preview",
+            "/ingest/v1/uploadsome",
+            "/ingest/v1/image/x",
+        ] {
+            assert!(!announces_uploads(path), "{path}");
         }
     }
 
