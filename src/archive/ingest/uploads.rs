@@ -9,7 +9,7 @@ use super::{
     Ingest, IngestError, IngestedItem, ItemBundle, PendingUploads, UploadSpool, catch_panics,
 };
 use crate::runtime::error::{Error, ErrorKind, Result};
-use crate::runtime::limits::UPLOADS_WAITING_MAX;
+use crate::runtime::limits::{UPLOAD_READINGS_MAX, UPLOADS_WAITING_MAX};
 use crate::storage::audit;
 use model::ItemKey;
 use model::item::MetadataField;
@@ -27,11 +27,13 @@ struct UploadsInner {
     pending: PendingUploads,
     /// Permits for uploads in progress or waiting.
     permits: Arc<Semaphore>,
+    /// Permits for descriptions and pictures of uploads.
+    readings: Arc<Semaphore>,
     /// Permits for uploads that are being ingested.
     workers: Arc<Semaphore>,
 }
 
-/// The permit for one upload; dropping it makes room for another one.
+/// The permit for one upload, or for reading one; dropping it makes room for another one.
 #[derive(Debug)]
 pub struct UploadPermit {
     _permit: OwnedSemaphorePermit,
@@ -49,8 +51,10 @@ impl Uploads {
         // An upload that waits for a worker holds files in the spool, so their number is limited
         // too.
         let permits = Arc::new(Semaphore::new(workers + UPLOADS_WAITING_MAX));
+        let readings = Arc::new(Semaphore::new(UPLOAD_READINGS_MAX));
         let workers = Arc::new(Semaphore::new(workers));
-        Self { inner: Arc::new(UploadsInner { ingest, spool, pending, permits, workers }) }
+        let inner = UploadsInner { ingest, spool, pending, permits, readings, workers };
+        Self { inner: Arc::new(inner) }
     }
 
     /// The spool for files that are being uploaded.
@@ -79,6 +83,13 @@ impl Uploads {
             Ok(permit) => Ok(UploadPermit { _permit: permit }),
             Err(_) => Err(Error::overloaded("uploads", "Too many uploads are in progress")),
         }
+    }
+
+    /// Admits the description or the picture of an upload as soon as few enough others are in progress. They take
+    /// no permits of uploads, so that editors who look at theirs do not make a wire feed fail.
+    pub async fn admit_reading(&self) -> Result<UploadPermit> {
+        let permit = Arc::clone(&self.inner.readings).acquire_owned().await;
+        Ok(UploadPermit { _permit: permit.map_err(Error::internal)? })
     }
 
     /// Ingests an item as soon as a worker is free.

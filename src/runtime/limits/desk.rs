@@ -32,6 +32,9 @@ pub const UPLOAD_METADATA_BYTES_MAX: usize = 4096;
 pub const UPLOAD_NAME_CHARS_MAX: usize = 255;
 /// Characters of the text by which a client recognizes its file again.
 pub const UPLOAD_FINGERPRINT_CHARS_MAX: usize = 400;
+/// Descriptions and pictures of unpublished uploads that are made at a time; further ones wait. They share the
+/// workers of ingest, where more would delay wire feeds.
+pub const UPLOAD_READINGS_MAX: usize = 2;
 /// Long side in pixels of the picture of an unpublished upload.
 pub const UPLOAD_PREVIEW_PX: u32 = 512;
 /// Time between two removals of expired uploads, and of parts that no upload has.

@@ -39,7 +39,7 @@ pub(super) async fn describe(
     id: Segment,
 ) -> ApiResult {
     let upload = find_complete(&app, &caller, id).await?;
-    let _permit = app.shared.archive.uploads.admit()?;
+    let _permit = app.shared.archive.uploads.admit_reading().await?;
     let described = app.shared.archive.uploads.describe(upload).await?;
     api::json(&description_json(&described.map_err(|error| upload_error(error, true))?))
 }
@@ -51,7 +51,7 @@ pub(super) async fn preview(
     id: Segment,
 ) -> ApiResult {
     let upload = find_complete(&app, &caller, id).await?;
-    let _permit = app.shared.archive.uploads.admit()?;
+    let _permit = app.shared.archive.uploads.admit_reading().await?;
     let rendered = app.shared.archive.uploads.preview(upload).await?;
     let rendered = rendered.map_err(|error| upload_error(error, true))?;
     let none = || Error::new(ErrorKind::NotFound, "only photographs have a preview");
