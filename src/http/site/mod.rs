@@ -75,15 +75,13 @@ pub use deferred_form::without_secrets;
 
 use crate::http::AppState;
 use crate::http::protocol::request::QueryParameters;
-use crate::http::site::form::FormFields;
-use crate::http::site::form::form_body;
-use crate::http::site::form::see_other;
+use crate::http::site::form::{FormFields, form_body, form_body_within, see_other};
 use crate::http::site::pages::error_page;
 use crate::http::site::scheme::ColourScheme;
 use crate::http::site::session::SiteVisitor;
 use crate::runtime::clock;
 use crate::runtime::error::{Error, Result};
-use crate::runtime::limits::{ERROR_PAGE_VISITOR, FRESH_LOGIN_S};
+use crate::runtime::limits::{ERROR_PAGE_VISITOR, FORM_BYTES_MAX, FRESH_LOGIN_S};
 use density::WallDensity;
 use language::PageLanguage;
 
@@ -305,7 +303,7 @@ impl FromRequest<AppState> for FreshMemberForm {
 
     async fn from_request(request: Request, app: &AppState) -> Result<Self, PageError> {
         let (posted, ReceivedForm { headers, deferred_form: kept }) =
-            MemberForm::receive(request, app).await?;
+            MemberForm::receive(request, app, FORM_BYTES_MAX).await?;
         if !posted.is_stale() {
             return Ok(Self(posted));
         }
@@ -339,19 +337,24 @@ impl FromRequest<AppState> for MemberForm {
     type Rejection = PageError;
 
     async fn from_request(request: Request, app: &AppState) -> Result<Self, PageError> {
-        Self::receive(request, app).await.map(|(posted, _)| posted)
+        Self::receive(request, app, FORM_BYTES_MAX).await.map(|(posted, _)| posted)
     }
 }
 
 impl MemberForm {
-    /// Receives a form, and the parts of it that may be preserved.
-    async fn receive(request: Request, app: &AppState) -> Result<(Self, ReceivedForm), PageError> {
+    /// Receives a form of up to `bytes_max` bytes, and the parts of it that may be preserved.
+    async fn receive(
+        request: Request,
+        app: &AppState,
+        bytes_max: usize,
+    ) -> Result<(Self, ReceivedForm), PageError> {
         let (mut parts, body) = request.into_parts();
         let site = SiteRequest::from_request_parts(&mut parts, app).await?;
         // HTTP/2 names the host in `:authority`, HTTP/1.1 in a header.
         let named = parts.headers.get(header::HOST).and_then(|host| host.to_str().ok());
         let host = parts.uri.authority().map(|host| host.as_str()).or(named).map(str::to_owned);
-        let (headers, text) = form_body(Request::from_parts(parts, body)).await?;
+        let (headers, text) =
+            form_body_within(Request::from_parts(parts, body), bytes_max).await?;
         let form = FormFields::parse(&text)?;
         // Behind a proxy the host may be an internal name, so the public address counts as well.
         let own = [host.as_deref().unwrap_or_default(), &app.shared.site.url];

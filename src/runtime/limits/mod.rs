@@ -132,7 +132,7 @@ pub const HASH_PAUSE_FACTOR: u32 = 15;
 /// Bytes of a form. The longest holds a profile, encoded.
 pub const FORM_BYTES_MAX: usize = 256 * 1024;
 /// Bytes of a login form, which may carry another form encoded once more, at most three bytes for one.
-pub const LOGIN_BYTES_MAX: usize = 3 * FORM_BYTES_MAX + 64 * 1024;
+pub const LOGIN_BYTES_MAX: usize = 3 * DESK_FORM_BYTES_MAX + 64 * 1024;
 /// Fields of a form of the web site; the form that orders a collection has the most.
 pub const SITE_FORM_FIELDS_MAX: usize = 4_000;
 /// Bytes of an API response that a page is built from. A collection with all its documents is the

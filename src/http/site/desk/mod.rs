@@ -30,6 +30,7 @@ use crate::http::AppState;
 use crate::http::site::api_client::{ApiCall, ApiRefusal, TaggedAnswer, call_tagged};
 use crate::http::site::form::see_other;
 use crate::runtime::error::{Error, Result};
+use crate::runtime::limits::DESK_FORM_BYTES_MAX;
 
 /// The routes of the desk.
 pub(super) fn routes() -> Router<AppState> {
@@ -89,7 +90,7 @@ impl FromRequest<AppState> for EditorForm {
     type Rejection = PageError;
 
     async fn from_request(request: Request, app: &AppState) -> Result<Self, PageError> {
-        let posted = MemberForm::from_request(request, app).await?;
+        let (posted, _) = MemberForm::receive(request, app, DESK_FORM_BYTES_MAX).await?;
         require_editor(&posted.visitor)?;
         Ok(Self(posted))
     }
