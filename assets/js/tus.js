@@ -131,6 +131,8 @@ async function sendPart(address, offset, { file, headers, signal, onProgress }) 
 export async function sendFile({ address = null, onCreated, onRetry, ...upload }) {
   const { file, signal, onProgress } = upload;
   let offset = null;
+  // What the server had when it was last known, also after parts that were cut off.
+  let known = 0;
   let failures = 0;
   for (;;) {
     let call;
@@ -148,10 +150,11 @@ export async function sendFile({ address = null, onCreated, onRetry, ...upload }
     } else {
       const sent = await sendPart(address, offset, upload);
       ({ call } = sent);
-      if (isDone(call) && sent.offset > offset) failures = 0;
       offset = isDone(call) && Number.isFinite(sent.offset) ? sent.offset : null;
     }
     if (offset !== null) {
+      if (offset > known) failures = 0;
+      known = offset;
       onProgress(offset);
       if (offset >= file.size) return;
     }
