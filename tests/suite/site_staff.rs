@@ -443,6 +443,7 @@ fn the_desk_is_for_providers_alone() {
         "/desk/templates",
         "/desk/templates/1",
         "/desk/templates/1/remove",
+        "/desk/uploads/publish",
         "/desk/uploads/1/discard",
     ];
     let item = [("item", "image/ice"), ("headline", "Changed")];

@@ -99,6 +99,7 @@ const PAGES: &[&str] = &[
     "/code",
     "/desk",
     "/desk/upload",
+    "/desk/uploads/publish",
     "/desk/uploads/{}/preview",
     "/desk/uploads/{}/discard",
     "/desk/publish",

@@ -37,6 +37,7 @@ pub(super) fn routes() -> Router<AppState> {
     Router::new()
         .route("/desk", get(to_uploads))
         .route("/desk/upload", get(upload::show))
+        .route("/desk/uploads/publish", post(publish::choose))
         .route("/desk/uploads/{id}/preview", get(upload::preview))
         .route("/desk/uploads/{id}/discard", post(upload::discard))
         .route("/desk/publish", get(publish::show).post(publish::publish))

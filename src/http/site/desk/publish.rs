@@ -206,9 +206,25 @@ fn typed_card(id: &str, name: &str, form: &FormFields, rules: &FieldRules) -> Op
     })
 }
 
+/// The address of the form of the uploads `ids`, beside which `left_out` more were chosen.
+fn form_address(ids: &[String], left_out: usize) -> String {
+    let left_out = (left_out > 0).then(|| left_out.to_string());
+    let uploads = ids.iter().map(|id| ("upload", Some(id.as_str())));
+    ApiCall::get("/desk/publish").query(uploads.chain([("more", left_out.as_deref())])).target
+}
+
+/// `POST /desk/uploads/publish`: opens the form for the uploads that are ticked in the list. An address with all
+/// of them would be too long for proxies.
+pub(super) async fn choose(posted: EditorForm) -> PageResult {
+    let (ids, left_out) = parse_ids(posted.form.all("upload"));
+    Ok(see_other(&form_address(&ids, left_out)))
+}
+
 /// `GET /desk/publish?upload=…`: the form of some uploads.
 pub(super) async fn show(editor: EditorRequest) -> PageResult {
-    let (ids, left_out) = parse_ids(editor.query.all("upload")?);
+    let (ids, beyond) = parse_ids(editor.query.all("upload")?);
+    let more = editor.query.integer("more", 0..=i64::from(u32::MAX))?;
+    let left_out = beyond + more.and_then(|more| usize::try_from(more).ok()).unwrap_or(0);
     if ids.is_empty() {
         return Ok(see_other("/desk/upload"));
     }
@@ -344,6 +360,9 @@ mod tests {
         let (ids, left_out) = parse_ids(many.iter().map(String::as_str).chain(["0", "1"]));
         assert_eq!((ids.len(), left_out), (SITE_PUBLISH_ITEMS_MAX, 3));
         assert_eq!(parse_ids(["b", "a", "b"]), (vec!["b".to_owned(), "a".to_owned()], 0));
+        let ids = ["b".to_owned(), "a".to_owned()];
+        assert_eq!(form_address(&ids, 0), "/desk/publish?upload=b&upload=a");
+        assert_eq!(form_address(&ids[..1], 165), "/desk/publish?upload=b&more=165");
     }
 
     #[test]
