@@ -427,12 +427,18 @@ impl Uploads {
         request: PublishRequest,
         now: Timestamp,
     ) -> Result<Result<PublishOutcome, IngestError>> {
-        let (pending, id) = (self.pending().clone(), upload.id);
+        let (pending, id, name) = (self.pending().clone(), upload.id, upload.file_name.clone());
         let published = move |ingest: &Ingest| {
             let published = ingest.publish_upload(&pending, &upload, &request, now);
             published.map_err(|error| name_file(error, &upload))
         };
-        let published = self.work(published).await?;
+        let outcome = self.work(published).await;
+        match &outcome {
+            Ok(Ok(_)) => {}
+            Ok(Err(refused)) => self.ingest_here().record_error(&name, refused, now),
+            Err(failed) => self.ingest_here().record_error(&name, failed, now),
+        }
+        let published = outcome?;
         if let Ok(PublishOutcome::Published(_)) = &published
             && let Err(cause) = self.pending().discard(id).await
         {
