@@ -15,6 +15,7 @@ mod collection_items;
 mod collections;
 mod concepts;
 mod credit;
+mod csv;
 mod deferred_form;
 mod density;
 mod desk;

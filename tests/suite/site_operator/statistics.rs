@@ -247,6 +247,8 @@ fn lines(person: &Person<'_>, by: &str, header: &str, query: &str) -> Vec<String
     let (name, disposition) = (format!("downloads-by-{by}-"), field("content-disposition"));
     assert!(disposition.starts_with("attachment") && disposition.contains(&name), "{disposition}");
     let text = String::from_utf8(response.bytes().unwrap().to_vec()).expect("UTF-8");
+    // Without the byte order mark spreadsheets do not recognize UTF-8.
+    let text = text.strip_prefix('\u{feff}').expect("a byte order mark");
     let mut lines = text.split_terminator("\r\n").map(str::to_owned);
     assert_eq!(lines.next().unwrap(), format!("{header},downloads,used,awaiting,rejected"));
     lines.collect()

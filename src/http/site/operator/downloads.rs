@@ -2,7 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use axum::http::StatusCode;
+use axum::{
+    body::{Body, to_bytes},
+    http::{StatusCode, header},
+    response::Response,
+};
 use jiff::{ToSpan, civil::Date};
 use minijinja::{Value as PageValue, context, value::Serde};
 use serde_json::{Value, json};
@@ -11,9 +15,10 @@ use super::OperatorRequest;
 use super::chart::{DayChart, share};
 use crate::access::orders::DownloadGrouping;
 use crate::http::site::account::{elements, item_links, template_value};
-use crate::http::site::{ApiCall, ApiRefusal, PageResult, SiteRequest, api_client};
+use crate::http::site::csv::{CsvDialect, spreadsheet_text};
+use crate::http::site::{ApiCall, ApiRefusal, PageResult, SiteRequest, api_client, language};
 use crate::runtime::clock;
-use crate::runtime::error::Result;
+use crate::runtime::error::{Error, Result};
 use crate::runtime::limits::{STATISTICS_DAYS_MAX, STATISTICS_SHOWN};
 
 const DOWNLOADS: &str = "/operator/v1/download";
@@ -113,14 +118,20 @@ pub(super) async fn show(member: OperatorRequest) -> PageResult {
     member.page_with(status, "operator/downloads.html", context)
 }
 
-/// `GET /operator/downloads.csv`: all rows of the table.
+/// `GET /operator/downloads.csv`: all rows of the table, for spreadsheets in the language of the page.
 pub(super) async fn export(member: OperatorRequest) -> PageResult {
     let call = Choice::of(&member)?.at(DOWNLOADS_FILE);
     let (app, apis, visitor) = (&member.app, &member.apis, Some(&member.visitor));
     let file = api_client::call_file(app, apis, visitor, &call).await?;
-    // The page `/code` shows how a program gets the same file.
+    let (mut parts, body) = file.into_parts();
+    // The API has built the file in memory already, so its rows are the limit.
+    let bytes = to_bytes(body, usize::MAX).await.map_err(Error::internal)?;
+    let csv = String::from_utf8(bytes.into()).map_err(Error::internal)?;
+    let text = spreadsheet_text(&csv, CsvDialect::of(language::current_language()));
+    parts.headers.remove(header::CONTENT_LENGTH);
+    // The page `/code` shows how a program gets the same rows.
     member.record_call(call);
-    Ok(file)
+    Ok(Response::from_parts(parts, Body::from(text)))
 }
 
 async fn load(site: &SiteRequest, choice: &Choice, start: usize) -> Result<PageValue, ApiRefusal> {

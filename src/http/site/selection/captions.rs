@@ -9,11 +9,11 @@ use minijinja::{Value as PageValue, context, value::Serde};
 use serde::Serialize;
 use serde_json::Value;
 
-use super::csv::{CsvDialect, csv_text};
 use super::{MemberForm, PageResult, SelectionForm, file_stem};
 use crate::http::protocol::{disposition, respond};
 use crate::http::site::api_client::ApiRefusal;
 use crate::http::site::credit::credit_line;
+use crate::http::site::csv::{CsvDialect, csv_text};
 use crate::http::site::language;
 use model::ItemKey;
 use model::item::MediaLinks;

@@ -5,7 +5,6 @@
 //! a form has the items that are ticked on its page.
 
 mod captions;
-mod csv;
 mod review;
 mod shown_cost;
 

@@ -52,6 +52,31 @@ pub(super) fn csv_text(
     text
 }
 
+/// Rewrites the CSV of an API, which is separated by commas and has no formulas, as [`csv_text`] writes it.
+pub(super) fn spreadsheet_text(api_csv: &str, dialect: CsvDialect) -> String {
+    let separator = dialect.separator();
+    let mut text = String::from(BYTE_ORDER_MARK);
+    let mut is_quoted = false;
+    // Between quotes commas and line breaks belong to the cell.
+    let ends_cell = |character: char| {
+        is_quoted ^= character == '"';
+        !is_quoted && matches!(character, ',' | '\n')
+    };
+    for cell in api_csv.split_inclusive(ends_cell) {
+        let value = cell.strip_suffix(',').or_else(|| cell.strip_suffix("\r\n")).unwrap_or(cell);
+        // A cell with a semicolon needs no quotes in the CSV of the API.
+        match value.contains(separator) && !value.starts_with('"') {
+            true => text.extend(["\"", value, "\""]),
+            false => text.push_str(value),
+        }
+        match &cell[value.len()..] {
+            "," => text.push(separator),
+            end => text.push_str(end),
+        }
+    }
+    text
+}
+
 /// Appends a quoted cell.
 fn push_cell(text: &mut String, value: &str) {
     text.push('"');
@@ -79,6 +104,14 @@ mod tests {
         check(&["å", "two\nlines"], CsvDialect::Semicolon, "\"å\";\"two\nlines\"");
         check(&["say \"cheese\""], CsvDialect::Comma, "\"say \"\"cheese\"\"\"");
         assert_eq!(CsvDialect::of(PageLanguage::Swedish), CsvDialect::Semicolon);
+    }
+
+    #[test]
+    fn the_csv_of_an_api_is_separated_as_the_language_expects() {
+        let csv = "a,b\r\nx;y,\"1, \"\"2\"\";\n3\"\r\n,7\r\n";
+        assert_eq!(spreadsheet_text(csv, CsvDialect::Comma), format!("\u{feff}{csv}"));
+        let expected = "\u{feff}a;b\r\n\"x;y\";\"1, \"\"2\"\";\n3\"\r\n;7\r\n";
+        assert_eq!(spreadsheet_text(csv, CsvDialect::Semicolon), expected);
     }
 
     #[test]
