@@ -241,10 +241,14 @@ impl PendingUploads {
         let inner = Arc::clone(&self.inner);
         let work = move || -> Result<()> {
             inner.parts.sweep().map_err(unavailable)?;
-            for key in inner.parts.list().map_err(unavailable)? {
+            // With a bucket each age is a request, so it is asked for of parts that may be orphans alone.
+            let known = inner.db.read_blocking(|tx| tx.upload_part_keys())?;
+            let listed = inner.parts.list().map_err(unavailable)?;
+            for key in listed.into_iter().filter(|key| !known.contains(key)) {
                 // A younger part may belong to a request that is still being received.
                 let age = inner.parts.age(key).map_err(unavailable)?;
                 let is_old = age.is_some_and(|age| age > UPLOAD_ABANDONED);
+                // It may have been recorded since.
                 if is_old && !inner.db.read_blocking(move |tx| tx.has_upload_part(key))? {
                     inner.parts.remove(key).map_err(unavailable)?;
                 }

@@ -1,6 +1,8 @@
 //! Stores uploads that are not published yet: what was declared, how much was received, and the keys of the
 //! parts, whose bytes are in the store of originals.
 
+use std::collections::HashSet;
+
 use jiff::Timestamp;
 use uuid::Uuid;
 
@@ -139,6 +141,14 @@ impl ReadTx<'_> {
                 })
             },
         )
+    }
+
+    /// Returns the keys of the parts of all uploads.
+    pub fn upload_part_keys(&self) -> Result<HashSet<ContentHash>, DbError> {
+        let keys = self.tx.list("SELECT part_key FROM upload_parts", params![], |row| {
+            row.text(0)?.parse::<ContentHash>().map_err(|why| damaged("parts of uploads", &why))
+        })?;
+        Ok(keys.into_iter().collect())
     }
 
     /// Returns whether an upload has a part with this key.
@@ -296,6 +306,8 @@ mod tests {
         assert!(found.is_complete());
         assert_eq!((found.received, found.expires.as_second()), (8, later.as_second()));
         assert_eq!(parts, [first, second]);
+        let keys = db.read_blocking(|tx| tx.upload_part_keys()).unwrap();
+        assert_eq!(keys, HashSet::from([first.key, second.key]));
         let removed = db.write_blocking(move |tx| tx.delete_upload(id)).unwrap();
         assert_eq!(removed, parts);
         let left = db.read_blocking(move |tx| {
