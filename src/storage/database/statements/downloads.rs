@@ -7,7 +7,7 @@
 use jiff::Timestamp;
 
 use super::{ReadTx, damaged, int};
-use crate::storage::database::engine::{Params, ResultRow, params};
+use crate::storage::database::engine::{ResultRow, ToParam};
 use crate::storage::database::error::DbError;
 use model::ItemKey;
 use model::account::{AgreementId, OrganizationId};
@@ -100,12 +100,6 @@ const COUNTS: &str = "count(CASE WHEN NOT orders.manual OR orders.approved THEN 
      count(CASE WHEN orders.reported_ms IS NOT NULL AND orders.approved THEN 1 END),
      count(CASE WHEN orders.manual AND orders.approved IS NULL THEN 1 END),
      count(CASE WHEN orders.manual AND NOT orders.approved THEN 1 END)";
-/// The condition of a [`DownloadFilter`], with the parameters `?1` to `?6`.
-const CONDITION: &str = "orders.created_ms >= ?1 AND orders.created_ms < ?2
-     AND orders.organization_id = coalesce(?3, orders.organization_id)
-     AND orders.agreement_id = coalesce(?4, orders.agreement_id)
-     AND orders.media_type = coalesce(?5, orders.media_type)
-     AND orders.item_id = coalesce(?6, orders.item_id)";
 
 /// Reads the columns [`COUNTS`] from the column `at` on.
 fn read_counts(row: &dyn ResultRow, at: usize) -> Result<DownloadCounts, DbError> {
@@ -118,37 +112,66 @@ fn read_counts(row: &dyn ResultRow, at: usize) -> Result<DownloadCounts, DbError
     })
 }
 
-impl DownloadFilter {
-    /// Calls `run` with the parameters of [`CONDITION`], and with `start` and `size` as `?7` and `?8`.
-    fn with_params<T>(&self, start: usize, size: usize, run: impl FnOnce(Params<'_>) -> T) -> T {
-        let (media_type, id) = match &self.item {
-            Some(item) => (Some(item.media_type.as_str()), Some(item.id.as_str())),
-            None => (None, None),
-        };
-        run(params![
-            self.from.as_millisecond(),
-            self.until.as_millisecond(),
-            self.organization.map(|id| id.0),
-            self.agreement.map(|id| id.0),
-            media_type,
-            id,
-            int(size),
-            int(start),
-        ])
+/// A condition on orders, with the values of its parameters.
+struct Condition<'f> {
+    sql: String,
+    values: Vec<Box<dyn ToParam + 'f>>,
+}
+
+impl<'f> Condition<'f> {
+    /// Adds a value; returns its parameter.
+    fn bind(&mut self, value: impl ToParam + 'f) -> String {
+        self.values.push(Box::new(value));
+        format!("?{}", self.values.len())
     }
 
-    /// Calls `run` with the parameters of [`CONDITION`] alone.
-    fn with_condition<T>(&self, run: impl FnOnce(Params<'_>) -> T) -> T {
-        // Engines refuse parameters that a statement does not have.
-        self.with_params(0, 0, |params| run(&params[..6]))
+    /// Requires that a column of the orders has this value.
+    fn require(&mut self, column: &str, value: impl ToParam + 'f) {
+        let parameter = self.bind(value);
+        self.sql.push_str(&format!(" AND orders.{column} = {parameter}"));
+    }
+
+    /// Returns the end of a statement that lists `size` rows after the first `start`.
+    fn page(&mut self, start: usize, size: usize) -> String {
+        let (size, start) = (self.bind(int(size)), self.bind(int(start)));
+        format!("LIMIT {size} OFFSET {start}")
+    }
+
+    fn params(&self) -> Vec<&dyn ToParam> {
+        self.values.iter().map(|value| &**value).collect()
+    }
+}
+
+impl DownloadFilter {
+    /// The condition of the filter; the parameters `?1` and `?2` are its times.
+    ///
+    /// It has only what is set: engines use no index for a condition that may hold for every value, and refuse
+    /// parameters that a statement does not have.
+    fn condition(&self) -> Condition<'_> {
+        let sql = "orders.created_ms >= ?1 AND orders.created_ms < ?2".to_owned();
+        let mut condition = Condition { sql, values: Vec::new() };
+        condition.bind(self.from.as_millisecond());
+        condition.bind(self.until.as_millisecond());
+        if let Some(organization) = self.organization {
+            condition.require("organization_id", organization.0);
+        }
+        if let Some(agreement) = self.agreement {
+            condition.require("agreement_id", agreement.0);
+        }
+        if let Some(item) = &self.item {
+            condition.require("media_type", item.media_type.as_str());
+            condition.require("item_id", item.id.as_str());
+        }
+        condition
     }
 }
 
 impl ReadTx<'_> {
     /// Counts all orders of the filter.
     pub fn count_downloads(&self, filter: &DownloadFilter) -> Result<DownloadCounts, DbError> {
-        let sql = format!("SELECT {COUNTS} FROM orders WHERE {CONDITION}");
-        filter.with_condition(|params| self.tx.load(&sql, params, |row| read_counts(row, 0)))
+        let condition = filter.condition();
+        let sql = format!("SELECT {COUNTS} FROM orders WHERE {}", condition.sql);
+        self.tx.load(&sql, &condition.params(), |row| read_counts(row, 0))
     }
 
     /// Lists `size` organizations with downloads after the first `start`, those with the most first.
@@ -158,12 +181,15 @@ impl ReadTx<'_> {
         start: usize,
         size: usize,
     ) -> Result<Vec<OrganizationDownloads>, DbError> {
+        let mut condition = filter.condition();
+        let page = condition.page(start, size);
         let sql = format!(
             "SELECT orders.organization_id, organizations.name, {COUNTS}
              FROM orders JOIN organizations
                  ON organizations.organization_id = orders.organization_id
-             WHERE {CONDITION} GROUP BY orders.organization_id, organizations.name
-             ORDER BY 3 DESC, 5 DESC, orders.organization_id LIMIT ?7 OFFSET ?8"
+             WHERE {condition} GROUP BY orders.organization_id, organizations.name
+             ORDER BY 3 DESC, 5 DESC, orders.organization_id {page}",
+            condition = condition.sql,
         );
         let read = |row: &dyn ResultRow| {
             Ok(OrganizationDownloads {
@@ -172,7 +198,7 @@ impl ReadTx<'_> {
                 counts: read_counts(row, 2)?,
             })
         };
-        filter.with_params(start, size, |params| self.tx.list(&sql, params, read))
+        self.tx.list(&sql, &condition.params(), read)
     }
 
     /// Lists `size` agreements with downloads after the first `start`, those with the most first.
@@ -182,15 +208,18 @@ impl ReadTx<'_> {
         start: usize,
         size: usize,
     ) -> Result<Vec<AgreementDownloads>, DbError> {
+        let mut condition = filter.condition();
+        let page = condition.page(start, size);
         let sql = format!(
             "SELECT orders.agreement_id, agreements.name, agreements.type, orders.organization_id,
                  organizations.name, {COUNTS}
              FROM orders JOIN agreements ON agreements.agreement_id = orders.agreement_id
              JOIN organizations ON organizations.organization_id = orders.organization_id
-             WHERE {CONDITION}
+             WHERE {condition}
              GROUP BY orders.agreement_id, agreements.name, agreements.type,
                  orders.organization_id, organizations.name
-             ORDER BY 6 DESC, 8 DESC, orders.agreement_id LIMIT ?7 OFFSET ?8"
+             ORDER BY 6 DESC, 8 DESC, orders.agreement_id {page}",
+            condition = condition.sql,
         );
         let read = |row: &dyn ResultRow| {
             Ok(AgreementDownloads {
@@ -202,7 +231,7 @@ impl ReadTx<'_> {
                 counts: read_counts(row, 5)?,
             })
         };
-        filter.with_params(start, size, |params| self.tx.list(&sql, params, read))
+        self.tx.list(&sql, &condition.params(), read)
     }
 
     /// Lists `size` items with downloads after the first `start`, those with the most first.
@@ -212,11 +241,14 @@ impl ReadTx<'_> {
         start: usize,
         size: usize,
     ) -> Result<Vec<ItemDownloads>, DbError> {
+        let mut condition = filter.condition();
+        let page = condition.page(start, size);
         let sql = format!(
             "SELECT orders.media_type, orders.item_id, max(orders.headline), max(orders.byline),
                  {COUNTS}
-             FROM orders WHERE {CONDITION} GROUP BY orders.media_type, orders.item_id
-             ORDER BY 5 DESC, 7 DESC, orders.media_type, orders.item_id LIMIT ?7 OFFSET ?8"
+             FROM orders WHERE {condition} GROUP BY orders.media_type, orders.item_id
+             ORDER BY 5 DESC, 7 DESC, orders.media_type, orders.item_id {page}",
+            condition = condition.sql,
         );
         let read = |row: &dyn ResultRow| {
             let key = format!("{}/{}", row.text(0)?, row.text(1)?);
@@ -224,7 +256,7 @@ impl ReadTx<'_> {
             let (headline, byline) = (row.get(2)?, row.get(3)?);
             Ok(ItemDownloads { item, headline, byline, counts: read_counts(row, 4)? })
         };
-        filter.with_params(start, size, |params| self.tx.list(&sql, params, read))
+        self.tx.list(&sql, &condition.params(), read)
     }
 
     /// Lists the quarters of an hour with downloads, in their order: each as the number of [`QUARTER_MS`]
@@ -233,12 +265,14 @@ impl ReadTx<'_> {
         &self,
         filter: &DownloadFilter,
     ) -> Result<Vec<(i64, DownloadCounts)>, DbError> {
+        let condition = filter.condition();
         let sql = format!(
-            "SELECT orders.created_ms / {QUARTER_MS}, {COUNTS} FROM orders WHERE {CONDITION}
-             GROUP BY orders.created_ms / {QUARTER_MS} ORDER BY 1"
+            "SELECT orders.created_ms / {QUARTER_MS}, {COUNTS} FROM orders WHERE {condition}
+             GROUP BY orders.created_ms / {QUARTER_MS} ORDER BY 1",
+            condition = condition.sql,
         );
         let read = |row: &dyn ResultRow| Ok((row.get(0)?, read_counts(row, 1)?));
-        filter.with_condition(|params| self.tx.list(&sql, params, read))
+        self.tx.list(&sql, &condition.params(), read)
     }
 
     /// Lists the kinds of credentials with which orders were placed, those with the most first. Orders
@@ -247,17 +281,19 @@ impl ReadTx<'_> {
         &self,
         filter: &DownloadFilter,
     ) -> Result<Vec<(String, DownloadCounts)>, DbError> {
+        let condition = filter.condition();
         let sql = format!(
             "SELECT audit_log.credential, {COUNTS} FROM orders JOIN audit_log
                  ON orders.order_id = CASE WHEN audit_log.object LIKE 'order/%'
                      THEN CAST(substr(audit_log.object, 7) AS BIGINT) END
-             WHERE {CONDITION} AND audit_log.action = 'order_created'
+             WHERE {condition} AND audit_log.action = 'order_created'
                  AND audit_log.at_ms >= ?1 - {EVENT_TOLERANCE_MS}
                  AND audit_log.at_ms < ?2 + {EVENT_TOLERANCE_MS}
-             GROUP BY audit_log.credential ORDER BY 2 DESC, audit_log.credential"
+             GROUP BY audit_log.credential ORDER BY 2 DESC, audit_log.credential",
+            condition = condition.sql,
         );
         let read = |row: &dyn ResultRow| Ok((row.get(0)?, read_counts(row, 1)?));
-        filter.with_condition(|params| self.tx.list(&sql, params, read))
+        self.tx.list(&sql, &condition.params(), read)
     }
 }
 
@@ -396,6 +432,13 @@ mod tests {
         let shown: Vec<_> = found.iter().map(|(item, _, count)| (item.clone(), *count)).collect();
         assert_eq!(shown, expected);
         assert_eq!(found[0].1, "About b");
+        // The page is that of what a filter leaves.
+        let organization = Some(OrganizationId(1));
+        let of = |item: &str| DownloadFilter { item: item.parse().ok(), organization, ..all() };
+        let found = read(&db, of("image/b"), |tx, filter| tx.downloads_by_agreement(filter, 1, 9));
+        let found: Vec<_> =
+            found.iter().map(|one| (one.agreement.0, one.counts.downloads)).collect();
+        assert_eq!(found, [(11, 1)]);
     }
 
     #[test]
