@@ -9,7 +9,9 @@ const ASK_AFTER_MS = [700, 1500, 3000, 6000, 12000, 24000];
 
 const form = document.querySelector("form.selection-review");
 const boxes = [...form.querySelectorAll("input[name=uri]")];
-const selection = form.dataset.selection ? selectedItems(form.dataset.selection, boxes.length, () => {}) : null;
+const selection = form.dataset.selection
+  ? selectedItems(form.dataset.selection, Number(form.dataset.most), () => {})
+  : null;
 const parts = (page) => new Map([...page.querySelectorAll("[data-fresh]")].map((part) => [part.dataset.fresh, part]));
 /** What the server wrote; what was chosen in it since does not count. */
 const written = new Map([...parts(document)].map(([name, part]) => [name, part.innerHTML]));
@@ -40,8 +42,10 @@ async function refresh() {
 
 form.addEventListener("change", ({ target }) => {
   if (target.name === "uri") {
-    // The order is that of the page, which is the order of the selection.
-    selection?.replace(boxes.filter((box) => box.checked).map((box) => box.value));
+    // Only this item changes: other tabs may have selected some that the page does not list. The order of the page
+    // is that of the selection.
+    if (target.checked) selection?.restore(target.value, boxes.map((box) => box.value));
+    else selection?.remove([target.value]);
   }
   if (["uri", "agr"].includes(target.name)) refresh().catch(() => {});
 });
