@@ -10,6 +10,9 @@ const AHEAD = 2;
 /** How far from the window hits are filled, and from where on they are emptied. */
 const FILLED_WITHIN = 3;
 const EMPTIED_BEYOND = 6;
+/** After a failure a page is loaded again after this time, which doubles with each further failure. */
+const AGAIN_AFTER_MS = 5_000;
+const AGAIN_AFTER_MS_MAX = 300_000;
 const PLACE = "wirephoto.place";
 const WALL = "wirephoto.wall";
 
@@ -23,7 +26,10 @@ const beyond = { prev: links.prev?.href, next: links.next?.href };
 const pages = [];
 /** What emptied hits contained. */
 const kept = new WeakMap();
-let loading = null;
+/** What is being loaded in each direction. */
+const loading = { prev: null, next: null };
+/** The pause after failures in each direction, and when it ends. */
+const pauses = { prev: { ms: 0, until: 0 }, next: { ms: 0, until: 0 } };
 
 /** The hits in the list. */
 export const tiles = () => [...(list?.children ?? [])];
@@ -87,15 +93,30 @@ async function load(direction) {
   return added.length > 0;
 }
 
+/** Whether there is a page to load in a direction, and no pause after a failure. */
+const mayLoad = (direction) => Boolean(beyond[direction]) && performance.now() >= pauses[direction].until;
+
+async function attempt(direction) {
+  const pause = pauses[direction];
+  try {
+    const isMore = await load(direction);
+    pause.ms = 0;
+    return isMore;
+  } catch {
+    // Until the next attempt the link of the pager leads there, and its page says what is wrong.
+    pause.ms = Math.min(pause.ms * 2 || AGAIN_AFTER_MS, AGAIN_AFTER_MS_MAX);
+    pause.until = performance.now() + pause.ms;
+    return false;
+  } finally {
+    loading[direction] = null;
+  }
+}
+
 /** Loads the page that follows, or the one before; resolves to whether hits were added. */
 export async function more(direction = "next") {
-  if (!beyond[direction]) return false;
-  loading ??= load(direction).finally(() => { loading = null; });
-  return loading.catch(() => {
-    // The link of the pager still leads there, and its page says what is wrong.
-    beyond[direction] = undefined;
-    return false;
-  });
+  if (!mayLoad(direction)) return false;
+  loading[direction] ??= attempt(direction);
+  return loading[direction];
 }
 
 /** Whether what lies between two elements is further from the window than `far` heights of it. */
@@ -103,6 +124,8 @@ function isFar(first, last, far) {
   return last.getBoundingClientRect().bottom < -far * innerHeight
     || first.getBoundingClientRect().top > (1 + far) * innerHeight;
 }
+
+let again = 0;
 
 /** Empties and fills hits by their distance, and brings the address up to date. */
 function settle() {
@@ -123,7 +146,11 @@ function settle() {
     history.replaceState(history.state, "", here);
   }
   if (list.getBoundingClientRect().bottom < (1 + AHEAD) * innerHeight) {
-    more().then((isMore) => { if (isMore) settle(); });
+    more().then((isMore) => {
+      if (isMore) settle();
+      // At the end of the list nothing scrolls any more.
+      else if (pauses.next.ms) again ||= setTimeout(() => { again = 0; settle(); }, pauses.next.ms);
+    });
   }
 }
 
@@ -152,7 +179,7 @@ if (list) {
   // Where more hits are added below, the way up is above them.
   pager?.querySelector("[rel=prev]")?.remove();
   links.prev?.addEventListener("click", (event) => {
-    if (event.ctrlKey || event.metaKey || event.shiftKey) return;
+    if (event.ctrlKey || event.metaKey || event.shiftKey || !mayLoad("prev")) return;
     event.preventDefault();
     more("prev").then(settle);
   });
