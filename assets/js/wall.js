@@ -5,6 +5,8 @@
 // little more memory than a few hundred. Other scripts ask for hits by `tiles`, `show` and `more`, and learn of
 // new ones by the event `tiles`.
 
+import { leave, recall } from "./session_notes.js";
+
 /** How far below the window the next page is loaded, in heights of the window. */
 const AHEAD = 2;
 /** How far from the window hits are filled, and from where on they are emptied. */
@@ -155,18 +157,18 @@ function settle() {
 }
 
 /** Stores the place for the way back, and the hits for the way to the next one from the page of an item. */
-function leave() {
+function leaveNotes() {
   const top = tiles().find((tile) => tile.getBoundingClientRect().bottom > 0);
   const place = { href: location.href, at: top?.id, top: top?.getBoundingClientRect().top };
-  sessionStorage.setItem(PLACE, JSON.stringify(place));
+  leave(PLACE, place);
   const near = tiles().filter((tile) => !kept.has(tile));
   const addresses = near.map((tile) => tile.querySelector("a[href^='/item/']")?.getAttribute("href"));
-  sessionStorage.setItem(WALL, JSON.stringify(addresses.filter(Boolean)));
+  leave(WALL, addresses.filter(Boolean));
 }
 
 /** Returns to the place that the visitor left, in a list that was longer then. */
 function restore() {
-  const place = JSON.parse(sessionStorage.getItem(PLACE) ?? "null");
+  const place = recall(PLACE);
   const isBack = performance.getEntriesByType("navigation")[0]?.type === "back_forward";
   const tile = isBack && place?.href === location.href && document.getElementById(place.at);
   if (!tile) return;
@@ -188,7 +190,7 @@ if (list) {
   const later = () => { timer ||= setTimeout(() => { timer = 0; settle(); }, 150); };
   addEventListener("scroll", later, { passive: true });
   addEventListener("resize", later);
-  addEventListener("pagehide", leave);
+  addEventListener("pagehide", leaveNotes);
   addEventListener("beforeprint", () => tiles().forEach(show));
   later();
 }
