@@ -75,3 +75,7 @@ async function follow() {
 form.addEventListener("submit", ({ submitter }) => {
   if (submitter?.formAction.endsWith("/selection/zip")) follow();
 });
+
+addEventListener("pageshow", ({ persisted }) => {
+  if (persisted) selection?.reload();
+});
