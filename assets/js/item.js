@@ -1,8 +1,10 @@
 // From the page of an item to those beside it among the hits that the visitor came from: by links, arrows, J and K.
 // wall.js leaves the list of hits behind when the visitor opens one.
 
+import { recall } from "./session_notes.js";
+
 const beside = document.querySelector(".beside");
-const hits = JSON.parse(sessionStorage.getItem("wirephoto.wall") ?? "[]");
+const hits = recall("wirephoto.wall") ?? [];
 const at = hits.findIndex((address) => address.split("?")[0] === location.pathname);
 
 /** What has use for the arrows itself, or for letters. */

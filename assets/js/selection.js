@@ -18,6 +18,10 @@ const BOX = "input[type=checkbox][name=uri]";
 const hits = () => document.querySelector("form.pick");
 const boxes = () => [...(hits()?.querySelectorAll(BOX) ?? [])];
 const boxOf = (element) => element.closest?.("li")?.querySelector(BOX);
+/** The URIs of all hits in the order of the page. The wall empties hits far from the window, boxes included. */
+const listed = () => [...(hits()?.querySelectorAll("li") ?? [])]
+  .map((item) => item.dataset.uri ?? item.querySelector(BOX)?.value)
+  .filter(Boolean);
 
 const selection = selectedItems(bar.dataset.selection, Number(bar.dataset.most), show);
 /** The button that selects the item of its page. */
@@ -48,16 +52,15 @@ function change(uris, isOn) {
   if (!hasRoom) count.textContent = bar.dataset.full;
 }
 
-/** The boxes from the one that was ticked last to `box`, in the order of the page. */
-function range(box) {
-  const all = boxes();
-  const [from, to] = [all.findIndex((one) => one.value === last), all.indexOf(box)];
-  return from < 0 ? [box] : all.slice(Math.min(from, to), Math.max(from, to) + 1);
+/** The items from the one that was ticked last to `uri`, in the order of the page. */
+function range(uri) {
+  const all = listed();
+  const [from, to] = [all.indexOf(last), all.indexOf(uri)];
+  return from < 0 || to < 0 ? [uri] : all.slice(Math.min(from, to), Math.max(from, to) + 1);
 }
 
 function choose(box, isOn, isRange) {
-  const chosen = isRange ? range(box) : [box];
-  change(chosen.map((one) => one.value), isOn);
+  change(isRange ? range(box.value) : [box.value], isOn);
   last = box.value;
 }
 
@@ -115,7 +118,7 @@ for (const button of buttons) {
   button.addEventListener("click", () => change([button.dataset.select], button.ariaPressed !== "true"));
 }
 
-bar.querySelector("[data-do=all]").addEventListener("click", () => change(boxes().map((box) => box.value), true));
+bar.querySelector("[data-do=all]").addEventListener("click", () => change(listed(), true));
 bar.querySelector("[data-do=all]").hidden = !hits();
 bar.querySelector("[data-do=clear]").addEventListener("click", () => {
   selection.replace([]);

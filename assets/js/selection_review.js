@@ -6,23 +6,32 @@ import "./drag.js";
 
 /** A download leaves its page as it was, so the page is asked for until something in it has changed. */
 const ASK_AFTER_MS = [700, 1500, 3000, 6000, 12000, 24000];
+/** The server quotes the whole selection for each question, so several ticks in a row are one. */
+const TICKED_FOR_MS = 300;
 
 const form = document.querySelector("form.selection-review");
 const boxes = [...form.querySelectorAll("input[name=uri]")];
-const selection = form.dataset.selection ? selectedItems(form.dataset.selection, boxes.length, () => {}) : null;
+const selection = form.dataset.selection
+  ? selectedItems(form.dataset.selection, Number(form.dataset.most), () => {})
+  : null;
 const parts = (page) => new Map([...page.querySelectorAll("[data-fresh]")].map((part) => [part.dataset.fresh, part]));
 /** What the server wrote; what was chosen in it since does not count. */
 const written = new Map([...parts(document)].map(([name, part]) => [name, part.innerHTML]));
 
-let asked = 0;
+/** Ends the question that is under way. */
+let asking = new AbortController();
+let timer = 0;
 
 /** Asks for the page with what is ticked now and exchanges what differs; says whether something did. */
 async function refresh() {
-  const own = (asked += 1);
-  const answer = await fetch("/selection", { method: "POST", body: new URLSearchParams(new FormData(form)) });
+  asking.abort();
+  asking = new AbortController();
+  const { signal } = asking;
+  const body = new URLSearchParams(new FormData(form));
+  const answer = await fetch("/selection", { method: "POST", body, signal });
   const page = new DOMParser().parseFromString(await answer.text(), "text/html");
   // A page without the form is that of a session that has ended, or has nothing ticked.
-  if (own !== asked || !page.querySelector("form.selection-review")) return false;
+  if (signal.aborted || !page.querySelector("form.selection-review")) return false;
   let isChanged = false;
   const fresh = parts(page);
   for (const [name, part] of parts(document)) {
@@ -38,12 +47,22 @@ async function refresh() {
   return isChanged;
 }
 
+/** Refreshes once nothing more is ticked. */
+function refreshSoon() {
+  // What was asked for is out of date.
+  asking.abort();
+  clearTimeout(timer);
+  timer = setTimeout(() => refresh().catch(() => {}), TICKED_FOR_MS);
+}
+
 form.addEventListener("change", ({ target }) => {
   if (target.name === "uri") {
-    // The order is that of the page, which is the order of the selection.
-    selection?.replace(boxes.filter((box) => box.checked).map((box) => box.value));
+    // Only this item changes: other tabs may have selected some that the page does not list. The order of the page
+    // is that of the selection.
+    if (target.checked) selection?.restore(target.value, boxes.map((box) => box.value));
+    else selection?.remove([target.value]);
   }
-  if (["uri", "agr"].includes(target.name)) refresh().catch(() => {});
+  if (["uri", "agr"].includes(target.name)) refreshSoon();
 });
 
 async function follow() {
@@ -55,4 +74,8 @@ async function follow() {
 
 form.addEventListener("submit", ({ submitter }) => {
   if (submitter?.formAction.endsWith("/selection/zip")) follow();
+});
+
+addEventListener("pageshow", ({ persisted }) => {
+  if (persisted) selection?.reload();
 });

@@ -5,11 +5,16 @@
 // little more memory than a few hundred. Other scripts ask for hits by `tiles`, `show` and `more`, and learn of
 // new ones by the event `tiles`.
 
+import { leave, recall } from "./session_notes.js";
+
 /** How far below the window the next page is loaded, in heights of the window. */
 const AHEAD = 2;
 /** How far from the window hits are filled, and from where on they are emptied. */
 const FILLED_WITHIN = 3;
 const EMPTIED_BEYOND = 6;
+/** After a failure a page is loaded again after this time, which doubles with each further failure. */
+const AGAIN_AFTER_MS = 5_000;
+const AGAIN_AFTER_MS_MAX = 300_000;
 const PLACE = "wirephoto.place";
 const WALL = "wirephoto.wall";
 
@@ -23,7 +28,10 @@ const beyond = { prev: links.prev?.href, next: links.next?.href };
 const pages = [];
 /** What emptied hits contained. */
 const kept = new WeakMap();
-let loading = null;
+/** What is being loaded in each direction. */
+const loading = { prev: null, next: null };
+/** The pause after failures in each direction, and when it ends. */
+const pauses = { prev: { ms: 0, until: 0 }, next: { ms: 0, until: 0 } };
 
 /** The hits in the list. */
 export const tiles = () => [...(list?.children ?? [])];
@@ -87,15 +95,30 @@ async function load(direction) {
   return added.length > 0;
 }
 
+/** Whether there is a page to load in a direction, and no pause after a failure. */
+const mayLoad = (direction) => Boolean(beyond[direction]) && performance.now() >= pauses[direction].until;
+
+async function attempt(direction) {
+  const pause = pauses[direction];
+  try {
+    const isMore = await load(direction);
+    pause.ms = 0;
+    return isMore;
+  } catch {
+    // Until the next attempt the link of the pager leads there, and its page says what is wrong.
+    pause.ms = Math.min(pause.ms * 2 || AGAIN_AFTER_MS, AGAIN_AFTER_MS_MAX);
+    pause.until = performance.now() + pause.ms;
+    return false;
+  } finally {
+    loading[direction] = null;
+  }
+}
+
 /** Loads the page that follows, or the one before; resolves to whether hits were added. */
 export async function more(direction = "next") {
-  if (!beyond[direction]) return false;
-  loading ??= load(direction).finally(() => { loading = null; });
-  return loading.catch(() => {
-    // The link of the pager still leads there, and its page says what is wrong.
-    beyond[direction] = undefined;
-    return false;
-  });
+  if (!mayLoad(direction)) return false;
+  loading[direction] ??= attempt(direction);
+  return loading[direction];
 }
 
 /** Whether what lies between two elements is further from the window than `far` heights of it. */
@@ -103,6 +126,8 @@ function isFar(first, last, far) {
   return last.getBoundingClientRect().bottom < -far * innerHeight
     || first.getBoundingClientRect().top > (1 + far) * innerHeight;
 }
+
+let again = 0;
 
 /** Empties and fills hits by their distance, and brings the address up to date. */
 function settle() {
@@ -123,23 +148,27 @@ function settle() {
     history.replaceState(history.state, "", here);
   }
   if (list.getBoundingClientRect().bottom < (1 + AHEAD) * innerHeight) {
-    more().then((isMore) => { if (isMore) settle(); });
+    more().then((isMore) => {
+      if (isMore) settle();
+      // At the end of the list nothing scrolls any more.
+      else if (pauses.next.ms) again ||= setTimeout(() => { again = 0; settle(); }, pauses.next.ms);
+    });
   }
 }
 
 /** Stores the place for the way back, and the hits for the way to the next one from the page of an item. */
-function leave() {
+function leaveNotes() {
   const top = tiles().find((tile) => tile.getBoundingClientRect().bottom > 0);
   const place = { href: location.href, at: top?.id, top: top?.getBoundingClientRect().top };
-  sessionStorage.setItem(PLACE, JSON.stringify(place));
+  leave(PLACE, place);
   const near = tiles().filter((tile) => !kept.has(tile));
   const addresses = near.map((tile) => tile.querySelector("a[href^='/item/']")?.getAttribute("href"));
-  sessionStorage.setItem(WALL, JSON.stringify(addresses.filter(Boolean)));
+  leave(WALL, addresses.filter(Boolean));
 }
 
 /** Returns to the place that the visitor left, in a list that was longer then. */
 function restore() {
-  const place = JSON.parse(sessionStorage.getItem(PLACE) ?? "null");
+  const place = recall(PLACE);
   const isBack = performance.getEntriesByType("navigation")[0]?.type === "back_forward";
   const tile = isBack && place?.href === location.href && document.getElementById(place.at);
   if (!tile) return;
@@ -152,7 +181,7 @@ if (list) {
   // Where more hits are added below, the way up is above them.
   pager?.querySelector("[rel=prev]")?.remove();
   links.prev?.addEventListener("click", (event) => {
-    if (event.ctrlKey || event.metaKey || event.shiftKey) return;
+    if (event.ctrlKey || event.metaKey || event.shiftKey || !mayLoad("prev")) return;
     event.preventDefault();
     more("prev").then(settle);
   });
@@ -161,7 +190,7 @@ if (list) {
   const later = () => { timer ||= setTimeout(() => { timer = 0; settle(); }, 150); };
   addEventListener("scroll", later, { passive: true });
   addEventListener("resize", later);
-  addEventListener("pagehide", leave);
+  addEventListener("pagehide", leaveNotes);
   addEventListener("beforeprint", () => tiles().forEach(show));
   later();
 }

@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::{SiteRequest, search_form::SearchForm};
 use crate::http::protocol::request::QueryParameters;
 use crate::runtime::error::Result;
-use query::{Facet, FilterField, ItemFilter};
+use query::{Facet, FilterField, ItemFilter, limits::FILTERS_MAX};
 
 /// Most values of a facet that are shown.
 const FACET_VALUES_MAX: usize = 12;
@@ -32,16 +32,25 @@ const ORDERS: [&str; 3] = ["", "default:asc", "relevance"];
 /// The sizes that are offered: pixels of the longer side, at least.
 const SIZES_PX: [&str; 4] = ["1000", "2000", "4000", "6000"];
 
-/// Reads the filters `facet=[-]<name>:<value>` of the query. Unknown ones are skipped.
+/// Reads the filters `facet=[-]<name>:<value>` of the query. Unknown ones are skipped, and so are those after
+/// [`FILTERS_MAX`]: each becomes links that repeat all others.
 pub(super) fn read_filters(query: &QueryParameters) -> Result<Vec<ItemFilter>> {
     let mut filters: Vec<ItemFilter> = Vec::new();
     for text in query.all("facet")? {
+        if filters.len() == FILTERS_MAX {
+            break;
+        }
         // The address may be typed by hand; an unknown filter is no reason for an error page.
         if let Some(filter) = ItemFilter::find(text).filter(|filter| !filters.contains(filter)) {
             filters.push(filter);
         }
     }
     Ok(filters)
+}
+
+/// Reads the products `p` of the query, at most as many as filters.
+pub(super) fn read_products(query: &QueryParameters) -> Result<Vec<String>> {
+    Ok(query.list("p")?.into_iter().take(FILTERS_MAX).map(str::to_owned).collect())
 }
 
 /// Writes filters as in the address.
@@ -272,6 +281,21 @@ mod tests {
         let found = read_filters(&query).unwrap();
         let found: Vec<_> = found.iter().map(ItemFilter::to_string).collect();
         assert_eq!(found, ["place.name:A, \"B\"", "-colour:monochrome", "minpx:2000"]);
+    }
+
+    #[test]
+    fn an_address_narrows_no_further_than_the_api_allows() {
+        let count = FILTERS_MAX + 10;
+        // Repeated filters count once.
+        let facets = (0..count).map(|at| format!("facet=byline%3Aa{at}&facet=byline%3Aa{at}"));
+        let codes = (0..count).map(|at| format!("p=A{at}"));
+        let address = facets.chain(codes).collect::<Vec<_>>().join("&");
+        let query = QueryParameters::parse(&address).unwrap();
+        let (filters, products) = (read_filters(&query).unwrap(), read_products(&query).unwrap());
+        assert_eq!((filters.len(), products.len()), (FILTERS_MAX, FILTERS_MAX));
+        let last = FILTERS_MAX - 1;
+        assert_eq!(filters[last], filter(&format!("byline:a{last}")));
+        assert_eq!(products[last], format!("A{last}"));
     }
 
     #[test]

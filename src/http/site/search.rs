@@ -275,12 +275,16 @@ impl PageSearch<'_> {
             Some(_) | None => Value::Null,
         };
         let status = refusal.map_or(StatusCode::OK, |refusal| refusal.status);
-        // Active facets are shown without hits too, so that each can be removed.
-        let facets = facets::lists(site, form, found).await;
+        let (facets, chips) = match refusal {
+            // A search that was refused costs no searches for names.
+            Some(_) => (Vec::new(), Vec::new()),
+            // Active facets are shown without hits too, so that each can be removed.
+            None => (facets::lists(site, form, found).await, facets::chips(site, form).await),
+        };
         let title = form.title(&facets);
         let context = context! {
             facets => PageValue::from(Serde(facets)),
-            chips => PageValue::from(Serde(facets::chips(site, form).await)),
+            chips => PageValue::from(Serde(chips)),
             sizes => PageValue::from(Serde(facets::sizes(form))),
             terms => PageValue::from(Serde(facets::terms(form))),
             orders => PageValue::from(Serde(facets::orders(form))),

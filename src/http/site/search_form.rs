@@ -89,7 +89,7 @@ impl SearchForm {
             tr: text("tr")?.to_owned(),
             trs: text("trs")?.to_owned(),
             tre: text("tre")?.to_owned(),
-            p: site.query.list("p")?.into_iter().map(str::to_owned).collect(),
+            p: facets::read_products(&site.query)?,
             agr: site.query.list("agr")?.into_iter().map(str::to_owned).collect(),
             filters: facets::read_filters(&site.query)?,
             sort: text("sort")?.to_owned(),
