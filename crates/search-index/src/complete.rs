@@ -151,7 +151,7 @@ fn candidates(
     is_over: DeadlineCheck<'_>,
 ) -> Result<Vec<String>> {
     let mut frequencies = Frequencies::default();
-    frequencies.read(snapshot, start, is_over)?;
+    frequencies.read(snapshot, start, &|_| true, is_over)?;
     let mut found: Vec<(u64, String)> = frequencies
         .spellings(start.exact.is_some())
         .filter(|(_, text)| text != spelled(start))
@@ -171,24 +171,29 @@ pub(crate) struct Frequencies {
 }
 
 impl Frequencies {
-    /// Reads the words that begin like `start`.
+    /// Reads the words that begin like `start` and that `is_wanted` accepts, with or without their accents.
     pub(crate) fn read(
         &mut self,
         snapshot: &IndexSnapshot,
         start: &Word,
+        is_wanted: &dyn Fn(&str) -> bool,
         is_over: DeadlineCheck<'_>,
     ) -> Result<()> {
         let fields = &snapshot.shared.fields;
         for field in fields_of(fields, TextField::Anywhere) {
             let mut add = |term: &str, count: u64| {
-                *self.folded.entry(term.to_owned()).or_default() += count;
+                if is_wanted(term) {
+                    *self.folded.entry(term.to_owned()).or_default() += count;
+                }
             };
             read_terms(snapshot, field, &start.folded, &mut add, is_over)?;
         }
         let prefix = format!("{ACCENT}{}", spelled(start));
         let mut add = |term: &str, count: u64| {
             let word = term.trim_start_matches(ACCENT);
-            *self.accented.entry(word.to_owned()).or_default() += count;
+            if is_wanted(word) {
+                *self.accented.entry(word.to_owned()).or_default() += count;
+            }
         };
         read_terms(snapshot, fields.accents, &prefix, &mut add, is_over)
     }
@@ -220,6 +225,10 @@ fn read_terms(
     is_over: DeadlineCheck<'_>,
 ) -> Result<()> {
     for segment in &snapshot.segments {
+        // Checked here too: many small segments have few terms each.
+        if is_over() {
+            return Err(IndexError::TimedOut);
+        }
         let terms = segment.reader.inverted_index(field)?;
         let mut range = terms.terms().range().ge(start.as_bytes()).into_stream()?;
         let mut count = 0;

@@ -6,5 +6,7 @@ pub const FACET_COUNTS_MAX: usize = 100;
 pub const COMPLETION_CANDIDATES_MAX: usize = 32;
 /// Terms with one start that are read from a field of a segment; two letters begin a few thousand.
 pub const COMPLETION_TERMS_MAX: usize = 100_000;
+/// Unknown words of a text that are respelled: each costs a reading of the dictionary.
+pub const RESPELLED_WORDS_MAX: usize = 3;
 /// Words spelled alike that are looked for among the matches, the nearest first.
 pub const RESPELLING_CANDIDATES_MAX: usize = 16;
