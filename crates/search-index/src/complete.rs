@@ -3,7 +3,6 @@
 //! Candidates come from the dictionaries of all documents. What is returned is counted among the matches of a
 //! search, so that nothing is suggested that the search would not find.
 
-use std::cmp::Reverse;
 use std::collections::HashMap;
 
 use query::limits::PREFIX_CHARS_MIN;
@@ -15,7 +14,7 @@ use crate::error::{IndexError, Result};
 use crate::evaluate::MatchedDocuments;
 use crate::facets;
 use crate::index::IndexSnapshot;
-use crate::limits::{COMPLETION_CANDIDATES_MAX, COMPLETION_TERMS_MAX};
+use crate::limits::{COMPLETION_CANDIDATES_MAX, COMPLETION_CANDIDATES_MIN, COMPLETION_TERMS_MAX};
 use crate::words::{DeadlineCheck, fields_of};
 
 /// Terms between two deadline checks.
@@ -76,17 +75,45 @@ impl MatchedDocuments<'_> {
             [] => self.sets.clone(),
             before => self.documents_matching(&all_of(before), is_over)?,
         };
-        let mut counted = Vec::new();
-        for candidate in candidates(self.snapshot, start, is_over)? {
-            let Some(word) = words(&candidate).next() else { continue };
-            let count = self.count_word(&word, &narrowed, is_over)?;
-            if count > 0 {
-                counted.push((candidate, count));
+        let mut counted: Vec<(String, u64)> = Vec::new();
+        for (at, candidate) in candidates(self.snapshot, start, is_over)?.into_iter().enumerate() {
+            // The candidates are those of all documents, of which the matches may have few.
+            if at >= COMPLETION_CANDIDATES_MIN && counted.len() >= size {
+                break;
+            }
+            if is_over() {
+                return Err(IndexError::TimedOut);
+            }
+            let found = self.count_spelling(candidate, start, &narrowed, is_over)?;
+            // Two spellings with accents may have one without.
+            if let Some(found) = found.filter(|found| !counted.contains(found)) {
+                counted.push(found);
             }
         }
         counted.sort_by(|one, other| other.1.cmp(&one.1).then_with(|| one.0.cmp(&other.0)));
         counted.truncate(size);
         Ok(counted)
+    }
+
+    /// Counts the documents of `sets` with a word that begins like `start`, without its accents if most of these
+    /// documents spell it so; `None` if there are none.
+    fn count_spelling(
+        &self,
+        mut text: String,
+        start: &Word,
+        sets: &[RoaringBitmap],
+        is_over: DeadlineCheck<'_>,
+    ) -> Result<Option<(String, u64)>> {
+        let Some(word) = words(&text).next() else { return Ok(None) };
+        let mut count = self.count_word(&word, sets, is_over)?;
+        if word.exact.is_some() && start.exact.is_none() {
+            let plain = Word { folded: word.folded, exact: None };
+            let all = self.count_word(&plain, sets, is_over)?;
+            if count * 2 < all {
+                (text, count) = (plain.folded, all);
+            }
+        }
+        Ok((count > 0 && text != spelled(start)).then_some((text, count)))
     }
 
     fn complete_value(
@@ -156,7 +183,7 @@ fn candidates(
         .spellings(start.exact.is_some())
         .filter(|(_, text)| text != spelled(start))
         .collect();
-    found.sort_unstable_by_key(|(count, text)| (Reverse(*count), text.clone()));
+    found.sort_unstable_by(|one, other| other.0.cmp(&one.0).then_with(|| one.1.cmp(&other.1)));
     found.truncate(COMPLETION_CANDIDATES_MAX);
     Ok(found.into_iter().map(|(_, text)| text).collect())
 }

@@ -92,6 +92,37 @@ fn a_text_is_completed_with_what_the_search_finds() {
 }
 
 #[test]
+fn words_are_completed_from_few_matches_among_many_documents() {
+    let folder = tempfile::tempdir().unwrap();
+    let index = SearchIndex::create(folder.path(), 1_000_000).unwrap();
+    let mut writer = index.writer().unwrap();
+    let frequent: Vec<String> = (100..200).map(|number| format!("gran{number}")).collect();
+    let hidden = json!({
+        "headline": format!("{} kafé", frequent.join(" ")),
+        "product": [{ "code": "X" }],
+    });
+    for number in 1..=3 {
+        add(&mut writer, number, &hidden);
+    }
+    add(&mut writer, 4, &json!({ "headline": "Granit, kafe" }));
+    writer.commit(&position(4)).unwrap();
+    index.refresh().unwrap();
+    let snapshot = index.snapshot();
+    let mut filter = filter("");
+    filter.products_excluded = vec!["X".to_owned()];
+    let found = snapshot.find(&filter, &[], NEVER).unwrap();
+    let complete = |text: &str| {
+        let typed = typed(text);
+        let request = CompletionRequest { typed: &typed, facets: &[], size: 5 };
+        found.complete(request, NEVER).unwrap().words
+    };
+    // All of the other words are more frequent, but none is in a match.
+    assert_eq!(complete("gran"), named(&[("granit", 1)]));
+    // Most documents spell it with an accent, the match does not.
+    assert_eq!(complete("kaf"), named(&[("kafe", 1)]));
+}
+
+#[test]
 fn words_that_find_nothing_are_respelled() {
     let folder = tempfile::tempdir().unwrap();
     let index = index(folder.path());
