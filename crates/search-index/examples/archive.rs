@@ -182,6 +182,7 @@ fn read_search(
             name => MediaType::ALL.into_iter().find(|media_type| media_type.as_str() == name),
         },
         query: parse(parameter("q").unwrap_or_default(), zone)?,
+        facet_values: Vec::new(),
         near_picture: None,
         products: parameter("p")
             .into_iter()

@@ -3,7 +3,6 @@
 //! Candidates come from the dictionaries of all documents. What is returned is counted among the matches of a
 //! search, so that nothing is suggested that the search would not find.
 
-use std::cmp::Reverse;
 use std::collections::HashMap;
 
 use query::limits::PREFIX_CHARS_MIN;
@@ -15,7 +14,7 @@ use crate::error::{IndexError, Result};
 use crate::evaluate::MatchedDocuments;
 use crate::facets;
 use crate::index::IndexSnapshot;
-use crate::limits::{COMPLETION_CANDIDATES_MAX, COMPLETION_TERMS_MAX};
+use crate::limits::{COMPLETION_CANDIDATES_MAX, COMPLETION_CANDIDATES_MIN, COMPLETION_TERMS_MAX};
 use crate::words::{DeadlineCheck, fields_of};
 
 /// Terms between two deadline checks.
@@ -76,17 +75,45 @@ impl MatchedDocuments<'_> {
             [] => self.sets.clone(),
             before => self.documents_matching(&all_of(before), is_over)?,
         };
-        let mut counted = Vec::new();
-        for candidate in candidates(self.snapshot, start, is_over)? {
-            let Some(word) = words(&candidate).next() else { continue };
-            let count = self.count_word(&word, &narrowed, is_over)?;
-            if count > 0 {
-                counted.push((candidate, count));
+        let mut counted: Vec<(String, u64)> = Vec::new();
+        for (at, candidate) in candidates(self.snapshot, start, is_over)?.into_iter().enumerate() {
+            // The candidates are those of all documents, of which the matches may have few.
+            if at >= COMPLETION_CANDIDATES_MIN && counted.len() >= size {
+                break;
+            }
+            if is_over() {
+                return Err(IndexError::TimedOut);
+            }
+            let found = self.count_spelling(candidate, start, &narrowed, is_over)?;
+            // Two spellings with accents may have one without.
+            if let Some(found) = found.filter(|found| !counted.contains(found)) {
+                counted.push(found);
             }
         }
         counted.sort_by(|one, other| other.1.cmp(&one.1).then_with(|| one.0.cmp(&other.0)));
         counted.truncate(size);
         Ok(counted)
+    }
+
+    /// Counts the documents of `sets` with a word that begins like `start`, without its accents if most of these
+    /// documents spell it so; `None` if there are none.
+    fn count_spelling(
+        &self,
+        mut text: String,
+        start: &Word,
+        sets: &[RoaringBitmap],
+        is_over: DeadlineCheck<'_>,
+    ) -> Result<Option<(String, u64)>> {
+        let Some(word) = words(&text).next() else { return Ok(None) };
+        let mut count = self.count_word(&word, sets, is_over)?;
+        if word.exact.is_some() && start.exact.is_none() {
+            let plain = Word { folded: word.folded, exact: None };
+            let all = self.count_word(&plain, sets, is_over)?;
+            if count * 2 < all {
+                (text, count) = (plain.folded, all);
+            }
+        }
+        Ok((count > 0 && text != spelled(start)).then_some((text, count)))
     }
 
     fn complete_value(
@@ -151,12 +178,12 @@ fn candidates(
     is_over: DeadlineCheck<'_>,
 ) -> Result<Vec<String>> {
     let mut frequencies = Frequencies::default();
-    frequencies.read(snapshot, start, is_over)?;
+    frequencies.read(snapshot, start, &|_| true, is_over)?;
     let mut found: Vec<(u64, String)> = frequencies
         .spellings(start.exact.is_some())
         .filter(|(_, text)| text != spelled(start))
         .collect();
-    found.sort_unstable_by_key(|(count, text)| (Reverse(*count), text.clone()));
+    found.sort_unstable_by(|one, other| other.0.cmp(&one.0).then_with(|| one.1.cmp(&other.1)));
     found.truncate(COMPLETION_CANDIDATES_MAX);
     Ok(found.into_iter().map(|(_, text)| text).collect())
 }
@@ -171,24 +198,29 @@ pub(crate) struct Frequencies {
 }
 
 impl Frequencies {
-    /// Reads the words that begin like `start`.
+    /// Reads the words that begin like `start` and that `is_wanted` accepts, with or without their accents.
     pub(crate) fn read(
         &mut self,
         snapshot: &IndexSnapshot,
         start: &Word,
+        is_wanted: &dyn Fn(&str) -> bool,
         is_over: DeadlineCheck<'_>,
     ) -> Result<()> {
         let fields = &snapshot.shared.fields;
         for field in fields_of(fields, TextField::Anywhere) {
             let mut add = |term: &str, count: u64| {
-                *self.folded.entry(term.to_owned()).or_default() += count;
+                if is_wanted(term) {
+                    *self.folded.entry(term.to_owned()).or_default() += count;
+                }
             };
             read_terms(snapshot, field, &start.folded, &mut add, is_over)?;
         }
         let prefix = format!("{ACCENT}{}", spelled(start));
         let mut add = |term: &str, count: u64| {
             let word = term.trim_start_matches(ACCENT);
-            *self.accented.entry(word.to_owned()).or_default() += count;
+            if is_wanted(word) {
+                *self.accented.entry(word.to_owned()).or_default() += count;
+            }
         };
         read_terms(snapshot, fields.accents, &prefix, &mut add, is_over)
     }
@@ -220,6 +252,10 @@ fn read_terms(
     is_over: DeadlineCheck<'_>,
 ) -> Result<()> {
     for segment in &snapshot.segments {
+        // Checked here too: many small segments have few terms each.
+        if is_over() {
+            return Err(IndexError::TimedOut);
+        }
         let terms = segment.reader.inverted_index(field)?;
         let mut range = terms.terms().range().ge(start.as_bytes()).into_stream()?;
         let mut count = 0;

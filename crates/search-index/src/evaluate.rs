@@ -15,7 +15,8 @@ use tantivy::columnar::Column;
 use crate::error::{IndexError, Result};
 use crate::index::IndexSnapshot;
 use crate::request::{
-    Coverage, FacetCounts, OrderPosition, ResultPage, SearchFilter, SortDate, SortOrder,
+    Coverage, FacetCondition, FacetCounts, OrderPosition, ResultPage, SearchFilter, SortDate,
+    SortOrder,
 };
 use crate::segment::IndexSegment;
 use crate::sets::FilterCondition;
@@ -194,6 +195,10 @@ impl<'a> SegmentEvaluation<'a> {
                 self.split(std::slice::from_ref(single), &mut required, &mut excluded)?;
             }
         }
+        for condition in &filter.facet_values {
+            let sets = if condition.is_excluded { &mut excluded } else { &mut required };
+            sets.push(self.with_values(condition)?);
+        }
         if !filter.products_excluded.is_empty() {
             excluded.push(self.products(&filter.products_excluded)?);
         }
@@ -297,6 +302,15 @@ impl<'a> SegmentEvaluation<'a> {
         Ok(ConditionSet::Set(Cow::Owned(sets.iter().map(AsRef::as_ref).union())))
     }
 
+    /// Returns the documents with at least one of the values of a facet.
+    fn with_values(&self, condition: &FacetCondition) -> Result<ConditionSet<'a>> {
+        let find = |value: &String| {
+            self.cached_set(FilterCondition::Value(condition.facet, value.clone()))
+        };
+        let sets: Vec<_> = condition.values.iter().map(find).collect::<Result<_>>()?;
+        Ok(ConditionSet::Set(Cow::Owned(sets.iter().map(AsRef::as_ref).union())))
+    }
+
     /// Returns the documents with at least one of the product codes.
     fn products(&self, codes: &[String]) -> Result<ConditionSet<'a>> {
         let mut codes = codes.to_vec();
@@ -326,6 +340,9 @@ impl<'a> SegmentEvaluation<'a> {
             FilterCondition::Numbers(numbers) => self.numbers(*numbers),
             FilterCondition::Present(field) => lookup.present(*field),
             FilterCondition::Item(id) => lookup.any_of(fields.accents, [id_token(id).as_str()]),
+            FilterCondition::Value(facet, value) => {
+                facets::documents_with(self.segment, *facet, value)
+            }
             FilterCondition::MediaType(name) => lookup.any_of(fields.media_type, [name.as_str()]),
             FilterCondition::Near(hash) => self.near(*hash, lookup),
             FilterCondition::Status(name) => lookup.any_of(fields.status, [name.as_str()]),

@@ -85,6 +85,23 @@ pub(crate) fn count_values(
     Ok(values)
 }
 
+/// Returns the documents of a segment with a value of `facet`, possibly including removed ones.
+pub(crate) fn documents_with(
+    segment: &IndexSegment,
+    facet: Facet,
+    value: &str,
+) -> Result<RoaringBitmap> {
+    let column = segment.reader.fast_fields().str(facet_column(facet))?;
+    // A segment in which no document has the facet has no column.
+    let Some(column) = column else { return Ok(RoaringBitmap::new()) };
+    let ordinal = column.dictionary().term_ord(value)?;
+    let Some(ordinal) = ordinal else { return Ok(RoaringBitmap::new()) };
+    let mut docs = Vec::new();
+    let (values, all) = (ordinal..=ordinal, 0..segment.max_doc());
+    column.ords().get_docids_for_value_range(values, all, &mut docs);
+    Ok(docs.into_iter().collect())
+}
+
 /// Returns the number of matches with each value of `facet`, by the number of the value.
 fn counts(
     found: &MatchedDocuments<'_>,

@@ -43,7 +43,8 @@ pub use error::{IndexError, Result};
 pub use evaluate::MatchedDocuments;
 pub use index::{IndexSnapshot, SearchIndex};
 pub use request::{
-    Coverage, FacetCounts, OrderPosition, ResultPage, SearchFilter, SortDate, SortOrder,
+    Coverage, FacetCondition, FacetCounts, OrderPosition, ResultPage, SearchFilter, SortDate,
+    SortOrder,
 };
 pub use stems::is_form_of;
 pub use writer::{CommitPosition, IndexWriter, ItemVersion, VersionAdder, stamp};

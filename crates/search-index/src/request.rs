@@ -36,12 +36,23 @@ pub enum Coverage {
     Products(Vec<String>),
 }
 
+/// A condition on the values of a facet, which are compared as the facet counts them: whole and unfolded.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FacetCondition {
+    pub facet: Facet,
+    /// The values of which an item must have at least one; if they are excluded, none.
+    pub values: Vec<String>,
+    pub is_excluded: bool,
+}
+
 /// The conditions that found items satisfy.
 #[derive(Clone, Debug)]
 pub struct SearchFilter {
     /// Items of this media type only.
     pub media_type: Option<MediaType>,
     pub query: Query,
+    /// Conditions on the values of facets, all of which hold.
+    pub facet_values: Vec<FacetCondition>,
     /// Items whose picture looks nearly like the one with this hash only.
     pub near_picture: Option<PictureHash>,
     /// Product codes of which an item must have at least one; empty: no condition.

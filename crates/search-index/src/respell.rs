@@ -6,32 +6,45 @@ use query::{Query, TextField, Word, WordPattern, words};
 use roaring::RoaringBitmap;
 
 use crate::complete::{Frequencies, spelled};
-use crate::error::Result;
+use crate::error::{IndexError, Result};
 use crate::evaluate::MatchedDocuments;
-use crate::limits::RESPELLING_CANDIDATES_MAX;
+use crate::limits::{RESPELLED_WORDS_MAX, RESPELLING_CANDIDATES_MAX};
 use crate::words::DeadlineCheck;
 
 /// Letters of a word from which one edit is likely to be a mistake, and from which two are: shorter words have
 /// too many neighbours.
 const LETTERS_FOR_EDITS: [usize; 2] = [4, 8];
+/// Words that are compared between two deadline checks.
+const WORDS_PER_DEADLINE_CHECK: usize = 1024;
 
 impl MatchedDocuments<'_> {
     /// Returns the words with those replaced that occur in no match, if the result has matches; `None` if nothing
-    /// can be replaced so.
+    /// can be replaced so, or if more than [`RESPELLED_WORDS_MAX`] words occur in no match.
+    ///
+    /// Fails with [`IndexError::TimedOut`] soon after `is_over` returns true.
     pub fn respell(
         &self,
         typed: &[Word],
         is_over: DeadlineCheck<'_>,
     ) -> Result<Option<Vec<String>>> {
-        let (mut respelled, mut is_changed) = (Vec::with_capacity(typed.len()), false);
-        for word in typed {
-            let is_known = self.has_match(std::slice::from_ref(word), is_over)?;
-            let other = if is_known { None } else { self.nearest(word, is_over)? };
-            is_changed |= other.is_some();
-            respelled.push(other.unwrap_or_else(|| spelled(word).to_owned()));
+        let is_known = |word: &Word| self.has_match(std::slice::from_ref(word), is_over);
+        let known: Vec<bool> = typed.iter().map(is_known).collect::<Result<_>>()?;
+        let unknown = known.iter().filter(|is_known| !**is_known).count();
+        if unknown == 0 || unknown > RESPELLED_WORDS_MAX {
+            return Ok(None);
+        }
+        let mut respelled = Vec::with_capacity(typed.len());
+        for (word, is_known) in typed.iter().zip(known) {
+            if is_known {
+                respelled.push(spelled(word).to_owned());
+                continue;
+            }
+            // With a word that nothing has, the whole text finds nothing.
+            let Some(other) = self.nearest(word, is_over)? else { return Ok(None) };
+            respelled.push(other);
         }
         let all: Vec<Word> = respelled.iter().flat_map(|text| words(text)).collect();
-        let is_useful = is_changed && self.has_match(&all, is_over)?;
+        let is_useful = self.has_match(&all, is_over)?;
         Ok(is_useful.then_some(respelled))
     }
 
@@ -55,14 +68,22 @@ impl MatchedDocuments<'_> {
         let Some(first) = letters.first().filter(|_| edits_max > 0) else { return Ok(None) };
         // Few mistakes are in the first letter, and the dictionary is sorted by it.
         let start = Word { folded: first.to_string(), exact: None };
+        // Most words are too long or too short, and need not be collected.
+        let has_near_length =
+            |term: &str| term.chars().count().abs_diff(letters.len()) <= edits_max;
         let mut frequencies = Frequencies::default();
-        frequencies.read(self.snapshot, &start, is_over)?;
-        let near = |(count, text): (u64, String)| {
-            let other: Vec<char> = words(&text).next()?.folded.chars().collect();
-            let edits = edits(&letters, &other, edits_max)?;
-            (edits > 0).then_some((edits, Reverse(count), text))
-        };
-        let mut near: Vec<_> = frequencies.spellings(false).filter_map(near).collect();
+        frequencies.read(self.snapshot, &start, &has_near_length, is_over)?;
+        let mut near: Vec<(usize, Reverse<u64>, String)> = Vec::new();
+        for (at, (count, text)) in frequencies.spellings(false).enumerate() {
+            if at % WORDS_PER_DEADLINE_CHECK == 0 && is_over() {
+                return Err(IndexError::TimedOut);
+            }
+            let Some(other) = words(&text).next() else { continue };
+            let other: Vec<char> = other.folded.chars().collect();
+            if let Some(edits) = edits(&letters, &other, edits_max).filter(|edits| *edits > 0) {
+                near.push((edits, Reverse(count), text));
+            }
+        }
         near.sort_unstable();
         for (_, _, text) in near.into_iter().take(RESPELLING_CANDIDATES_MAX) {
             let Some(word) = words(&text).next() else { continue };

@@ -122,7 +122,7 @@ fn text(tokenizer: &str, option: IndexRecordOption, norms: bool) -> TextOptions 
 fn add_facet(builder: &mut SchemaBuilder, facet: Facet, term: &TextOptions) -> Field {
     let options = match facet {
         Facet::ProductCode => term.clone(),
-        // These are only counted; queries for their values use the words of the property.
+        // Filters read their columns; queries for their values use the words of the property.
         Facet::SubjectCode
         | Facet::PlaceName
         | Facet::PersonName

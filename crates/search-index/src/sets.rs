@@ -17,6 +17,8 @@ pub(crate) enum FilterCondition {
     Numbers(NumericRange),
     Present(TextField),
     Item(ItemId),
+    /// A value of a facet, as it is counted.
+    Value(Facet, String),
     MediaType(MediaType),
     /// A picture that looks nearly like the one with this hash.
     Near(PictureHash),
@@ -32,6 +34,7 @@ impl FilterCondition {
             Self::Words(words) => words.words.iter().map(|word| word.folded.len() * 2 + 64).sum(),
             Self::Products(codes) => codes.iter().map(|code| code.len() + 24).sum(),
             Self::Item(id) => id.as_str().len(),
+            Self::Value(_, value) => value.len(),
             Self::Dates(_)
             | Self::Numbers(_)
             | Self::Present(_)

@@ -61,6 +61,12 @@ fn parameters(request: &SearchCriteria) -> String {
     if !request.products.is_empty() {
         text.push_str(&format!(" p={}", request.products.join(",")));
     }
+    for condition in &request.facet_values {
+        let sign = if condition.is_excluded { "-" } else { "" };
+        for value in &condition.values {
+            text.push_str(&format!(" {}={sign}{value}", condition.facet.as_str()));
+        }
+    }
     if request.near_picture.is_some() {
         // The item that was named is not known here.
         text.push_str(" duplicates");

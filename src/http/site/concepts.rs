@@ -128,6 +128,7 @@ async fn look_up(
     let request = SearchCriteria {
         media_type: None,
         query,
+        facet_values: Vec::new(),
         near_picture: None,
         products: Vec::new(),
         products_excluded: Vec::new(),

@@ -10,6 +10,8 @@ pub const SEARCH_QUEUE_MAX: usize = 512;
 pub const SEARCH_TIME_MAX: Duration = Duration::from_secs(10);
 /// Timeout for suggestions while a text is typed: later ones are of no use.
 pub const SUGGESTION_TIME_MAX: Duration = Duration::from_secs(2);
+/// Time for another spelling of a search without hits, which anybody can ask for: after it there is none.
+pub const RESPELLING_TIME_MAX: Duration = Duration::from_millis(150);
 /// Words, and values of each facet, that are suggested unless asked for otherwise.
 pub const SUGGESTIONS_DEFAULT: usize = 6;
 /// Words, and values of each facet, that are suggested at most.

@@ -32,7 +32,7 @@ use shared::{FillOutcome, SearchShared, unavailable};
 
 pub use analysis::DocumentAnalysis;
 pub use consistency::{check_index, replace_index};
-pub use search_index::{Coverage, SortDate, SortOrder, is_form_of};
+pub use search_index::{Coverage, FacetCondition, SortDate, SortOrder, is_form_of};
 pub use suggestions::{SearchSuggestions, SuggestionRequest};
 
 /// The criteria of a search.
@@ -41,6 +41,8 @@ pub struct SearchCriteria {
     /// The media type of the items; `None`: all.
     pub media_type: Option<MediaType>,
     pub query: Query,
+    /// Conditions on the values of facets, all of which hold.
+    pub facet_values: Vec<FacetCondition>,
     /// Only items whose picture looks nearly like the one with this hash.
     pub near_picture: Option<PictureHash>,
     /// Product codes, of which an item must have at least one; empty: no restriction.

@@ -27,6 +27,7 @@ pub(super) fn request(ask: &SampleSearch) -> SearchCriteria {
     SearchCriteria {
         media_type: filter.media_type,
         query: filter.query.clone(),
+        facet_values: filter.facet_values.clone(),
         near_picture: filter.near_picture,
         products: filter.products.clone(),
         products_excluded: filter.products_excluded.clone(),

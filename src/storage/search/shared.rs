@@ -168,6 +168,7 @@ impl SearchShared {
         let filter = SearchFilter {
             media_type: request.media_type,
             query: request.query,
+            facet_values: request.facet_values,
             near_picture: request.near_picture,
             products: request.products,
             products_excluded: request.products_excluded,

@@ -4,10 +4,11 @@ use jiff::Timestamp;
 
 use super::shared::{log_position, unavailable};
 use super::{SearchCriteria, SearchEngine};
+use crate::runtime::clock::Stopwatch;
 use crate::runtime::error::Result;
-use crate::runtime::limits::{SEARCH_REPLACED_MAX, SUGGESTION_TIME_MAX};
+use crate::runtime::limits::{RESPELLING_TIME_MAX, SEARCH_REPLACED_MAX, SUGGESTION_TIME_MAX};
 use query::{Facet, Word};
-use search_index::CompletionRequest;
+use search_index::{CompletionRequest, IndexError};
 
 /// A text that is being typed, and the search that it belongs to.
 #[derive(Clone, Debug)]
@@ -57,7 +58,14 @@ impl SearchEngine {
         let work = move |is_expired: &dyn Fn() -> bool| -> search_index::Result<_> {
             let found = snapshot.find(&prepared.filter, &replaced, is_expired)?;
             if respells {
-                let spelling = found.respell(&typed, is_expired)?.map(|words| words.join(" "));
+                let watch = Stopwatch::start();
+                let is_late = || watch.elapsed() > RESPELLING_TIME_MAX || is_expired();
+                let spelling = match found.respell(&typed, &is_late) {
+                    Ok(words) => words.map(|words| words.join(" ")),
+                    // The search is answered without it.
+                    Err(IndexError::TimedOut) => None,
+                    Err(cause @ (IndexError::Engine(_) | IndexError::Io(_))) => return Err(cause),
+                };
                 return Ok(SearchSuggestions { spelling, ..SearchSuggestions::default() });
             }
             let request = CompletionRequest { typed: &typed, facets: &prepared.facets, size };

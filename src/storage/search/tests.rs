@@ -167,6 +167,7 @@ pub(super) fn all() -> SearchCriteria {
     SearchCriteria {
         media_type: None,
         query: Query::All,
+        facet_values: Vec::new(),
         near_picture: None,
         products: Vec::new(),
         products_excluded: Vec::new(),

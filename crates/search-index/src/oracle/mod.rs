@@ -389,6 +389,10 @@ fn matches(
         && filter.until.is_none_or(|until| version.order() < until)
         && filter.after.is_none_or(|after| position > after)
         && filter.newer_than.is_none_or(|newest| number > newest)
+        && filter.facet_values.iter().all(|condition| {
+            let own = &indexed.facets[condition.facet.index()];
+            condition.values.iter().any(|value| own.contains(value)) != condition.is_excluded
+        })
         && satisfies(&filter.query, version, indexed)
 }
 

@@ -185,6 +185,7 @@ pub fn searches() -> impl Strategy<Value = SampleSearch> {
             let filter = SearchFilter {
                 media_type,
                 query: parse(&text, &TimeZone::UTC).expect("a query"),
+                facet_values: Vec::new(),
                 near_picture: None,
                 products: names(products),
                 products_excluded: names(products_excluded),

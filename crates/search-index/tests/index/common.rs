@@ -41,6 +41,7 @@ pub fn filter(query: &str) -> SearchFilter {
     SearchFilter {
         media_type: None,
         query: parse(query, &TimeZone::UTC).unwrap(),
+        facet_values: Vec::new(),
         near_picture: None,
         products: Vec::new(),
         products_excluded: Vec::new(),

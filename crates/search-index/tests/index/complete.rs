@@ -1,10 +1,12 @@
 //! Completions of a text that is being typed, and words that are spelled alike, among the matches of a search.
 
+use std::cell::Cell;
+
 use jiff::tz::TimeZone;
 use model::ItemKey;
 use model::item::{Document, PubStatus};
 use query::{Facet, IndexedDocument, Word, words};
-use search_index::{CompletionRequest, IndexWriter, ItemVersion, SearchIndex};
+use search_index::{CompletionRequest, IndexError, IndexWriter, ItemVersion, SearchIndex};
 use serde_json::{Value, json};
 
 use crate::common::{NEVER, filter, position};
@@ -90,6 +92,37 @@ fn a_text_is_completed_with_what_the_search_finds() {
 }
 
 #[test]
+fn words_are_completed_from_few_matches_among_many_documents() {
+    let folder = tempfile::tempdir().unwrap();
+    let index = SearchIndex::create(folder.path(), 1_000_000).unwrap();
+    let mut writer = index.writer().unwrap();
+    let frequent: Vec<String> = (100..200).map(|number| format!("gran{number}")).collect();
+    let hidden = json!({
+        "headline": format!("{} kafé", frequent.join(" ")),
+        "product": [{ "code": "X" }],
+    });
+    for number in 1..=3 {
+        add(&mut writer, number, &hidden);
+    }
+    add(&mut writer, 4, &json!({ "headline": "Granit, kafe" }));
+    writer.commit(&position(4)).unwrap();
+    index.refresh().unwrap();
+    let snapshot = index.snapshot();
+    let mut filter = filter("");
+    filter.products_excluded = vec!["X".to_owned()];
+    let found = snapshot.find(&filter, &[], NEVER).unwrap();
+    let complete = |text: &str| {
+        let typed = typed(text);
+        let request = CompletionRequest { typed: &typed, facets: &[], size: 5 };
+        found.complete(request, NEVER).unwrap().words
+    };
+    // All of the other words are more frequent, but none is in a match.
+    assert_eq!(complete("gran"), named(&[("granit", 1)]));
+    // Most documents spell it with an accent, the match does not.
+    assert_eq!(complete("kaf"), named(&[("kafe", 1)]));
+}
+
+#[test]
 fn words_that_find_nothing_are_respelled() {
     let folder = tempfile::tempdir().unwrap();
     let index = index(folder.path());
@@ -104,6 +137,9 @@ fn words_that_find_nothing_are_respelled() {
     check("begren", Some("bergen"));
     check("regn bregen", Some("regn bergen"));
     check("bergsbestining", Some("bergsbestigning"));
+    check("begren bregen bergne", Some("bergen bergen bergen"));
+    // Too many unknown words.
+    check("begren bregen bergne begren", None);
     // Found as written, too short, too far, or not together.
     check("bergen", None);
     check("ekk", None);
@@ -111,4 +147,29 @@ fn words_that_find_nothing_are_respelled() {
     check("anna reggn", None);
     // No word of an item that the search does not find.
     check("bergtrol", None);
+}
+
+#[test]
+fn err_respelling_ends_at_its_deadline() {
+    let folder = tempfile::tempdir().unwrap();
+    let index = index(folder.path());
+    let snapshot = index.snapshot();
+    let found = snapshot.find(&filter(""), &[], NEVER).unwrap();
+    let checks = Cell::new(0);
+    let respell = |checks_max: usize| {
+        checks.set(0);
+        let is_over = || {
+            checks.set(checks.get() + 1);
+            checks.get() > checks_max
+        };
+        found.respell(&typed("begren"), &is_over)
+    };
+    assert!(respell(usize::MAX).unwrap().is_some());
+    // While terms are read, and while they are compared.
+    let all = checks.get();
+    assert!(all > 0);
+    for checks_max in 0..all {
+        let outcome = respell(checks_max);
+        assert!(matches!(outcome, Err(IndexError::TimedOut)), "{checks_max} of {all}");
+    }
 }

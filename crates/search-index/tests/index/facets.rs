@@ -2,7 +2,7 @@
 
 use crate::common::{NEVER, add, filter, position};
 use query::Facet;
-use search_index::{IndexWriter, SearchIndex};
+use search_index::{FacetCondition, IndexWriter, SearchFilter, SearchIndex};
 
 /// Number of items, half of them by each of two copyright holders.
 const ITEMS: u32 = 12_000;
@@ -49,4 +49,32 @@ fn counts_of_large_sets_stay_correct_while_versions_change() {
     for _ in 0..2 {
         assert_eq!(counts(&index, "storm", &[]), expected(half - 1, half + 2));
     }
+}
+
+#[test]
+fn a_filter_finds_what_its_facet_counts() {
+    let folder = tempfile::tempdir().unwrap();
+    let index = SearchIndex::create(folder.path(), 1_000_000).unwrap();
+    let mut writer = index.writer().unwrap();
+    let holders = ["Erik Berg", "Erik Berg Olsen", "Oslo", "Oslo Airport", "oslo", "Erik Berg"];
+    for (number, holder) in (1..).zip(holders) {
+        add(&mut writer, number, holder, "storm");
+        // Several segments.
+        writer.commit(&position(i64::from(number))).unwrap();
+    }
+    index.refresh().unwrap();
+    let snapshot = index.snapshot();
+    let total = |values: &[&str], is_excluded: bool| {
+        let values = values.iter().map(|value| (*value).to_owned()).collect();
+        let condition = FacetCondition { facet: Facet::CopyrightHolder, values, is_excluded };
+        let filter = SearchFilter { facet_values: vec![condition], ..filter("storm") };
+        snapshot.find(&filter, &[], NEVER).unwrap().total()
+    };
+    for (value, count) in counts(&index, "storm", &[]) {
+        assert_eq!(total(&[value.as_str()], false), count, "{value}");
+        assert_eq!(total(&[value.as_str()], true), 6 - count, "{value}");
+    }
+    assert_eq!(total(&["Erik Berg", "Oslo"], false), 3);
+    assert_eq!(total(&["Erik Berg", "Oslo"], true), 3);
+    assert_eq!(total(&["Erik"], false), 0);
 }

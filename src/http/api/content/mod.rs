@@ -125,7 +125,9 @@ fn parse_search(
     let parsed = || {
         let (period, statuses) = (period?, statuses?);
         let mut criteria = parameters::search_request(selection?, caller, now);
-        criteria.query = Query::and(vec![criteria.query, filters?]);
+        let (filters, facet_values) = filters?;
+        criteria.query = Query::and(vec![criteria.query, filters]);
+        criteria.facet_values = facet_values;
         (criteria.media_type, criteria.after) = (media_type?, after?);
         (criteria.from, criteria.until) = period.bounds(now, zone);
         (criteria.size, criteria.skip) = (size?, skip?);

@@ -10,7 +10,7 @@ use crate::http::protocol::request::{QueryParameters, ValidationErrors, parse_ch
 use crate::http::protocol::respond;
 use crate::runtime::error::{Error, Result};
 use crate::runtime::limits::{HITS_DEFAULT, HITS_MAX};
-use crate::storage::search::{SearchCriteria, SortDate, SortOrder};
+use crate::storage::search::{FacetCondition, SearchCriteria, SortDate, SortOrder};
 use model::account::AgreementId;
 use model::item::{DocumentLayout, PubStatus};
 use model::{ItemKey, ItemKeyError, MediaType};
@@ -160,8 +160,9 @@ impl<'a> ContentParameters<'a> {
         })
     }
 
-    /// Reads the filters: for each field the parameter of its name, once for each value.
-    pub(super) fn filters(&mut self) -> Option<query::Query> {
+    /// Reads the filters: for each field the parameter of its name, once for each value. Those of facets become
+    /// conditions on whole values, the others a query.
+    pub(super) fn filters(&mut self) -> Option<(query::Query, Vec<FacetCondition>)> {
         self.read(|parameters| {
             let mut filters: Vec<ItemFilter> = Vec::new();
             for field in FilterField::all() {
@@ -177,8 +178,10 @@ impl<'a> ContentParameters<'a> {
                     }
                 }
             }
+            let is_of_facet = |filter: &ItemFilter| matches!(filter.field, FilterField::Facet(_));
+            let (of_facets, others): (Vec<_>, Vec<_>) = filters.into_iter().partition(is_of_facet);
             let invalid = |cause: query::QueryError| {
-                let name = filters.first().map_or("q", |filter| filter.field.as_str());
+                let name = others.first().map_or("q", |filter| filter.field.as_str());
                 Error::invalid(
                     "query",
                     name,
@@ -187,7 +190,8 @@ impl<'a> ContentParameters<'a> {
                 )
             };
             // Filters name no days, so the time zone does not matter.
-            query::parse(&filter_text(&filters), &TimeZone::UTC).map_err(invalid)
+            let query = query::parse(&filter_text(&others), &TimeZone::UTC).map_err(invalid)?;
+            Ok((query, facet_conditions(of_facets)))
         })
     }
 
@@ -275,6 +279,21 @@ fn invalid_filter(field: FilterField, cause: &FilterError) -> Error {
     Error::invalid("query", name, rule, format!("{name} is {cause}"))
 }
 
+/// Joins the filters of each facet: required values are alternatives, and each excluded one is absent.
+fn facet_conditions(filters: Vec<ItemFilter>) -> Vec<FacetCondition> {
+    let mut conditions: Vec<FacetCondition> = Vec::new();
+    for ItemFilter { field, value, is_excluded } in filters {
+        let FilterField::Facet(facet) = field else { continue };
+        let is_same =
+            |one: &&mut FacetCondition| one.facet == facet && one.is_excluded == is_excluded;
+        match conditions.iter_mut().find(is_same) {
+            Some(condition) => condition.values.push(value),
+            None => conditions.push(FacetCondition { facet, values: vec![value], is_excluded }),
+        }
+    }
+    conditions
+}
+
 /// Builds the search for `selection` that `caller` may run at `now`: usable items of every media type and
 /// time, the latest first.
 pub(super) fn search_request(
@@ -287,6 +306,7 @@ pub(super) fn search_request(
     SearchCriteria {
         media_type: None,
         query,
+        facet_values: Vec::new(),
         near_picture: None,
         products,
         products_excluded,

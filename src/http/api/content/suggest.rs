@@ -60,7 +60,9 @@ fn parse(
         let (respells, size, text) = (respells? == Some(true), size?, text?);
         let typed = if respells { complete_words(text) } else { words_to_complete(text) };
         let mut criteria = parameters::search_request(selection?, caller, context.now);
-        criteria.query = Query::and(vec![criteria.query, filters?]);
+        let (filters, facet_values) = filters?;
+        criteria.query = Query::and(vec![criteria.query, filters]);
+        criteria.facet_values = facet_values;
         criteria.media_type = media_type?;
         (criteria.from, criteria.until) = period?.bounds(context.now, zone);
         criteria.facets = FACETS.to_vec();

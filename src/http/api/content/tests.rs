@@ -4,7 +4,7 @@ use jiff::tz::TimeZone;
 
 use super::*;
 use crate::http::protocol::request::tests::problems;
-use crate::storage::search::Coverage;
+use crate::storage::search::{Coverage, FacetCondition};
 use model::item::{DocumentLayout, PubStatus};
 use query::Facet;
 use query::limits::FILTERS_MAX;
@@ -106,22 +106,29 @@ fn ok_a_search_alone_asks_for_other_forms_of_words() {
 }
 
 #[test]
-fn ok_filters_narrow_the_query() {
-    let check = |text: &str, expected: &str| {
-        let expected = query::parse(expected, &zone()).unwrap();
+fn ok_filters_narrow_the_query_and_the_values_of_facets() {
+    let check = |text: &str, query: &str, facets: &[(Facet, &[&str], bool)]| {
+        let condition = |(facet, values, is_excluded): &(Facet, &[&str], bool)| FacetCondition {
+            facet: *facet,
+            values: values.iter().map(|value| (*value).to_owned()).collect(),
+            is_excluded: *is_excluded,
+        };
+        let expected = query::parse(query, &zone()).unwrap();
+        let expected = (expected, facets.iter().map(condition).collect::<Vec<_>>());
         assert_eq!(read(text, |it| it.filters()).unwrap(), expected, "{text}");
     };
-    check("", "");
-    check("orientation=&person.name=", "");
-    check("orientation=landscape", "orientation:landscape");
+    check("", "", &[]);
+    check("orientation=&person.name=", "", &[]);
+    check("orientation=landscape", "", &[(Facet::Orientation, &["landscape"], false)]);
     check(
         "person.name=Erik+Berg&person.name=Eva&person.name=-Anna&person.name=Eva&minpx=3000",
-        "(person.name:\"Erik Berg\" OR person.name:Eva) -person.name:Anna \
-         (width:>=3000 OR height:>=3000)",
+        "(width:>=3000 OR height:>=3000)",
+        &[(Facet::PersonName, &["Erik Berg", "Eva"], false), (Facet::PersonName, &["Anna"], true)],
     );
     check(
         "terms=none&mediatype=image&mediatype=-text",
-        "mediatype:image -mediatype:text -usageterms:*",
+        "-usageterms:*",
+        &[(Facet::MediaType, &["image"], false), (Facet::MediaType, &["text"], true)],
     );
 }
 
