@@ -144,7 +144,8 @@ pub const ERROR_CODES: &[ErrorCode] = &[
     ErrorCode {
         code: "version_conflict",
         kind: ErrorKind::Stale,
-        meaning: "The item or template changed since the version that `If-Match` names.",
+        meaning: "The item or template changed since the version that `If-Match` names, or while an upload \
+                  replaced it.",
         remedy: "Read it again, compare its values with yours, and repeat the change with the new `ETag`.",
     },
     ErrorCode {
