@@ -103,7 +103,8 @@ pub const ERROR_CODES: &[ErrorCode] = &[
     ),
     forbidden(
         "provider_required",
-        "Only accounts with the role `ROLE_PROVIDER` may send, change or withdraw items.",
+        "Only accounts with the role `ROLE_PROVIDER` may send, change or withdraw items, and administer users with \
+         that role.",
         "Use an account with that role.",
     ),
     forbidden(
