@@ -103,7 +103,8 @@ pub const ERROR_CODES: &[ErrorCode] = &[
     ),
     forbidden(
         "provider_required",
-        "Only accounts with the role `ROLE_PROVIDER` may send, change or withdraw items.",
+        "Only accounts with the role `ROLE_PROVIDER` may send, change or withdraw items, and administer users with \
+         that role.",
         "Use an account with that role.",
     ),
     forbidden(
@@ -144,7 +145,8 @@ pub const ERROR_CODES: &[ErrorCode] = &[
     ErrorCode {
         code: "version_conflict",
         kind: ErrorKind::Stale,
-        meaning: "The item or template changed since the version that `If-Match` names.",
+        meaning: "The item or template changed since the version that `If-Match` names, or while an upload \
+                  replaced it.",
         remedy: "Read it again, compare its values with yours, and repeat the change with the new `ETag`.",
     },
     ErrorCode {

@@ -278,3 +278,34 @@ fn templates_belong_to_an_organization_or_to_the_archive() {
     let actions = ["template_created", "template_changed", "template_removed"];
     assert_eq!(actions.map(|action| audit(&server, action).len()), [2, 1, 1]);
 }
+
+#[test]
+fn a_change_of_a_template_keeps_its_owner_unless_it_says_who_uses_it() {
+    let (server, auth) = scene(&[]);
+    let path = "/ingest/v1/templates";
+    let create = |body: &Value| {
+        let created = send(&server, &auth, (Method::POST, path), (Some(body), None));
+        assert_eq!(created.status(), 201, "{body}");
+        created.headers()["location"].to_str().expect("ASCII").to_owned()
+    };
+    let put = |address: &str, body: &Value| {
+        send(&server, &auth, (Method::PUT, address), (Some(body), None))
+    };
+    let unstated = |name: &str| json!({ "name": name, "fields": {} });
+    let stated =
+        |name: &str, shared: bool| json!({ "name": name, "shared": shared, "fields": {} });
+    let shared = |answer: Response| -> Value {
+        assert_eq!(answer.status(), 200);
+        answer.json::<Value>().expect("JSON")["shared"].clone()
+    };
+    let all = create(&stated("All", true));
+    assert_eq!(shared(put(&all, &unstated("Every"))), true);
+    assert_eq!(shared(put(&all, &stated("Mine", false))), false);
+    assert_eq!(shared(put(&all, &unstated("Own"))), false);
+    // The archive has as many templates as an owner can have.
+    for number in 0..200 {
+        create(&stated(&format!("Template {number}"), true));
+    }
+    assert_eq!(put(&all, &stated("All", true)).status(), 409);
+    assert_eq!(shared(put(&all, &unstated("Own again"))), false);
+}

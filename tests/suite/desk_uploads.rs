@@ -1,7 +1,7 @@
 //! Resumable uploads (`docs/contract/ingest.md`): the protocol tus 1.0.0, interruptions and restarts, limits and
 //! expiry, and the publication of what was sent.
 
-use std::{fs, io::Write, net::TcpStream};
+use std::{fs, io::Write, net::TcpStream, thread};
 
 use base64::{Engine, engine::general_purpose::STANDARD};
 use reqwest::{Method, blocking::Response};
@@ -391,6 +391,68 @@ fn an_upload_says_what_happens_to_an_item_that_exists() {
     let named = json!({ "id": "ice-4", "document": { "headline": "Fourth" } });
     assert_eq!(user.publish(&server, &fourth, &named).status(), 201);
     assert!(find(&server, "image/ice-4").is_some());
+}
+
+#[test]
+fn a_new_file_keeps_the_embargo_and_the_status_of_its_item() {
+    let server = server(&[]);
+    let user = Uploader::new(&server);
+    let publish = |body: &Value| {
+        let path = user.upload(&server, "ice.jpg", &photograph());
+        user.publish(&server, &path, body).status().as_u16()
+    };
+    let replace =
+        |document: Value| publish(&json!({ "existing": "replace", "document": document }));
+    let stored = || -> Value { user.get(&server, "/ingest/v1/image/ice").json().expect("JSON") };
+    let embargo = "2999-01-01T00:00:00Z";
+    let held = json!({ "headline": "1", "embargoed": embargo, "pubstatus": "commissioned" });
+    assert_eq!(publish(&json!({ "document": held })), 201);
+    assert_eq!(replace(json!({ "headline": "2" })), 200);
+    let item = stored();
+    assert_eq!((&item["headline"], &item["version"]), (&json!("2"), &json!("2")));
+    assert_eq!(
+        (&item["embargoed"], &item["pubstatus"]),
+        (&json!(embargo), &json!("commissioned"))
+    );
+    assert_eq!(find(&server, "image/ice"), None);
+    let public = json!({ "headline": "3", "embargoed": null, "pubstatus": "usable" });
+    assert_eq!(replace(public), 200);
+    let item = find(&server, "image/ice").expect("the editor says so");
+    assert_eq!((item.get("embargoed"), &item["pubstatus"]), (None, &json!("usable")));
+    let item = (Method::DELETE, "/ingest/v1/image/ice");
+    assert_eq!(user.send(&server, item, &[], Vec::new()).status(), 200);
+    assert_eq!(replace(json!({ "headline": "4" })), 200);
+    assert_eq!(stored()["pubstatus"], "canceled");
+    assert_eq!(find(&server, "image/ice"), None, "a new file does not bring it back");
+}
+
+#[test]
+fn of_two_files_that_replace_a_version_at_a_time_one_is_stored() {
+    let server = server(&[]);
+    let user = Uploader::new(&server);
+    let upload = || user.upload(&server, "ice.jpg", &photograph());
+    let first = json!({ "document": { "headline": "First" } });
+    assert_eq!(user.publish(&server, &upload(), &first).status(), 201);
+    let mut stored = 1;
+    for _ in 0..5 {
+        let paths = [upload(), upload()];
+        let replace = json!({ "existing": "replace", "document": { "headline": "Next" } });
+        let publish = |path: &str| user.publish(&server, path, &replace);
+        let answers: Vec<Response> = thread::scope(|scope| {
+            let running = paths.each_ref().map(|path| scope.spawn(move || publish(path)));
+            running.into_iter().map(|one| one.join().expect("answer")).collect()
+        });
+        for (answer, path) in answers.into_iter().zip(&paths) {
+            if answer.status() == 200 {
+                stored += 1;
+            } else {
+                assert_eq!(code(answer, 412), "version_conflict");
+                assert_eq!(user.get(&server, path).status(), 200, "a refused upload stays");
+            }
+        }
+    }
+    let version = find(&server, "image/ice").expect("stored")["version"].clone();
+    assert_eq!(version, stored.to_string(), "each follows the one before");
 }
 
 #[test]

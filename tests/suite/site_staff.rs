@@ -359,6 +359,40 @@ fn an_item_is_edited_withdrawn_and_restored_without_scripts() {
 }
 
 #[test]
+fn publishing_again_gives_the_status_back_that_an_item_had() {
+    let (server, auth) = scene(&[]);
+    let session = Session::open(&server, "demo-admin");
+    let change = |key: &str, change: &Value| {
+        let path = format!("/ingest/v1/{key}");
+        assert_eq!(patch(&server, &auth, &path, change, "*").status(), 200, "{change}");
+    };
+    let ice = "image/ice";
+    let status = || -> Value {
+        let item: Value = get(&server, &auth, "/ingest/v1/image/ice").json().expect("JSON");
+        item["pubstatus"].clone()
+    };
+    let post = |page: &str| {
+        let done = session.post(&server, page, &[("item", ice)]);
+        assert_eq!(done.status(), 303, "{page}");
+    };
+    for held in ["withheld", "commissioned", "usable"] {
+        change(ice, &json!({ "pubstatus": held }));
+        post("/desk/restore");
+        assert_eq!(status(), held, "it is not withdrawn");
+        post("/desk/withdraw");
+        assert_eq!(status(), "canceled");
+        post("/desk/restore");
+        assert_eq!(status(), held);
+    }
+    change("image/snow", &json!({ "replacing": ["http://localhost/media/image/ice"] }));
+    assert_eq!(status(), "replaced");
+    post("/desk/withdraw");
+    assert_eq!(status(), "canceled");
+    post("/desk/restore");
+    assert_eq!(status(), "replaced", "its replacement is served");
+}
+
+#[test]
 fn a_template_is_written_and_applied_to_an_item_and_to_uploads() {
     let (server, _) = scene(&[]);
     let browser = Browser::open(DESKTOP);

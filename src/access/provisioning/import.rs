@@ -250,7 +250,7 @@ fn write_users(
             let new = NewUserRow { password: hash.clone(), ..entry.value.entry.clone() };
             let before = roles::roles_of(&tx.as_read(), &new.user_name)?;
             counts.count(tx.put_user(&new, now)?);
-            roles::record_change(tx, event, &new.user_name, &before)?;
+            roles::follow_change(tx, event, &new.user_name, &before)?;
         }
     }
     Ok(counts)

@@ -1,4 +1,5 @@
-//! Changes the roles of a user, and records who was given a role that works for the agency.
+//! Changes the roles of a user, and records who was given a role that works for the agency. Password links from
+//! before end, since an administrator of a customer may have requested them.
 
 use jiff::Timestamp;
 use serde_json::Value;
@@ -17,9 +18,9 @@ pub(super) fn roles_of(tx: &ReadTx<'_>, user_name: &str) -> Result<Vec<String>, 
     Ok(tx.find_user_by_name(user_name)?.map(|(user, _)| user.roles).unwrap_or_default())
 }
 
-/// Records in the audit log which roles of the agency an import gave to a user or took away; `before` are the
-/// roles that the user had.
-pub(super) fn record_change(
+/// Records in the audit log which roles of the agency an import gave to a user or took away, and ends the password
+/// links of a user who got one; `before` are the roles that the user had.
+pub(super) fn follow_change(
     tx: &WriteTx<'_>,
     event: &AuditEvent,
     user_name: &str,
@@ -30,14 +31,25 @@ pub(super) fn record_change(
     if changes.is_empty() {
         return Ok(());
     }
+    if gains_role(before, &user.roles) {
+        tx.delete_password_links(user.id)?;
+    }
     let event = event.clone().with_object(ObjectKind::User, user.id);
     tx.write_audit(&event.with_detail(changes.join(" ")))
+}
+
+fn has(roles: &[String], role: &str) -> bool {
+    roles.iter().any(|own| own == role)
+}
+
+/// Whether a user gets a role of the agency.
+fn gains_role(before: &[String], after: &[String]) -> bool {
+    AGENCY_ROLES.into_iter().any(|role| !has(before, role) && has(after, role))
 }
 
 /// Describes the change of the agency's roles: `+ROLE` for one that was given, `-ROLE` for one that was taken
 /// away.
 fn describe(before: &[String], after: &[String]) -> Vec<String> {
-    let has = |roles: &[String], role: &str| roles.iter().any(|own| own == role);
     let change = |role: &str| match (has(before, role), has(after, role)) {
         (false, true) => Some(format!("+{role}")),
         (true, false) => Some(format!("-{role}")),
@@ -58,7 +70,8 @@ fn changed(mut roles: Vec<String>, added: &[String], removed: &[String]) -> Vec<
 }
 
 impl Accounts {
-    /// Adds roles to a user and removes others; returns the roles that the user has since.
+    /// Adds roles to a user and removes others; returns the roles that the user has since. A role of the agency
+    /// ends the password links of the user.
     ///
     /// Fails if there is no user of that name, and for a role that is no word.
     pub fn change_roles(
@@ -76,8 +89,11 @@ impl Accounts {
         let (name, added, removed) = (user_name.to_owned(), added.to_vec(), removed.to_vec());
         let write = move |tx: &WriteTx<'_>| {
             let Some((user, _)) = tx.as_read().find_user_by_name(&name)? else { return Ok(None) };
-            let roles = changed(user.roles, &added, &removed);
+            let roles = changed(user.roles.clone(), &added, &removed);
             if roles.len() <= ROLES_MAX {
+                if gains_role(&user.roles, &roles) {
+                    tx.delete_password_links(user.id)?;
+                }
                 tx.set_user_roles(&name, &roles, now)?;
             }
             Ok(Some(roles))

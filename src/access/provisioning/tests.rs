@@ -9,8 +9,8 @@ use super::{
     file::AccountsFile,
 };
 use crate::access::auth::Argon2Hasher;
-use crate::storage::database::Db;
-use model::account::{AgreementType, PrepaidDownloads};
+use crate::storage::database::{Db, PasswordLink};
+use model::account::{AgreementType, PasswordLinkKind, PrepaidDownloads, UserId};
 
 const SECRETS: [&str; 3] = ["hunter2-of-editor", "secret-of-desk", "443bfbb6-cbc7-482c-b143-6dee"];
 
@@ -126,6 +126,43 @@ fn what_was_stated_is_what_callers_get() {
     assert_eq!(second.prepaids, Some(PrepaidDownloads { total: 10, remaining: 4 }));
     let codes: Vec<_> = second.products.iter().map(|product| product.code.as_str()).collect();
     assert_eq!(codes, ["FOTO", "TEXT"]);
+}
+
+#[test]
+fn a_role_of_the_agency_ends_the_password_links_from_before() {
+    let (accounts, _dir) = open();
+    import(&accounts, &whole()).unwrap();
+    let link = PasswordLink {
+        id: uuid::Uuid::new_v4(),
+        user: UserId(7),
+        kind: PasswordLinkKind::Reset,
+        created: now(),
+        expires: jiff::Timestamp::from_second(1_800_003_600).unwrap(),
+    };
+    let id = link.id;
+    let write = || {
+        let link = link.clone();
+        accounts.db.write_blocking(move |tx| tx.write_password_link(&link, 5)).unwrap();
+    };
+    let is_open = || {
+        let found = accounts.db.read_blocking(move |tx| tx.find_password_link(id, now()));
+        found.unwrap().is_some()
+    };
+    let add = |role: &str| {
+        accounts.change_roles("editor", &[role.to_owned()], &[], now()).unwrap();
+    };
+    write();
+    add("ROLE_MEDIEBANK");
+    assert!(is_open());
+    add("ROLE_PROVIDER");
+    assert!(!is_open());
+    write();
+    add("ROLE_PROVIDER");
+    assert!(is_open(), "the user had the role");
+    let roles = json!(["ROLE_PROVIDER", "ROLE_OPERATOR"]);
+    let file = json!({ "users": [{ "userName": "editor", "organization": 1, "roles": roles }] });
+    import(&accounts, &file).unwrap();
+    assert!(!is_open());
 }
 
 #[test]

@@ -40,7 +40,7 @@ use crate::storage::audit::{self, AuditAction, AuditEvent, ObjectKind};
 use crate::storage::database::{Db, NewMessage, UserRequestLimits};
 use model::account::{
     Account, Agreement, Device, MessageContent, Organization, OrganizationId, Permission,
-    ROLE_OPERATOR, User, UserId,
+    ROLE_OPERATOR, ROLE_PROVIDER, User, UserId,
 };
 
 /// Settings of the users module.
@@ -95,7 +95,8 @@ impl Users {
         let organization = caller.organization()?;
         let Account { user, organization: details, .. } = caller.account().as_ref();
         let details = details.clone();
-        Ok(Administration { users: self, organization, details, administrator: user.id })
+        let (administrator, is_provider) = (user.id, has_role(user, ROLE_PROVIDER));
+        Ok(Administration { users: self, organization, details, administrator, is_provider })
     }
 
     /// Returns the caller's profile; empty for a user who never wrote one.
@@ -210,6 +211,8 @@ pub struct Administration<'a> {
     details: Option<Arc<Organization>>,
     /// The administrator who acts.
     administrator: UserId,
+    /// Whether the administrator has the role of the agency's employees.
+    is_provider: bool,
 }
 
 /// Why a user was not created or changed.
@@ -223,6 +226,8 @@ enum UserRefusal {
     Domain,
     /// The user is an operator.
     Operator,
+    /// The user has the role of the agency's employees, which the administrator has not.
+    Provider,
 }
 
 /// Rate limits for administrators who create users or send password links.
@@ -321,7 +326,15 @@ impl Administration<'_> {
                 Error::overloaded("made_users", message).retry_after(wait_s + 1)
             }
             UserRefusal::Missing => not_found(),
-            UserRefusal::Operator => operator_protected(),
+            UserRefusal::Operator => Error::forbidden(
+                "operator_required",
+                "The user operates the service, so only that user changes its address and password",
+            ),
+            UserRefusal::Provider => Error::forbidden(
+                "provider_required",
+                "The user works for the agency, so only that user and administrators who do so too \
+                 change its address and password",
+            ),
             UserRefusal::Domain => {
                 let details = self.details.as_ref();
                 let domains =
@@ -344,10 +357,12 @@ impl Administration<'_> {
     /// `admin` from any user, itself included (contract users-12).
     ///
     /// Fails with [`ErrorKind::NotFound`] for a user of another organization, with `operator_required` for a
-    /// new address of another user who is an operator, and with `mailDomain_not_allowed` for a new address
+    /// new address of another user who is an operator, with `provider_required` for one of another user who is
+    /// a provider unless the administrator is one too, and with `mailDomain_not_allowed` for a new address
     /// outside the mail domains of the organization.
     pub async fn update(&self, id: UserId, change: UserChange, now: Timestamp) -> Result<Account> {
         let (organization, administrator) = (self.organization, self.administrator);
+        let is_provider = self.is_provider;
         let address = change.email_address.clone();
         let outside_address = address.filter(|address| !self.allows_address(address));
         let event = audit::event(AuditAction::UserChanged);
@@ -363,10 +378,11 @@ impl Administration<'_> {
             }
             let before = account.user.clone();
             change.apply(&mut account.user);
-            // Links for a new password go to the address, so an administrator who sets it could operate the service.
+            // Links for a new password go to the address, so an administrator who sets it could get in as the user.
             let moves_mails = account.user.email_address != before.email_address;
-            if moves_mails && is_protected(&before, administrator) {
-                return Ok(Err(UserRefusal::Operator));
+            let protection = protection(&before, administrator, is_provider);
+            if let Some(refused) = protection.filter(|_| moves_mails) {
+                return Ok(Err(refused));
             }
             // A repeated change writes nothing and records nothing.
             if account.user != before {
@@ -407,16 +423,23 @@ fn changed(event: AuditEvent, before: &User, after: &User) -> AuditEvent {
     event.with_object(ObjectKind::User, after.id).with_detail(parts.join(" "))
 }
 
-/// Whether `user` is an operator other than `administrator`. An administrator of its organization must not get
-/// in as that user.
-fn is_protected(user: &User, administrator: UserId) -> bool {
-    user.id != administrator && user.roles.iter().any(|role| role == ROLE_OPERATOR)
+fn has_role(user: &User, role: &str) -> bool {
+    user.roles.iter().any(|own| own == role)
 }
 
-fn operator_protected() -> Error {
-    let message =
-        "The user operates the service, so only that user changes its address and password";
-    Error::forbidden("operator_required", message)
+/// Why `administrator` must not get in as `user`: the user has a role of the agency that an administrator of a
+/// customer has not. Providers administer each other, since they may do the same anyway; `is_provider` says
+/// whether the administrator is one.
+fn protection(user: &User, administrator: UserId, is_provider: bool) -> Option<UserRefusal> {
+    if user.id == administrator {
+        None
+    } else if has_role(user, ROLE_OPERATOR) {
+        Some(UserRefusal::Operator)
+    } else if has_role(user, ROLE_PROVIDER) && !is_provider {
+        Some(UserRefusal::Provider)
+    } else {
+        None
+    }
 }
 
 fn not_found() -> Error {

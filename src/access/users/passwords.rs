@@ -403,19 +403,25 @@ impl Administration<'_> {
     /// mail server, or for a user without an address, the administrator passes it on. Earlier links end.
     ///
     /// Fails with [`ErrorKind::NotFound`] for a user of another organization, with [`ErrorKind::Conflict`]
-    /// for one that may not log in, with `operator_required` for another user who is an operator, and with
+    /// for one that may not log in, with `operator_required` for another user who is an operator, with
+    /// `provider_required` for another one who is a provider unless the administrator is one too, and with
     /// [`ErrorKind::Overloaded`] after [`crate::runtime::limits::USER_REQUESTS_MAX`] requests in an hour.
     pub async fn send_password_link(&self, id: UserId, now: Timestamp) -> Result<SentLink> {
         let account = self.load(id).await?;
         self.require_login_of(&account)?;
-        if super::is_protected(&account.user, self.administrator) {
-            return Err(super::operator_protected());
-        }
         let (organization, administrator) = (self.organization, self.administrator);
+        let is_provider = self.is_provider;
         let address = account.user.email_address.clone();
         let is_mailed = self.users.can_mail(address.as_deref());
         let event = audit::event(AuditAction::PasswordLinkSent);
         let write = move |tx: &WriteTx<'_>| {
+            // In the transaction: a role that was given meanwhile ended the links before this one.
+            let found = tx.as_read().find_account(id)?;
+            let protection =
+                found.and_then(|found| super::protection(&found.user, administrator, is_provider));
+            if let Some(refused) = protection {
+                return Ok(Err(refused));
+            }
             let wait =
                 tx.count_user_request(administrator, organization, super::USER_REQUESTS, now)?;
             if let Some(at) = wait {

@@ -299,6 +299,32 @@ async fn an_administrator_cannot_get_in_as_an_operator_of_its_organization() {
     itself.send_password_link(UserId(2), now()).await.unwrap();
 }
 
+#[tokio::test]
+async fn only_a_provider_administers_the_address_and_password_of_a_provider() {
+    let address = || UserChange {
+        email_address: Some("x@desk.example".to_owned()),
+        ..UserChange::default()
+    };
+    for is_provider in [false, true] {
+        let fixture = fixture();
+        let ids = if is_provider { "1, 2" } else { "2" };
+        let sql = format!(
+            r#"UPDATE users SET roles = '["ROLE_OFP","ROLE_PROVIDER"]' WHERE user_id IN ({ids})"#
+        );
+        fixture.auth.db().write_blocking(move |tx| tx.run_sql(&sql)).unwrap();
+        let admin = fixture.caller(1).await;
+        let administration = fixture.users.administration(&admin).unwrap();
+        let link = administration.send_password_link(UserId(2), now()).await.map(drop);
+        let moved = administration.update(UserId(2), address(), now()).await.map(drop);
+        for outcome in [link, moved] {
+            let refusal = outcome.as_ref().err().map(code);
+            let expected = (ErrorKind::Forbidden, "provider_required");
+            assert_eq!(refusal, (!is_provider).then_some(expected));
+        }
+        administration.send_password_link(UserId(1), now()).await.unwrap();
+    }
+}
+
 fn profile(value: Value) -> Map<String, Value> {
     serde_json::from_value(value).unwrap()
 }

@@ -56,7 +56,7 @@ pub use rights_reading::{RightsReading, RightsReadingRun};
 pub use set_rights::{RightsChangeEntry, RightsOutcome};
 use source_rights::apply_rights;
 pub use spool::{SpooledFile, UploadSpool};
-pub use templates::{TemplateDraft, TemplateOutcome, template_tag};
+pub use templates::{OwnerChange, TemplateChange, TemplateDraft, TemplateOutcome, template_tag};
 pub use uploads::{UploadPermit, Uploads};
 use write::{LocalMoment, PreparedItem};
 

@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use serde_json::{Map, Value};
 
 use super::bundle::refused;
-use super::edit::published_edit;
+use super::edit::{published_edit, version_tag};
 use super::pending_uploads::ReadUploadError;
 use super::write::{self, LocalMoment, PreparedItem};
 use super::{
@@ -18,7 +18,7 @@ use crate::runtime::limits::UPLOAD_PREVIEW_PX;
 use crate::storage::audit::{self, AuditAction, ObjectKind};
 use crate::storage::blobs::StoreError;
 use crate::storage::database::PendingUpload;
-use model::item::{Asset, AssetFile, Document, MetadataEdits, merge_patch};
+use model::item::{Asset, AssetFile, Document, MetadataEdits, PubStatus, merge_patch};
 use model::{ContentHash, ItemId, ItemKey, MediaType, RenditionExtension, RenditionName, Size};
 
 /// What happens if the item of an upload exists already.
@@ -57,6 +57,8 @@ pub enum PublishOutcome {
     Published(IngestedItem),
     /// The item exists, and the request does not replace it.
     Exists(ItemKey),
+    /// The item has changed while the upload was read.
+    Stale(ItemKey),
 }
 
 /// What an upload would become.
@@ -73,6 +75,13 @@ pub struct UploadDescription {
     pub size: Option<Size>,
     /// Warnings about the file and its metadata.
     pub warnings: Vec<String>,
+}
+
+/// The document of an upload, and the version of the item that it follows.
+struct PublishedDocument {
+    document: Document,
+    /// The tag of that version; `None` if there was no such item.
+    previous: Option<String>,
 }
 
 /// A file of an upload that is assembled on disk.
@@ -206,13 +215,13 @@ impl Ingest {
         }
         let (described, mut warnings) = picture.document(&key, &self.zone)?;
         // Before the file is stored: a refused document leaves nothing behind.
-        let document = self.published_document(&key, described.fields().clone(), request)?;
+        let published = self.published_document(&key, described.fields().clone(), request)?;
         let (picture, picture_warnings) = self.store(loaded, RenditionName::NORMAL_HIRES)?;
         warnings.splice(0..0, picture_warnings);
         let assets = vec![Asset::own(AssetFile::Picture(picture))];
         let moment = LocalMoment { now, zone: &self.zone };
-        let prepared = PreparedItem::new(&key, document.clone(), Some(assets), moment);
-        let outcome = self.write_published(&key, prepared, &document, upload, request, now)?;
+        let prepared = PreparedItem::new(&key, published.document.clone(), Some(assets), moment);
+        let outcome = self.write_published(&key, prepared, &published, upload, request, now)?;
         Ok(with_warnings(outcome, warnings))
     }
 
@@ -239,16 +248,16 @@ impl Ingest {
             return Ok(PublishOutcome::Exists(key));
         }
         let described = Map::from_iter([("headline".to_owned(), Value::from(stem(upload)))]);
-        let document = self.published_document(&key, described, request)?;
+        let published = self.published_document(&key, described, request)?;
         let path = assembled.file.path();
         let (asset, mut warnings) = self.ingest_file(&name, path)?;
         let mut assets = vec![asset];
         let files = [(name, path.to_owned())];
         warnings.extend(self.create_missing(media_type, &mut assets, &files)?);
         let moment = LocalMoment { now, zone: &self.zone };
-        let prepared = PreparedItem::new(&key, document.clone(), Some(assets), moment);
+        let prepared = PreparedItem::new(&key, published.document.clone(), Some(assets), moment);
         let prepared = prepared.into_single_file();
-        let outcome = self.write_published(&key, prepared, &document, upload, request, now)?;
+        let outcome = self.write_published(&key, prepared, &published, upload, request, now)?;
         Ok(with_warnings(outcome, warnings))
     }
 
@@ -298,54 +307,86 @@ impl Ingest {
     }
 
     /// The document of a published upload: what the file describes, a template, and what the editor says. For an
-    /// item that exists it is the next version.
+    /// item that exists it is the next version, with the embargo and the status of the item unless they say
+    /// others.
     fn published_document(
         &self,
         key: &ItemKey,
         mut fields: Map<String, Value>,
         request: &PublishRequest,
-    ) -> Result<Document, IngestError> {
+    ) -> Result<PublishedDocument, IngestError> {
+        let wanted = key.clone();
+        let found = self.db.read_blocking(move |tx| tx.find_item(&wanted))?;
+        let old = found.as_ref().map(|item| Document::from_stored(&item.document)).transpose()?;
+        if let Some(old) = &old {
+            keep_visibility(&mut fields, old);
+        }
         request.template.apply(&mut fields);
         merge_patch(&mut fields, &request.patch);
         let mut document = self.validated(key, fields)?;
-        let wanted = key.clone();
-        if let Some(old) = self.db.read_blocking(move |tx| tx.find_item(&wanted))? {
-            document.inherit_version(&Document::from_stored(&old.document)?);
+        if let Some(old) = &old {
+            document.inherit_version(old);
             document.increment_version();
         }
-        Ok(document)
+        let previous = found.map(|item| version_tag(&item.document));
+        Ok(PublishedDocument { document, previous })
     }
 
-    /// Writes the item of an upload, unless it has been created meanwhile and is not to be replaced.
+    /// Writes the item of an upload, unless it has been created meanwhile and is not to be replaced, or has
+    /// changed since the version that the upload follows.
     fn write_published(
         &self,
         key: &ItemKey,
         prepared: PreparedItem,
-        document: &Document,
+        published: &PublishedDocument,
         upload: &PendingUpload,
         request: &PublishRequest,
         now: Timestamp,
     ) -> Result<PublishOutcome, IngestError> {
         let event = audit::event(AuditAction::ItemStored).with_object(ObjectKind::Item, key);
         let user_name = event.actor.user_name.clone();
-        let edit = published_edit(document, &upload.file_name, now, user_name);
+        let edit = published_edit(&published.document, &upload.file_name, now, user_name);
         let refuses = request.existing != ExistingPolicy::Replace;
         let (written_key, zone) = (key.clone(), self.zone.clone());
+        let previous = published.previous.clone();
         let written = self.db.write_blocking(move |tx| {
-            if refuses && write::find(tx, &written_key)?.is_some() {
-                return Ok(None);
+            let current = write::find(tx, &written_key)?;
+            if refuses && current.is_some() {
+                return Ok(Err(PublishOutcome::Exists(written_key)));
+            }
+            // Decoding took time: what others changed or withdrew since would be undone.
+            if current.map(|(item, _)| version_tag(&item.document)) != previous {
+                return Ok(Err(PublishOutcome::Stale(written_key)));
             }
             let written = prepared.write(tx, &zone)?;
             tx.write_item_edit(&written_key, &edit)?;
             tx.write_audit(&event.with_detail(written.written.as_str()))?;
-            Ok(Some(written))
+            Ok(Ok(written))
         })?;
-        let Some(write::ItemWrite { written, replaced_items }) = written else {
-            return Ok(PublishOutcome::Exists(key.clone()));
+        let write::ItemWrite { written, replaced_items } = match written {
+            Ok(written) => written,
+            Err(unwritten) => return Ok(unwritten),
         };
         let warnings = Vec::new();
         let item = IngestedItem { key: key.clone(), written, replaced_items, warnings };
         Ok(PublishOutcome::Published(item))
+    }
+}
+
+/// Gives the document of a new file what decides who sees the item that it replaces, `old`: the file says
+/// nothing about that, so a held or withdrawn item would become public.
+fn keep_visibility(fields: &mut Map<String, Value>, old: &Document) {
+    let kept: &[&str] = match old.pub_status() {
+        PubStatus::Usable => &["embargoed"],
+        PubStatus::Replaced
+        | PubStatus::Commissioned
+        | PubStatus::Withheld
+        | PubStatus::Canceled => &["embargoed", "pubstatus", "replacedby"],
+    };
+    for name in kept {
+        if let Some(value) = old.value(name) {
+            fields.insert((*name).to_owned(), value.clone());
+        }
     }
 }
 
@@ -360,7 +401,7 @@ fn with_warnings(outcome: PublishOutcome, warnings: Vec<String>) -> PublishOutco
         PublishOutcome::Published(item) => {
             PublishOutcome::Published(IngestedItem { warnings, ..item })
         }
-        PublishOutcome::Exists(key) => PublishOutcome::Exists(key),
+        unwritten @ (PublishOutcome::Exists(_) | PublishOutcome::Stale(_)) => unwritten,
     }
 }
 
@@ -446,5 +487,34 @@ impl Uploads {
             tracing::warn!("a published upload cannot be removed now: {cause}");
         }
         Ok(published)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_new_file_keeps_who_sees_the_item() {
+        let check = |old: Value, expected: Value| {
+            let old = Document::from_stored(&old.to_string()).expect("valid");
+            let mut fields = Map::from_iter([("headline".to_owned(), json!("New"))]);
+            keep_visibility(&mut fields, &old);
+            assert_eq!(Value::Object(fields), expected);
+        };
+        let embargo = "2999-01-01T00:00:00Z";
+        let usable = json!({ "headline": "Old", "pubstatus": "usable", "embargoed": embargo });
+        check(usable, json!({ "headline": "New", "embargoed": embargo }));
+        check(json!({ "headline": "Old" }), json!({ "headline": "New" }));
+        for status in ["commissioned", "withheld", "canceled"] {
+            let old = json!({ "headline": "Old", "pubstatus": status });
+            check(old, json!({ "headline": "New", "pubstatus": status }));
+        }
+        let by = "http://localhost/media/image/b";
+        let replaced = json!({ "pubstatus": "replaced", "replacedby": by, "version": "3" });
+        let expected = json!({ "headline": "New", "pubstatus": "replaced", "replacedby": by });
+        check(replaced, expected);
     }
 }

@@ -22,6 +22,25 @@ pub struct TemplateDraft {
     pub fields: MetadataEdits,
 }
 
+/// The owner of a template after a change.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OwnerChange {
+    /// The one that it has.
+    Keep,
+    /// This organization; `None`: all providers use it.
+    To(Option<OrganizationId>),
+}
+
+/// The next version of a stored template.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TemplateChange {
+    pub expected: ExpectedVersion,
+    pub owner: OwnerChange,
+    pub name: String,
+    /// The changes that it makes.
+    pub fields: MetadataEdits,
+}
+
 impl TemplateDraft {
     fn stored(self, event: &AuditEvent, now: Timestamp) -> NewTemplate {
         let Self { organization, name, fields } = self;
@@ -59,6 +78,12 @@ fn find_used(
 ) -> Result<Option<MetadataTemplate>, DbError> {
     let found = tx.as_read().find_template(id)?;
     Ok(found.filter(|template| is_used(template, organization)))
+}
+
+/// The refusal of one more template of an owner.
+fn too_many() -> Error {
+    let message = format!("there are {TEMPLATES_MAX} templates already; remove some");
+    Error::new(ErrorKind::Conflict, message)
 }
 
 /// Whether a member of `organization` uses the template.
@@ -103,37 +128,44 @@ impl Uploads {
             tx.write_audit(&event.with_object(ObjectKind::Template, id))?;
             tx.as_read().find_template(id)
         });
-        created.await?.ok_or_else(|| {
-            let message = format!("there are {TEMPLATES_MAX} templates already; remove some");
-            Error::new(ErrorKind::Conflict, message)
-        })
+        created.await?.ok_or_else(too_many)
     }
 
     /// Replaces the template of that number, which a member of `organization` uses.
+    ///
+    /// Fails with [`ErrorKind::Conflict`] when a new owner has [`TEMPLATES_MAX`] already.
     pub async fn update_template(
         &self,
         organization: Option<OrganizationId>,
         id: i64,
-        expected: ExpectedVersion,
-        draft: TemplateDraft,
+        change: TemplateChange,
         now: Timestamp,
     ) -> Result<TemplateOutcome> {
+        let TemplateChange { expected, owner, name, fields } = change;
         let event = audit::event(AuditAction::TemplateChanged);
-        let event = event.with_object(ObjectKind::Template, id).with_detail(&draft.name);
-        let new = draft.stored(&event, now);
+        let event = event.with_object(ObjectKind::Template, id).with_detail(&name);
         let updated = self.ingest_here().db.write(move |tx| {
             let Some(old) = find_used(tx, organization, id)? else {
-                return Ok(TemplateOutcome::Missing);
+                return Ok(Some(TemplateOutcome::Missing));
             };
             if !expected.includes(&template_tag(&old)) {
-                return Ok(TemplateOutcome::Stale);
+                return Ok(Some(TemplateOutcome::Stale));
             }
-            tx.update_template(id, &new)?;
+            let organization = match owner {
+                OwnerChange::Keep => old.organization,
+                OwnerChange::To(owner) => owner,
+            };
+            let is_moved = organization != old.organization;
+            if is_moved && tx.as_read().count_templates(organization)? >= TEMPLATES_MAX {
+                return Ok(None);
+            }
+            let draft = TemplateDraft { organization, name, fields };
+            tx.update_template(id, &draft.stored(&event, now))?;
             tx.write_audit(&event)?;
             let updated = tx.as_read().find_template(id)?;
-            Ok(updated.map_or(TemplateOutcome::Missing, TemplateOutcome::Done))
+            Ok(Some(updated.map_or(TemplateOutcome::Missing, TemplateOutcome::Done)))
         });
-        Ok(updated.await?)
+        updated.await?.ok_or_else(too_many)
     }
 
     /// Removes the template of that number, which a member of `organization` uses.

@@ -212,7 +212,7 @@ fn counts_as_newly_indexed(old: &Document, document: &Document) -> bool {
     becomes_visible || document.is_newer_than(old)
 }
 
-/// Keeps the status of a replaced item that is sent again.
+/// Keeps the status of a replaced item that is sent again, also after it was withdrawn.
 ///
 /// Ingesting an archive twice must not restore old revisions (contract items-17). So an item stays replaced
 /// as long as its replacement exists, is served and still refers to it, unless the document itself replaces
@@ -224,7 +224,12 @@ fn keep_replaced_status(
     document: &mut Document,
 ) -> Result<(), DbError> {
     let Some(by) = old.replaced_by() else { return Ok(()) };
-    let stays = old.pub_status() == PubStatus::Replaced
+    let was_replaced = match old.pub_status() {
+        // A withdrawn item keeps the name of its replacement.
+        PubStatus::Replaced | PubStatus::Canceled => true,
+        PubStatus::Usable | PubStatus::Commissioned | PubStatus::Withheld => false,
+    };
+    let stays = was_replaced
         && document.pub_status() == PubStatus::Usable
         && !document.replaced_keys(key).contains(&by);
     if !stays {

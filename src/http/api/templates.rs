@@ -11,7 +11,9 @@ use serde_json::{Value, json};
 
 use super::ingest::require_provider;
 use super::item_edits::{expected_version, version_conflict, with_tag};
-use crate::archive::ingest::{TemplateDraft, TemplateOutcome, template_tag};
+use crate::archive::ingest::{
+    OwnerChange, TemplateChange, TemplateDraft, TemplateOutcome, template_tag,
+};
 use crate::http::AppState;
 use crate::http::api;
 use crate::http::api::ApiCaller;
@@ -23,6 +25,7 @@ use crate::runtime::clock;
 use crate::runtime::error::{Error, ErrorKind, Result};
 use crate::runtime::limits::{EDIT_BYTES_MAX, TEMPLATE_NAME_CHARS_MAX};
 use crate::storage::database::MetadataTemplate;
+use model::account::OrganizationId;
 use model::item::MetadataEdits;
 
 /// The rule for the name of a template.
@@ -47,7 +50,9 @@ async fn list(State(app): State<AppState>, caller: ApiCaller) -> ApiResult {
 
 async fn create(State(app): State<AppState>, caller: ApiCaller, request: Request) -> ApiResult {
     require_provider(&caller)?;
-    let draft = read_draft(&caller, request).await?;
+    let ParsedTemplate { name, shared, fields } = read_template(request).await?;
+    let organization = owner(&caller, shared.unwrap_or(false))?;
+    let draft = TemplateDraft { organization, name, fields };
     let created = app.shared.archive.uploads.create_template(draft, clock::now()).await?;
     let text = serde_json::to_vec(&template_json(&created)).map_err(Error::internal)?;
     let mut response = respond::json_text(StatusCode::CREATED, text.into());
@@ -75,9 +80,14 @@ async fn update(
     require_provider(&caller)?;
     let id = request::path_integer("id", id)?;
     let expected = expected_version(request.headers());
-    let draft = read_draft(&caller, request).await?;
+    let ParsedTemplate { name, shared, fields } = read_template(request).await?;
+    let owner = match shared {
+        Some(is_shared) => OwnerChange::To(owner(&caller, is_shared)?),
+        None => OwnerChange::Keep,
+    };
+    let change = TemplateChange { expected, owner, name, fields };
     let (uploads, organization) = (&app.shared.archive.uploads, caller.0.user().organization);
-    let outcome = uploads.update_template(organization, id, expected, draft, clock::now()).await?;
+    let outcome = uploads.update_template(organization, id, change, clock::now()).await?;
     template_response(&done(outcome, id)?)
 }
 
@@ -107,17 +117,28 @@ fn no_template(id: i64) -> Error {
     Error::new(ErrorKind::NotFound, format!("no template {id}"))
 }
 
-async fn read_draft(caller: &ApiCaller, request: Request) -> Result<TemplateDraft> {
-    let body = request::json(request, EDIT_BYTES_MAX).await?;
-    let (name, is_shared, fields) = parse_draft(&body)?;
+/// A template as a body describes it.
+#[derive(Debug)]
+struct ParsedTemplate {
+    name: String,
+    /// Whether all providers use it; `None` if the body does not say.
+    shared: Option<bool>,
+    fields: MetadataEdits,
+}
+
+async fn read_template(request: Request) -> Result<ParsedTemplate> {
+    parse_template(&request::json(request, EDIT_BYTES_MAX).await?)
+}
+
+/// The owner of a template that the caller sends; `None`: all providers use it.
+fn owner(caller: &ApiCaller, is_shared: bool) -> Result<Option<OrganizationId>> {
     // Only a template of all providers needs no organization.
-    let organization = if is_shared { None } else { Some(caller.0.organization()?) };
-    Ok(TemplateDraft { organization, name, fields })
+    if is_shared { Ok(None) } else { caller.0.organization().map(Some) }
 }
 
 /// Parses name, scope and fields of a template. Other properties are ignored, so that a client may send back what
 /// it received.
-fn parse_draft(body: &Value) -> Result<(String, bool, MetadataEdits)> {
+fn parse_template(body: &Value) -> Result<ParsedTemplate> {
     request::read_object(body, |template| {
         template.allow_unknown();
         let name = template.text("name", Presence::Required, NAME).value();
@@ -125,14 +146,14 @@ fn parse_draft(body: &Value) -> Result<(String, bool, MetadataEdits)> {
         if name.as_ref().is_some_and(String::is_empty) {
             template.report_rule("name", "minimum", "is empty");
         }
-        let is_shared = template.flag("shared", Presence::NotNull).value().unwrap_or(false);
+        let shared = template.flag("shared", Presence::NotNull).value();
         let members = template.members("fields", Presence::Required).value().unwrap_or_default();
         let fields = MetadataEdits::parse(&members).unwrap_or_else(|error| {
             let path = format!("fields.{}", error.field);
             template.report_rule(&path, error.rule, &error.message);
             MetadataEdits::default()
         });
-        (name.unwrap_or_default(), is_shared, fields)
+        ParsedTemplate { name: name.unwrap_or_default(), shared, fields }
     })
 }
 
@@ -159,9 +180,19 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_template_says_who_uses_it_or_leaves_it_open() {
+        for (shared, expected) in [(json!(true), Some(true)), (json!(false), Some(false))] {
+            let body = json!({ "name": "a", "shared": shared, "fields": {} });
+            assert_eq!(parse_template(&body).expect("valid").shared, expected);
+        }
+        let body = json!({ "name": "a", "fields": {} });
+        assert_eq!(parse_template(&body).expect("valid").shared, None);
+    }
+
+    #[test]
     fn err_a_template_names_each_problem_with_its_rule() {
         let check = |body: Value, expected: &[(&str, &str)]| {
-            let error = parse_draft(&body).expect_err("refused");
+            let error = parse_template(&body).expect_err("refused");
             let found = error.details().iter().map(|detail| {
                 let rule = detail.error_code.split('.').next().expect("a rule");
                 (detail.path.as_str(), rule)

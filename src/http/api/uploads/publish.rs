@@ -87,6 +87,10 @@ pub(super) async fn publish(
             let message = format!("the item {key} exists");
             Err(Error::new(ErrorKind::Conflict, message).with_code("item_exists").into())
         }
+        PublishOutcome::Stale(key) => {
+            let message = format!("the item {key} has changed while the upload was published");
+            Err(Error::new(ErrorKind::Stale, message).with_code("version_conflict").into())
+        }
         PublishOutcome::Published(item) => published(&app, item).await,
     }
 }

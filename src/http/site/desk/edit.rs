@@ -40,13 +40,18 @@ impl LoadedItem {
         self.text("version")
     }
 
+    /// The word of the item's publication status.
+    pub(super) fn status(&self) -> &str {
+        self.text("pubstatus")
+    }
+
     /// What pages show about the item.
     pub(super) fn head(&self) -> ItemHead {
         ItemHead {
             key: self.key.to_string(),
             media_type: self.key.media_type.as_str(),
             headline: self.text("headline").to_owned(),
-            status: self.text("pubstatus").to_owned(),
+            status: self.status().to_owned(),
             version: self.version().to_owned(),
             stored: self.text("versionstored").to_owned(),
             language: self.text("language").to_owned(),
@@ -81,7 +86,8 @@ pub(super) async fn find(
     }
 }
 
-async fn load(site: &SiteRequest, key: &ItemKey) -> Result<LoadedItem, PageError> {
+/// Loads the stored document of an item. Fails with [`ErrorKind::NotFound`] if there is none.
+pub(super) async fn load(site: &SiteRequest, key: &ItemKey) -> Result<LoadedItem, PageError> {
     let missing = "This item does not exist or is no longer available.";
     let found = find(site, key).await?;
     found.ok_or_else(|| Error::new(ErrorKind::NotFound, missing).into())

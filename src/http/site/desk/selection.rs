@@ -1,7 +1,7 @@
 //! Which items are edited: one or several, as named in an address or ticked in a list; their withdrawal.
 
 use minijinja::context;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::edit::{self, edit_page};
 use super::edit_many;
@@ -13,6 +13,7 @@ use crate::http::site::login;
 use crate::runtime::error::{Error, ErrorKind, Result};
 use crate::runtime::limits::SITE_EDIT_ITEMS_MAX;
 use model::ItemKey;
+use model::item::PubStatus;
 
 /// Parses items that are named by `<mediaType>/<id>` or by their URI, each once; other texts are skipped.
 fn parse_keys<'a>(texts: impl IntoIterator<Item = &'a str>) -> Result<Vec<ItemKey>> {
@@ -77,12 +78,35 @@ pub(super) async fn withdraw(posted: EditorForm) -> PageResult {
     Ok(see_other(&edit_page(&keys, &[("done", Some("withdrawn"))])))
 }
 
-/// `POST /desk/restore`: publishes withdrawn items of a form again.
+/// The status that a withdrawn item gets back: the one that its latest withdrawal recorded in `history`.
+fn restored_status(history: &Value) -> PubStatus {
+    let edits = history.as_array().into_iter().flatten();
+    let mut changes = edits.filter_map(|edit| edit["changes"].as_array()).flatten();
+    let withdrawal = changes.find(|change| {
+        change["property"] == "pubstatus" && change["new"] == PubStatus::Canceled.as_str()
+    });
+    let before = withdrawal.and_then(|change| change["old"].as_str()).and_then(PubStatus::parse);
+    match before {
+        Some(held @ (PubStatus::Commissioned | PubStatus::Withheld)) => held,
+        // The write makes an item replaced again whose replacement is still served.
+        Some(PubStatus::Usable | PubStatus::Replaced | PubStatus::Canceled) | None => {
+            PubStatus::Usable
+        }
+    }
+}
+
+/// `POST /desk/restore`: gives withdrawn items of a form the status back that they had.
 pub(super) async fn restore(posted: EditorForm) -> PageResult {
     let keys = posted_keys(&posted)?;
     for key in &keys {
-        let usable = json!({ "pubstatus": "usable" });
-        let call = ApiCall::patch(format!("/ingest/v1/{key}")).json(usable);
+        let item = edit::load(&posted, key).await?;
+        // An item that is not withdrawn, such as a commissioned one, must not become public.
+        if item.status() != PubStatus::Canceled.as_str() {
+            continue;
+        }
+        let history = posted.get(format!("/ingest/v1/{key}/changes")).await?;
+        let status = json!({ "pubstatus": restored_status(&history).as_str() });
+        let call = ApiCall::patch(format!("/ingest/v1/{key}")).json(status);
         // The status alone is changed, so it does not matter what others changed meanwhile.
         match tagged(&posted, &call, Some("*")).await {
             Ok(_) => {}
@@ -98,6 +122,26 @@ pub(super) async fn restore(posted: EditorForm) -> PageResult {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_latest_withdrawal_says_which_status_comes_back() {
+        let change = |property: &str, old: &str, new: &str| {
+            let change = json!({ "property": property, "old": old, "new": new });
+            json!({ "version": "1", "changes": [change] })
+        };
+        let check = |history: &[Value], expected: PubStatus| {
+            assert_eq!(restored_status(&json!(history)), expected, "{history:?}");
+        };
+        let withdrawn = |from: &str| change("pubstatus", from, "canceled");
+        let usable = change("pubstatus", "canceled", "usable");
+        let headline = change("headline", "withheld", "canceled");
+        check(&[], PubStatus::Usable);
+        check(&[headline.clone(), usable.clone()], PubStatus::Usable);
+        check(&[headline, withdrawn("commissioned"), usable], PubStatus::Commissioned);
+        check(&[withdrawn("withheld"), withdrawn("usable")], PubStatus::Withheld);
+        check(&[withdrawn("usable"), withdrawn("withheld")], PubStatus::Usable);
+        check(&[withdrawn("replaced")], PubStatus::Usable);
+    }
 
     #[test]
     fn items_are_named_by_key_or_uri_and_counted_once() {
