@@ -112,6 +112,27 @@ fn one_confirmation_buys_what_was_shown_and_orders_the_rest() {
 }
 
 #[test]
+fn an_order_for_approval_buys_nothing_with_downloads_that_other_items_were_quoted() {
+    let server = Server::demo();
+    let buyer = Session::open(&server, "demo-buyer");
+    let keys = photographs();
+    let uris = uris(&server, &keys);
+    let shown = shown_cost(&plain(buyer.post(&server, "/selection", &fields(&uris, &[]))));
+    assert!(shown.contains("=buys-1002") && shown.contains("=order-1003"), "{shown}");
+    // All prepaid downloads are left, and an item alone would be bought with one of them.
+    let answer =
+        buyer.post(&server, "/selection/order", &fields(&uris, &[("shown", shown.as_str())]));
+    assert_eq!(location(&answer), "/account/orders?done=all_placed");
+    let placed = orders(&server, &buyer);
+    assert_eq!(placed.len(), keys.len() - 10);
+    for order in &placed {
+        assert_eq!(order["price"]["agreement"]["id"], 1003, "{order}");
+    }
+    let page = plain(buyer.post(&server, "/selection", &fields(&uris, &[])));
+    assert!(page.contains("10 of 10 downloads left, 0 after this"), "{page}");
+}
+
+#[test]
 fn a_selection_is_downloaded_after_one_confirmation() {
     let server = Server::demo();
     let browser = Browser::open(DESKTOP);

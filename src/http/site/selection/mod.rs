@@ -198,24 +198,33 @@ async fn order(posted: MemberForm) -> PageResult {
     if !quoted.is_confirmed() {
         return review::page(&posted, &quoted, ReviewOutcome::changed()).await;
     }
-    let agr = quoted.agr_parameter();
     let mut outcome = ReviewOutcome::default();
-    for quote in quoted.quotes.iter().filter(|quote| is_to_order(quote)) {
+    let to_order =
+        quoted.quotes.iter().filter_map(|quote| Some((&quote.key, order_agreement(quote)?)));
+    for (key, agreement) in to_order {
+        // The API decides each item alone, so without the agreement of the quote it would buy this one with a
+        // prepaid download that the quote has assigned to another item.
+        let agr = agreement.to_string();
         // The request for the file places the order, and is refused until the order is approved.
-        let call = ApiCall::get(format!("/media/{}", item::download_path(&quote.key)));
-        match posted.call(&call.query([("agr", agr.as_deref())])).await {
+        let call = ApiCall::get(format!("/media/{}", item::download_path(key)));
+        match posted.call(&call.query([("agr", Some(agr.as_str()))])).await {
             Err(refusal) if is_order(&refusal) => outcome.done += 1,
-            // It was approved in the meantime.
-            Ok(_) => outcome.done += 1,
-            Err(refusal) => outcome.add_failure(&quote.key, &refusal),
+            // An order was approved in the meantime, so none was placed.
+            Ok(_) => outcome.add_delivered(key),
+            Err(refusal) if refusal.is_too_long() => outcome.add_delivered(key),
+            Err(refusal) => outcome.add_failure(key, &refusal),
         }
     }
     finish(&posted, &quoted, outcome, "/account/orders?done=all_placed").await
 }
 
-/// Whether an order for the item would be placed.
-fn is_to_order(quote: &ItemQuote) -> bool {
-    matches!(quote.state, QuoteState::Purchase(PurchaseQuote::Order { recorded: false, .. }))
+/// The agreement under which an order for the item would be placed; `None` if none would be.
+fn order_agreement(quote: &ItemQuote) -> Option<AgreementId> {
+    let QuoteState::Purchase(PurchaseQuote::Order { agreement, recorded: false }) = &quote.state
+    else {
+        return None;
+    };
+    Some(*agreement)
 }
 
 /// Whether the API has placed an order instead of delivering.

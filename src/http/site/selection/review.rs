@@ -41,6 +41,8 @@ pub(super) struct ReviewOutcome {
 struct ItemFailure {
     key: String,
     messages: Vec<String>,
+    /// Whether no order was placed because the item can be downloaded already.
+    is_delivered: bool,
 }
 
 impl ReviewOutcome {
@@ -59,7 +61,15 @@ impl ReviewOutcome {
     pub(super) fn add_failure(&mut self, key: &ItemKey, refusal: &ApiRefusal) {
         // The page says what failed, and its status is that of the first failure.
         self.status.get_or_insert(refusal.status);
-        self.failures.push(ItemFailure { key: key.to_string(), messages: refusal.sentences() });
+        let messages = refusal.sentences();
+        self.failures.push(ItemFailure { key: key.to_string(), messages, is_delivered: false });
+    }
+
+    /// Adds an item for which no order was placed, because it can be downloaded already.
+    pub(super) fn add_delivered(&mut self, key: &ItemKey) {
+        self.status.get_or_insert(StatusCode::CONFLICT);
+        let (key, messages) = (key.to_string(), Vec::new());
+        self.failures.push(ItemFailure { key, messages, is_delivered: true });
     }
 
     pub(super) fn is_success(&self) -> bool {
