@@ -12,6 +12,7 @@ use super::{CatalogEntry, Media, MediaCaller, facts};
 use crate::access::orders::PurchaseQuote;
 use crate::runtime::error::{Error, Result};
 use model::ItemKey;
+use model::account::AgreementId;
 
 /// The quote for one item.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -43,6 +44,20 @@ impl QuoteState {
             Self::Purchase(PurchaseQuote::Bought { .. } | PurchaseQuote::Buys(_)) => true,
             Self::Purchase(PurchaseQuote::Order { .. } | PurchaseQuote::Refused(_))
             | Self::LeftOut { .. } => false,
+        }
+    }
+
+    /// The agreement under which a purchase would be recorded; `None` if the item takes nothing now.
+    #[must_use]
+    pub fn payer(&self) -> Option<AgreementId> {
+        match self {
+            Self::Purchase(PurchaseQuote::Buys(agreement)) => Some(*agreement),
+            Self::Purchase(
+                PurchaseQuote::Bought { .. }
+                | PurchaseQuote::Order { .. }
+                | PurchaseQuote::Refused(_),
+            )
+            | Self::LeftOut { .. } => None,
         }
     }
 }

@@ -25,7 +25,7 @@ use super::{
     item_summary::key_of,
 };
 use crate::access::auth::Principal;
-use crate::access::orders::PurchaseQuote;
+use crate::access::orders::{ConfirmedPayers, PurchaseQuote};
 use crate::http::archives;
 use crate::http::archives::ArchiveRequest;
 use crate::http::site::form::see_other;
@@ -125,9 +125,16 @@ impl QuotedSelection {
         self.form.shown.covers(&self.quotes)
     }
 
-    /// The agreement in the form, as a query parameter.
-    fn agr_parameter(&self) -> Option<String> {
-        self.form.agr.map(|agr| agr.to_string())
+    /// The agreements that are to pay for the items, as the visitor has confirmed.
+    fn payers(&self) -> ConfirmedPayers {
+        let payer = |quote: &ItemQuote| Some((quote.key.clone(), quote.state.payer()?));
+        self.quotes.iter().filter_map(payer).collect()
+    }
+
+    /// The agreement that is to pay for the item, as a query parameter: that of the quote, or else the one in
+    /// the form.
+    fn agr_parameter(&self, quote: &ItemQuote) -> Option<String> {
+        quote.state.payer().or(self.form.agr).map(|agr| agr.to_string())
     }
 }
 
@@ -150,6 +157,7 @@ async fn zip(posted: MemberForm) -> PageResult {
     }
     let (method, headers) = (Method::GET, HeaderMap::new());
     let name = file_stem(&posted, "selection");
+    let payers = Arc::new(quoted.payers());
     let request = ArchiveRequest {
         keys: &quoted.form.keys,
         // Numbered names keep the order of the selection when the archive is unpacked.
@@ -157,9 +165,14 @@ async fn zip(posted: MemberForm) -> PageResult {
         buyer: quoted.caller(),
         method: &method,
         headers: &headers,
+        confirmed: Some(&payers),
     };
     match archives::archive_response(&posted.app, request).await {
         Ok(response) => Ok(response),
+        Err(error) if error.kind() == ErrorKind::Stale => {
+            let quoted = QuotedSelection::of(&posted).await?;
+            review::page(&posted, &quoted, ReviewOutcome::changed()).await
+        }
         Err(error) if error.kind() == ErrorKind::Forbidden => {
             let outcome = ReviewOutcome::refused(StatusCode::FORBIDDEN, error.message());
             review::page(&posted, &quoted, outcome).await
@@ -179,9 +192,10 @@ async fn deliver(posted: MemberForm) -> PageResult {
         let outcome = ReviewOutcome::refused(StatusCode::BAD_REQUEST, "Choose a channel.");
         return review::page(&posted, &quoted, outcome).await;
     };
-    let agr = quoted.agr_parameter();
     let mut outcome = ReviewOutcome::default();
     for quote in quoted.quotes.iter().filter(|quote| quote.state.delivers()) {
+        // The delivery keeps the agreement, so that no other one pays when it is sent.
+        let agr = quoted.agr_parameter(quote);
         let call = ApiCall::get(format!("/media/{}", quote.key));
         let call = call.query([("channel", Some(channel)), ("agr", agr.as_deref())]);
         match posted.call_and_record(call).await {
