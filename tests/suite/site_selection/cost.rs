@@ -302,6 +302,14 @@ fn a_collection_is_reviewed_like_a_selection() {
     );
     // It is not the visitor's selection, which unticking an item would change.
     assert!(!shown.contains("data-selection"), "{shown}");
+    // With nothing ticked on that page nothing is selected and nothing is bought.
+    assert!(shown.contains("name=\"listed\" value=\"1\""), "{shown}");
+    let cost = shown_cost(&shown);
+    let none = [("of_collection", id), ("listed", "1"), ("shown", cost.as_str())];
+    let page = plain(editor.post(&server, "/selection", &none));
+    assert!(page.contains("Tick items") && !page.contains("Download zip"), "{page}");
+    assert_eq!(editor.post(&server, "/selection/zip", &none).status(), 403);
+    assert_eq!(orders(&server, &editor), Vec::<Value>::new());
     let other = Session::open(&server, "demo-buyer");
     assert_eq!(other.post(&server, "/selection", &[("of_collection", id)]).status(), 404);
 }

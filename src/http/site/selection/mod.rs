@@ -67,13 +67,15 @@ struct SelectionForm {
 }
 
 impl SelectionForm {
-    /// Reads the form. One that names a collection and no items has those of the collection.
+    /// Reads the form. One that names a collection and lists no items has those of the collection; in a form
+    /// that lists them the visitor has unticked all.
     async fn read(posted: &MemberForm) -> Result<Self, PageError> {
         let form = &posted.form;
         let text = |name| form.find(name).map(str::to_owned);
         let collection = text("of_collection");
         let mut keys: Vec<ItemKey> = form.all("uri").filter_map(key_of).collect();
         if keys.is_empty()
+            && form.find("listed").is_none()
             && let Some(id) = &collection
         {
             let found = posted.get(collections::address(id)).await?;
