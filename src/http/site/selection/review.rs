@@ -122,6 +122,8 @@ struct ReviewRow {
 /// What the selection takes of one agreement.
 #[derive(Debug, PartialEq, Eq, Serialize)]
 struct AgreementShare {
+    #[serde(skip)]
+    agreement: AgreementId,
     name: String,
     type_text: &'static str,
     state: RowState,
@@ -238,7 +240,7 @@ async fn row(
         uri: posted.app.shared.media.links().item(key),
         key: key.to_string(),
         credit: credit_line(&document),
-        agreement: agreement.map(name),
+        agreement: agreement.map(|one| label(one, quoted.principal.agreements())),
         until: until(&quote.state),
         reason: reason(&quote.state).filter(|_| state == RowState::NotCovered),
         price: price.map(|price| price.to_string()),
@@ -336,6 +338,13 @@ fn name(agreement: &Agreement) -> String {
     agreement.name.clone().unwrap_or_else(|| agreement.id.to_string())
 }
 
+/// The name of the agreement, with its number if another one of `agreements` has the same name.
+fn label(agreement: &Agreement, agreements: &[Agreement]) -> String {
+    let own = name(agreement);
+    let is_shared = agreements.iter().any(|one| one.id != agreement.id && name(one) == own);
+    if is_shared { format!("{own} ({})", agreement.id) } else { own }
+}
+
 /// What the selection takes of each agreement, in the order of its items. Bought items take nothing.
 fn shares(quoted: &QuotedSelection) -> Vec<AgreementShare> {
     let agreements = quoted.principal.agreements();
@@ -354,12 +363,13 @@ fn shares_of<'a>(
         let Some(agreement) = agreement.filter(|_| row_state != RowState::Bought) else {
             continue;
         };
-        let name = name(agreement);
-        let known = shares.iter_mut().find(|one| one.name == name && one.state == row_state);
-        match known {
+        let is_known =
+            |one: &&mut AgreementShare| one.agreement == agreement.id && one.state == row_state;
+        match shares.iter_mut().find(is_known) {
             Some(share) => share.count += 1,
             None => shares.push(AgreementShare {
-                name,
+                agreement: agreement.id,
+                name: label(agreement, agreements),
                 type_text: agreement.kind.as_str(),
                 state: row_state,
                 count: 1,
@@ -381,7 +391,7 @@ fn choices(agreements: &[Agreement]) -> Vec<AgreementChoice> {
     let now = clock::now();
     let choice = |agreement: &Agreement| AgreementChoice {
         id: agreement.id.0,
-        name: name(agreement),
+        name: label(agreement, agreements),
         type_text: agreement.kind.as_str(),
         remaining: agreement.prepaids.map(|prepaids| prepaids.remaining),
         total: agreement.prepaids.map(|prepaids| prepaids.total),
@@ -438,6 +448,24 @@ mod tests {
             ("3", RowState::Order, 1, None),
         ];
         assert_eq!(found, expected);
+    }
+
+    #[test]
+    fn agreements_of_one_name_are_told_apart() {
+        let left = |remaining| Some(PrepaidDownloads { total: 10, remaining });
+        let mut agreements = [
+            agreement(1, AgreementType::Prepaid, left(3)),
+            agreement(2, AgreementType::Prepaid, left(1)),
+        ];
+        for agreement in &mut agreements {
+            agreement.name = Some("Pictures".to_owned());
+        }
+        let states =
+            [1, 2, 1].map(|id| QuoteState::Purchase(PurchaseQuote::Buys(AgreementId(id))));
+        let shares = shares_of(states.iter(), &agreements);
+        let found: Vec<_> =
+            shares.iter().map(|share| (share.name.as_str(), share.count, share.after)).collect();
+        assert_eq!(found, [("Pictures (1)", 2, Some(1)), ("Pictures (2)", 1, Some(0))]);
     }
 
     #[test]
