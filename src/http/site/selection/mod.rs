@@ -172,12 +172,11 @@ async fn zip(posted: MemberForm) -> PageResult {
     match archives::archive_response(&posted.app, request).await {
         Ok(response) => Ok(response),
         Err(error) if error.kind() == ErrorKind::Stale => {
-            let quoted = QuotedSelection::of(&posted).await?;
-            review::page(&posted, &quoted, ReviewOutcome::changed()).await
+            review_again(&posted, ReviewOutcome::changed()).await
         }
         Err(error) if error.kind() == ErrorKind::Forbidden => {
             let outcome = ReviewOutcome::refused(StatusCode::FORBIDDEN, error.message());
-            review::page(&posted, &quoted, outcome).await
+            review_again(&posted, outcome).await
         }
         Err(error) => Err(error.into()),
     }
@@ -205,7 +204,7 @@ async fn deliver(posted: MemberForm) -> PageResult {
             Err(refusal) => outcome.add_failure(&quote.key, &refusal),
         }
     }
-    finish(&posted, &quoted, outcome, "/account/deliveries?done=sent").await
+    finish(&posted, outcome, "/account/deliveries?done=sent").await
 }
 
 /// `POST /selection/order`: orders the items that need an approval before they are delivered.
@@ -231,7 +230,7 @@ async fn order(posted: MemberForm) -> PageResult {
             Err(refusal) => outcome.add_failure(key, &refusal),
         }
     }
-    finish(&posted, &quoted, outcome, "/account/orders?done=all_placed").await
+    finish(&posted, outcome, "/account/orders?done=all_placed").await
 }
 
 /// The agreement under which an order for the item would be placed; `None` if none would be.
@@ -249,16 +248,17 @@ fn is_order(refusal: &ApiRefusal) -> bool {
 }
 
 /// Redirects to `next` after a form that succeeded for every item; otherwise the page names the others.
-async fn finish(
-    posted: &MemberForm,
-    quoted: &QuotedSelection,
-    outcome: ReviewOutcome,
-    next: &str,
-) -> PageResult {
+async fn finish(posted: &MemberForm, outcome: ReviewOutcome, next: &str) -> PageResult {
     match outcome.is_success() {
         true => Ok(see_other(next)),
-        false => review::page(posted, quoted, outcome).await,
+        false => review_again(posted, outcome).await,
     }
+}
+
+/// The page with what the items take after a form that may have bought some of them.
+async fn review_again(posted: &MemberForm, outcome: ReviewOutcome) -> PageResult {
+    let quoted = QuotedSelection::of(posted).await?;
+    review::page(posted, &quoted, outcome).await
 }
 
 /// The name of a file without its extension: what it is, and when it was made.
