@@ -52,7 +52,7 @@ pub use cache::{BlobExtent, BodyPart, RenditionBody};
 pub use catalog::CatalogEntry;
 pub use collect::{CollectedFile, DeliveryFiles, FileSelection};
 pub use links::UrlLinks;
-pub use quote::{ItemQuote, QuoteState};
+pub use quote::{BundledQuote, ItemQuote, QuoteState};
 pub use rate_limit::{RateLimitClient, RenderPayer};
 pub use render::{ObtainedRendition, RenditionSource};
 pub use settings::{CrawlerPolicy, DecodeLimits, MediaSettings};

@@ -313,3 +313,24 @@ fn a_collection_is_reviewed_like_a_selection() {
     let other = Session::open(&server, "demo-buyer");
     assert_eq!(other.post(&server, "/selection", &[("of_collection", id)]).status(), 404);
 }
+
+#[test]
+fn pictures_that_come_with_a_text_are_shown_before_they_are_bought() {
+    let server = Server::demo();
+    let editor = Session::open(&server, "demo-editor");
+    let uris = uris(&server, &["text/demo-aceh-rescue".to_owned()]);
+    let page = plain(editor.post(&server, "/selection", &fields(&uris, &[])));
+    assert!(page.contains("With 1 picture, which is recorded as a purchase too"), "{page}");
+    let shown = shown_cost(&page);
+    let own = "text/demo-aceh-rescue=buys-1001";
+    assert_eq!(shown, format!("{own} text/demo-aceh-rescue+image/demo-bridge-cables=buys-1001"));
+    let zip = |shown: &str| {
+        let answer = editor.post(&server, "/selection/zip", &fields(&uris, &[("shown", shown)]));
+        (answer.status().as_u16(), orders(&server, &editor).len())
+    };
+    // A page that showed the text alone buys nothing.
+    assert_eq!(zip(own), (409, 0));
+    assert_eq!(zip(&shown), (200, 2));
+    let page = plain(editor.post(&server, "/selection", &fields(&uris, &[])));
+    assert!(page.contains("Already bought") && !page.contains("With 1 picture"), "{page}");
+}

@@ -129,8 +129,8 @@ impl QuotedSelection {
 
     /// The agreements that are to pay for the items, as the visitor has confirmed.
     fn payers(&self) -> ConfirmedPayers {
-        let payer = |quote: &ItemQuote| Some((quote.key.clone(), quote.state.payer()?));
-        self.quotes.iter().filter_map(payer).collect()
+        let payers = self.quotes.iter().flat_map(|quote| quote.payers());
+        payers.map(|(key, agreement)| (key.clone(), agreement)).collect()
     }
 
     /// The agreement that is to pay for the item, as a query parameter: that of the quote, or else the one in

@@ -1,7 +1,7 @@
 //! The page of a selection: its items with what a download of each would take, what the agreements pay for,
 //! and the forms that confirm it.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use axum::http::StatusCode;
 use minijinja::{Value as PageValue, context, value::Serde};
@@ -117,6 +117,10 @@ struct ReviewRow {
     /// The lowest price of its licences.
     price: Option<String>,
     dragged: Option<DraggedFile>,
+    /// Number of pictures that are bought with a text.
+    bundled: usize,
+    /// The agreements that would pay for these pictures.
+    bundled_agreements: String,
 }
 
 /// What the selection takes of one agreement.
@@ -127,7 +131,7 @@ struct AgreementShare {
     name: String,
     type_text: &'static str,
     state: RowState,
-    /// Number of its items in the selection.
+    /// Number of its items in the selection, with pictures that come with a text.
     count: usize,
     /// Downloads of a prepaid agreement: all, those left now, and those left after the download.
     total: Option<u32>,
@@ -170,7 +174,7 @@ pub(super) async fn page(
         full => count(RowState::Limit) + form.surplus,
         most => SELECTION_ITEMS_MAX,
         rows => PageValue::from(Serde(&rows)),
-        shares => PageValue::from(Serde(shares(quoted))),
+        shares => PageValue::from(Serde(shares(&quoted.quotes, quoted.principal.agreements()))),
         shown => ShownCost::print(&quoted.quotes),
         agreements => PageValue::from(Serde(choices(quoted.principal.agreements()))),
         agr => form.agr.map(|agr| agr.0),
@@ -236,6 +240,7 @@ async fn row(
         | RowState::Ordered => prices.lowest(posted, quoted, &quote.codes).await?,
     };
     let hit = ItemSummary::of(&document);
+    let payers: Vec<_> = quote.bundled.iter().filter_map(|one| one.purchase.payer()).collect();
     Ok(ReviewRow {
         uri: posted.app.shared.media.links().item(key),
         key: key.to_string(),
@@ -245,6 +250,8 @@ async fn row(
         reason: reason(&quote.state).filter(|_| state == RowState::NotCovered),
         price: price.map(|price| price.to_string()),
         dragged: dragged(key, state, hit.as_ref()),
+        bundled: payers.len(),
+        bundled_agreements: labels(&payers, quoted.principal.agreements()),
         hit,
         state,
     })
@@ -345,11 +352,24 @@ fn label(agreement: &Agreement, agreements: &[Agreement]) -> String {
     if is_shared { format!("{own} ({})", agreement.id) } else { own }
 }
 
+/// The names of the agreements `ids`, each once.
+fn labels(ids: &[AgreementId], agreements: &[Agreement]) -> String {
+    let paying = agreements.iter().filter(|agreement| ids.contains(&agreement.id));
+    paying.map(|agreement| label(agreement, agreements)).collect::<Vec<_>>().join(", ")
+}
+
 /// What the selection takes of each agreement, in the order of its items. Bought items take nothing.
-fn shares(quoted: &QuotedSelection) -> Vec<AgreementShare> {
-    let agreements = quoted.principal.agreements();
-    let states = quoted.quotes.iter().map(|quote| &quote.state);
-    shares_of(states, agreements)
+fn shares(quotes: &[ItemQuote], agreements: &[Agreement]) -> Vec<AgreementShare> {
+    // A picture that is bought as an item of the selection is not counted again with its text.
+    let delivered = quotes.iter().filter(|quote| quote.state.delivers());
+    let mut known: HashSet<&ItemKey> = delivered.map(|quote| &quote.key).collect();
+    let mut states: Vec<QuoteState> = quotes.iter().map(|quote| quote.state.clone()).collect();
+    for one in quotes.iter().flat_map(|quote| &quote.bundled) {
+        if known.insert(&one.key) {
+            states.push(QuoteState::Purchase(one.purchase.clone()));
+        }
+    }
+    shares_of(states.iter(), agreements)
 }
 
 fn shares_of<'a>(
@@ -402,6 +422,7 @@ fn choices(agreements: &[Agreement]) -> Vec<AgreementChoice> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::media::BundledQuote;
     use model::account::{OrganizationId, PrepaidDownloads};
 
     fn agreement(id: i64, kind: AgreementType, prepaids: Option<PrepaidDownloads>) -> Agreement {
@@ -448,6 +469,29 @@ mod tests {
             ("3", RowState::Order, 1, None),
         ];
         assert_eq!(found, expected);
+    }
+
+    #[test]
+    fn pictures_that_come_with_a_text_are_counted_once() {
+        let agreements = [agreement(1, AgreementType::Subscription, None)];
+        let buys = || PurchaseQuote::Buys(AgreementId(1));
+        let quote = |key: &str, pictures: &[&str]| {
+            let bundled =
+                |key: &&str| BundledQuote { key: key.parse().unwrap(), purchase: buys() };
+            ItemQuote {
+                key: key.parse().unwrap(),
+                codes: Vec::new(),
+                state: QuoteState::Purchase(buys()),
+                bundled: pictures.iter().map(bundled).collect(),
+            }
+        };
+        let quotes = [
+            quote("text/a", &["image/p", "image/q"]),
+            quote("text/b", &["image/q"]),
+            quote("image/p", &[]),
+        ];
+        let shares = shares(&quotes, &agreements);
+        assert_eq!(shares.iter().map(|share| share.count).collect::<Vec<_>>(), [4]);
     }
 
     #[test]
