@@ -1,10 +1,13 @@
 //! Archives of several items over HTTP: of a collection, and of a visitor's selection.
 
+use std::sync::Arc;
+
 use axum::{
     http::{HeaderMap, Method},
     response::Response,
 };
 
+use crate::access::orders::ConfirmedPayers;
 use crate::http::AppState;
 use crate::http::media;
 use crate::media::{BundleNames, MediaCaller, RateLimitClient};
@@ -22,26 +25,37 @@ pub(super) struct ArchiveRequest<'a> {
     pub(super) method: &'a Method,
     /// Headers with ranges and preconditions, if the client of the API sent any.
     pub(super) headers: &'a HeaderMap,
+    /// What the buyer has confirmed; `None` if it buys whatever its agreements allow.
+    pub(super) confirmed: Option<&'a Arc<ConfirmedPayers>>,
 }
 
 /// Builds the archive of the items that the buyer may have, and records their purchases.
 ///
-/// Fails with `agreement_required` when nothing can be delivered.
+/// Fails with `agreement_required` when nothing can be delivered, and with [`ErrorKind::Stale`] when the
+/// purchase would not be the confirmed one.
 pub(super) async fn archive_response(
     app: &AppState,
     request: ArchiveRequest<'_>,
 ) -> Result<Response> {
-    let ArchiveRequest { keys, names, buyer, method, headers } = request;
+    let ArchiveRequest { keys, names, buyer, method, headers, confirmed } = request;
     let mut tries = 0;
     loop {
         tries += 1;
         let now = clock::now();
-        let answer = app.shared.media.bundle(keys, names, buyer, now).await?;
+        let mut answer = app.shared.media.bundle(keys, names, buyer, now).await?;
+        if let Some(payers) = confirmed {
+            // Each try decides again which agreements pay.
+            answer.sale.confirm(payers)?;
+        }
         let client = RateLimitClient::of(buyer.principal, None);
         let media_request = media::MediaRequest { method, headers, caller: buyer, client, now };
         match media::file_response(app, &media_request, &answer).await {
-            // Another request used up downloads that this one counted on: retry with those that are left.
-            Err(refused) if refused.kind() == ErrorKind::Forbidden && tries < BUNDLE_TRIES => {}
+            // Another request used up downloads that this one counted on: retry with those that are left,
+            // unless a buyer has confirmed another cost.
+            Err(refused)
+                if refused.kind() == ErrorKind::Forbidden
+                    && confirmed.is_none()
+                    && tries < BUNDLE_TRIES => {}
             // An item changed during the assembly: retry.
             Ok(None) if tries < BUNDLE_TRIES => {}
             Ok(None) => return Err(media::unstable_item()),

@@ -12,8 +12,8 @@ use super::{
     collect::ArchiveMember,
     plan,
 };
-use crate::access::orders::CoverageDecision;
-use crate::runtime::error::Error;
+use crate::access::orders::{ConfirmedPayers, CoverageDecision, cost_changed};
+use crate::runtime::error::{Error, Result};
 use model::item::Asset;
 use model::{AssociationKey, CropSpec, ItemKey};
 
@@ -136,13 +136,30 @@ pub struct Sale {
     pub(super) entries: Vec<(Arc<CatalogEntry>, CoverageDecision)>,
     /// Whether either all items are bought or none.
     pub(super) all_or_nothing: bool,
+    /// What the buyer has confirmed, if the sale must not differ from it. Only for sales of all items or none.
+    pub(super) confirmed: Option<Arc<ConfirmedPayers>>,
 }
 
 impl Sale {
     /// The sale of one item; empty without a decision.
     pub(super) fn of_item(entry: &Arc<CatalogEntry>, decision: Option<CoverageDecision>) -> Self {
         let entries = decision.map(|decision| (Arc::clone(entry), decision));
-        Self { entries: entries.into_iter().collect(), all_or_nothing: false }
+        Self { entries: entries.into_iter().collect(), ..Self::default() }
+    }
+
+    /// Binds a sale of all items or none to what the buyer has confirmed: its purchase fails if another
+    /// agreement would have to pay.
+    ///
+    /// Fails with [`ErrorKind::Stale`] if an item that the buyer expects to buy is not part of it.
+    ///
+    /// [`ErrorKind::Stale`]: crate::runtime::error::ErrorKind::Stale
+    pub fn confirm(&mut self, payers: &Arc<ConfirmedPayers>) -> Result<()> {
+        let is_sold = |key: &ItemKey| self.entries.iter().any(|(entry, _)| entry.key == *key);
+        if !payers.keys().all(is_sold) {
+            return Err(cost_changed());
+        }
+        self.confirmed = Some(Arc::clone(payers));
+        Ok(())
     }
 
     /// The first refusal among the decisions, if there is one.

@@ -98,6 +98,17 @@ impl BundleOutcome {
         Self::Excluded(Exclusion { cause, reason: reason.into() })
     }
 
+    /// The other items that are bought with this one: pictures of a text.
+    pub(super) fn bundled(&self) -> Vec<&Arc<CatalogEntry>> {
+        match self {
+            Self::Included(BundleItem { entry, sale, .. }) => {
+                let sold = sale.entries.iter().map(|(sold, _)| sold);
+                sold.filter(|sold| sold.key != entry.key).collect()
+            }
+            Self::Excluded(_) => Vec::new(),
+        }
+    }
+
     /// Turns an error into the reason for leaving an item out, where the caller may know it.
     ///
     /// Fails with any other error, which is a fault and not a refusal.

@@ -52,7 +52,7 @@ pub use cache::{BlobExtent, BodyPart, RenditionBody};
 pub use catalog::CatalogEntry;
 pub use collect::{CollectedFile, DeliveryFiles, FileSelection};
 pub use links::UrlLinks;
-pub use quote::{ItemQuote, QuoteState};
+pub use quote::{BundledQuote, ItemQuote, QuoteState};
 pub use rate_limit::{RateLimitClient, RenderPayer};
 pub use render::{ObtainedRendition, RenditionSource};
 pub use settings::{CrawlerPolicy, DecodeLimits, MediaSettings};
@@ -447,7 +447,8 @@ impl Media {
 
     /// Records the purchase of everything in `sale` for `caller`.
     ///
-    /// Fails as [`Orders::purchase`] does; then nothing of it may be delivered.
+    /// Fails as [`Orders::purchase`] does, and with [`ErrorKind::Stale`] if it differs from what was confirmed;
+    /// then nothing of it may be delivered.
     pub async fn purchase(
         &self,
         sale: &Sale,
@@ -459,7 +460,13 @@ impl Media {
             return self
                 .inner
                 .orders
-                .purchase_all(caller.require_principal()?, &items, caller.agr, now)
+                .purchase_all(
+                    caller.require_principal()?,
+                    &items,
+                    caller.agr,
+                    sale.confirmed.clone(),
+                    now,
+                )
                 .await;
         }
         for (entry, _) in &sale.entries {

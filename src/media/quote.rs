@@ -12,6 +12,7 @@ use super::{CatalogEntry, Media, MediaCaller, facts};
 use crate::access::orders::PurchaseQuote;
 use crate::runtime::error::{Error, Result};
 use model::ItemKey;
+use model::account::AgreementId;
 
 /// The quote for one item.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -20,6 +21,15 @@ pub struct ItemQuote {
     /// Codes of the item's products, by which its licences are found; empty if it is not visible.
     pub codes: Vec<String>,
     pub state: QuoteState,
+    /// Pictures that an archive would contain with a text, and what each would take.
+    pub bundled: Vec<BundledQuote>,
+}
+
+/// The quote for an item that is bought with another one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BundledQuote {
+    pub key: ItemKey,
+    pub purchase: PurchaseQuote,
 }
 
 /// Whether an archive would contain an item, and what that takes.
@@ -45,6 +55,25 @@ impl QuoteState {
             | Self::LeftOut { .. } => false,
         }
     }
+
+    /// The agreement under which a purchase would be recorded; `None` if the item takes nothing now.
+    #[must_use]
+    pub fn payer(&self) -> Option<AgreementId> {
+        match self {
+            Self::Purchase(purchase) => purchase.payer(),
+            Self::LeftOut { .. } => None,
+        }
+    }
+}
+
+impl ItemQuote {
+    /// The agreements under which purchases would be recorded, of the item and of what is bundled with it.
+    pub fn payers(&self) -> impl Iterator<Item = (&ItemKey, AgreementId)> {
+        let own = self.state.payer().map(|payer| (&self.key, payer));
+        let bundled =
+            self.bundled.iter().filter_map(|one| Some((&one.key, one.purchase.payer()?)));
+        own.into_iter().chain(bundled)
+    }
 }
 
 impl Media {
@@ -65,28 +94,38 @@ impl Media {
             // One after the other, because the limits count what the items before have taken.
             outcomes.push(self.select_item(entry.clone(), &outcomes, caller, now).await?);
         }
-        let priced: Vec<&Arc<CatalogEntry>> = found
-            .iter()
-            .zip(&outcomes)
-            .filter(|(_, outcome)| exclusion(outcome).is_none())
-            .filter_map(|(entry, _)| entry.as_ref())
-            .collect();
+        let mut priced: Vec<&Arc<CatalogEntry>> = Vec::new();
+        for (entry, outcome) in found.iter().zip(&outcomes) {
+            if exclusion(outcome).is_none() {
+                priced.extend(entry.as_ref());
+                priced.extend(outcome.bundled());
+            }
+        }
         let items: Vec<_> = priced.iter().map(|entry| facts(entry)).collect();
         let purchases = self.inner.orders.quote_all(principal, &items, caller.agr, now).await?;
         let mut purchases = purchases.into_iter();
+        let mut next = || purchases.next().ok_or_else(|| Error::internal("no quote"));
         let mut quotes = Vec::with_capacity(keys.len());
         for ((key, entry), outcome) in keys.iter().zip(&found).zip(&outcomes) {
+            let mut bundled = Vec::new();
             let state = match exclusion(outcome) {
                 Some(Exclusion { cause, reason }) => {
                     QuoteState::LeftOut { cause: *cause, reason: reason.clone() }
                 }
                 None => {
-                    let purchase = purchases.next();
-                    QuoteState::Purchase(purchase.ok_or_else(|| Error::internal("no quote"))?)
+                    let own = next()?;
+                    for entry in outcome.bundled() {
+                        bundled.push(BundledQuote { key: entry.key.clone(), purchase: next()? });
+                    }
+                    QuoteState::Purchase(own)
                 }
             };
+            // An item that is left out after all takes its pictures with it.
+            if !state.delivers() {
+                bundled.clear();
+            }
             let codes = entry.as_ref().map(|entry| facts(entry).codes()).unwrap_or_default();
-            quotes.push(ItemQuote { key: key.clone(), codes, state });
+            quotes.push(ItemQuote { key: key.clone(), codes, state, bundled });
         }
         Ok(quotes)
     }

@@ -8,12 +8,18 @@ use std::{collections::HashMap, sync::Arc};
 use jiff::Timestamp;
 
 use super::purchase::{PurchaseOutcome, PurchaseRequest};
-use super::{CoverageDecision, ItemFacts, Orders, covering, is_subscription, recording_error};
+use super::{
+    CoverageDecision, ItemFacts, Orders, cost_changed, covering, is_subscription, recording_error,
+};
 use crate::access::auth::{AuthMethod, Principal};
 use crate::runtime::error::Result;
 use crate::storage::database::{DbError, ReadTx, WriteTx};
 use model::ItemKey;
 use model::account::AgreementId;
+
+/// What a buyer has confirmed: the agreement that pays for each item that is to be bought. Other items must
+/// take nothing.
+pub type ConfirmedPayers = HashMap<ItemKey, AgreementId>;
 
 /// Downloads of prepaid agreements that a series of requests takes.
 pub(super) type Taken = HashMap<AgreementId, u32>;
@@ -79,12 +85,16 @@ impl Orders {
     /// Records that `principal` downloads all of `items` at `now`.
     ///
     /// Fails as [`Orders::purchase`] does, but then records nothing, not even an order: an agreement may have
-    /// changed since the items were checked.
+    /// changed since the items were checked. With `confirmed` also fails with [`ErrorKind::Stale`] if the
+    /// purchase would not be the confirmed one, as is decided in the transaction that records it.
+    ///
+    /// [`ErrorKind::Stale`]: crate::runtime::error::ErrorKind::Stale
     pub async fn purchase_all(
         &self,
         principal: &Principal,
         items: &[ItemFacts<'_>],
         agr: Option<AgreementId>,
+        confirmed: Option<Arc<ConfirmedPayers>>,
         now: Timestamp,
     ) -> Result<()> {
         let mut requests = Vec::new();
@@ -99,8 +109,9 @@ impl Orders {
             return Ok(());
         }
         let recorded = requests.clone();
-        let outcomes =
-            self.write(move |tx| record_all(&recorded, tx)).await.map_err(recording_error)?;
+        let record = move |tx: &WriteTx<'_>| record_all(&recorded, confirmed.as_deref(), tx);
+        let outcomes = self.write(record).await.map_err(recording_error)?;
+        let Some(outcomes) = outcomes else { return Err(cost_changed()) };
         // If one item is refused, the others were not bought either, so nothing is cached.
         if let Some(index) = outcomes.iter().position(|outcome| !delivers(outcome)) {
             return self.cache_and_decide(&requests[index], &outcomes[index])?.require_delivery();
@@ -148,15 +159,38 @@ fn delivers(outcome: &PurchaseOutcome) -> bool {
     }
 }
 
-/// Records all requests if all of them deliver; returns the outcomes.
+/// Whether the outcome takes no more from the buyer than was confirmed for the item.
+fn is_confirmed(
+    confirmed: &ConfirmedPayers,
+    request: &PurchaseRequest,
+    outcome: PurchaseOutcome,
+) -> bool {
+    match outcome {
+        PurchaseOutcome::Bought { .. } | PurchaseOutcome::Owned => true,
+        PurchaseOutcome::ToBuy { agreement } => confirmed.get(request.item()) == Some(&agreement),
+        PurchaseOutcome::Order { .. } | PurchaseOutcome::Exhausted => false,
+    }
+}
+
+/// Records all requests if all of them deliver; returns the outcomes. Records nothing and returns `None` if
+/// they differ from what was confirmed.
 fn record_all(
     requests: &[Arc<PurchaseRequest>],
+    confirmed: Option<&ConfirmedPayers>,
     tx: &WriteTx<'_>,
-) -> Result<Vec<PurchaseOutcome>, DbError> {
+) -> Result<Option<Vec<PurchaseOutcome>>, DbError> {
     let previewed = preview_all(requests, &tx.as_read())?;
+    if let Some(confirmed) = confirmed {
+        let mut pairs = requests.iter().zip(&previewed);
+        if !pairs.all(|(request, outcome)| is_confirmed(confirmed, request, *outcome)) {
+            return Ok(None);
+        }
+    }
     // Refusals return `Ok` and commit, so nothing may have been written before.
     if !previewed.iter().all(delivers) {
-        return Ok(previewed);
+        return Ok(Some(previewed));
     }
-    requests.iter().map(|request| request.record(tx)).collect()
+    let recorded: Result<Vec<_>, DbError> =
+        requests.iter().map(|request| request.record(tx)).collect();
+    recorded.map(Some)
 }

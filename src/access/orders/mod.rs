@@ -19,6 +19,7 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use moka::sync::Cache;
 
+pub use joint_purchase::ConfirmedPayers;
 pub use offers::{AgreementOffer, OfferState};
 pub use quotes::PurchaseQuote;
 pub use report::{ItemOrder, OrderReport};
@@ -276,6 +277,13 @@ fn coverage_error(principal: &Principal, agr: Option<AgreementId>, now: Timestam
         (None, _) => "No valid agreement of the user covers the item".to_owned(),
     };
     Error::forbidden("agreement_required", message)
+}
+
+/// Creates the error for a purchase that would not be the one that its buyer confirmed. Nothing was recorded.
+#[must_use]
+pub fn cost_changed() -> Error {
+    let message = "The cost has changed since it was confirmed, so nothing was bought";
+    Error::new(ErrorKind::Stale, message)
 }
 
 fn exhausted(agreements: &[Agreement]) -> Error {

@@ -38,6 +38,15 @@ impl PurchaseQuote {
     /// The quote for an item that an order under another agreement still delivers.
     const OWNED: Self = Self::Bought { agreement: None, until: None };
 
+    /// The agreement under which a purchase would be recorded; `None` if the download takes nothing now.
+    #[must_use]
+    pub fn payer(&self) -> Option<AgreementId> {
+        match self {
+            Self::Buys(agreement) => Some(*agreement),
+            Self::Bought { .. } | Self::Order { .. } | Self::Refused(_) => None,
+        }
+    }
+
     fn of(request: &PurchaseRequest, outcome: PurchaseOutcome) -> Self {
         match outcome {
             PurchaseOutcome::Bought { agreement, until, .. } => {

@@ -1,11 +1,13 @@
 //! Joint purchases: their preview, their records, and that they record nothing else.
 
+use std::sync::Arc;
+
 use jiff::SignedDuration;
 
 use super::test_fixture::{OrdersFixture, SIX_ENDS_AFTER_DAYS, document, key, run, start};
-use super::{CoverageDecision, ItemFacts, Orders};
+use super::{ConfirmedPayers, CoverageDecision, ItemFacts, Orders};
 use crate::access::auth::Principal;
-use crate::runtime::error::{Error, Result};
+use crate::runtime::error::{Error, ErrorKind, Result};
 use model::ItemKey;
 use model::account::AgreementId;
 use model::item::Document;
@@ -40,7 +42,7 @@ async fn purchased(
     agr: Option<i64>,
 ) -> String {
     let (items, agr) = (items(indexes), agr.map(AgreementId));
-    word(orders.purchase_all(user, &facts(&items), agr, start()).await)
+    word(orders.purchase_all(user, &facts(&items), agr, None, start()).await)
 }
 
 #[test]
@@ -148,5 +150,48 @@ fn archives_at_once_share_what_is_left_and_none_is_half_bought() {
         let bought = [one, two, three].iter().filter(|word| *word == "ok").count();
         assert_eq!(bought, 1);
         assert_eq!((scene.remaining(2).await, scene.rows().await.len()), (0, 2));
+    });
+}
+
+#[test]
+fn a_confirmed_purchase_is_paid_as_confirmed_or_not_made() {
+    run(async {
+        let scene = OrdersFixture::new();
+        let (orders, user) = (scene.orders(), scene.user(1).await);
+        let all = items(&[0, 1]);
+        let buy = async |payers: &[(usize, i64)]| {
+            let payers = payers.iter().map(|(index, id)| (key(*index), AgreementId(*id)));
+            let confirmed: ConfirmedPayers = payers.collect();
+            let confirmed = Some(Arc::new(confirmed));
+            let bought = orders.purchase_all(&user, &facts(&all), None, confirmed, start()).await;
+            bought.map_err(|error| error.kind())
+        };
+        // Another agreement would pay, or an item that takes something was shown as taking nothing.
+        assert_eq!(buy(&[(0, 2), (1, 2)]).await, Err(ErrorKind::Stale));
+        assert_eq!(buy(&[(0, 1)]).await, Err(ErrorKind::Stale));
+        let left = (scene.remaining(1).await, scene.remaining(2).await);
+        assert_eq!((left, scene.rows().await.len()), ((3, 2), 0));
+        assert_eq!(buy(&[(0, 1), (1, 2)]).await, Ok(()));
+        let left = (scene.remaining(1).await, scene.remaining(2).await);
+        assert_eq!((left, scene.rows().await.len()), ((2, 1), 2));
+        // What is bought takes nothing, whatever was confirmed.
+        assert_eq!(buy(&[(0, 2)]).await, Ok(()));
+        assert_eq!(scene.rows().await.len(), 2);
+    });
+}
+
+#[test]
+fn a_confirmed_purchase_fails_when_the_downloads_are_used_up_meanwhile() {
+    run(async {
+        let scene = OrdersFixture::new();
+        let (orders, user) = (scene.orders(), scene.user(2).await);
+        let all = items(&[1]);
+        let confirmed: ConfirmedPayers = [(key(1), AgreementId(2))].into_iter().collect();
+        let left = "UPDATE agreements SET prepaid_remaining = 0 WHERE agreement_id = 2";
+        scene.db.write(move |tx| tx.run_sql(left)).await.unwrap();
+        let confirmed = Some(Arc::new(confirmed));
+        let bought = orders.purchase_all(&user, &facts(&all), None, confirmed, start()).await;
+        assert_eq!(bought.map_err(|error| error.kind()), Err(ErrorKind::Stale));
+        assert_eq!(scene.rows().await.len(), 0);
     });
 }

@@ -188,6 +188,7 @@ pub(crate) async fn archive(
         buyer: MediaCaller { principal: Some(caller), agr },
         method: request.method(),
         headers: request.headers(),
+        confirmed: None,
     };
     archives::archive_response(app, asked).await.map(Some)
 }

@@ -112,6 +112,27 @@ fn one_confirmation_buys_what_was_shown_and_orders_the_rest() {
 }
 
 #[test]
+fn an_order_for_approval_buys_nothing_with_downloads_that_other_items_were_quoted() {
+    let server = Server::demo();
+    let buyer = Session::open(&server, "demo-buyer");
+    let keys = photographs();
+    let uris = uris(&server, &keys);
+    let shown = shown_cost(&plain(buyer.post(&server, "/selection", &fields(&uris, &[]))));
+    assert!(shown.contains("=buys-1002") && shown.contains("=order-1003"), "{shown}");
+    // All prepaid downloads are left, and an item alone would be bought with one of them.
+    let answer =
+        buyer.post(&server, "/selection/order", &fields(&uris, &[("shown", shown.as_str())]));
+    assert_eq!(location(&answer), "/account/orders?done=all_placed");
+    let placed = orders(&server, &buyer);
+    assert_eq!(placed.len(), keys.len() - 10);
+    for order in &placed {
+        assert_eq!(order["price"]["agreement"]["id"], 1003, "{order}");
+    }
+    let page = plain(buyer.post(&server, "/selection", &fields(&uris, &[])));
+    assert!(page.contains("10 of 10 downloads left, 0 after this"), "{page}");
+}
+
+#[test]
 fn a_selection_is_downloaded_after_one_confirmation() {
     let server = Server::demo();
     let browser = Browser::open(DESKTOP);
@@ -281,6 +302,35 @@ fn a_collection_is_reviewed_like_a_selection() {
     );
     // It is not the visitor's selection, which unticking an item would change.
     assert!(!shown.contains("data-selection"), "{shown}");
+    // With nothing ticked on that page nothing is selected and nothing is bought.
+    assert!(shown.contains("name=\"listed\" value=\"1\""), "{shown}");
+    let cost = shown_cost(&shown);
+    let none = [("of_collection", id), ("listed", "1"), ("shown", cost.as_str())];
+    let page = plain(editor.post(&server, "/selection", &none));
+    assert!(page.contains("Tick items") && !page.contains("Download zip"), "{page}");
+    assert_eq!(editor.post(&server, "/selection/zip", &none).status(), 403);
+    assert_eq!(orders(&server, &editor), Vec::<Value>::new());
     let other = Session::open(&server, "demo-buyer");
     assert_eq!(other.post(&server, "/selection", &[("of_collection", id)]).status(), 404);
+}
+
+#[test]
+fn pictures_that_come_with_a_text_are_shown_before_they_are_bought() {
+    let server = Server::demo();
+    let editor = Session::open(&server, "demo-editor");
+    let uris = uris(&server, &["text/demo-aceh-rescue".to_owned()]);
+    let page = plain(editor.post(&server, "/selection", &fields(&uris, &[])));
+    assert!(page.contains("With 1 picture, which is recorded as a purchase too"), "{page}");
+    let shown = shown_cost(&page);
+    let own = "text/demo-aceh-rescue=buys-1001";
+    assert_eq!(shown, format!("{own} text/demo-aceh-rescue+image/demo-bridge-cables=buys-1001"));
+    let zip = |shown: &str| {
+        let answer = editor.post(&server, "/selection/zip", &fields(&uris, &[("shown", shown)]));
+        (answer.status().as_u16(), orders(&server, &editor).len())
+    };
+    // A page that showed the text alone buys nothing.
+    assert_eq!(zip(own), (409, 0));
+    assert_eq!(zip(&shown), (200, 2));
+    let page = plain(editor.post(&server, "/selection", &fields(&uris, &[])));
+    assert!(page.contains("Already bought") && !page.contains("With 1 picture"), "{page}");
 }

@@ -24,7 +24,7 @@ use super::{
     item_summary::key_of,
 };
 use crate::access::auth::Principal;
-use crate::access::orders::PurchaseQuote;
+use crate::access::orders::{ConfirmedPayers, PurchaseQuote};
 use crate::http::archives;
 use crate::http::archives::ArchiveRequest;
 use crate::http::site::form::see_other;
@@ -66,13 +66,15 @@ struct SelectionForm {
 }
 
 impl SelectionForm {
-    /// Reads the form. One that names a collection and no items has those of the collection.
+    /// Reads the form. One that names a collection and lists no items has those of the collection; in a form
+    /// that lists them the visitor has unticked all.
     async fn read(posted: &MemberForm) -> Result<Self, PageError> {
         let form = &posted.form;
         let text = |name| form.find(name).map(str::to_owned);
         let collection = text("of_collection");
         let mut keys: Vec<ItemKey> = form.all("uri").filter_map(key_of).collect();
         if keys.is_empty()
+            && form.find("listed").is_none()
             && let Some(id) = &collection
         {
             let found = posted.get(collections::address(id)).await?;
@@ -124,9 +126,16 @@ impl QuotedSelection {
         self.form.shown.covers(&self.quotes)
     }
 
-    /// The agreement in the form, as a query parameter.
-    fn agr_parameter(&self) -> Option<String> {
-        self.form.agr.map(|agr| agr.to_string())
+    /// The agreements that are to pay for the items, as the visitor has confirmed.
+    fn payers(&self) -> ConfirmedPayers {
+        let payers = self.quotes.iter().flat_map(|quote| quote.payers());
+        payers.map(|(key, agreement)| (key.clone(), agreement)).collect()
+    }
+
+    /// The agreement that is to pay for the item, as a query parameter: that of the quote, or else the one in
+    /// the form.
+    fn agr_parameter(&self, quote: &ItemQuote) -> Option<String> {
+        quote.state.payer().or(self.form.agr).map(|agr| agr.to_string())
     }
 }
 
@@ -149,6 +158,7 @@ async fn zip(posted: MemberForm) -> PageResult {
     }
     let (method, headers) = (Method::GET, HeaderMap::new());
     let name = file_stem(&posted, "selection");
+    let payers = Arc::new(quoted.payers());
     let request = ArchiveRequest {
         keys: &quoted.form.keys,
         // Numbered names keep the order of the selection when the archive is unpacked.
@@ -156,12 +166,16 @@ async fn zip(posted: MemberForm) -> PageResult {
         buyer: quoted.caller(),
         method: &method,
         headers: &headers,
+        confirmed: Some(&payers),
     };
     match archives::archive_response(&posted.app, request).await {
         Ok(response) => Ok(response),
+        Err(error) if error.kind() == ErrorKind::Stale => {
+            review_again(&posted, ReviewOutcome::changed()).await
+        }
         Err(error) if error.kind() == ErrorKind::Forbidden => {
             let outcome = ReviewOutcome::refused(StatusCode::FORBIDDEN, error.message());
-            review::page(&posted, &quoted, outcome).await
+            review_again(&posted, outcome).await
         }
         Err(error) => Err(error.into()),
     }
@@ -178,9 +192,10 @@ async fn deliver(posted: MemberForm) -> PageResult {
         let outcome = ReviewOutcome::refused(StatusCode::BAD_REQUEST, "Choose a channel.");
         return review::page(&posted, &quoted, outcome).await;
     };
-    let agr = quoted.agr_parameter();
     let mut outcome = ReviewOutcome::default();
     for quote in quoted.quotes.iter().filter(|quote| quote.state.delivers()) {
+        // The delivery keeps the agreement, so that no other one pays when it is sent.
+        let agr = quoted.agr_parameter(quote);
         let call = ApiCall::get(format!("/media/{}", quote.key));
         let call = call.query([("channel", Some(channel)), ("agr", agr.as_deref())]);
         match posted.call_and_record(call).await {
@@ -188,7 +203,7 @@ async fn deliver(posted: MemberForm) -> PageResult {
             Err(refusal) => outcome.add_failure(&quote.key, &refusal),
         }
     }
-    finish(&posted, &quoted, outcome, "/account/deliveries?done=sent").await
+    finish(&posted, outcome, "/account/deliveries?done=sent").await
 }
 
 /// `POST /selection/order`: orders the items that need an approval before they are delivered.
@@ -197,24 +212,33 @@ async fn order(posted: MemberForm) -> PageResult {
     if !quoted.is_confirmed() {
         return review::page(&posted, &quoted, ReviewOutcome::changed()).await;
     }
-    let agr = quoted.agr_parameter();
     let mut outcome = ReviewOutcome::default();
-    for quote in quoted.quotes.iter().filter(|quote| is_to_order(quote)) {
+    let to_order =
+        quoted.quotes.iter().filter_map(|quote| Some((&quote.key, order_agreement(quote)?)));
+    for (key, agreement) in to_order {
+        // The API decides each item alone, so without the agreement of the quote it would buy this one with a
+        // prepaid download that the quote has assigned to another item.
+        let agr = agreement.to_string();
         // The request for the file places the order, and is refused until the order is approved.
-        let call = ApiCall::get(format!("/media/{}", item::download_path(&quote.key)));
-        match posted.call(&call.query([("agr", agr.as_deref())])).await {
+        let call = ApiCall::get(format!("/media/{}", item::download_path(key)));
+        match posted.call(&call.query([("agr", Some(agr.as_str()))])).await {
             Err(refusal) if is_order(&refusal) => outcome.done += 1,
-            // It was approved in the meantime.
-            Ok(_) => outcome.done += 1,
-            Err(refusal) => outcome.add_failure(&quote.key, &refusal),
+            // An order was approved in the meantime, so none was placed.
+            Ok(_) => outcome.add_delivered(key),
+            Err(refusal) if refusal.is_too_long() => outcome.add_delivered(key),
+            Err(refusal) => outcome.add_failure(key, &refusal),
         }
     }
-    finish(&posted, &quoted, outcome, "/account/orders?done=all_placed").await
+    finish(&posted, outcome, "/account/orders?done=all_placed").await
 }
 
-/// Whether an order for the item would be placed.
-fn is_to_order(quote: &ItemQuote) -> bool {
-    matches!(quote.state, QuoteState::Purchase(PurchaseQuote::Order { recorded: false, .. }))
+/// The agreement under which an order for the item would be placed; `None` if none would be.
+fn order_agreement(quote: &ItemQuote) -> Option<AgreementId> {
+    let QuoteState::Purchase(PurchaseQuote::Order { agreement, recorded: false }) = &quote.state
+    else {
+        return None;
+    };
+    Some(*agreement)
 }
 
 /// Whether the API has placed an order instead of delivering.
@@ -223,16 +247,17 @@ fn is_order(refusal: &ApiRefusal) -> bool {
 }
 
 /// Redirects to `next` after a form that succeeded for every item; otherwise the page names the others.
-async fn finish(
-    posted: &MemberForm,
-    quoted: &QuotedSelection,
-    outcome: ReviewOutcome,
-    next: &str,
-) -> PageResult {
+async fn finish(posted: &MemberForm, outcome: ReviewOutcome, next: &str) -> PageResult {
     match outcome.is_success() {
         true => Ok(see_other(next)),
-        false => review::page(posted, quoted, outcome).await,
+        false => review_again(posted, outcome).await,
     }
+}
+
+/// The page with what the items take after a form that may have bought some of them.
+async fn review_again(posted: &MemberForm, outcome: ReviewOutcome) -> PageResult {
+    let quoted = QuotedSelection::of(posted).await?;
+    review::page(posted, &quoted, outcome).await
 }
 
 /// The name of a file without its extension: what it is, and when it was made.

@@ -1,7 +1,7 @@
 //! The page of a selection: its items with what a download of each would take, what the agreements pay for,
 //! and the forms that confirm it.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use axum::http::StatusCode;
 use minijinja::{Value as PageValue, context, value::Serde};
@@ -41,6 +41,8 @@ pub(super) struct ReviewOutcome {
 struct ItemFailure {
     key: String,
     messages: Vec<String>,
+    /// Whether no order was placed because the item can be downloaded already.
+    is_delivered: bool,
 }
 
 impl ReviewOutcome {
@@ -59,7 +61,15 @@ impl ReviewOutcome {
     pub(super) fn add_failure(&mut self, key: &ItemKey, refusal: &ApiRefusal) {
         // The page says what failed, and its status is that of the first failure.
         self.status.get_or_insert(refusal.status);
-        self.failures.push(ItemFailure { key: key.to_string(), messages: refusal.sentences() });
+        let messages = refusal.sentences();
+        self.failures.push(ItemFailure { key: key.to_string(), messages, is_delivered: false });
+    }
+
+    /// Adds an item for which no order was placed, because it can be downloaded already.
+    pub(super) fn add_delivered(&mut self, key: &ItemKey) {
+        self.status.get_or_insert(StatusCode::CONFLICT);
+        let (key, messages) = (key.to_string(), Vec::new());
+        self.failures.push(ItemFailure { key, messages, is_delivered: true });
     }
 
     pub(super) fn is_success(&self) -> bool {
@@ -107,15 +117,21 @@ struct ReviewRow {
     /// The lowest price of its licences.
     price: Option<String>,
     dragged: Option<DraggedFile>,
+    /// Number of pictures that are bought with a text.
+    bundled: usize,
+    /// The agreements that would pay for these pictures.
+    bundled_agreements: String,
 }
 
 /// What the selection takes of one agreement.
 #[derive(Debug, PartialEq, Eq, Serialize)]
 struct AgreementShare {
+    #[serde(skip)]
+    agreement: AgreementId,
     name: String,
     type_text: &'static str,
     state: RowState,
-    /// Number of its items in the selection.
+    /// Number of its items in the selection, with pictures that come with a text.
     count: usize,
     /// Downloads of a prepaid agreement: all, those left now, and those left after the download.
     total: Option<u32>,
@@ -158,7 +174,7 @@ pub(super) async fn page(
         full => count(RowState::Limit) + form.surplus,
         most => SELECTION_ITEMS_MAX,
         rows => PageValue::from(Serde(&rows)),
-        shares => PageValue::from(Serde(shares(quoted))),
+        shares => PageValue::from(Serde(shares(&quoted.quotes, quoted.principal.agreements()))),
         shown => ShownCost::print(&quoted.quotes),
         agreements => PageValue::from(Serde(choices(quoted.principal.agreements()))),
         agr => form.agr.map(|agr| agr.0),
@@ -224,15 +240,18 @@ async fn row(
         | RowState::Ordered => prices.lowest(posted, quoted, &quote.codes).await?,
     };
     let hit = ItemSummary::of(&document);
+    let payers: Vec<_> = quote.bundled.iter().filter_map(|one| one.purchase.payer()).collect();
     Ok(ReviewRow {
         uri: posted.app.shared.media.links().item(key),
         key: key.to_string(),
         credit: credit_line(&document),
-        agreement: agreement.map(name),
+        agreement: agreement.map(|one| label(one, quoted.principal.agreements())),
         until: until(&quote.state),
         reason: reason(&quote.state).filter(|_| state == RowState::NotCovered),
         price: price.map(|price| price.to_string()),
         dragged: dragged(key, state, hit.as_ref()),
+        bundled: payers.len(),
+        bundled_agreements: labels(&payers, quoted.principal.agreements()),
         hit,
         state,
     })
@@ -326,11 +345,31 @@ fn name(agreement: &Agreement) -> String {
     agreement.name.clone().unwrap_or_else(|| agreement.id.to_string())
 }
 
+/// The name of the agreement, with its number if another one of `agreements` has the same name.
+fn label(agreement: &Agreement, agreements: &[Agreement]) -> String {
+    let own = name(agreement);
+    let is_shared = agreements.iter().any(|one| one.id != agreement.id && name(one) == own);
+    if is_shared { format!("{own} ({})", agreement.id) } else { own }
+}
+
+/// The names of the agreements `ids`, each once.
+fn labels(ids: &[AgreementId], agreements: &[Agreement]) -> String {
+    let paying = agreements.iter().filter(|agreement| ids.contains(&agreement.id));
+    paying.map(|agreement| label(agreement, agreements)).collect::<Vec<_>>().join(", ")
+}
+
 /// What the selection takes of each agreement, in the order of its items. Bought items take nothing.
-fn shares(quoted: &QuotedSelection) -> Vec<AgreementShare> {
-    let agreements = quoted.principal.agreements();
-    let states = quoted.quotes.iter().map(|quote| &quote.state);
-    shares_of(states, agreements)
+fn shares(quotes: &[ItemQuote], agreements: &[Agreement]) -> Vec<AgreementShare> {
+    // A picture that is bought as an item of the selection is not counted again with its text.
+    let delivered = quotes.iter().filter(|quote| quote.state.delivers());
+    let mut known: HashSet<&ItemKey> = delivered.map(|quote| &quote.key).collect();
+    let mut states: Vec<QuoteState> = quotes.iter().map(|quote| quote.state.clone()).collect();
+    for one in quotes.iter().flat_map(|quote| &quote.bundled) {
+        if known.insert(&one.key) {
+            states.push(QuoteState::Purchase(one.purchase.clone()));
+        }
+    }
+    shares_of(states.iter(), agreements)
 }
 
 fn shares_of<'a>(
@@ -344,12 +383,13 @@ fn shares_of<'a>(
         let Some(agreement) = agreement.filter(|_| row_state != RowState::Bought) else {
             continue;
         };
-        let name = name(agreement);
-        let known = shares.iter_mut().find(|one| one.name == name && one.state == row_state);
-        match known {
+        let is_known =
+            |one: &&mut AgreementShare| one.agreement == agreement.id && one.state == row_state;
+        match shares.iter_mut().find(is_known) {
             Some(share) => share.count += 1,
             None => shares.push(AgreementShare {
-                name,
+                agreement: agreement.id,
+                name: label(agreement, agreements),
                 type_text: agreement.kind.as_str(),
                 state: row_state,
                 count: 1,
@@ -371,7 +411,7 @@ fn choices(agreements: &[Agreement]) -> Vec<AgreementChoice> {
     let now = clock::now();
     let choice = |agreement: &Agreement| AgreementChoice {
         id: agreement.id.0,
-        name: name(agreement),
+        name: label(agreement, agreements),
         type_text: agreement.kind.as_str(),
         remaining: agreement.prepaids.map(|prepaids| prepaids.remaining),
         total: agreement.prepaids.map(|prepaids| prepaids.total),
@@ -382,6 +422,7 @@ fn choices(agreements: &[Agreement]) -> Vec<AgreementChoice> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::media::BundledQuote;
     use model::account::{OrganizationId, PrepaidDownloads};
 
     fn agreement(id: i64, kind: AgreementType, prepaids: Option<PrepaidDownloads>) -> Agreement {
@@ -428,6 +469,47 @@ mod tests {
             ("3", RowState::Order, 1, None),
         ];
         assert_eq!(found, expected);
+    }
+
+    #[test]
+    fn pictures_that_come_with_a_text_are_counted_once() {
+        let agreements = [agreement(1, AgreementType::Subscription, None)];
+        let buys = || PurchaseQuote::Buys(AgreementId(1));
+        let quote = |key: &str, pictures: &[&str]| {
+            let bundled =
+                |key: &&str| BundledQuote { key: key.parse().unwrap(), purchase: buys() };
+            ItemQuote {
+                key: key.parse().unwrap(),
+                codes: Vec::new(),
+                state: QuoteState::Purchase(buys()),
+                bundled: pictures.iter().map(bundled).collect(),
+            }
+        };
+        let quotes = [
+            quote("text/a", &["image/p", "image/q"]),
+            quote("text/b", &["image/q"]),
+            quote("image/p", &[]),
+        ];
+        let shares = shares(&quotes, &agreements);
+        assert_eq!(shares.iter().map(|share| share.count).collect::<Vec<_>>(), [4]);
+    }
+
+    #[test]
+    fn agreements_of_one_name_are_told_apart() {
+        let left = |remaining| Some(PrepaidDownloads { total: 10, remaining });
+        let mut agreements = [
+            agreement(1, AgreementType::Prepaid, left(3)),
+            agreement(2, AgreementType::Prepaid, left(1)),
+        ];
+        for agreement in &mut agreements {
+            agreement.name = Some("Pictures".to_owned());
+        }
+        let states =
+            [1, 2, 1].map(|id| QuoteState::Purchase(PurchaseQuote::Buys(AgreementId(id))));
+        let shares = shares_of(states.iter(), &agreements);
+        let found: Vec<_> =
+            shares.iter().map(|share| (share.name.as_str(), share.count, share.after)).collect();
+        assert_eq!(found, [("Pictures (1)", 2, Some(1)), ("Pictures (2)", 1, Some(0))]);
     }
 
     #[test]

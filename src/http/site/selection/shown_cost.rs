@@ -9,6 +9,9 @@ use crate::media::{ItemQuote, QuoteState};
 /// The word for an item that takes nothing.
 const FREE: &str = "free";
 
+/// The word for an item that is not delivered.
+const NOTHING: &str = "none";
+
 /// The cost of each item as a page showed it: a word by the item's key.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct ShownCost(HashMap<String, String>);
@@ -20,46 +23,60 @@ impl ShownCost {
         Self(pairs.map(|(key, word)| (key.to_owned(), word.to_owned())).collect())
     }
 
-    /// The value of the field for `quotes`: `image/a=free image/b=buys-1002`.
+    /// The value of the field for `quotes`: `image/a=free image/b=buys-1002`. A picture that comes with a text
+    /// has a pair of its own: `text/a+image/b=buys-1002`.
     pub(super) fn print(quotes: &[ItemQuote]) -> String {
-        let pairs = quotes.iter().map(|quote| format!("{}={}", quote.key, word(&quote.state)));
+        let pairs = quotes.iter().flat_map(words).map(|(key, word)| format!("{key}={word}"));
         pairs.collect::<Vec<_>>().join(" ")
     }
 
     /// Whether the page showed each of `quotes`, or a higher cost for an item that has become free: another
     /// user of the organization has bought it since.
     pub(super) fn covers(&self, quotes: &[ItemQuote]) -> bool {
-        quotes.iter().all(|quote| {
-            let shown = self.0.get(&quote.key.to_string());
-            let now = word(&quote.state);
+        quotes.iter().flat_map(words).all(|(key, now)| {
+            let shown = self.0.get(&key);
             shown.is_some_and(|shown| *shown == now || now == FREE)
         })
     }
 }
 
-/// The word for what an item takes, under which agreement.
+/// The keys of the item and of what is bundled with it, each with its word.
+fn words(quote: &ItemQuote) -> Vec<(String, String)> {
+    let bundled = quote.bundled.iter().map(|one| {
+        // The picture may also be an item of the selection, where it can be left out.
+        (format!("{}+{}", quote.key, one.key), purchase_word(&one.purchase))
+    });
+    std::iter::once((quote.key.to_string(), word(&quote.state))).chain(bundled).collect()
+}
+
 fn word(state: &QuoteState) -> String {
     match state {
-        QuoteState::Purchase(PurchaseQuote::Bought { .. }) => FREE.to_owned(),
-        QuoteState::Purchase(PurchaseQuote::Buys(agreement)) => format!("buys-{}", agreement.0),
-        QuoteState::Purchase(PurchaseQuote::Order { agreement, .. }) => {
-            format!("order-{}", agreement.0)
-        }
+        QuoteState::Purchase(purchase) => purchase_word(purchase),
+        QuoteState::LeftOut { .. } => NOTHING.to_owned(),
+    }
+}
+
+/// The word for what an item takes, under which agreement.
+fn purchase_word(purchase: &PurchaseQuote) -> String {
+    match purchase {
+        PurchaseQuote::Bought { .. } => FREE.to_owned(),
+        PurchaseQuote::Buys(agreement) => format!("buys-{}", agreement.0),
+        PurchaseQuote::Order { agreement, .. } => format!("order-{}", agreement.0),
         // The reason does not matter: the item is not delivered and takes nothing.
-        QuoteState::Purchase(PurchaseQuote::Refused(_)) | QuoteState::LeftOut { .. } => {
-            "none".to_owned()
-        }
+        PurchaseQuote::Refused(_) => NOTHING.to_owned(),
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::media::BundledQuote;
     use model::account::AgreementId;
 
     fn quote(key: &str, purchase: PurchaseQuote) -> ItemQuote {
         let key = key.parse().unwrap();
-        ItemQuote { key, codes: Vec::new(), state: QuoteState::Purchase(purchase) }
+        let state = QuoteState::Purchase(purchase);
+        ItemQuote { key, codes: Vec::new(), state, bundled: Vec::new() }
     }
 
     fn bought() -> PurchaseQuote {
@@ -85,5 +102,20 @@ mod tests {
         check(&[quote("image/c", buys(1))], false);
         assert!(!ShownCost::parse("").covers(&shown));
         assert!(!ShownCost::parse("image/a image/b=").covers(&shown));
+    }
+
+    #[test]
+    fn a_text_buys_only_pictures_that_its_page_showed() {
+        let buys = |agreement| PurchaseQuote::Buys(AgreementId(agreement));
+        let with = |purchase| {
+            let bundled = BundledQuote { key: "image/b".parse().unwrap(), purchase };
+            vec![ItemQuote { bundled: vec![bundled], ..quote("text/a", buys(1)) }]
+        };
+        let text = ShownCost::print(&with(buys(2)));
+        assert_eq!(text, "text/a=buys-1 text/a+image/b=buys-2");
+        let field = ShownCost::parse(&text);
+        assert!(field.covers(&with(buys(2))) && field.covers(&with(bought())));
+        assert!(!field.covers(&with(buys(3))));
+        assert!(!ShownCost::parse("text/a=buys-1").covers(&with(buys(2))));
     }
 }
