@@ -8,6 +8,7 @@ use std::{
 
 use serde_json::Value;
 
+use crate::common::pictures::Picture;
 use crate::common::server::{output, wirephoto};
 use crate::common::{LARGE, Server, checkout, pause};
 use crate::faults::kit::{self, Faults};
@@ -215,11 +216,13 @@ fn an_interrupted_bench_leaves_nothing_behind() {
 
 #[test]
 fn health_and_metrics_are_served() {
-    let server = Server::demo();
+    // Its standard renditions are not made yet, so that the first request decodes.
+    let pictures = [("large", Picture::waves(1500, 1000).jpeg())];
+    let server = Server::with_pictures(&["media.warm=false"], &pictures);
     assert_eq!(server.get("/health/live").text().unwrap(), r#"{"status":"live"}"#);
     assert_eq!(server.get("/health/ready").text().unwrap(), r#"{"status":"ready"}"#);
-    server.bytes(&format!("/media/{LARGE}_NormalThumbnail.jpg"));
-    server.bytes(&format!("/media/{LARGE}_NormalThumbnail.jpg"));
+    server.bytes("/media/image/large_NormalThumbnail.jpg");
+    server.bytes("/media/image/large_NormalThumbnail.jpg");
     let metrics = server.get("/metrics").text().unwrap();
     for name in [
         "wirephoto_http_requests_total{route=\"/media/{*path}\",status=\"2xx\"} 2",

@@ -164,15 +164,12 @@ fn calls_of_the_guides_work_as_printed() {
     let upload = block("docs/guide/ingest.md", "KEY=...").text;
     let sent = json_of(&terminal.run(&substitute(&upload, &[("KEY=...", &key)])));
     assert!(sent["uri"].as_str().unwrap().ends_with("/media/image/harbour-7"), "{sent}");
-    for (start, item, headline) in [
-        ("NAME=photo.jpg", "photo", "Ice in the harbour"),
-        ("TAG=$(curl", "harbour-7", "Ice breaks up"),
-    ] {
+    for (start, headline) in
+        [("NAME=photo.jpg", "Ice in the harbour"), ("TAG=$(curl", "Ice breaks up")]
+    {
         let calls = block("docs/guide/ingest.md", start).text;
         let said = json_of(&terminal.run(&format!("{key}\n{calls}")));
-        let uri = said["uri"].as_str().unwrap_or_default();
-        assert!(uri.ends_with(&format!("/media/image/{item}")), "{said}");
-        assert_eq!(said["headline"], headline);
+        assert_eq!(said["headline"], headline, "{said}");
     }
 }
 

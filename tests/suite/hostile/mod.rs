@@ -363,7 +363,7 @@ fn concurrent_renders_stay_within_the_memory_budget() {
 #[test]
 fn a_render_beyond_its_time_limit_is_stopped_reported_and_not_cached() {
     let server = Server::demo_with(&["media.render_time_s=0.001", "media.warm=false"]);
-    let path = format!("/media/{LARGE}_NormalPreview.jpg");
+    let path = format!("/media/{LARGE}-fit_w960_NormalPreview.jpg");
     let response = server.get(&path);
     assert_eq!(response.status(), 503, "{}", server.log());
     assert_eq!(response.headers()["cache-control"], "no-store");
@@ -377,7 +377,7 @@ fn a_render_beyond_its_time_limit_is_stopped_reported_and_not_cached() {
     assert!(server.log().contains("media.render_time_s"), "{}", server.log());
     // Nothing of it is cached: with enough time it is rendered.
     let server = server.restart(&[&crate::common::server::demo_originals()]);
-    assert_eq!(Picture::decode(&server.bytes(&path)).size(), (1024, 683));
+    assert_eq!(Picture::decode(&server.bytes(&path)).size(), (960, 640));
 }
 
 #[test]

@@ -162,7 +162,7 @@ fn a_rendition_says_how_it_was_made_and_then_that_it_was_cached() {
     for (path, way, stages) in [
         (hires("-crop_w400_h300_x901_y703"), "region", plain),
         (format!("/media/{LARGE}_WatermarkPreview.jpg"), "level", marked),
-        (PREVIEW.to_owned(), "stored", &["queue", "read", "decode"]),
+        (PREVIEW.to_owned(), "stored", &["queue", "read"]),
         (hires(""), "original", &["queue", "read"]),
     ] {
         let made = server.get(&path);
