@@ -440,12 +440,7 @@ impl Uploads {
         &self,
         upload: PendingUpload,
     ) -> Result<Result<UploadDescription, IngestError>> {
-        let pending = self.pending().clone();
-        let described = move |ingest: &Ingest| {
-            let described = ingest.describe_upload(&pending, &upload);
-            described.map_err(|error| name_file(error, &upload))
-        };
-        self.work(described).await
+        self.work_on(upload, Ingest::describe_upload).await
     }
 
     /// Renders a small JPEG of an uploaded photograph; `None` for other files.
@@ -453,12 +448,7 @@ impl Uploads {
         &self,
         upload: PendingUpload,
     ) -> Result<Result<Option<Vec<u8>>, IngestError>> {
-        let pending = self.pending().clone();
-        let rendered = move |ingest: &Ingest| {
-            let rendered = ingest.preview_upload(&pending, &upload);
-            rendered.map_err(|error| name_file(error, &upload))
-        };
-        self.work(rendered).await
+        self.work_on(upload, Ingest::preview_upload).await
     }
 
     /// Publishes an upload, and removes it once its item is stored.
@@ -468,12 +458,11 @@ impl Uploads {
         request: PublishRequest,
         now: Timestamp,
     ) -> Result<Result<PublishOutcome, IngestError>> {
-        let (pending, id, name) = (self.pending().clone(), upload.id, upload.file_name.clone());
-        let published = move |ingest: &Ingest| {
-            let published = ingest.publish_upload(&pending, &upload, &request, now);
-            published.map_err(|error| name_file(error, &upload))
-        };
-        let outcome = self.work(published).await;
+        let (id, name) = (upload.id, upload.file_name.clone());
+        let outcome = self.work_on(upload, move |ingest, pending, upload| {
+            ingest.publish_upload(pending, upload, &request, now)
+        });
+        let outcome = outcome.await;
         match &outcome {
             Ok(Ok(_)) => {}
             Ok(Err(refused)) => self.ingest_here().record_error(&name, refused, now),
@@ -487,6 +476,21 @@ impl Uploads {
             tracing::warn!("a published upload cannot be removed now: {cause}");
         }
         Ok(published)
+    }
+
+    /// Works on an upload as soon as a worker is free, and names the file in its refusal.
+    async fn work_on<T: Send + 'static>(
+        &self,
+        upload: PendingUpload,
+        work: impl FnOnce(&Ingest, &PendingUploads, &PendingUpload) -> Result<T, IngestError>
+        + Send
+        + 'static,
+    ) -> Result<Result<T, IngestError>> {
+        let pending = self.pending().clone();
+        let named = move |ingest: &Ingest| {
+            work(ingest, &pending, &upload).map_err(|error| name_file(error, &upload))
+        };
+        self.work(named).await
     }
 }
 
