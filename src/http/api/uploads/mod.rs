@@ -13,7 +13,7 @@ use axum::{
     extract::{
         DefaultBodyLimit, FromRequestParts, Path, Request, State, rejection::PathRejection,
     },
-    http::{HeaderMap, HeaderValue, StatusCode, header},
+    http::{HeaderMap, HeaderValue, StatusCode, header, request::Parts},
     response::{IntoResponse, Response},
     routing::{get, post},
 };
@@ -103,24 +103,9 @@ async fn create_upload(
 }
 
 /// `GET` and `HEAD /ingest/v1/uploads/{id}`: how much was received.
-async fn show(
-    State(app): State<AppState>,
-    caller: Result<ApiCaller, ApiError>,
-    id: Segment,
-    headers: HeaderMap,
-) -> Response {
-    tus_response(show_upload(&app, caller, id, &headers).await)
-}
-
-async fn show_upload(
-    app: &AppState,
-    caller: Result<ApiCaller, ApiError>,
-    id: Segment,
-    headers: &HeaderMap,
-) -> ApiResult {
-    tus::check_version(headers)?;
-    let upload = find(app, &caller?, id).await?;
-    Ok(tus::with_progress(api::json(&upload_json(&upload))?, &upload))
+async fn show(OwnUpload(upload): OwnUpload) -> Response {
+    let shown = api::json(&upload_json(&upload));
+    tus_response(shown.map(|response| tus::with_progress(response, &upload)))
 }
 
 /// `PATCH /ingest/v1/uploads/{id}`: appends bytes.
@@ -227,25 +212,30 @@ async fn receive(
 }
 
 /// `DELETE /ingest/v1/uploads/{id}`: discards an upload.
-async fn discard(
-    State(app): State<AppState>,
-    caller: Result<ApiCaller, ApiError>,
-    id: Segment,
-    headers: HeaderMap,
-) -> Response {
-    tus_response(discard_upload(&app, caller, id, &headers).await)
+async fn discard(State(app): State<AppState>, OwnUpload(upload): OwnUpload) -> Response {
+    let discarded = app.shared.archive.uploads.pending().discard(upload.id).await;
+    let discarded = discarded.map(|()| tus::empty(StatusCode::NO_CONTENT));
+    tus_response(discarded.map_err(ApiError::from))
 }
 
-async fn discard_upload(
-    app: &AppState,
-    caller: Result<ApiCaller, ApiError>,
-    id: Segment,
-    headers: &HeaderMap,
-) -> ApiResult {
-    tus::check_version(headers)?;
-    let upload = find(app, &caller?, id).await?;
-    app.shared.archive.uploads.pending().discard(upload.id).await?;
-    Ok(tus::empty(StatusCode::NO_CONTENT))
+/// The caller's upload of the path, in a request of the protocol without a body.
+struct OwnUpload(PendingUpload);
+
+impl OwnUpload {
+    async fn read(parts: &mut Parts, app: &AppState) -> Result<Self, ApiError> {
+        let caller = ApiCaller::from_request_parts(parts, app).await;
+        let id = Path::<String>::from_request_parts(parts, app).await;
+        tus::check_version(&parts.headers)?;
+        Ok(Self(find(app, &caller?, id).await?))
+    }
+}
+
+impl FromRequestParts<AppState> for OwnUpload {
+    type Rejection = Response;
+
+    async fn from_request_parts(parts: &mut Parts, app: &AppState) -> Result<Self, Response> {
+        Self::read(parts, app).await.map_err(|refused| tus_response(Err(refused)))
+    }
 }
 
 /// The response to a request whose status is one of the protocol's own.
