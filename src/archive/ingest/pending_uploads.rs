@@ -456,11 +456,7 @@ mod tests {
     fn scene() -> Scene {
         let dir = tempfile::tempdir().unwrap();
         let db = Db::scratch(dir.path()).unwrap();
-        let users = "INSERT INTO users (user_id, user_name, roles, admin, mediebank, active,
-                 service_account, created_ms)
-             VALUES (1, 'one', '[]', FALSE, FALSE, TRUE, FALSE, 0),
-                    (2, 'two', '[]', FALSE, FALSE, TRUE, FALSE, 0)";
-        db.write_blocking(move |tx| tx.run_sql(users)).unwrap();
+        db.write_blocking(|tx| tx.add_two_users()).unwrap();
         let parts = BlobStore::open(&dir.path().join("originals")).unwrap().parts();
         let spool = UploadSpool::open(&dir.path().join("uploads"), LIMITS.file_bytes_max).unwrap();
         let uploads = PendingUploads::new(db, parts.clone(), spool, LIMITS);

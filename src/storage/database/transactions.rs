@@ -99,6 +99,16 @@ impl WriteTx<'_> {
         self.tx.run_script(sql)
     }
 
+    /// Adds the users 1 and 2, who may own rows of other tables.
+    pub fn add_two_users(&self) -> Result<(), DbError> {
+        self.run_sql(
+            "INSERT INTO users (user_id, user_name, roles, admin, mediebank, active,
+                 service_account, created_ms)
+             VALUES (1, 'one', '[]', FALSE, FALSE, TRUE, FALSE, 0),
+                    (2, 'two', '[]', FALSE, FALSE, TRUE, FALSE, 0)",
+        )
+    }
+
     /// Makes the engine refuse each new row of a table.
     pub fn refuse_rows(&self, table: &str) -> Result<(), DbError> {
         self.refuse("INSERT", table)
