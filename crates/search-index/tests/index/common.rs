@@ -8,7 +8,7 @@ use search_index::{
     ANALYSIS, CommitPosition, Coverage, IndexSnapshot, IndexWriter, ItemVersion, ResultPage,
     SearchFilter, SearchIndex, SortOrder,
 };
-use serde_json::json;
+use serde_json::{Value, json};
 
 /// A deadline that never expires.
 pub const NEVER: &dyn Fn() -> bool = &|| false;
@@ -19,22 +19,31 @@ pub fn position(row: i64) -> CommitPosition {
     CommitPosition { archive, analysis: ANALYSIS, row, digest, settings }
 }
 
-/// Adds a text whose copyright holder equals its headline; items with larger numbers
-/// are later.
-pub fn add(writer: &mut IndexWriter, number: u32, headline: &str, body: &str) {
-    let key = ItemKey::parse(&format!("text/t{number}")).unwrap();
-    let fields = json!({ "headline": headline, "body_text": body, "copyrightholder": headline });
-    let document = Document::parse(&key, &fields.to_string()).unwrap();
+/// Adds an item; items with larger numbers are later.
+pub fn add_item(writer: &mut IndexWriter, number: u32, key: &ItemKey, indexed: &IndexedDocument) {
     let item = ItemVersion {
         number,
-        key: &key,
+        key,
         stored_ms: i64::from(number),
         status: PubStatus::Usable,
         order_ms: i64::from(number) * 1000,
         embargoed_ms: None,
-        indexed: &IndexedDocument::of(&key, &document, &TimeZone::UTC),
+        indexed,
     };
     writer.add(&item).unwrap();
+}
+
+/// Adds the text `number` with this document.
+pub fn add_text(writer: &mut IndexWriter, number: u32, document: &Value) {
+    let key = ItemKey::parse(&format!("text/t{number}")).unwrap();
+    let document = Document::parse(&key, &document.to_string()).unwrap();
+    add_item(writer, number, &key, &IndexedDocument::of(&key, &document, &TimeZone::UTC));
+}
+
+/// Adds a text whose copyright holder equals its headline.
+pub fn add(writer: &mut IndexWriter, number: u32, headline: &str, body: &str) {
+    let fields = json!({ "headline": headline, "body_text": body, "copyrightholder": headline });
+    add_text(writer, number, &fields);
 }
 
 pub fn filter(query: &str) -> SearchFilter {

@@ -2,30 +2,11 @@
 
 use std::cell::Cell;
 
-use jiff::tz::TimeZone;
-use model::ItemKey;
-use model::item::{Document, PubStatus};
-use query::{Facet, IndexedDocument, Word, words};
-use search_index::{CompletionRequest, IndexError, IndexWriter, ItemVersion, SearchIndex};
-use serde_json::{Value, json};
+use query::{Facet, Word, words};
+use search_index::{CompletionRequest, IndexError, SearchFilter, SearchIndex};
+use serde_json::json;
 
-use crate::common::{NEVER, filter, position};
-
-/// Adds the text `number` with this document.
-fn add(writer: &mut IndexWriter, number: u32, document: &Value) {
-    let key = ItemKey::parse(&format!("text/t{number}")).unwrap();
-    let document = Document::parse(&key, &document.to_string()).unwrap();
-    let item = ItemVersion {
-        number,
-        key: &key,
-        stored_ms: i64::from(number),
-        status: PubStatus::Usable,
-        order_ms: i64::from(number),
-        embargoed_ms: None,
-        indexed: &IndexedDocument::of(&key, &document, &TimeZone::UTC),
-    };
-    writer.add(&item).unwrap();
-}
+use crate::common::{NEVER, add_text, filter, position};
 
 fn index(folder: &std::path::Path) -> SearchIndex {
     let index = SearchIndex::create(folder, 1_000_000).unwrap();
@@ -37,12 +18,17 @@ fn index(folder: &std::path::Path) -> SearchIndex {
         json!({ "headline": "Bergen och berg", "person": person("Anna Ek") }),
         json!({ "headline": "Hemligt bergtroll", "person": person("Erik Bergs"), "product": [{ "code": "X" }] }),
     ]) {
-        add(&mut writer, number, &document);
+        add_text(&mut writer, number, &document);
         // Several segments.
         writer.commit(&position(i64::from(number))).unwrap();
     }
     index.refresh().unwrap();
     index
+}
+
+/// Finds everything but the items of the product X.
+fn without_product() -> SearchFilter {
+    SearchFilter { products_excluded: vec!["X".to_owned()], ..filter("") }
 }
 
 fn typed(text: &str) -> Vec<Word> {
@@ -58,8 +44,7 @@ fn a_text_is_completed_with_what_the_search_finds() {
     let folder = tempfile::tempdir().unwrap();
     let index = index(folder.path());
     let snapshot = index.snapshot();
-    let mut filter = filter("");
-    filter.products_excluded = vec!["X".to_owned()];
+    let filter = without_product();
     let found = snapshot.find(&filter, &[], NEVER).unwrap();
     let complete = |text: &str| {
         let (typed, facets) = (typed(text), [Facet::PersonName]);
@@ -102,14 +87,13 @@ fn words_are_completed_from_few_matches_among_many_documents() {
         "product": [{ "code": "X" }],
     });
     for number in 1..=3 {
-        add(&mut writer, number, &hidden);
+        add_text(&mut writer, number, &hidden);
     }
-    add(&mut writer, 4, &json!({ "headline": "Granit, kafe" }));
+    add_text(&mut writer, 4, &json!({ "headline": "Granit, kafe" }));
     writer.commit(&position(4)).unwrap();
     index.refresh().unwrap();
     let snapshot = index.snapshot();
-    let mut filter = filter("");
-    filter.products_excluded = vec!["X".to_owned()];
+    let filter = without_product();
     let found = snapshot.find(&filter, &[], NEVER).unwrap();
     let complete = |text: &str| {
         let typed = typed(text);
@@ -127,8 +111,7 @@ fn words_that_find_nothing_are_respelled() {
     let folder = tempfile::tempdir().unwrap();
     let index = index(folder.path());
     let snapshot = index.snapshot();
-    let mut filter = filter("");
-    filter.products_excluded = vec!["X".to_owned()];
+    let filter = without_product();
     let found = snapshot.find(&filter, &[], NEVER).unwrap();
     let check = |text: &str, expected: Option<&str>| {
         let respelled = found.respell(&typed(text), NEVER).unwrap();

@@ -1,13 +1,11 @@
 //! Inflected forms: what a search with forms finds, and what it does not find.
 
 use jiff::tz::TimeZone;
-use model::ItemKey;
-use model::item::{Document, PubStatus};
-use query::{IndexedDocument, parse_with_forms};
-use search_index::{ItemVersion, ResultPage, SearchFilter, SearchIndex, SortDate, SortOrder};
+use query::parse_with_forms;
+use search_index::{ResultPage, SearchFilter, SearchIndex, SortDate, SortOrder};
 use serde_json::{Value, json};
 
-use crate::common::{NEVER, filter, found, position};
+use crate::common::{NEVER, add_text, filter, found, position};
 
 const OLDEST_FIRST: SortOrder = SortOrder::By { date: SortDate::Order, descending: false };
 
@@ -23,18 +21,7 @@ impl Archive {
         let index = SearchIndex::create(folder.path(), 1_000_000).unwrap();
         let mut writer = index.writer().unwrap();
         for (number, document) in (1_u32..).zip(documents) {
-            let key = ItemKey::parse(&format!("text/t{number}")).unwrap();
-            let document = Document::parse(&key, &document.to_string()).unwrap();
-            let item = ItemVersion {
-                number,
-                key: &key,
-                stored_ms: i64::from(number),
-                status: PubStatus::Usable,
-                order_ms: i64::from(number) * 1000,
-                embargoed_ms: None,
-                indexed: &IndexedDocument::of(&key, &document, &TimeZone::UTC),
-            };
-            writer.add(&item).unwrap();
+            add_text(&mut writer, number, document);
         }
         writer.commit(&position(1)).unwrap();
         index.refresh().unwrap();

@@ -1,29 +1,21 @@
 //! Pictures that look nearly the same.
 
 use jiff::tz::TimeZone;
-use model::item::{Document, PubStatus};
+use model::item::Document;
 use model::{ItemKey, PictureHash};
 use query::{IndexedDocument, IndexedFacts};
-use search_index::{IndexWriter, ItemVersion, SearchFilter, SearchIndex};
+use search_index::{IndexWriter, SearchFilter, SearchIndex};
 use serde_json::json;
 
-use super::common::{NEVER, filter, position};
+use super::common::{NEVER, add_item, filter, position};
 
 /// Adds a picture with a perceptual hash.
 fn add(writer: &mut IndexWriter, number: u32, headline: &str, hash: Option<PictureHash>) {
     let key = ItemKey::parse(&format!("image/p{number}")).unwrap();
     let document = Document::parse(&key, &json!({ "headline": headline }).to_string()).unwrap();
     let facts = IndexedFacts { picture_hash: hash, ..IndexedFacts::default() };
-    let item = ItemVersion {
-        number,
-        key: &key,
-        stored_ms: i64::from(number),
-        status: PubStatus::Usable,
-        order_ms: i64::from(number) * 1000,
-        embargoed_ms: None,
-        indexed: &IndexedDocument::with_facts(&key, &document, facts, &TimeZone::UTC),
-    };
-    writer.add(&item).unwrap();
+    let indexed = IndexedDocument::with_facts(&key, &document, facts, &TimeZone::UTC);
+    add_item(writer, number, &key, &indexed);
 }
 
 #[test]
