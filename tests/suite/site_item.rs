@@ -71,18 +71,24 @@ fn similar_items_show_the_same_event_by_its_code_or_by_place_and_time() {
     kick["event"] = json!([{ "code": "cup-7", "name": "Cup" }]);
     let mut second_final = document("Final", "2025-10-09T12:00:00Z", &oslo);
     second_final["event"] = kick["event"].clone();
-    let server = news::server(
-        &[],
-        &[
-            ("image/kick", kick),
-            ("image/final", second_final),
-            ("image/goal", document("Goal", "2025-10-01T12:40:00Z", &bergen)),
-            ("image/arrival", document("Arrival", "2025-10-01T02:30:00Z", &bergen)),
-            ("image/next-day", document("Training", "2025-10-02T13:00:00Z", &bergen)),
-            ("image/elsewhere", document("Harbour", "2025-10-01T12:10:00Z", &oslo)),
-            ("text/report", document("Report", "2025-10-01T12:20:00Z", &bergen)),
-        ],
-    );
+    let items = [
+        ("image/kick", kick),
+        ("image/final", second_final),
+        ("image/goal", document("Goal", "2025-10-01T12:40:00Z", &bergen)),
+        ("image/arrival", document("Arrival", "2025-10-01T02:30:00Z", &bergen)),
+        ("image/next-day", document("Training", "2025-10-02T13:00:00Z", &bergen)),
+        ("image/elsewhere", document("Harbour", "2025-10-01T12:10:00Z", &oslo)),
+        ("text/report", document("Report", "2025-10-01T12:20:00Z", &bergen)),
+    ];
+    let dir = tempfile::tempdir().expect("folder");
+    let incoming = dir.path().join("incoming");
+    news::write(&incoming, &items);
+    for (key, _) in items.iter().filter(|(key, _)| key.starts_with("image/")) {
+        // A picture of one colour is taken for the same as no other.
+        let picture = Picture::flat(64, 48, [90, 120, 150]).jpeg();
+        std::fs::write(incoming.join(key).join("NormalHires.jpg"), picture).expect("written");
+    }
+    let server = news::server_over(&[], dir);
     server.wait_for_index();
     let page = plain(server.get("/item/image/kick?from=q%3Dcup"));
     assert_eq!(similar(&page), ["image/final", "image/goal", "image/arrival"], "{page}");

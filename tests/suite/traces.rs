@@ -76,7 +76,7 @@ fn a_trace_contains_the_stages_of_the_render() {
         assert_eq!(attributes[name], value, "{name}");
     }
     let names: Vec<_> = stages.iter().map(|stage| stage["name"].as_str().unwrap()).collect();
-    assert_eq!(names, ["render queue", "render read", "render decode"]);
+    assert_eq!(names, ["render queue", "render read"]);
     let time = |span: &Value, name: &str| span[name].as_u64().unwrap();
     for stage in stages {
         assert_eq!(stage["trace"], request["trace"]);

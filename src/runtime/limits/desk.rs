@@ -17,7 +17,7 @@ pub const SITE_EDIT_ITEMS_MAX: usize = 100;
 pub const SITE_PUBLISH_ITEMS_MAX: usize = 20;
 /// Bytes of a form of the desk. That of [`SITE_PUBLISH_ITEMS_MAX`] uploads has all their captions, in which a
 /// character that is not ASCII takes six bytes or more.
-pub const DESK_FORM_BYTES_MAX: usize = 2 * 1024 * 1024;
+pub const DESK_FORM_BYTES_MAX: usize = 1024 * 1024;
 /// Times that the form of an item is applied to a newer version that others changed in other fields.
 pub const SITE_EDIT_TRIES_MAX: usize = 3;
 /// Unpublished uploads of one user.

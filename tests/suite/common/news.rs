@@ -26,8 +26,13 @@ pub fn write(folder: &Path, items: &[(&str, Value)]) {
 /// A server over `items` and the accounts of the demo archive.
 pub fn server(settings: &[&str], items: &[(&str, Value)]) -> Server {
     let dir = tempfile::tempdir().expect("folder");
+    write(&dir.path().join("incoming"), items);
+    server_over(settings, dir)
+}
+
+/// A server over the items in the folder `incoming` of `dir` and the accounts of the demo archive.
+pub fn server_over(settings: &[&str], dir: tempfile::TempDir) -> Server {
     let incoming = dir.path().join("incoming");
-    write(&incoming, items);
     let accounts = checkout("media-store/accounts.json");
     for (word, file) in [("ingest", incoming.as_path()), ("import", accounts.as_path())] {
         let mut command = wirephoto(dir.path());

@@ -163,7 +163,11 @@ fn every_node_is_shown_with_its_disks_cache_and_version() {
 fn the_page_of_a_single_node_has_no_problems() {
     let server = Server::demo();
     let api = Api::login(&server, OPERATOR);
-    let status = api.get("/operator/v1/status");
+    // A node that has just started says so for a moment.
+    let status = server.until("a node that has started", || {
+        let status = api.get("/operator/v1/status");
+        (status["nodes"][0]["faults"] == json!([])).then_some(status)
+    });
     let nodes = status["nodes"].as_array().unwrap();
     assert_eq!(nodes.len(), 1, "{status}");
     assert_eq!((&nodes[0]["own"], &nodes[0]["beating"]), (&json!(true), &json!(true)));
