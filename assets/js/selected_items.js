@@ -12,7 +12,7 @@ function read(session) {
     if (kept?.session !== session || !Array.isArray(kept.uris)) return null;
     return { uris: kept.uris.map(String), changed: Number(kept.changed) || 0 };
   } catch {
-    // Some browsers forbid to keep anything: then the selection is that of the page.
+    // Browsers may refuse access to the storage; the selection is then that of the page.
     return null;
   }
 }
@@ -21,7 +21,7 @@ function keep(session, uris, changed) {
   try {
     sessionStorage.setItem(KEY, JSON.stringify({ session, uris, changed }));
   } catch {
-    // As above.
+    // Where the browser refuses access, or the storage is full, the selection ends with the page.
   }
 }
 

@@ -18,7 +18,7 @@ const parts = (page) => new Map([...page.querySelectorAll("[data-fresh]")].map((
 /** What the server wrote; what was chosen in it since does not count. */
 const written = new Map([...parts(document)].map(([name, part]) => [name, part.innerHTML]));
 
-/** Ends the question that is under way. */
+/** Ends the request in flight for the cost. */
 let asking = new AbortController();
 let timer = 0;
 

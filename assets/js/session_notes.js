@@ -11,7 +11,7 @@ export function recall(key) {
     if (note?.session === session) return note.value;
     sessionStorage.removeItem(key);
   } catch {
-    // Some browsers forbid to keep anything.
+    // Browsers may refuse access to the storage; the page then works without the note.
   }
   return null;
 }
@@ -21,6 +21,6 @@ export function leave(key, value) {
   try {
     sessionStorage.setItem(key, JSON.stringify({ session, value }));
   } catch {
-    // As above.
+    // The note is lost where the browser refuses access or the storage is full.
   }
 }

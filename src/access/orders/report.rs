@@ -120,8 +120,7 @@ impl Orders {
     /// Lists the `size` newest orders of `item` by the organization of `principal`, newest first, without
     /// those that were refused.
     ///
-    /// Colleagues learn that an item is bought, and no more: agreement and price stay with those who see
-    /// the order.
+    /// Colleagues learn only that an item is bought; agreement and price are for users who see the order.
     pub async fn of_item(
         &self,
         principal: &Principal,
