@@ -26,7 +26,7 @@ if ! grep -q '^  Demo API key' "$log"; then
     exit 1
 fi
 urls=$(sed -n '/Three URLs/,/^$/p' "$log" | grep -o 'http://.*')
-[ "$(printf '%s\n' "$urls" | wc -l)" -eq 3 ]
+[ "$(printf '%s\n' "$urls" | wc -l)" -eq 3 ] || { echo "./run does not print three URLs" >&2; cat "$log" >&2; exit 1; }
 while read -r url; do
     kind=$(curl -fsS -o "$work/picture" -w '%{http_code} %{content_type}' "$url")
     [ "$kind" = "200 image/jpeg" ] || { echo "$url gave $kind" >&2; exit 1; }
@@ -34,7 +34,7 @@ while read -r url; do
 done <<<"$urls"
 page=$(grep -o 'http://[^ ]*/$' "$log" | head -1)
 curl -fsS -o "$work/page" "$page"
-grep -q '<ul class="wall">' "$work/page"
+grep -q '<ul class="wall' "$work/page" || { echo "$page shows no pictures" >&2; head -c 2000 "$work/page" >&2; exit 1; }
 kill -TERM "$server"
 wait "$server"
 echo "./run: three URLs and the page answer, SIGTERM ends it with status 0"
