@@ -15,7 +15,7 @@ from PIL import Image, ImageChops, ImageDraw, ImageStat
 from servers import CORES, CROP, LONG_PX, PEERS, Ours, get, here, stop_all, tree
 
 work, rounds, seconds = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
-OPERATIONS = ["crop", "watermark Hires", "watermark Preview", "Preview", "Thumbnail"]
+OPERATIONS = ["crop", "watermark Hires", "watermark Preview", "Preview", "Thumbnail", "800 px", "Preview WebP"]
 TICKS = os.sysconf("SC_CLK_TCK")
 PAGE = os.sysconf("SC_PAGE_SIZE")
 # A turn is made longer for slow renders, up to this many seconds.
@@ -154,7 +154,7 @@ def sampling(image):
 def judge(jpeg, wanted):
     """Size, sampling and bytes of an answer, and its PSNR in dB against `wanted`."""
     got = Image.open(io.BytesIO(jpeg))
-    kind = sampling(got)
+    kind = sampling(got) if got.format == "JPEG" else got.format
     if got.info.get("progressive"):
         kind += " progressive"
     text = f"{got.width}x{got.height} {kind}, {len(jpeg)} bytes"

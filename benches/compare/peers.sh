@@ -2,7 +2,7 @@
 # Our server beside other image servers over HTTP, in one run and in turn.
 # usage: peers.sh [PHOTO…]      ROUNDS=3 SECONDS_EACH=4 CONNECTIONS=1,4,16
 #   PEERS="ours sharp ipx thumbor nginx"   which (also sharp-threads); what cannot be installed is left out
-#   OPERATIONS="crop,watermark Hires,watermark Preview,Preview,Thumbnail"
+#   OPERATIONS="crop,watermark Hires,watermark Preview,Preview,Thumbnail,800 px,Preview WebP"
 #   LONGEST=60           seconds a turn may last when a render is slow
 #   COPIES=20            of each photograph, at least 4 more than connections; TMPDIR needs room for twice that
 #   RESULTS=FILE         every turn as a line of JSON

@@ -2,12 +2,12 @@
 asked for a rendition.
 
 Every server works on one folder with the pictures and the marks, keeps no results, and encodes
-baseline JPEG at the quality it is asked for. What a server cannot do is absent from its paths.
+JPEG, or WebP where the operation says so, at the quality it is asked for. What a server cannot do is absent from its paths.
 """
 import json, os, re, signal, socket, subprocess, sys, time, urllib.request
 
 CROP = 800, 600
-LONG_PX = {"Preview": 1024, "watermark Preview": 1024, "Thumbnail": 256}
+LONG_PX = {"Preview": 1024, "watermark Preview": 1024, "Thumbnail": 256, "800 px": 800, "Preview WebP": 1024}
 CORES = len(os.sched_getaffinity(0))
 here = os.path.dirname(os.path.abspath(__file__))
 home = os.environ["PEERS_HOME"]
@@ -115,6 +115,8 @@ class Sharp(Peer):
             "watermark Preview": f"/mark/1024/{mark('mark-preview')}/80/{{f}}",
             "Preview": "/fit/1024/80/{f}",
             "Thumbnail": "/fit/256/80/{f}",
+            "800 px": "/fit/800/80/{f}",
+            "Preview WebP": "/webp/1024/80/{f}",
         }
 
 
@@ -141,6 +143,8 @@ class Ipx(Peer):
             "crop": f"/extract_{{x}}_{{y}}_{width}_{height},q_90/{{f}}",
             "Preview": "/w_1024,q_80/{f}",
             "Thumbnail": "/w_256,q_80/{f}",
+            "800 px": "/w_800,q_80/{f}",
+            "Preview WebP": "/w_1024,f_webp,q_80/{f}",
         }
 
 
@@ -181,6 +185,8 @@ FILTERS = ['thumbor.filters.watermark', 'thumbor.filters.quality']
             "watermark Preview": f"/unsafe/fit-in/1024x1024/filters:{mark('mark-preview')}:quality(80)/{{f}}",
             "Preview": "/unsafe/fit-in/1024x1024/filters:quality(80)/{f}",
             "Thumbnail": "/unsafe/fit-in/256x256/filters:quality(80)/{f}",
+            "800 px": "/unsafe/fit-in/800x800/filters:quality(80)/{f}",
+            "Preview WebP": "/unsafe/fit-in/1024x1024/filters:format(webp):quality(80)/{f}",
         }
 
 
@@ -217,7 +223,7 @@ class Nginx(Peer):
         return ["/usr/sbin/nginx", "-c", conf, "-p", work], {}
 
     def paths(self):
-        return {"Preview": "/fit/1024/{f}", "Thumbnail": "/fit/256/{f}"}
+        return {"Preview": "/fit/1024/{f}", "Thumbnail": "/fit/256/{f}", "800 px": "/fit/800/{f}"}
 
 
 class Ours:
@@ -278,6 +284,8 @@ class Ours:
             "watermark Preview": "/media/image/{f}_WatermarkPreview.jpg",
             "Preview": "/media/image/{f}_NormalPreview.jpg",
             "Thumbnail": "/media/image/{f}_NormalThumbnail.jpg",
+            "800 px": "/media/image/{f}-fit_w800_NormalPreview.jpg",
+            "Preview WebP": "/media/image/{f}_NormalPreview.webp",
         }
 
     def stop(self):

@@ -1,5 +1,5 @@
 // A small node:http server straight on sharp: what an image service built in house costs.
-//   /fit/<long side>/<quality>/<file>   /crop/<x>_<y>_<width>_<height>/<quality>/<file>
+//   /fit/<long side>/<quality>/<file>   /webp/<long side>/<quality>/<file>   /crop/<x>_<y>_<width>_<height>/<quality>/<file>
 //   /mark/<long side, 0: as it is>/<mark>_<left>_<top>/<quality>/<file>
 // Environment: PORT, PHOTOS (folder of the pictures and marks), NODE_PACKAGES, THREADS (a picture).
 // A Hires keeps the sampling of its colour, smaller ones are 4:2:0; both as ours does it.
@@ -36,15 +36,18 @@ async function render([operation, ...words]) {
     const [mark, left, top] = words[1].split('_');
     image = image.composite([{ ...(await pixels(mark)), left: +left, top: +top }]);
   }
+  if (operation === 'webp') return image.webp({ quality }).toBuffer();
   // Huffman tables made for the picture would take time and save a hundredth of the bytes.
   return image.jpeg({ quality, chromaSubsampling, optimiseCoding: false }).toBuffer();
 }
 
 http.createServer(async (request, response) => {
   try {
-    const jpeg = await render(request.url.split('/').slice(1));
-    response.writeHead(200, { 'content-type': 'image/jpeg', 'content-length': jpeg.length });
-    response.end(jpeg);
+    const words = request.url.split('/').slice(1);
+    const picture = await render([...words]);
+    const type = words[0] === 'webp' ? 'image/webp' : 'image/jpeg';
+    response.writeHead(200, { 'content-type': type, 'content-length': picture.length });
+    response.end(picture);
   } catch (error) {
     response.writeHead(500);
     response.end(String(error));
