@@ -7,7 +7,7 @@ use reqwest::{Method, blocking::Response};
 use serde_json::{Value, json};
 
 use crate::common::{DEMO_KEY, Server, news};
-use crate::items::provider;
+use crate::items::{provider, put};
 
 const ITEM: &str = "/ingest/v1/image/ice";
 
@@ -212,6 +212,23 @@ fn a_withdrawn_item_stays_editable_and_is_published_again() {
     let changes: Value = get(&server, &auth, &format!("{ITEM}/changes")).json().unwrap();
     let withdrawn = json!([{ "property": "pubstatus", "old": "usable", "new": "canceled" }]);
     assert_eq!((&changes[1]["changes"], &changes[1]["user"]), (&withdrawn, &json!("demo-admin")));
+}
+
+#[test]
+fn a_document_that_withdraws_an_item_is_in_its_history() {
+    let (server, auth) = scene(&[]);
+    let held = json!({ "pubstatus": "commissioned" });
+    assert_eq!(patch(&server, &auth, ITEM, &held, "*").status(), 200);
+    // The same document again withdraws nothing.
+    for headline in ["Gone", "Still gone"] {
+        let document = json!({ "headline": headline, "pubstatus": "canceled" }).to_string();
+        let body = ("application/json", document.into_bytes());
+        assert_eq!(put(&server, "image/ice", &auth, body).status(), 200);
+    }
+    let changes: Value = get(&server, &auth, &format!("{ITEM}/changes")).json().unwrap();
+    assert_eq!(changes.as_array().unwrap().len(), 2, "{changes}");
+    let withdrawn = json!([{ "property": "pubstatus", "old": "commissioned", "new": "canceled" }]);
+    assert_eq!((&changes[0]["changes"], &changes[0]["user"]), (&withdrawn, &json!("demo-admin")));
 }
 
 #[test]

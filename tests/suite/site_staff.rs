@@ -22,6 +22,7 @@ use crate::common::{
     server::wirephoto,
 };
 use crate::desk_edits::{get, patch, scene, served};
+use crate::items::put;
 use crate::site::Session;
 
 /// The text of the page.
@@ -375,14 +376,22 @@ fn publishing_again_gives_the_status_back_that_an_item_had() {
         let done = session.post(&server, page, &[("item", ice)]);
         assert_eq!(done.status(), 303, "{page}");
     };
+    let desk = || post("/desk/withdraw");
+    let feed = || {
+        let document = json!({ "headline": "Ice", "pubstatus": "canceled" }).to_string();
+        let body = ("application/json", document.into_bytes());
+        assert_eq!(put(&server, ice, &auth, body).status(), 200);
+    };
     for held in ["withheld", "commissioned", "usable"] {
         change(ice, &json!({ "pubstatus": held }));
         post("/desk/restore");
         assert_eq!(status(), held, "it is not withdrawn");
-        post("/desk/withdraw");
-        assert_eq!(status(), "canceled");
-        post("/desk/restore");
-        assert_eq!(status(), held);
+        for withdraw in [&desk as &dyn Fn(), &feed] {
+            withdraw();
+            assert_eq!(status(), "canceled");
+            post("/desk/restore");
+            assert_eq!(status(), held);
+        }
     }
     change("image/snow", &json!({ "replacing": ["http://localhost/media/image/ice"] }));
     assert_eq!(status(), "replaced");

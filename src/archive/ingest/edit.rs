@@ -254,25 +254,6 @@ pub(super) fn published_edit(
     }
 }
 
-/// The entry of an item's history that says that the item was withdrawn; `None` if it was before.
-pub(super) fn withdrawal_edit(
-    old: &Document,
-    now: Timestamp,
-    user_name: Option<String>,
-) -> Option<ItemEdit> {
-    let (status, canceled) = (old.pub_status(), PubStatus::Canceled);
-    (status != canceled).then(|| ItemEdit {
-        version: old.text("version").unwrap_or("1").to_owned(),
-        changes: vec![PropertyChange {
-            property: "pubstatus".to_owned(),
-            old: Some(status.as_str().to_owned()),
-            new: Some(canceled.as_str().to_owned()),
-        }],
-        changed: now,
-        user_name,
-    })
-}
-
 impl Uploads {
     /// Finds the stored document of the item `key`, whatever its status.
     pub async fn editable(&self, key: ItemKey) -> Result<Option<EditableItem>> {

@@ -41,7 +41,6 @@ use parking_lot::Mutex;
 use serde_json::{Map, Value};
 
 pub use bundle::{BundleFile, ItemBundle};
-use edit::withdrawal_edit;
 pub use edit::{EditOutcome, EditableItem, ExpectedVersion, ItemChange, SavedItem};
 use error::catch_panics;
 pub use error::{FileRefusal, IngestError, IngestFailure};
@@ -464,9 +463,8 @@ impl Ingest {
         Ok(self.db.write_blocking(move |tx| {
             let moment = LocalMoment { now, zone: &zone };
             // Without such an item nothing changes, so there is nothing to record.
-            let Some(old) = write::withdraw(tx, &key, moment)? else { return Ok(false) };
-            if let Some(edit) = withdrawal_edit(&old, now, event.actor.user_name.clone()) {
-                tx.write_item_edit(&key, &edit)?;
+            if !write::withdraw(tx, &key, moment, event.actor.user_name.clone())? {
+                return Ok(false);
             }
             tx.write_audit(&event)?;
             Ok(true)

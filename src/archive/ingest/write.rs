@@ -3,7 +3,10 @@
 
 use jiff::{Timestamp, tz::TimeZone};
 
-use crate::storage::database::{DbError, ItemWriteOutcome, NewItem, StoredItem, WriteTx};
+use crate::storage::audit::{self, AuditAction};
+use crate::storage::database::{
+    DbError, ItemEdit, ItemWriteOutcome, NewItem, PropertyChange, StoredItem, WriteTx,
+};
 use model::item::{Asset, Document, PubStatus};
 use model::{AssociationKey, ItemKey, MediaType, RenditionExtension};
 
@@ -21,6 +24,8 @@ pub(super) struct PreparedItem {
     is_single_file: bool,
     /// Whether an editor changed the document, which is no arrival: the item keeps its position.
     is_edit: bool,
+    /// The name of the user whose document withdraws the item; `None` where unknown, and for other documents.
+    withdrawn_by: Option<String>,
 }
 
 /// The result of writing an item.
@@ -69,7 +74,15 @@ impl PreparedItem {
         let unversioned = (!versioned).then(|| document.clone());
         document.complete(key, moment.now, moment.zone);
         let item = NewItem { assets, is_newly_indexed: true, ..moment.row(key, &document) };
-        Self { item, document, unversioned, is_single_file: false, is_edit: false }
+        // Read here, since the caller is not known on the thread that writes.
+        let withdrawn_by = match item.pub_status {
+            PubStatus::Canceled => audit::event(AuditAction::ItemWithdrawn).actor.user_name,
+            PubStatus::Usable
+            | PubStatus::Replaced
+            | PubStatus::Commissioned
+            | PubStatus::Withheld => None,
+        };
+        Self { item, document, unversioned, is_single_file: false, is_edit: false, withdrawn_by }
     }
 
     /// Marks the item's file as one that arrived alone.
@@ -121,6 +134,10 @@ impl PreparedItem {
         document.write_revisions(key, &documents);
         if let Some((_, old)) = &old {
             keep_replaced_status(tx, key, old, &mut document)?;
+            if document.pub_status() == PubStatus::Canceled {
+                let by = self.withdrawn_by.clone();
+                record_withdrawal(tx, key, &Versions { old, new: &document }, moment.now, by)?;
+            }
         }
         let is_newly_indexed =
             old.as_ref().is_none_or(|(_, old)| counts_as_newly_indexed(old, &document));
@@ -291,17 +308,54 @@ pub(super) fn rewrite(
     tx.write_item(&row).map(drop)
 }
 
-/// Withdraws the item `key`; returns its document as it was, `None` if there is no such item.
+/// Withdraws the item `key` for the user of that name; returns whether there is such an item.
 pub(super) fn withdraw(
     tx: &WriteTx<'_>,
     key: &ItemKey,
     moment: LocalMoment<'_>,
-) -> Result<Option<Document>, DbError> {
-    let Some((item, old)) = find(tx, key)? else { return Ok(None) };
+    user_name: Option<String>,
+) -> Result<bool, DbError> {
+    let Some((item, old)) = find(tx, key)? else { return Ok(false) };
     let mut document = old.clone();
     document.set_pub_status(PubStatus::Canceled);
     document.set_stored(moment.now, moment.zone);
     let row = NewItem { order_time: item.order_time, ..moment.row(key, &document) };
     tx.write_item(&row)?;
-    Ok(Some(old))
+    record_withdrawal(tx, key, &Versions { old: &old, new: &document }, moment.now, user_name)?;
+    Ok(true)
+}
+
+/// The documents of an item before and after a write.
+struct Versions<'a> {
+    old: &'a Document,
+    new: &'a Document,
+}
+
+/// Adds a withdrawal to the history of the item `key`, unless it was withdrawn before.
+///
+/// However the item is withdrawn, its history is the only record of the status that it had, which it gets back
+/// when it is published again.
+fn record_withdrawal(
+    tx: &WriteTx<'_>,
+    key: &ItemKey,
+    versions: &Versions<'_>,
+    now: Timestamp,
+    user_name: Option<String>,
+) -> Result<(), DbError> {
+    let (status, canceled) = (versions.old.pub_status(), PubStatus::Canceled);
+    if status == canceled {
+        return Ok(());
+    }
+    let change = PropertyChange {
+        property: "pubstatus".to_owned(),
+        old: Some(status.as_str().to_owned()),
+        new: Some(canceled.as_str().to_owned()),
+    };
+    let edit = ItemEdit {
+        version: versions.new.text("version").unwrap_or("1").to_owned(),
+        changes: vec![change],
+        changed: now,
+        user_name,
+    };
+    tx.write_item_edit(key, &edit)
 }
