@@ -233,7 +233,8 @@ fn counts_as_newly_indexed(old: &Document, document: &Document) -> bool {
 ///
 /// Ingesting an archive twice must not restore old revisions (contract items-17). So an item stays replaced
 /// as long as its replacement exists, is served and still refers to it, unless the document itself replaces
-/// that item or is withdrawn.
+/// that item or is withdrawn. A withdrawal keeps the name of the replacement, which decides what a later version
+/// becomes.
 fn keep_replaced_status(
     tx: &WriteTx<'_>,
     key: &ItemKey,
@@ -241,6 +242,10 @@ fn keep_replaced_status(
     document: &mut Document,
 ) -> Result<(), DbError> {
     let Some(by) = old.replaced_by() else { return Ok(()) };
+    if document.pub_status() == PubStatus::Canceled {
+        document.inherit_replacement(old);
+        return Ok(());
+    }
     let was_replaced = match old.pub_status() {
         // A withdrawn item keeps the name of its replacement.
         PubStatus::Replaced | PubStatus::Canceled => true,

@@ -39,6 +39,13 @@ impl Document {
         self.fields.insert("replacedby".to_owned(), json!(stored_uri(by)));
     }
 
+    /// Takes the replacement of the item over from its earlier version `old`, unless this document names one.
+    pub fn inherit_replacement(&mut self, old: &Self) {
+        if let Some(by) = old.fields.get("replacedby") {
+            self.fields.entry("replacedby").or_insert_with(|| by.clone());
+        }
+    }
+
     /// Writes the revision history of this document, which belongs to the item `key` and replaces `replaced`:
     /// the items of [`Document::replaced_keys`] with their documents, as far as they exist.
     ///
