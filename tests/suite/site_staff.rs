@@ -404,6 +404,43 @@ fn publishing_again_gives_the_status_back_that_an_item_had() {
 }
 
 #[test]
+fn the_page_of_a_withdrawn_item_says_who_will_see_it() {
+    let (server, auth) = scene(&[]);
+    let session = Session::open(&server, "demo-admin");
+    let item = [("item", "image/ice")];
+    let edit = "/desk/edit?item=image/ice";
+    let check = |change: &Value, expected: &str, is_public: bool| {
+        let changed = patch(&server, &auth, "/ingest/v1/image/ice", change, "*");
+        assert_eq!(changed.status(), 200, "{change}");
+        assert_eq!(session.post(&server, "/desk/withdraw", &item).status(), 303);
+        let page = plain(session.get(&server, edit));
+        assert!(page.contains(expected), "{expected}: {page}");
+        assert_eq!(page.contains("Customers see the item again."), is_public, "{page}");
+        assert_eq!(page.contains(">Publish again<"), is_public, "{page}");
+        let restored = session.post(&server, "/desk/restore", &item);
+        let done = if is_public { "restored" } else { "reinstated" };
+        assert_eq!(location(&restored), format!("/desk/edit?item=image%2Fice&done={done}"));
+        let seen = server.get("/media/image/ice_NormalPreview.jpg").status().as_u16();
+        assert_eq!(seen, if is_public { 200 } else { 404 }, "{change}");
+    };
+    check(&json!({ "pubstatus": "withheld" }), "The item is withheld again", false);
+    let commissioned = json!({ "pubstatus": "commissioned" });
+    check(&commissioned, "Only administrators and the agency see it.", false);
+    let embargoed = json!({ "pubstatus": "usable", "embargoed": "2099-01-01T11:00:00Z" });
+    let until = "when its embargo ends. It is under embargo until 1 Jan 2099 12:00.";
+    check(&embargoed, until, false);
+    let page = plain(session.get(&server, &format!("{edit}&done=reinstated")));
+    assert!(page.contains("The withdrawal is undone."), "{page}");
+    check(&json!({ "embargoed": null }), "Customers see the item again.", true);
+    // An item that arrived withdrawn has no status from before.
+    let document = json!({ "headline": "Gone", "pubstatus": "canceled" }).to_string();
+    let body = ("application/json", document.into_bytes());
+    assert_eq!(put(&server, "text/gone", &auth, body).status(), 201);
+    let page = plain(session.get(&server, "/desk/edit?item=text/gone"));
+    assert!(page.contains("is not recorded. Customers see the item again."), "{page}");
+}
+
+#[test]
 fn a_template_is_written_and_applied_to_an_item_and_to_uploads() {
     let (server, _) = scene(&[]);
     let browser = Browser::open(DESKTOP);

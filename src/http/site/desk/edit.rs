@@ -8,12 +8,14 @@ use serde_json::{Map, Value};
 
 use super::conflict::{self, FieldConflict};
 use super::fields::{FieldRules, FieldView, attach_errors, fields_of, typed};
+use super::restoration::Restoration;
 use super::selection::return_page;
 use super::templates;
 use super::{EditorForm, PageError, PageResult, SiteRequest, properties, tagged, template_value};
 use crate::http::site::api_client::{ApiCall, ApiRefusal};
 use crate::http::site::form::{FormFields, see_other};
 use crate::http::site::item_summary::ItemSummary;
+use crate::runtime::clock;
 use crate::runtime::error::{Error, ErrorKind};
 use crate::runtime::limits::SITE_EDIT_TRIES_MAX;
 use model::ItemKey;
@@ -31,7 +33,8 @@ pub(super) struct LoadedItem {
 }
 
 impl LoadedItem {
-    fn text(&self, name: &str) -> &str {
+    /// A property of the document that is a text; empty if there is none.
+    pub(super) fn text(&self, name: &str) -> &str {
         self.document.get(name).and_then(Value::as_str).unwrap_or_default()
     }
 
@@ -243,8 +246,11 @@ async fn form(
     state: &FormState,
 ) -> PageResult {
     let has_wrong = views.iter().any(|view| !view.wrong.is_empty());
+    let changes = changes(site, &item.key).await?;
+    let restoration = Restoration::of(item, &changes, clock::now());
     let context = context! {
         item => template_value(item.head()),
+        restoration => template_value(restoration),
         summary => template_value(summary(site, &item.key).await),
         fields => template_value(views),
         tag => state.tag.clone(),
@@ -253,7 +259,7 @@ async fn form(
         has_wrong => has_wrong,
         applied => state.applied.clone(),
         templates => templates::choices(site).await?,
-        history => history(site, &item.key).await?,
+        history => latest(&changes),
         return_to => return_page(site)?.map(str::to_owned),
     };
     site.page_with(state.status, "desk/edit.html", context)
@@ -265,11 +271,20 @@ pub(super) async fn summary(site: &SiteRequest, key: &ItemKey) -> Option<ItemSum
     ItemSummary::of(&document)
 }
 
-/// The latest changes of an item by editors.
-pub(super) async fn history(site: &SiteRequest, key: &ItemKey) -> Result<PageValue, ApiRefusal> {
+/// The changes of an item by editors and its withdrawals, newest first.
+pub(super) async fn changes(site: &SiteRequest, key: &ItemKey) -> Result<Vec<Value>, ApiRefusal> {
     let changes = site.get(format!("/ingest/v1/{key}/changes")).await?;
-    let changes = changes.as_array().into_iter().flatten().take(HISTORY_SHOWN);
-    Ok(template_value(changes.cloned().collect::<Vec<Value>>()))
+    Ok(changes.as_array().cloned().unwrap_or_default())
+}
+
+/// The latest of these changes, as a page lists them.
+fn latest(changes: &[Value]) -> PageValue {
+    template_value(changes.iter().take(HISTORY_SHOWN).collect::<Vec<_>>())
+}
+
+/// The latest changes of an item, as a page lists them.
+pub(super) async fn history(site: &SiteRequest, key: &ItemKey) -> Result<PageValue, ApiRefusal> {
+    Ok(latest(&changes(site, key).await?))
 }
 
 /// `POST /desk/edit`: saves the form of one item.

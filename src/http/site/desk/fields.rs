@@ -136,6 +136,12 @@ fn kind(field: MetadataField) -> &'static str {
     }
 }
 
+/// Whether an embargo until `end` holds at `now`. Ingest never ends one whose time cannot be represented, such as
+/// the end of the year 9999.
+pub(super) fn is_embargoed(end: &str, now: Timestamp) -> bool {
+    !end.is_empty() && end.parse::<Timestamp>().ok().is_none_or(|end| end > now)
+}
+
 /// The value of a form's field as it was typed, without trimming; `None` if the form does not have it.
 pub(super) fn find_typed<'a>(form: &'a FormFields, name: &str) -> Option<&'a str> {
     form.fields().find(|(own, _)| *own == name).map(|(_, value)| value)

@@ -8,6 +8,7 @@ mod edit;
 mod edit_many;
 mod fields;
 mod publish;
+mod restoration;
 mod selection;
 mod templates;
 mod upload;

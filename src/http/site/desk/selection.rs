@@ -1,19 +1,20 @@
 //! Which items are edited: one or several, as named in an address or ticked in a list; their withdrawal.
 
 use minijinja::context;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::edit::{self, edit_page};
 use super::edit_many;
+use super::restoration::Restoration;
 use super::{EditorForm, EditorRequest, PageResult, SiteRequest, tagged};
 use crate::http::site::api_client::ApiCall;
 use crate::http::site::form::see_other;
 use crate::http::site::item_summary::key_of;
 use crate::http::site::login;
+use crate::runtime::clock;
 use crate::runtime::error::{Error, ErrorKind, Result};
 use crate::runtime::limits::SITE_EDIT_ITEMS_MAX;
 use model::ItemKey;
-use model::item::PubStatus;
 
 /// Parses items that are named by `<mediaType>/<id>` or by their URI, each once; other texts are skipped.
 fn parse_keys<'a>(texts: impl IntoIterator<Item = &'a str>) -> Result<Vec<ItemKey>> {
@@ -78,70 +79,37 @@ pub(super) async fn withdraw(posted: EditorForm) -> PageResult {
     Ok(see_other(&edit_page(&keys, &[("done", Some("withdrawn"))])))
 }
 
-/// The status that a withdrawn item gets back: the one that its latest withdrawal recorded in `history`.
-fn restored_status(history: &Value) -> PubStatus {
-    let edits = history.as_array().into_iter().flatten();
-    let mut changes = edits.filter_map(|edit| edit["changes"].as_array()).flatten();
-    let withdrawal = changes.find(|change| {
-        change["property"] == "pubstatus" && change["new"] == PubStatus::Canceled.as_str()
-    });
-    let before = withdrawal.and_then(|change| change["old"].as_str()).and_then(PubStatus::parse);
-    match before {
-        Some(held @ (PubStatus::Commissioned | PubStatus::Withheld)) => held,
-        // The write makes an item replaced again whose replacement is still served.
-        Some(PubStatus::Usable | PubStatus::Replaced | PubStatus::Canceled) | None => {
-            PubStatus::Usable
-        }
-    }
-}
-
 /// `POST /desk/restore`: gives withdrawn items of a form the status back that they had.
 pub(super) async fn restore(posted: EditorForm) -> PageResult {
     let keys = posted_keys(&posted)?;
+    let mut restored = Vec::new();
     for key in &keys {
         let item = edit::load(&posted, key).await?;
+        let changes = edit::changes(&posted, key).await?;
         // An item that is not withdrawn, such as a commissioned one, must not become public.
-        if item.status() != PubStatus::Canceled.as_str() {
-            continue;
-        }
-        let history = posted.get(format!("/ingest/v1/{key}/changes")).await?;
-        let status = json!({ "pubstatus": restored_status(&history).as_str() });
+        let Some(restoration) = Restoration::of(&item, &changes, clock::now()) else { continue };
+        let status = json!({ "pubstatus": restoration.status });
         let call = ApiCall::patch(format!("/ingest/v1/{key}")).json(status);
         // The status alone is changed, so it does not matter what others changed meanwhile.
         match tagged(&posted, &call, Some("*")).await {
-            Ok(_) => {}
+            Ok(_) => restored.push(restoration),
             Err(refusal) if refusal.is_mistake() => {
                 return edit::show_refusal(&posted, key, &refusal).await;
             }
             Err(refusal) => return Err(refusal.into()),
         }
     }
-    Ok(see_other(&edit_page(&keys, &[("done", Some("restored"))])))
+    let done = match restored.as_slice() {
+        [] => None,
+        all if all.iter().all(Restoration::is_public) => Some("restored"),
+        _ => Some("reinstated"),
+    };
+    Ok(see_other(&edit_page(&keys, &[("done", done)])))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_latest_withdrawal_says_which_status_comes_back() {
-        let change = |property: &str, old: &str, new: &str| {
-            let change = json!({ "property": property, "old": old, "new": new });
-            json!({ "version": "1", "changes": [change] })
-        };
-        let check = |history: &[Value], expected: PubStatus| {
-            assert_eq!(restored_status(&json!(history)), expected, "{history:?}");
-        };
-        let withdrawn = |from: &str| change("pubstatus", from, "canceled");
-        let usable = change("pubstatus", "canceled", "usable");
-        let headline = change("headline", "withheld", "canceled");
-        check(&[], PubStatus::Usable);
-        check(&[headline.clone(), usable.clone()], PubStatus::Usable);
-        check(&[headline, withdrawn("commissioned"), usable], PubStatus::Commissioned);
-        check(&[withdrawn("withheld"), withdrawn("usable")], PubStatus::Withheld);
-        check(&[withdrawn("usable"), withdrawn("withheld")], PubStatus::Usable);
-        check(&[withdrawn("replaced")], PubStatus::Usable);
-    }
 
     #[test]
     fn items_are_named_by_key_or_uri_and_counted_once() {

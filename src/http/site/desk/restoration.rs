@@ -1,0 +1,110 @@
+//! What becomes of a withdrawn item that is published again: it gets the status back that its withdrawal ended.
+
+use jiff::Timestamp;
+use serde::Serialize;
+use serde_json::Value;
+
+use super::edit::LoadedItem;
+use super::fields::is_embargoed;
+use model::item::PubStatus;
+
+/// What becomes of a withdrawn item, as its page says it before the item is published again.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub(super) struct Restoration {
+    /// The word of the status that the item gets.
+    pub(super) status: &'static str,
+    /// Whether the history of the item says which status it had.
+    is_recorded: bool,
+    /// Whether another item had replaced it. The write makes it replaced again while that one is served.
+    was_replaced: bool,
+    /// The end of an embargo that holds.
+    embargo: Option<String>,
+}
+
+impl Restoration {
+    /// What becomes of `item` at `now`; `None` if it is not withdrawn. Its `changes` are the newest first.
+    pub(super) fn of(item: &LoadedItem, changes: &[Value], now: Timestamp) -> Option<Self> {
+        if item.status() != PubStatus::Canceled.as_str() {
+            return None;
+        }
+        let before = status_before(changes);
+        let status = match before {
+            Some(held @ (PubStatus::Commissioned | PubStatus::Withheld)) => held,
+            Some(PubStatus::Usable | PubStatus::Replaced | PubStatus::Canceled) | None => {
+                PubStatus::Usable
+            }
+        };
+        let embargo = Some(item.text("embargoed")).filter(|end| is_embargoed(end, now));
+        Some(Self {
+            status: status.as_str(),
+            is_recorded: before.is_some(),
+            was_replaced: before == Some(PubStatus::Replaced),
+            embargo: embargo.map(str::to_owned),
+        })
+    }
+
+    /// Whether customers see the item as soon as it is published again.
+    pub(super) fn is_public(&self) -> bool {
+        self.status == PubStatus::Usable.as_str() && self.embargo.is_none()
+    }
+}
+
+/// The status that the latest withdrawal in `changes` ended.
+fn status_before(changes: &[Value]) -> Option<PubStatus> {
+    let mut changes = changes.iter().filter_map(|edit| edit["changes"].as_array()).flatten();
+    let withdrawal = changes.find(|change| {
+        change["property"] == "pubstatus" && change["new"] == PubStatus::Canceled.as_str()
+    })?;
+    withdrawal["old"].as_str().and_then(PubStatus::parse)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn change(property: &str, old: &str, new: &str) -> Value {
+        let change = json!({ "property": property, "old": old, "new": new });
+        json!({ "version": "1", "changes": [change] })
+    }
+
+    fn item(document: Value) -> LoadedItem {
+        let Value::Object(document) = document else { panic!("an object") };
+        LoadedItem { key: "image/a".parse().unwrap(), document, tag: "\"1\"".to_owned() }
+    }
+
+    #[test]
+    fn the_latest_withdrawal_says_which_status_comes_back() {
+        let check = |changes: &[Value], status: &str, is_recorded: bool| {
+            let item = item(json!({ "pubstatus": "canceled" }));
+            let found = Restoration::of(&item, changes, Timestamp::UNIX_EPOCH).unwrap();
+            assert_eq!((found.status, found.is_recorded), (status, is_recorded), "{changes:?}");
+        };
+        let withdrawn = |from: &str| change("pubstatus", from, "canceled");
+        let usable = change("pubstatus", "canceled", "usable");
+        let headline = change("headline", "withheld", "canceled");
+        check(&[], "usable", false);
+        check(&[headline.clone(), usable.clone()], "usable", false);
+        check(&[headline, withdrawn("commissioned"), usable], "commissioned", true);
+        check(&[withdrawn("withheld"), withdrawn("usable")], "withheld", true);
+        check(&[withdrawn("usable"), withdrawn("withheld")], "usable", true);
+        check(&[withdrawn("replaced")], "usable", true);
+    }
+
+    #[test]
+    fn an_embargo_that_holds_keeps_the_item_from_customers() {
+        let now: Timestamp = "2026-03-02T08:00:00Z".parse().unwrap();
+        let check = |document: Value, expected: Option<bool>| {
+            let changes = [change("pubstatus", "usable", "canceled")];
+            let found = Restoration::of(&item(document.clone()), &changes, now);
+            assert_eq!(found.as_ref().map(Restoration::is_public), expected, "{document}");
+        };
+        check(json!({ "pubstatus": "canceled" }), Some(true));
+        let embargoed = |end: &str| json!({ "pubstatus": "canceled", "embargoed": end });
+        check(embargoed("2026-03-02T08:00:00Z"), Some(true));
+        check(embargoed("2026-03-02T08:00:01Z"), Some(false));
+        check(embargoed("9999-12-31T23:59:59Z"), Some(false));
+        check(json!({ "pubstatus": "withheld" }), None);
+    }
+}
