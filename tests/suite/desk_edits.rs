@@ -215,6 +215,20 @@ fn a_withdrawn_item_stays_editable_and_is_published_again() {
 }
 
 #[test]
+fn an_embargo_is_set_and_ended_by_a_change() {
+    let (server, auth) = scene(&[]);
+    let preview = || server.get("/media/image/ice_NormalPreview.jpg").status().as_u16();
+    let change = |embargo: Value| -> Value {
+        let changed = patch(&server, &auth, ITEM, &json!({ "embargoed": embargo }), "*");
+        assert_eq!(changed.status(), 200);
+        changed.json().unwrap()
+    };
+    let until = json!("2999-01-01T00:00:00Z");
+    assert_eq!((&change(until.clone())["embargoed"], preview()), (&until, 404));
+    assert_eq!((change(Value::Null).get("embargoed"), preview()), (None, 200));
+}
+
+#[test]
 fn a_document_that_withdraws_an_item_is_in_its_history() {
     let (server, auth) = scene(&[]);
     let held = json!({ "pubstatus": "commissioned" });

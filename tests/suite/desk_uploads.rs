@@ -19,8 +19,8 @@ fn server(settings: &[&str]) -> Server {
 }
 
 /// A user of the uploads with the `Authorization` header of a program.
-struct Uploader {
-    auth: String,
+pub struct Uploader {
+    pub auth: String,
 }
 
 impl Uploader {
@@ -82,7 +82,7 @@ impl Uploader {
     }
 
     /// Sends a whole file; returns the path of its upload.
-    fn upload(&self, server: &Server, name: &str, bytes: &[u8]) -> String {
+    pub fn upload(&self, server: &Server, name: &str, bytes: &[u8]) -> String {
         let path = self.create(server, name, bytes.len());
         let sent = self.append(server, &path, 0, (bytes, None));
         assert_eq!((sent.status().as_u16(), offset_of(&sent)), (204, bytes.len()));

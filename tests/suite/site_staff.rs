@@ -22,6 +22,7 @@ use crate::common::{
     server::wirephoto,
 };
 use crate::desk_edits::{get, patch, scene, served};
+use crate::desk_uploads::Uploader;
 use crate::items::put;
 use crate::site::Session;
 
@@ -438,6 +439,57 @@ fn the_page_of_a_withdrawn_item_says_who_will_see_it() {
     assert_eq!(put(&server, "text/gone", &auth, body).status(), 201);
     let page = plain(session.get(&server, "/desk/edit?item=text/gone"));
     assert!(page.contains("is not recorded. Customers see the item again."), "{page}");
+}
+
+#[test]
+fn the_embargo_that_a_new_file_would_keep_is_shown_changed_and_cleared_without_scripts() {
+    let (server, auth) = scene(&[]);
+    let session = Session::open(&server, "demo-admin");
+    let embargo = "2999-01-01T11:00:00Z";
+    let change = json!({ "embargoed": embargo });
+    assert_eq!(patch(&server, &auth, "/ingest/v1/image/ice", &change, "*").status(), 200);
+    let stored = || -> Option<Value> {
+        let item: Value = get(&server, &auth, "/ingest/v1/image/ice").json().expect("JSON");
+        item.get("embargoed").cloned()
+    };
+    let is_shown = |page: &str, name: &str| {
+        let found = page.find(&format!("name=\"{name}\" type=\"datetime-local\""));
+        // Further down it would be folded.
+        found.is_some_and(|at| at < page.find("More fields").expect("further fields"))
+    };
+    let page = plain(session.get(&server, "/desk/edit?item=image/ice"));
+    assert!(is_shown(&page, "embargoed"), "{page}");
+    let uploader = Uploader { auth: auth.clone() };
+    let jpeg = Picture::corners(320, 240).jpeg();
+    // Replaces the file with what the form has, or with another embargo; returns the form.
+    let replace = |entered: Option<&str>| -> String {
+        let path = uploader.upload(&server, "ice.jpg", &jpeg);
+        let id = path.rsplit('/').next().expect("an id");
+        let page = plain(session.get(&server, &format!("/desk/publish?upload={id}")));
+        let [existing, base, own] =
+            ["existing", "base.embargoed", "embargoed"].map(|name| format!("{name}.{id}"));
+        let shown = field(&page, &base);
+        assert_eq!(is_shown(&page, &own), !shown.is_empty(), "{page}");
+        let form = [
+            ("upload", id),
+            (existing.as_str(), "replace"),
+            (base.as_str(), shown.as_str()),
+            (own.as_str(), entered.unwrap_or(&shown)),
+        ];
+        let published = session.post(&server, "/desk/publish", &form);
+        assert!(location(&published).starts_with("/desk/upload?done=published"), "{entered:?}");
+        page
+    };
+    let page = replace(None);
+    assert!(page.contains("It is under embargo until 1 Jan 2999 12:00."), "{page}");
+    assert!(page.contains("value=\"2999-01-01T12:00\""), "{page}");
+    assert_eq!(stored(), Some(json!(embargo)), "it was left as it was");
+    replace(Some("2035-07-01T08:30"));
+    assert_eq!(stored(), Some(json!("2035-07-01T08:30:00+02:00")));
+    replace(Some(""));
+    assert_eq!(stored(), None);
+    server.bytes("/media/image/ice_NormalPreview.jpg");
+    assert!(!replace(None).contains("under embargo"));
 }
 
 #[test]

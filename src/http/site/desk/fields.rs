@@ -95,13 +95,15 @@ impl FieldRules {
     /// Shows a field with that value.
     pub(super) fn view(&self, field: MetadataField, value: String, base: String) -> FieldView {
         let required = self.required.contains(&field);
+        // An embargo must not hide among the fields that are folded.
+        let is_embargo = field == MetadataField::Embargo && !(value.is_empty() && base.is_empty());
         FieldView {
             name: field.as_str(),
             kind: kind(field),
             value,
             base,
             required,
-            is_common: required || COMMON.contains(&field),
+            is_common: required || is_embargo || COMMON.contains(&field),
             wrong: Vec::new(),
         }
     }
@@ -247,6 +249,17 @@ mod tests {
         assert_eq!((source.value.as_str(), source.base.as_str()), ("Agency", "Agency"));
         let usage = views.iter().find(|view| view.name == "usageterms").unwrap();
         assert!(!usage.required && !usage.is_common);
+    }
+
+    #[test]
+    fn an_embargo_is_among_the_fields_that_are_always_shown() {
+        let check = |value: &str, base: &str, expected: bool| {
+            let view = rules().view(MetadataField::Embargo, value.to_owned(), base.to_owned());
+            assert_eq!(view.is_common, expected, "{value} {base}");
+        };
+        check("2035-01-31T12:00", "2035-01-31T12:00", true);
+        check("", "2035-01-31T12:00", true);
+        check("", "", false);
     }
 
     #[test]

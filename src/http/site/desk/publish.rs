@@ -6,7 +6,9 @@ use minijinja::context;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
-use super::fields::{FieldRules, FieldView, attach_errors, fields_of, find_typed, typed};
+use super::fields::{
+    FieldRules, FieldView, attach_errors, fields_of, find_typed, is_embargoed, typed,
+};
 use super::templates::{self, FoundTemplate};
 use super::upload::address;
 use super::{
@@ -15,9 +17,18 @@ use super::{
 use crate::http::site::api_client::{ApiCall, ApiRefusal};
 use crate::http::site::form::{FormFields, see_other};
 use crate::http::site::item_summary::key_of;
+use crate::runtime::clock;
 use crate::runtime::limits::{SITE_PUBLISH_ITEMS_MAX, UPLOAD_PREVIEW_PX};
 use model::item::{MetadataField, patch_between};
 use model::{MediaType, Size};
+
+/// The property and the field of the embargo.
+const EMBARGO: &str = "embargoed";
+
+/// The name of the field with the text that the embargo of an upload had at first.
+fn embargo_base_name(id: &str) -> String {
+    format!("base.{EMBARGO}.{id}")
+}
 
 /// An upload whose file was read.
 struct DescribedUpload {
@@ -25,6 +36,8 @@ struct DescribedUpload {
     media_type: MediaType,
     /// The properties that the file describes.
     document: Map<String, Value>,
+    /// The embargo of the item that exists, which its next version keeps.
+    kept_embargo: Option<String>,
     description: Value,
 }
 
@@ -38,6 +51,10 @@ struct UploadCard {
     exists: bool,
     /// What the editor chose for an item that exists.
     existing: String,
+    /// The embargo of that item, while it holds.
+    kept_embargo: Option<String>,
+    /// The text that the field of the embargo had at first; `None` if that is not known.
+    embargo_base: Option<String>,
     preview: Option<PreviewPicture>,
     pixels: Option<String>,
     warnings: Vec<String>,
@@ -120,31 +137,57 @@ async fn describe(
     site: &SiteRequest,
     id: &str,
 ) -> Result<Result<DescribedUpload, ApiRefusal>, PageError> {
-    match site.get(format!("{}/document", address(id))).await {
-        Ok(description) => {
-            let media_type = description["mediaType"].as_str().unwrap_or_default();
-            let media_type = MediaType::parse(media_type).unwrap_or(MediaType::Image);
-            let document = properties(&description["document"]);
-            Ok(Ok(DescribedUpload { id: id.to_owned(), media_type, document, description }))
-        }
+    match load(site, id).await {
         Err(refusal) if refusal.status == StatusCode::UNAUTHORIZED => Err(refusal.into()),
-        Err(refusal) => Ok(Err(refusal)),
+        described => Ok(described),
     }
 }
 
+/// Loads what the file of an upload says, and the embargo of the item that it would replace.
+async fn load(site: &SiteRequest, id: &str) -> Result<DescribedUpload, ApiRefusal> {
+    let description = site.get(format!("{}/document", address(id))).await?;
+    let media_type = description["mediaType"].as_str().unwrap_or_default();
+    let mut upload = DescribedUpload {
+        id: id.to_owned(),
+        media_type: MediaType::parse(media_type).unwrap_or(MediaType::Image),
+        document: properties(&description["document"]),
+        kept_embargo: None,
+        description,
+    };
+    if let Some(key) = upload.item().filter(|_| upload.exists()) {
+        let item = site.get(format!("/ingest/v1/{key}")).await?;
+        upload.kept_embargo = item[EMBARGO].as_str().map(str::to_owned);
+    }
+    Ok(upload)
+}
+
 impl DescribedUpload {
+    /// The item that the upload becomes, if that is known.
+    fn item(&self) -> Option<String> {
+        let id = self.description["id"].as_str()?;
+        Some(format!("{}/{id}", self.media_type))
+    }
+
+    /// Whether that item exists.
+    fn exists(&self) -> bool {
+        self.description["exists"] == true
+    }
+
     /// The upload as the form shows it, with the fields `fields`.
     fn card(&self, name: &str, existing: &str, fields: Vec<FieldView>) -> UploadCard {
-        let text = |name: &str| self.description[name].as_str().map(str::to_owned);
         let warnings = self.description["warnings"].as_array().into_iter().flatten();
         let pixels = (&self.description["width"], &self.description["height"]);
         let pixels = pixels.0.as_u64().zip(pixels.1.as_u64());
+        let now = clock::now();
+        let embargo = fields.iter().find(|field| field.name == EMBARGO);
         UploadCard {
             id: self.id.clone(),
             name: name.to_owned(),
-            item: text("id").map(|id| format!("{}/{id}", self.media_type)),
-            exists: self.description["exists"] == true,
+            item: self.item(),
+            exists: self.exists(),
             existing: existing.to_owned(),
+            kept_embargo: self.kept_embargo.clone().filter(|end| is_embargoed(end, now)),
+            embargo_base: embargo.map(|field| field.base.clone()),
             preview: PreviewPicture::of(&self.id, &self.description),
             pixels: pixels.map(|(width, height)| format!("{width} × {height}")),
             warnings: warnings.filter_map(|one| one.as_str().map(str::to_owned)).collect(),
@@ -153,30 +196,76 @@ impl DescribedUpload {
         }
     }
 
+    /// The properties that the form shows at first: those of the file, with the embargo that a next version of
+    /// the item keeps.
+    fn shown_document(&self) -> Map<String, Value> {
+        let mut document = self.document.clone();
+        if let Some(embargo) = &self.kept_embargo {
+            document.insert(EMBARGO.to_owned(), Value::from(embargo.as_str()));
+        }
+        document
+    }
+
     /// The text of a field as it was typed; `None` if the form does not have it.
     fn typed<'a>(&self, field: MetadataField, form: &'a FormFields) -> Option<&'a str> {
         find_typed(form, &format!("{}.{}", field.as_str(), self.id))
     }
 
+    /// The embargo that the editor entered, empty if it was cleared; `None` if the field was left as it was.
+    fn entered_embargo<'a>(&self, form: &'a FormFields, rules: &FieldRules) -> Option<&'a str> {
+        let field = MetadataField::Embargo;
+        let typed = self.typed(field, form)?;
+        let base = find_typed(form, &embargo_base_name(&self.id)).map(str::to_owned);
+        let base = base.unwrap_or_else(|| rules.text(field, &self.document));
+        (field.normalize(typed) != field.normalize(&base)).then_some(typed)
+    }
+
     /// The fields as they were typed.
     fn typed_views(&self, form: &FormFields, rules: &FieldRules) -> Vec<FieldView> {
+        let shown = self.shown_document();
         let view = |field: MetadataField| {
-            let own = rules.text(field, &self.document);
-            let text = self.typed(field, form).map_or_else(|| own.clone(), str::to_owned);
-            rules.view(field, text, own)
+            let own = rules.text(field, &shown);
+            // An embargo that was left as it was follows that of the item.
+            let typed = match field == MetadataField::Embargo {
+                true => self.entered_embargo(form, rules),
+                false => self.typed(field, form),
+            };
+            rules.view(field, typed.map_or_else(|| own.clone(), str::to_owned), own)
         };
         fields_of(self.media_type).map(view).collect()
     }
 
-    /// The merge patch of what the file describes.
-    fn patch(&self, form: &FormFields, rules: &FieldRules) -> Map<String, Value> {
+    /// The merge patch of what the file describes; `existing` is what happens to an item that exists.
+    fn patch(&self, form: &FormFields, rules: &FieldRules, existing: &str) -> Map<String, Value> {
         let mut changed = self.document.clone();
-        for field in fields_of(self.media_type) {
+        let fields = fields_of(self.media_type);
+        for field in fields.filter(|field| *field != MetadataField::Embargo) {
             if let Some(text) = self.typed(field, form) {
                 rules.write(field, &mut changed, text);
             }
         }
-        patch_between(&self.document, &changed)
+        let mut patch = patch_between(&self.document, &changed);
+        let embargo = self.embargo_change(form, rules, existing);
+        patch.extend(embargo.map(|embargo| (EMBARGO.to_owned(), embargo)));
+        patch
+    }
+
+    /// The embargo in the merge patch, `null` if it was cleared; `None` leaves the one that the item has then.
+    fn embargo_change(
+        &self,
+        form: &FormFields,
+        rules: &FieldRules,
+        existing: &str,
+    ) -> Option<Value> {
+        match self.entered_embargo(form, rules) {
+            Some(text) => {
+                let text = rules.stored_text(MetadataField::Embargo, text);
+                Some(if text.is_empty() { Value::Null } else { Value::from(text) })
+            }
+            None if existing == "replace" => None,
+            // The form showed it, but an item of its own does not get it by itself.
+            None => self.kept_embargo.clone().map(Value::from),
+        }
     }
 }
 
@@ -198,6 +287,8 @@ fn typed_card(id: &str, name: &str, form: &FormFields, rules: &FieldRules) -> Op
         item: None,
         exists: existing.is_some(),
         existing: existing.unwrap_or_default().to_owned(),
+        kept_embargo: None,
+        embargo_base: find_typed(form, &embargo_base_name(id)).map(str::to_owned),
         preview: None,
         pixels: None,
         warnings: Vec::new(),
@@ -233,7 +324,7 @@ pub(super) async fn show(editor: EditorRequest) -> PageResult {
     for id in &ids {
         match describe(&editor, id).await? {
             Ok(upload) => {
-                let views = rules.views(upload.media_type, &upload.document);
+                let views = rules.views(upload.media_type, &upload.shown_document());
                 page.cards.push(upload.card(&names.of(id), "refuse", views));
             }
             Err(refusal) => page.refuse(names.of(id), &refusal),
@@ -331,7 +422,7 @@ async fn publish_one(
         chosen @ ("replace" | "new") => chosen,
         _ => "refuse",
     };
-    let document = Value::Object(upload.patch(&posted.form, rules));
+    let document = Value::Object(upload.patch(&posted.form, rules, existing));
     let body = json!({ "existing": existing, "document": document });
     let call = ApiCall::post(format!("{}/publish", address(&upload.id))).json(body);
     match posted.call(&call).await {
@@ -379,22 +470,66 @@ mod tests {
         assert!(typed_card("9", "sea.jpg", &form, &rules).is_none());
     }
 
+    fn upload(document: &Value, kept_embargo: Option<&str>) -> DescribedUpload {
+        DescribedUpload {
+            id: "7".to_owned(),
+            media_type: MediaType::Image,
+            document: properties(document),
+            kept_embargo: kept_embargo.map(str::to_owned),
+            description: json!({ "width": 6000, "height": 4000, "id": "ice", "exists": true }),
+        }
+    }
+
     #[test]
     fn only_what_differs_from_the_file_is_sent() {
         let document = json!({ "headline": "Ice", "byline": "Ada", "source": "Agency" });
-        let upload = DescribedUpload {
-            id: "7".to_owned(),
-            media_type: MediaType::Image,
-            document: properties(&document),
-            description: json!({ "width": 6000, "height": 4000, "id": "ice", "exists": true }),
-        };
+        let upload = upload(&document, None);
         let form = FormFields::parse("headline.7=Snow&byline.7=Ada&headline.8=Other").unwrap();
         let rules = FieldRules::for_tests();
-        let patch = Value::Object(upload.patch(&form, &rules));
+        let patch = Value::Object(upload.patch(&form, &rules, "refuse"));
         assert_eq!(patch, json!({ "headline": "Snow" }));
         let card = upload.card("ice.jpg", "refuse", upload.typed_views(&form, &rules));
         assert_eq!((card.item.as_deref(), card.exists), (Some("image/ice"), true));
         let preview = card.preview.unwrap();
         assert_eq!((preview.width, preview.height), (UPLOAD_PREVIEW_PX, 341));
+    }
+
+    #[test]
+    fn the_embargo_of_an_item_is_changed_only_by_its_editor() {
+        let kept = "2035-01-31T11:00:30Z";
+        let upload = upload(&json!({ "headline": "Ice" }), Some(kept));
+        let rules = FieldRules::for_tests();
+        let check = |form: &str, existing: &str, expected: Value| {
+            let form = FormFields::parse(form).unwrap();
+            let patch = Value::Object(upload.patch(&form, &rules, existing));
+            assert_eq!(patch, expected, "{existing} {form:?}");
+        };
+        let form = |typed: &str| format!("base.embargoed.7=2035-01-31T12:00&embargoed.7={typed}");
+        let untouched = form("2035-01-31T12:00");
+        check(&untouched, "replace", json!({}));
+        check(&untouched, "new", json!({ "embargoed": kept }));
+        for existing in ["replace", "new"] {
+            check(&form(""), existing, json!({ "embargoed": null }));
+            let later = json!({ "embargoed": "2035-07-01T08:30:00+02:00" });
+            check(&form("2035-07-01T08:30"), existing, later);
+        }
+        // A form from before the item existed did not show the embargo.
+        check("embargoed.7=", "replace", json!({}));
+    }
+
+    #[test]
+    fn an_embargo_that_was_left_as_it_was_follows_the_item() {
+        let upload = upload(&json!({}), Some("2035-01-31T11:00:00Z"));
+        let rules = FieldRules::for_tests();
+        let check = |typed: &str, expected: &str| {
+            let form = format!("base.embargoed.7=2034-12-24T18:00&embargoed.7={typed}");
+            let views = upload.typed_views(&FormFields::parse(&form).unwrap(), &rules);
+            let view = views.iter().find(|view| view.name == EMBARGO).unwrap();
+            let found = (view.value.as_str(), view.base.as_str());
+            assert_eq!(found, (expected, "2035-01-31T12:00"), "{typed}");
+        };
+        check("2034-12-24T18:00", "2035-01-31T12:00");
+        check("", "");
+        check("2036-01-01T00:00", "2036-01-01T00:00");
     }
 }
