@@ -17,10 +17,24 @@ const selection = form.dataset.selection
 const parts = (page) => new Map([...page.querySelectorAll("[data-fresh]")].map((part) => [part.dataset.fresh, part]));
 /** What the server wrote; what was chosen in it since does not count. */
 const written = new Map([...parts(document)].map(([name, part]) => [name, part.innerHTML]));
+const cost = form.querySelector("[data-fresh=cost]");
+/** The buttons that download, deliver and order. */
+const confirmation = form.querySelector("[data-fresh=confirm]");
+const isAnyTicked = () => boxes.some((box) => box.checked);
 
 /** Ends the request in flight for the cost. */
 let asking = new AbortController();
 let timer = 0;
+
+/** Says that nothing is ticked, instead of the cost of what was, and leaves nothing to confirm. */
+function showNothing() {
+  const text = Object.assign(document.createElement("p"), { className: "hint", textContent: form.dataset.nothing });
+  cost.replaceChildren(text);
+  // The next answer replaces the text, also where the cost is the one from before.
+  written.delete("cost");
+  // Hidden and not removed: the chosen channel stays.
+  confirmation.hidden = true;
+}
 
 /** Asks for the page with what is ticked now and exchanges what differs; says whether something did. */
 async function refresh() {
@@ -30,8 +44,9 @@ async function refresh() {
   const body = new URLSearchParams(new FormData(form));
   const answer = await fetch("/selection", { method: "POST", body, signal });
   const page = new DOMParser().parseFromString(await answer.text(), "text/html");
-  // A page without the form is that of a session that has ended, or has nothing ticked.
+  // A page without the form is that of a session that has ended.
   if (signal.aborted || !page.querySelector("form.selection-review")) return false;
+  confirmation.hidden = false;
   let isChanged = false;
   const fresh = parts(page);
   for (const [name, part] of parts(document)) {
@@ -52,6 +67,10 @@ function refreshSoon() {
   // What was asked for is out of date.
   asking.abort();
   clearTimeout(timer);
+  if (!isAnyTicked()) {
+    showNothing();
+    return;
+  }
   timer = setTimeout(() => refresh().catch(() => {}), TICKED_FOR_MS);
 }
 
@@ -68,6 +87,8 @@ form.addEventListener("change", ({ target }) => {
 async function follow() {
   for (const wait of ASK_AFTER_MS) {
     await new Promise((resolve) => setTimeout(resolve, wait));
+    // With nothing ticked the page says so, and there is no cost to ask for.
+    if (!isAnyTicked()) return;
     if (await refresh().catch(() => false)) return;
   }
 }

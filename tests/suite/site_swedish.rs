@@ -60,13 +60,15 @@ const NOTIFICATIONS: [&str; 18] = [
 ];
 
 /// Forms with an error: their target and their fields. `LONG` stands for a text that is too long.
-const FORMS: [(&str, &str); 26] = [
+const FORMS: [(&str, &str); 28] = [
     ("/collections", "name="),
     ("/collections", "name=LONG"),
     ("/collections/add", "name=a"),
     ("/collections/add", "name=a&uri=x"),
     ("/selection", "agr=x&uri=http://a/media/image/demo-urtavla"),
     ("/selection/zip", "uri=http://a/media/image/demo-urtavla"),
+    ("/selection/deliver", "listed=1"),
+    ("/selection/captions.txt", "listed=1"),
     ("/account/profile", "profile={"),
     ("/account/profile", "profile=[]"),
     ("/account/keys", "name="),

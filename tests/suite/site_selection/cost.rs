@@ -192,6 +192,51 @@ fn a_selection_is_downloaded_after_one_confirmation() {
 }
 
 #[test]
+fn with_nothing_ticked_there_is_no_cost_and_nothing_to_confirm() {
+    let server = Server::demo();
+    let browser = Browser::open(DESKTOP);
+    browser.log_in(&server.url, "demo-buyer", "/");
+    browser.eval("document.querySelector('.picker input').click() ?? null");
+    browser.follow(".selection-acts > [formaction='/selection']");
+    let cost = "document.querySelector('.selection-cost').innerText";
+    let before = browser.text(cost);
+    assert!(
+        before.contains("9 after this") && !before.contains("Nothing is selected."),
+        "{before}"
+    );
+    browser.click(".selection-items input");
+    // At once: nothing has to be asked for.
+    let after = browser.text(cost);
+    assert!(after.contains("Nothing is selected.") && !after.contains("after this"), "{after}");
+    assert!(!after.contains("Download zip"), "{after}");
+    browser.check_layout("nothing ticked");
+    browser.click(".selection-items input");
+    browser.wait("the cost of one", &format!("{cost}.includes('9 after this')"));
+    let again = browser.text(cost);
+    assert!(again.contains("Download zip with 1 item"), "{again}");
+    assert!(!again.contains("Nothing is selected."), "{again}");
+}
+
+#[test]
+fn without_scripts_a_form_with_nothing_ticked_says_so_and_does_nothing() {
+    let server = Server::demo();
+    let editor = Session::open(&server, "demo-editor");
+    let form = [("listed", "1"), ("shown", ""), ("channel", "user:demo-editor:demo-folder")];
+    let said = "Nothing is selected.";
+    let shown = editor.post(&server, "/selection", &form);
+    assert_eq!(shown.status(), 200);
+    assert!(plain(shown).contains(said));
+    assert!(!plain(editor.get(&server, "/selection")).contains(said), "no form was sent");
+    for act in ["zip", "deliver", "order", "captions.txt", "captions.csv"] {
+        let refused = editor.post(&server, &format!("/selection/{act}"), &form);
+        assert_eq!(refused.status(), 400, "{act}");
+        let page = plain(refused);
+        assert!(page.contains(said), "{act}: {page}");
+    }
+    assert_eq!(orders(&server, &editor), Vec::<Value>::new());
+}
+
+#[test]
 fn a_selection_is_delivered_after_one_confirmation() {
     let server = Server::demo();
     let editor = Session::open(&server, "demo-editor");
@@ -307,8 +352,9 @@ fn a_collection_is_reviewed_like_a_selection() {
     let cost = shown_cost(&shown);
     let none = [("of_collection", id), ("listed", "1"), ("shown", cost.as_str())];
     let page = plain(editor.post(&server, "/selection", &none));
-    assert!(page.contains("Tick items") && !page.contains("Download zip"), "{page}");
-    assert_eq!(editor.post(&server, "/selection/zip", &none).status(), 403);
+    assert!(page.contains("Nothing is selected.") && page.contains("Tick items"), "{page}");
+    assert!(!page.contains("Download zip"), "{page}");
+    assert_eq!(editor.post(&server, "/selection/zip", &none).status(), 400);
     assert_eq!(orders(&server, &editor), Vec::<Value>::new());
     let other = Session::open(&server, "demo-buyer");
     assert_eq!(other.post(&server, "/selection", &[("of_collection", id)]).status(), 404);

@@ -134,7 +134,7 @@ async fn entry(posted: &MemberForm, key: &ItemKey) -> Result<CaptionEntry, ApiRe
 /// `POST /selection/captions.txt`: the list as a text. With `part` it has only the captions, the credits or
 /// the ids, which scripts copy to the clipboard.
 pub(super) async fn text(posted: MemberForm) -> PageResult {
-    let form = SelectionForm::read(&posted).await?;
+    let form = SelectionForm::read_items(&posted).await?;
     let entries = entries(&posted, &form).await?;
     let context = context! {
         entries => PageValue::from(Serde(&entries)),
@@ -147,7 +147,7 @@ pub(super) async fn text(posted: MemberForm) -> PageResult {
 
 /// `POST /selection/captions.csv`: the list for a spreadsheet.
 pub(super) async fn csv(posted: MemberForm) -> PageResult {
-    let form = SelectionForm::read(&posted).await?;
+    let form = SelectionForm::read_items(&posted).await?;
     let rows = entries(&posted, &form).await?;
     let rows = rows.iter().map(CaptionEntry::cells);
     let dialect = CsvDialect::of(language::current_language());

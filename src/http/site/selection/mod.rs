@@ -35,7 +35,7 @@ use crate::runtime::error::{Error, ErrorKind};
 use crate::runtime::limits::SELECTION_ITEMS_MAX;
 use model::ItemKey;
 use model::account::AgreementId;
-use review::ReviewOutcome;
+use review::{NOTHING_SELECTED, ReviewOutcome};
 use shown_cost::ShownCost;
 
 /// The routes of the selection.
@@ -97,6 +97,15 @@ impl SelectionForm {
             shown: ShownCost::parse(form.find("shown").unwrap_or_default()),
         })
     }
+
+    /// Reads a form that is about its items. Fails if it has none.
+    async fn read_items(posted: &MemberForm) -> Result<Self, PageError> {
+        let form = Self::read(posted).await?;
+        match form.keys.is_empty() {
+            true => Err(Error::new(ErrorKind::InvalidArgument, NOTHING_SELECTED).into()),
+            false => Ok(form),
+        }
+    }
 }
 
 /// A form with what its items would take now.
@@ -121,9 +130,12 @@ impl QuotedSelection {
         MediaCaller { principal: Some(&self.principal), agr: self.form.agr }
     }
 
-    /// Whether the page of the form showed what its items take now. If not, nothing must be bought.
-    fn is_confirmed(&self) -> bool {
-        self.form.shown.covers(&self.quotes)
+    /// Why the form must buy nothing: it has no items, or its page did not show what they take now.
+    fn refusal(&self) -> Option<ReviewOutcome> {
+        if self.form.keys.is_empty() {
+            return Some(ReviewOutcome::nothing_selected());
+        }
+        (!self.form.shown.covers(&self.quotes)).then(ReviewOutcome::changed)
     }
 
     /// The agreements that are to pay for the items, as the visitor has confirmed.
@@ -153,8 +165,8 @@ async fn show(posted: MemberForm) -> PageResult {
 /// `POST /selection/zip`: downloads and purchases the items as one archive, in the order of the form.
 async fn zip(posted: MemberForm) -> PageResult {
     let quoted = QuotedSelection::of(&posted).await?;
-    if !quoted.is_confirmed() {
-        return review::page(&posted, &quoted, ReviewOutcome::changed()).await;
+    if let Some(refusal) = quoted.refusal() {
+        return review::page(&posted, &quoted, refusal).await;
     }
     let (method, headers) = (Method::GET, HeaderMap::new());
     let name = file_stem(&posted, "selection");
@@ -185,8 +197,8 @@ async fn zip(posted: MemberForm) -> PageResult {
 /// Items that cannot be delivered are named, and the others are on their way.
 async fn deliver(posted: MemberForm) -> PageResult {
     let quoted = QuotedSelection::of(&posted).await?;
-    if !quoted.is_confirmed() {
-        return review::page(&posted, &quoted, ReviewOutcome::changed()).await;
+    if let Some(refusal) = quoted.refusal() {
+        return review::page(&posted, &quoted, refusal).await;
     }
     let Some(channel) = quoted.form.channel.as_deref() else {
         let outcome = ReviewOutcome::refused(StatusCode::BAD_REQUEST, "Choose a channel.");
@@ -209,8 +221,8 @@ async fn deliver(posted: MemberForm) -> PageResult {
 /// `POST /selection/order`: orders the items that need an approval before they are delivered.
 async fn order(posted: MemberForm) -> PageResult {
     let quoted = QuotedSelection::of(&posted).await?;
-    if !quoted.is_confirmed() {
-        return review::page(&posted, &quoted, ReviewOutcome::changed()).await;
+    if let Some(refusal) = quoted.refusal() {
+        return review::page(&posted, &quoted, refusal).await;
     }
     let mut outcome = ReviewOutcome::default();
     let to_order =

@@ -23,6 +23,9 @@ use model::ItemKey;
 use model::account::{Agreement, AgreementId, AgreementType, Money};
 use model::item::{MediaLinks, has_picture};
 
+/// The message of a form without items.
+pub(super) const NOTHING_SELECTED: &str = "Nothing is selected.";
+
 /// The outcome of a form of the page that leads to no other page.
 #[derive(Default)]
 pub(super) struct ReviewOutcome {
@@ -50,6 +53,11 @@ impl ReviewOutcome {
     pub(super) fn changed() -> Self {
         let status = Some(StatusCode::CONFLICT);
         Self { is_changed: true, status, ..Self::default() }
+    }
+
+    /// The form has no items.
+    pub(super) fn nothing_selected() -> Self {
+        Self::refused(StatusCode::BAD_REQUEST, NOTHING_SELECTED)
     }
 
     /// The form failed as a whole.
@@ -164,6 +172,9 @@ pub(super) async fn page(
     let delivered = quoted.quotes.iter().filter(|quote| quote.state.delivers()).count();
     let organization = posted.visitor.account.organization.as_ref();
     let form = &quoted.form;
+    // Also where nothing failed: without scripts this is the answer to a form in which nothing is ticked.
+    let nothing = || rows.is_empty().then(|| NOTHING_SELECTED.to_owned());
+    let message = outcome.message.or_else(nothing);
     let context = context! {
         delivered,
         bought => count(RowState::Bought),
@@ -185,7 +196,7 @@ pub(super) async fn page(
         return_to => form.return_to.clone(),
         is_changed => outcome.is_changed,
         done_items => outcome.done,
-        message => outcome.message,
+        message,
         failures => PageValue::from(Serde(outcome.failures)),
     };
     let status = outcome.status.unwrap_or(StatusCode::OK);
