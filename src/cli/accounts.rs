@@ -15,7 +15,7 @@ use super::{
     CommandFailure, CommonArgs, audit_record, open_archive, print_error, print_line, table::table,
 };
 use crate::access::provisioning::{
-    Accounts, AccountsError, ClientRequest, EntryCounts, UserRequest,
+    Accounts, AccountsError, ChangedRoles, ClientRequest, EntryCounts, UserRequest,
 };
 use crate::distribution::notifications::MessageOutbox;
 use crate::runtime::clock;
@@ -154,7 +154,7 @@ pub(super) enum UserCommand {
         name: String,
     },
     /// Adds roles to a user, or removes them. ROLE_PROVIDER publishes and sees every item, ROLE_OPERATOR sees
-    /// how the service runs.
+    /// how the service runs. Giving one of the two prints the address to which links for a new password go.
     #[command(group = ArgGroup::new("change").required(true).multiple(true))]
     Role {
         #[command(flatten)]
@@ -310,10 +310,8 @@ pub(super) fn user(command: UserCommand) -> Result<(), CommandFailure> {
         UserCommand::Disable { on, name } => set_user_active(&on, &name, false),
         UserCommand::Enable { on, name } => set_user_active(&on, &name, true),
         UserCommand::Role { on, name, added, removed } => {
-            let roles = on.open()?.change_roles(&name, &added, &removed, clock::now())?;
-            let shown = if roles.is_empty() { "none".to_owned() } else { roles.join(" ") };
-            let facts = json!({ "userName": name, "roles": roles });
-            on.print_done(&format!("roles of user {name:?}: {shown}"), facts, None);
+            let changed = on.open()?.change_roles(&name, &added, &removed, clock::now())?;
+            print_roles(&on, &name, &changed);
             Ok(())
         }
         UserCommand::Password { on, name, password_stdin } => {
@@ -328,6 +326,24 @@ pub(super) fn user(command: UserCommand) -> Result<(), CommandFailure> {
             Ok(())
         }
     }
+}
+
+/// Prints the roles of a user, and for a new role of the agency where links for a new password go. An
+/// administrator of the user's organization may have set that address, and would get in as the user.
+fn print_roles(on: &ArchiveArgs, name: &str, changed: &ChangedRoles) {
+    let ChangedRoles { roles, gains_agency_role, email_address } = changed;
+    let shown = if roles.is_empty() { "none".to_owned() } else { roles.join(" ") };
+    let facts = json!({ "userName": name, "roles": roles, "emailAddress": email_address });
+    on.print_done(&format!("roles of user {name:?}: {shown}"), facts, None);
+    if on.is_json() || !gains_agency_role {
+        return;
+    }
+    print_error(&match email_address {
+        Some(address) => {
+            format!("links for a new password go to {address}; check that this is the user's own")
+        }
+        None => "the user has no e-mail address for links for a new password".to_owned(),
+    });
 }
 
 fn add_user(

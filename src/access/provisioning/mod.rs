@@ -27,6 +27,7 @@ pub use channels::{
 };
 pub use import::{EntryCounts, ImportReport};
 pub use published_accounts::{RemovedAccounts, has_published_key};
+pub use roles::ChangedRoles;
 pub use single::{AddedAccount, ClientRequest, UserRequest};
 
 use crate::access::auth::Argon2Hasher;

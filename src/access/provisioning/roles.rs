@@ -13,6 +13,18 @@ use model::account::{ROLE_OPERATOR, ROLE_PROVIDER};
 /// The roles of the agency's own people. Other roles are those of customers and open nothing by themselves.
 const AGENCY_ROLES: [&str; 2] = [ROLE_PROVIDER, ROLE_OPERATOR];
 
+/// The outcome of a change of roles.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ChangedRoles {
+    /// The roles that the user has since.
+    pub roles: Vec<String>,
+    /// Whether the user got a role that works for the agency.
+    pub gains_agency_role: bool,
+    /// The address to which links for a new password go. An administrator of the user's organization may have set
+    /// it before the user had the role.
+    pub email_address: Option<String>,
+}
+
 /// The roles of the user of that name; none if there is no such user.
 pub(super) fn roles_of(tx: &ReadTx<'_>, user_name: &str) -> Result<Vec<String>, DbError> {
     Ok(tx.find_user_by_name(user_name)?.map(|(user, _)| user.roles).unwrap_or_default())
@@ -70,8 +82,7 @@ fn changed(mut roles: Vec<String>, added: &[String], removed: &[String]) -> Vec<
 }
 
 impl Accounts {
-    /// Adds roles to a user and removes others; returns the roles that the user has since. A role of the agency
-    /// ends the password links of the user.
+    /// Adds roles to a user and removes others. A role of the agency ends the password links of the user.
     ///
     /// Fails if there is no user of that name, and for a role that is no word.
     pub fn change_roles(
@@ -80,7 +91,7 @@ impl Accounts {
         added: &[String],
         removed: &[String],
         now: Timestamp,
-    ) -> Result<Vec<String>, AccountsError> {
+    ) -> Result<ChangedRoles, AccountsError> {
         let refuse =
             |why: String| AccountsError::Entry { entry: format!("user {user_name:?}"), why };
         if let Some(role) = added.iter().find(|role| word(&Value::from(role.as_str())).is_none()) {
@@ -90,20 +101,22 @@ impl Accounts {
         let write = move |tx: &WriteTx<'_>| {
             let Some((user, _)) = tx.as_read().find_user_by_name(&name)? else { return Ok(None) };
             let roles = changed(user.roles.clone(), &added, &removed);
+            let gains_agency_role = gains_role(&user.roles, &roles);
             if roles.len() <= ROLES_MAX {
-                if gains_role(&user.roles, &roles) {
+                if gains_agency_role {
                     tx.delete_password_links(user.id)?;
                 }
                 tx.set_user_roles(&name, &roles, now)?;
             }
-            Ok(Some(roles))
+            let email_address = user.email_address;
+            Ok(Some(ChangedRoles { roles, gains_agency_role, email_address }))
         };
-        let roles = self.db.write_blocking(write)?;
-        let roles = roles.ok_or_else(|| AccountsError::Unknown(format!("user {user_name:?}")))?;
-        if roles.len() > ROLES_MAX {
+        let found = self.db.write_blocking(write)?;
+        let found = found.ok_or_else(|| AccountsError::Unknown(format!("user {user_name:?}")))?;
+        if found.roles.len() > ROLES_MAX {
             return Err(refuse(format!("a user has at most {ROLES_MAX} roles")));
         }
-        Ok(roles)
+        Ok(found)
     }
 }
 

@@ -179,6 +179,28 @@ fn the_role_is_given_and_taken_away_by_a_command_and_recorded() {
 }
 
 #[test]
+fn giving_a_role_of_the_agency_names_the_address_of_password_links() {
+    let server = Server::demo();
+    let admin = Api::login(&server, "demo-admin");
+    let address = "mine@demo-desk.example";
+    admin.put("/user/v1/organization/user/101", &json!({ "emailAddress": address }));
+    let command = ["user", "role", "demo-editor"];
+    let change = |more: &[&str]| run(&server, &[&command[..], more].concat(), 0);
+    for role in ["ROLE_OPERATOR", "ROLE_PROVIDER"] {
+        let (_, said) = change(&["--add", role]);
+        assert!(said.contains(&format!("new password go to {address}")), "{role}: {said}");
+        // The user has it already, or gets one that opens nothing.
+        for other in [role, "ROLE_GUEST"] {
+            let (_, said) = change(&["--add", other]);
+            assert!(!said.contains(address), "{other}: {said}");
+        }
+        let (said, _) = change(&["--remove", role, "--json"]);
+        let said: Value = serde_json::from_str(&said).unwrap();
+        assert_eq!(said["emailAddress"], address);
+    }
+}
+
+#[test]
 fn an_administrator_cannot_get_in_as_an_operator() {
     let server = Server::demo();
     run(&server, &["user", "role", "demo-editor", "--add", "ROLE_OPERATOR"], 0);
