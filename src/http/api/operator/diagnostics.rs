@@ -1,23 +1,17 @@
 //! Recorded ingest errors and slow searches of all nodes.
 
-use axum::{extract::State, http::Uri};
 use serde_json::{Value, json};
 
-use super::{OperatorCaller, PageOfList};
-use crate::http::AppState;
+use super::{OperatorCall, PageOfList};
 use crate::http::api;
 use crate::http::api::ApiResult;
-use crate::http::protocol::request::{QueryParameters, ValidationErrors};
-use crate::runtime::error::Result;
+use crate::http::protocol::request::ValidationErrors;
+use crate::runtime::error::Error;
 use crate::storage::database::StoredDiagnostic;
 use crate::storage::diagnostics::DiagnosticKind;
 
 /// `GET /operator/v1/ingest-error`: files and items that were not ingested, newest first.
-pub(super) async fn list_ingest_errors(
-    State(app): State<AppState>,
-    _: OperatorCaller,
-    uri: Uri,
-) -> ApiResult {
+pub(super) async fn list_ingest_errors(call: OperatorCall) -> ApiResult {
     let view = |one: &StoredDiagnostic| {
         json!({
             "at": one.record.at,
@@ -27,16 +21,11 @@ pub(super) async fn list_ingest_errors(
             "count": one.record.count,
         })
     };
-    let found = list(&app, DiagnosticKind::IngestError, &uri).await?;
-    api::json(&json!({ "ingestErrors": found.iter().map(view).collect::<Vec<Value>>() }))
+    list(&call, DiagnosticKind::IngestError, "ingestErrors", view).await
 }
 
 /// `GET /operator/v1/slow-search`: searches that took long, newest first.
-pub(super) async fn list_slow_searches(
-    State(app): State<AppState>,
-    _: OperatorCaller,
-    uri: Uri,
-) -> ApiResult {
+pub(super) async fn list_slow_searches(call: OperatorCall) -> ApiResult {
     let view = |one: &StoredDiagnostic| {
         json!({
             "at": one.record.at,
@@ -47,14 +36,21 @@ pub(super) async fn list_slow_searches(
             "count": one.record.count,
         })
     };
-    let found = list(&app, DiagnosticKind::SlowSearch, &uri).await?;
-    api::json(&json!({ "slowSearches": found.iter().map(view).collect::<Vec<Value>>() }))
+    list(&call, DiagnosticKind::SlowSearch, "slowSearches", view).await
 }
 
-async fn list(app: &AppState, kind: DiagnosticKind, uri: &Uri) -> Result<Vec<StoredDiagnostic>> {
+/// Responds with the page of records that `call` asks for, as the property `name`.
+async fn list(
+    call: &OperatorCall,
+    kind: DiagnosticKind,
+    name: &str,
+    view: fn(&StoredDiagnostic) -> Value,
+) -> ApiResult {
     let mut problems = ValidationErrors::new();
-    let page = PageOfList::read(&QueryParameters::of(uri)?, &mut problems);
+    let page = PageOfList::read(&call.query()?, &mut problems);
     let PageOfList { start, size } = problems.finish(page)?;
-    let read = app.shared.process.db.read(move |tx| tx.list_diagnostics(kind, start, size));
-    Ok(read.await?)
+    let db = &call.app.shared.process.db;
+    let found = db.read(move |tx| tx.list_diagnostics(kind, start, size)).await;
+    let found: Vec<Value> = found.map_err(Error::from)?.iter().map(view).collect();
+    api::json(&json!({ name: found }))
 }

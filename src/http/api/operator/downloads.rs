@@ -2,17 +2,15 @@
 
 use axum::{
     body::Body,
-    extract::State,
-    http::{HeaderValue, StatusCode, Uri, header},
+    http::{HeaderValue, StatusCode, header},
     response::Response,
 };
 use jiff::{Timestamp, ToSpan, civil::Date, tz::TimeZone};
 use serde_json::{Value, json};
 
-use super::{OperatorCaller, PageOfList};
+use super::{OperatorCall, PageOfList};
 use crate::access::orders::{DayRange, DownloadGrouping, StatisticsRequest};
 use crate::archive::content::parse_day;
-use crate::http::AppState;
 use crate::http::api;
 use crate::http::api::ApiResult;
 use crate::http::protocol::request::{QueryParameters, ValidationErrors};
@@ -25,10 +23,10 @@ use model::account::{AgreementId, OrganizationId};
 use model::item::MediaLinks;
 
 /// `GET /operator/v1/download`: downloads counted by customer, agreement, item, day or credentials.
-pub(super) async fn list(State(app): State<AppState>, _: OperatorCaller, uri: Uri) -> ApiResult {
-    let request = parse(&QueryParameters::of(&uri)?, &app.shared.site.zone, clock::now())?;
-    let (days, links) = (request.days.clone(), app.shared.media.links());
-    let found = app.shared.access.orders.download_statistics(request).await?;
+pub(super) async fn list(call: OperatorCall) -> ApiResult {
+    let request = parse(&call.query()?, &call.app.shared.site.zone, clock::now())?;
+    let (days, links) = (request.days.clone(), call.app.shared.media.links());
+    let found = call.app.shared.access.orders.download_statistics(request).await?;
     let mut view = found.json(&|key: &ItemKey| links.item(key));
     view.insert("from".to_owned(), json!(days.first.to_string()));
     view.insert("to".to_owned(), json!(days.last.to_string()));
@@ -37,12 +35,12 @@ pub(super) async fn list(State(app): State<AppState>, _: OperatorCaller, uri: Ur
 }
 
 /// `GET /operator/v1/download.csv`: the same figures as a file, with all rows.
-pub(super) async fn export(State(app): State<AppState>, _: OperatorCaller, uri: Uri) -> ApiResult {
-    let parsed = parse(&QueryParameters::of(&uri)?, &app.shared.site.zone, clock::now())?;
+pub(super) async fn export(call: OperatorCall) -> ApiResult {
+    let parsed = parse(&call.query()?, &call.app.shared.site.zone, clock::now())?;
     let request = StatisticsRequest { start: 0, size: STATISTICS_ROWS_MAX, ..parsed };
     let name = file_name(&request);
-    let links = app.shared.media.links();
-    let found = app.shared.access.orders.download_statistics(request).await?;
+    let links = call.app.shared.media.links();
+    let found = call.app.shared.access.orders.download_statistics(request).await?;
     let text = found.csv(&|key: &ItemKey| links.item(key));
     csv(&name, text)
 }

@@ -12,7 +12,7 @@ mod status;
 use axum::{
     Router,
     extract::FromRequestParts,
-    http::request::Parts,
+    http::{Uri, request::Parts},
     routing::{get, post},
 };
 
@@ -43,16 +43,26 @@ pub(crate) fn routes() -> Router<AppState> {
         .route("/operator/v1/download.csv", get(downloads::export))
 }
 
-/// A caller with the role of operators; others are refused with `operator_required`.
-pub(super) struct OperatorCaller;
+/// A call of an operator; callers without the role are refused with `operator_required`.
+pub(super) struct OperatorCall {
+    app: AppState,
+    uri: Uri,
+}
 
-impl FromRequestParts<AppState> for OperatorCaller {
+impl FromRequestParts<AppState> for OperatorCall {
     type Rejection = ApiError;
 
     async fn from_request_parts(parts: &mut Parts, app: &AppState) -> Result<Self, ApiError> {
         let ApiCaller(caller) = ApiCaller::from_request_parts(parts, app).await?;
         caller.require_operator_role()?;
-        Ok(Self)
+        Ok(Self { app: app.clone(), uri: parts.uri.clone() })
+    }
+}
+
+impl OperatorCall {
+    /// Parses the query of the call.
+    fn query(&self) -> Result<QueryParameters> {
+        QueryParameters::of(&self.uri)
     }
 }
 

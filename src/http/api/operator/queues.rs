@@ -2,19 +2,18 @@
 
 use axum::{
     body::Body,
-    extract::{Path, Request, State, rejection::PathRejection},
-    http::{HeaderValue, StatusCode, Uri},
+    extract::{Path, Request, rejection::PathRejection},
+    http::{HeaderValue, StatusCode},
     response::Response,
 };
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use super::{OperatorCaller, PageOfList};
+use super::{OperatorCall, PageOfList};
 use crate::distribution::delivery;
 use crate::distribution::delivery::ListedDelivery;
 use crate::distribution::notifications;
 use crate::distribution::notifications::MessageChoice;
-use crate::http::AppState;
 use crate::http::api;
 use crate::http::api::ApiResult;
 use crate::http::protocol::request;
@@ -31,15 +30,11 @@ use model::account::{DeliveryState, MessageState};
 type Segment = Result<Path<String>, PathRejection>;
 
 /// `GET /operator/v1/delivery`: deliveries of all users, newest first.
-pub(super) async fn list_deliveries(
-    State(app): State<AppState>,
-    _: OperatorCaller,
-    uri: Uri,
-) -> ApiResult {
+pub(super) async fn list_deliveries(call: OperatorCall) -> ApiResult {
     let choices = DeliveryState::ALL.map(|state| (state.as_str(), state));
-    let (PageOfList { start, size }, state) = listing(&QueryParameters::of(&uri)?, &choices)?;
-    let found = app.shared.distribution.deliveries.list_all(state, start, size).await?;
-    let links = app.shared.media.links();
+    let (PageOfList { start, size }, state) = listing(&call.query()?, &choices)?;
+    let found = call.app.shared.distribution.deliveries.list_all(state, start, size).await?;
+    let links = call.app.shared.media.links();
     let found: Vec<Value> = found.iter().map(|one| delivery_view(one, links)).collect();
     api::json(&json!({ "deliveries": found }))
 }
@@ -56,36 +51,27 @@ fn delivery_view(listed: &ListedDelivery, links: &UrlLinks) -> Value {
 
 /// `POST /operator/v1/delivery/{id}`: queues a failed delivery again.
 pub(super) async fn retry_delivery(
-    State(app): State<AppState>,
-    _: OperatorCaller,
+    call: OperatorCall,
     id: Segment,
     request: Request,
 ) -> ApiResult {
     let id = uuid(id)?;
     check_again(&request::json(request, JSON_BODY_BYTES_MAX).await?)?;
-    app.shared.distribution.deliveries.retry_failed(id, clock::now()).await?;
+    call.app.shared.distribution.deliveries.retry_failed(id, clock::now()).await?;
     queued(1)
 }
 
 /// `POST /operator/v1/delivery`: queues the newest failed deliveries again.
-pub(super) async fn retry_deliveries(
-    State(app): State<AppState>,
-    _: OperatorCaller,
-    request: Request,
-) -> ApiResult {
+pub(super) async fn retry_deliveries(call: OperatorCall, request: Request) -> ApiResult {
     check_again(&request::json(request, JSON_BODY_BYTES_MAX).await?)?;
-    queued(app.shared.distribution.deliveries.retry_all_failed(clock::now()).await?)
+    queued(call.app.shared.distribution.deliveries.retry_all_failed(clock::now()).await?)
 }
 
 /// `GET /operator/v1/message`: the outbox, newest first.
-pub(super) async fn list_messages(
-    State(app): State<AppState>,
-    _: OperatorCaller,
-    uri: Uri,
-) -> ApiResult {
+pub(super) async fn list_messages(call: OperatorCall) -> ApiResult {
     let choices = MessageState::ALL.map(|state| (state.as_str(), state));
-    let (PageOfList { start, size }, state) = listing(&QueryParameters::of(&uri)?, &choices)?;
-    let found = app.shared.distribution.notifications.list_outbox(state, start, size).await?;
+    let (PageOfList { start, size }, state) = listing(&call.query()?, &choices)?;
+    let found = call.app.shared.distribution.notifications.list_outbox(state, start, size).await?;
     let found: Vec<Value> = found.iter().map(message_view).collect();
     api::json(&json!({ "messages": found }))
 }
@@ -102,36 +88,23 @@ fn message_view(listed: &ListedMessage) -> Value {
 }
 
 /// `POST /operator/v1/message/{id}`: queues a parked message again.
-pub(super) async fn retry_message(
-    State(app): State<AppState>,
-    _: OperatorCaller,
-    id: Segment,
-    request: Request,
-) -> ApiResult {
+pub(super) async fn retry_message(call: OperatorCall, id: Segment, request: Request) -> ApiResult {
     let choice = MessageChoice::One(uuid(id)?);
     check_again(&request::json(request, JSON_BODY_BYTES_MAX).await?)?;
-    queued(app.shared.distribution.notifications.retry_outbox(choice, clock::now()).await?)
+    queued(call.app.shared.distribution.notifications.retry_outbox(choice, clock::now()).await?)
 }
 
 /// `POST /operator/v1/message`: queues all parked messages again.
-pub(super) async fn retry_messages(
-    State(app): State<AppState>,
-    _: OperatorCaller,
-    request: Request,
-) -> ApiResult {
+pub(super) async fn retry_messages(call: OperatorCall, request: Request) -> ApiResult {
     check_again(&request::json(request, JSON_BODY_BYTES_MAX).await?)?;
     let choice = MessageChoice::Parked;
-    queued(app.shared.distribution.notifications.retry_outbox(choice, clock::now()).await?)
+    queued(call.app.shared.distribution.notifications.retry_outbox(choice, clock::now()).await?)
 }
 
 /// `DELETE /operator/v1/message/{id}`: removes a message in any state.
-pub(super) async fn remove_message(
-    State(app): State<AppState>,
-    _: OperatorCaller,
-    id: Segment,
-) -> ApiResult {
+pub(super) async fn remove_message(call: OperatorCall, id: Segment) -> ApiResult {
     let choice = MessageChoice::One(uuid(id)?);
-    app.shared.distribution.notifications.discard_from_outbox(choice).await?;
+    call.app.shared.distribution.notifications.discard_from_outbox(choice).await?;
     api::text("removed")
 }
 

@@ -3,19 +3,17 @@
 use std::path::Path;
 use std::time::Duration;
 
-use axum::extract::State;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use super::OperatorCaller;
+use super::OperatorCall;
 use crate::cluster::findings::{
     DatabaseState, DiskState, Finding, FindingLevel, judge_database, judge_differences,
     judge_disk, judge_nodes,
 };
 use crate::cluster::membership::limits::HEARTBEAT_TIMEOUT;
 use crate::cluster::membership::{NodeDescription, NodeFigures, ObservedNode};
-use crate::http::AppState;
 use crate::http::api;
 use crate::http::api::ApiResult;
 use crate::runtime::clock;
@@ -30,8 +28,8 @@ use model::account::{DeliveryState, MessageTransport};
 /// `GET /operator/v1/status`: the state of the service.
 ///
 /// What it says about this node is of this moment; what it says about others is what they published last.
-pub(super) async fn load(State(app): State<AppState>, _: OperatorCaller) -> ApiResult {
-    let process = &app.shared.process;
+pub(super) async fn load(call: OperatorCall) -> ApiResult {
+    let process = &call.app.shared.process;
     let (figures, own, asked) =
         (process.own_figures().await, process.node.incarnation(), clock::now());
     // Counts of long tables take as long as a search.
