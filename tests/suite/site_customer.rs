@@ -77,6 +77,29 @@ fn a_facet_has_the_same_name_on_every_page() {
 }
 
 #[test]
+fn the_name_of_a_code_is_as_new_as_the_hits() {
+    let document = |headline: &str, name: &str, created: &str| {
+        let mut document = news::document(headline, &["TEXT"], created);
+        document["subject"] = json!([{ "code": "06000000", "name": name }]);
+        document
+    };
+    let first = document("Before", "environment", "2026-10-01T10:00:00Z");
+    let server = news::server(&[], &[("text/item", first)]);
+    let session = Session::open(&server, "demo-admin");
+    let page = || plain(session.get(&server, "/?type=text"));
+    for _ in 0..2 {
+        assert!(page().contains(">environment</a>"));
+    }
+    news::ingest(&server, "text/item", &document("Renamed", "climate", "2026-10-02T10:00:00Z"));
+    let changed = server.until("the change", || {
+        let page = page();
+        page.contains("Renamed").then_some(page)
+    });
+    let is_named = changed.contains(">climate</a>") && !changed.contains(">environment</a>");
+    assert!(is_named, "{changed}");
+}
+
+#[test]
 fn an_item_leads_back_to_its_search_without_scripts() {
     let server = Server::demo();
     let page = |path: &str| plain(server.get(path));

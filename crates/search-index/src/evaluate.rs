@@ -90,6 +90,16 @@ impl MatchedDocuments<'_> {
         self.sets.iter().map(RoaringBitmap::len).sum()
     }
 
+    /// Narrows the matches to those that also match `query`.
+    pub fn narrow(
+        &self,
+        query: &Query,
+        is_over: DeadlineCheck<'_>,
+    ) -> Result<MatchedDocuments<'_>> {
+        let sets = self.documents_matching(query, is_over)?;
+        Ok(MatchedDocuments { snapshot: self.snapshot, sets })
+    }
+
     /// Returns the found documents of each segment that also match `query`.
     pub(crate) fn documents_matching(
         &self,

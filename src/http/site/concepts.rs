@@ -1,9 +1,9 @@
 //! Names of the codes of subjects and products, as in the newest item with that code, preferably one in the
 //! language of the page.
 
-use std::{collections::HashMap, time::Duration};
+use std::collections::{HashMap, HashSet};
 
-use jiff::Timestamp;
+use jiff::tz::TimeZone;
 use parking_lot::Mutex;
 use serde_json::Value;
 
@@ -13,121 +13,128 @@ use super::{
 };
 use crate::runtime::clock;
 use crate::runtime::error::Result;
-use crate::runtime::limits::{CONCEPT_NAME_FOR, CONCEPT_NAMES_MAX};
+use crate::runtime::limits::CONCEPT_NAMES_MAX;
 use crate::storage::search::{
-    Coverage, Freshness, SearchCriteria, SearchResults, SortDate, SortOrder,
+    Coverage, IndexEpoch, SearchCriteria, SearchHit, SearchMatches, SortDate, SortOrder,
 };
 use model::item::PubStatus;
-use query::{Facet, FilterField, ItemFilter};
+use query::{Facet, FilterField, ItemFilter, Query};
 
 /// Most items that are searched for a name: the newest ones may have only the code.
 const ITEMS_LOOKED_AT: usize = 20;
 
-/// A code and the language of its name.
-type ConceptKey = (PageLanguage, Facet, String);
+/// A value with the facet that counts it.
+pub(super) type FacetValue = (Facet, String);
+/// Codes with their names; `None` if no item names the code.
+type CodeNames = HashMap<FacetValue, Option<String>>;
 
-/// A cached name; `None` if no item names the code.
-#[derive(Clone, Debug)]
-struct CachedConceptName {
-    name: Option<String>,
-    found_at: Timestamp,
+/// The names of the values on a page.
+#[derive(Debug, Default)]
+pub(super) struct PageNames(CodeNames);
+
+impl PageNames {
+    /// Returns the name of a value; the value itself if it is a name, or if no item names it.
+    pub(super) fn label(&self, facet: Facet, value: &str) -> String {
+        let name = self.0.get(&(facet, value.to_owned())).cloned().flatten();
+        name.unwrap_or_else(|| value.to_owned())
+    }
 }
 
-/// A cache of the names that pages requested recently.
+/// A cache of the names that pages requested since the search index last changed: a name is as new as the hits
+/// beside it.
 #[derive(Debug, Default)]
 pub struct ConceptNames {
-    cache: Mutex<HashMap<ConceptKey, CachedConceptName>>,
+    cache: Mutex<CachedNames>,
+}
+
+#[derive(Debug, Default)]
+struct CachedNames {
+    epoch: IndexEpoch,
+    names: HashMap<PageLanguage, CodeNames>,
 }
 
 impl ConceptNames {
-    /// Returns the archive's name for the code `value` of `facet`; `None` if the value is a name already.
+    /// Returns the archive's names for the codes among `values`. One look-up finds all that are not cached.
     ///
     /// A name reveals nothing about an item, so it is the same for every visitor.
-    pub(super) async fn name(
-        &self,
-        site: &SiteRequest,
-        facet: Facet,
-        value: &str,
-    ) -> Option<String> {
-        let property = match facet {
-            Facet::SubjectCode => "subject",
-            Facet::ProductCode => "product",
-            // These facets hold names, or codes that are the same in every archive; the page has the names of
-            // source types.
-            Facet::PlaceName
-            | Facet::PersonName
-            | Facet::CopyrightHolder
-            | Facet::DigitalSourceType
-            | Facet::SubjectName
-            | Facet::Byline
-            | Facet::Orientation
-            | Facet::Colour
-            | Facet::MediaType => return None,
-        };
-        let (language, now) = (language::current_language(), clock::now());
-        let key = (language, facet, value.to_owned());
-        if let Some(name) = self.find(&key, now) {
-            return name;
+    pub(super) async fn load(&self, site: &SiteRequest, values: HashSet<FacetValue>) -> PageNames {
+        let language = language::current_language();
+        let engine = site.app.shared.archive.content.engine();
+        // Without an index the page shows the codes. The epoch is that before the look-up, so that a change
+        // during it makes the names outdated.
+        let Ok(epoch) = engine.epoch(clock::now()) else { return PageNames::default() };
+        let (mut names, missing) = self.find(&epoch, language, values);
+        if !missing.is_empty() {
+            // After an error the page shows the codes, and the next page retries.
+            let found = look_up(site, language, missing).await.unwrap_or_default();
+            self.insert(epoch, language, &found);
+            names.extend(found);
         }
-        let term = ItemFilter::requiring(FilterField::Facet(facet), value).term();
-        let own = format!("{term} language:{}", language.tag());
-        // A name in another language is better than a code.
-        for text in [own, term] {
-            match look_up(site, &text, property, value, now).await {
-                Ok(None) => {}
-                Ok(name) => {
-                    // The lock is taken only now: it must not be held during a search.
-                    self.insert(key, CachedConceptName { name: name.clone(), found_at: now });
-                    return name;
-                }
-                // The page shows the code, and the next page retries.
-                Err(_) => return None,
+        PageNames(names)
+    }
+
+    /// Returns the cached names for `values`, and the codes for which there is none.
+    fn find(
+        &self,
+        epoch: &IndexEpoch,
+        language: PageLanguage,
+        values: HashSet<FacetValue>,
+    ) -> (CodeNames, Vec<FacetValue>) {
+        let (mut names, mut missing) = (CodeNames::new(), Vec::new());
+        let cache = self.cache.lock();
+        let cached = cache.names.get(&language).filter(|_| cache.epoch == *epoch);
+        for code in values.into_iter().filter(|(facet, _)| property(*facet).is_some()) {
+            match cached.and_then(|cached| cached.get(&code)) {
+                Some(name) => drop(names.insert(code, name.clone())),
+                None => missing.push(code),
             }
         }
-        // A code without a name is cached too, or each page would search for it twice.
-        self.insert(key, CachedConceptName { name: None, found_at: now });
-        None
+        (names, missing)
     }
 
-    fn find(&self, key: &ConceptKey, now: Timestamp) -> Option<Option<String>> {
-        let cache = self.cache.lock();
-        let found = cache.get(key).filter(|one| one.is_fresh(now))?;
-        Some(found.name.clone())
-    }
-
-    fn insert(&self, key: ConceptKey, found: CachedConceptName) {
+    fn insert(&self, epoch: IndexEpoch, language: PageLanguage, found: &CodeNames) {
         let mut cache = self.cache.lock();
-        // Expired names make room; a full cache accepts no more.
-        if cache.len() >= CONCEPT_NAMES_MAX && !cache.contains_key(&key) {
-            cache.retain(|_, one| one.is_fresh(found.found_at));
+        if cache.epoch != epoch {
+            *cache = CachedNames { epoch, ..CachedNames::default() };
         }
-        if cache.len() < CONCEPT_NAMES_MAX {
-            cache.insert(key, found);
+        let names = cache.names.entry(language).or_default();
+        // A full cache accepts no more names until the index changes.
+        if names.len() + found.len() <= CONCEPT_NAMES_MAX {
+            names.extend(found.iter().map(|(code, name)| (code.clone(), name.clone())));
         }
     }
 }
 
-impl CachedConceptName {
-    fn is_fresh(&self, now: Timestamp) -> bool {
-        let age = now.duration_since(self.found_at);
-        Duration::try_from(age).is_ok_and(|age| age < CONCEPT_NAME_FOR)
+/// Returns the property of documents with the codes that a facet counts; `None` for a facet without codes of the
+/// archive.
+fn property(facet: Facet) -> Option<&'static str> {
+    match facet {
+        Facet::SubjectCode => Some("subject"),
+        Facet::ProductCode => Some("product"),
+        // These facets hold names, or codes that are the same in every archive; the page has the names of
+        // source types.
+        Facet::PlaceName
+        | Facet::PersonName
+        | Facet::CopyrightHolder
+        | Facet::DigitalSourceType
+        | Facet::SubjectName
+        | Facet::Byline
+        | Facet::Orientation
+        | Facet::Colour
+        | Facet::MediaType => None,
     }
 }
 
-/// Finds the name of the code in the property `list` of the newest item that matches `text`.
+/// Looks up the names of all `codes` with one search, whose matches are narrowed to each of them.
 async fn look_up(
     site: &SiteRequest,
-    text: &str,
-    property: &'static str,
-    code: &str,
-    now: Timestamp,
-) -> Result<Option<String>> {
+    language: PageLanguage,
+    codes: Vec<FacetValue>,
+) -> Result<CodeNames> {
     let shared = &site.app.shared;
-    // Every code can be written as a term.
-    let Ok(query) = query::parse(text, &shared.site.zone) else { return Ok(None) };
     let request = SearchCriteria {
         media_type: None,
-        query,
+        query: Query::All,
         facet_values: Vec::new(),
         near_picture: None,
         products: Vec::new(),
@@ -146,19 +153,46 @@ async fn look_up(
         size: ITEMS_LOOKED_AT,
         facets: Vec::new(),
     };
-    let code = code.to_owned();
-    let name = move |found: SearchResults, _: &crate::storage::database::ReadTx<'_>| {
-        Ok(found.hits.iter().find_map(|hit| {
-            let document = serde_json::from_str(&hit.item.document).ok()?;
-            name_in(&document, property, &code)
-        }))
+    let zone = shared.site.zone.clone();
+    let find = move |found: &SearchMatches<'_>| -> Result<CodeNames> {
+        let mut names = CodeNames::with_capacity(codes.len());
+        for code in codes {
+            let name = find_name(found, &code, language, &zone)?;
+            names.insert(code, name);
+        }
+        Ok(names)
     };
-    // A stale index still knows the name, so the page does not fail while the index catches up.
-    shared.archive.content.engine().search(request, Freshness::Preferred, now, name).await
+    // A stale index still knows the names, so the page does not fail while the index catches up.
+    shared.archive.content.engine().search_within(request, clock::now(), find).await
 }
 
-fn name_in(document: &Value, property: &str, code: &str) -> Option<String> {
-    let mut concepts = document[property].as_array()?.iter();
+/// Finds the name of a code in the newest of the items `found` that have it.
+fn find_name(
+    found: &SearchMatches<'_>,
+    code: &FacetValue,
+    language: PageLanguage,
+    zone: &TimeZone,
+) -> Result<Option<String>> {
+    let (facet, code) = code;
+    let Some(property) = property(*facet) else { return Ok(None) };
+    let term = ItemFilter::requiring(FilterField::Facet(*facet), code).term();
+    let own = format!("{term} language:{}", language.tag());
+    // A name in another language is better than a code.
+    for text in [own, term] {
+        // Every code can be written as a term.
+        let Ok(query) = query::parse(&text, zone) else { continue };
+        let name = found.find_first(&query, |hit| name_in(hit, property, code))?;
+        if name.is_some() {
+            return Ok(name);
+        }
+    }
+    Ok(None)
+}
+
+/// Finds the name of the code in the property `list` of the item.
+fn name_in(hit: &SearchHit, list: &str, code: &str) -> Option<String> {
+    let document: Value = serde_json::from_str(&hit.item.document).ok()?;
+    let mut concepts = document[list].as_array()?.iter();
     let concept = concepts.find(|concept| concept["code"] == code)?;
     concept["name"].as_str().map(str::to_owned)
 }

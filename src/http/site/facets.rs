@@ -4,7 +4,7 @@
 use serde::{Serialize, Serializer, ser::SerializeSeq};
 use serde_json::Value;
 
-use super::{SiteRequest, search_form::SearchForm};
+use super::{SiteRequest, concepts::PageNames, search_form::SearchForm};
 use crate::http::protocol::request::QueryParameters;
 use crate::runtime::error::Result;
 use query::{Facet, FilterField, ItemFilter, limits::FILTERS_MAX};
@@ -95,32 +95,33 @@ impl FacetList {
     }
 }
 
-/// Lists the facets of the result `found`. Values that are set come first, even without any matches, so that each
-/// can be removed again.
-pub(super) async fn lists(site: &SiteRequest, form: &SearchForm, found: &Value) -> Vec<FacetList> {
-    let mut lists = Vec::new();
-    for facet in FACET_ORDER {
-        // Other searches have a media type of their own.
-        if facet == Facet::MediaType && form.media_type != "_all" {
-            continue;
-        }
-        let name = facet.as_str();
-        let mut choices = Vec::new();
-        for FacetCount { value, count } in values(form, facet, &found["facets"][name]) {
-            let label = site.app.shared.site.concepts.name(site, facet, &value).await;
-            choices.push(choice(
-                form,
-                facet,
-                label.unwrap_or_else(|| value.clone()),
-                value,
-                count,
-            ));
-        }
-        if !choices.is_empty() {
-            lists.push(FacetList { name, choices });
-        }
-    }
-    lists
+/// Lists the facets of the result `found` and the filters that are set, with the archive's names of their codes.
+pub(super) async fn lists_and_chips(
+    site: &SiteRequest,
+    form: &SearchForm,
+    found: &Value,
+) -> (Vec<FacetList>, Vec<FilterChip>) {
+    // Other searches have a media type of their own.
+    let is_shown = |facet: &Facet| *facet != Facet::MediaType || form.media_type == "_all";
+    let counted = FACET_ORDER.into_iter().filter(is_shown);
+    let counted: Vec<(Facet, Vec<FacetCount>)> = counted
+        .map(|facet| (facet, values(form, facet, &found["facets"][facet.as_str()])))
+        .collect();
+    // Values that are set are among them, so the chips need no others.
+    let values_of = |(facet, values): &(Facet, Vec<FacetCount>)| {
+        let facet = *facet;
+        values.iter().map(move |one| (facet, one.value.clone())).collect::<Vec<_>>()
+    };
+    let values_shown = counted.iter().flat_map(values_of).collect();
+    let names = site.app.shared.site.concepts.load(site, values_shown).await;
+    let list = |(facet, values): (Facet, Vec<FacetCount>)| {
+        let choices = values.into_iter().map(|FacetCount { value, count }| {
+            choice(form, facet, names.label(facet, &value), value, count)
+        });
+        FacetList { name: facet.as_str(), choices: choices.collect() }
+    };
+    let lists = counted.into_iter().filter(|(_, values)| !values.is_empty()).map(list);
+    (lists.collect(), chips(form, &names))
 }
 
 /// The facets that the search requires values of. Their counts come from the search without these values, which
@@ -238,7 +239,7 @@ pub(super) struct FilterChip {
 }
 
 /// Lists the filters that are set, in the order in which they were.
-pub(super) async fn chips(site: &SiteRequest, form: &SearchForm) -> Vec<FilterChip> {
+fn chips(form: &SearchForm, names: &PageNames) -> Vec<FilterChip> {
     let codes = form.p.iter().map(|code| {
         let facet = FilterField::Facet(Facet::ProductCode);
         let is_excluded = code.starts_with('-');
@@ -246,19 +247,15 @@ pub(super) async fn chips(site: &SiteRequest, form: &SearchForm) -> Vec<FilterCh
         (ItemFilter { is_excluded, ..product }, form.with_product(code).url(1))
     });
     let filters = form.filters.iter().map(|own| (own.clone(), form.with_filter(own).url(1)));
-    let mut chips = Vec::new();
-    for (filter, url) in codes.chain(filters) {
+    let chip = |(filter, url): (ItemFilter, String)| {
         let ItemFilter { field, value, is_excluded: excluded } = filter;
         let label = match field {
-            FilterField::Facet(facet) => {
-                site.app.shared.site.concepts.name(site, facet, &value).await
-            }
-            FilterField::MinPx | FilterField::Terms => None,
+            FilterField::Facet(facet) => names.label(facet, &value),
+            FilterField::MinPx | FilterField::Terms => value.clone(),
         };
-        let label = label.unwrap_or_else(|| value.clone());
-        chips.push(FilterChip { name: field.as_str(), value, label, url, excluded });
-    }
-    chips
+        FilterChip { name: field.as_str(), value, label, url, excluded }
+    };
+    codes.chain(filters).map(chip).collect()
 }
 
 #[cfg(test)]

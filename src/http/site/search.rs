@@ -276,10 +276,10 @@ impl PageSearch<'_> {
         };
         let status = refusal.map_or(StatusCode::OK, |refusal| refusal.status);
         let (facets, chips) = match refusal {
-            // A search that was refused costs no searches for names.
+            // A search that was refused costs no look-up of names.
             Some(_) => (Vec::new(), Vec::new()),
             // Active facets are shown without hits too, so that each can be removed.
-            None => (facets::lists(site, form, found).await, facets::chips(site, form).await),
+            None => facets::lists_and_chips(site, form, found).await,
         };
         let title = form.title(&facets);
         let context = context! {

@@ -262,10 +262,8 @@ pub const CLOCK_SUSPECT_DRIFT: std::time::Duration = std::time::Duration::from_s
 pub const DERIVED_RETRY_DELAY: std::time::Duration = std::time::Duration::from_secs(30);
 /// Bytes of one response of the content API. Ten thousand ordinary documents take 30 MB.
 pub const ANSWER_BYTES_MAX: usize = 64 * 1024 * 1024;
-/// Concept names that pages cache, for all languages together.
+/// Concept names that pages cache in each language.
 pub const CONCEPT_NAMES_MAX: usize = 10_000;
-/// How long pages cache the name of a concept.
-pub const CONCEPT_NAME_FOR: std::time::Duration = std::time::Duration::from_secs(10 * 60);
 /// How long an error page waits for the name of the logged-in user.
 pub const ERROR_PAGE_VISITOR: std::time::Duration = std::time::Duration::from_secs(1);
 /// Characters of a query for the search of the documentation; longer ones are refused.

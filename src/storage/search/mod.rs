@@ -14,6 +14,7 @@ mod indexer;
 mod pool;
 mod shared;
 mod suggestions;
+mod within;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -23,17 +24,18 @@ use tokio::sync::watch;
 
 use crate::runtime::error::Result;
 use crate::runtime::limits::SEARCH_ATTEMPTS_MAX;
-use crate::storage::database::{Db, ReadTx, StoredItem};
+use crate::storage::database::{Db, LogPosition, ReadTx, StoredItem};
 use indexer::Indexer;
 use model::item::PubStatus;
 use model::{ItemKey, MediaType, PictureHash};
 use query::{Facet, Query};
-use shared::{FillOutcome, SearchShared, unavailable};
+use shared::{FillOutcome, SearchShared, log_position, unavailable};
 
 pub use analysis::DocumentAnalysis;
 pub use consistency::{check_index, replace_index};
 pub use search_index::{Coverage, FacetCondition, SortDate, SortOrder, is_form_of};
 pub use suggestions::{SearchSuggestions, SuggestionRequest};
+pub use within::SearchMatches;
 
 /// The criteria of a search.
 #[derive(Clone, Debug)]
@@ -140,6 +142,14 @@ pub enum IndexStatus {
     Ready,
 }
 
+/// Identifies what searches see; for caches of what they found.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct IndexEpoch {
+    position: LogPosition,
+    /// When an embargo shows more items without a commit, in milliseconds since 1970.
+    next_embargo_ms: Option<i64>,
+}
+
 /// The search engine; cheap to clone. Dropping the last clone closes the index.
 #[derive(Clone)]
 pub struct SearchEngine {
@@ -224,6 +234,18 @@ impl SearchEngine {
     #[must_use]
     pub fn changes(&self) -> watch::Receiver<u64> {
         self.shared.changes.subscribe()
+    }
+
+    /// Returns the epoch of searches at `now`. It changes with every commit of the index, together with what the
+    /// searches find, and when an embargo ends.
+    ///
+    /// Fails while there is no complete index.
+    pub fn epoch(&self, now: Timestamp) -> Result<IndexEpoch> {
+        let snapshot = self.shared.index()?.snapshot();
+        Ok(IndexEpoch {
+            position: log_position(snapshot.position()),
+            next_embargo_ms: snapshot.next_embargo(now.as_millisecond()),
+        })
     }
 
     /// Returns how many rows of the item log, from all processes, the index does not contain yet.

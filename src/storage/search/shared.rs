@@ -46,7 +46,7 @@ pub(super) struct SearchShared {
 /// A request, prepared for the index.
 pub(super) struct PreparedSearch {
     pub(super) filter: SearchFilter,
-    page: ResultPage,
+    pub(super) page: ResultPage,
     pub(super) facets: Vec<Facet>,
     now: Timestamp,
 }
@@ -296,7 +296,7 @@ impl SearchShared {
     }
 
     /// Maps a failed search to the error for the client.
-    fn service_error(&self, cause: IndexError) -> Error {
+    pub(super) fn service_error(&self, cause: IndexError) -> Error {
         match cause {
             IndexError::TimedOut => {
                 let message = "The search took too long; narrow the query";

@@ -363,6 +363,49 @@ fn an_embargo_ends_without_a_write_and_wakes_those_that_wait() {
 }
 
 #[test]
+fn the_epoch_changes_with_what_searches_find() {
+    let scene = Scene::new();
+    let until = start() + SignedDuration::from_hours(1);
+    let epoch = |now| scene.search().epoch(now).unwrap();
+    let empty = epoch(start());
+    scene.write(vec![NewItem { embargoed: Some(until), ..text(1, "val") }]);
+    // A search waits until the index has the item.
+    assert_eq!(scene.find(&all()).unwrap().total, 0);
+    let hidden = epoch(start());
+    assert_ne!(hidden, empty);
+    assert_eq!(epoch(until - SignedDuration::from_millis(1)), hidden);
+    assert_eq!(scene.find_at(&all(), until).unwrap().total, 1);
+    assert_ne!(epoch(until), hidden);
+}
+
+#[test]
+fn queries_within_a_search_find_its_matches_in_its_order() {
+    let scene = Scene::new();
+    scene.write(vec![text(1, "storm is"), text(2, "storm is"), text(3, "is"), text(4, "storm")]);
+    let first = |queries: [&'static str; 3]| {
+        let find = move |found: &SearchMatches<'_>| -> Result<Vec<Option<String>>> {
+            let first = |text: &str| {
+                let query = parse(text, &TimeZone::UTC).unwrap();
+                found.find_first(&query, |hit| Some(hit.key.id.to_string()))
+            };
+            queries.into_iter().map(first).collect()
+        };
+        let request = SearchCriteria {
+            query: parse("storm", &TimeZone::UTC).unwrap(),
+            sort: SortOrder::By { date: SortDate::Order, descending: true },
+            ..all()
+        };
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+        let found = runtime.block_on(scene.search().search_within(request, start(), find));
+        found.unwrap().into_iter().map(Option::unwrap_or_default).collect::<Vec<_>>()
+    };
+    assert_eq!(first(["is", "storm", "vinter"]), ["d2", "d4", ""]);
+    // What was replaced or withdrawn is in no answer.
+    scene.write(vec![withdrawn(2), text(4, "is")]);
+    assert_eq!(first(["is", "storm", "vinter"]), ["d1", "d1", ""]);
+}
+
+#[test]
 fn a_search_without_an_index_fails_and_items_are_read_by_name() {
     let scene = Scene::new();
     scene.write(vec![text(1, "val")]);
