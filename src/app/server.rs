@@ -89,6 +89,7 @@ impl ServerProcess {
             readiness,
             metrics,
             figures: FigureSources::of(&config),
+            item_count: Default::default(),
             has_admin_listener: http.admin.is_some(),
             draining: AtomicBool::new(false),
             stopping: watch::Sender::new(false),

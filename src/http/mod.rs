@@ -38,8 +38,8 @@ pub use site::ConceptNames;
 pub use site::SessionActivity;
 pub use site::pages::PageRenderer;
 pub use state::{
-    AccessState, AppState, ArchiveState, DistributionState, EdgeState, LiveSettings, ProcessState,
-    SharedState, SiteState,
+    AccessState, AppState, ArchiveState, DistributionState, EdgeState, ItemCount, LiveSettings,
+    ProcessState, SharedState, SiteState,
 };
 
 /// A router that handles a path with a trailing slash like the same path without it.

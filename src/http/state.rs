@@ -8,8 +8,9 @@ use std::{
     time::Duration,
 };
 
-use jiff::tz::TimeZone;
+use jiff::{Timestamp, tz::TimeZone};
 use metrics_exporter_prometheus::PrometheusHandle;
+use parking_lot::Mutex;
 use tokio::sync::watch;
 
 use crate::access::auth::Auth;
@@ -33,6 +34,7 @@ use crate::http::site::{ConceptNames, SessionActivity};
 use crate::media::Media;
 use crate::runtime::config::NetworkList;
 use crate::runtime::hot_swap::HotSwap;
+use crate::runtime::limits::ITEM_COUNT_LIFETIME;
 use crate::runtime::telemetry::MetricValues;
 use crate::runtime::traces::RequestTracer;
 use crate::storage::audit::AuditLog;
@@ -131,12 +133,30 @@ pub struct ProcessState {
     pub metrics: PrometheusHandle,
     /// Where the figures that operators see come from, besides the metrics.
     pub figures: FigureSources,
+    /// The last count of items, for operators.
+    pub item_count: Mutex<Option<ItemCount>>,
     /// Whether `/metrics` has a separate listener instead of the public one.
     pub has_admin_listener: bool,
     /// Set at shutdown: readiness fails before connections close.
     pub draining: AtomicBool,
     /// Set when connections must close: waiting requests respond with what they have.
     pub stopping: watch::Sender<bool>,
+}
+
+/// The number of items in the database, withdrawn ones included, at a time.
+#[derive(Clone, Copy, Debug)]
+pub struct ItemCount {
+    pub items: u64,
+    pub at: Timestamp,
+}
+
+impl ItemCount {
+    /// Whether the count is recent enough at `now`.
+    #[must_use]
+    pub fn is_fresh(&self, now: Timestamp) -> bool {
+        let age = now.duration_since(self.at);
+        Duration::try_from(age).is_ok_and(|age| age < ITEM_COUNT_LIFETIME)
+    }
 }
 
 impl ProcessState {

@@ -253,14 +253,14 @@ impl Notifications {
             let matched = tx.matched_seq()?;
             let (newest, since) = tx.matching_backlog(matched)?;
             let counts = MessageTransport::ALL.map(|lane| tx.count_messages(lane));
-            Ok((newest - matched, since, tx.count_queued_items()?, counts))
+            Ok((newest - matched, since, tx.count_queued_items(usize::MAX)?, counts))
         })?;
         // Negative after the clock was set back, which a gauge of a delay must not show.
         let lag = since.map_or(0.0, |since| now.duration_since(since).as_secs_f64().max(0.0));
         metrics::gauge!(telemetry::MATCHING_LAG_SECONDS).set(lag);
         let count = |count: u64| u32::try_from(count).unwrap_or(u32::MAX);
         metrics::gauge!(telemetry::MATCHING_BEHIND).set(u32::try_from(behind).unwrap_or(0));
-        metrics::gauge!(telemetry::QUEUED_ITEMS).set(count(queued));
+        metrics::gauge!(telemetry::QUEUED_ITEMS).set(u32::try_from(queued).unwrap_or(u32::MAX));
         metrics::gauge!(telemetry::NOTIFICATIONS)
             .set(u32::try_from(notifications).unwrap_or(u32::MAX));
         for (lane, lane_counts) in MessageTransport::ALL.into_iter().zip(counts) {

@@ -364,6 +364,8 @@ fn an_item_goes_to_those_whose_question_and_agreements_it_meets() {
         for (of, expected) in [(&everything, 1), (&images, 0), (&excluded, 0)] {
             assert_eq!(scene.queue(of).len(), expected, "{:?}", of.query);
         }
+        let counted = |max| scene.db.read_blocking(move |tx| tx.count_queued_items(max)).unwrap();
+        assert_eq!((counted(2), counted(9)), (2, 3));
         // Changes of users and notifications take effect with the next item.
         scene.auth.write(|tx| tx.set_user_active("user3", false, start())).await.unwrap();
         let caller = scene.caller(1).await;

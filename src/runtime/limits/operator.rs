@@ -21,6 +21,8 @@ pub const FIGURES_INTERVAL: std::time::Duration = std::time::Duration::from_secs
 /// Time after which a node publishes figures that did not change once more, so that their age says that it
 /// lives.
 pub const FIGURES_UNCHANGED_MAX: std::time::Duration = std::time::Duration::from_secs(600);
+/// Time for which all requests use one count of the items in the database, which takes a scan of the table.
+pub const ITEM_COUNT_LIFETIME: std::time::Duration = std::time::Duration::from_secs(60);
 /// Rows of a state up to which a queue is counted; a longer one has at least that many.
 pub const QUEUE_COUNTED_MAX: usize = 100_000;
 /// Hours over which recent errors and slow searches are counted.

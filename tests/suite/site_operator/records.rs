@@ -145,6 +145,7 @@ fn every_node_is_shown_with_its_disks_cache_and_version() {
     check_in_both_languages(&browser, "operator");
     let page = shown(&browser);
     assert!(page.contains("media.preview_px") && page.contains("answers this page"), "{page}");
+    assert!(page.contains("including withdrawn ones, counted "), "{page}");
     for node in nodes {
         assert!(page.contains(node["name"].as_str().unwrap()), "{page}");
     }
@@ -174,6 +175,12 @@ fn the_page_of_a_single_node_has_no_problems() {
     check_figures(&nodes[0]);
     let mut findings = status["findings"].as_array().unwrap().iter();
     assert!(findings.all(|one| one["level"] != "problem"), "{status}");
+    // Requests share a count of the items.
+    assert!(status["itemsCounted"].is_string(), "{status}");
+    let again = api.get("/operator/v1/status");
+    for shared in ["items", "itemsCounted"] {
+        assert_eq!(again[shared], status[shared]);
+    }
     let (said, _) = run(&server, &["nodes", "--json"], 0);
     assert!(said.contains(nodes[0]["name"].as_str().unwrap()), "{said}");
 }

@@ -14,6 +14,7 @@ use crate::cluster::findings::{
 };
 use crate::cluster::membership::limits::HEARTBEAT_TIMEOUT;
 use crate::cluster::membership::{NodeDescription, NodeFigures, ObservedNode};
+use crate::http::ItemCount;
 use crate::http::api;
 use crate::http::api::ApiResult;
 use crate::runtime::clock;
@@ -32,9 +33,11 @@ pub(super) async fn load(call: OperatorCall) -> ApiResult {
     let process = &call.app.shared.process;
     let (figures, own, asked) =
         (process.own_figures().await, process.node.incarnation(), clock::now());
+    let counted = process.item_count.lock().filter(|count| count.is_fresh(asked));
     // Counts of long tables take as long as a search.
-    let facts =
-        process.db.search(move |tx| ServiceFacts::read(tx, asked)).await.map_err(Error::from)?;
+    let facts = process.db.search(move |tx| ServiceFacts::read(tx, counted, asked)).await;
+    let facts = facts.map_err(Error::from)?;
+    *process.item_count.lock() = Some(facts.counted);
     let nodes: Vec<NodeView> =
         facts.observed(own, asked).into_iter().map(|node| NodeView::of(node, own)).collect();
     let nodes = with_own_figures(nodes, &figures, asked);
@@ -46,7 +49,8 @@ pub(super) async fn load(call: OperatorCall) -> ApiResult {
         "archive": facts.archive,
         "schema": SCHEMA_NUMBER,
         "database": facts.database.engine,
-        "items": facts.items,
+        "items": facts.counted.items,
+        "itemsCounted": facts.counted.at,
         "findings": findings.iter().map(finding).collect::<Vec<_>>(),
         "queues": facts.queues.json(),
         "recent": {
@@ -61,7 +65,7 @@ pub(super) async fn load(call: OperatorCall) -> ApiResult {
 /// What the database knows about the service.
 struct ServiceFacts {
     database: DatabaseFacts,
-    items: u64,
+    counted: ItemCount,
     archive: String,
     nodes: Vec<NodeRow>,
     /// The leases that are held, each with the incarnation that holds it.
@@ -72,11 +76,16 @@ struct ServiceFacts {
 }
 
 impl ServiceFacts {
-    fn read(tx: &ReadTx<'_>, now: Timestamp) -> Result<Self, DbError> {
+    /// Reads the facts at `now`; items are counted unless they were `counted` a moment ago.
+    fn read(tx: &ReadTx<'_>, counted: Option<ItemCount>, now: Timestamp) -> Result<Self, DbError> {
         let recent = now - SignedDuration::from_hours(DIAGNOSTICS_RECENT_HOURS);
+        let counted = match counted {
+            Some(counted) => counted,
+            None => ItemCount { items: tx.count_items()?, at: now },
+        };
         Ok(Self {
             database: tx.database_facts()?,
-            items: tx.count_items()?,
+            counted,
             archive: tx.archive_id()?,
             nodes: tx.list_nodes()?,
             leases: tx.list_leases()?,
@@ -111,7 +120,7 @@ struct QueueFacts {
     deliveries: Vec<(DeliveryState, usize)>,
     messages: Vec<(MessageTransport, OutboxCount)>,
     /// Items in the queues of streams and scheduled mails.
-    stream_items: u64,
+    stream_items: usize,
     /// Rows of the item log that are not matched with notifications yet, and the time of the first one.
     unmatched_rows: i64,
     unmatched_since: Option<Timestamp>,
@@ -139,7 +148,7 @@ impl QueueFacts {
         Ok(Self {
             deliveries,
             messages,
-            stream_items: tx.count_queued_items()?,
+            stream_items: tx.count_queued_items(QUEUE_COUNTED_MAX)?,
             unmatched_rows: newest.saturating_sub(matched).max(0),
             unmatched_since,
             purges_waiting,
@@ -241,7 +250,7 @@ fn findings(
     let mut found = judge_database(&DatabaseState {
         facts: &facts.database,
         location: None,
-        items: facts.items,
+        items: facts.counted.items,
         asked,
         only_reads: false,
     });

@@ -6,13 +6,15 @@ use serde_json::{Value, json};
 use super::OperatorRequest;
 use crate::http::site::PageResult;
 use crate::http::site::account::template_value;
+use crate::runtime::limits::QUEUE_COUNTED_MAX;
 
 pub(super) async fn show(member: OperatorRequest) -> PageResult {
     let mut status = member.get("/operator/v1/status").await?;
     if let Some(nodes) = status["nodes"].as_array_mut() {
         nodes.iter_mut().for_each(add_shares);
     }
-    member.page("operator/overview.html", context! { status => template_value(status) })
+    let context = context! { status => template_value(status), counted_max => QUEUE_COUNTED_MAX };
+    member.page("operator/overview.html", context)
 }
 
 /// Adds percentages to the disks and caches of a node, for the bars of the page.

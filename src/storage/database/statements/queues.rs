@@ -195,11 +195,10 @@ impl ReadTx<'_> {
         self.tx.load_value("SELECT seq FROM cursors WHERE name = ?1", params![STREAMS])
     }
 
-    /// Counts the items in all queues.
-    pub fn count_queued_items(&self) -> Result<u64, DbError> {
-        let sql = "SELECT count(*) FROM queued_items";
-        let count: i64 = self.tx.load_value(sql, params![])?;
-        Ok(u64::try_from(count).unwrap_or_default())
+    /// Counts the items in all queues, but no more than `max`.
+    pub fn count_queued_items(&self, max: usize) -> Result<usize, DbError> {
+        let sql = "SELECT count(*) FROM (SELECT 1 FROM queued_items LIMIT ?1) AS counted";
+        self.tx.count(sql, params![int(max)])
     }
 
     /// Lists the numbers of scheduled notifications whose run is due at `now`, at most `limit`.
