@@ -253,22 +253,17 @@ fn fill(
     read: &ReadItem,
     moment: LocalMoment<'_>,
 ) -> std::result::Result<(), DbError> {
-    let Some((mut item, document)) = write::find(tx, &read.key)? else { return Ok(()) };
-    let mut is_changed = false;
-    for asset in item.assets.iter_mut().filter(|asset| unread(asset).is_some()) {
-        let AssetFile::Picture(picture) = &mut asset.file else { continue };
+    let change = |asset: &mut Asset| {
+        let is_unread = unread(asset).is_some();
+        let AssetFile::Picture(picture) = &mut asset.file else { return false };
         let found = read.originals.iter().find(|original| original.blob == picture.blob);
-        if let Some(original) = found {
-            picture.rights = original.rights.clone();
-            picture.rights_reading = RIGHTS_READING;
-            picture.is_grey = original.is_grey;
-            is_changed |= original.is_news();
-        }
-    }
-    if !is_changed {
-        return Ok(());
-    }
-    write::rewrite(tx, &read.key, item.order_time, document, Some(item.assets), moment)
+        let Some(original) = found.filter(|_| is_unread) else { return false };
+        picture.rights = original.rights.clone();
+        picture.rights_reading = RIGHTS_READING;
+        picture.is_grey = original.is_grey;
+        original.is_news()
+    };
+    write::change_files(tx, &read.key, moment, change).map(drop)
 }
 
 impl Uploads {

@@ -313,6 +313,25 @@ pub(super) fn rewrite(
     tx.write_item(&row).map(drop)
 }
 
+/// Applies `change` to the files of the item `key`, and writes its next version if that returns true for one of
+/// them. Returns whether it wrote one; there may be no such item any more.
+pub(super) fn change_files(
+    tx: &WriteTx<'_>,
+    key: &ItemKey,
+    moment: LocalMoment<'_>,
+    mut change: impl FnMut(&mut Asset) -> bool,
+) -> Result<bool, DbError> {
+    let Some((mut item, document)) = find(tx, key)? else { return Ok(false) };
+    let mut is_changed = false;
+    for asset in &mut item.assets {
+        is_changed |= change(asset);
+    }
+    if is_changed {
+        rewrite(tx, key, item.order_time, document, Some(item.assets), moment)?;
+    }
+    Ok(is_changed)
+}
+
 /// Withdraws the item `key` for the user of that name; returns whether there is such an item.
 pub(super) fn withdraw(
     tx: &WriteTx<'_>,
