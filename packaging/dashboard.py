@@ -156,6 +156,8 @@ ROWS = [
         ("Standard renditions", "short", [
             (f"sum by (instance) (increase(wirephoto_standard_sets_total{{{S}}}{W}))", "{{instance}} made"),
             (largest("wirephoto_standard_sets_behind"), "items to go"),
+            (f"sum by (instance) (increase(wirephoto_picture_hashes_filled_total{{{S}}}{W}))", "{{instance}} measured"),
+            (largest("wirephoto_picture_hashes_behind"), "item numbers to visit"),
         ]),
         ("Requests to the bucket", "ops", [
             (rate("wirephoto_bucket_requests_total", "method, outcome"), "{{method}} {{outcome}}"),

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::archive::ingest::MeasuringProgress;
 use crate::media::MediaSettings;
 use crate::runtime::config::Config;
 use crate::runtime::error::Result;
@@ -31,6 +32,8 @@ pub struct StandardReport {
     pub failed: u64,
     /// Items that the job has not visited yet.
     pub to_go: u64,
+    /// Items without a perceptual hash whose pictures the job has not measured yet.
+    pub unmeasured: u64,
 }
 
 impl StandardProgress {
@@ -65,7 +68,8 @@ impl StandardReport {
             let to_go = tx.count_items_with_pictures(at, i64::MAX)?;
             // Of an item that was replaced since, only the new version is counted.
             let failed = failed.min(visited);
-            Ok(Self { made: visited - failed, failed, to_go })
+            let unmeasured = tx.count_unmeasured_items(MeasuringProgress::load(tx)?.at)?;
+            Ok(Self { made: visited - failed, failed, to_go, unmeasured })
         })?;
         Ok(Some(report))
     }

@@ -99,8 +99,9 @@ pub(super) fn check(config: &Config, args: CheckArgs, json: bool) -> Result<(), 
             line["resumed"] =
                 json!({ "originals": originals, "problems": problems, "began": began });
         }
-        if let Some(StandardReport { made, failed, to_go }) = standard {
+        if let Some(StandardReport { made, failed, to_go, unmeasured }) = standard {
             line["standardRenditions"] = json!({ "made": made, "failed": failed, "toGo": to_go });
+            line["pictureHashes"] = json!({ "toGo": unmeasured });
         }
         print_line(&line.to_string());
     } else {
@@ -128,11 +129,15 @@ pub(super) fn check(config: &Config, args: CheckArgs, json: bool) -> Result<(), 
     if remaining > 0 { Err(CommandFailure::Reported) } else { Ok(()) }
 }
 
-/// The progress of the background job that makes standard renditions.
-fn standard_line(StandardReport { made, failed, to_go }: StandardReport) -> String {
+/// The progress of the background job that makes standard renditions and measures pictures by them.
+fn standard_line(report: StandardReport) -> String {
+    let StandardReport { made, failed, to_go, unmeasured } = report;
     let mut line = format!("standard renditions: {made} items made, {to_go} to go");
     if failed > 0 {
         line.push_str(&format!("; those of {failed} cannot be made"));
+    }
+    if unmeasured > 0 {
+        line.push_str(&format!("; {unmeasured} items without a perceptual hash to go"));
     }
     line
 }

@@ -17,6 +17,7 @@ mod framing;
 mod in_flight;
 mod links;
 mod make;
+mod measure;
 pub mod original;
 pub mod plan;
 pub mod prerender;

@@ -54,6 +54,7 @@ mod overload;
 mod ownership;
 mod packaging;
 mod pages;
+mod picture_hashes;
 mod pixels;
 mod postgres;
 mod purchases;

@@ -3,6 +3,7 @@
 mod follower;
 mod for_operators;
 mod matching;
+mod measuring;
 mod rights_reading;
 mod standard_sets;
 mod watched_folder;
@@ -18,15 +19,17 @@ use crate::cluster::jobs::{self, BackgroundJob, JobSpec, JobThread, RunOutcome, 
 use crate::distribution::notifications::Notifications;
 use crate::distribution::recipients::limits::RECIPIENT_SWEEP_INTERVAL;
 use crate::http::{DistributionState, SharedState};
+use crate::media::Media;
 use crate::runtime::config::Config;
-use crate::runtime::error::{Error, Result};
+use crate::runtime::error::{Error, ErrorKind, Result};
 use crate::runtime::limits::{
     ACCOUNTS_SWEEP, CLOCK_CHECK_INTERVAL, COLLECTIONS_SWEEP, DELIVERIES_SWEEP, ITEM_LOG_RETENTION,
     ITEM_LOG_SWEEP, METRICS_UPKEEP, UPLOADS_SWEEP, USES_WRITE_INTERVAL,
 };
-use crate::storage::database::Db;
+use crate::storage::database::{Db, DbError};
 pub(super) use follower::start_follower;
 use matching::{start_matcher, start_reader_waker};
+use measuring::PictureMeasuring;
 use rights_reading::RightsReadingJob;
 use standard_sets::StandardSetsJob;
 pub(super) use watched_folder::WatchedFolder;
@@ -118,7 +121,9 @@ impl JobContext<'_> {
         // The same setting as for renditions that are made ahead of the first request.
         if config.media.warm {
             let (media, db) = (shared.media.clone(), db.clone());
-            self.run_until(stop(), StandardSetsJob { media, db });
+            let uploads = shared.archive.uploads.clone();
+            let measuring = PictureMeasuring { media: media.clone(), db: db.clone(), uploads };
+            self.run_until(stop(), StandardSetsJob { media, db, measuring });
         }
     }
 }
@@ -160,6 +165,19 @@ fn check_and_save_clock(db: &Db, guard: &ClusterGuard) -> impl BackgroundJob + u
         let is_saved = guard.clock().check_and_save(&db).await?;
         Ok::<_, Error>(if is_saved { RunOutcome::Done } else { RunOutcome::Idle })
     })
+}
+
+/// Whether the work on every other item would fail too, because of the queue or the store.
+async fn stops_all(media: &Media, cause: &Error) -> bool {
+    // A disk may fail at one file only. Where it is full, or the bucket is down, no item can be completed.
+    cause.kind() == ErrorKind::Overloaded
+        || (cause.kind() == ErrorKind::Unavailable && !media.can_keep_renditions().await)
+}
+
+/// Whether a repetition of the call would fail too.
+fn is_lasting(cause: &DbError) -> bool {
+    // A text that is not UTF-8 is reported as a mistake.
+    cause.is_damage() || matches!(cause, DbError::Engine(cause) if !cause.is_resource())
 }
 
 /// Removes rows of the item log that all followers have read.

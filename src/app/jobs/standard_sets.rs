@@ -1,14 +1,17 @@
 //! Keeps the standard renditions of every picture: those of archives from before they were kept, those that
-//! other settings made out of date, and those that a new item's node had no time for.
+//! other settings made out of date, and those that a new item's node had no time for. Then measures pictures by
+//! them.
 
+use super::measuring::PictureMeasuring;
+use super::{is_lasting, stops_all};
 use crate::app::standard_progress::StandardProgress;
 use crate::cluster::jobs::{BackgroundJob, JobSpec, RunOutcome};
 use crate::cluster::membership::ClusterLease;
 use crate::media::Media;
-use crate::runtime::error::{Error, ErrorKind, Result};
+use crate::runtime::error::{Error, Result};
 use crate::runtime::limits::{STANDARD_SETS_BATCH, STANDARD_SETS_INTERVAL};
 use crate::runtime::telemetry;
-use crate::storage::database::{Db, DbError};
+use crate::storage::database::Db;
 
 /// Visits the items in the order of their numbers, which new versions extend, and makes what is missing.
 ///
@@ -17,6 +20,7 @@ use crate::storage::database::{Db, DbError};
 pub(super) struct StandardSetsJob {
     pub(super) media: Media,
     pub(super) db: Db,
+    pub(super) measuring: PictureMeasuring,
 }
 
 /// Whether an item has what it should have.
@@ -46,13 +50,8 @@ impl StandardSetsJob {
         };
         match self.media.keep_standard(&assets).await {
             Ok(_) => Ok(ItemOutcome::Complete),
-            Err(cause) if cause.kind() == ErrorKind::Overloaded => Err(cause),
             Err(cause) => {
-                // A disk may fail at one file only. Where it is full, or the bucket is down, no item can be
-                // completed.
-                if cause.kind() == ErrorKind::Unavailable
-                    && !self.media.can_keep_renditions().await
-                {
+                if stops_all(&self.media, &cause).await {
                     return Err(cause);
                 }
                 tracing::warn!(item = %key, "standard renditions cannot be made: {cause}");
@@ -65,23 +64,9 @@ impl StandardSetsJob {
         let progress = progress.clone();
         Ok(self.db.write(move |tx| progress.save(tx)).await?)
     }
-}
 
-/// Whether a repetition of the call would fail too.
-fn is_lasting(cause: &DbError) -> bool {
-    // A text that is not UTF-8 is reported as a mistake.
-    cause.is_damage() || matches!(cause, DbError::Engine(cause) if !cause.is_resource())
-}
-
-impl BackgroundJob for StandardSetsJob {
-    type Error = Error;
-
-    fn spec(&self) -> JobSpec {
-        JobSpec::every("standard-renditions", STANDARD_SETS_INTERVAL)
-            .on_holder_of(ClusterLease::Sweeping)
-    }
-
-    async fn run(&mut self) -> Result<RunOutcome> {
+    /// Makes what the next items lack; returns the number of the last item once all up to it were visited.
+    async fn make_next(&self) -> Result<Option<i64>> {
         let recipe = self.media.settings().standard_recipe();
         let (before, last, numbers) = self
             .db
@@ -115,11 +100,29 @@ impl BackgroundJob for StandardSetsJob {
         let saved = if progress == before { Ok(()) } else { self.save(&progress).await };
         match interruption {
             Some(cause) => Err(cause),
-            None => saved.map(|()| if is_last { RunOutcome::Done } else { RunOutcome::More }),
+            None => saved.map(|()| is_last.then_some(last)),
         }
+    }
+}
+
+impl BackgroundJob for StandardSetsJob {
+    type Error = Error;
+
+    fn spec(&self) -> JobSpec {
+        JobSpec::every("standard-renditions", STANDARD_SETS_INTERVAL)
+            .on_holder_of(ClusterLease::Sweeping)
+    }
+
+    async fn run(&mut self) -> Result<RunOutcome> {
+        let Some(through) = self.make_next().await? else { return Ok(RunOutcome::More) };
+        // Only now, because an item that gets a hash has a new number: it would count again as one whose standard
+        // renditions are to be made.
+        let is_done = self.measuring.measure_next(through).await?;
+        Ok(if is_done { RunOutcome::Done } else { RunOutcome::More })
     }
 
     fn stand_by(&mut self) {
         metrics::gauge!(telemetry::STANDARD_SETS_BEHIND).set(0.0);
+        PictureMeasuring::stand_by();
     }
 }

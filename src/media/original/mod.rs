@@ -12,7 +12,7 @@
 mod checksums;
 mod facts;
 mod picture;
-mod picture_hash;
+pub(super) mod picture_hash;
 mod prepare;
 mod reading;
 mod standard_set;

@@ -24,7 +24,11 @@ const PIXELS_MIN: u64 = 65_536;
 
 /// Computes the hash of the picture in `jpeg`, whose size as stored is `stored`, turned by the EXIF
 /// orientation; `None` if it cannot be decoded, is tiny or has nearly no contrast.
-pub(super) fn of_jpeg(jpeg: &[u8], stored: Size, orientation: u8) -> Option<PictureHash> {
+pub(in crate::media) fn of_jpeg(
+    jpeg: &[u8],
+    stored: Size,
+    orientation: u8,
+) -> Option<PictureHash> {
     let decoded = codec::decode(jpeg, scale(stored)).ok()?;
     of_pixels(&decoded.value, orientation)
 }

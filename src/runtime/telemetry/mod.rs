@@ -62,6 +62,10 @@ pub const INDEX_REBUILDS: &str = "wirephoto_index_rebuilds_total";
 pub const STANDARD_SETS: &str = "wirephoto_standard_sets_total";
 /// Items whose standard renditions the background job has not looked at yet, on the node that does it (gauge).
 pub const STANDARD_SETS_BEHIND: &str = "wirephoto_standard_sets_behind";
+/// Pictures whose perceptual hash was added to their item's record (counter).
+pub const PICTURE_HASHES_FILLED: &str = "wirephoto_picture_hashes_filled_total";
+/// Item numbers that the job which measures pictures has not visited yet, on the node that runs it (gauge).
+pub const PICTURE_HASHES_BEHIND: &str = "wirephoto_picture_hashes_behind";
 /// Originals whose rights were added to their item's record (counter).
 pub const RIGHTS_FILLED: &str = "wirephoto_rights_filled_total";
 /// Rows of the item log that the background job which reads the rights in originals has not visited yet, on the
@@ -332,6 +336,14 @@ fn describe_search_and_rights() {
     counter!(
         SEARCH_INDEX_REPAIRS,
         "Times that the search index was built or compared with the items, by kind"
+    );
+    counter!(
+        PICTURE_HASHES_FILLED,
+        "Pictures whose perceptual hash was added to their item's record"
+    );
+    gauge!(
+        PICTURE_HASHES_BEHIND,
+        "Item numbers that the job which measures pictures has not visited yet, on the node that runs it"
     );
     counter!(RIGHTS_FILLED, "Originals whose rights were added to their item's record");
     gauge!(
