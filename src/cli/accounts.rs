@@ -135,6 +135,7 @@ pub(super) enum UserCommand {
         #[arg(long)]
         password_stdin: bool,
     },
+    /// Lists the users, without their passwords.
     List {
         #[command(flatten)]
         on: ArchiveArgs,
@@ -210,6 +211,7 @@ pub(super) enum ClientCommand {
         #[arg(long, value_name = "SECONDS")]
         access_token_s: Option<u32>,
     },
+    /// Lists the clients, without their secrets.
     List {
         #[command(flatten)]
         on: ArchiveArgs,

@@ -32,6 +32,7 @@ pub(super) enum OutboxCommand {
         #[arg(long, group = "which")]
         all: bool,
     },
+    /// Removes messages, which are then never sent.
     #[command(group = ArgGroup::new("which").required(true))]
     Drop {
         #[command(flatten)]

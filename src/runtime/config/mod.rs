@@ -255,7 +255,7 @@ settings! {
         open_px: u32 = "1024", 16..=16_384, "px", "Long side at which the whole picture is open: Preview and Thumbnail names with a size show no more detail, whatever part a crop shows";
         widths: RenditionWidths = "160, 240, 320, 480, 640, 800, 960, 1024, 1280, 1600, 2048", AnyValue, "px", "Widths in which Preview and Thumbnail names with a size are served: another one becomes the next larger, so that caches hold few sizes; any: exactly as asked for";
         presets: RenditionPresets = "", AnyValue, "tables", "Named sizes for -preset_NAME: a table [media.presets.NAME] with fit or fill = [width, height] and, where wanted, quality, mark and max_bytes; as JSON in the environment and in flags";
-        hires_quality: u8 = "90", 1..=100, "", "JPEG quality of cropped and watermarked Hires";
+        hires_quality: u8 = "90", 1..=100, "", "JPEG quality of cropped, resized and watermarked Hires";
         preview_quality: u8 = "85", 1..=100, "", "JPEG quality of Previews";
         thumbnail_quality: u8 = "84", 1..=100, "", "JPEG quality of Thumbnails";
         web_preview_quality: u8 = "84", 1..=100, "", "JPEG quality of WebPreviews";
