@@ -278,7 +278,7 @@ settings! {
         file_bytes_max: u64 = "536870912", 1024..=4_294_967_296, "bytes", "Maximum size of an original; larger ones are refused";
         scans_max: u32 = "100", 1..=1000, "scans", "Maximum scans of a progressive JPEG; photographs with more are refused";
         workers: usize = "0", 0..=256, "threads", "Concurrent renders; 0: one per core";
-        warm: bool = "true", AnyValue, "", "Whether Preview, WebPreview and Thumbnail of new photographs are pre-rendered (cache warming)";
+        warm: bool = "true", AnyValue, "", "Whether Preview, WebPreview and Thumbnail of new photographs are pre-rendered (cache warming), and the standard renditions of all pictures are made in the background";
         avif: AvifRendering = "on-request", AnyValue, "on-request, ahead", "When AVIF of Preview, WebPreview and Thumbnail is made; on-request: when a client first asks for it; ahead: with media.warm, which then takes several times as long, and the web site offers AVIF to browsers";
         queue: usize = "128", 1..=100_000, "renders", "Renders that may wait for a worker, and renders as AVIF that may wait for an encoder; more are answered 503";
         client_megapixels_s: u32 = "50", 0..=1_000_000, "megapixels/s", "Rate limit of one client: megapixels rendered per second on average; more are answered 503; 0: no limit";
