@@ -163,11 +163,12 @@ fn options<'a>(page: &mut String, args: impl Iterator<Item = &'a Arg>) {
         let parts: Vec<String> = flag.into_iter().chain(values).collect();
         let defaults: Vec<_> =
             arg.get_default_values().iter().map(|it| it.to_string_lossy()).collect();
-        let default = match arg.get_action().takes_values() && !defaults.is_empty() {
-            true => format!(" Default: `{}`.", defaults.join(" ")),
-            false => String::new(),
-        };
-        let meaning = format!("{}{default}", cell(&help(arg)));
+        let default = defaults.join(" ");
+        let mut meaning = cell(&help(arg));
+        if arg.get_action().takes_values() && !default.is_empty() {
+            let stop = if meaning.ends_with(['.', '!', '?']) { "" } else { "." };
+            meaning.push_str(&format!("{stop} Default: `{default}`."));
+        }
         page.push_str(&format!("| {} | {meaning} |\n", code_cell(&parts.join(" "))));
     }
 }

@@ -202,7 +202,7 @@ fn an_upload_is_discarded_and_tried_again_in_the_list() {
     let failed = "[...document.querySelectorAll('#uploads [data-state=failed] .state')]";
     browser.wait("the limit", &format!("{failed}.length === 1"));
     let page = shown(&browser);
-    assert!(page.contains("You have too many unpublished uploads."), "{page}");
+    assert!(page.contains("You have reached your limit of unpublished uploads."), "{page}");
     assert!(page.contains("The file is too large."), "{page}");
     drop(browser.console_messages());
     browser.click("#uploads li:nth-child(1) .discard");

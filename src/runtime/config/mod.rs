@@ -431,8 +431,8 @@ pub fn default_rows() -> Vec<SettingRow> {
 }
 
 /// The settings that should be equal on all nodes of an archive, since they affect links, captions,
-/// renditions and what is accepted.
-const ALIKE: [&str; 40] = [
+/// renditions, what is accepted, and the times and days of items.
+const ALIKE: [&str; 41] = [
     "server.public_url",
     "server.media_url",
     "store.originals",
@@ -473,6 +473,7 @@ const ALIKE: [&str; 40] = [
     "media.pdf_processor_s",
     "media.render_time_s",
     "ingest.required_fields",
+    "ingest.timezone",
 ];
 
 impl Config {

@@ -22,8 +22,8 @@ pub const DESK_FORM_BYTES_MAX: usize = 1024 * 1024;
 pub const SITE_EDIT_TRIES_MAX: usize = 3;
 /// Unpublished uploads of one user.
 pub const UPLOADS_PER_USER_MAX: usize = 1000;
-/// Bytes of a stored part of an upload, which is the most that a connection which breaks off, or a process that
-/// is killed, can lose. Each part in transit is in memory.
+/// Bytes of a stored part of an upload, which is the most that a process that is killed can lose: what arrived before
+/// a connection broke off is stored. Each part in transit is in memory.
 pub const UPLOAD_PART_BYTES: usize = 4 * 1024 * 1024;
 /// Requests that send parts of uploads at a time, each with at most [`UPLOAD_PART_BYTES`] in memory.
 pub const UPLOAD_REQUESTS_MAX: usize = 64;
