@@ -47,5 +47,5 @@ cargo test --locked --test suite -- \
     accounts:: collections:: items:: keys_and_channels:: media:: notifications:: oauth:: purchases:: \
     purges:: rights::set:: scrub:: search:: stream:: users:: nodes:: nodes_work:: withdrawal:: deliveries:: \
     getting_in::of_many getting_in::a_user_sees getting_in::an_administrator \
-    desk_edits:: desk_uploads:: site_operator:: \
+    desk_edits:: desk_uploads:: picture_hashes:: site_operator:: \
     --skip faults:: --skip nodes::an_edge_does_not_start --skip nodes::two_nodes_that_start_at_once_over_nothing

@@ -452,7 +452,7 @@ fn expected_words() -> Vec<(&'static str, Value)> {
         ("status", json!(["not ready"])),
         ("status", json!(["serving"])),
         ("status", json!(["not serving"])),
-        ("status", json!(["building", "disabled", "draining"])),
+        ("status", json!(["building", "database", "disabled", "draining"])),
         ("reason", json!(["draining"])),
         ("location", json!(["path", "query", "headers", "body"])),
         ("type", json!(["Subscription", "Direct", "Normal", "Sketch"])),
