@@ -261,6 +261,8 @@ class Ours:
             return
         settings = {
             "telemetry.log_level": "warn", "cache.memory_bytes": 0, "cache.disk_bytes": 0,
+            # One address asks for everything.
+            "media.client_megapixels_s": 0,
             "media.hires_quality": 90, "media.preview_quality": 80, "media.thumbnail_quality": 80,
             "media.watermark_png": self.mark, "media.watermark_opacity": 1,
         }
