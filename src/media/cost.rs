@@ -274,7 +274,7 @@ mod tests {
         };
         let pixels = 2000 * 1333;
         assert_eq!(charged("-preset_free.webp"), FULL);
-        assert_eq!(charged("-preset_limited.webp"), pixels * 25 * 9 / 8);
+        assert_eq!(charged("-preset_limited.webp"), pixels * 12 * 9 / 8);
         assert_eq!(charged("-preset_free.avif"), pixels * 100 / 8);
         assert_eq!(charged("-preset_limited.avif"), pixels * 100 * 9 / 8);
         assert_eq!(charged(".jpg"), 0);
