@@ -25,7 +25,7 @@ pub fn checkout(path: &str) -> std::path::PathBuf {
 }
 
 /// How long a test waits for a condition before it fails: long enough for a slow and busy machine.
-pub const WAIT_TIMEOUT: std::time::Duration = std::time::Duration::from_secs(60);
+pub const WAIT_TIMEOUT: std::time::Duration = std::time::Duration::from_secs(180);
 
 /// Sleeps between two polls: a busy loop would take CPU time from the server under test.
 pub fn pause() {
