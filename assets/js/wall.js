@@ -56,6 +56,11 @@ function empty(tile) {
   if (!list.classList.contains("even")) tile.style.blockSize = `${tile.offsetHeight}px`;
   kept.set(tile, tile.innerHTML);
   tile.classList.add("emptied");
+  // A picture that is still loading would be loaded to its end, and stay in memory until then.
+  for (const picture of tile.querySelectorAll("img, source")) {
+    picture.removeAttribute("srcset");
+    picture.removeAttribute("src");
+  }
   tile.replaceChildren();
 }
 
