@@ -50,7 +50,7 @@ struct EdgeSums {
 impl EdgeSums {
     fn of(pixels: &Pixels) -> Result<EdgeSums, RasterError> {
         let grey = Pixels { size: pixels.size, channels: 1, data: luma(pixels) };
-        let small = resize(grey, fit(pixels.size, LONG_PX))?;
+        let small = resize(grey, fit(pixels.size, LONG_PX));
         let Size { width, height } = small.size;
         let image = GrayImage::from_raw(width, height, small.data).ok_or_else(|| {
             RasterError::Internal("edge map: size and samples differ".to_owned())

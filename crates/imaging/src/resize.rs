@@ -1,8 +1,8 @@
 //! Chooses the scale of decoding, and scales and cuts pixels where light does not matter.
 
-use crate::{Orientation, RasterError, RenderStep, scaled_size};
-use fast_image_resize::images::{Image, ImageRef};
-use fast_image_resize::{FilterType, PixelType, ResizeAlg, ResizeOptions, Resizer};
+use crate::linear::{SampleLight, scale_region};
+use crate::reduce::in_sequence;
+use crate::{Orientation, RenderStep, scaled_size};
 use geometry::{Rect, Size};
 use jpeg::codec::{DecodeScale, Pixels};
 
@@ -40,34 +40,17 @@ pub fn decoded_size(stored: Size, orientation: Orientation, first: &RenderStep) 
     DecodeScale::from_eighths(eighths).scaled_size(stored)
 }
 
-fn pixel_type(channels: usize) -> PixelType {
-    match channels {
-        1 => PixelType::U8,
-        3 => PixelType::U8x3,
-        _ => PixelType::U8x4,
-    }
-}
-
 /// Scales samples as they are, not in linear light, to `target` with a Lanczos filter of three lobes;
 /// all channels alike.
 ///
-/// For pixels that are not shown, such as those in which edges are detected. The result does not depend on
-/// the number of threads.
-pub(crate) fn resize(pixels: Pixels, target: Size) -> Result<Pixels, RasterError> {
+/// For pixels whose levels are not those of a picture, such as a mark's, and for those that are not shown, such
+/// as the ones in which edges are detected.
+pub(crate) fn resize(pixels: Pixels, target: Size) -> Pixels {
     if pixels.size == target {
-        return Ok(pixels);
+        return pixels;
     }
-    let Pixels { size, channels, data } = pixels;
-    let kind = pixel_type(channels);
-    let failed = |error: String| RasterError::Internal(format!("resize: {error}"));
-    let from = ImageRef::new(size.width, size.height, &data, kind)
-        .map_err(|error| failed(error.to_string()))?;
-    let mut to = Image::new(target.width, target.height, kind);
-    let lanczos = ResizeAlg::Convolution(FilterType::Lanczos3);
-    // The fourth channel is an ink, not an alpha.
-    let options = ResizeOptions::new().resize_alg(lanczos).use_alpha(false);
-    Resizer::new().resize(&from, &mut to, &options).map_err(|error| failed(error.to_string()))?;
-    Ok(Pixels { size: target, channels, data: to.into_vec() })
+    let whole = Rect::new(0, 0, pixels.size).into();
+    scale_region(&pixels, whole, target, SampleLight::Proportional, &in_sequence)
 }
 
 /// Copies `region` out of `pixels`; the region must be inside.
@@ -108,7 +91,7 @@ mod tests {
         for channels in [1, 3, 4] {
             let size = Size { width: 40, height: 30 };
             let pixels = Pixels { size, channels, data: vec![77; 1200 * channels] };
-            let small = resize(pixels, Size { width: 13, height: 7 }).expect("resizes");
+            let small = resize(pixels, Size { width: 13, height: 7 });
             assert_eq!(small.data, vec![77; 91 * channels]);
         }
     }

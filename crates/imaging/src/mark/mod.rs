@@ -402,9 +402,7 @@ fn shadow(letters: &GrayImage, font_size: f32) -> Vec<u8> {
 /// Scales a shadow from the size `from` to the size `to`.
 fn enlarge(shadow: Vec<u8>, from: Size, to: Size) -> Vec<u8> {
     let shadow = Pixels { size: from, channels: 1, data: shadow };
-    // If scaling fails, the mark has no shadow, which is better than no mark.
-    let samples = index(to.width) * index(to.height);
-    resize(shadow, to).map_or_else(|_| vec![0; samples], |pixels| pixels.data)
+    resize(shadow, to).data
 }
 
 /// Composes white letters over their shadow; `shadow` has one sample for each pixel of `letters`.
@@ -444,8 +442,7 @@ fn draw_picture(picture: &Pixels, size: Size, opacity: f32) -> MarkBitmap {
         }
         pixel[3] = level(alpha);
     }
-    // If scaling fails, the mark is transparent and the render still succeeds.
-    let scaled = resize(multiplied, size).map_or_else(|_| Vec::new(), |pixels| pixels.data);
+    let scaled = resize(multiplied, size).data;
     let mut pixels: Vec<[u8; 4]> = scaled.as_chunks::<4>().0.to_vec();
     for pixel in &mut pixels {
         // The filter overshoots at hard edges: no colour is brighter than its alpha.
@@ -453,12 +450,7 @@ fn draw_picture(picture: &Pixels, size: Size, opacity: f32) -> MarkBitmap {
             pixel[channel] = pixel[channel].min(pixel[3]);
         }
     }
-    pixels.resize(index(size.width) * index(size.height), [0; 4]);
     MarkBitmap { size, pixels }
-}
-
-fn index(value: u32) -> usize {
-    usize::try_from(value).expect("indices have at least 32 bits")
 }
 
 #[cfg(test)]
