@@ -44,7 +44,7 @@ fi
 cargo test --locked --lib -- storage::database:: storage::search:: cluster:: http::site::activity:: \
     access:: archive::collections:: distribution::
 cargo test --locked --test suite -- \
-    accounts:: collections:: items:: keys_and_channels:: media:: notifications:: oauth:: purchases:: \
+    accounts:: collections:: items:: keys_and_channels:: notifications:: oauth:: purchases:: \
     purges:: rights::set:: scrub:: search:: stream:: users:: nodes:: nodes_work:: withdrawal:: deliveries:: \
     getting_in::of_many getting_in::a_user_sees getting_in::an_administrator \
     desk_edits:: desk_uploads:: picture_hashes:: site_operator:: \

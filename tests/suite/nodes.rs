@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 use crate::common::pictures::Picture;
 use crate::common::{DEMO_KEY, Server, news};
 use crate::items::{form, provider, put};
-use crate::notifications::{ingest_photo, make, read, server, spawn_poll};
+use crate::notifications::{ingest_photo, make, read, read_within, server, spawn_poll};
 use crate::oauth::{Editor, code_form, query_of, request, token, user_status};
 use crate::search::ids;
 
@@ -128,7 +128,7 @@ fn a_poll_at_one_node_is_woken_by_an_item_ingested_at_the_other() {
     ingest_photo(&first, "oden", "Isbrytare");
     let (status, body) = poll.join().unwrap();
     assert_eq!((status, ids(&body).as_str()), (200, "oden"));
-    assert_eq!(read(&first, &id), "", "it was given");
+    assert_eq!(read_within(&first, &id, 1), "", "it was given");
 }
 
 #[test]
@@ -297,7 +297,7 @@ fn a_worker_processes_the_queues_and_a_web_node_serves_without_one() {
     web.until("the missing worker to show", || {
         (web.metric("wirephoto_lease_vacant_seconds", "matching") > 0.0).then_some(())
     });
-    assert_eq!(read(&web, &stream), "", "nobody matched it");
+    assert_eq!(read_within(&web, &stream, 1), "", "nobody matched it");
     let worker = start_node_beside(&web, &["server.role=worker"]);
     web.until("the mail", || (mails(&web.data()) == ["oden"]).then_some(()));
     web.until("the stream", || (read(&web, &stream) == "oden").then_some(()));

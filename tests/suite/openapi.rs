@@ -230,19 +230,13 @@ fn the_documentation_page_shows_every_operation_and_loads_nothing_from_other_hos
     }
 }
 
-/// Runs schemathesis over the whole document, as a caller with `credentials`. Without them almost every operation is
-/// refused before its parameters are read, so few requests show what there is to see.
-fn examine(server: &Server, folder: &Path, credentials: Option<&str>) {
+/// Runs schemathesis over the whole document, as a caller with `credentials`, with further `options`.
+fn examine(server: &Server, folder: &Path, credentials: Option<&str>, options: &[&str]) {
     let mut command = clients::client(&folder.join("schemathesis/bin/st"));
     command.args(["--no-color", "--config-file", "schemathesis.toml", "run"]);
-    command.arg(format!("{}/openapi.json", server.url));
-    match credentials {
-        Some(credentials) => {
-            command.args(["--header", &format!("Authorization: {credentials}")]);
-        }
-        None => {
-            command.args(["--phases", "fuzzing", "--max-examples", "3"]);
-        }
+    command.arg(format!("{}/openapi.json", server.url)).args(options);
+    if let Some(credentials) = credentials {
+        command.args(["--header", &format!("Authorization: {credentials}")]);
     }
     let output = command.current_dir(folder).output().expect("schemathesis runs");
     let said = String::from_utf8_lossy(&output.stdout);
@@ -264,9 +258,12 @@ fn schemathesis_finds_no_server_error_and_no_undocumented_response() {
     ]);
     let folder = clients::python_scripts("schemathesis.txt", "schemathesis");
     let admin = format!("Bearer {}", tokens::admin(&server));
-    for credentials in [None, Some(format!("ApiKey {DEMO_KEY}")), Some(admin)] {
-        examine(&server, &folder, credentials.as_deref());
-    }
+    // One of them meets every boundary of every parameter. The others see a part of the operations or are refused
+    // before their parameters are read, so few requests show what there is to see.
+    let key = format!("ApiKey {DEMO_KEY}");
+    examine(&server, &folder, Some(&admin), &[]);
+    examine(&server, &folder, Some(&key), &["--phases", "fuzzing"]);
+    examine(&server, &folder, None, &["--phases", "fuzzing", "--max-examples", "3"]);
 }
 
 #[test]

@@ -378,7 +378,7 @@ fn the_end_of_an_embargo_is_a_change_and_each_change_is_purged_twice() {
     run(&server, &["withdraw", "image/b"], 0);
     cdn.until(&server, &["image.b", "image.b"]);
     // Long enough for a busy machine to ingest it and to send both purges.
-    let until = jiff::Timestamp::now() + jiff::SignedDuration::from_secs(45);
+    let until = jiff::Timestamp::now() + jiff::SignedDuration::from_secs(25);
     let mut later = document("Later");
     later["embargoed"] = json!(until.to_string());
     *cdn.origin.lock().unwrap() = server.url.clone();

@@ -143,7 +143,12 @@ fn a_member_tries_operations_out_in_the_documentation() {
     for line in browser.console_messages() {
         assert!(line.contains("status of 40"), "{line}");
     }
-    browser.check_appearance("docs");
+    // The page shows every operation: to look at it in each size and scheme would take a minute.
+    for (width, scheme) in [(360, "light"), (1600, "dark")] {
+        browser.set_viewport(width, scheme);
+        browser.check_layout(&format!("docs, {width}, {scheme}"));
+    }
+    browser.check_accessible("docs");
 }
 
 #[test]

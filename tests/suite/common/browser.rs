@@ -3,7 +3,7 @@
 use std::{
     fs,
     io::{BufRead, BufReader},
-    path::Path,
+    path::PathBuf,
     process::{Child, Command, Stdio},
 };
 
@@ -180,7 +180,7 @@ impl Browser {
     }
 
     /// Saves downloads to a folder of this browser; returns its path.
-    pub fn save_downloads(&self) -> std::path::PathBuf {
+    pub fn save_downloads(&self) -> PathBuf {
         let folder = self.profile.path().join("downloads");
         fs::create_dir_all(&folder).expect("folder");
         let params = json!({ "behavior": "allow", "downloadPath": folder });
@@ -218,8 +218,11 @@ impl Browser {
         lines.as_array().expect("lines").iter().map(Value::to_string).collect()
     }
 
-    /// Saves a screenshot of the page as a PNG, up to a height of seven windows.
+    /// Saves a screenshot of the page as a PNG, up to a height of seven windows, in the folder that the variable
+    /// `TEST_SCREENSHOTS` names. Without it nothing is drawn: nothing compares the pictures, and hundreds of
+    /// them take minutes.
     pub fn screenshot(&self, name: &str) {
+        let Some(folder) = std::env::var_os("TEST_SCREENSHOTS").map(PathBuf::from) else { return };
         // Drawing pages that are much longer takes most of a test, and shows nothing new.
         let size = "[innerWidth, Math.min(document.documentElement.scrollHeight, 6300)]";
         let size = self.eval(size);
@@ -231,7 +234,6 @@ impl Browser {
         let script =
             "import base64, sys; sys.stdout.buffer.write(base64.b64decode(sys.stdin.read()))";
         let png = oracle::python(script, &[], text.as_bytes());
-        let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("screens");
         fs::create_dir_all(&folder).expect("folder");
         fs::write(folder.join(name), png).expect("written");
     }
@@ -271,8 +273,8 @@ impl Browser {
         self.wait_until_loaded();
     }
 
-    /// Checks the layout of the page at three widths in both colour schemes, and its accessibility. Saves a
-    /// screenshot of each as `{name}-{width}-{scheme}.png`.
+    /// Checks the layout of the page at three widths in both colour schemes, and its accessibility. Screenshots
+    /// are called `{name}-{width}-{scheme}.png`.
     pub fn check_appearance(&self, name: &str) {
         for width in WIDTHS {
             for scheme in ["light", "dark"] {
@@ -290,8 +292,14 @@ impl Browser {
 
     /// Checks that axe-core reports no violation on the page.
     pub fn check_accessible(&self, what: &str) {
-        let axe = crate::clients::node_scripts().join("node_modules/axe-core/axe.min.js");
-        let axe = fs::read_to_string(axe).expect("installed");
+        // The page keeps it until the next one is loaded.
+        let axe = match self.eval("typeof axe") == "undefined" {
+            true => {
+                let path = "node_modules/axe-core/axe.min.js";
+                fs::read_to_string(crate::clients::node_scripts().join(path)).expect("installed")
+            }
+            false => String::new(),
+        };
         let run = "
             const done = arguments[arguments.length - 1];
             axe.run(document, { resultTypes: ['violations'] }).then(found => done(

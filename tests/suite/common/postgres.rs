@@ -23,6 +23,11 @@ const SERVER: &str = "WIREPHOTO_TEST_POSTGRES";
 /// Names of the databases that were created.
 static CREATED: LazyLock<Mutex<HashSet<String>>> = LazyLock::new(Mutex::default);
 
+/// Whether tests run on PostgreSQL.
+pub fn is_used() -> bool {
+    env::var_os(SERVER).is_some()
+}
+
 /// The URL of the folder's database, which is created if it is missing; `None` if tests run on SQLite.
 pub fn url_of(dir: &Path) -> Option<String> {
     let server = env::var(SERVER).ok()?;
