@@ -1,5 +1,6 @@
 """How long a rendition takes when others wait before it, simulated: a node with some cores that take
-renders in the order of their coming, as the service's pool does.
+renditions in the order of their coming, as the service's pool does. Standard renditions are sent from the
+standard set, between other sizes that are rendered from its base.
 
     python3 benches/scale/queues.py
 
@@ -14,9 +15,11 @@ import random
 
 SPREAD = math.log(1.45) / 2.326
 # Milliseconds of one core.
-CROP, PREVIEW, THUMBNAIL = 7.6, 20.1, 10.3
-STANDARD = [PREVIEW, THUMBNAIL, THUMBNAIL]
+CROP, PREVIEW, THUMBNAIL, SIZE = 7.6, 0.3, 0.2, 40.0
+# Five standard renditions (Preview, WebPreview as a Preview, Thumbnail, CroppedThumbnail) to two other sizes, as in the model.
+OPEN = [PREVIEW, PREVIEW, THUMBNAIL, THUMBNAIL] * 5 + [SIZE] * 8
 RENDERS = 300_000
+LOADS = (0.5, 0.6, 0.7, 0.8, 0.9, 0.95)
 
 
 def percentile(times, share):
@@ -29,15 +32,16 @@ def served(rng, mean):
 
 
 def open_queue(cores, load, means, seed=1):
-    """Milliseconds from arrival to answer, at a load from 0 to 1 of the cores."""
+    """Mean service time and milliseconds from arrival to answer of each rendition, at a load from 0 to 1 of the cores."""
     rng = random.Random(seed)
     free, now, times = [0.0] * cores, 0.0, []
     gap = sum(means) / len(means) / cores / load
     for _ in range(RENDERS):
         now += rng.expovariate(1 / gap)
-        end = max(now, heapq.heappop(free)) + served(rng, rng.choice(means))
+        mean = rng.choice(means)
+        end = max(now, heapq.heappop(free)) + served(rng, mean)
         heapq.heappush(free, end)
-        times.append(end - now)
+        times.append((mean, end - now))
     return times[RENDERS // 10:]
 
 
@@ -55,19 +59,27 @@ def closed_queue(cores, clients, mean, rounds=20_000, seed=1):
     return times[rounds // 10:]
 
 
+def millis(time):
+    return f'{time:.1f}' if time < 1 else f'{time:.0f}'
+
+
+def print_table(title, means, kinds):
+    print(f'\n| {title}: p50, p99 in ms at a load of | ' + ' | '.join(map(str, LOADS)) + ' |')
+    print('| --- |' + ' --- |' * len(LOADS))
+    for cores in (2, 8, 32):
+        runs = [open_queue(cores, load, means) for load in LOADS]
+        for kind, of in kinds.items():
+            found = [[time for mean, time in run if mean in of] for run in runs]
+            cells = [', '.join(millis(percentile(times, share)) for share in (0.5, 0.99)) for times in found]
+            print(f'| {cores} cores{kind} | ' + ' | '.join(cells) + ' |')
+
+
 def main():
     times = closed_queue(2, 16, 2000 / 82)
     print(f'16 clients on 2 cores, 82 renders/s: p50 {percentile(times, 0.5):.1f} ms, '
           f'p99 {percentile(times, 0.99):.1f} ms (measured 192.2 and 214.8)')
-    for name, means in (('Previews and Thumbnails, 1 to 2', STANDARD), ('crops', [CROP])):
-        print(f'\n| {name}: p50, p99 in ms at a load of | 0.5 | 0.6 | 0.7 | 0.8 | 0.9 | 0.95 |')
-        print('| --- | --- | --- | --- | --- | --- | --- |')
-        for cores in (2, 8, 32):
-            cells = []
-            for load in (0.5, 0.6, 0.7, 0.8, 0.9, 0.95):
-                times = open_queue(cores, load, means)
-                cells.append(f'{percentile(times, 0.5):.0f}, {percentile(times, 0.99):.0f}')
-            print(f'| {cores} cores | ' + ' | '.join(cells) + ' |')
+    print_table('5 standard renditions to 2 other sizes', OPEN, {', standard': [PREVIEW, THUMBNAIL], ', others': [SIZE]})
+    print_table('crops of a Hires', [CROP], {'': [CROP]})
 
 
 if __name__ == '__main__':
