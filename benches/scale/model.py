@@ -20,12 +20,14 @@ PAGE = 'docs/operations/capacity.md'
 # Name: value, unit, file, words that stand there.
 MEASURED = {
     'CPU of a cached hit of 98 kB': (15.9, 'µs', 'benches/RESULTS.md', '| 63368 | 0.57 | 4.58 | 0 | 5.4 + 10.5 |'),
-    'a Preview': (98_235, 'bytes', 'benches/RESULTS.md', 'the same 98,235-byte Preview from both'),
-    'CPU of a crop 800x600 of 24 MP': (7.6, 'ms', 'benches/RESULTS.md', '**16.3** | 7.6 / 126'),
-    'CPU of a Preview': (20.1, 'ms', 'benches/RESULTS.md', '**10.3** | 20.1 / 208'),
-    'CPU of a Thumbnail': (10.3, 'ms', 'benches/RESULTS.md', '**15.9** | 10.3 / 162'),
-    'CPU of a Preview with a mark': (18.5, 'ms', 'benches/RESULTS.md', '**13.9** | 18.5 / 257'),
+    'a Preview': (56_900, 'bytes', 'benches/RESULTS.md', '| **79.3 at 56.9** | **70.9 at 5.4** |'),
+    'a Thumbnail': (5_400, 'bytes', 'benches/RESULTS.md', '| **79.3 at 56.9** | **70.9 at 5.4** |'),
     'a WebPreview, part of a Preview': (0.31, '', 'benches/RESULTS.md', '1,677 kB as Previews and 519 kB as WebPreviews'),
+    'CPU of a kept Preview': (0.3, 'ms', 'benches/RESULTS.md', '**190** | 0.3 / 69.4'),
+    'CPU of a kept Thumbnail': (0.2, 'ms', 'benches/RESULTS.md', '**169** | 0.2 / 50.5'),
+    'CPU of a size of 800 px, from the base': (40.0, 'ms', 'benches/RESULTS.md', '**1.9** | 40.0 / 68.2'),
+    'CPU of a WebP Preview by method 4, from the base': (99.8, 'ms', 'benches/RESULTS.md', '| 1.5 | 99.8 / 151.5'),
+    'CPU of a crop 800x600 of a Hires of 24 MP': (7.6, 'ms', 'benches/RESULTS.md', '**16.3** | 7.6 / 126'),
     'CPU of a Hires of 12.4 MB with a mark': (19.0, 'ms', 'benches/RESULTS.md', '**31.8** | 19 / 702'),
     'documents a second of one core': (25_359, '/s', 'benches/RESULTS.md', '36,602 | 25,359 | 5,000'),
     'searches a second of 2 cores over HTTP, 1 M items': (3_098, '/s', 'benches/RESULTS.md', '3,098 to 3,182/s'),
@@ -38,7 +40,8 @@ MEASURED = {
     'memory of a process that is not mapped files, 5 M items': (281, 'MB', 'benches/RESULTS.md', '281; 3,321 MB'),
     'a build of the index, 1 M items': (117, 's', 'benches/RESULTS.md', '117 to 128 s'),
     'a build of the index, 5 M items': (793, 's', 'benches/RESULTS.md', '| 793 s |'),
-    'taking in a photograph of 24 MP': (205, 'ms', 'benches/RESULTS.md', '24 MP 4:2:0, 12.5 MB: taken in in 205 ms.'),
+    'ingest of a photograph of 24 MP, by an earlier version': (205, 'ms', 'benches/RESULTS.md', '24 MP 4:2:0, 12.5 MB: taken in in 205 ms.'),
+    'decoding 24 MP on two cores': (120, 'ms', 'benches/RESULTS.md', 'on two cores without the level | 120 ms to decode'),
     'matching with 100,000 queries, p95': (0.53, 'ms', 'benches/RESULTS.md', '| 100,000 | 0.14 ms | 0.53 ms | 5.7 ms | 1,347 | 362 |'),
     'met by an item, news': (362, 'queries', 'benches/RESULTS.md', '| 100,000 | 0.14 ms | 0.53 ms | 5.7 ms | 1,347 | 362 |'),
     'the same with common words, p95': (1.0, 'ms', 'benches/RESULTS.md', '| 100,000 | 0.88 ms | 1.0 ms | 7.1 ms | 18,305 | 3,808 |'),
@@ -53,13 +56,13 @@ MEASURED = {
     'the same without it, 8 clients': (4_630, '/s', 'benches/RESULTS.md', '| one purchase, no lock | 377 | 4,630 |'),
     'batches of 362 queue rows': (96, '/s', 'benches/RESULTS.md', '| 362 queue rows | 96 | 109 |'),
     'fastest purchase, flush and all': (0.32, 'ms', 'benches/RESULTS.md', 'a purchase takes 0.32 ms then'),
-    'requests to the bucket for a crop': (38.5, 'requests', 'docs/operations/s3.md', '| 483,247 to 508,251 | 1.6 to 1.7 % | 38 or 39 |'),
-    'bytes of them': (495_749, 'bytes', 'docs/operations/s3.md', '| 483,247 to 508,251 | 1.6 to 1.7 % | 38 or 39 |'),
-    'requests for a Preview': (2, 'requests', 'docs/operations/s3.md', '| A Preview, from the level | 339,691 | 1.1 % | 2 |'),
-    'bytes of them, Preview': (339_691, 'bytes', 'docs/operations/s3.md', '| A Preview, from the level | 339,691 | 1.1 % | 2 |'),
+    'requests to the bucket for a crop of a Hires': (38.5, 'requests', 'docs/operations/s3.md', '| 483,247 to 508,251 | 1.6 to 1.7 % | 38 or 39 |'),
+    'requests for a rendition from the standard set': (2, 'requests', 'docs/operations/s3.md', 'one later | 526,615; 493,324 | 1.7 %; 1.6 % | 2; 1 |'),
+    'bytes of them': (526_615, 'bytes', 'docs/operations/s3.md', 'one later | 526,615; 493,324 | 1.7 %; 1.6 % | 2; 1 |'),
     'side file, part of the original': (0.002, '', 'benches/RESULTS.md', '0.17 % to 0.2 %, 1 % to 4 %'),
-    'level, part of the original, at most': (0.04, '', 'benches/RESULTS.md', '0.17 % to 0.2 %, 1 % to 4 %'),
+    'standard renditions and base of a picture': (309_000, 'bytes', 'benches/RESULTS.md', '309 kB of standard renditions and their base'),
     'requests to the bucket at a time, by default': (64, '', 'docs/reference/settings.md', '| `store.requests` | `64` | requests |'),
+    'memory for renders, by default': (1_073_741_824, 'bytes', 'docs/reference/settings.md', '| `media.memory_bytes` | `1073741824` | bytes |'),
     'polls of a process, by default': (20_000, '', 'docs/reference/settings.md', '| `notifications.polls` | `20000` | polls |'),
     'days that item_log is kept': (7, 'days', 'src/runtime/limits/mod.rs', 'ITEM_LOG_RETENTION: std::time::Duration = std::time::Duration::from_secs(7 * 86_400)'),
 }
@@ -71,10 +74,10 @@ ASSUMED = {
     'requests at the origin': (50_000, '/s', 'the goal'),
     'hits of the CDN': (0.95, '', 'the goal'),
     'part of the items with a picture': (0.57, '', 'the mix of benches/compare/archive.py'),
-    'standard renditions of a picture': (3, '', 'Preview, Thumbnail, CroppedThumbnail; asked for equally often; others: see Caches'),
-    'a Thumbnail': (15_000, 'bytes', '256 px'),
-    'a WatermarkPreview': (98_235, 'bytes', 'as large as a Preview; counted in the table of Caches only'),
-    'CPU of a WebPreview': (20.1, 'ms', 'not measured: that of a Preview, which has four times the pixels; counted in the table of Caches only'),
+    'standard renditions of a picture': (4, '', 'Preview, WebPreview, Thumbnail, CroppedThumbnail (as large as a Thumbnail); asked for equally often'),
+    'CPU of a kept WebPreview': (0.3, 'ms', 'not measured: that of a kept Preview, which is larger'),
+    'CPU of a WatermarkPreview': (66, 'ms', 'not measured: that of 800 px, by the pixels; counted in the table of Caches only'),
+    'memory that a rendition from the standard set reserves': (142e6, 'bytes', 'as for making the set; src/media/cost.rs for 24 megapixels in 5 MB'),
     'exponent of popularity': (1.1, '', "Zipf; what a CDN's 95 % need: see Caches"),
     'an original': (5e6, 'bytes', '24 megapixels as cameras write them; photographs of benches/RESULTS.md have 2.1 to 12.5 MB'),
     'originals that need a working copy': (0.05, '', 'progressive and others'),
@@ -84,7 +87,7 @@ ASSUMED = {
     'versions of an item': (3, '', 'corrections'),
     'cores of a node': (32, '', 'each as one of those measured, 2 GHz'),
     'memory of a node': (128e9, 'bytes', ''),
-    'disk for renditions of a node': (4e12, 'bytes', 'NVMe; cache.disk_bytes without what cache.crops_share takes'),
+    'disk for renditions of a node': (2e12, 'bytes', 'NVMe; cache.disk_bytes without what cache.crops_share takes'),
     'listing a file of that cache at the start': (7.5, 'µs', 'directories in memory; tried once with 200,000 empty files'),
     'memory of such a file in the index': (250, 'bytes', 'key, weight, counters'),
     'load to aim at': (0.6, '', 'see Waiting'),
@@ -103,7 +106,7 @@ ASSUMED = {
 
 # What the requests at the origin are, in parts of a hundred. Assumed.
 MIX = {
-    'Previews and Thumbnails': 78, 'crops and marks of open renditions': 8, 'documents (.json, .xml)': 10,
+    'standard renditions': 78, 'sizes, crops and marks of open renditions': 8, 'documents (.json, .xml)': 10,
     'unchanged (304)': 3, 'searches': 0.6, 'Hires': 0.2, 'purchases, streams, other APIs': 0.2,
 }
 
@@ -179,18 +182,18 @@ def pictures():
 
 
 def counted():
-    """Bytes and milliseconds of a core of each standard rendition of a picture, as the page counts them."""
-    thumbnail = (a('a Thumbnail'), m('CPU of a Thumbnail'))
-    found = [(m('a Preview'), m('CPU of a Preview')), thumbnail, thumbnail]
+    """Bytes and milliseconds of a core of each standard rendition of a picture, sent from the standard set."""
+    preview, thumbnail = m('a Preview'), (m('a Thumbnail'), m('CPU of a kept Thumbnail'))
+    found = [(preview, m('CPU of a kept Preview')), (preview * m('a WebPreview, part of a Preview'), a('CPU of a kept WebPreview')),
+             thumbnail, thumbnail]
     assert len(found) == a('standard renditions of a picture')
     return found
 
 
 def listed():
-    """The same of those that documents list and nodes render: `r01` to `r04`."""
-    preview = m('a Preview')
-    return [(preview, m('CPU of a Preview')), (a('a WatermarkPreview'), m('CPU of a Preview with a mark')),
-            (a('a Thumbnail'), m('CPU of a Thumbnail')), (preview * m('a WebPreview, part of a Preview'), a('CPU of a WebPreview'))]
+    """The same of those that documents list besides the Hires, `r01` to `r04`: a WatermarkPreview is not in the set."""
+    preview, web, thumbnail, _ = counted()
+    return [preview, (m('a Preview'), a('CPU of a WatermarkPreview')), thumbnail, web]
 
 
 def objects(of=counted):
@@ -201,7 +204,7 @@ def object_bytes(of=counted):
     return sum(weight for weight, _ in of()) / len(of())
 
 
-def render_ms(of=counted):
+def set_ms(of=counted):
     return sum(ms for _, ms in of()) / len(of())
 
 
@@ -213,52 +216,49 @@ def caching(exponent, nodes=None, of=counted):
     return held, [popularity.behind(found, kept, room, nodes, shared) for shared in (True, False)]
 
 
+def from_sets(hit):
+    """Standard renditions a second that no cache has, with their requests to the bucket and bytes."""
+    missed = rate('standard renditions') * (1 - hit)
+    return missed, missed * m('requests for a rendition from the standard set'), missed * m('bytes of them')
+
+
+def gigabits(count):
+    return nice(count * 8 / 1e9)
+
+
 def caches():
     rows = []
     for exponent in (1.0, 1.1, 1.2):
         held, hits = caching(exponent)
-        need = [rate('Previews and Thumbnails') * (1 - hit) for hit in hits]
-        cores = [count * render_ms() / 1000 for count in need]
+        read = [from_sets(hit) for hit in hits]
         rows.append([f'{exponent:g}', size(held * object_bytes()), *(f'{100 * hit:.0f} %' for hit in hits),
-                     *(f'{nice(count)}; {nice(core)}' for count, core in zip(need, cores))])
+                     *(f'{nice(requests)}; {gigabits(count)}' for _, requests, count in read)])
     return table(['Exponent', 'the CDN must keep', "hits of the nodes, items at their place", 'in turn',
-                  'renders/s; cores, items at their place', 'in turn'], rows)
+                  'requests/s to the bucket; Gbit/s, items at their place', 'in turn'], rows)
 
 
 def renditions():
     """What other standard renditions come to."""
     rows, nodes = [], round(a('media nodes'))
-    for name, of in (('Preview, Thumbnail, CroppedThumbnail (this page)', counted), ('`r01` to `r04` of documents', listed)):
+    for name, of in (('the standard renditions (this page)', counted), ('`r01` to `r04` of documents', listed)):
         held, hits = caching(a('exponent of popularity'), None, of)
-        cores = rate('Previews and Thumbnails') * (1 - hits[0]) * render_ms(of) / 1000
+        cores = from_sets(hits[0])[0] * set_ms(of) / 1000
         rows.append([name, nice(objects(of)), size(held * object_bytes(of)), f'{100 * hits[0]:.0f} %', nice(cores),
                      loads(None, (nodes, nodes + 4, nodes + 8), 1.0, of)])
-    return table(['Counted for each picture', 'renditions', 'the CDN must keep', f'hits of {nodes} nodes', 'cores for renders',
+    return table(['Counted for each picture', 'renditions', 'the CDN must keep', f'hits of {nodes} nodes', 'cores without a hit',
                   f'load of {nodes} nodes, of {nodes + 4}, of {nodes + 8}'], rows)
-
-
-def disks():
-    """Hits by how many nodes there are, of items at their place."""
-    found = popularity.bins(objects(), a('exponent of popularity'))
-    held = popularity.first(found, a('hits of the CDN'))[0]
-    rows = []
-    for nodes in (2, 4, 6, 8, 10, 12, 16):
-        room = nodes * a('disk for renditions of a node') / object_bytes()
-        hit = caching(a('exponent of popularity'), nodes)[1][0]
-        rows.append([str(nodes), size(nodes * a('disk for renditions of a node')), nice(room / held), f'{100 * hit:.0f} %',
-                     nice(rate('Previews and Thumbnails') * (1 - hit) * render_ms() / 1000)])
-    return table(['Nodes', 'disk for renditions', 'times what the CDN keeps', 'hits', 'cores for renders'], rows)
 
 
 def media_cores(exponent=None, nodes=None, of=counted):
     """Cores by kind of request."""
     hit = caching(exponent or a('exponent of popularity'), nodes, of)[1][0]
-    pictures_asked = rate('Previews and Thumbnails')
+    pictures_asked = rate('standard renditions')
     return {
-        f'Previews and Thumbnails from a cache ({100 * hit:.0f} %)': (
+        f'standard renditions from a cache ({100 * hit:.0f} %)': (
             pictures_asked * hit, m('CPU of a cached hit of 98 kB') / 1000),
-        'Previews and Thumbnails rendered': (pictures_asked * (1 - hit), render_ms(of)),
-        'crops and marks, all rendered': (rate('crops and marks of open renditions'), m('CPU of a crop 800x600 of 24 MP')),
+        'standard renditions from the standard set': (pictures_asked * (1 - hit), set_ms(of)),
+        'sizes, crops and marks of open renditions, all rendered': (
+            rate('sizes, crops and marks of open renditions'), m('CPU of a size of 800 px, from the base')),
         'documents': (rate('documents (.json, .xml)'), 1000 / m('documents a second of one core')),
         'unchanged (304), as a hit': (rate('unchanged (304)'), m('CPU of a cached hit of 98 kB') / 1000),
         'Hires, as if all had a mark': (rate('Hires'), m('CPU of a Hires of 12.4 MB with a mark')),
@@ -417,7 +417,7 @@ def store():
     count, original = pictures(), a('an original')
     parts = [
         ('originals', original), ('side files', original * m('side file, part of the original')),
-        ('levels, at most', original * m('level, part of the original, at most')),
+        ('standard renditions and base', m('standard renditions and base of a picture')),
         ('working copies', original * a('originals that need a working copy')),
     ]
     rows = [[name, nice(each, 3), size(each * count), nice(each * count / 1e9 * a('price of keeping'))] for name, each in parts]
@@ -426,36 +426,69 @@ def store():
     return table(['In the bucket', 'bytes a picture', f'of {nice(count)} pictures', '€ a month at the example price'], rows)
 
 
+def bucket_reads():
+    """What is read from the bucket: times a second, requests and bytes each."""
+    a_set = m('requests for a rendition from the standard set'), m('bytes of them')
+    return [('standard renditions that no cache has', media_cores()['standard renditions from the standard set'][0], *a_set),
+            ('sizes, crops and marks of open renditions', rate('sizes, crops and marks of open renditions'), *a_set),
+            ('Hires, in pieces of 512 KiB', rate('Hires'), a('an original') / 524_288, a('an original'))]
+
+
+def bucket_requests():
+    return sum(count * each for _, count, each, _ in bucket_reads())
+
+
+def in_flight():
+    """Renditions from the standard set in flight at a node: each holds a worker while it reads and while it computes."""
+    kept, sized, _ = bucket_reads()
+    reads = m('requests for a rendition from the standard set') * a('time to the first byte of the bucket')
+    spent = kept[1] * (reads + set_ms() / 1000) + sized[1] * (reads + m('CPU of a size of 800 px, from the base') / 1000)
+    return spent / a('media nodes')
+
+
+def in_flight_most():
+    return math.floor(m('memory for renders, by default') / a('memory that a rendition from the standard set reserves'))
+
+
 def bucket():
-    missed = media_cores()['Previews and Thumbnails rendered'][0]
-    cases = [('Previews and Thumbnails rendered, from the level', missed, m('requests for a Preview'), m('bytes of them, Preview')),
-             ('crops', rate('crops and marks of open renditions'), m('requests to the bucket for a crop'), m('bytes of them')),
-             ('Hires, in pieces of 512 KiB', rate('Hires'), a('an original') / 524_288, a('an original'))]
-    rows = [[name, nice(count), nice(each), nice(count * each), f'{nice(count * of * 8 / 1e9)} Gbit/s'] for name, count, each, of in cases]
-    asked, carried = sum(c * e for _, c, e, _ in cases), sum(c * b for _, c, _, b in cases)
-    rows.append(['**sum**', '', '', f'**{nice(asked)}**', f'**{nice(carried * 8 / 1e9)} Gbit/s**'])
+    rows = [[name, nice(count), nice(each), nice(count * each), f'{gigabits(count * of)} Gbit/s'] for name, count, each, of in bucket_reads()]
+    asked, carried = bucket_requests(), sum(count * of for _, count, _, of in bucket_reads())
+    rows.append(['**sum**', '', '', f'**{nice(asked)}**', f'**{gigabits(carried)} Gbit/s**'])
     nodes = round(a('media nodes'))
-    rows.append([f'a node of {nodes}', '', '', nice(asked / nodes), f'{nice(carried * 8 / 1e9 / nodes)} Gbit/s'])
-    rows.append([f'under way at a node of {nodes}', '', '', f'{nice(asked / nodes * a("time to the first byte of the bucket"))} at a time; '
+    rows.append([f'a node of {nodes}', '', '', nice(asked / nodes), f'{gigabits(carried / nodes)} Gbit/s'])
+    rows.append([f'requests in flight at a node of {nodes}', '', '', f'{nice(asked / nodes * a("time to the first byte of the bucket"))}; '
                  f'`store.requests` is {m("requests to the bucket at a time, by default")}', ''])
+    rows.append([f'renditions from the standard set in flight at a node of {nodes}', '', '', f'{nice(in_flight())}; '
+                 f'`media.memory_bytes` by default is enough for {in_flight_most()}', ''])
     return table(['Read from the bucket', 'renditions/s', 'requests each', 'requests/s', 'bytes'], rows)
 
 
+def sent():
+    return [('standard renditions', rate('standard renditions') * object_bytes()),
+            ('sizes, crops and marks (as large as a Preview)', rate('sizes, crops and marks of open renditions') * m('a Preview')),
+            ('documents (5 kB), searches (59 kB)', rate('documents (.json, .xml)') * 5e3 + rate('searches') * 59e3),
+            ('Hires', rate('Hires') * a('an original'))]
+
+
 def network():
-    out = [('Previews and Thumbnails', rate('Previews and Thumbnails') * object_bytes()),
-           ('crops (as large as a Preview)', rate('crops and marks of open renditions') * m('a Preview')),
-           ('documents (5 kB), searches (59 kB)', rate('documents (.json, .xml)') * 5e3 + rate('searches') * 59e3),
-           ('Hires', rate('Hires') * a('an original'))]
-    rows = [[name, f'{nice(count * 8 / 1e9)} Gbit/s'] for name, count in out]
-    rows.append(['**sum**', f'**{nice(sum(count for _, count in out) * 8 / 1e9)} Gbit/s**'])
+    rows = [[name, f'{gigabits(count)} Gbit/s'] for name, count in sent()]
+    rows.append(['**sum**', f'**{gigabits(sum(count for _, count in sent()))} Gbit/s**'])
     return table(['From the origin to the CDN', ''], rows)
+
+
+def node_traffic():
+    """Bytes a second of a media node, from the bucket and to the CDN."""
+    return (sum(count for _, count in sent()) + sum(count * of for _, count, _, of in bucket_reads())) / a('media nodes')
 
 
 def cost():
     core = a('price of a core') / 3600
-    cases = [('Preview, from the level', m('CPU of a Preview'), m('requests for a Preview')),
-             ('Thumbnail, from the level', m('CPU of a Thumbnail'), m('requests for a Preview')),
-             ('crop 800x600', m('CPU of a crop 800x600 of 24 MP'), m('requests to the bucket for a crop')),
+    from_set = m('requests for a rendition from the standard set')
+    cases = [('Preview, from the standard set', m('CPU of a kept Preview'), from_set),
+             ('Thumbnail, from the standard set', m('CPU of a kept Thumbnail'), from_set),
+             ('800 px, from the base of the set', m('CPU of a size of 800 px, from the base'), from_set),
+             ('WebP of a Preview (by method 4), from the base', m('CPU of a WebP Preview by method 4, from the base'), from_set),
+             ('crop 800x600 of a Hires', m('CPU of a crop 800x600 of a Hires of 24 MP'), m('requests to the bucket for a crop of a Hires')),
              ('Hires with a mark', m('CPU of a Hires of 12.4 MB with a mark'), a('an original') / 524_288),
              ('any of them from a cache', m('CPU of a cached hit of 98 kB') / 1000, 0)]
     rows = []
@@ -466,11 +499,22 @@ def cost():
     return table(['A million of', 'core-seconds', 'million requests to the bucket', '€ for cores', '€ for requests', '€ together'], rows)
 
 
+def ingest():
+    """Photographs a second in the busiest seconds, the cores for them, and those for decoding them once more."""
+    photographs = arrivals()[2] * a('part of the items with a picture')
+    return photographs, photographs * m('ingest of a photograph of 24 MP, by an earlier version') / 1000, photographs * 2 * decoding()
+
+
+def decoding():
+    """Seconds on two cores."""
+    return m('decoding 24 MP on two cores') / 1000
+
+
 def kinds():
     nodes = round(a('media nodes'))
     polls = a('notifications') / m('polls of a process, by default')
     per = a('items in a shard')
-    photographs = arrivals()[2] * a('part of the items with a picture')
+    photographs, cores, decoded = ingest()
     rows = [
         ['edge: balancers', '2 and 1 to spare', 'HAProxy or nginx; by the key of docs/operations/load-balancing.md', 'assumed: 25,000/s each'],
         ['media: renditions, documents, Hires', f'{nodes}', f'{a("cores of a node"):.0f} cores, {size(a("disk for renditions of a node"))} of cache', 'table Media'],
@@ -478,7 +522,7 @@ def kinds():
          f'{size(m("memory of a waiting poll") * a("notifications"))} for all of them', 'computed'],
         ['search', 'table Shards', f'{size(item_bytes() * per)} of index on disk a shard of {nice(per / 1e6)} million', 'needs what is not built'],
         ['worker: ingest, matching, deliveries, mails', '2', f'one at work, one to take over; {size(m("memory of a saved query of 100,000") * a("notifications"))} for the notifications; '
-         f'{nice(photographs * m("taking in a photograph of 24 MP") / 1000)} cores for {nice(photographs)} photographs/s in the busiest seconds', 'table Matching'],
+         f'{nice(cores)} cores for {nice(photographs)} photographs/s in the busiest seconds, and {nice(decoded)} to decode them once more', 'table Matching'],
         ['database', '1 and 2 replicas', 'table Database', 'tables Database, Writer'],
     ]
     return table(['Kind', 'nodes', 'what each has', 'from'], rows)
@@ -492,8 +536,7 @@ def files():
 
 def limits():
     """What is reached first, as a part of the goal."""
-    per_node = m('requests to the bucket at a time, by default') / a('time to the first byte of the bucket') / m('requests to the bucket for a crop')
-    crops = per_node * a('media nodes')
+    asked = a('media nodes') * m('requests to the bucket at a time, by default') / a('time to the first byte of the bucket')
     millis = hold(a('statements of a purchase, with begin, lock and commit') - 1, a('round trip to the database'),
                   a('flush of a good disk'), a('a replica that must have it'))
     locked = writes() * millis / 1000 + queueing()
@@ -505,7 +548,9 @@ def limits():
         ('a search takes more than a second (p95)', f'{nice(slow / 1e6)} million items', slow / a('items')),
         ('building the index takes more than an hour', f'{nice(built / 1e6)} million items', built / a('items')),
         ('listing the cache at a start takes more than a minute', f'{size(a("disk for renditions of a node") / files()[1])} of renditions', 1 / files()[1]),
-        ('crops wait for `store.requests`, as by default', f'{nice(crops)} crops/s of {round(a("media nodes"))} nodes', crops / rate('crops and marks of open renditions')),
+        ('reads from the bucket wait for `store.requests`, as by default', f'{nice(asked)} requests/s of {round(a("media nodes"))} nodes', asked / bucket_requests()),
+        ('renditions from the standard set wait for `media.memory_bytes`, as by default', f'{in_flight_most()} at a time at a node', in_flight_most() / in_flight()),
+        ('renditions from the standard set wait for `media.workers`, as by default', f'{nice(a("cores of a node"))} at a time at a node', a('cores of a node') / in_flight()),
         ('queue rows, where notifications ask for common words', f'{nice(common)} items/s', common / arrivals()[2]),
         ('the index does not fit into four fifths of the memory of a node', f'{nice(ram / 1e6)} million items', ram / a('items')),
         ('the one writer: network, replica, queue rows', f'{nice(writes() / locked)} transactions/s and their queue rows', 1 / locked),
@@ -519,7 +564,7 @@ def limits():
 
 
 TABLES = {
-    'readings': readings, 'kinds': kinds, 'caches': caches, 'renditions': renditions, 'disks': disks, 'media': media_nodes, 'search': search, 'shards': shards,
+    'readings': readings, 'kinds': kinds, 'caches': caches, 'renditions': renditions, 'media': media_nodes, 'search': search, 'shards': shards,
     'matcher': matcher, 'database': database, 'writes': writes_table, 'writer': writer, 'store': store, 'bucket': bucket,
     'network': network, 'cost': cost, 'limits': limits, 'measured': figures_measured, 'assumed': figures_assumed,
 }
@@ -534,7 +579,8 @@ def said():
         f'{nice(item_bytes(), 3)} bytes an item', f'{nice(m("memory of a process that is not mapped files, 5 M items"), 3)} MB',
         f'{nice(mean)} items a second', f'{nice(now)} now and {nice(busy)} in the busiest seconds',
         f'{nice(pictures())} pictures', f'{nice(objects())} standard renditions', f'{nice(numbers())} years',
-        f'{nice(queue_rows())} rows a second',
+        f'{nice(queue_rows())} rows a second', f'{nice(pictures() * decoding() / 86_400 / 365.25)} years of decoding',
+        f'carries {nice(node_traffic() * 8 / 1e9, 1)} Gbit/s',
     ]
 
 
