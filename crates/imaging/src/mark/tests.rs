@@ -4,6 +4,10 @@ use super::*;
 use crate::blend::{SampleModel, blend_pixels};
 use proptest::prelude::*;
 
+fn index(value: u32) -> usize {
+    usize::try_from(value).unwrap()
+}
+
 pub(crate) fn text(width_fraction: f32, margin_fraction: f32) -> MarkSetup {
     let font = include_bytes!("../../../../assets/fonts/Inter-SemiBold.otf").to_vec();
     let kind = MarkKind::Text { line: "© Wirephoto".to_owned(), font };
