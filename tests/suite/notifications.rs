@@ -270,7 +270,10 @@ fn check_mails(server: &Server, count: usize) {
     while written < count {
         written = server.until("a further mail to be written", || {
             let now = mails().len();
-            assert!(server.metric("wirephoto_outbox_parked", "mail") == 0.0, "a mail was given up");
+            assert!(
+                server.metric("wirephoto_outbox_parked", "mail") == 0.0,
+                "a mail was given up"
+            );
             (now > written).then_some(now)
         });
     }
