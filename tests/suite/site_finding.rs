@@ -182,7 +182,7 @@ fn hits_are_reached_selected_and_looked_at_by_keyboard() {
     let order = browser.eval("[...document.querySelectorAll('.wall > li')].map(one => one.id)");
     let order: Vec<String> = serde_json::from_value(order).expect("ids");
     press(&browser, 'j');
-    assert_eq!(browser.text(FOCUSED), order[0]);
+    browser.wait("the first hit", &format!("({FOCUSED}) === '{}'", order[0]));
     for (key, at) in [('j', 1), (RIGHT, 2), ('k', 1), (LEFT, 0), (LEFT, 0)] {
         press(&browser, key);
         browser.wait("the next hit", &format!("({FOCUSED}) === '{}'", order[at]));
@@ -191,14 +191,14 @@ fn hits_are_reached_selected_and_looked_at_by_keyboard() {
     browser.wait("the row below", &format!("({FOCUSED}) !== '{}'", order[0]));
     press(&browser, 'k');
     press(&browser, 'x');
-    assert_eq!(browser.eval("document.querySelectorAll('.picker :checked').length"), 1);
+    browser.wait("a selected hit", "document.querySelectorAll('.picker :checked').length === 1");
     // A quick look at the hit, and at those beside it.
     browser.eval("document.querySelector('.wall a').focus()");
     press(&browser, ' ');
     browser.wait("the quick look", "document.querySelector('dialog.quick')?.open === true");
     let shown = "new URL(document.querySelector('dialog [data-open]').href).pathname";
     let path = |id: &str| format!("/item/{}", id.replacen('-', "/", 1));
-    assert_eq!(browser.text(shown), path(&order[0]));
+    browser.wait("the first hit in it", &format!("{shown} === '{}'", path(&order[0])));
     press(&browser, RIGHT);
     browser.wait("the next one", &format!("{shown} === '{}'", path(&order[1])));
     browser.wait(
