@@ -227,6 +227,7 @@ fn hits_are_reached_selected_and_looked_at_by_keyboard() {
     phone.visit(&format!("{}/", server.url));
     phone.eval("document.querySelector('.look').click()");
     phone.wait("the quick look", "document.querySelector('dialog.quick').open");
+    phone.wait_until_loaded();
     phone.check_layout("quick look on a phone");
 }
 
