@@ -10,6 +10,8 @@ pub const BUCKET_READ_BYTES: u64 = 4 * 1024 * 1024;
 pub const BUCKET_READS_MAX: usize = 16;
 /// Bytes read from the start of an object when it is opened: usually everything before the picture data.
 pub const BUCKET_OPEN_BYTES: u64 = 32 * 1024;
+/// Bytes that the first request for a whole derived file asks for: more than nearly all standard sets have.
+pub const BUCKET_WHOLE_BYTES: u64 = 1024 * 1024;
 /// Time for which the opened state of an object is cached. Reads of an object replaced since then fail.
 pub const BUCKET_OPEN_CACHE_TTL: std::time::Duration = std::time::Duration::from_secs(10);
 /// Bytes of the cache for these object starts.

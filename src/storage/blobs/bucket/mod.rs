@@ -38,6 +38,7 @@ use crate::runtime::clock;
 use crate::runtime::limits::{
     BUCKET_BYTES_S_MIN, BUCKET_LIST_TIME, BUCKET_OPEN_BYTES, BUCKET_OPEN_CACHE_BYTES,
     BUCKET_OPEN_CACHE_TTL, BUCKET_PART_BYTES, BUCKET_RETRIES_MAX, BUCKET_SINGLE_ATTEMPT_TIME,
+    BUCKET_WHOLE_BYTES,
 };
 use model::ContentHash;
 
@@ -511,7 +512,18 @@ impl Bucket {
         if let Some(head) = self.inner.heads.get(key) {
             return Ok(head);
         }
-        let bytes = bytes_max.min(BUCKET_OPEN_BYTES);
+        let head = self.fetch_head(key, hash, bytes_max.min(BUCKET_OPEN_BYTES))?;
+        self.inner.heads.insert(key.clone(), Arc::clone(&head));
+        Ok(head)
+    }
+
+    /// Fetches the head of an object, with at most `bytes` bytes of its start.
+    fn fetch_head(
+        &self,
+        key: &Path,
+        hash: ContentHash,
+        bytes: u64,
+    ) -> Result<Arc<ObjectHead>, StoreError> {
         let found = match bytes {
             // HTTP cannot express an empty range.
             0 => self.head(key).map(|facts| (facts, Bytes::new())),
@@ -528,9 +540,7 @@ impl Bucket {
         };
         let (facts, start) = found.map_err(self.failed(key, hash))?;
         let stamp = stamp(&facts);
-        let head = Arc::new(ObjectHead { etag: facts.e_tag, length: facts.size, stamp, start });
-        self.inner.heads.insert(key.clone(), Arc::clone(&head));
-        Ok(head)
+        Ok(Arc::new(ObjectHead { etag: facts.e_tag, length: facts.size, stamp, start }))
     }
 
     /// Reads a whole object of at most `bytes_max` bytes; `None` if it does not exist or is longer.
@@ -540,7 +550,8 @@ impl Bucket {
         hash: ContentHash,
         bytes_max: u64,
     ) -> Result<Option<Vec<u8>>, StoreError> {
-        let head = match self.object_head(&key, hash, bytes_max) {
+        // One request for all of a usual object, since each costs a round trip.
+        let head = match self.fetch_head(&key, hash, bytes_max.min(BUCKET_WHOLE_BYTES)) {
             Ok(head) if head.length <= bytes_max => head,
             Ok(_) | Err(StoreError::Missing(_)) => return Ok(None),
             Err(other) => return Err(other),
