@@ -62,7 +62,7 @@ MEASURED = {
     'side file, part of the original': (0.002, '', 'benches/RESULTS.md', '0.17 % to 0.2 %, 1 % to 4 %'),
     'standard renditions and base of a picture': (309_000, 'bytes', 'benches/RESULTS.md', '309 kB of standard renditions and their base'),
     'requests to the bucket at a time, by default': (64, '', 'docs/reference/settings.md', '| `store.requests` | `64` | requests |'),
-    'memory for renders, by default': (1_073_741_824, 'bytes', 'docs/reference/settings.md', '| `media.memory_bytes` | `1073741824` | bytes |'),
+    'reads of the store at a time': (64, '', 'src/media/inputs.rs', 'const READS_AT_A_TIME: usize = 64;'),
     'polls of a process, by default': (20_000, '', 'docs/reference/settings.md', '| `notifications.polls` | `20000` | polls |'),
     'days that item_log is kept': (7, 'days', 'src/runtime/limits/mod.rs', 'ITEM_LOG_RETENTION: std::time::Duration = std::time::Duration::from_secs(7 * 86_400)'),
 }
@@ -77,7 +77,6 @@ ASSUMED = {
     'standard renditions of a picture': (4, '', 'Preview, WebPreview, Thumbnail, CroppedThumbnail (as large as a Thumbnail); asked for equally often'),
     'CPU of a kept WebPreview': (0.3, 'ms', 'not measured: that of a kept Preview, which is larger'),
     'CPU of a WatermarkPreview': (66, 'ms', 'not measured: that of 800 px, by the pixels; counted in the table of Caches only'),
-    'memory that a rendition from the standard set reserves': (142e6, 'bytes', 'as for making the set; src/media/cost.rs for 24 megapixels in 5 MB'),
     'exponent of popularity': (1.1, '', "Zipf; what a CDN's 95 % need: see Caches"),
     'an original': (5e6, 'bytes', '24 megapixels as cameras write them; photographs of benches/RESULTS.md have 2.1 to 12.5 MB'),
     'originals that need a working copy': (0.05, '', 'progressive and others'),
@@ -439,15 +438,10 @@ def bucket_requests():
 
 
 def in_flight():
-    """Renditions from the standard set in flight at a node: each holds a worker while it reads and while it computes."""
+    """Reads for renditions from the standard set in flight at a node."""
     kept, sized, _ = bucket_reads()
     reads = m('requests for a rendition from the standard set') * a('time to the first byte of the bucket')
-    spent = kept[1] * (reads + set_ms() / 1000) + sized[1] * (reads + m('CPU of a size of 800 px, from the base') / 1000)
-    return spent / a('media nodes')
-
-
-def in_flight_most():
-    return math.floor(m('memory for renders, by default') / a('memory that a rendition from the standard set reserves'))
+    return (kept[1] + sized[1]) * reads / a('media nodes')
 
 
 def bucket():
@@ -458,8 +452,8 @@ def bucket():
     rows.append([f'a node of {nodes}', '', '', nice(asked / nodes), f'{gigabits(carried / nodes)} Gbit/s'])
     rows.append([f'requests in flight at a node of {nodes}', '', '', f'{nice(asked / nodes * a("time to the first byte of the bucket"))}; '
                  f'`store.requests` is {m("requests to the bucket at a time, by default")}', ''])
-    rows.append([f'renditions from the standard set in flight at a node of {nodes}', '', '', f'{nice(in_flight())}; '
-                 f'`media.memory_bytes` by default is enough for {in_flight_most()}', ''])
+    rows.append([f'reads for renditions from the standard set in flight at a node of {nodes}', '', '', f'{nice(in_flight())} of '
+                 f'{m("reads of the store at a time")} at most', ''])
     return table(['Read from the bucket', 'renditions/s', 'requests each', 'requests/s', 'bytes'], rows)
 
 
@@ -549,8 +543,7 @@ def limits():
         ('building the index takes more than an hour', f'{nice(built / 1e6)} million items', built / a('items')),
         ('listing the cache at a start takes more than a minute', f'{size(a("disk for renditions of a node") / files()[1])} of renditions', 1 / files()[1]),
         ('reads from the bucket wait for `store.requests`, as by default', f'{nice(asked)} requests/s of {round(a("media nodes"))} nodes', asked / bucket_requests()),
-        ('renditions from the standard set wait for `media.memory_bytes`, as by default', f'{in_flight_most()} at a time at a node', in_flight_most() / in_flight()),
-        ('renditions from the standard set wait for `media.workers`, as by default', f'{nice(a("cores of a node"))} at a time at a node', a('cores of a node') / in_flight()),
+        ('renditions from the standard set wait for each other to be read', f'{m("reads of the store at a time")} at a time at a node', m('reads of the store at a time') / in_flight()),
         ('queue rows, where notifications ask for common words', f'{nice(common)} items/s', common / arrivals()[2]),
         ('the index does not fit into four fifths of the memory of a node', f'{nice(ram / 1e6)} million items', ram / a('items')),
         ('the one writer: network, replica, queue rows', f'{nice(writes() / locked)} transactions/s and their queue rows', 1 / locked),

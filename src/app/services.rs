@@ -32,6 +32,7 @@ use crate::runtime::clock::{self, Stopwatch};
 use crate::runtime::compute::ComputePool;
 use crate::runtime::config::Config;
 use crate::runtime::error::{Error, ErrorKind, Result};
+use crate::runtime::fair_queue::QueuePlaces;
 use crate::runtime::hot_swap::HotSwap;
 use crate::runtime::limits::{SEARCH_START_POLL_INTERVAL, SEARCH_START_WAIT};
 use crate::runtime::slots::SlotLimits;
@@ -127,7 +128,8 @@ pub(super) fn start_media(
     originals: OriginalStore,
 ) -> Result<Media> {
     let given = &config.media;
-    let compute = ComputePool::start(config.render_workers(), given.queue, given.memory_bytes)?;
+    let places = QueuePlaces::new(given.queue, given.client_queue_share);
+    let compute = ComputePool::start(config.render_workers(), places, given.memory_bytes)?;
     let cache_dir = config.data.dir.join("derived").join("cache");
     Media::start(MediaSettings::of(config)?, orders.clone(), originals, compute, &cache_dir)
 }

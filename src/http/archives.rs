@@ -10,9 +10,10 @@ use axum::{
 use crate::access::orders::ConfirmedPayers;
 use crate::http::AppState;
 use crate::http::media;
-use crate::media::{BundleNames, MediaCaller, RateLimitClient};
+use crate::media::{BundleNames, MediaCaller};
 use crate::runtime::clock;
 use crate::runtime::error::{ErrorKind, Result};
+use crate::runtime::fair_queue::RequestClient;
 use crate::runtime::limits::BUNDLE_TRIES;
 use model::ItemKey;
 
@@ -47,7 +48,7 @@ pub(super) async fn archive_response(
             // Each try decides again which agreements pay.
             answer.sale.confirm(payers)?;
         }
-        let client = RateLimitClient::of(buyer.principal, None);
+        let client = RequestClient::of(buyer.principal, None);
         let media_request = media::MediaRequest { method, headers, caller: buyer, client, now };
         match media::file_response(app, &media_request, &answer).await {
             // Another request used up downloads that this one counted on: retry with those that are left,

@@ -42,7 +42,6 @@ use crate::media::FileAnswer;
 use crate::media::FileSelection;
 use crate::media::MediaAnswer;
 use crate::media::MediaCaller;
-use crate::media::RateLimitClient;
 use crate::media::RenderPayer;
 use crate::media::RenditionAnswer;
 use crate::media::Sale;
@@ -51,6 +50,7 @@ use crate::media::cache_keys::CacheKeys;
 use crate::runtime::clock;
 use crate::runtime::config::NewsmlVersion;
 use crate::runtime::error::{Error, ErrorKind, Result};
+use crate::runtime::fair_queue::RequestClient;
 use crate::runtime::limits::{MEDIA_PATH_BYTES_MAX, RESOLVED_MAX};
 use model::account::AgreementId;
 use model::media_url::DocumentExtension;
@@ -150,7 +150,7 @@ pub(super) struct MediaRequest<'a> {
     pub(super) headers: &'a HeaderMap,
     pub(super) caller: MediaCaller<'a>,
     /// The client that a render is charged to under the rate limit.
-    pub(super) client: Option<RateLimitClient>,
+    pub(super) client: Option<RequestClient>,
     pub(super) now: Timestamp,
 }
 
@@ -222,7 +222,7 @@ async fn response_for(
     let accepts_agr = is_bought || matches!(path.target(), MediaTarget::Item(_));
     let agr = if accepts_agr { agreement_parameter(uri)? } else { None };
     let caller = MediaCaller { principal, agr };
-    let client = RateLimitClient::of(principal, address);
+    let client = RequestClient::of(principal, address);
     // The item may change while its bytes are obtained; then the path is resolved again.
     for _ in 0..RESOLVED_MAX {
         let request = MediaRequest { method, headers, caller, client, now: clock::now() };
@@ -344,7 +344,7 @@ pub(super) async fn download(
     // The form's own headers, such as a range, do not apply to the file.
     let (method, headers) = (&Method::GET, &HeaderMap::new());
     // Only authenticated visitors reach this point.
-    let client = RateLimitClient::of(caller.principal, None);
+    let client = RequestClient::of(caller.principal, None);
     for _ in 0..RESOLVED_MAX {
         let request = MediaRequest { method, headers, caller, client, now: clock::now() };
         let response = match app.shared.media.resolve(path, caller, request.now).await? {

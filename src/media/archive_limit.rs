@@ -7,8 +7,8 @@ use std::{collections::HashMap, sync::Arc};
 
 use parking_lot::Mutex;
 
-use super::rate_limit::RateLimitClient;
 use crate::runtime::error::{Error, Result};
+use crate::runtime::fair_queue::RequestClient;
 
 /// Counts the archives that are being packed.
 #[derive(Clone, Debug)]
@@ -27,14 +27,14 @@ struct LimiterState {
 struct ArchiveCounts {
     archives: usize,
     /// Only clients with at least one archive have an entry.
-    clients: HashMap<RateLimitClient, usize>,
+    clients: HashMap<RequestClient, usize>,
 }
 
 /// The permit for one archive; dropping it makes room for another one.
 #[derive(Debug)]
 pub(super) struct ArchivePermit {
     inner: Arc<LimiterState>,
-    client: Option<RateLimitClient>,
+    client: Option<RequestClient>,
 }
 
 impl ArchiveLimiter {
@@ -48,7 +48,7 @@ impl ArchiveLimiter {
     ///
     /// Fails with [`crate::runtime::error::ErrorKind::Overloaded`] when the client, or all clients together,
     /// have reached the limit.
-    pub(super) fn acquire(&self, client: Option<RateLimitClient>) -> Result<ArchivePermit> {
+    pub(super) fn acquire(&self, client: Option<RequestClient>) -> Result<ArchivePermit> {
         let inner = &self.inner;
         let mut state = inner.state.lock();
         let client_archives =
@@ -94,7 +94,7 @@ mod tests {
     fn a_client_has_some_archives_and_all_of_them_a_few_more() {
         let packing = ArchiveLimiter::new(3, 2);
         let begin = |user| {
-            let begun = packing.acquire(Some(RateLimitClient::User(UserId(user))));
+            let begun = packing.acquire(Some(RequestClient::User(UserId(user))));
             begun.map_err(|error| error.details()[0].error_code.clone())
         };
         let first = begin(1).unwrap();

@@ -16,10 +16,11 @@ use super::{
     cache::{BodyPart, RenditionBody},
     cache_keys::CacheKeys,
     facts, framing,
-    rate_limit::{RateLimitClient, RenderPayer},
+    rate_limit::RenderPayer,
     texts::{self, ItemText},
 };
 use crate::runtime::error::{Error, ErrorKind, Result};
+use crate::runtime::fair_queue::RequestClient;
 use crate::runtime::limits::{ARCHIVE_RENDERS_AT_A_TIME, ASSOCIATIONS_SENT_MAX};
 use formats::zip::{
     ArchiveEntry, ArchiveLayout, ArchivePiece, CompressionMethod, DosTime, EntryName, pack,
@@ -190,7 +191,7 @@ impl Media {
     pub async fn obtain_file(
         &self,
         answer: &FileAnswer,
-        client: Option<RateLimitClient>,
+        client: Option<RequestClient>,
     ) -> Result<RenditionBody> {
         let members = match &answer.content {
             FileContent::Stored(body) => return Ok(body.clone()),

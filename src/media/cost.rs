@@ -7,6 +7,8 @@ use imaging::{Orientation, RenderStep, decoded_size, output_size};
 use model::Size;
 use model::item::PictureFile;
 
+/// The usual length of the metadata before the picture data of an original, in bytes.
+const HEAD_BYTES: u64 = 256 << 10;
 /// Encoding this many pixels as JPEG takes as long as decoding one.
 const ENCODED_PIXELS_PER_DECODED: u64 = 8;
 
@@ -33,6 +35,27 @@ impl RenditionPlan {
             self.memory_bytes_whole(has_random_access == Some(true)).saturating_add(encoder)
         };
         SMALL.saturating_add(needed)
+    }
+
+    /// Whether the rendition is kept in the store as it is, so that it is read instead of rendered.
+    #[must_use]
+    pub(super) fn is_stored(&self) -> bool {
+        match self.standard {
+            Some(standard) => standard.base.is_none(),
+            // The original's own picture data.
+            None => self.output.is_none(),
+        }
+    }
+
+    /// The bytes that are read from the store for the rendition, at most.
+    #[must_use]
+    pub(super) fn read_bytes(&self) -> u64 {
+        match self.standard {
+            Some(standard) => standard.set_bytes,
+            // The metadata before the picture data.
+            None if self.output.is_none() => HEAD_BYTES.min(self.source.length),
+            None => self.source.length,
+        }
     }
 
     /// The size of the result in pixels.

@@ -9,38 +9,50 @@ use std::{collections::HashMap, sync::Arc};
 use parking_lot::Mutex;
 use tokio::sync::watch;
 
-use super::render::{RenderError, RenderedBody};
+use super::render::RenderError;
 use model::ContentHash;
 
-/// The result of a render.
-pub(super) type Outcome = Result<Arc<RenderedBody>, RenderError>;
-type Slot = watch::Sender<Option<Outcome>>;
+/// The result of a render or a read that yields a `T`.
+pub(super) type Outcome<T> = Result<Arc<T>, RenderError>;
+type Slot<T> = watch::Sender<Option<Outcome<T>>>;
 
-/// The renders in flight, by the key of their plan.
-#[derive(Clone, Default)]
-pub(super) struct InFlightRenders {
-    slots: Arc<Mutex<HashMap<ContentHash, Arc<Slot>>>>,
+/// The renders or reads in flight, by the key of their plan.
+pub(super) struct InFlightRenders<T> {
+    slots: Arc<Mutex<HashMap<ContentHash, Arc<Slot<T>>>>>,
+}
+
+// Derived, these would need a `T` with the same.
+impl<T> Clone for InFlightRenders<T> {
+    fn clone(&self) -> Self {
+        Self { slots: Arc::clone(&self.slots) }
+    }
+}
+
+impl<T> Default for InFlightRenders<T> {
+    fn default() -> Self {
+        Self { slots: Arc::default() }
+    }
 }
 
 /// A request's wait for a render.
-pub(super) struct RenderWaiter(watch::Receiver<Option<Outcome>>);
+pub(super) struct RenderWaiter<T>(watch::Receiver<Option<Outcome<T>>>);
 
 /// The producing end of a render. It ends with [`RenderTask::finish`]; dropping it without that fails the
 /// render.
-pub(super) struct RenderTask {
-    flight: InFlightRenders,
+pub(super) struct RenderTask<T> {
+    flight: InFlightRenders<T>,
     key: ContentHash,
-    slot: Arc<Slot>,
+    slot: Arc<Slot<T>>,
 }
 
-impl InFlightRenders {
+impl<T> InFlightRenders<T> {
     /// Joins the render of `key`. The first request also gets the task, which it must run; `begin` is called
     /// before that and can refuse it.
     pub(super) fn join<E>(
         &self,
         key: ContentHash,
         begin: impl FnOnce() -> Result<(), E>,
-    ) -> Result<(RenderWaiter, Option<RenderTask>), E> {
+    ) -> Result<(RenderWaiter<T>, Option<RenderTask<T>>), E> {
         let mut slots = self.slots.lock();
         if let Some(slot) = slots.get(&key) {
             return Ok((RenderWaiter(slot.subscribe()), None));
@@ -52,18 +64,16 @@ impl InFlightRenders {
         slots.insert(key, Arc::clone(&slot));
         Ok((RenderWaiter(receiver), Some(RenderTask { flight: self.clone(), key, slot })))
     }
-}
 
-impl InFlightRenders {
     /// Whether a render of `key` is in flight.
     pub(super) fn contains(&self, key: ContentHash) -> bool {
         self.slots.lock().contains_key(&key)
     }
 }
 
-impl RenderWaiter {
+impl<T> RenderWaiter<T> {
     /// Waits until the render has ended.
-    pub(super) async fn wait(mut self) -> Outcome {
+    pub(super) async fn wait(mut self) -> Outcome<T> {
         let ended = self.0.wait_for(Option::is_some).await;
         match ended.as_deref() {
             Ok(Some(outcome)) => outcome.clone(),
@@ -73,7 +83,7 @@ impl RenderWaiter {
     }
 }
 
-impl RenderTask {
+impl<T> RenderTask<T> {
     /// Whether any request still waits. After `false`, no request can join this render.
     pub(super) fn has_waiters(&self) -> bool {
         if self.slot.receiver_count() > 0 {
@@ -96,13 +106,13 @@ impl RenderTask {
     }
 
     /// Publishes the outcome to all waiting requests.
-    pub(super) fn finish(&self, outcome: Outcome) {
+    pub(super) fn finish(&self, outcome: Outcome<T>) {
         // After a success the body is in the cache by now, so a later request needs no slot.
         self.remove(&mut self.flight.slots.lock());
         self.slot.send_replace(Some(outcome));
     }
 
-    fn remove(&self, slots: &mut HashMap<ContentHash, Arc<Slot>>) {
+    fn remove(&self, slots: &mut HashMap<ContentHash, Arc<Slot<T>>>) {
         // A later render of the same key may have replaced the slot.
         if slots.get(&self.key).is_some_and(|slot| Arc::ptr_eq(slot, &self.slot)) {
             slots.remove(&self.key);
@@ -110,7 +120,7 @@ impl RenderTask {
     }
 }
 
-impl Drop for RenderTask {
+impl<T> Drop for RenderTask<T> {
     fn drop(&mut self) {
         self.remove(&mut self.flight.slots.lock());
     }
@@ -119,26 +129,23 @@ impl Drop for RenderTask {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::media::cache::RenditionBody;
-    use crate::media::timing::RenderTiming;
-    use imaging::RenderPath;
 
-    fn rendered() -> Arc<RenderedBody> {
-        let body = RenditionBody::memory(&b"picture"[..]);
-        Arc::new(RenderedBody {
-            body,
-            render_path: RenderPath::Whole,
-            timing: RenderTiming::default(),
-        })
+    type Renders = InFlightRenders<&'static str>;
+
+    fn rendered() -> Arc<&'static str> {
+        Arc::new("picture")
     }
 
-    fn join(flight: &InFlightRenders, key: ContentHash) -> (RenderWaiter, Option<RenderTask>) {
+    fn join(
+        flight: &Renders,
+        key: ContentHash,
+    ) -> (RenderWaiter<&'static str>, Option<RenderTask<&'static str>>) {
         flight.join(key, || Ok::<_, RenderError>(())).expect("it may begin")
     }
 
     #[tokio::test]
     async fn equal_requests_share_one_task_and_its_outcome() {
-        let flight = InFlightRenders::default();
+        let flight = Renders::default();
         let key = ContentHash([1; 32]);
         let (first, task) = join(&flight, key);
         let (second, none) = join(&flight, key);
@@ -153,7 +160,7 @@ mod tests {
 
     #[tokio::test]
     async fn an_abandoned_render_is_dropped_and_cannot_be_joined() {
-        let flight = InFlightRenders::default();
+        let flight = Renders::default();
         let key = ContentHash([2; 32]);
         let (first, task) = join(&flight, key);
         drop(first);
@@ -164,7 +171,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_render_is_abandoned_when_its_last_request_has_left() {
-        let flight = InFlightRenders::default();
+        let flight = Renders::default();
         let key = ContentHash([5; 32]);
         let (first, task) = join(&flight, key);
         let (second, _) = join(&flight, key);
@@ -182,9 +189,9 @@ mod tests {
 
     #[tokio::test]
     async fn who_may_not_begin_a_render_may_join_one() {
-        let flight = InFlightRenders::default();
+        let flight = Renders::default();
         let key = ContentHash([4; 32]);
-        let poor = || Err(RenderError::Overloaded);
+        let poor = || Err(RenderError::Panicked);
         assert!(flight.join(key, poor).is_err());
         let (_first, task) = join(&flight, key);
         let (second, none) = flight.join(key, poor).expect("it is under way");
@@ -195,7 +202,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_task_that_vanishes_fails_its_waiters() {
-        let flight = InFlightRenders::default();
+        let flight = Renders::default();
         let (waiting, task) = join(&flight, ContentHash([3; 32]));
         drop(task);
         assert!(matches!(waiting.wait().await, Err(RenderError::Panicked)));

@@ -1,11 +1,12 @@
-//! Renders a plan, by the cheapest render path that its original allows.
+//! Renders a plan from its inputs, by the cheapest render path that the original allows.
 
 use super::{
     MediaState,
     cache::{BlobExtent, BodyPart, RenditionBody},
-    original::{IndexedPicture, JpegHead, OpenOriginal, OriginalError, StandardSet},
+    inputs::{RenderInputs, RenderSourceBytes, give_up_parts, indexed_source, read_whole},
+    original::{IndexedPicture, JpegHead, OpenOriginal, StandardSet},
     plan::RenditionPlan,
-    recipes::{StandardRecipes, StandardSource},
+    recipes::StandardRecipes,
     render::RenderError,
     rights::{DescribedPixels, EffectiveRights},
 };
@@ -13,12 +14,12 @@ use crate::runtime::compute;
 use crate::runtime::limits::TAIL_READ_BYTES_MAX;
 use crate::runtime::telemetry;
 use imaging::{
-    BandDecoder, DirectError, DirectOutput, DirectPlan, ImageFormat, IndexedSource, Orientation,
-    OutputOptions, RenderJob, RenderLimits, RenderOutput, RenderPath, RenderStage, RenderStep,
-    ShouldContinue, profile_fits, shown_region,
+    BandDecoder, DirectError, DirectOutput, DirectPlan, ImageFormat, Orientation, OutputOptions,
+    RenderJob, RenderLimits, RenderOutput, RenderPath, RenderStage, RenderStep, ShouldContinue,
+    profile_fits, shown_region,
 };
-use jpeg::rewrite::{colour_segments, rewrite_metadata, rewrite_with_tables};
-use jpeg::scan::{ScanError, patch::PatchedScan};
+use jpeg::rewrite::{rewrite_metadata, rewrite_with_tables};
+use jpeg::scan::{ByteRanges, patch::PatchedScan};
 use metadata::{Caption, EmbeddedMetadata, WriteOptions};
 use model::{Rect, Size};
 
@@ -49,25 +50,18 @@ pub(super) struct RenderHooks<'a> {
 pub(super) struct FullPicture<'a> {
     pub(super) jpeg: Vec<u8>,
     /// The index with the segments that define the colours of the components.
-    indexed: Option<(&'a IndexedPicture<'a>, Vec<u8>)>,
+    indexed: Option<(&'a IndexedPicture, Vec<u8>)>,
 }
 
 impl<'a> FullPicture<'a> {
-    pub(super) fn read(
-        original: &OpenOriginal,
+    /// The picture with the file `jpeg` and the head `head` of its original.
+    pub(super) fn new(
+        jpeg: Vec<u8>,
         head: &JpegHead,
-        picture: Option<&'a IndexedPicture<'a>>,
-    ) -> Result<Self, OriginalError> {
-        let jpeg = match picture {
-            // The working copy is decoded with less memory than a progressive original.
-            Some(picture) if !picture.is_original() => picture.read_whole()?,
-            Some(_) | None => original.read_whole()?,
-        };
-        let indexed = picture.map(|picture| {
-            let head = picture.head(head);
-            (picture, colour_segments(&head.header, &head.bytes))
-        });
-        Ok(Self { jpeg, indexed })
+        picture: Option<&'a IndexedPicture>,
+    ) -> Self {
+        let indexed = picture.map(|picture| (picture, picture.colour_segments(head)));
+        Self { jpeg, indexed }
     }
 
     /// The decoder of bands on several threads.
@@ -98,21 +92,21 @@ struct RenditionMaker<'a> {
 }
 
 impl MediaState {
-    /// Renders the plan. Damaged derived files are rebuilt and the render is repeated, once.
+    /// Renders the plan from `inputs`, which are read if there are none. Damaged derived files are rebuilt and
+    /// the render is repeated, once.
     pub(super) fn make(
         &self,
         plan: &RenditionPlan,
         texts: RenditionTexts<'_>,
         hooks: RenderHooks<'_>,
+        inputs: Option<RenderInputs>,
     ) -> Result<(RenditionBody, RenderPath), RenderError> {
-        match self.make_once(plan, texts, hooks) {
-            Err(RenderError::Original(cause))
-                if matches!(*cause, OriginalError::Derived { .. }) =>
-            {
+        match self.make_once(plan, texts, hooks, inputs) {
+            Err(RenderError::Original(cause)) if cause.is_derived() => {
                 tracing::warn!("{cause}");
                 let asset = &plan.source;
                 self.originals.rebuild_files(asset.blob, asset.length, &compute::run_parallel)?;
-                self.make_once(plan, texts, hooks)
+                self.make_once(plan, texts, hooks, None)
             }
             other => other,
         }
@@ -123,14 +117,13 @@ impl MediaState {
         plan: &RenditionPlan,
         texts: RenditionTexts<'_>,
         hooks: RenderHooks<'_>,
+        inputs: Option<RenderInputs>,
     ) -> Result<(RenditionBody, RenderPath), RenderError> {
-        // The render waited in a queue, and its clients may be gone.
-        if !(hooks.begin)(RenderStage::Read) {
-            return Err(RenderError::Abandoned);
-        }
-        let asset = &plan.source;
-        let original = self.originals.open(asset.blob, asset.length, &compute::run_parallel)?;
-        let head = original.head()?;
+        let inputs = match inputs {
+            Some(inputs) => inputs,
+            None => self.read_on_worker(plan, hooks)?,
+        };
+        let RenderInputs { original, head, source } = inputs;
         let icc = head.header.icc(&head.bytes).value;
         let maker = RenditionMaker {
             inner: self,
@@ -145,24 +138,34 @@ impl MediaState {
         let Some(output) = plan.output else {
             return Ok((maker.original_body(), RenderPath::Original));
         };
-        // Always from the set, so that the bytes do not depend on what was made first.
-        if let Some(standard) = plan.standard
-            && let Some(set) = maker.standard_set()?
-            && let Some(made) = maker.serve_from_standard_set(&set, standard, output)?
-        {
-            return Ok(made);
+        let source = match source {
+            RenderSourceBytes::StandardSet(set) => {
+                return maker.serve_from_standard_set(&set, output);
+            }
+            RenderSourceBytes::MissingSet => match maker.make_standard_set()? {
+                Some(set) => return maker.serve_from_standard_set(&set, output),
+                // The picture cannot be decoded, which the render reports.
+                None => maker.read_picture()?,
+            },
+            RenderSourceBytes::Unchanged
+            | RenderSourceBytes::Parts { .. }
+            | RenderSourceBytes::Whole { .. } => source,
+        };
+        maker.render_picture(source, output)
+    }
+
+    /// Reads the inputs of a plan on the worker, and rebuilds derived files that are missing.
+    fn read_on_worker(
+        &self,
+        plan: &RenditionPlan,
+        hooks: RenderHooks<'_>,
+    ) -> Result<RenderInputs, RenderError> {
+        if !(hooks.begin)(RenderStage::Read) {
+            return Err(RenderError::Abandoned);
         }
-        let picture = original.picture(&head)?;
-        if let Some(reason) = original.whole_decode_reason() {
-            telemetry::count_abandoned_path("not-indexed");
-            tracing::info!(original = %original.hash(), "no random access, decoding the whole picture: {reason}");
-        }
-        if let Some(picture) = &picture
-            && let Some(rendered) = maker.direct(picture, output)?
-        {
-            return Ok(rendered);
-        }
-        maker.decode_and_render(picture.as_ref(), output)
+        let asset = &plan.source;
+        let original = self.originals.open(asset.blob, asset.length, &compute::run_parallel)?;
+        self.read_inputs(plan, original)
     }
 }
 
@@ -210,35 +213,55 @@ impl RenditionMaker<'_> {
         RenditionBody::new([BodyPart::Memory(head.into()), self.extent(scans)])
     }
 
-    /// Renders a crop or mark by decoding only the affected part; `None` if that is not possible.
+    /// Reads the picture on the worker.
+    fn read_picture(&self) -> Result<RenderSourceBytes, RenderError> {
+        self.inner.read_picture(self.plan, self.original, self.head)
+    }
+
+    /// Renders the picture from its parts, or from the whole where they do not suffice.
+    fn render_picture(
+        &self,
+        source: RenderSourceBytes,
+        output: OutputOptions,
+    ) -> Result<(RenditionBody, RenderPath), RenderError> {
+        let (picture, jpeg) = match source {
+            RenderSourceBytes::Parts { picture, direct, bytes } => {
+                if let Some(rendered) = self.direct(&picture, &direct, bytes, output)? {
+                    return Ok(rendered);
+                }
+                let jpeg = read_whole(self.original, Some(&picture))?;
+                (Some(picture), jpeg)
+            }
+            RenderSourceBytes::Whole { picture, jpeg } => (picture, jpeg),
+            RenderSourceBytes::Unchanged
+            | RenderSourceBytes::StandardSet(_)
+            | RenderSourceBytes::MissingSet => {
+                return Err(RenderError::Picture("the picture was not read".to_owned()));
+            }
+        };
+        if let Some(reason) = self.original.whole_decode_reason() {
+            telemetry::count_abandoned_path("not-indexed");
+            tracing::info!(original = %self.original.hash(), "no random access, decoding the whole picture: {reason}");
+        }
+        self.decode_and_render(FullPicture::new(jpeg, self.head, picture.as_ref()), output)
+    }
+
+    /// Renders a crop or mark by decoding only the affected part, whose `bytes` were read; `None` if that is not
+    /// possible.
     fn direct(
         &self,
-        picture: &IndexedPicture<'_>,
+        picture: &IndexedPicture,
+        direct: &DirectPlan,
+        bytes: ByteRanges<'static>,
         output: OutputOptions,
     ) -> Result<Option<(RenditionBody, RenderPath)>, RenderError> {
-        let head = picture.head(self.head);
-        let colour = colour_segments(&head.header, &head.bytes);
-        let indexed = IndexedSource {
-            scan: picture.scan(),
-            index: picture.index(),
-            colour: &colour,
-            orientation: Orientation::from_tag(u32::from(self.plan.source.orientation)),
-        };
-        let Some(direct) = DirectPlan::plan(&indexed, &self.plan.steps, output) else {
-            return Ok(None);
-        };
+        let colour = picture.colour_segments(self.head);
+        let indexed = indexed_source(self.plan, picture, &colour);
         let marker = &self.inner.settings.marker;
         let limits = &self.inner.settings.limits.header;
-        let outcome = direct.byte_ranges(&indexed, marker).map_err(DirectError::from);
-        let outcome = match outcome {
-            Ok(ranges) => {
-                let bytes = picture.read(&ranges)?.with_cancellation(self.hooks.should_continue);
-                let begin = self.hooks.begin;
-                direct.run(&indexed, &bytes, marker, output.quality, limits, begin)
-            }
-            Err(error) => Err(error),
-        };
-        match outcome {
+        let bytes = bytes.with_cancellation(self.hooks.should_continue);
+        let begin = self.hooks.begin;
+        match direct.run(&indexed, &bytes, marker, output.quality, limits, begin) {
             Ok(DirectOutput::File { jpeg, size, way }) => {
                 count_pixels(size.pixels());
                 let channels = picture.scan().components.len();
@@ -247,22 +270,12 @@ impl RenditionMaker<'_> {
                 let icc = self.icc.filter(|icc| profile_fits(Some(icc), channels));
                 Ok(Some((self.finish_file(&jpeg, output.format, icc, &[])?, way)))
             }
-            Ok(DirectOutput::Part(small)) => self.finish_crop(&direct, &small, output).map(Some),
+            Ok(DirectOutput::Part(small)) => self.finish_crop(direct, &small, output).map(Some),
             Ok(DirectOutput::Patched(patched)) => {
                 Ok(Some((self.patched_body(picture, patched)?, RenderPath::LocalMark)))
             }
             Err(DirectError::Raster(cause)) => Err(cause.into()),
-            // No request waits for the result any more.
-            Err(DirectError::Scan(ScanError::Stopped)) => Err(RenderError::Abandoned),
-            Err(DirectError::Scan(error @ (ScanError::Damaged { .. } | ScanError::Bytes))) => {
-                // The bytes passed their checksums, so the index is wrong.
-                Err(picture.index_mismatch(error).into())
-            }
-            Err(DirectError::Scan(error)) => {
-                telemetry::count_abandoned_path(error.as_str());
-                tracing::debug!(original = %self.original.hash(), "decoding the whole picture: {error}");
-                Ok(None)
-            }
+            Err(DirectError::Scan(error)) => give_up_parts(picture, error).map(|()| None),
         }
     }
 
@@ -290,7 +303,7 @@ impl RenditionMaker<'_> {
     /// The picture with the re-encoded rows between its unchanged bytes.
     fn patched_body(
         &self,
-        picture: &IndexedPicture<'_>,
+        picture: &IndexedPicture,
         patched: PatchedScan,
     ) -> Result<RenditionBody, RenderError> {
         let JpegHead { bytes, header } = picture.head(self.head);
@@ -321,11 +334,10 @@ impl RenditionMaker<'_> {
     /// Decodes the whole picture, at a reduced size if possible, and renders the steps.
     fn decode_and_render(
         &self,
-        picture: Option<&IndexedPicture<'_>>,
+        full: FullPicture<'_>,
         output: OutputOptions,
     ) -> Result<(RenditionBody, RenderPath), RenderError> {
         let asset = &self.plan.source;
-        let full = FullPicture::read(self.original, self.head, picture)?;
         let bands = full.bands(self.hooks.should_continue);
         let source = self.render_source(&full.jpeg, asset.stored, asset.stored, bands);
         let rendered = self.render(source, &self.plan.steps, output)?;
@@ -334,20 +346,23 @@ impl RenditionMaker<'_> {
         Ok((body, rendered.render_path))
     }
 
-    /// Takes the rendition from the standard set of the original, or makes it from the set's base; `None` if
-    /// the set does not have that picture.
+    /// Takes the rendition from the standard set of the original, or makes it from the set's base.
     fn serve_from_standard_set(
         &self,
         set: &StandardSet,
-        standard: StandardSource,
         output: OutputOptions,
-    ) -> Result<Option<(RenditionBody, RenderPath)>, RenderError> {
-        let Some(picture) = set.find(standard.key) else { return Ok(None) };
+    ) -> Result<(RenditionBody, RenderPath), RenderError> {
+        let standard = self.plan.standard;
+        let found = standard.and_then(|standard| Some((standard, set.find(standard.key)?)));
+        // A set is complete, so it has the picture.
+        let Some((standard, picture)) = found else {
+            return Err(RenderError::Picture("the standard set lacks the picture".to_owned()));
+        };
         if standard.base.is_none() {
             // A set has no windows, so what is cut carries no regions. Of the standard renditions only a
             // thumbnail is cut, and thumbnails have none.
             let body = self.finish_file(&picture.file, output.format, None, &[])?;
-            return Ok(Some((body, RenderPath::Stored)));
+            return Ok((body, RenderPath::Stored));
         }
         // The base is upright and in sRGB already.
         let source = imaging::RenderSource {
@@ -362,12 +377,12 @@ impl RenditionMaker<'_> {
         };
         let rendered = self.render(source, &self.plan.steps, output)?;
         let body = self.finish_file(&rendered.file, output.format, None, &rendered.windows)?;
-        Ok(Some((body, rendered.render_path)))
+        Ok((body, rendered.render_path))
     }
 
-    /// Reads the standard set of the original, or makes it; `None` if the picture cannot be decoded, which the
-    /// render then reports.
-    fn standard_set(&self) -> Result<Option<StandardSet>, RenderError> {
+    /// Makes the standard set of the original, unless it was made meanwhile; `None` if the picture cannot be
+    /// decoded.
+    fn make_standard_set(&self) -> Result<Option<StandardSet>, RenderError> {
         let source = &self.plan.source;
         let recipes = StandardRecipes::of(source, &self.inner.settings);
         if let Some(set) = self.inner.complete_standard_set(source, &recipes)? {
@@ -376,7 +391,7 @@ impl RenditionMaker<'_> {
         if !(self.hooks.begin)(RenderStage::Decode) {
             return Err(RenderError::Abandoned);
         }
-        match self.inner.make_standard(source, &recipes, self.hooks.should_continue) {
+        match self.inner.make_standard(source, &recipes, None, self.hooks.should_continue) {
             Ok(set) => {
                 // Without space it is made again for the next rendition.
                 if let Err(cause) = self.inner.keep(source, &set) {

@@ -10,7 +10,8 @@ use std::sync::Arc;
 use tokio::sync::oneshot;
 
 use super::cost;
-use super::make::{FullPicture, UPRIGHT};
+use super::inputs::WholePicture;
+use super::make::UPRIGHT;
 use super::original::picture_hash;
 use super::recipes::StandardRecipes;
 use super::{Media, MediaState, render::RenderError};
@@ -40,8 +41,8 @@ impl Media {
             // The receiver is gone when the service stops; then the outcome is not needed.
             drop(outcome.send(inner.measure(&source, &recipes)));
         };
-        if self.inner.compute.submit(memory, || true, work).is_err() {
-            return Err(RenderError::Overloaded.into());
+        if let Err(full) = self.inner.compute.submit(None, memory, || true, work) {
+            return Err(RenderError::Overloaded(full).into());
         }
         Ok(receiver.await.unwrap_or(Err(RenderError::Panicked))?)
     }
@@ -64,9 +65,7 @@ impl MediaState {
 
     fn measure_original(&self, source: &PictureFile) -> Result<Option<PictureHash>, RenderError> {
         let original = self.originals.open(source.blob, source.length, &compute::run_parallel)?;
-        let head = original.head()?;
-        let picture = original.picture(&head)?;
-        let full = FullPicture::read(&original, &head, picture.as_ref())?;
-        Ok(picture_hash::of_jpeg(&full.jpeg, source.stored, source.orientation))
+        let WholePicture { jpeg, .. } = WholePicture::read(&original)?;
+        Ok(picture_hash::of_jpeg(&jpeg, source.stored, source.orientation))
     }
 }

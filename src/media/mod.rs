@@ -15,6 +15,7 @@ mod collect;
 mod cost;
 mod framing;
 mod in_flight;
+mod inputs;
 mod links;
 mod make;
 mod measure;
@@ -30,7 +31,6 @@ mod resize;
 mod rights;
 mod sets_in_flight;
 mod settings;
-mod slow_encoders;
 pub mod standard;
 mod stream;
 #[cfg(test)]
@@ -52,12 +52,12 @@ pub(crate) use cache::check_files as check_cache;
 pub use cache::{BlobExtent, BodyPart, RenditionBody};
 pub use catalog::CatalogEntry;
 pub use collect::{CollectedFile, DeliveryFiles, FileSelection};
+use inputs::StoreReads;
 pub use links::UrlLinks;
 pub use quote::{BundledQuote, ItemQuote, QuoteState};
-pub use rate_limit::{RateLimitClient, RenderPayer};
+pub use rate_limit::RenderPayer;
 pub use render::{ObtainedRendition, RenditionSource};
 pub use settings::{CrawlerPolicy, DecodeLimits, MediaSettings};
-use slow_encoders::SlowEncoders;
 use texts::ItemText;
 pub use timing::RenderTiming;
 
@@ -68,6 +68,7 @@ use crate::media::original::OriginalStore;
 use crate::runtime::compute::ComputePool;
 use crate::runtime::config::NewsmlVersion;
 use crate::runtime::error::{Error, ErrorKind, Result};
+use crate::runtime::fair_queue::FairSemaphore;
 use model::item::{Asset, AssetGroup};
 use model::media_url::{DocumentExtension, DocumentFile, MediaPath, MediaTarget, RenditionFile};
 use model::{ContentHash, ItemKey, ItemUri};
@@ -85,10 +86,14 @@ struct MediaState {
     orders: Orders,
     originals: OriginalStore,
     cache: cache::RenditionCache,
-    in_flight: in_flight::InFlightRenders,
+    in_flight: in_flight::InFlightRenders<render::RenderedBody>,
+    /// Reads of stored renditions; `None` where the standard set has to be made first.
+    reads_in_flight: in_flight::InFlightRenders<Option<render::RenderedBody>>,
     sets_in_flight: sets_in_flight::SetsInFlight,
     compute: ComputePool,
-    slow_encoders: SlowEncoders,
+    /// The encoders of AVIF, which take many times longer than JPEG's.
+    slow_encoders: FairSemaphore,
+    store_reads: StoreReads,
     rate_limiter: rate_limit::RenderRateLimiter,
     archive_limiter: archive_limit::ArchiveLimiter,
 }
@@ -116,9 +121,11 @@ impl Media {
             originals,
             cache: cache::RenditionCache::open(cache_dir, settings.cache)?,
             in_flight: in_flight::InFlightRenders::default(),
+            reads_in_flight: in_flight::InFlightRenders::default(),
             sets_in_flight: sets_in_flight::SetsInFlight::new(),
             // Half of the workers, so that such renders never delay all others.
-            slow_encoders: SlowEncoders::new(compute.workers() / 2, compute.waiting_max()),
+            slow_encoders: FairSemaphore::new(compute.workers() / 2, compute.places()),
+            store_reads: StoreReads::new(settings.memory_bytes, settings.client_queue_share),
             compute,
             rate_limiter: rate_limit::RenderRateLimiter::new(
                 settings.client_megapixels_s,

@@ -14,22 +14,13 @@ use parking_lot::Mutex;
 use crate::access::auth::Principal;
 use crate::runtime::clock::Stopwatch;
 use crate::runtime::error::{Error, Result};
+use crate::runtime::fair_queue::RequestClient;
 use crate::runtime::limits::{BUDGET_CLIENTS_MAX, BUDGET_WAIT_S_MAX};
-use model::account::UserId;
 use model::network;
 
 const MILLION: i64 = 1_000_000;
 
-/// A client whose requests share a bucket.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum RateLimitClient {
-    /// A user, from any address and with any credentials.
-    User(UserId),
-    /// An anonymous client: its IP address, or the /64 of an IPv6 address.
-    Network(IpAddr),
-}
-
-impl RateLimitClient {
+impl RequestClient {
     /// The client of a request; `None` where neither user nor address is known.
     #[must_use]
     pub fn of(principal: Option<&Principal>, address: Option<IpAddr>) -> Option<Self> {
@@ -48,15 +39,23 @@ pub enum RenderPayer {
     /// The server itself, for its own work; not limited.
     Server,
     /// A client, limited to the content of its bucket.
-    Client(RateLimitClient),
+    Client(RequestClient),
     /// A client whose archive is being packed; its bucket may be overdrawn.
-    ClientOnCredit(RateLimitClient),
+    ClientOnCredit(RequestClient),
 }
 
 impl RenderPayer {
+    /// The client whose share of the queues the render takes; `None` for the server.
+    pub(super) fn client(self) -> Option<RequestClient> {
+        match self {
+            Self::Server => None,
+            Self::Client(client) | Self::ClientOnCredit(client) => Some(client),
+        }
+    }
+
     /// The payer of a request for one rendition.
     #[must_use]
-    pub fn of(client: Option<RateLimitClient>) -> Self {
+    pub fn of(client: Option<RequestClient>) -> Self {
         client.map_or(Self::Server, Self::Client)
     }
 }
@@ -77,7 +76,7 @@ pub(super) struct RenderRateLimiter {
     rate: i64,
     burst: i64,
     stopwatch: Stopwatch,
-    buckets: Mutex<HashMap<RateLimitClient, PixelBucket>>,
+    buckets: Mutex<HashMap<RequestClient, PixelBucket>>,
 }
 
 impl RenderRateLimiter {
@@ -110,7 +109,7 @@ impl RenderRateLimiter {
     }
 
     /// Fails while the client has a debt: an archive is started only without one.
-    pub(super) fn check_balance(&self, client: RateLimitClient) -> Result<()> {
+    pub(super) fn check_balance(&self, client: RequestClient) -> Result<()> {
         if self.rate == 0 {
             return Ok(());
         }
@@ -142,7 +141,7 @@ impl RenderRateLimiter {
     /// Takes `pixels`; fails with the number of seconds to wait until they are available.
     fn acquire_at(
         &self,
-        client: RateLimitClient,
+        client: RequestClient,
         pixels: i64,
         may_owe: bool,
         now_us: i64,
@@ -170,7 +169,7 @@ impl RenderRateLimiter {
 
     /// Evicts buckets to make room: first the full ones, which carry no information, then those that are not
     /// empty, and finally all.
-    fn evict(&self, buckets: &mut HashMap<RateLimitClient, PixelBucket>, now_us: i64) {
+    fn evict(&self, buckets: &mut HashMap<RequestClient, PixelBucket>, now_us: i64) {
         buckets.retain(|_, bucket| self.refilled(*bucket, now_us) < self.burst);
         if buckets.len() >= BUDGET_CLIENTS_MAX {
             // Clients in debt stay longest, since forgetting a debt is what an attacker would gain.
@@ -194,9 +193,10 @@ fn overloaded_error(wait_s: u32) -> Error {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use model::account::UserId;
 
-    const A: RateLimitClient = RateLimitClient::User(UserId(1));
-    const B: RateLimitClient = RateLimitClient::User(UserId(2));
+    const A: RequestClient = RequestClient::User(UserId(1));
+    const B: RequestClient = RequestClient::User(UserId(2));
 
     /// Ten megapixels per second, a burst of a hundred.
     fn budget() -> RenderRateLimiter {
@@ -205,7 +205,7 @@ mod tests {
 
     fn take(
         budget: &RenderRateLimiter,
-        client: RateLimitClient,
+        client: RequestClient,
         megapixels: i64,
         second: i64,
     ) -> Result<(), u32> {
@@ -275,7 +275,7 @@ mod tests {
         let budget = budget();
         take(&budget, A, 500, 0).unwrap();
         for user in 0..i64::try_from(BUDGET_CLIENTS_MAX).unwrap() + 10 {
-            take(&budget, RateLimitClient::User(UserId(100 + user)), 1, 0).unwrap();
+            take(&budget, RequestClient::User(UserId(100 + user)), 1, 0).unwrap();
         }
         assert!(budget.buckets.lock().len() <= BUDGET_CLIENTS_MAX);
         assert!(take(&budget, A, 1, 1).is_err());
@@ -283,9 +283,9 @@ mod tests {
 
     #[test]
     fn a_user_is_one_client_wherever_and_a_stranger_is_a_network() {
-        let of = |text: &str| RateLimitClient::of(None, Some(text.parse().unwrap()));
+        let of = |text: &str| RequestClient::of(None, Some(text.parse().unwrap()));
         assert_eq!(of("2001:db8::1"), of("2001:db8::2"));
         assert_ne!(of("192.0.2.1"), of("192.0.2.2"));
-        assert_eq!(RateLimitClient::of(None, None), None);
+        assert_eq!(RequestClient::of(None, None), None);
     }
 }

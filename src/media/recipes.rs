@@ -54,6 +54,9 @@ pub(super) struct StandardSource {
     /// What making the set takes, as [`StandardRecipes::working_bytes`] says.
     #[serde(skip)]
     pub(super) working_bytes: u64,
+    /// The length of the set in bytes, estimated.
+    #[serde(skip)]
+    pub(super) set_bytes: u64,
 }
 
 impl StandardSource {
@@ -133,7 +136,10 @@ impl StandardRecipes {
     }
 
     fn source(&self, picture: &PictureRecipe, base: Option<Size>) -> StandardSource {
-        StandardSource { key: self.key(picture), base, working_bytes: self.working_bytes() }
+        // A JPEG of high quality has less than a byte for each pixel.
+        let set_bytes = self.pictures.iter().map(|picture| picture.size.pixels()).sum();
+        let working_bytes = self.working_bytes();
+        StandardSource { key: self.key(picture), base, working_bytes, set_bytes }
     }
 
     /// The memory in bytes that making the set takes at its peak, besides that of an original that is decoded as a

@@ -1,26 +1,29 @@
-//! Obtains the bytes of a planned rendition: from a cache, from a render in flight, or by starting one.
+//! Obtains the bytes of a planned rendition: from a cache, from the store where it is kept there, from a render in
+//! flight, or by starting one.
 
 use std::{sync::Arc, time::Duration};
 
 use bytes::Bytes;
+use parking_lot::Mutex;
 use tokio::sync::OwnedSemaphorePermit;
 
 use super::{
     Media, MediaState, RenditionAnswer,
     cache::{self, BlobExtent, BodyPart, RenditionBody},
     in_flight::{Outcome, RenderTask},
+    inputs::{ReadPermit, RenderInputs, RenderSourceBytes},
     make::{RenderHooks, RenditionTexts},
     original::OriginalError,
     plan::PlannedRendition,
     rate_limit::RenderPayer,
     rights::EffectiveRights,
     sets_in_flight::SetAdmission,
-    slow_encoders::EncoderAdmission,
     timing::{RenderTiming, StageClock},
 };
 use crate::runtime::clock::Stopwatch;
-use crate::runtime::compute::{MemoryLease, QueueFull, yield_to_waiting};
+use crate::runtime::compute::{MemoryLease, QueuePlace, yield_to_waiting};
 use crate::runtime::error::{Error, ErrorKind, Result};
+use crate::runtime::fair_queue::{Admission, FairPermit, QueueFull, RequestClient};
 use crate::runtime::limits::{SLOW_ENCODING_COST_MIN, SLOW_RETRY_AFTER_S};
 use crate::runtime::telemetry;
 use imaging::{RasterError, RenderPath, RenderStage};
@@ -72,8 +75,8 @@ pub(super) struct RenderedBody {
 /// The reason why a render failed. Cloned for each request that waits for it.
 #[derive(Clone, Debug, thiserror::Error)]
 pub(super) enum RenderError {
-    #[error("the render queue is full")]
-    Overloaded,
+    #[error(transparent)]
+    Overloaded(QueueFull),
     #[error("the renderer panicked")]
     Panicked,
     #[error("no request was waiting any more")]
@@ -89,9 +92,13 @@ pub(super) enum RenderError {
 impl From<RenderError> for Error {
     fn from(cause: RenderError) -> Self {
         match cause {
-            RenderError::Overloaded => Self::overloaded(
+            RenderError::Overloaded(QueueFull::AllPlaces) => Self::overloaded(
                 "render_queue",
                 "Too many renditions are being rendered; try again",
+            ),
+            RenderError::Overloaded(QueueFull::ClientShare) => Self::overloaded(
+                "client_render_queue",
+                "Too many renditions of this client are waiting to be rendered; try again",
             ),
             // The disk or bucket may recover, so a retry helps; damage stays a 500.
             RenderError::Original(ref original) if original.is_resource() => unreadable(cause),
@@ -239,6 +246,12 @@ impl Media {
                 return Ok((body, RenditionSource::Disk));
             }
         }
+        // Reading is no render: it is not charged, and does not wait for a worker.
+        if planned.plan.is_stored()
+            && let Some(read) = self.read_stored(answer, payer.client()).await?
+        {
+            return Ok(read.into_body());
+        }
         let has_random_access = self.inner.originals.has_random_access(planned.plan.source.blob);
         let pixels = planned.charged_pixels(has_random_access);
         // Called only for the request that starts the render; the others share it free of charge
@@ -249,8 +262,29 @@ impl Media {
             self.start_render(answer, task, RenderCharge { payer, pixels });
         }
         let rendered = waiter.wait().await?;
-        let RenderedBody { ref body, render_path, timing } = *rendered;
-        Ok((body.clone(), RenditionSource::Rendered { way: render_path, timing }))
+        Ok(rendered.as_ref().clone().into_body())
+    }
+
+    /// Reads a rendition that is kept in the store as it is; `None` if the standard set has to be made first.
+    async fn read_stored(
+        &self,
+        answer: &RenditionAnswer,
+        client: Option<RequestClient>,
+    ) -> Result<Option<RenderedBody>> {
+        let key = answer.planned.key;
+        let (waiter, task) = self.inner.reads_in_flight.join(key, || Ok::<_, Error>(()))?;
+        if let Some(task) = task {
+            let read = StoredRead {
+                inner: Arc::clone(&self.inner),
+                planned: Arc::clone(&answer.planned),
+                described: RenditionDescription::of(answer),
+                task,
+                requested: Stopwatch::start(),
+            };
+            // A task of its own: the request that began it may end before the others that wait for it.
+            tokio::spawn(read.run(client));
+        }
+        Ok(waiter.wait().await?.as_ref().clone())
     }
 
     /// Whether the rendition can be answered at once: it is cached, or encoding it takes little time.
@@ -284,44 +318,41 @@ impl Media {
         true
     }
 
-    /// Queues a render. If the queue is full, all requests that wait for it are refused.
-    fn start_render(&self, answer: &RenditionAnswer, task: RenderTask, charge: RenderCharge) {
+    /// Starts a render. If the queue has no place for its client, all requests that wait for it are refused.
+    fn start_render(
+        &self,
+        answer: &RenditionAnswer,
+        task: RenderTask<RenderedBody>,
+        charge: RenderCharge,
+    ) {
         let render = RenderRun {
             inner: Arc::clone(&self.inner),
             planned: Arc::clone(&answer.planned),
-            caption: answer.entry.caption_of(answer.association.as_ref()).0.clone(),
-            rights: answer.entry.effective_rights(answer.association.as_ref()),
+            described: RenditionDescription::of(answer),
             task: Arc::new(task),
             charge,
             queued: Stopwatch::start(),
             encoder: None,
+            read: None,
         };
-        if !is_slow(&answer.planned) {
-            return render.submit();
+        let client = charge.payer.client();
+        let place = if is_slow(&answer.planned) {
+            self.inner.slow_encoders.admit(client).map(RenderPlace::Encoder)
+        } else {
+            self.inner.compute.reserve(client).map(RenderPlace::Worker)
+        };
+        match place {
+            Ok(place) => drop(tokio::spawn(render.prepare(place))),
+            Err(full) => render.refuse(full),
         }
-        let place = match self.inner.slow_encoders.admit() {
-            Ok(EncoderAdmission::Encoder(encoder)) => {
-                return RenderRun { encoder: Some(encoder), ..render }.submit();
-            }
-            Ok(EncoderAdmission::Queued(place)) => place,
-            Err(QueueFull) => return refuse(&self.inner, &render.task, charge),
-        };
-        let task = Arc::clone(&render.task);
-        tokio::spawn(async move {
-            tokio::select! {
-                encoder = place.encoder() => RenderRun { encoder, ..render }.submit(),
-                // Frees the place for a render that a request waits for.
-                () = task.abandoned() => count_outcome("abandoned"),
-            }
-        });
     }
 }
 
-/// Refuses all requests that wait for a render, which then costs the client nothing.
-fn refuse(inner: &MediaState, task: &RenderTask, charge: RenderCharge) {
-    count_outcome("refused");
-    inner.rate_limiter.refund(charge.payer, charge.pixels);
-    task.finish(Err(RenderError::Overloaded));
+/// The place of a render in the first queue that it waits in.
+enum RenderPlace {
+    Worker(QueuePlace),
+    /// For a slow encoder, before it queues for a worker.
+    Encoder(Admission),
 }
 
 /// Whether encoding takes so much longer than JPEG that such renders have a budget of their own.
@@ -330,6 +361,11 @@ fn is_slow(planned: &PlannedRendition) -> bool {
 }
 
 impl RenderedBody {
+    fn into_body(self) -> (RenditionBody, RenditionSource) {
+        let source = RenditionSource::Rendered { way: self.render_path, timing: self.timing };
+        (self.body, source)
+    }
+
     /// Adds the render to the metrics.
     fn count(&self) {
         metrics::counter!(telemetry::RENDER_PATHS, "path" => self.render_path.as_str())
@@ -347,32 +383,181 @@ struct RenderCharge {
     pixels: u64,
 }
 
-/// A render in the pool.
+/// The texts that are embedded in a rendition.
+#[derive(Clone)]
+struct RenditionDescription {
+    caption: Caption,
+    rights: Arc<EffectiveRights>,
+}
+
+impl RenditionDescription {
+    fn of(answer: &RenditionAnswer) -> Self {
+        let association = answer.association.as_ref();
+        Self {
+            caption: answer.entry.caption_of(association).0.clone(),
+            rights: answer.entry.effective_rights(association),
+        }
+    }
+
+    fn texts(&self) -> RenditionTexts<'_> {
+        RenditionTexts { caption: &self.caption, rights: &self.rights }
+    }
+}
+
+/// The read of a rendition that is kept in the store.
+struct StoredRead {
+    inner: Arc<MediaState>,
+    planned: Arc<PlannedRendition>,
+    described: RenditionDescription,
+    task: RenderTask<Option<RenderedBody>>,
+    requested: Stopwatch,
+}
+
+impl StoredRead {
+    /// Reads the rendition, publishes it to the waiting requests, and fills the cache.
+    async fn run(self, client: Option<RequestClient>) {
+        let bytes = self.planned.plan.read_bytes();
+        match self.inner.store_reads.admit(client, bytes).await {
+            Ok(permit) => drop(tokio::task::spawn_blocking(move || self.publish(permit))),
+            Err(full) => self.task.finish(Err(RenderError::Overloaded(full))),
+        }
+    }
+
+    fn publish(&self, permit: ReadPermit) {
+        let read = self.read();
+        // The next read may begin while this rendition is written to the cache.
+        drop(permit);
+        if let Err(error) = &read {
+            log_failure(&self.planned, error);
+        }
+        let body = read.as_ref().ok().and_then(Option::as_ref).map(|read| read.body.clone());
+        if let Some(body) = &body {
+            self.inner.cache.insert(&self.planned, body);
+        }
+        self.task.finish(read.map(Arc::new));
+        if let Some(body) = &body {
+            self.inner.cache.write_to_disk(&self.planned, body);
+        }
+    }
+
+    /// Reads the rendition; `None` if the standard set has to be made first.
+    fn read(&self) -> Result<Option<RenderedBody>, RenderError> {
+        let plan = &self.planned.plan;
+        let stages = StageClock::start(self.requested.elapsed_ms(), None);
+        stages.begin(RenderStage::Read);
+        let Some(inputs) = self.inner.read_ahead(plan)? else { return Ok(None) };
+        if matches!(inputs.source, RenderSourceBytes::MissingSet) {
+            return Ok(None);
+        }
+        let begin = |stage| {
+            stages.begin(stage);
+            true
+        };
+        let hooks = RenderHooks { begin: &begin, should_continue: &|| true };
+        let (body, render_path) =
+            self.inner.make(plan, self.described.texts(), hooks, Some(inputs))?;
+        let rendered = RenderedBody { body, render_path, timing: stages.finish() };
+        rendered.count();
+        Ok(Some(rendered))
+    }
+}
+
+/// The inputs that a render read before it queued for a worker.
+struct ReadAhead {
+    /// `None` if the worker has to read them; taken by the first attempt.
+    inputs: Mutex<Option<RenderInputs>>,
+    ms: f64,
+    #[expect(dead_code, reason = "dropping it frees the memory of the inputs")]
+    memory: OwnedSemaphorePermit,
+}
+
+/// A render, from its place in a queue to its end in the pool.
 struct RenderRun {
     inner: Arc<MediaState>,
     planned: Arc<PlannedRendition>,
-    caption: Caption,
-    rights: Arc<EffectiveRights>,
-    task: Arc<RenderTask>,
+    described: RenditionDescription,
+    task: Arc<RenderTask<RenderedBody>>,
     charge: RenderCharge,
     queued: Stopwatch,
     /// The permit of a slow encoder, held until the render has ended.
-    #[expect(dead_code, reason = "dropping it frees the encoder")]
-    encoder: Option<OwnedSemaphorePermit>,
+    encoder: Option<FairPermit>,
+    read: Option<ReadAhead>,
 }
 
 impl RenderRun {
-    /// Queues the render. If the queue is full, all requests that wait for it are refused.
+    /// Refuses all requests that wait for the render, which then costs the client nothing.
+    fn refuse(&self, full: QueueFull) {
+        count_outcome("refused");
+        self.inner.rate_limiter.refund(self.charge.payer, self.charge.pixels);
+        self.task.finish(Err(RenderError::Overloaded(full)));
+    }
+
+    /// Waits for a slow encoder if the render needs one, reads its inputs, and queues it for a worker.
+    async fn prepare(mut self, place: RenderPlace) {
+        let place = match place {
+            RenderPlace::Worker(place) => place,
+            RenderPlace::Encoder(admission) => {
+                let Some(encoder) = self.wait_for_encoder(admission).await else {
+                    return count_outcome("abandoned");
+                };
+                self.encoder = Some(encoder);
+                match self.inner.compute.reserve(self.charge.payer.client()) {
+                    Ok(place) => place,
+                    Err(full) => return self.refuse(full),
+                }
+            }
+        };
+        match self.read_ahead().await {
+            Ok(read) => self.read = Some(read),
+            Err(RenderError::Overloaded(full)) => return self.refuse(full),
+            Err(cause) => return self.end(Err(cause)),
+        }
+        self.submit_in(place);
+    }
+
+    /// Waits for an encoder; `None` once no request waits for the render.
+    async fn wait_for_encoder(&self, admission: Admission) -> Option<FairPermit> {
+        match admission {
+            Admission::Permit(encoder) => Some(encoder),
+            Admission::Queued(wait) => tokio::select! {
+                encoder = wait.permit() => Some(encoder),
+                // Frees the place for a render that a request waits for.
+                () = self.task.abandoned() => None,
+            },
+        }
+    }
+
+    /// Reads the inputs on a thread that may block.
+    async fn read_ahead(&self) -> Result<ReadAhead, RenderError> {
+        let stopwatch = Stopwatch::start();
+        let client = self.charge.payer.client();
+        let permit = self.inner.store_reads.admit(client, self.planned.plan.read_bytes()).await;
+        let permit = permit.map_err(RenderError::Overloaded)?;
+        if !self.task.has_waiters() {
+            return Err(RenderError::Abandoned);
+        }
+        let (inner, planned) = (Arc::clone(&self.inner), Arc::clone(&self.planned));
+        let read = tokio::task::spawn_blocking(move || inner.read_ahead(&planned.plan));
+        let inputs = read.await.unwrap_or(Err(RenderError::Panicked))?;
+        let memory = permit.end_turn();
+        Ok(ReadAhead { inputs: Mutex::new(inputs), ms: stopwatch.elapsed_ms(), memory })
+    }
+
+    /// Queues the render again, in a new place. If there is none, all requests that wait for it are refused.
     fn submit(self) {
+        match self.inner.compute.reserve(self.charge.payer.client()) {
+            Ok(place) => self.submit_in(place),
+            Err(full) => self.refuse(full),
+        }
+    }
+
+    fn submit_in(self, place: QueuePlace) {
         let plan = &self.planned.plan;
         let memory = plan.memory_bytes(self.inner.originals.has_random_access(plan.source.blob));
         // Lets a full queue drop abandoned renders before it refuses new ones.
         let queued_task = Arc::clone(&self.task);
         let is_wanted = move || queued_task.has_waiters();
-        let (inner, task, charge) = (Arc::clone(&self.inner), Arc::clone(&self.task), self.charge);
-        if inner.compute.submit(memory, is_wanted, move |lease| self.run(lease)).is_err() {
-            refuse(&inner, &task, charge);
-        }
+        place.submit(memory, is_wanted, move |lease| self.run(lease));
     }
 
     /// Renders on a worker thread, unless another job makes the standard set that the render needs: then it is
@@ -392,29 +577,37 @@ impl RenderRun {
             // The claim ends when the set is kept, and with the render at the latest.
             SetAdmission::Admitted(render, _claim) => render.complete(lease),
             SetAdmission::Waiting => {}
-            SetAdmission::Refused(render) => refuse(&render.inner, &render.task, render.charge),
+            SetAdmission::Refused(render) => render.refuse(QueueFull::AllPlaces),
         }
     }
 
     /// Renders, publishes the outcome to the waiting requests, and fills the cache.
     fn complete(&self, lease: &MemoryLease) {
         let work = Stopwatch::start();
-        let stages = StageClock::start(self.queued.elapsed_ms());
+        let read_ms = self.read.as_ref().map(|read| read.ms);
+        let queue_ms = self.queued.elapsed_ms() - read_ms.unwrap_or(0.0);
+        let stages = StageClock::start(queue_ms, read_ms);
         let rendered = self.render(&work, &stages, lease);
         let timing = stages.finish();
         let outcome = rendered
             .map(|(body, render_path)| Arc::new(RenderedBody { body, render_path, timing }));
-        count_outcome(match &outcome {
-            Ok(_) => "done",
-            Err(RenderError::Abandoned) => "abandoned",
-            Err(RenderError::TooSlow(_)) => "too_slow",
-            Err(_) => "failed",
-        });
         metrics::histogram!(telemetry::RENDER_SECONDS, "operation" => self.planned.operation)
             .record(work.elapsed().as_secs_f64());
         if let Ok(rendered) = &outcome {
             rendered.count();
         }
+        self.end(outcome);
+    }
+
+    /// Counts and publishes the outcome.
+    fn end(&self, outcome: Outcome<RenderedBody>) {
+        count_outcome(match &outcome {
+            Ok(_) => "done",
+            Err(RenderError::Abandoned) => "abandoned",
+            Err(RenderError::TooSlow(_)) => "too_slow",
+            Err(RenderError::Overloaded(_)) => "refused",
+            Err(_) => "failed",
+        });
         self.publish(outcome);
     }
 
@@ -462,11 +655,12 @@ impl RenderRun {
             should_continue()
         };
         let hooks = RenderHooks { begin: &begin, should_continue };
-        let texts = RenditionTexts { caption: &self.caption, rights: &self.rights };
-        self.inner.make(plan, texts, hooks)
+        // A second attempt reads again.
+        let inputs = self.read.as_ref().and_then(|read| read.inputs.lock().take());
+        self.inner.make(plan, self.described.texts(), hooks, inputs)
     }
 
-    fn publish(&self, outcome: Outcome) {
+    fn publish(&self, outcome: Outcome<RenderedBody>) {
         match &outcome {
             Ok(rendered) => {
                 // Waiting requests get the body before the write to disk, which may be slow.
@@ -475,15 +669,19 @@ impl RenderRun {
                 self.task.finish(outcome);
                 self.inner.cache.write_to_disk(&self.planned, &body);
             }
-            // A client that disconnects is no failure of the server, so nothing is logged.
-            Err(RenderError::Abandoned) => self.task.finish(outcome),
+            // Neither a client that disconnects nor a refusal is a failure of the server, so nothing is logged.
+            Err(RenderError::Abandoned | RenderError::Overloaded(_)) => self.task.finish(outcome),
             Err(error) => {
-                let (blob, operation) = (self.planned.plan.source.blob, self.planned.operation);
-                tracing::error!(%blob, operation, "render failed: {error}");
+                log_failure(&self.planned, error);
                 self.task.finish(outcome);
             }
         }
     }
+}
+
+fn log_failure(planned: &PlannedRendition, error: &RenderError) {
+    let blob = planned.plan.source.blob;
+    tracing::error!(%blob, operation = planned.operation, "render failed: {error}");
 }
 
 fn count_outcome(outcome: &'static str) {

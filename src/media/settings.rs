@@ -84,6 +84,10 @@ pub struct MediaSettings {
     pub client_megapixels_s: u32,
     /// Burst of that limit in megapixels.
     pub client_burst: u32,
+    /// The share of each queue that one client may have, 0 to 1.
+    pub client_queue_share: f32,
+    /// Memory for all renders in flight, in bytes.
+    pub memory_bytes: u64,
     /// Maximum number of archives that are packed at a time.
     pub archives: usize,
     /// Maximum number of these archives for one client.
@@ -172,6 +176,8 @@ impl MediaSettings {
             ))),
             client_megapixels_s: media.client_megapixels_s,
             client_burst: media.client_megapixels_burst,
+            client_queue_share: media.client_queue_share,
+            memory_bytes: media.memory_bytes,
             archives: media.archives,
             client_archives: media.client_archives,
             uncovered_documents: media.uncovered_documents,

@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
-use tokio::sync::mpsc;
+use tokio::sync::{OwnedSemaphorePermit, mpsc};
 
 use super::cost;
+use super::inputs::WholePicture;
 use super::make::{FullPicture, count_pixels};
 use super::original::{StandardPicture, StandardSet};
 use super::recipes::StandardRecipes;
@@ -12,6 +13,7 @@ use super::sets_in_flight::SetAdmission;
 use super::{Media, MediaState, render::RenderError};
 use crate::runtime::compute::{self, yield_to_waiting};
 use crate::runtime::error::Result;
+use crate::runtime::fair_queue::QueueFull;
 use crate::runtime::telemetry;
 use imaging::{
     ImageFormat, Orientation, OutputColour, RasterError, RenderStep, ShouldContinue,
@@ -29,8 +31,17 @@ impl Media {
         let Some(picture) = files.whole_picture() else { return Ok(false) };
         let recipes = StandardRecipes::of(picture, &self.inner.settings);
         let (inner, source) = (Arc::clone(&self.inner), picture.without_rights());
+        let permit = inner.store_reads.admit(None, source.length).await;
+        let permit = permit.map_err(RenderError::Overloaded)?;
+        let (media, original, needed) = (Arc::clone(&inner), source.clone(), recipes.clone());
+        let read = tokio::task::spawn_blocking(move || media.read_unkept(&original, &needed));
+        let picture = match read.await.unwrap_or(Err(RenderError::Panicked))? {
+            KeptState::Kept => return Ok(false),
+            KeptState::Missing(picture) => picture,
+        };
+        let memory = permit.end_turn();
         let (outcome, mut receiver) = mpsc::channel(1);
-        KeepJob { inner, source, recipes, outcome }.submit();
+        KeepJob { inner, source, recipes, picture, memory, outcome }.submit();
         Ok(receiver.recv().await.unwrap_or(Err(RenderError::Panicked))?)
     }
 }
@@ -40,7 +51,18 @@ struct KeepJob {
     inner: Arc<MediaState>,
     source: PictureFile,
     recipes: StandardRecipes,
+    /// The picture of the original; `None` if the worker has to read it.
+    picture: Option<WholePicture>,
+    #[expect(dead_code, reason = "dropping it frees the memory of the picture")]
+    memory: OwnedSemaphorePermit,
     outcome: mpsc::Sender<Result<bool, RenderError>>,
+}
+
+/// Whether the standard set of a picture is kept.
+enum KeptState {
+    Kept,
+    /// It is not. The picture has been read, unless derived files have to be rebuilt first.
+    Missing(Option<WholePicture>),
 }
 
 impl KeepJob {
@@ -50,8 +72,8 @@ impl KeepJob {
         let memory = cost::standard_memory_bytes(&self.source, working, has_random_access);
         let (compute, outcome) = (self.inner.compute.clone(), self.outcome.clone());
         let work = move |_: &compute::MemoryLease| self.run();
-        if compute.submit(memory, || true, work).is_err() {
-            report(&outcome, Err(RenderError::Overloaded));
+        if let Err(full) = compute.submit(None, memory, || true, work) {
+            report(&outcome, Err(RenderError::Overloaded(full)));
         }
     }
 
@@ -59,11 +81,16 @@ impl KeepJob {
     fn run(self) {
         let (sets, original) = (self.inner.sets_in_flight.clone(), self.source.blob);
         match sets.admit(original, self, Self::submit) {
-            SetAdmission::Admitted(job, _claim) => {
-                report(&job.outcome, job.inner.keep_standard(&job.source, &job.recipes));
+            SetAdmission::Admitted(job, claim) => {
+                let Self { inner, source, recipes, picture, outcome, .. } = job;
+                // Without a claim another job has made the set, perhaps meanwhile.
+                let is_made = claim.is_none();
+                report(&outcome, inner.keep_standard(&source, &recipes, picture, is_made));
             }
             SetAdmission::Waiting => {}
-            SetAdmission::Refused(job) => report(&job.outcome, Err(RenderError::Overloaded)),
+            SetAdmission::Refused(job) => {
+                report(&job.outcome, Err(RenderError::Overloaded(QueueFull::AllPlaces)));
+            }
         }
     }
 }
@@ -78,13 +105,32 @@ impl MediaState {
         &self,
         source: &PictureFile,
         recipes: &StandardRecipes,
+        picture: Option<WholePicture>,
+        is_made: bool,
     ) -> Result<bool, RenderError> {
-        if self.complete_standard_set(source, recipes)?.is_some() {
+        if is_made && self.complete_standard_set(source, recipes)?.is_some() {
             return Ok(false);
         }
-        let set = self.make_standard(source, recipes, &|| true)?;
+        let set = self.make_standard(source, recipes, picture, &|| true)?;
         self.keep(source, &set)?;
         Ok(true)
+    }
+
+    /// Looks for the standard set of a picture, and reads the picture if there is none.
+    fn read_unkept(
+        &self,
+        source: &PictureFile,
+        recipes: &StandardRecipes,
+    ) -> Result<KeptState, RenderError> {
+        if self.complete_standard_set(source, recipes)?.is_some() {
+            return Ok(KeptState::Kept);
+        }
+        let original = self.originals.open_derived(source.blob, source.length)?;
+        match original.as_ref().map(WholePicture::read).transpose() {
+            // The worker rebuilds what is damaged.
+            Err(cause) if cause.is_derived() => Ok(KeptState::Missing(None)),
+            picture => Ok(KeptState::Missing(picture?)),
+        }
     }
 
     /// Reads the standard set of a picture; `None` if there is none with all of `recipes`.
@@ -114,18 +160,25 @@ impl MediaState {
         Ok(())
     }
 
-    /// Makes a standard set, for as long as `should_continue` returns true.
+    /// Makes a standard set from its picture, which is read if it is `None`, for as long as `should_continue` returns
+    /// true.
     pub(super) fn make_standard(
         &self,
         source: &PictureFile,
         recipes: &StandardRecipes,
+        picture: Option<WholePicture>,
         should_continue: ShouldContinue<'_>,
     ) -> Result<StandardSet, RenderError> {
-        let original = self.originals.open(source.blob, source.length, &compute::run_parallel)?;
-        let head = original.head()?;
+        let WholePicture { head, picture, jpeg } = match picture {
+            Some(picture) => picture,
+            None => {
+                let original =
+                    self.originals.open(source.blob, source.length, &compute::run_parallel)?;
+                WholePicture::read(&original)?
+            }
+        };
         let icc = head.header.icc(&head.bytes).value;
-        let picture = original.picture(&head)?;
-        let full = FullPicture::read(&original, &head, picture.as_ref())?;
+        let full = FullPicture::new(jpeg, &head, picture.as_ref());
         let render_source = imaging::RenderSource {
             format: ImageFormat::JPEG,
             file: &full.jpeg,

@@ -8,7 +8,7 @@ use imaging::RenderStage;
 /// Milliseconds that a render took, by stage; `None` for a stage that did not happen.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct RenderTiming {
-    /// From the request to the start on a worker.
+    /// From the request to the start on a worker, without the time of reading.
     pub queue_ms: f64,
     /// Reading the original and its metadata.
     pub read_ms: Option<f64>,
@@ -71,9 +71,10 @@ pub(super) struct StageClock {
 }
 
 impl StageClock {
-    /// Starts before the first stage of a render that was queued for `queue_ms`.
-    pub(super) fn start(queue_ms: f64) -> Self {
-        let timing = RenderTiming { queue_ms, ..RenderTiming::default() };
+    /// Starts before the first stage on a worker, for a render that was queued for `queue_ms` and read its inputs in
+    /// `read_ms`.
+    pub(super) fn start(queue_ms: f64, read_ms: Option<f64>) -> Self {
+        let timing = RenderTiming { queue_ms, read_ms, ..RenderTiming::default() };
         let progress = Cell::new(StageProgress { timing, running: None });
         Self { stopwatch: Stopwatch::start(), progress }
     }
@@ -120,13 +121,14 @@ mod tests {
 
     #[test]
     fn the_clock_gives_every_stage_that_began_and_keeps_the_time_in_the_queue() {
-        let clock = StageClock::start(2.5);
+        let clock = StageClock::start(2.5, Some(1.5));
         clock.begin(RenderStage::Read);
         clock.begin(RenderStage::Blend);
         let timing = clock.finish();
         let names: Vec<_> = timing.stages().map(|(name, _)| name).collect();
         assert_eq!(names, ["queue", "read", "blend"]);
         assert_eq!(timing.queue_ms.to_bits(), 2.5f64.to_bits());
+        assert!(timing.read_ms >= Some(1.5), "reading on a worker adds to it");
         assert!(timing.stages().all(|(_, ms)| ms >= 0.0));
     }
 }

@@ -1,9 +1,10 @@
 //! Runs CPU-bound work, such as renders, on a worker pool behind a bounded queue.
 //!
-//! Jobs start in order while a worker is free and the estimated memory of all running jobs stays within the
-//! budget. A single job may exceed the budget, and small jobs may overtake a large one that waits for memory.
-//! A full queue first drops jobs whose requests were abandoned, then refuses new ones at once (load
-//! shedding). A job belongs to the pool and outlives its request.
+//! Jobs start in the order of a [`FairQueue`] while a worker is free and the estimated memory of all running jobs
+//! stays within the budget. A single job may exceed the budget, and small jobs may overtake a large one that waits
+//! for memory; while jobs of callers with credentials wait, anonymous ones leave a worker free for them. A full
+//! queue first drops jobs whose requests were abandoned, then refuses new ones at once (load shedding). A job
+//! belongs to the pool and outlives its request.
 //!
 //! The workers run at low priority (class batch, niceness 5), so that cache hits do not wait for renders. A
 //! nice thread still keeps its core until its time slice ends, one to three milliseconds, so a render also
@@ -14,7 +15,6 @@
 
 use std::{
     cell::Cell,
-    collections::VecDeque,
     panic::{AssertUnwindSafe, catch_unwind},
     sync::{
         Arc, Weak,
@@ -33,6 +33,7 @@ use thread_priority::{
 use crate::runtime::clock::Stopwatch;
 use crate::runtime::error::Error;
 use crate::runtime::error::Result;
+use crate::runtime::fair_queue::{FairQueue, QueueFull, QueuePlaces, RequestClient};
 use crate::runtime::limits::{
     RENDER_BYPASS_MAX, RENDER_PAUSE_FACTOR, RENDER_STALL, RENDER_YIELD_INTERVAL, SWEEP_PART,
 };
@@ -130,11 +131,6 @@ pub fn run_parallel(count: usize, work: &(dyn Fn(usize) + Sync)) {
 
 type Work = Box<dyn FnOnce(&MemoryLease) + Send>;
 
-/// The error of a queue that has no room for another job.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the render queue is full")]
-pub struct QueueFull;
-
 struct PoolJob {
     since: Stopwatch,
     memory_bytes: u64,
@@ -150,9 +146,8 @@ enum ThreadKind {
     Overflow,
 }
 
-#[derive(Default)]
 struct PoolState {
-    waiting: VecDeque<PoolJob>,
+    waiting: FairQueue<PoolJob>,
     running: usize,
     memory_bytes: u64,
     /// How often in a row the job at the front was overtaken.
@@ -166,17 +161,73 @@ struct PoolState {
 }
 
 impl PoolState {
-    /// Removes jobs whose requests were abandoned.
+    fn new(places: QueuePlaces) -> Self {
+        Self {
+            waiting: FairQueue::new(places),
+            running: 0,
+            memory_bytes: 0,
+            bypassed: 0,
+            overflow_jobs: 0,
+            last_taken: None,
+            refusals_since_sweep: 0,
+        }
+    }
+
+    /// Reserves a place for `client`, if necessary one of a job whose requests were abandoned.
     ///
     /// A sweep costs time in proportion to `waiting_max`, so under overload only some refusals trigger one.
-    fn drop_abandoned(&mut self, waiting_max: usize) {
+    fn reserve(
+        &mut self,
+        client: Option<RequestClient>,
+        waiting_max: usize,
+    ) -> Result<(), QueueFull> {
+        let refused = match self.waiting.reserve(client) {
+            Ok(()) => return Ok(()),
+            Err(refused) => refused,
+        };
         if self.refusals_since_sweep > 0 {
             self.refusals_since_sweep -= 1;
-            return;
+            return Err(refused);
         }
+        // Only a refusal pays for the sweep: workers skip abandoned jobs anyway.
         self.waiting.retain(|job| (job.is_wanted)());
-        if self.waiting.len() >= waiting_max {
+        let reserved = self.waiting.reserve(client);
+        if reserved.is_err() {
             self.refusals_since_sweep = waiting_max / SWEEP_PART;
+        }
+        reserved
+    }
+}
+
+/// A place in the queue of a [`ComputePool`], released when it is dropped.
+pub struct QueuePlace {
+    shared: Arc<ComputeShared>,
+    client: Option<RequestClient>,
+    is_filled: bool,
+}
+
+impl QueuePlace {
+    /// Queues `work` in this place; the rest is as for [`ComputePool::submit`].
+    pub fn submit(
+        mut self,
+        memory_bytes: u64,
+        is_wanted: impl Fn() -> bool + Send + 'static,
+        work: impl FnOnce(&MemoryLease) + Send + 'static,
+    ) {
+        let is_wanted = Box::new(is_wanted);
+        let work = Box::new(work);
+        let job = PoolJob { since: Stopwatch::start(), memory_bytes, is_wanted, work };
+        self.is_filled = true;
+        let mut state = self.shared.state.lock();
+        state.waiting.push(self.client, job);
+        ComputeShared::dispatch_waiting(&self.shared, &mut state);
+    }
+}
+
+impl Drop for QueuePlace {
+    fn drop(&mut self) {
+        if !self.is_filled {
+            self.shared.state.lock().waiting.release(self.client);
         }
     }
 }
@@ -204,7 +255,7 @@ struct ComputeShared {
     pool: ThreadPool,
     state: Mutex<PoolState>,
     workers: usize,
-    waiting_max: usize,
+    places: QueuePlaces,
     memory_bytes_max: u64,
 }
 
@@ -215,10 +266,10 @@ pub struct ComputePool {
 }
 
 impl ComputePool {
-    /// Starts `workers` threads with a queue of `waiting_max` jobs and a memory budget in bytes.
+    /// Starts `workers` threads with a queue of `places` and a memory budget in bytes.
     ///
     /// Fails if the operating system cannot create the threads.
-    pub fn start(workers: usize, waiting_max: usize, memory_bytes_max: u64) -> Result<Self> {
+    pub fn start(workers: usize, places: QueuePlaces, memory_bytes_max: u64) -> Result<Self> {
         let workers = workers.max(1);
         let pool = ThreadPoolBuilder::new()
             .num_threads(workers)
@@ -226,8 +277,8 @@ impl ComputePool {
             .start_handler(|_| lower_priority())
             .build()
             .map_err(Error::internal)?;
-        let state = Mutex::new(PoolState::default());
-        let shared = ComputeShared { pool, state, workers, waiting_max, memory_bytes_max };
+        let state = Mutex::new(PoolState::new(places));
+        let shared = ComputeShared { pool, state, workers, places, memory_bytes_max };
         let compute = Self { shared: Arc::new(shared) };
         watch_for_stalls(&compute.shared)?;
         metrics::gauge!(telemetry::WORKERS)
@@ -243,38 +294,32 @@ impl ComputePool {
         self.shared.workers
     }
 
-    /// The number of jobs that may wait for a worker.
+    /// The places of the queue.
     #[must_use]
-    pub fn waiting_max(&self) -> usize {
-        self.shared.waiting_max
+    pub fn places(&self) -> QueuePlaces {
+        self.shared.places
     }
 
-    /// Queues `work`, which is expected to need `memory_bytes` at its peak.
+    /// Reserves a place in the queue for a job of `client`; `None` is the server itself.
     ///
-    /// A full queue drops jobs for which `is_wanted` returns false. Fails with [`QueueFull`] if it
-    /// is still full. A panic in `work` ends that job only.
+    /// A full queue first drops jobs that are no longer wanted.
+    pub fn reserve(&self, client: Option<RequestClient>) -> Result<QueuePlace, QueueFull> {
+        self.shared.state.lock().reserve(client, self.shared.places.all())?;
+        Ok(QueuePlace { shared: Arc::clone(&self.shared), client, is_filled: false })
+    }
+
+    /// Queues `work` of `client`, which is expected to need `memory_bytes` at its peak; `None` is the server itself.
+    ///
+    /// A queue without a place drops jobs for which `is_wanted` returns false. Fails with [`QueueFull`] if it still
+    /// has none. A panic in `work` ends that job only.
     pub fn submit(
         &self,
+        client: Option<RequestClient>,
         memory_bytes: u64,
         is_wanted: impl Fn() -> bool + Send + 'static,
         work: impl FnOnce(&MemoryLease) + Send + 'static,
     ) -> Result<(), QueueFull> {
-        let mut state = self.shared.state.lock();
-        // Only a full queue pays for the sweep: workers skip abandoned jobs anyway.
-        if state.waiting.len() >= self.shared.waiting_max {
-            state.drop_abandoned(self.shared.waiting_max);
-        }
-        if state.waiting.len() >= self.shared.waiting_max {
-            return Err(QueueFull);
-        }
-        let (is_wanted, work) = (Box::new(is_wanted), Box::new(work));
-        state.waiting.push_back(PoolJob {
-            since: Stopwatch::start(),
-            memory_bytes,
-            is_wanted,
-            work,
-        });
-        ComputeShared::dispatch_waiting(&self.shared, &mut state);
+        self.reserve(client)?.submit(memory_bytes, is_wanted, work);
         Ok(())
     }
 }
@@ -363,7 +408,7 @@ impl ComputeShared {
         let is_stalled = |since: Stopwatch| since.elapsed() >= RENDER_STALL;
         // Workers that are busy with long renders started nothing for a while either, so the job
         // itself must have waited.
-        let waited = state.waiting.front().is_some_and(|job| is_stalled(job.since));
+        let waited = state.waiting.iter().next().is_some_and(|job| is_stalled(job.since));
         if !waited || !state.last_taken.is_some_and(is_stalled) {
             return None;
         }
@@ -388,7 +433,12 @@ impl ComputeShared {
         };
         // A job that needs less memory may overtake one that needs more, but not forever.
         let window = if state.bypassed < RENDER_BYPASS_MAX { state.waiting.len() } else { 1 };
-        let index = state.waiting.iter().take(window).position(fits)?;
+        // While callers with credentials wait for memory, anonymous jobs leave one worker to them.
+        let known = state.waiting.known_len();
+        let leaves_worker = known == 0 || state.running + 1 < shared.workers;
+        let may_start =
+            |(index, job): (usize, &PoolJob)| (index < known || leaves_worker) && fits(job);
+        let index = state.waiting.iter().take(window).enumerate().position(may_start)?;
         state.bypassed = if index == 0 { 0 } else { state.bypassed + 1 };
         let PoolJob { memory_bytes, work, .. } = state.waiting.remove(index)?;
         state.running += 1;
@@ -423,16 +473,21 @@ mod tests {
     /// Time in which what must wait would have gone on.
     const A_WHILE: Duration = Duration::from_millis(100);
 
+    /// A queue of which one client may have half.
+    fn places(all: usize) -> QueuePlaces {
+        QueuePlaces::new(all, 0.5)
+    }
+
     /// A pool whose single worker is busy until the sender is dropped.
     fn busy(waiting_max: usize, budget: u64) -> (ComputePool, mpsc::Sender<()>) {
-        let compute = ComputePool::start(1, waiting_max, budget).expect("threads");
+        let compute = ComputePool::start(1, places(waiting_max), budget).expect("threads");
         let (release, held) = mpsc::channel::<()>();
         let (started, start) = mpsc::channel();
         let hold = move |_: &MemoryLease| {
             started.send(()).expect("the test listens");
             assert!(held.recv().is_err(), "the test lets go by dropping its end");
         };
-        compute.submit(1, || true, hold).expect("room");
+        compute.submit(None, 1, || true, hold).expect("room");
         start.recv().expect("started");
         (compute, release)
     }
@@ -442,9 +497,14 @@ mod tests {
         let (compute, release) = busy(1, 100);
         let (done, finished) = mpsc::channel();
         compute
-            .submit(1, || true, move |_: &MemoryLease| done.send(()).expect("the test listens"))
+            .submit(
+                None,
+                1,
+                || true,
+                move |_: &MemoryLease| done.send(()).expect("the test listens"),
+            )
             .expect("room");
-        assert_eq!(compute.submit(1, || true, |_| ()), Err(QueueFull));
+        assert_eq!(compute.submit(None, 1, || true, |_| ()), Err(QueueFull::AllPlaces));
         drop(release);
         finished.recv().expect("the waiting work ran");
     }
@@ -452,23 +512,73 @@ mod tests {
     #[test]
     fn a_full_queue_drops_abandoned_work() {
         let (compute, release) = busy(1, 100);
-        compute.submit(1, || false, |_| panic!("nobody wanted it")).expect("room");
+        compute.submit(None, 1, || false, |_| panic!("nobody wanted it")).expect("room");
         let (done, finished) = mpsc::channel();
         let work = move |_: &MemoryLease| done.send(()).expect("the test listens");
-        compute.submit(1, || true, work).expect("room for what is wanted");
+        compute.submit(None, 1, || true, work).expect("room for what is wanted");
         drop(release);
         finished.recv().expect("ran");
     }
 
     #[test]
+    fn an_anonymous_client_fills_its_share_and_delays_no_caller_with_credentials() {
+        let attacker = Some(RequestClient::Network([192, 0, 2, 1].into()));
+        let customer = Some(RequestClient::User(model::account::UserId(7)));
+        let (compute, release) = busy(8, 100);
+        let (sender, order) = mpsc::channel();
+        for number in 0..4 {
+            let sender = sender.clone();
+            let work = move |_: &MemoryLease| sender.send(number).expect("heard");
+            compute.submit(attacker, 1, || true, work).expect("room");
+        }
+        assert_eq!(compute.submit(attacker, 1, || true, |_| ()), Err(QueueFull::ClientShare));
+        // A place that is reserved and not used goes back.
+        let places = [(); 4].map(|()| compute.reserve(customer).expect("room"));
+        assert_eq!(compute.reserve(None).err(), Some(QueueFull::AllPlaces));
+        let [first, ..] = places;
+        first.submit(1, || true, move |_| sender.send(9).expect("heard"));
+        compute.reserve(customer).expect("the other places are free again");
+        drop(release);
+        assert_eq!(order.iter().collect::<Vec<_>>(), [9, 0, 1, 2, 3]);
+    }
+
+    #[test]
+    fn anonymous_work_leaves_a_worker_to_callers_with_credentials() {
+        let attacker = Some(RequestClient::Network([192, 0, 2, 1].into()));
+        let customer = Some(RequestClient::User(model::account::UserId(7)));
+        let compute = ComputePool::start(2, places(8), 100).expect("threads");
+        let (release, held) = mpsc::channel::<()>();
+        let (sender, order) = mpsc::channel();
+        compute
+            .submit(attacker, 60, || true, move |_| assert!(held.recv().is_err()))
+            .expect("room");
+        let (large, small) = (sender.clone(), sender);
+        compute
+            .submit(customer, 60, || true, move |_| large.send("customer").expect("heard"))
+            .expect("room");
+        compute
+            .submit(attacker, 10, || true, move |_| small.send("attacker").expect("heard"))
+            .expect("room");
+        // There is memory for the small job, but the customer waits for the other worker.
+        assert_eq!(order.recv_timeout(A_WHILE), Err(TIMEOUT));
+        drop(release);
+        let ran: std::collections::BTreeSet<_> = order.iter().collect();
+        assert_eq!(ran.len(), 2);
+    }
+
+    #[test]
     fn small_work_passes_work_that_waits_for_memory() {
-        let compute = ComputePool::start(2, 8, 100).expect("threads");
+        let compute = ComputePool::start(2, places(8), 100).expect("threads");
         let (release, held) = mpsc::channel::<()>();
         let (sender, order) = mpsc::channel();
         let (large, small) = (sender.clone(), sender);
-        compute.submit(60, || true, move |_| assert!(held.recv().is_err())).expect("room");
-        compute.submit(60, || true, move |_| large.send("large").expect("heard")).expect("room");
-        compute.submit(10, || true, move |_| small.send("small").expect("heard")).expect("room");
+        compute.submit(None, 60, || true, move |_| assert!(held.recv().is_err())).expect("room");
+        compute
+            .submit(None, 60, || true, move |_| large.send("large").expect("heard"))
+            .expect("room");
+        compute
+            .submit(None, 10, || true, move |_| small.send("small").expect("heard"))
+            .expect("room");
         assert_eq!(order.recv(), Ok("small"));
         drop(release);
         assert_eq!(order.recv(), Ok("large"));
@@ -485,12 +595,12 @@ mod tests {
                 run_parallel(2, &|_| ());
                 done.send(n).expect("the test listens");
             };
-            compute.submit(1, || true, work).expect("room");
+            compute.submit(None, 1, || true, work).expect("room");
             assert_eq!(finished.recv(), Ok(n));
         }
         drop(release);
         let work = move |_: &MemoryLease| done.send(7).expect("the test listens");
-        compute.submit(1, || true, work).expect("room");
+        compute.submit(None, 1, || true, work).expect("room");
         assert_eq!(finished.recv(), Ok(7));
     }
 
@@ -499,8 +609,8 @@ mod tests {
         let (compute, release) = busy(4, 100);
         let (done, finished) = mpsc::channel::<()>();
         assert!(finished.recv_timeout(RENDER_STALL).is_err(), "the worker is busy for long");
-        compute.submit(1, || true, move |_| drop(done)).expect("room");
-        let waited = compute.shared.state.lock().waiting.front().map(|job| job.since);
+        compute.submit(None, 1, || true, move |_| drop(done)).expect("room");
+        let waited = compute.shared.state.lock().waiting.iter().next().map(|job| job.since);
         let taken = ComputeShared::take_stalled_job(&compute.shared).is_some();
         // A machine that was asleep in between shows nothing.
         assert!(!taken || waited.is_none_or(|since| since.elapsed() >= RENDER_STALL));
@@ -510,18 +620,23 @@ mod tests {
 
     #[test]
     fn a_panic_ends_one_piece_of_work_alone() {
-        let compute = ComputePool::start(1, 4, 100).expect("threads");
-        compute.submit(1, || true, |_| panic!("on purpose")).expect("room");
+        let compute = ComputePool::start(1, places(4), 100).expect("threads");
+        compute.submit(None, 1, || true, |_| panic!("on purpose")).expect("room");
         let (done, finished) = mpsc::channel();
         compute
-            .submit(1, || true, move |_: &MemoryLease| done.send(7).expect("the test listens"))
+            .submit(
+                None,
+                1,
+                || true,
+                move |_: &MemoryLease| done.send(7).expect("the test listens"),
+            )
             .expect("room");
         assert_eq!(finished.recv(), Ok(7));
     }
 
     #[test]
     fn work_beyond_the_memory_budget_runs_alone() {
-        let compute = ComputePool::start(2, 8, 100).expect("threads");
+        let compute = ComputePool::start(2, places(8), 100).expect("threads");
         let running = Arc::new(Mutex::new((0, 0)));
         let (done, finished) = mpsc::channel();
         for _ in 0..6 {
@@ -535,7 +650,7 @@ mod tests {
                 running.lock().0 -= 1;
                 done.send(()).expect("the test listens");
             };
-            compute.submit(80, || true, work).expect("room");
+            compute.submit(None, 80, || true, work).expect("room");
         }
         (0..6).for_each(|_| finished.recv().expect("ran"));
         assert_eq!(running.lock().1, 1);
@@ -543,7 +658,7 @@ mod tests {
 
     #[test]
     fn memory_that_turns_out_not_to_be_needed_goes_to_others() {
-        let compute = ComputePool::start(2, 8, 100).expect("threads");
+        let compute = ComputePool::start(2, places(8), 100).expect("threads");
         let (go, held) = mpsc::channel::<()>();
         let (sender, receiver) = mpsc::channel();
         let (begun, begin) = mpsc::channel();
@@ -554,9 +669,9 @@ mod tests {
             lease.shrink(10);
             assert!(held.recv().is_err(), "the test lets go by dropping its end");
         };
-        compute.submit(90, || true, large).expect("room");
+        compute.submit(None, 90, || true, large).expect("room");
         begin.recv().expect("the large one runs, with no more than it was queued with");
-        compute.submit(80, || true, move |_| sender.send(()).expect("heard")).expect("room");
+        compute.submit(None, 80, || true, move |_| sender.send(()).expect("heard")).expect("room");
         assert_eq!(receiver.recv_timeout(A_WHILE), Err(TIMEOUT), "it waits for memory");
         go.send(()).expect("heard");
         receiver.recv().expect("it runs beside the other");

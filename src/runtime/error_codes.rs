@@ -194,6 +194,11 @@ pub const ERROR_CODES: &[ErrorCode] = &[
          nothing.",
     ),
     overloaded(
+        "client_render_queue",
+        "As many renders of this client are waiting as `media.client_queue_share` allows.",
+        RETRY,
+    ),
+    overloaded(
         "client_polls",
         "The client already holds as many waiting polls as `search.client_polls` allows.",
         "Use one poll at a time for each stream.",

@@ -1,5 +1,5 @@
 //! Provides what the process itself needs: settings, clock, logs and metrics, errors, limits, worker threads,
-//! child processes. It depends on no item, no user and no external system.
+//! child processes. It knows neither items nor accounts, and no external system.
 
 pub mod clock;
 pub mod compute;
@@ -7,6 +7,7 @@ pub mod config;
 pub mod error;
 pub mod error_codes;
 pub mod failure_log;
+pub mod fair_queue;
 pub mod hot_swap;
 pub mod json_object;
 pub mod limits;

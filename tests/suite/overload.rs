@@ -3,11 +3,14 @@
 
 use std::{
     cell::RefCell,
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     fs,
     io::{ErrorKind, Read, Write},
     net::TcpStream,
-    sync::Barrier,
+    sync::{
+        Barrier, Mutex,
+        atomic::{AtomicBool, AtomicU32, Ordering},
+    },
     thread,
     time::Duration,
 };
@@ -235,6 +238,92 @@ fn a_full_render_queue_is_named_in_the_response() {
     let (counts, refused) = at_once(&server, &(0..12).map(large).collect::<Vec<_>>());
     assert_shed(refused.unwrap_or_else(|| panic!("{counts:?}")), "render_queue");
     assert!(counts[&200] > 0, "{counts:?}");
+}
+
+/// Requests new renditions from one address until `is_over`; returns the error codes of the refusals.
+fn flood_with_renders(
+    server: &Server,
+    is_over: &AtomicBool,
+    path: impl Fn(u32) -> String + Sync,
+) -> BTreeSet<String> {
+    let next = AtomicU32::new(0);
+    let codes = Mutex::new(BTreeSet::new());
+    thread::scope(|scope| {
+        for _ in 0..12 {
+            scope.spawn(|| {
+                while !is_over.load(Ordering::Relaxed) {
+                    let response =
+                        ask(server, "192.0.2.1", &path(next.fetch_add(1, Ordering::Relaxed)));
+                    if response.status() == 503 {
+                        let body: Value = response.json().expect("JSON");
+                        let code = body["errors"][0]["errorCode"].as_str().expect("a code");
+                        codes.lock().unwrap().insert(code.to_owned());
+                    }
+                }
+            });
+        }
+    });
+    codes.into_inner().unwrap()
+}
+
+#[test]
+fn one_anonymous_client_does_not_take_the_render_queue_from_customers() {
+    // One client may have two of the eight places.
+    let settings = ["media.workers=2", "media.queue=8", "media.client_megapixels_s=0", PROXY];
+    let server = Server::demo_with(&settings);
+    for extension in ["jpg", "webp", "avif"] {
+        let path = |kind: &str, n: u32| {
+            format!("/media/{LARGE}-crop_w{}_h200_x{kind}_NormalPreview.{extension}", 300 + n)
+        };
+        let is_over = AtomicBool::new(false);
+        let codes = thread::scope(|scope| {
+            let flood = scope.spawn(|| {
+                flood_with_renders(&server, &is_over, |n| path("0", n % 700) + &format!("?n={n}"))
+            });
+            let share = "reason=\"client_render_queue\"";
+            let refused = server.metric("wirephoto_requests_shed_total", share);
+            server.until("the flood has its share", || {
+                (server.metric("wirephoto_requests_shed_total", share) > refused).then_some(())
+            });
+            for n in 0..10 {
+                let answer = ask(&server, "192.0.2.2", &format!("{}?ak={DEMO_KEY}", path("1", n)));
+                assert_eq!(answer.status(), 200, "{extension}");
+                // An anonymous client at another address has places of its own.
+                let answer = ask(&server, "192.0.2.3", &path("2", n));
+                assert_eq!(answer.status(), 200, "{extension}");
+            }
+            is_over.store(true, Ordering::Relaxed);
+            flood.join().expect("the flood ended")
+        });
+        assert_eq!(codes.into_iter().collect::<Vec<_>>(), ["client_render_queue"], "{extension}");
+    }
+}
+
+#[test]
+fn reading_a_kept_rendition_is_no_render_of_its_client() {
+    let settings = [
+        "cache.memory_bytes=0",
+        "cache.disk_bytes=0",
+        "media.client_megapixels_s=1",
+        "media.client_megapixels_burst=1",
+    ];
+    let server = Server::demo_with(&settings);
+    let preview = format!("/media/{LARGE}_NormalPreview.jpg");
+    // The standard set may not be kept yet.
+    server.until("a kept Preview", || {
+        let response = server.get(&preview);
+        (header(&response, "wirephoto-path") == "stored").then_some(())
+    });
+    let renders = || server.metric("wirephoto_renders_total", "outcome=\"done\"");
+    let before = renders();
+    for _ in 0..20 {
+        for name in ["NormalPreview", "WebPreview", "NormalThumbnail", "CroppedThumbnail"] {
+            let response = server.get(&format!("/media/{LARGE}_{name}.jpg"));
+            assert_eq!(response.status(), 200, "{name}");
+            assert_eq!(header(&response, "wirephoto-path"), "stored", "{name}");
+        }
+    }
+    assert!(renders() - before < 1.0, "nothing was rendered");
 }
 
 #[test]

@@ -21,6 +21,7 @@ use crate::runtime::clock::{self, Stopwatch};
 use crate::runtime::compute::ComputePool;
 use crate::runtime::config::Config;
 use crate::runtime::error::{Error, Result};
+use crate::runtime::fair_queue::QueuePlaces;
 use crate::runtime::limits::{BENCH_RENDITIONS_MAX, STREAM_CHUNK_BYTES};
 use imaging::RenderPath;
 use model::media_url::MediaPath;
@@ -137,7 +138,8 @@ impl<'a> RenditionBench<'a> {
     /// would be too high.
     pub(super) fn clients(&self, workers: usize) -> Result<Vec<Media>> {
         // A caller has one rendition in flight, and its worker may not be idle again yet.
-        let compute = ComputePool::start(workers, workers, self.config.media.memory_bytes)?;
+        let places = QueuePlaces::new(workers, 1.0);
+        let compute = ComputePool::start(workers, places, self.config.media.memory_bytes)?;
         let client = |_| {
             let OpenArchive { db, originals, .. } = self.archive;
             let (orders, originals) = (Orders::new(db.clone(), None), originals.clone());

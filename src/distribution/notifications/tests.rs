@@ -19,6 +19,7 @@ use crate::media::original::OriginalStore;
 use crate::media::{self, DecodeLimits, UrlLinks};
 use crate::runtime::compute::ComputePool;
 use crate::runtime::config::{self, SettingSources};
+use crate::runtime::fair_queue::QueuePlaces;
 use crate::runtime::slots::SlotLimits;
 use crate::storage::blobs::{BlobStore, DerivedStore};
 use crate::storage::database::NewItem;
@@ -83,7 +84,7 @@ fn services(
     let derived = DerivedStore::open(&dir.join("derived")).unwrap();
     let header = DecodeLimits::of(&config).header;
     let originals = OriginalStore::new(store, derived, header);
-    let compute = ComputePool::start(1, 8, 1 << 28).unwrap();
+    let compute = ComputePool::start(1, QueuePlaces::new(8, 1.0), 1 << 28).unwrap();
     let orders = Orders::new(db.clone(), Some(auth.clone()));
     let settings = media::MediaSettings::of(&config).unwrap();
     let media = Media::start(settings, orders, originals, compute, &dir.join("cache")).unwrap();

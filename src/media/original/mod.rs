@@ -31,6 +31,7 @@ use imaging::{ImageFormat, ParallelMap, ShouldContinue};
 use jpeg::header::{HeaderError, HeaderLimits, JpegHeader};
 use jpeg::scan::Scan;
 use model::{ContentHash, PictureHash};
+use picture::OpenWorkingCopy;
 pub use picture::{IndexedPicture, JpegHead};
 use prepare::{PrepareRequest, PreparedOriginal};
 use reading::{hash_and_sums, read_blocks, read_checked};
@@ -77,6 +78,12 @@ impl OriginalError {
             | Self::Derived { .. }
             | Self::Header(_) => false,
         }
+    }
+
+    /// Whether a derived file is damaged, which can be rebuilt.
+    #[must_use]
+    pub fn is_derived(&self) -> bool {
+        matches!(self, Self::Derived { .. })
     }
 
     /// Whether the original is missing or modified.
@@ -340,16 +347,11 @@ impl OriginalStore {
         length: u64,
         parallel_map: ParallelMap<'_>,
     ) -> Result<OpenOriginal, OriginalError> {
-        let reader = self.store.reader(hash, length)?;
-        let cached = self.facts_cache.get(&hash).or_else(|| self.incomplete.get(&hash));
-        let facts = match cached {
-            Some(facts) => Some(facts),
-            None => self.read_facts(hash, length)?,
-        };
-        let facts = match facts {
-            Some(facts) => facts,
-            None => self.rebuild(hash, length, parallel_map)?,
-        };
+        if let Some(original) = self.open_derived(hash, length)? {
+            return Ok(original);
+        }
+        let reader = Arc::new(self.store.reader(hash, length)?);
+        let facts = self.rebuild(hash, length, parallel_map)?;
         Ok(OpenOriginal { originals: self.clone(), facts, reader })
     }
 
@@ -585,7 +587,7 @@ pub fn serially(count: usize, work: &(dyn Fn(usize) + Sync)) {
 pub struct OpenOriginal {
     originals: OriginalStore,
     facts: Arc<OriginalFacts>,
-    reader: BlobReader,
+    reader: Arc<BlobReader>,
 }
 
 impl OpenOriginal {
@@ -629,13 +631,11 @@ impl OpenOriginal {
 
     /// Opens the picture for random access; `None` if it can only be decoded as a whole. `head` is the head
     /// of the original.
-    pub fn picture(&self, head: &JpegHead) -> Result<Option<IndexedPicture<'_>>, OriginalError> {
+    pub fn picture(&self, head: &JpegHead) -> Result<Option<IndexedPicture>, OriginalError> {
         let hash = self.hash();
-        let (scan, stored_index, working) = match &self.facts.random_access {
+        let (scan, working) = match &self.facts.random_access {
             RandomAccess::None(_) => return Ok(None),
-            RandomAccess::Original(stored_index) => {
-                (Scan::read(&head.header, &head.bytes), stored_index, None)
-            }
+            RandomAccess::Original(_) => (Scan::read(&head.header, &head.bytes), None),
             RandomAccess::Working(working) => {
                 let damaged = || OriginalError::Derived { kind: DerivedKind::Working, hash };
                 let derived = &self.originals.derived;
@@ -659,16 +659,17 @@ impl OpenOriginal {
                 let header = JpegHeader::parse_start(&head, &self.originals.limits, end)?;
                 let scan = Scan::read(&header, &head);
                 let head = JpegHead { bytes: head, header };
-                (scan, &working.stored_index, Some((reader, &working.checksums, head)))
+                (scan, Some(OpenWorkingCopy { reader, head }))
             }
         };
-        let length = working.as_ref().map_or(self.facts.length, |working| working.0.length());
         let damaged = || OriginalError::Derived { kind: DerivedKind::Index, hash };
         let scan = scan.map_err(|_| damaged())?;
+        let reader = Arc::clone(&self.reader);
+        let picture = IndexedPicture { facts: Arc::clone(&self.facts), reader, scan, working };
         // The index of another file would decode to a wrong picture.
-        if !stored_index.index.matches_scan(&scan, length) {
+        if !picture.index().matches_scan(picture.scan(), picture.file_length()) {
             return Err(damaged());
         }
-        Ok(Some(IndexedPicture { original: self, scan, stored_index, working }))
+        Ok(Some(picture))
     }
 }

@@ -1,13 +1,15 @@
 //! A picture that is open for random access: an original or its working copy.
 
 use std::ops::Range;
+use std::sync::Arc;
 
 use super::checksums::BlockChecksums;
-use super::facts::StoredIndex;
+use super::facts::{OriginalFacts, RandomAccess, WorkingCopy};
 use super::reading::{read_checked, read_many};
 use super::{OpenOriginal, OriginalError, OriginalStore};
 use crate::storage::blobs::{BlobReader, DerivedKind, StoreError};
 use jpeg::header::JpegHeader;
+use jpeg::rewrite::colour_segments;
 use jpeg::scan::index::ScanIndex;
 use jpeg::scan::{ByteRanges, Scan, ScanError};
 use model::ContentHash;
@@ -53,12 +55,12 @@ impl OriginalStore {
     }
 
     /// Opens an original whose derived files are stored; `None` if they are not.
-    fn open_derived(
+    pub fn open_derived(
         &self,
         hash: ContentHash,
         length: u64,
     ) -> Result<Option<OpenOriginal>, OriginalError> {
-        let reader = self.store.reader(hash, length)?;
+        let reader = Arc::new(self.store.reader(hash, length)?);
         let cached = self.facts_cache.get(&hash).or_else(|| self.incomplete.get(&hash));
         let facts = match cached {
             Some(facts) => Some(facts),
@@ -69,14 +71,28 @@ impl OriginalStore {
 }
 
 /// A picture with random access: the original or its working copy.
-pub struct IndexedPicture<'a> {
-    pub(super) original: &'a OpenOriginal,
+pub struct IndexedPicture {
+    /// Facts that say that there is random access.
+    pub(super) facts: Arc<OriginalFacts>,
+    /// The reader of the original.
+    pub(super) reader: Arc<BlobReader>,
     pub(super) scan: Scan,
-    pub(super) stored_index: &'a StoredIndex,
-    pub(super) working: Option<(BlobReader, &'a BlockChecksums, JpegHead)>,
+    pub(super) working: Option<OpenWorkingCopy>,
 }
 
-impl IndexedPicture<'_> {
+/// A working copy that is open for reading.
+pub(super) struct OpenWorkingCopy {
+    pub(super) reader: BlobReader,
+    pub(super) head: JpegHead,
+}
+
+/// The file of a picture: its reader and the checksums of its blocks.
+struct PictureBlocks<'a> {
+    reader: &'a BlobReader,
+    checksums: &'a BlockChecksums,
+}
+
+impl IndexedPicture {
     /// The parameters of the picture's scan.
     #[must_use]
     pub fn scan(&self) -> &Scan {
@@ -86,7 +102,25 @@ impl IndexedPicture<'_> {
     /// The index of entry points into the scan.
     #[must_use]
     pub fn index(&self) -> &ScanIndex {
-        &self.stored_index.index
+        match &self.facts.random_access {
+            RandomAccess::Original(stored_index)
+            | RandomAccess::Working(WorkingCopy { stored_index, .. }) => &stored_index.index,
+            RandomAccess::None(_) => unreachable!("a picture without random access is not opened"),
+        }
+    }
+
+    /// The length in bytes of the file that the picture is read from.
+    pub(super) fn file_length(&self) -> u64 {
+        self.blocks().reader.length()
+    }
+
+    fn blocks(&self) -> PictureBlocks<'_> {
+        let reader = self.working.as_ref().map_or(&*self.reader, |working| &working.reader);
+        let checksums = match &self.facts.random_access {
+            RandomAccess::Working(copy) => &copy.checksums,
+            RandomAccess::Original(_) | RandomAccess::None(_) => &self.facts.checksums,
+        };
+        PictureBlocks { reader, checksums }
     }
 
     /// Whether the picture is read from the original instead of a working copy.
@@ -98,16 +132,27 @@ impl IndexedPicture<'_> {
     /// The head of the file that the picture is read from, given the head of the original.
     #[must_use]
     pub fn head<'b>(&'b self, original_head: &'b JpegHead) -> &'b JpegHead {
-        self.working.as_ref().map_or(original_head, |(_, _, head)| head)
+        self.working.as_ref().map_or(original_head, |working| &working.head)
+    }
+
+    /// The key of the original.
+    #[must_use]
+    pub fn original(&self) -> ContentHash {
+        self.facts.source
+    }
+
+    /// The segments that define the colours of the components, given the head of the original.
+    #[must_use]
+    pub fn colour_segments(&self, original_head: &JpegHead) -> Vec<u8> {
+        let head = self.head(original_head);
+        colour_segments(&head.header, &head.bytes)
     }
 
     /// Reads and verifies the bytes at `ranges`, which are in ascending order.
     pub fn read(&self, ranges: &[Range<u64>]) -> Result<ByteRanges<'static>, OriginalError> {
         let mut bytes = ByteRanges::default();
-        let read = match &self.working {
-            None => read_many(&self.original.reader, &self.original.facts.checksums, ranges)?,
-            Some((reader, sums, _)) => self.check_working_copy(read_many(reader, sums, ranges))?,
-        };
+        let PictureBlocks { reader, checksums } = self.blocks();
+        let read = self.check_working_copy(read_many(reader, checksums, ranges))?;
         let read = read.ok_or_else(|| self.damaged())?;
         read.into_iter().for_each(|(start, piece)| bytes.push(start, piece));
         Ok(bytes)
@@ -115,21 +160,19 @@ impl IndexedPicture<'_> {
 
     /// Reads and verifies the bytes `range`.
     pub fn read_all(&self, range: Range<u64>) -> Result<Vec<u8>, OriginalError> {
-        match &self.working {
-            None => self.original.read(range),
-            Some((reader, sums, _)) => {
-                let read = self.check_working_copy(read_checked(reader, sums, range))?;
-                read.ok_or_else(|| self.damaged())
-            }
-        }
+        let PictureBlocks { reader, checksums } = self.blocks();
+        let read = self.check_working_copy(read_checked(reader, checksums, range))?;
+        read.ok_or_else(|| self.damaged())
     }
 
-    /// Treats a working copy that cannot be read as damaged, except when the bucket does not answer.
+    /// Treats a working copy that cannot be read as damaged, except when the bucket does not answer. The error of
+    /// an original stays.
     fn check_working_copy<T>(
         &self,
         read: Result<Option<T>, StoreError>,
     ) -> Result<Option<T>, OriginalError> {
         match read {
+            Err(cause) if self.is_original() => Err(cause.into()),
             Err(unavailable @ StoreError::Unavailable { .. }) => Err(unavailable.into()),
             Err(_) => Err(self.damaged()),
             Ok(read) => Ok(read),
@@ -137,7 +180,7 @@ impl IndexedPicture<'_> {
     }
 
     fn damaged(&self) -> OriginalError {
-        let hash = self.original.hash();
+        let hash = self.facts.source;
         match &self.working {
             // Nothing can rebuild an original, while a working copy is derived again.
             None => OriginalError::Changed(hash),
@@ -147,16 +190,14 @@ impl IndexedPicture<'_> {
 
     /// Reads and verifies all bytes of the file.
     pub fn read_whole(&self) -> Result<Vec<u8>, OriginalError> {
-        let length =
-            self.working.as_ref().map_or(self.original.facts.length, |working| working.0.length());
-        self.read_all(0..length)
+        self.read_all(0..self.file_length())
     }
 
     /// Reports an index that contradicts the verified bytes, as an error that causes a rebuild.
     #[must_use]
     pub fn index_mismatch(&self, error: ScanError) -> OriginalError {
-        tracing::warn!(original = %self.original.hash(), "index does not match the picture data: {error}");
+        tracing::warn!(original = %self.facts.source, "index does not match the picture data: {error}");
         // The bytes match their checksums, so only the index can be wrong.
-        OriginalError::Derived { kind: DerivedKind::Index, hash: self.original.hash() }
+        OriginalError::Derived { kind: DerivedKind::Index, hash: self.facts.source }
     }
 }

@@ -281,6 +281,7 @@ settings! {
         warm: bool = "true", AnyValue, "", "Whether Preview, WebPreview and Thumbnail of new photographs are pre-rendered (cache warming), and the standard renditions of all pictures are made in the background";
         avif: AvifRendering = "on-request", AnyValue, "on-request, ahead", "When AVIF of Preview, WebPreview and Thumbnail is made; on-request: when a client first asks for it; ahead: with media.warm, which then takes several times as long, and the web site offers AVIF to browsers";
         queue: usize = "128", 1..=100_000, "renders", "Renders that may wait for a worker, and renders as AVIF that may wait for an encoder; more are answered 503";
+        client_queue_share: f32 = "0.25", 0.0..=1.0, "", "Share of media.queue that the renders of one client may have, a user or an address without credentials; at least one render";
         client_megapixels_s: u32 = "50", 0..=1_000_000, "megapixels/s", "Rate limit of one client: megapixels rendered per second on average; more are answered 503; 0: no limit";
         client_megapixels_burst: u32 = "2000", 1..=1_000_000, "megapixels", "Burst of that rate limit: megapixels that one client may have rendered at once";
         archives: usize = "16", 1..=10_000, "archives", "Archives (zip) built at a time; more are answered 503";

@@ -1,0 +1,243 @@
+//! Reads the inputs of a render from the store, before the render occupies a worker.
+//!
+//! A bucket answers after a tenth of a second; a worker that waited for it would idle. So a request reads first,
+//! on a thread that may block, and queues for a worker with the bytes. A worker reads only in rare cases: when
+//! derived files are missing or damaged, and when the standard set has to be made.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+use super::MediaState;
+use super::original::{IndexedPicture, JpegHead, OpenOriginal, OriginalError, StandardSet};
+use super::plan::RenditionPlan;
+use super::recipes::StandardRecipes;
+use super::render::RenderError;
+use crate::runtime::fair_queue::{
+    FairPermit, FairSemaphore, QueueFull, QueuePlaces, RequestClient,
+};
+use crate::runtime::telemetry;
+use imaging::{DirectPlan, IndexedSource, Orientation};
+use jpeg::scan::{ByteRanges, ScanError};
+
+/// Reads of the store at a time. Each occupies a thread that waits.
+const READS_AT_A_TIME: usize = 64;
+/// Reads that may wait, of all clients.
+const READS_WAITING_MAX: usize = 1024;
+/// The share of `media.memory_bytes` for bytes that were read and wait for a worker.
+const READ_MEMORY_PART: u64 = 4;
+/// The unit in which this memory is counted, in bytes.
+const MEMORY_UNIT: u64 = 64 << 10;
+
+/// The inputs of a render.
+pub(super) struct RenderInputs {
+    pub(super) original: OpenOriginal,
+    pub(super) head: JpegHead,
+    pub(super) source: RenderSourceBytes,
+}
+
+/// The bytes from which a rendition is made.
+pub(super) enum RenderSourceBytes {
+    /// None: the original's own picture data is sent from the store.
+    Unchanged,
+    /// The standard set, which has the rendition or its base.
+    StandardSet(StandardSet),
+    /// None: the standard set has to be made first.
+    MissingSet,
+    /// The parts of the picture that are shown.
+    Parts { picture: IndexedPicture, direct: DirectPlan, bytes: ByteRanges<'static> },
+    /// The whole file, of the original or its working copy.
+    Whole { picture: Option<IndexedPicture>, jpeg: Vec<u8> },
+}
+
+impl MediaState {
+    /// Reads the inputs of `plan`; `None` if derived files have to be rebuilt first, which a worker does.
+    pub(super) fn read_ahead(
+        &self,
+        plan: &RenditionPlan,
+    ) -> Result<Option<RenderInputs>, RenderError> {
+        let source = &plan.source;
+        let read = match self.originals.open_derived(source.blob, source.length)? {
+            Some(original) => self.read_inputs(plan, original),
+            None => return Ok(None),
+        };
+        match read {
+            Err(RenderError::Original(cause)) if cause.is_derived() => Ok(None),
+            read => read.map(Some),
+        }
+    }
+
+    /// Reads the inputs of `plan` from its `original`.
+    pub(super) fn read_inputs(
+        &self,
+        plan: &RenditionPlan,
+        original: OpenOriginal,
+    ) -> Result<RenderInputs, RenderError> {
+        let head = original.head()?;
+        let source = if plan.output.is_none() {
+            RenderSourceBytes::Unchanged
+        } else if plan.standard.is_some() {
+            // Always from the set, so that the bytes do not depend on what was made first.
+            let recipes = StandardRecipes::of(&plan.source, &self.settings);
+            let set = self.complete_standard_set(&plan.source, &recipes)?;
+            set.map_or(RenderSourceBytes::MissingSet, RenderSourceBytes::StandardSet)
+        } else {
+            self.read_picture(plan, &original, &head)?
+        };
+        Ok(RenderInputs { original, head, source })
+    }
+
+    /// Reads the parts of the original that `plan` shows, or all of it.
+    pub(super) fn read_picture(
+        &self,
+        plan: &RenditionPlan,
+        original: &OpenOriginal,
+        head: &JpegHead,
+    ) -> Result<RenderSourceBytes, RenderError> {
+        let picture = original.picture(head)?;
+        if let Some(picture) = picture {
+            if let Some((direct, ranges)) = self.plan_parts(plan, head, &picture)? {
+                let bytes = picture.read(&ranges)?;
+                return Ok(RenderSourceBytes::Parts { picture, direct, bytes });
+            }
+            let jpeg = read_whole(original, Some(&picture))?;
+            return Ok(RenderSourceBytes::Whole { picture: Some(picture), jpeg });
+        }
+        Ok(RenderSourceBytes::Whole { picture: None, jpeg: read_whole(original, None)? })
+    }
+
+    /// Plans a render from parts of the picture, and the ranges of its file that they need; `None` if it needs
+    /// the whole.
+    fn plan_parts(
+        &self,
+        plan: &RenditionPlan,
+        head: &JpegHead,
+        picture: &IndexedPicture,
+    ) -> Result<Option<(DirectPlan, Vec<Range<u64>>)>, RenderError> {
+        let Some(output) = plan.output else { return Ok(None) };
+        let colour = picture.colour_segments(head);
+        let indexed = indexed_source(plan, picture, &colour);
+        let Some(direct) = DirectPlan::plan(&indexed, &plan.steps, output) else {
+            return Ok(None);
+        };
+        match direct.byte_ranges(&indexed, &self.settings.marker) {
+            Ok(ranges) => Ok(Some((direct, ranges))),
+            Err(error) => give_up_parts(picture, error).map(|()| None),
+        }
+    }
+}
+
+/// The picture as a direct render reads it. `colour` has its colour segments.
+pub(super) fn indexed_source<'a>(
+    plan: &RenditionPlan,
+    picture: &'a IndexedPicture,
+    colour: &'a [u8],
+) -> IndexedSource<'a> {
+    IndexedSource {
+        scan: picture.scan(),
+        index: picture.index(),
+        colour,
+        orientation: Orientation::from_tag(u32::from(plan.source.orientation)),
+    }
+}
+
+/// A whole picture with what its decoder needs to know.
+pub(super) struct WholePicture {
+    pub(super) head: JpegHead,
+    pub(super) picture: Option<IndexedPicture>,
+    pub(super) jpeg: Vec<u8>,
+}
+
+impl WholePicture {
+    /// Reads the picture of `original`.
+    pub(super) fn read(original: &OpenOriginal) -> Result<Self, OriginalError> {
+        let head = original.head()?;
+        let picture = original.picture(&head)?;
+        let jpeg = read_whole(original, picture.as_ref())?;
+        Ok(Self { head, picture, jpeg })
+    }
+}
+
+/// Reads the whole file of a picture, from its working copy if it has one.
+pub(super) fn read_whole(
+    original: &OpenOriginal,
+    picture: Option<&IndexedPicture>,
+) -> Result<Vec<u8>, OriginalError> {
+    match picture {
+        // The working copy is decoded with less memory than a progressive original.
+        Some(picture) if !picture.is_original() => picture.read_whole(),
+        Some(_) | None => original.read_whole(),
+    }
+}
+
+/// Decides what follows when the parts of a picture cannot be decoded: `Ok` where the whole can.
+pub(super) fn give_up_parts(
+    picture: &IndexedPicture,
+    error: ScanError,
+) -> Result<(), RenderError> {
+    match error {
+        // No request waits for the result any more.
+        ScanError::Stopped => Err(RenderError::Abandoned),
+        // The bytes passed their checksums, so the index is wrong.
+        error @ (ScanError::Damaged { .. } | ScanError::Bytes) => {
+            Err(picture.index_mismatch(error).into())
+        }
+        error => {
+            telemetry::count_abandoned_path(error.as_str());
+            tracing::debug!(original = %picture.original(), "decoding the whole picture: {error}");
+            Ok(())
+        }
+    }
+}
+
+/// The limits on reads of the store: of those at a time, of those that wait, and of the bytes that they hold.
+pub(super) struct StoreReads {
+    turns: FairSemaphore,
+    memory: Arc<Semaphore>,
+    memory_units: u32,
+}
+
+/// The permit of one read of the store.
+pub(super) struct ReadPermit {
+    /// The turn to read, which ends before the render does.
+    turn: FairPermit,
+    memory: OwnedSemaphorePermit,
+}
+
+impl StoreReads {
+    /// Limits reads to a part of `memory_bytes`, and the waiting ones of one client to `client_share` of all.
+    pub(super) fn new(memory_bytes: u64, client_share: f32) -> Self {
+        let places = QueuePlaces::new(READS_WAITING_MAX, client_share);
+        let memory_units = memory_units(memory_bytes / READ_MEMORY_PART).max(1);
+        Self {
+            turns: FairSemaphore::new(READS_AT_A_TIME, places),
+            memory: Arc::new(Semaphore::new(memory_units as usize)),
+            memory_units,
+        }
+    }
+
+    /// Waits until `client` may read `bytes`. A read of more than all the memory has it alone.
+    pub(super) async fn admit(
+        &self,
+        client: Option<RequestClient>,
+        bytes: u64,
+    ) -> Result<ReadPermit, QueueFull> {
+        let turn = self.turns.acquire(client).await?;
+        let units = memory_units(bytes).min(self.memory_units);
+        let memory = Arc::clone(&self.memory).acquire_many_owned(units).await;
+        Ok(ReadPermit { turn, memory: memory.expect("the semaphore is never closed") })
+    }
+}
+
+impl ReadPermit {
+    /// Ends the turn to read, and returns the memory of the bytes that were read.
+    pub(super) fn end_turn(self) -> OwnedSemaphorePermit {
+        drop(self.turn);
+        self.memory
+    }
+}
+
+fn memory_units(bytes: u64) -> u32 {
+    u32::try_from(bytes.div_ceil(MEMORY_UNIT)).unwrap_or(u32::MAX).min(1 << 28)
+}
