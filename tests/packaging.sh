@@ -106,13 +106,11 @@ fi
 
 tests/compose.sh "$binary"
 
-# The Debian package, with the binary built by ./run, or else the test binary.
+# The Debian package, with the test binary.
 deb="$(command -v cargo-deb || true)"
 [ -n "$deb" ] || { [ -x "$tools/bin/cargo-deb" ] && PATH="$tools/bin:$PATH" && deb="$tools/bin/cargo-deb"; } || true
 if [ -n "$deb" ] && need dpkg-deb; then
-    profile=dev
-    [ -x "$(dirname "$binary")/../release/wirephoto" ] && profile=release
-    NO_BUILD=1 packaging/deb.sh "$profile" "$work/deb" >"$work/said" 2>&1 || fail "deb.sh: $(tail -n 20 "$work/said")"
+    NO_BUILD=1 packaging/deb.sh dev "$work/deb" >"$work/said" 2>&1 || fail "deb.sh: $(tail -n 20 "$work/said")"
     dpkg-deb --contents "$work"/deb/*.deb | awk '{ print $1, $6 }' >"$work/contents"
     while read -r wanted; do
         grep -qF -- "$wanted" "$work/contents" || fail "the package lacks: $wanted"
