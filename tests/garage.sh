@@ -14,7 +14,7 @@ if [ "$#" -gt 0 ]; then
 fi
 
 # Garage issues no session tokens.
-cargo test --locked --test suite -- \
+tests/suite.sh \
     garage:: store_s3:: backup_bucket:: migrate::an_archive_moves postgres::outages::cache_hits_and_304s_need_neither \
     --skip store_s3::a_temporary_key
 

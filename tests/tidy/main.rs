@@ -7,6 +7,7 @@ mod contract;
 mod language;
 mod planted;
 mod rules;
+mod suite;
 mod tree;
 
 use std::path::Path;

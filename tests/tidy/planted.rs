@@ -57,6 +57,8 @@ fn plant(root: &Path) {
         ("docs/contract/shape.md", CONTRACT),
         ("tests/COVERAGE.md", COVERAGE),
         ("README.md", "# Shapes\n"),
+        ("tests/suite/round.rs", "//! Round.\n#[test]\nfn it_rolls() {}\n"),
+        ("tests/flaky.txt", "# Flaky tests.\nround::it_rolls: it waited on a slope\n"),
     ];
     for (path, text) in files {
         write(root, path, text);
@@ -297,4 +299,25 @@ fn a_dropped_word_in_a_comment_or_a_page_is_seen() {
     check(rule, "docs/shapes.md", text, "docs/shapes.md:3");
     let text = "//! Two.\nfn checked() {}\n/// Renewed shapes; \"nobody\" is quoted.\nfn f() {}\n";
     check(rule, "src/low/two.rs", text, "`nobody`");
+}
+
+#[test]
+fn a_flaky_test_that_is_listed_twice_or_without_a_cause_is_seen() {
+    let rule = "flaky tests are listed once, with the cause";
+    let lines = [
+        "round::it_rolls",
+        "round::it_rolls: ",
+        "round::it_stands: it fell",
+        "square::it_rolls: it stood",
+        "round::it_rolls: a slope\nround::it_rolls: a steep one",
+    ];
+    for line in lines {
+        check(rule, "tests/flaky.txt", &format!("{line}\n"), "tests/flaky.txt:");
+    }
+}
+
+#[test]
+fn a_test_target_that_the_test_script_leaves_out_is_seen() {
+    let rule = "every test target runs";
+    check(rule, "crates/shapes/tests/sides.rs", "//! Sides.\n", "crates/shapes/tests/sides.rs");
 }

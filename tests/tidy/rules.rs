@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::contract::{citations, coverage};
 use crate::language::{docs, dropped_words, namesakes};
+use crate::suite::{flaky_list, test_targets};
 use crate::tree::{Source, Tree, files, names, names_in, relative};
 
 /// Maximum lines of a source file.
@@ -15,7 +16,7 @@ const README_LINES_MAX: usize = 150;
 pub type Rule = (&'static str, fn(&Tree) -> Vec<String>);
 
 /// All rules.
-pub const RULES: [Rule; 17] = [
+pub const RULES: [Rule; 19] = [
     ("a layer imports only lower layers", layers),
     ("the units of a layer import each other in one direction", circles),
     ("the map names every layer and every library", folders),
@@ -33,6 +34,8 @@ pub const RULES: [Rule; 17] = [
     ("at most two public types share a name", namesakes),
     ("public items have docs, and a doc comment says something", docs),
     ("comments and pages use the field's words", dropped_words),
+    ("flaky tests are listed once, with the cause", flaky_list),
+    ("every test target runs", test_targets),
 ];
 
 fn below(module: &str, unit: &str) -> bool {
