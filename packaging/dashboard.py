@@ -51,6 +51,9 @@ ROWS = [
         ("Faults", "short", [
             (f"max by (instance, fault) (wirephoto_fault{{{S}}})", "{{instance}} {{fault}}"),
         ]),
+        ("Free disk space", "bytes", [
+            (f"min by (instance, volume) (wirephoto_disk_free_bytes{{{S}}})", "{{instance}} {{volume}}"),
+        ]),
         ("Settings that differ between nodes", "short", [
             (f"max by (setting) (wirephoto_nodes_differ{{{S}}})", "{{setting}}"),
         ]),

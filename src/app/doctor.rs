@@ -6,7 +6,7 @@ use crate::cluster::findings::{
     DatabaseState, DiskState, Finding, FindingLevel, judge_database, judge_differences,
     judge_disk, judge_nodes,
 };
-use crate::cluster::membership::{self, NodeDescription};
+use crate::cluster::membership::{self, NodeDescription, Volume};
 use crate::cluster::readiness::write_probe;
 use crate::runtime::clock;
 use crate::runtime::config::{Config, OriginalsLocation, SettingValue};
@@ -27,7 +27,7 @@ pub fn examine(config: &Config) -> Vec<Finding> {
             return vec![Finding::new(FindingLevel::Problem, "disk", text)];
         }
     }
-    let mut found = disk(config);
+    let mut found = disks(config);
     match OpenArchive::open_to_examine(config) {
         Ok(archive) => {
             found.extend(archive_findings(config, &archive));
@@ -46,17 +46,21 @@ fn with_source(cause: &Error) -> String {
     }
 }
 
-fn disk(config: &Config) -> Vec<Finding> {
-    let dir = &config.data.dir;
-    let finding = judge_disk(&DiskState {
-        dir,
-        written: write_probe(dir),
-        free_bytes: modes::free_bytes(dir),
-        required_bytes: config.media.file_bytes_max,
+fn disks(config: &Config) -> Vec<Finding> {
+    // A read-only node writes no originals.
+    let store = Volume::store(config).filter(|_| !config.server.role.is_read_only());
+    let volumes = std::iter::once(Volume::data(config)).chain(store);
+    let findings = volumes.map(|volume| {
+        judge_disk(&DiskState {
+            dir: &volume.folder,
+            written: write_probe(&volume.folder),
+            free_bytes: modes::free_bytes(&volume.folder),
+            required_bytes: config.media.file_bytes_max,
+        })
     });
     let warning = config.proxy_warning();
     let warning = warning.map(|text| Finding::new(FindingLevel::Warning, "settings", text));
-    [finding].into_iter().chain(warning).collect()
+    findings.chain(warning).collect()
 }
 
 fn archive_findings(config: &Config, archive: &OpenArchive) -> Vec<Finding> {

@@ -15,6 +15,7 @@ use crate::archive::collections::Collections;
 use crate::archive::content::Content;
 use crate::archive::ingest::{Ingest, PendingUploads, UploadLimits, UploadSpool, Uploads};
 use crate::cluster::guard::ClusterGuard;
+use crate::cluster::membership::Volume;
 use crate::cluster::readiness::{ProbedParts, Readiness};
 use crate::distribution::delivery::{self, ChannelSender, Deliveries};
 use crate::distribution::notifications::{self, Notifications, StreamCommands};
@@ -141,7 +142,8 @@ pub(super) fn readiness(config: &Config, storage: &ServerStorage, content: &Cont
         store: storage.store.clone(),
         search: content.engine().clone(),
         node: storage.guard.node().clone(),
-        dir: config.data.dir.clone(),
+        data: Volume::data(config),
+        originals: Volume::store(config),
         file_bytes_max: config.media.file_bytes_max,
     })
 }

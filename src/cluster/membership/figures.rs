@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use crate::runtime::config::{Config, OriginalsLocation};
+use super::volume::Volume;
+use crate::runtime::config::Config;
 use crate::runtime::modes::{DiskSpace, disk_space};
 use crate::runtime::telemetry::{self, MetricValues};
 use crate::storage::database::NodeRow;
@@ -92,13 +93,9 @@ impl FigureSources {
     /// Reads the folders and limits in the settings.
     #[must_use]
     pub fn of(config: &Config) -> Self {
-        let mut folders = vec![config.data.dir.clone()];
-        // Originals in the data directory, or in a bucket, have no disk of their own.
-        if let OriginalsLocation::Folder(_) = &config.store.originals {
-            folders.push(config.originals_dir());
-        }
+        let volumes = [Some(Volume::data(config)), Volume::store(config)];
         Self {
-            folders,
+            folders: volumes.into_iter().flatten().map(|volume| volume.folder).collect(),
             memory_limit_bytes: config.cache.memory_bytes,
             disk_limit_bytes: config.cache.disk_bytes,
             required_bytes: config.media.file_bytes_max,

@@ -22,6 +22,7 @@ mod observe;
 mod slot;
 #[cfg(test)]
 mod tests;
+mod volume;
 
 use std::{
     path::Path,
@@ -49,6 +50,7 @@ pub use in_flight::InFlightTasks;
 use limits::{EXCLUSIVE_RETRY_INTERVAL, HEARTBEAT_TIMEOUT};
 pub use observe::{ObservedNode, observe};
 use slot::NodeSlot;
+pub use volume::Volume;
 
 /// A job that one node does at a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -13,14 +13,13 @@ mod verdict;
 
 use std::{
     convert::Infallible,
-    path::PathBuf,
     sync::{Arc, Mutex, PoisonError},
 };
 
 use tokio::sync::oneshot;
 
 use crate::cluster::jobs::{BackgroundJob, JobSpec, RunOutcome};
-use crate::cluster::membership::{ClusterNode, NodeFault};
+use crate::cluster::membership::{ClusterNode, NodeFault, Volume};
 use crate::runtime::clock::Stopwatch;
 use crate::runtime::telemetry;
 use crate::storage::blobs::BlobStore;
@@ -37,7 +36,9 @@ pub struct ProbedParts {
     pub store: BlobStore,
     pub search: SearchEngine,
     pub node: ClusterNode,
-    pub dir: PathBuf,
+    pub data: Volume,
+    /// The folder of originals, if it may be on a disk of its own.
+    pub originals: Option<Volume>,
     /// Size of the largest file that may be ingested, in bytes: the disk should have room for one.
     pub file_bytes_max: u64,
 }

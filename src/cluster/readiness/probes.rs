@@ -8,7 +8,6 @@ use uuid::Uuid;
 use super::{ProbedParts, verdict::ReadinessVerdict};
 use crate::cluster::membership::NodeFault;
 use crate::runtime::clock::Stopwatch;
-use crate::runtime::modes;
 use crate::storage::database::{DbError, NodeRow, ReadTx};
 use crate::storage::search::IndexStatus;
 
@@ -108,6 +107,19 @@ impl ExternalProbe {
     }
 }
 
+/// Returns why the data directory in `dir` cannot be written or is almost full.
+fn check_disk(dir: &Path, free_bytes: io::Result<u64>, required_bytes: u64) -> Result<(), String> {
+    let shown = dir.display();
+    write_probe(dir).map_err(|cause| format!("{shown}: {cause}"))?;
+    match free_bytes {
+        Ok(free) if free < required_bytes => {
+            Err(format!("{shown}: {free} bytes are free, fewer than media.file_bytes_max"))
+        }
+        // Unknown free space is not a fault.
+        Ok(_) | Err(_) => Ok(()),
+    }
+}
+
 /// Returns the result of `read`, or why there is none; `None` if the read was shed, which says nothing about
 /// the database.
 async fn with_timeout<T>(
@@ -151,29 +163,26 @@ impl ReadinessProbes {
             (NodeFault::Disk, self.disk.end().await),
         ];
         let faults = found.into_iter().filter_map(|(fault, why)| Some((fault, why?))).collect();
-        ReadinessVerdict::of(faults, self.parts.node.incarnation(), nodes.as_deref())
+        // Nodes over a local database share its directory and thus one disk: none is better off.
+        let shared = (!self.parts.db.is_remote()).then_some(NodeFault::Disk);
+        ReadinessVerdict::of(faults, shared, self.parts.node.incarnation(), nodes.as_deref())
     }
 
     fn start_probes(&mut self) {
         let store = self.parts.store.clone();
-        self.store.start_probe(move || store.check_reachable().map_err(|cause| cause.to_string()));
-        // With a local database all nodes share one directory and thus one disk, so stepping aside would not
-        // help. A read-only node does not ingest files.
-        if !self.parts.db.is_remote() || self.parts.db.is_read_only() {
-            return;
-        }
-        let (dir, required) = (self.parts.dir.clone(), self.parts.file_bytes_max);
+        let originals = self.parts.originals.clone();
+        self.store.start_probe(move || {
+            // A folder that cannot be examined cannot be reached either.
+            drop(originals.map(|volume| volume.record_free_bytes()));
+            store.check_reachable().map_err(|cause| cause.to_string())
+        });
+        let data = self.parts.data.clone();
+        let required_bytes = self.parts.file_bytes_max;
+        // A read-only node ingests no files.
+        let ingests = !self.parts.db.is_read_only();
         self.disk.start_probe(move || {
-            let failed = |cause: io::Error| format!("{}: {cause}", dir.display());
-            write_probe(&dir).map_err(failed)?;
-            match modes::free_bytes(&dir) {
-                Ok(free) if free < required => Err(format!(
-                    "{}: {free} bytes are free, fewer than media.file_bytes_max",
-                    dir.display()
-                )),
-                // Unknown free space is not a fault.
-                Ok(_) | Err(_) => Ok(()),
-            }
+            let free_bytes = data.record_free_bytes();
+            if ingests { check_disk(&data.folder, free_bytes, required_bytes) } else { Ok(()) }
         });
     }
 

@@ -20,13 +20,16 @@ impl ReadinessVerdict {
     }
 
     /// Judges the node with this incarnation by its own faults and by the rows of all `nodes`; `None` if
-    /// those cannot be read.
+    /// those cannot be read. `shared` is a fault that all nodes have at the same time, though they may notice it
+    /// one after the other.
     pub(super) fn of(
         faults: Vec<(NodeFault, String)>,
+        shared: Option<NodeFault>,
         incarnation: Uuid,
         nodes: Option<&[NodeRow]>,
     ) -> Self {
-        let is_ours = |fault: &NodeFault| faults.iter().any(|(ours, _)| ours == fault);
+        let is_own = |fault: &NodeFault| Some(*fault) != shared;
+        let ours: Vec<NodeFault> = faults.iter().map(|(fault, _)| *fault).filter(is_own).collect();
         // Another node can do more only if its faults are a proper subset of ours: of nodes that all have
         // faults, at least one stays ready.
         let can_more = |row: &NodeRow| {
@@ -34,12 +37,15 @@ impl ReadinessVerdict {
             let is_other =
                 row.incarnation != incarnation && matches!(row.role.as_str(), "all" | "web");
             let theirs = faults_of(row).filter(|_| is_other);
-            theirs.is_some_and(|theirs| theirs.len() < faults.len() && theirs.iter().all(is_ours))
+            theirs.is_some_and(|mut theirs| {
+                theirs.retain(is_own);
+                theirs.len() < ours.len() && theirs.iter().all(|fault| ours.contains(fault))
+            })
         };
         let is_ready = match nodes {
             // It is unknown whether other nodes can do more.
             None => faults.is_empty(),
-            Some(nodes) => !is_ours(&NodeFault::Database) && !nodes.iter().any(can_more),
+            Some(nodes) => !ours.contains(&NodeFault::Database) && !nodes.iter().any(can_more),
         };
         Self { is_ready, faults }
     }
@@ -99,12 +105,30 @@ mod tests {
         }
     }
 
-    /// Checks whether node 1 with these faults is ready beside the others.
-    fn check(faults: &[NodeFault], others: Option<&[NodeRow]>, expected: bool) {
+    fn is_ready(
+        faults: &[NodeFault],
+        shared: Option<NodeFault>,
+        others: Option<&[NodeRow]>,
+    ) -> bool {
         let with_causes = faults.iter().map(|fault| (*fault, "it fails".to_owned())).collect();
         let nodes = others.map(|others| [&[node(1, "all", "")], others].concat());
-        let verdict = ReadinessVerdict::of(with_causes, Uuid::from_u128(1), nodes.as_deref());
-        assert_eq!(verdict.is_ready, expected, "{faults:?} beside {others:?}");
+        let incarnation = Uuid::from_u128(1);
+        ReadinessVerdict::of(with_causes, shared, incarnation, nodes.as_deref()).is_ready
+    }
+
+    /// Checks whether node 1 with these faults is ready beside the others.
+    fn check(faults: &[NodeFault], others: Option<&[NodeRow]>, expected: bool) {
+        assert_eq!(is_ready(faults, None, others), expected, "{faults:?} beside {others:?}");
+    }
+
+    #[test]
+    fn a_fault_of_the_shared_disk_takes_no_node_out_before_the_others_notice_it() {
+        let disk = Some(NodeFault::Disk);
+        assert!(is_ready(&[NodeFault::Disk], disk, Some(&[node(2, "web", "")])));
+        assert!(is_ready(&[NodeFault::Search], disk, Some(&[node(2, "web", "disk search")])));
+        let both = [NodeFault::Disk, NodeFault::Search];
+        assert!(!is_ready(&both, disk, Some(&[node(2, "web", "")])));
+        assert!(!is_ready(&[NodeFault::Search], disk, Some(&[node(2, "web", "disk")])));
     }
 
     #[test]

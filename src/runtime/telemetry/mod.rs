@@ -170,6 +170,9 @@ pub const NODES_DIFFER: &str = "wirephoto_nodes_differ";
 pub const READY: &str = "wirephoto_ready";
 /// Whether this node has a fault, by fault: database, search, store, disk (gauge).
 pub const FAULT: &str = "wirephoto_fault";
+/// Bytes that can still be written to the file system of a folder, by volume: data (the data directory), store
+/// (the folder of originals, if the settings name one) (gauge).
+pub const DISK_FREE_BYTES: &str = "wirephoto_disk_free_bytes";
 /// Whether this node holds the lease of a background job, by lease: matching, purging, sweeping, scrubbing
 /// (gauge).
 pub const LEASE_HELD: &str = "wirephoto_lease_held";
@@ -371,6 +374,10 @@ fn describe_deliveries_and_nodes() {
     gauge!(NODES_DIFFER, "1 for a setting that differs on another live node");
     gauge!(READY, "1 while this node is ready to serve requests");
     gauge!(FAULT, "1 while this node has a fault, by fault");
+    gauge!(
+        DISK_FREE_BYTES,
+        "Bytes that can still be written to the file system of a volume: data or store"
+    );
     gauge!(LEASE_HELD, "1 while this node holds a lease, by lease");
     gauge!(LEASE_VACANT_SECONDS, "Seconds for which no node has held a lease, by lease");
     counter!(DATABASE_ERRORS, "Database calls that failed in the engine, by kind");

@@ -25,7 +25,7 @@ fn service(faults: &Faults, settings: &[&str]) -> Server {
 }
 
 /// Waits until the service reports no fault.
-fn until_healthy(server: &Server) {
+pub(super) fn until_healthy(server: &Server) {
     server.wait_for_index();
     server.until("a service that is well", || {
         let is_ready = server.metric("wirephoto_ready", "") == 1.0;
@@ -34,7 +34,7 @@ fn until_healthy(server: &Server) {
 }
 
 /// Waits until the service reports this fault.
-fn until_fault(server: &Server, fault: &str) {
+pub(super) fn until_fault(server: &Server, fault: &str) {
     let has = || server.metric("wirephoto_fault", &format!("fault=\"{fault}\"")) == 1.0;
     server.until(fault, || has().then_some(()));
 }
@@ -188,6 +188,7 @@ fn a_full_disk_alerts_until_there_is_room() {
     recording.record(&server, 5);
     recording.expect(&[]);
     faults.set(&[&format!("enospc {}", server.data().display())]);
+    until_fault(&server, "disk");
     let write = || {
         let profile = serde_json::json!({ "a": 1 });
         let request = call_with(&server, (Method::PUT, "/user/v1/profile"), DEMO_KEY, &profile);
@@ -197,9 +198,10 @@ fn a_full_disk_alerts_until_there_is_room() {
         fail_for_a_minute(&server, &write);
         recording.record(&server, 1);
     }
-    recording.expect(&["WirephotoDatabaseErrors"]);
+    recording.expect(&["WirephotoDatabaseErrors", "WirephotoFault"]);
     faults.clear();
     server.until("room", || (200..300).contains(&write()).then_some(()));
+    until_healthy(&server);
     recording.record(&server, 10);
     recording.expect(&[]);
     recording.check();

@@ -2,5 +2,6 @@
 //! Prometheus that scrapes one.
 
 mod dashboard;
+mod disk;
 mod faults;
 mod recording;

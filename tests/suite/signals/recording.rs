@@ -19,6 +19,8 @@ const TIMES: [&str; 2] =
 /// Scrapes of services, placed a minute apart whatever the real interval.
 #[derive(Default)]
 pub struct Recording {
+    /// Whether the service has a disk of its own: the disk of this machine may be almost full.
+    has_own_disk: bool,
     minutes: usize,
     /// The scraped values, by series and minute.
     series: BTreeMap<String, BTreeMap<usize, f64>>,
@@ -41,9 +43,17 @@ fn now_s() -> f64 {
 }
 
 impl Recording {
+    /// A recording of a service with a disk of its own.
+    pub fn with_disk() -> Self {
+        Self { has_own_disk: true, ..Self::default() }
+    }
+
     /// Scrapes the service once and repeats the values for so many minutes. A service that does not answer is down.
     pub fn record(&mut self, server: &Server, minutes: usize) {
-        let wanted = metrics_of_rules();
+        let mut wanted = metrics_of_rules();
+        if !self.has_own_disk {
+            wanted.remove("wirephoto_disk_free_bytes");
+        }
         let answer = server.client.get(format!("{}/metrics", server.url)).send();
         let text = answer.ok().and_then(|answer| answer.text().ok());
         let up = text.is_some();
