@@ -26,6 +26,7 @@ use crate::http::protocol::disposition;
 use crate::http::protocol::edge;
 use crate::http::protocol::edge::RenderSummary;
 use crate::http::protocol::media_body::parts_body;
+use crate::http::protocol::media_cors;
 use crate::http::protocol::range::ByteRange;
 use crate::http::protocol::range::MultipartByteranges;
 use crate::http::protocol::range::RangeDecision;
@@ -70,7 +71,7 @@ pub(super) async fn media(State(app): State<AppState>, request: Request) -> Resp
             let answer = media_response(&app, incoming).await;
             answer.unwrap_or_else(|error| error_response(&app, incoming, &error))
         }
-        Method::OPTIONS => preflight(),
+        Method::OPTIONS => media_cors::preflight(),
         _ => {
             let message = format!("method {method} is not supported for media");
             let mut response = respond::error(&Error::new(ErrorKind::Unsupported, message));
@@ -79,6 +80,10 @@ pub(super) async fn media(State(app): State<AppState>, request: Request) -> Resp
             response
         }
     };
+    // Answers to the session cookie stay closed (contract caching-7).
+    if credentials::are_explicit(headers, uri) {
+        media_cors::allow_origins(response.headers_mut());
+    }
     // Also on 304 and on errors, or a cache would answer all clients alike.
     if negotiated_format::is_negotiated(path_text(uri)) {
         response.headers_mut().append(header::VARY, HeaderValue::from_static("Accept"));
@@ -104,34 +109,8 @@ fn error_response(
         app.shared.edge.surrogate.add_keys_to_missing(response.headers_mut(), &keys, is_own);
     }
     // Scripts may read why a picture is missing.
-    allow_origins(response.headers_mut());
+    media_cors::allow_origins(response.headers_mut());
     response
-}
-
-fn preflight() -> Response {
-    let mut response = Response::new(Body::empty());
-    *response.status_mut() = StatusCode::NO_CONTENT;
-    let headers = response.headers_mut();
-    allow_origins(headers);
-    let mut set = |name, value| headers.insert(name, HeaderValue::from_static(value));
-    set(header::ACCESS_CONTROL_ALLOW_METHODS, "GET, HEAD, OPTIONS");
-    set(
-        header::ACCESS_CONTROL_ALLOW_HEADERS,
-        "Authorization, Range, If-Range, If-None-Match, If-Modified-Since",
-    );
-    set(header::ACCESS_CONTROL_MAX_AGE, "86400");
-    response
-}
-
-fn allow_origins(headers: &mut HeaderMap) {
-    headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, HeaderValue::from_static("*"));
-    headers.insert(
-        header::ACCESS_CONTROL_EXPOSE_HEADERS,
-        HeaderValue::from_static(
-            "Accept-Ranges, Content-Range, Content-Length, ETag, Location, Retry-After, \
-             Server-Timing, Wirephoto-Path, Wirephoto-Size",
-        ),
-    );
 }
 
 /// The parts of an HTTP request that a media response depends on.
@@ -330,9 +309,7 @@ async fn delivery_response(
         return Err(Error::internal("a query lost its channel"));
     };
     let caller = MediaCaller { principal, agr: agreement_parameter(uri)? };
-    let mut response = deliveries::trigger(app, method, item, crop, &channel, caller).await?;
-    allow_origins(response.headers_mut());
-    Ok(response)
+    deliveries::trigger(app, method, item, crop, &channel, caller).await
 }
 
 /// Serves the Hires of an item that a visitor requested through a form of the site, with its purchase.
@@ -390,7 +367,7 @@ fn set_headers(app: &AppState, headers: &mut HeaderMap, validators: &Validators,
         headers.insert(header::CACHE_CONTROL, policy);
     }
     if open {
-        allow_origins(headers);
+        media_cors::allow_origins(headers);
     } else {
         // A browser cache must not give the response of one user to the next.
         headers.insert(header::VARY, HeaderValue::from_static("Authorization, Cookie"));

@@ -119,6 +119,16 @@ pub(crate) fn are_presented(headers: &HeaderMap, uri: &Uri) -> bool {
     headers.contains_key(header::AUTHORIZATION) || query_value(uri, "ak").is_some()
 }
 
+/// Whether the request names its caller itself, validly or not: with the header `Authorization` or with `ak`, and
+/// not with the session cookie, which a browser adds to the requests of other sites too.
+pub(crate) fn are_explicit(headers: &HeaderMap, uri: &Uri) -> bool {
+    match headers.get(header::AUTHORIZATION) {
+        // The site's own scheme only confirms that the cookie may be used.
+        Some(line) => session_token(line.to_str().unwrap_or_default()).is_none(),
+        None => query_value(uri, "ak").is_some(),
+    }
+}
+
 /// Reads user name and password of `Authorization: Basic` (RFC 7617), if that is the only such header.
 pub(crate) fn basic_credentials(headers: &HeaderMap) -> Option<(String, String)> {
     let mut lines = headers.get_all(header::AUTHORIZATION).iter();

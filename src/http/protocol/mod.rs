@@ -12,6 +12,7 @@ pub mod error_reference;
 pub(crate) mod host;
 pub(crate) mod image_negotiation;
 pub(crate) mod media_body;
+pub(crate) mod media_cors;
 pub mod range;
 pub mod request;
 pub(crate) mod respond;

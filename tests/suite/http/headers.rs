@@ -1,4 +1,4 @@
-//! Methods, and the headers of responses: caching, other origins, render paths, file names, request ids.
+//! Methods, and the headers of responses: caching, render paths, file names, request ids.
 
 use std::{
     collections::BTreeMap,
@@ -111,34 +111,6 @@ fn the_operator_sets_how_long_open_renditions_are_cached() {
     let server = Server::demo_with(&settings);
     let expected = "public, max-age=86400, stale-while-revalidate=7";
     assert_eq!(header(&server.get(THUMBNAIL), "cache-control"), expected);
-}
-
-#[test]
-fn browsers_may_read_open_renditions_from_any_site() {
-    let server = Server::demo();
-    let origin = [("Origin", "https://desk.example")];
-    for path in [PREVIEW, "/media/image/demo-urtavla.json", "/media/image/none.json"] {
-        let response = server.get_with(path, &origin);
-        assert_eq!(header(&response, "access-control-allow-origin"), "*", "{path}");
-        let exposed = header(&response, "access-control-expose-headers");
-        assert!(exposed.contains("ETag") && exposed.contains("Content-Range"), "{path}");
-    }
-    let url = format!("{}{PREVIEW}", server.url);
-    let preflight = server.client.request(Method::OPTIONS, url);
-    let preflight = preflight
-        .header("Origin", "https://desk.example")
-        .header("Access-Control-Request-Method", "GET")
-        .header("Access-Control-Request-Headers", "authorization, range");
-    let response = preflight.send().expect("answer");
-    assert!(response.status().is_success());
-    assert_eq!(header(&response, "access-control-allow-origin"), "*");
-    assert!(header(&response, "access-control-allow-methods").contains("GET"));
-    let allowed = header(&response, "access-control-allow-headers").to_lowercase();
-    assert!(allowed.contains("authorization") && allowed.contains("range"), "{allowed}");
-    // Renditions that require credentials are not readable by scripts of other sites.
-    let private = server.get_with(&hires(), &origin);
-    assert_eq!(private.status(), 200);
-    assert_eq!(header(&private, "access-control-allow-origin"), "");
 }
 
 /// The metric names of a `Server-Timing` header; each duration must be a number of milliseconds.

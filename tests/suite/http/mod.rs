@@ -1,10 +1,11 @@
-//! HTTP semantics of media URLs: methods, validators, ranges, caching, connections, load.
+//! HTTP semantics of media URLs: methods, validators, ranges, caching, connections, load, other origins.
 
 mod cache_tiers;
 mod conditional;
 mod connections;
 mod headers;
 mod load;
+mod origins;
 
 use std::net::TcpStream;
 

@@ -1,0 +1,41 @@
+//! CORS of media: lets scripts of any site read what is open, and what their own credentials open (contract
+//! caching-7).
+//!
+//! `Authorization` and `ak` are chosen by the script that sends them. A session cookie is added by the browser, so
+//! the answers that it allows have none of these headers. Addresses of the APIs are in `cors`.
+
+use axum::{
+    body::Body,
+    http::{HeaderMap, HeaderValue, StatusCode, header},
+    response::Response,
+};
+
+/// Answers a preflight: which methods and headers a script may send.
+pub(crate) fn preflight() -> Response {
+    let mut response = Response::new(Body::empty());
+    *response.status_mut() = StatusCode::NO_CONTENT;
+    let headers = response.headers_mut();
+    allow_origins(headers);
+    let mut set = |name, value| headers.insert(name, HeaderValue::from_static(value));
+    set(header::ACCESS_CONTROL_ALLOW_METHODS, "GET, HEAD, OPTIONS");
+    set(
+        header::ACCESS_CONTROL_ALLOW_HEADERS,
+        // The published client library sends `Content-Type` with every request.
+        "Authorization, Content-Type, Range, If-Range, If-Match, If-None-Match, \
+         If-Modified-Since, If-Unmodified-Since",
+    );
+    set(header::ACCESS_CONTROL_MAX_AGE, "86400");
+    response
+}
+
+/// Lets scripts of any origin read a response and the headers of a download or a range.
+pub(crate) fn allow_origins(headers: &mut HeaderMap) {
+    headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, HeaderValue::from_static("*"));
+    headers.insert(
+        header::ACCESS_CONTROL_EXPOSE_HEADERS,
+        HeaderValue::from_static(
+            "Accept-Ranges, Content-Disposition, Content-Range, Content-Length, ETag, Location, \
+             Retry-After, Server-Timing, Wirephoto-Path, Wirephoto-Size",
+        ),
+    );
+}
