@@ -317,6 +317,7 @@ fn token_error_response(error: &TokenError) -> Response {
     let status = status(error.code);
     match &error.source {
         Some(busy) if busy.kind() == ErrorKind::Overloaded => respond::record_shed(busy),
+        Some(cause) if respond::is_counted(cause) => {}
         Some(cause) => tracing::error!(status = status.as_u16(), "token endpoint: {cause}"),
         None => {}
     }

@@ -74,6 +74,7 @@ pub struct Error {
     details: Vec<ErrorDetail>,
     scope: Option<&'static str>,
     retry_after_s: Option<u32>,
+    is_logged: bool,
     source: Option<Box<dyn StdError + Send + Sync>>,
 }
 
@@ -87,6 +88,7 @@ impl Error {
             details: Vec::new(),
             scope: None,
             retry_after_s: None,
+            is_logged: false,
             source: None,
         }
     }
@@ -140,6 +142,12 @@ impl Error {
     #[must_use]
     pub fn retry_after(self, seconds: u32) -> Self {
         Self { retry_after_s: Some(seconds), ..self }
+    }
+
+    /// Marks the error as logged by the part of the service that reported it first.
+    #[must_use]
+    pub fn logged(self) -> Self {
+        Self { is_logged: true, ..self }
     }
 
     /// Adds an `errorCode` that does not refer to a single part of the request.
@@ -210,6 +218,18 @@ impl Error {
     #[must_use]
     pub fn missing_scope(&self) -> Option<&'static str> {
         self.scope
+    }
+
+    /// Returns whether the log has the error already.
+    #[must_use]
+    pub fn is_logged(&self) -> bool {
+        self.is_logged
+    }
+
+    /// Returns the private cause if it is a `T`.
+    #[must_use]
+    pub fn cause_as<T: StdError + 'static>(&self) -> Option<&T> {
+        self.source.as_deref()?.downcast_ref()
     }
 
     /// Returns the private cause with its chain of causes, for the log.

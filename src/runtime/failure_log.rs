@@ -1,6 +1,11 @@
-//! Logs the failures of repeated work: one line when it starts to fail and one when it recovers.
+//! Logs failures that repeat: one line when they begin and one when they end.
 
 use std::fmt::Display;
+use std::time::Duration;
+
+use parking_lot::Mutex;
+
+use crate::runtime::clock::Stopwatch;
 
 /// Logs transitions between failure and success, so that work repeated ten times a second does not flood the
 /// log.
@@ -38,5 +43,74 @@ impl FailureLog {
     #[must_use]
     pub const fn is_failing(&self) -> bool {
         self.failing
+    }
+}
+
+/// Counts the failures of an outage that many threads meet, so that the log has a line for its first failure and
+/// one for its end. The callers write the lines.
+#[derive(Debug, Default)]
+pub struct OutageLog {
+    outage: Mutex<Option<Outage>>,
+}
+
+/// An outage that has not ended.
+#[derive(Debug)]
+struct Outage {
+    began: Stopwatch,
+    last: Stopwatch,
+    failures: u64,
+}
+
+/// An outage that has ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct EndedOutage {
+    /// Failures from the first to the last.
+    pub failures: u64,
+    /// Time from the first failure to the end.
+    pub lasted: Duration,
+}
+
+impl OutageLog {
+    /// Creates a log without an outage.
+    #[must_use]
+    pub const fn new() -> Self {
+        Self { outage: Mutex::new(None) }
+    }
+
+    /// Counts a failure; returns whether it begins an outage, and so needs a line of its own.
+    #[must_use]
+    pub fn record(&self) -> bool {
+        let now = Stopwatch::start();
+        let mut outage = self.outage.lock();
+        let is_first = outage.is_none();
+        let outage = outage.get_or_insert(Outage { began: now, last: now, failures: 0 });
+        outage.last = now;
+        outage.failures = outage.failures.saturating_add(1);
+        is_first
+    }
+
+    /// Ends the outage if there is one without a failure for `quiet`: called after a success, which may be chance
+    /// while others fail.
+    #[must_use]
+    pub fn end_after(&self, quiet: Duration) -> Option<EndedOutage> {
+        let ended = self.outage.lock().take_if(|outage| outage.last.elapsed() >= quiet)?;
+        Some(EndedOutage { failures: ended.failures, lasted: ended.began.elapsed() })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_outage_has_one_beginning_and_one_end_that_counts_its_failures() {
+        let log = OutageLog::new();
+        assert_eq!(log.end_after(Duration::ZERO), None);
+        assert!(log.record());
+        assert!(!log.record() && !log.record());
+        assert_eq!(log.end_after(Duration::from_secs(3600)), None, "others may still fail");
+        assert_eq!(log.end_after(Duration::ZERO).map(|ended| ended.failures), Some(3));
+        assert_eq!(log.end_after(Duration::ZERO), None);
+        assert!(log.record(), "a new outage");
     }
 }

@@ -8,7 +8,7 @@ use uuid::Uuid;
 use super::{ProbedParts, verdict::ReadinessVerdict};
 use crate::cluster::membership::NodeFault;
 use crate::runtime::clock::Stopwatch;
-use crate::storage::database::{DbError, NodeRow, ReadTx};
+use crate::storage::database::{DbError, NodeRow, ReadTx, outage};
 use crate::storage::search::IndexStatus;
 
 /// Interval between probes of the node.
@@ -154,6 +154,9 @@ impl ReadinessProbes {
             // Open broken connections now, so that the next request does not have to.
             let db = self.parts.db.clone();
             drop(tokio::task::spawn_blocking(move || db.open_connections()));
+        }
+        if database.is_none() {
+            outage::log_recovery();
         }
         self.was_unavailable = database.is_some();
         let found = [

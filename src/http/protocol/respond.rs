@@ -14,6 +14,8 @@ use crate::http::protocol::error_reference::HelpAnchor;
 use crate::runtime::error::{Error, ErrorKind};
 use crate::runtime::limits::{NOT_FOUND_MAX_AGE_S, RETRY_AFTER_S};
 use crate::runtime::telemetry;
+use crate::storage::database::DbError;
+use crate::storage::database::outage;
 
 /// Longest part of a caller's text that an error message repeats, in characters.
 const ECHO_CHARS_MAX: usize = 200;
@@ -74,7 +76,12 @@ pub(crate) fn record_shed(error: &Error) {
     tracing::debug!(reason, "{}", error.message());
 }
 
-/// Logs a server error with its cause; a refusal because of load is only counted.
+/// Whether the failure needs no log line of its own: an API has logged it, or it is counted as one of an outage.
+pub(crate) fn is_counted(error: &Error) -> bool {
+    error.is_logged() || error.cause_as::<DbError>().is_some_and(outage::count_refused)
+}
+
+/// Logs a server error with its cause; a refusal because of load or of an outage is only counted.
 pub(crate) fn log_failure(error: &Error) {
     let status = status(error.kind());
     // Walking the chain of sources allocates, so it happens only for errors that are logged.
@@ -82,7 +89,7 @@ pub(crate) fn log_failure(error: &Error) {
     if error.kind() == ErrorKind::Overloaded {
         record_shed(error);
     // A client's mistake has its status in the request line; only our own failures need a cause.
-    } else if status.is_server_error() {
+    } else if status.is_server_error() && !is_counted(error) {
         tracing::error!(status = status.as_u16(), "{}: {}", error.message(), cause());
     }
 }

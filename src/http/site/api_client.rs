@@ -155,7 +155,9 @@ impl From<ApiRefusal> for Error {
             // No API sends another error status; this is also a response too long for its page.
             _ => ErrorKind::Internal,
         };
-        Self::new(kind, refusal.sentences().join("; "))
+        let error = Self::new(kind, refusal.sentences().join("; "));
+        // The API has logged why, or counted the refusal; the page knows no more.
+        if kind == ErrorKind::Unavailable { error.logged() } else { error }
     }
 }
 

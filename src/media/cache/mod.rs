@@ -12,6 +12,7 @@ mod record;
 use std::{
     path::Path,
     sync::{Arc, LazyLock},
+    time::Duration,
 };
 
 use moka::sync::Cache;
@@ -22,6 +23,7 @@ use super::{
 };
 use crate::runtime::error::Error;
 use crate::runtime::error::Result;
+use crate::runtime::failure_log::OutageLog;
 use crate::runtime::limits::SEEN_ONCE_MAX;
 use crate::runtime::telemetry;
 pub use body::{BlobExtent, BodyPart, RenditionBody};
@@ -78,11 +80,17 @@ impl MemoryTier {
     }
 }
 
+/// Time without a failure after which the disk tier counts as writable again: on a disk that is nearly full, small
+/// files still find room.
+const DISK_QUIET: Duration = Duration::from_secs(60);
+
 /// Both tiers; a tier with a budget of 0 is absent.
 pub(super) struct RenditionCache {
     memory: Option<MemoryTier>,
     disk: Option<Arc<DiskTier>>,
     requested_once: Cache<ContentHash, ()>,
+    /// Failures to write to the disk tier.
+    disk_outage: OutageLog,
 }
 
 impl RenditionCache {
@@ -97,7 +105,8 @@ impl RenditionCache {
         } else {
             None
         };
-        Ok(Self { memory, disk, requested_once: Cache::new(SEEN_ONCE_MAX) })
+        let requested_once = Cache::new(SEEN_ONCE_MAX);
+        Ok(Self { memory, disk, requested_once, disk_outage: OutageLog::new() })
     }
 
     /// Whether at least one tier is enabled.
@@ -146,9 +155,19 @@ impl RenditionCache {
             self.requested_once.insert(planned.key, ());
             return;
         }
-        if let Err(cause) = disk.write(planned.class, planned.key, body) {
-            // The rendition was delivered, so a full disk must not turn into an error.
-            tracing::warn!("rendition cache: {cause}");
+        match disk.write(planned.class, planned.key, body) {
+            Ok(()) => {
+                if let Some(ended) = self.disk_outage.end_after(DISK_QUIET) {
+                    let (failures, seconds) = (ended.failures, ended.lasted.as_secs());
+                    tracing::info!(failures, seconds, "rendition cache: written to disk again");
+                }
+            }
+            // The rendition was delivered, so a full disk must not turn into an error. It fails for each one.
+            Err(cause) => {
+                if self.disk_outage.record() {
+                    tracing::warn!("rendition cache: {cause}; further failures are counted");
+                }
+            }
         }
     }
 

@@ -142,6 +142,24 @@ impl DbError {
         }
     }
 
+    /// Returns whether the database cannot be reached.
+    #[must_use]
+    pub fn is_unreachable(&self) -> bool {
+        match self {
+            Self::Engine(cause) => cause.is_unreachable(),
+            Self::Damaged { .. }
+            | Self::Overloaded
+            | Self::Closed
+            | Self::Schema(_)
+            | Self::InUse(_)
+            | Self::Moved(_)
+            | Self::File(_)
+            | Self::Address(_)
+            | Self::ReadsOnly
+            | Self::Secret(_) => false,
+        }
+    }
+
     /// Whether the call met a damaged row or page, which a repetition would meet again.
     #[must_use]
     pub fn is_damage(&self) -> bool {

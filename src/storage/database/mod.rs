@@ -26,6 +26,7 @@ mod handle;
 mod lock;
 mod log_follower;
 mod migrations;
+pub mod outage;
 mod postgres;
 #[cfg(test)]
 mod scratch;

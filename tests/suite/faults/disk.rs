@@ -217,6 +217,12 @@ fn without_space_for_derived_files_everything_is_served() {
     let preview = "/media/image/large_NormalPreview.jpg";
     let crop = "/media/image/large-crop_w300_h200_x50_y60_NormalPreview.jpg";
     let full = [server.bytes(preview), server.bytes(crop), server.bytes(crop)];
+    for rest in ["_NormalThumbnail", "_WebPreview"] {
+        server.bytes(&format!("/media/image/large{rest}.jpg"));
+    }
+    let warnings = || server.log().matches("rendition cache: ").count();
+    server.until("the cache to fail", || (warnings() > 0).then_some(()));
+    assert_eq!(warnings(), 1, "one line for all of them: {}", server.log());
     faults.clear();
     // Missing derived files cause no failure, before or after a restart.
     let other = "/media/image/large-crop_w301_h200_x50_y60_NormalPreview.jpg";
