@@ -52,7 +52,7 @@ use crate::runtime::clock;
 use crate::runtime::config::NewsmlVersion;
 use crate::runtime::error::{Error, ErrorKind, Result};
 use crate::runtime::fair_queue::RequestClient;
-use crate::runtime::limits::{MEDIA_PATH_BYTES_MAX, RESOLVED_MAX};
+use crate::runtime::limits::{CALLER_LOOKUP_MAX, MEDIA_PATH_BYTES_MAX, RESOLVED_MAX};
 use model::account::AgreementId;
 use model::media_url::DocumentExtension;
 use model::media_url::MediaPath;
@@ -147,12 +147,16 @@ async fn media_response(app: &AppState, incoming: IncomingRequest<'_>) -> Result
     let path = MediaPath::parse(text).map_err(|error| {
         Error::invalid("path", error.part(), "format", respond::shorten(&error.to_string()))
     })?;
-    let principal = credentials::principal(app, headers, uri).await?;
     if let MediaTarget::Item(crop) = path.target()
         && credentials::query_value(uri, "channel").is_some()
     {
+        let principal = credentials::principal(app, headers, uri).await?;
         return delivery_response(app, method, uri, path.key(), *crop, principal.as_deref()).await;
     }
+    let principal = match find_principal(app, incoming, &path).await {
+        Ok(principal) => principal,
+        Err(failure) => return unidentified_response(app, incoming, &path, failure).await,
+    };
     let refused = match response_for(app, incoming, &path, principal.as_deref()).await {
         // What costs money is never retried with the session, which other sites could use.
         Err(error) if !media::access::needs_purchase(&path) => error,
@@ -168,6 +172,37 @@ async fn media_response(app: &AppState, incoming: IncomingRequest<'_>) -> Result
     let outcome = response_for(app, incoming, &path, Some(&visitor)).await;
     // The first error stands, so that a hidden item looks like a missing one.
     if is_hidden { outcome.map_err(|_| refused) } else { outcome }
+}
+
+/// Finds the caller of a request for media. Open media wait for it only for a moment.
+async fn find_principal(
+    app: &AppState,
+    IncomingRequest { uri, headers, .. }: IncomingRequest<'_>,
+    path: &MediaPath,
+) -> Result<Option<Arc<Principal>>> {
+    let finding = credentials::principal(app, headers, uri);
+    if !media::access::is_open(path) {
+        return finding.await;
+    }
+    let too_slow = |_| Error::new(ErrorKind::Timeout, "The credentials cannot be verified now");
+    tokio::time::timeout(CALLER_LOOKUP_MAX, finding).await.map_err(too_slow)?
+}
+
+/// Responds to a caller whose credentials cannot be looked up, because of `failure`: with what is open to anonymous
+/// callers, and with that failure otherwise (contract access-16).
+async fn unidentified_response(
+    app: &AppState,
+    incoming: IncomingRequest<'_>,
+    path: &MediaPath,
+    failure: Error,
+) -> Result<Response> {
+    // An item under embargo does not exist for anonymous callers, and may for this one.
+    let is_public = media::access::is_open(path)
+        && app.shared.media.item(path.key(), None, clock::now()).await.is_ok();
+    if !is_public {
+        return Err(failure);
+    }
+    response_for(app, incoming, path, None).await
 }
 
 /// Finds the user whose browser session sent the request, unless the request has other credentials.

@@ -90,6 +90,9 @@ pub const ITEM_FILES_MAX: usize = 200;
 /// Times that a media URL is resolved for one request; it is resolved again if the item changed during
 /// the render.
 pub const RESOLVED_MAX: usize = 3;
+/// Time that a request for open media waits for its caller to be looked up; then it is answered as an anonymous
+/// one. A database that hangs would hold it for a minute.
+pub const CALLER_LOOKUP_MAX: std::time::Duration = std::time::Duration::from_secs(2);
 /// Items cached in memory; one takes a few kB.
 pub const ITEMS_CACHED_MAX: u64 = 20_000;
 /// Time between two removals of expired tokens and sessions.

@@ -4,6 +4,7 @@
 
 mod archive;
 mod cluster;
+mod lookups;
 mod outages;
 mod security;
 
