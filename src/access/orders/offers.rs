@@ -7,19 +7,22 @@ use jiff::Timestamp;
 use super::{
     ItemFacts, Orders, coverage,
     purchase::{PurchaseOutcome, PurchaseRequest},
+    report::OrderVisibility,
 };
 use crate::access::auth::Principal;
 use crate::runtime::error::Result;
+use crate::storage::database::{DbError, OrdersOf, ReadTx};
+use model::ItemKey;
 use model::account::Agreement;
 
-/// A covering agreement and its state for an item.
+/// An agreement and its state for an item.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AgreementOffer {
     pub agreement: Agreement,
     pub state: OfferState,
 }
 
-/// The state of a covering agreement for an item.
+/// The state of an agreement for an item.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OfferState {
     /// The agreement delivers, and a purchase is recorded.
@@ -32,7 +35,8 @@ pub enum OfferState {
 
 impl Orders {
     /// Lists the agreements of `principal` that cover `item` and deliver it at `now` or allow an order, in
-    /// the order in which they are used. Writes nothing.
+    /// the order in which they are used. If there are none, lists the agreement of an order that still
+    /// delivers the item, which may have ended since. Writes nothing.
     pub async fn offers(
         &self,
         principal: &Principal,
@@ -48,6 +52,8 @@ impl Orders {
                 PurchaseRequest::new(principal, item, &[agreement], Some(agreement.id), now)
             })
             .collect();
+        let visible = OrderVisibility::of(principal).all_visible();
+        let key = item.key.clone();
         let offers = self.db().read(move |tx| {
             let mut offers = Vec::with_capacity(requests.len());
             for request in requests {
@@ -62,8 +68,34 @@ impl Orders {
                 let agreements = request.agreements().iter().cloned();
                 offers.extend(agreements.map(|agreement| AgreementOffer { agreement, state }));
             }
+            if offers.is_empty() {
+                offers.extend(offer_of_order(tx, visible, &key, now)?);
+            }
             Ok(offers)
         });
         Ok(offers.await?)
     }
+}
+
+/// Returns the agreement of the order of `item` that delivers the longest (contract purchases-4).
+fn offer_of_order(
+    tx: &ReadTx<'_>,
+    visible: OrdersOf,
+    item: &ItemKey,
+    now: Timestamp,
+) -> Result<Option<AgreementOffer>, DbError> {
+    let Some(order) = tx.find_delivering_order(visible, item, now)? else { return Ok(None) };
+    let agreement = Agreement {
+        id: order.agreement.id,
+        organization: order.organization,
+        kind: order.agreement.kind,
+        super_agreement: false,
+        products: vec![order.product],
+        name: order.agreement.name,
+        description: None,
+        expires: None,
+        prepaids: None,
+    };
+    let state = OfferState::Bought(order.downloadable_until);
+    Ok(Some(AgreementOffer { agreement, state }))
 }

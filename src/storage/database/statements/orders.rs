@@ -211,6 +211,27 @@ impl ReadTx<'_> {
         Ok(found.is_some())
     }
 
+    /// Finds the order that permits downloading `item` the longest, as in [`ReadTx::has_delivering_order`].
+    pub fn find_delivering_order(
+        &self,
+        of: OrdersOf,
+        item: &ItemKey,
+        now: Timestamp,
+    ) -> Result<Option<Order>, DbError> {
+        let (owner, user, organization) = of.condition();
+        let (media_type, id) = (item.media_type.as_str(), item.id.as_str());
+        self.tx.find(
+            &format!(
+                "SELECT {ORDER_COLUMNS} FROM orders
+                 WHERE {owner} AND organization_id = ?2 AND media_type = ?3 AND item_id = ?4
+                     AND downloadable_until_ms > ?5 AND (NOT manual OR approved)
+                 ORDER BY downloadable_until_ms DESC LIMIT 1"
+            ),
+            params![user, organization, media_type, id, now.as_millisecond()],
+            read_order,
+        )
+    }
+
     /// Lists the products under which `item` was ordered and can still be reported, as they were then; at
     /// most [`ORDERS_LISTED_MAX`].
     pub fn list_products_to_report(
