@@ -4,6 +4,7 @@
 use super::{PageResult, SiteRequest, download_panel, item::ItemFromPath};
 use crate::http::media;
 use crate::media::MediaCaller;
+use crate::runtime::clock;
 use crate::runtime::error::{Error, ErrorKind};
 use model::account::AgreementId;
 use model::item::has_picture;
@@ -33,18 +34,20 @@ impl DraggedFile {
 /// `GET /item/<mediaType>/<id>/original`: the original of a photograph that the visitor's organization has
 /// bought. Purchases nothing: other sites could make a browser request it.
 pub(super) async fn show(ItemFromPath(key): ItemFromPath, site: SiteRequest) -> PageResult {
-    let panel = match has_picture(key.media_type) {
-        true => download_panel::find(&site, &key, None).await?,
-        false => None,
+    let principal = match &site.visitor {
+        Some(visitor) => visitor.principal(&site.app).await?,
+        None => None,
     };
+    if !has_picture(key.media_type) {
+        return Err(Error::new(ErrorKind::NotFound, "There is no original photo here.").into());
+    }
+    // A hidden item is not found, as on its page.
+    site.app.shared.media.item(&key, principal.as_deref(), clock::now()).await?;
+    let panel = download_panel::find(&site, &key, None).await?;
     // The download is free under this agreement alone, so another one must not be chosen.
     let Some(agreement) = panel.and_then(|panel| panel.bought) else {
         let message = "The original can be opened once the photo has been bought.";
         return Err(Error::new(ErrorKind::Forbidden, message).into());
-    };
-    let principal = match &site.visitor {
-        Some(visitor) => visitor.principal(&site.app).await?,
-        None => None,
     };
     let caller =
         MediaCaller { principal: principal.as_deref(), agr: Some(AgreementId(agreement)) };
