@@ -23,8 +23,8 @@ use crate::media::Media;
 use crate::runtime::config::Config;
 use crate::runtime::error::{Error, ErrorKind, Result};
 use crate::runtime::limits::{
-    ACCOUNTS_SWEEP, CLOCK_CHECK_INTERVAL, COLLECTIONS_SWEEP, DELIVERIES_SWEEP, ITEM_LOG_RETENTION,
-    ITEM_LOG_SWEEP, METRICS_UPKEEP, UPLOADS_SWEEP, USES_WRITE_INTERVAL,
+    ACCOUNTS_SWEEP, CLOCK_CHECK_INTERVAL, DELIVERIES_SWEEP, ITEM_LOG_RETENTION, ITEM_LOG_SWEEP,
+    METRICS_UPKEEP, UPLOADS_SWEEP, USES_WRITE_INTERVAL,
 };
 use crate::storage::database::{Db, DbError};
 pub(super) use follower::start_follower;
@@ -84,7 +84,7 @@ impl JobContext<'_> {
     fn start_sweeps(self, shared: &SharedState, config: &Config) {
         let stop = || shared.process.stopping.subscribe();
         let DistributionState { deliveries, recipients, .. } = &shared.distribution;
-        let (oauth, collections) = (&shared.access.oauth, &shared.archive.collections);
+        let oauth = &shared.access.oauth;
         let pending_uploads = shared.archive.uploads.pending();
         let db = &shared.process.db;
         let account_sweep =
@@ -106,11 +106,6 @@ impl JobContext<'_> {
         );
         self.run_until(stop(), recipient_sweep);
         self.run_until(stop(), sweep_events(db, config.audit.retention_days));
-        let collection_sweep =
-            sweep("sweep-collections", COLLECTIONS_SWEEP, collections, |all, now| async move {
-                all.sweep(now).await
-            });
-        self.run_until(stop(), collection_sweep);
         let upload_sweep =
             sweep("sweep-uploads", UPLOADS_SWEEP, pending_uploads, |all, now| async move {
                 all.sweep(now).await

@@ -21,7 +21,7 @@ use uuid::Uuid;
 use crate::access::auth::Principal;
 use crate::runtime::error::{Error, ErrorKind, Result};
 use crate::runtime::limits::{
-    COLLECTION_ACCESSED, COLLECTION_ITEMS_MAX, COLLECTIONS_PER_USER_MAX, SWEEP_ROWS,
+    COLLECTION_ACCESSED, COLLECTION_ITEMS_MAX, COLLECTIONS_PER_USER_MAX,
 };
 use crate::storage::database::{
     Collection, CollectionHead, Db, DbError, NewCollection, ReadTx, WriteTx,
@@ -66,11 +66,11 @@ impl Collections {
     }
 
     /// Lists the caller's collections with their items, oldest first.
-    pub async fn list(&self, caller: &Principal, now: Timestamp) -> Result<Vec<Collection>> {
+    pub async fn list(&self, caller: &Principal) -> Result<Vec<Collection>> {
         caller.require(Permission::Collections)?;
         let owner = caller.user().id;
         // It reads many rows, so it runs on a search thread and does not delay reads of single rows.
-        Ok(self.db.search(move |tx| tx.list_collections(owner, now)).await?)
+        Ok(self.db.search(move |tx| tx.list_collections(owner)).await?)
     }
 
     /// Lists the caller's collections without reading their items.
@@ -105,7 +105,7 @@ impl Collections {
             }
             tx.insert_collection(&new, now)?;
             let head = read.find_collection_head(new.id)?;
-            head.map(|head| read.load_collection(head, now)).transpose()
+            head.map(|head| read.load_collection(head)).transpose()
         };
         let too_many = || {
             let message = format!("A user has {COLLECTIONS_PER_USER_MAX} collections at most");
@@ -121,7 +121,7 @@ impl Collections {
         id: Uuid,
         now: Timestamp,
     ) -> Result<Option<Collection>> {
-        let Some(mut found) = self.peek(reader, id, now).await? else { return Ok(None) };
+        let Some(mut found) = self.peek(reader, id).await? else { return Ok(None) };
         let head = &mut found.head;
         let since = now.duration_since(head.accessed);
         // A page that reads a collection all the time must not write all the time.
@@ -141,19 +141,14 @@ impl Collections {
     }
 
     /// Loads the collection like [`Collections::load`], without recording the access.
-    pub async fn peek(
-        &self,
-        reader: &Principal,
-        id: Uuid,
-        now: Timestamp,
-    ) -> Result<Option<Collection>> {
+    pub async fn peek(&self, reader: &Principal, id: Uuid) -> Result<Option<Collection>> {
         reader.require(Permission::Collections)?;
         let reader = reader.user().id;
         let read = move |tx: &ReadTx<'_>| {
             let head = tx.find_collection_head(id)?;
             // Another user's private collection looks like a missing one (contract collections-8).
             let head = head.filter(|head| head.public || head.owner == reader);
-            head.map(|head| tx.load_collection(head, now)).transpose()
+            head.map(|head| tx.load_collection(head)).transpose()
         };
         Ok(self.db.search(read).await?)
     }
@@ -176,7 +171,7 @@ impl Collections {
                 tx.update_collection(head.number, name, public)?;
             }
             if let Some(named) = &change.content {
-                let content = read.collection_content(head.number, now)?;
+                let content = read.collection_content(head.number)?;
                 let ordered = reorder(&content, named);
                 if ordered != content {
                     tx.order_collection(head.number, &ordered)?;
@@ -187,7 +182,7 @@ impl Collections {
                 tx.mark_collection_modified(head.number, now)?;
             }
             let head = read.find_collection_head(head.id)?;
-            head.map(|head| read.load_collection(head, now)).transpose()
+            head.map(|head| read.load_collection(head)).transpose()
         };
         Ok(self.change(caller, id, write).await?.flatten())
     }
@@ -213,17 +208,15 @@ impl Collections {
     ) -> Result<Option<()>> {
         let add = move |tx: &WriteTx<'_>, head: CollectionHead| {
             let read = tx.as_read();
-            let existing = read.collection_content(head.number, now)?;
+            let existing = read.collection_content(head.number)?;
             let mut seen: HashSet<&ItemKey> = existing.iter().collect();
             let mut additions = Vec::new();
             for key in &keys {
-                if !seen.insert(key) {
-                    continue;
+                // An item that the caller saw may have been withdrawn in the meantime.
+                if seen.insert(key) && read.is_collectable(key)? {
+                    additions.push(key);
                 }
-                // An item that the caller saw may have been withdrawn or may have expired in the meantime.
-                additions.extend(read.find_collectable(key, now)?.map(|expires| (key, expires)));
             }
-            // Expired items count too, until the sweep removes them.
             let count = read.count_collection_items(head.number)?;
             // A call that adds nothing succeeds even in a full collection, so that a repeated call
             // is idempotent.
@@ -232,8 +225,8 @@ impl Collections {
             {
                 return Ok(Err(full()));
             }
-            for (key, expires) in &additions {
-                tx.add_to_collection(head.number, key, *expires)?;
+            for key in &additions {
+                tx.add_to_collection(head.number, key)?;
             }
             if !additions.is_empty() {
                 tx.mark_collection_modified(head.number, now)?;
@@ -277,16 +270,6 @@ impl Collections {
             head.filter(|head| head.owner == owner).map(|head| change(tx, head)).transpose()
         };
         Ok(self.db.write(write).await?)
-    }
-
-    /// Removes items that have expired at `now` from all collections, a bounded number per call; returns how
-    /// many.
-    pub async fn sweep(&self, now: Timestamp) -> Result<usize> {
-        // Almost always there are none; the read avoids the cluster write lock.
-        if !self.db.read(move |tx| tx.has_expired_items(now)).await? {
-            return Ok(0);
-        }
-        Ok(self.db.write(move |tx| tx.sweep_expired_items(now, SWEEP_ROWS)).await?)
     }
 }
 

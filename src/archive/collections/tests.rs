@@ -2,7 +2,6 @@
 
 use std::{sync::Arc, time::Duration};
 
-use jiff::SignedDuration;
 use tempfile::TempDir;
 
 use super::*;
@@ -93,9 +92,9 @@ impl Scene {
         id
     }
 
-    async fn look(&self, id: Uuid, now: Timestamp) -> Collection {
+    async fn look(&self, id: Uuid) -> Collection {
         let owner = self.user(1).await;
-        self.collections.peek(&owner, id, now).await.unwrap().unwrap()
+        self.collections.peek(&owner, id).await.unwrap().unwrap()
     }
 }
 
@@ -124,9 +123,9 @@ async fn a_new_collection_is_empty_not_public_and_unchanged() {
     assert!(!made.head.public && made.content.is_empty() && made.removed.is_empty());
     let times = (made.head.created, made.head.accessed, made.head.modified);
     assert_eq!(times, (at(7), at(7), None));
-    assert_eq!(scene.collections.list(&owner, at(8)).await.unwrap(), [made]);
+    assert_eq!(scene.collections.list(&owner).await.unwrap(), [made]);
     let other = scene.user(2).await;
-    assert_eq!(scene.collections.list(&other, at(8)).await.unwrap(), []);
+    assert_eq!(scene.collections.list(&other).await.unwrap(), []);
 }
 
 #[tokio::test]
@@ -149,18 +148,17 @@ async fn items_come_to_the_end_once_and_what_is_not_there_stays_out() {
     let id = scene.filled().await;
     scene.write("d", "{}", at(2)).await;
     scene.write("gone", r#"{"pubstatus":"canceled"}"#, at(2)).await;
-    scene.write("old", r#"{"expires":"2026-01-01T00:00:00Z"}"#, at(2)).await;
-    let wanted = keys(&["b", "nobody", "gone", "old", "d", "d"]);
+    let wanted = keys(&["b", "nobody", "gone", "d", "d"]);
     scene.collections.add(&owner, id, wanted, at(3)).await.unwrap().unwrap();
-    let found = scene.look(id, at(3)).await;
+    let found = scene.look(id).await;
     assert_eq!(found.content, keys(&["a", "b", "c", "d"]));
     assert_eq!(found.head.modified, Some(at(3)));
     // An update without effect leaves the modification time unchanged.
     scene.collections.add(&owner, id, keys(&["a", "nobody"]), at(4)).await.unwrap().unwrap();
     scene.collections.remove(&owner, id, keys(&["nobody"]), at(4)).await.unwrap().unwrap();
-    assert_eq!(scene.look(id, at(4)).await, found);
+    assert_eq!(scene.look(id).await, found);
     scene.collections.remove(&owner, id, keys(&["b", "nobody"]), at(5)).await.unwrap().unwrap();
-    let found = scene.look(id, at(5)).await;
+    let found = scene.look(id).await;
     assert_eq!((found.content, found.head.modified), (keys(&["a", "c", "d"]), Some(at(5))));
 }
 
@@ -180,12 +178,12 @@ async fn a_collection_that_would_have_too_many_items_gets_none_of_them() {
     let refused = scene.collections.add(&owner, id, all.clone(), at(2)).await.unwrap_err();
     assert_eq!(refused.kind(), ErrorKind::Conflict);
     assert!(refused.message().contains(&COLLECTION_ITEMS_MAX.to_string()), "{refused}");
-    assert_eq!(scene.look(id, at(3)).await.content, most);
+    assert_eq!(scene.look(id).await.content, most);
     // The last free position can be used, and a full collection accepts items that it has already.
     let full = all[..COLLECTION_ITEMS_MAX].to_vec();
     scene.collections.add(&owner, id, full.clone(), at(4)).await.unwrap().unwrap();
     scene.collections.add(&owner, id, full.clone(), at(5)).await.unwrap().unwrap();
-    assert_eq!(scene.look(id, at(6)).await.content, full);
+    assert_eq!(scene.look(id).await.content, full);
 }
 
 #[tokio::test]
@@ -194,16 +192,16 @@ async fn only_the_owner_changes_a_collection_and_only_a_public_one_is_read_by_ot
     let (owner, other) = (scene.user(1).await, scene.user(2).await);
     let id = scene.filled().await;
     let sections = &scene.collections;
-    assert_eq!(sections.peek(&other, id, at(2)).await.unwrap(), None);
+    assert_eq!(sections.peek(&other, id).await.unwrap(), None);
     let public = CollectionChange { public: Some(true), ..CollectionChange::default() };
     sections.update(&owner, id, public, at(2)).await.unwrap().unwrap();
-    let before = sections.peek(&other, id, at(2)).await.unwrap().unwrap();
+    let before = sections.peek(&other, id).await.unwrap().unwrap();
     assert_eq!(before.content, keys(&["a", "b", "c"]));
     assert!(sections.update(&other, id, renamed("mine"), at(3)).await.unwrap().is_none());
     assert!(sections.add(&other, id, keys(&["a"]), at(3)).await.unwrap().is_none());
     assert!(sections.remove(&other, id, keys(&["a"]), at(3)).await.unwrap().is_none());
     assert!(sections.delete(&other, id).await.unwrap().is_none());
-    assert_eq!(scene.look(id, at(3)).await, before);
+    assert_eq!(scene.look(id).await, before);
     // Renaming leaves it public.
     let two = sections.update(&owner, id, renamed("two"), at(4)).await.unwrap().unwrap();
     assert!(two.head.public && two.head.modified == Some(at(4)));
@@ -211,7 +209,7 @@ async fn only_the_owner_changes_a_collection_and_only_a_public_one_is_read_by_ot
     assert_eq!(same, two);
     sections.delete(&owner, id).await.unwrap().unwrap();
     assert!(sections.delete(&owner, id).await.unwrap().is_none());
-    assert_eq!(sections.peek(&owner, id, at(6)).await.unwrap(), None);
+    assert_eq!(sections.peek(&owner, id).await.unwrap(), None);
 }
 
 #[tokio::test]
@@ -233,7 +231,7 @@ async fn an_order_is_kept_by_what_comes_after_it() {
     assert_eq!((same.content, same.head.modified), (keys(&["c", "a", "b"]), Some(at(2))));
     scene.write("d", "{}", at(4)).await;
     scene.collections.add(&owner, id, keys(&["d"]), at(4)).await.unwrap().unwrap();
-    assert_eq!(scene.look(id, at(5)).await.content, keys(&["c", "a", "b", "d"]));
+    assert_eq!(scene.look(id).await.content, keys(&["c", "a", "b", "d"]));
     assert_eq!(ordered(&["d", "b"], 6).await.content, keys(&["d", "b", "c", "a"]));
 }
 
@@ -244,7 +242,7 @@ async fn an_access_is_written_down_once_a_minute() {
     let id = scene.filled().await;
     let read = async |second| {
         let found = scene.collections.load(&owner, id, at(second)).await.unwrap().unwrap();
-        let stored = scene.look(id, at(second)).await.head.accessed;
+        let stored = scene.look(id).await.head.accessed;
         assert_eq!(found.head.accessed, stored);
         stored
     };
@@ -271,45 +269,29 @@ async fn what_is_withdrawn_is_remembered_by_its_last_words_and_does_not_come_bac
         at: at(second),
     };
     let expected = [lost("b", "Last", Some("About it"), 3), lost("c", "Other", None, 4)];
-    let found = scene.look(id, at(5)).await;
+    let found = scene.look(id).await;
     assert_eq!((found.content, found.removed.as_slice()), (keys(&["a"]), expected.as_slice()));
     assert_eq!(found.head.modified, Some(at(4)));
     scene.write("b", words, at(6)).await;
-    let back = scene.look(id, at(7)).await;
+    let back = scene.look(id).await;
     assert_eq!((back.content, back.removed.as_slice()), (keys(&["a"]), expected.as_slice()));
     // After it was added again, it is no longer listed as removed.
     scene.collections.add(&owner, id, keys(&["b"]), at(8)).await.unwrap().unwrap();
-    let added = scene.look(id, at(9)).await;
+    let added = scene.look(id).await;
     assert_eq!((added.content, added.removed.as_slice()), (keys(&["a", "b"]), &expected[1..]));
 }
 
 #[tokio::test]
-async fn an_item_that_expires_is_hidden_at_once_and_moved_by_the_sweep() {
+async fn an_item_that_has_expired_stays_in_its_collections() {
     let scene = scene();
+    let owner = scene.user(1).await;
     let id = scene.filled().await;
-    let due = at(100) - SignedDuration::from_millis(1);
-    scene.write("b", &format!(r#"{{"headline":"B","expires":"{}"}}"#, at(100)), at(2)).await;
-    assert_eq!(scene.look(id, due).await.content, keys(&["a", "b", "c"]));
-    assert_eq!(scene.collections.sweep(due).await.unwrap(), 0);
-    let hidden = scene.look(id, at(100)).await;
-    assert_eq!((hidden.content, hidden.removed.len()), (keys(&["a", "c"]), 0));
-    assert_eq!(scene.collections.sweep(at(101)).await.unwrap(), 1);
-    let moved = scene.look(id, at(101)).await;
-    assert_eq!(moved.content, keys(&["a", "c"]));
-    let expected = [(key("b"), Some("B".to_owned()), at(101))];
-    let removed = moved.removed.into_iter().map(|lost| (lost.key, lost.headline, lost.at));
-    assert_eq!(removed.collect::<Vec<_>>(), expected);
-    assert_eq!(scene.collections.sweep(at(102)).await.unwrap(), 0);
-    // A later version can expire later, or never.
-    let expires = |second| format!(r#"{{"expires":"{}"}}"#, at(second));
-    scene.write("c", &expires(200), at(103)).await;
-    scene.write("c", "{}", at(104)).await;
-    scene.write("a", &expires(200), at(104)).await;
-    scene.write("a", &expires(300), at(105)).await;
-    assert_eq!(scene.collections.sweep(at(250)).await.unwrap(), 0);
-    assert_eq!(scene.look(id, at(250)).await.content, keys(&["a", "c"]));
-    assert_eq!(scene.collections.sweep(at(300)).await.unwrap(), 1);
-    assert_eq!(scene.look(id, at(300)).await.content, keys(&["c"]));
+    scene.write("b", r#"{"expires":"2020-01-01T00:00:00Z"}"#, at(2)).await;
+    assert_eq!(scene.look(id).await.content, keys(&["a", "b", "c"]));
+    scene.collections.remove(&owner, id, keys(&["b"]), at(3)).await.unwrap().unwrap();
+    scene.collections.add(&owner, id, keys(&["b"]), at(4)).await.unwrap().unwrap();
+    let found = scene.look(id).await;
+    assert_eq!((found.content, found.removed.len()), (keys(&["a", "c", "b"]), 0));
 }
 
 #[tokio::test]
@@ -324,7 +306,7 @@ async fn a_collection_remembers_the_last_that_it_lost() {
         scene.collections.add(&owner, id, vec![key(one)], at(1)).await.unwrap().unwrap();
         scene.write(one, r#"{"pubstatus":"canceled"}"#, at(2)).await;
     }
-    let removed = scene.look(id, at(3)).await.removed;
+    let removed = scene.look(id).await.removed;
     let expected: Vec<ItemKey> = all[3..].iter().map(|one| key(one)).collect();
     assert_eq!(removed.into_iter().map(|lost| lost.key).collect::<Vec<_>>(), expected);
 }
@@ -335,10 +317,10 @@ async fn what_a_user_collected_goes_with_the_user() {
     let id = scene.filled().await;
     scene.write("b", r#"{"pubstatus":"canceled"}"#, at(2)).await;
     scene.db.write(|tx| tx.run_sql("DELETE FROM users WHERE user_id = 2")).await.unwrap();
-    assert_eq!(scene.look(id, at(3)).await.content.len(), 2);
+    assert_eq!(scene.look(id).await.content.len(), 2);
     let count = move |tx: &WriteTx<'_>| {
         tx.run_sql("DELETE FROM users WHERE user_id = 1")?;
-        Ok((tx.as_read().find_collection_head(id)?, tx.as_read().has_expired_items(at(0))?))
+        tx.as_read().find_collection_head(id)
     };
-    assert_eq!(scene.db.write(count).await.unwrap(), (None, false));
+    assert_eq!(scene.db.write(count).await.unwrap(), None);
 }

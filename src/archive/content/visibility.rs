@@ -23,7 +23,7 @@ impl CallerVisibility {
     /// The rights of `caller` at `now`, equal to those in a search.
     ///
     /// Replaced items of a collection are shown, because they were chosen by name, and they name their
-    /// replacement (contract collections-10). An expired item is not shown.
+    /// replacement (contract collections-10).
     #[must_use]
     pub fn of(caller: &Principal, now: Timestamp) -> Self {
         Self {
@@ -55,8 +55,7 @@ impl CallerVisibility {
             PubStatus::Commissioned => self.commissioned,
             PubStatus::Withheld | PubStatus::Canceled => false,
         };
-        let expired = document.time("expires").is_some_and(|at| at <= self.now);
-        !hidden && status && !expired && covers(&self.coverage, &document)
+        !hidden && status && covers(&self.coverage, &document)
     }
 }
 

@@ -396,8 +396,9 @@ impl MatchTransaction<'_, '_> {
                 return Ok(());
             }
         };
-        // Withdrawn and withheld items produce no notifications.
-        if document.pub_status() != PubStatus::Usable {
+        // Withdrawn and withheld items produce no notifications, nor do those that are not relevant any more.
+        let has_expired = document.time("expires").is_some_and(|at| at <= self.now);
+        if document.pub_status() != PubStatus::Usable || has_expired {
             return Ok(());
         }
         self.batch.items += 1;

@@ -1,4 +1,4 @@
-//! Tests that items in flight return to their stream although the database fails.
+//! Tests of what streams get: no items that have expired, and items in flight again although the database fails.
 
 use std::time::Duration;
 
@@ -33,5 +33,17 @@ fn a_release_that_fails_is_retried_until_it_is_written() {
             scene.notifications.read_stream(&caller, of.id, 10, &form, WAIT_TIMEOUT, stop);
         let (text, _) = waiting.await.unwrap().unwrap().into_parts();
         assert_eq!(ids(&text), ["a", "b"]);
+    });
+}
+
+#[test]
+fn an_item_that_has_expired_when_it_is_indexed_is_not_sent() {
+    let scene = Scene::new();
+    run(async {
+        let of = scene.stream(1, "hamn").await;
+        scene.write("old", &json!({ "expires": start().to_string() }), start());
+        scene.write("new", &json!({ "expires": "2999-01-01T00:00:00Z" }), start());
+        scene.step(start());
+        assert_eq!(scene.queue(&of), ["new"]);
     });
 }

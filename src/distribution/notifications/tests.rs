@@ -237,7 +237,7 @@ impl Scene {
     }
 
     /// Returns the queue of a notification, in order.
-    fn queue(&self, of: &Notification) -> Vec<String> {
+    pub(super) fn queue(&self, of: &Notification) -> Vec<String> {
         let number = of.number;
         let found = self.db.read_blocking(move |tx| tx.queued_items(number, 100_000)).unwrap();
         found.into_iter().map(|item| item.key.id.to_string()).collect()

@@ -66,7 +66,7 @@ async fn list(State(app): State<AppState>, ApiCaller(caller): ApiCaller, uri: Ur
         let found = app.shared.archive.collections.list_heads(&caller).await?;
         return api::json(&found.iter().map(CollectionSummary::from).collect::<Vec<_>>());
     }
-    let found = app.shared.archive.collections.list(&caller, clock::now()).await?;
+    let found = app.shared.archive.collections.list(&caller).await?;
     api::json(&found.iter().map(|one| collection_json(&app, &caller, one)).collect::<Vec<_>>())
 }
 
@@ -174,13 +174,12 @@ pub(crate) async fn archive(
     id: Uuid,
     request: Request,
 ) -> Result<Option<Response>> {
-    let now = clock::now();
     let agr = media::agreement_parameter(request.uri())?;
     let is_true = |text: &str| text.parse().ok();
     let numbered = QueryParameters::of(request.uri())?;
     let numbered = numbered.parsed("numbered", "type", "true or false", is_true)?;
     let files = if numbered == Some(true) { BundleNaming::ByPosition } else { BundleNaming::ById };
-    let found = app.shared.archive.collections.peek(caller, id, now).await?;
+    let found = app.shared.archive.collections.peek(caller, id).await?;
     let Some(Collection { head, content, .. }) = found else { return Ok(None) };
     let asked = ArchiveRequest {
         keys: &content,

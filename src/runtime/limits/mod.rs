@@ -632,8 +632,6 @@ pub const COLLECTION_REMOVED_CHARS_MAX: usize = 2000;
 /// Minimum interval between two writes of a collection's last access, so that a page in constant use
 /// does not cause constant writes.
 pub const COLLECTION_ACCESSED: std::time::Duration = std::time::Duration::from_secs(60);
-/// Interval of the sweep for expired items; until then they are hidden.
-pub const COLLECTIONS_SWEEP: std::time::Duration = std::time::Duration::from_secs(2);
 /// Items of one archive of several items.
 pub const BUNDLE_ITEMS_MAX: usize = 500;
 /// Files of such an archive; an article with its pictures has about ten.

@@ -106,14 +106,10 @@ impl ReadTx<'_> {
         )
     }
 
-    /// Lists the collections of `user` at `now`, the oldest first.
-    pub fn list_collections(
-        &self,
-        user: UserId,
-        now: Timestamp,
-    ) -> Result<Vec<Collection>, DbError> {
+    /// Lists the collections of `user`, the oldest first.
+    pub fn list_collections(&self, user: UserId) -> Result<Vec<Collection>, DbError> {
         let heads = self.list_collection_heads(user)?;
-        heads.into_iter().map(|head| self.load_collection(head, now)).collect()
+        heads.into_iter().map(|head| self.load_collection(head)).collect()
     }
 
     /// Finds the collection `id` without its items.
@@ -128,30 +124,18 @@ impl ReadTx<'_> {
         )
     }
 
-    /// Loads the collection with its items at `now`.
-    pub fn load_collection(
-        &self,
-        head: CollectionHead,
-        now: Timestamp,
-    ) -> Result<Collection, DbError> {
-        let content = self.collection_content(head.number, now)?;
+    /// Loads the collection with its items.
+    pub fn load_collection(&self, head: CollectionHead) -> Result<Collection, DbError> {
+        let content = self.collection_content(head.number)?;
         let removed = self.lost_items(head.number)?;
         Ok(Collection { head, content, removed })
     }
 
-    /// Lists the items of the collection of that number in order, without those that have expired at `now`.
-    pub fn collection_content(
-        &self,
-        number: i64,
-        now: Timestamp,
-    ) -> Result<Vec<ItemKey>, DbError> {
-        // An expired item is hidden at once, before the sweep moves it (contract collections-11).
-        self.tx.list(
-            "SELECT media_type, id FROM collection_items
-             WHERE number = ?1 AND (expires_ms IS NULL OR expires_ms > ?2) ORDER BY position",
-            params![number, now.as_millisecond()],
-            |row| read_key(row, 0),
-        )
+    /// Lists the items of the collection of that number in order.
+    pub fn collection_content(&self, number: i64) -> Result<Vec<ItemKey>, DbError> {
+        let sql =
+            "SELECT media_type, id FROM collection_items WHERE number = ?1 ORDER BY position";
+        self.tx.list(sql, params![number], |row| read_key(row, 0))
     }
 
     fn lost_items(&self, number: i64) -> Result<Vec<LostItem>, DbError> {
@@ -222,23 +206,17 @@ impl WriteTx<'_> {
         Ok(())
     }
 
-    /// Appends an item that expires at `expires` to the collection and removes it from the list of lost
-    /// items; returns whether it is new in the collection.
-    pub fn add_to_collection(
-        &self,
-        number: i64,
-        key: &ItemKey,
-        expires: Option<Timestamp>,
-    ) -> Result<bool, DbError> {
+    /// Appends an item to the collection and removes it from the list of lost items; returns whether it is
+    /// new in the collection.
+    pub fn add_to_collection(&self, number: i64, key: &ItemKey) -> Result<bool, DbError> {
         let (media_type, id) = (key.media_type.as_str(), key.id.as_str());
-        let expires = expires.map(Timestamp::as_millisecond);
         // An item that is in the collection keeps its position (contract collections-5).
         let added = self.tx.execute(
-            "INSERT INTO collection_items (number, media_type, id, position, expires_ms)
-             SELECT ?1, ?2, ?3, coalesce(max(position), 0) + 1, ?4 FROM collection_items
+            "INSERT INTO collection_items (number, media_type, id, position)
+             SELECT ?1, ?2, ?3, coalesce(max(position), 0) + 1 FROM collection_items
              WHERE number = ?1
              ON CONFLICT DO NOTHING",
-            params![number, media_type, id, expires],
+            params![number, media_type, id],
         )? > 0;
         if added {
             let sql =
@@ -255,8 +233,7 @@ impl WriteTx<'_> {
         Ok(self.tx.execute(sql, key)? > 0)
     }
 
-    /// Orders the items of the collection like `content`, which names each item once, except expired ones:
-    /// they move to the end.
+    /// Orders the items of the collection like `content`, which names each item once.
     pub fn order_collection(&self, number: i64, content: &[ItemKey]) -> Result<(), DbError> {
         // Shifted first, so that what `content` does not name follows it in the former order.
         let sql = "UPDATE collection_items SET position = position + ?2 WHERE number = ?1";
@@ -305,12 +282,5 @@ impl WriteTx<'_> {
     pub(super) fn collections_with(&self, key: &ItemKey) -> Result<Vec<i64>, DbError> {
         let sql = "SELECT number FROM collection_items WHERE media_type = ?1 AND id = ?2";
         self.tx.list_values(sql, params![key.media_type.as_str(), key.id.as_str()])
-    }
-
-    /// Finds an item of a collection that has expired at `now`.
-    pub(super) fn next_expired(&self, now: Timestamp) -> Result<Option<ItemKey>, DbError> {
-        let sql = "SELECT media_type, id FROM collection_items
-             WHERE expires_ms <= ?1 ORDER BY expires_ms LIMIT 1";
-        self.tx.find(sql, params![now.as_millisecond()], |row| read_key(row, 0))
     }
 }
