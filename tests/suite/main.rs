@@ -9,6 +9,7 @@
 )]
 
 mod access;
+mod access_table;
 mod accounts;
 mod assets;
 mod attacks;
