@@ -32,7 +32,7 @@ pub use demo::{demo_warning, find_demo, ingest_demo, refuse_public_demo, remove_
 pub use server::{ServerLaunch, ServerProcess, allow_connections};
 pub use standard_progress::forget_standard_progress;
 
-use ownership::{ArchiveNames, StoreOwnership, determine_ownership};
+use ownership::{ArchiveNames, OwnershipUse, StoreOwnership, determine_ownership};
 use secrets::{MissingKey, unlock};
 
 use crate::access::auth::Argon2Hasher;
@@ -81,8 +81,8 @@ struct ArchiveOptions {
     missing_key: MissingKey,
     /// Whether the archive is opened read-only.
     only_reads: bool,
-    /// Whether to check that the store belongs to the archive.
-    checks_ownership: bool,
+    /// What to write about the ownership of the store; `None` does not check that it belongs to the archive.
+    ownership: Option<OwnershipUse>,
 }
 
 impl ArchiveOptions {
@@ -90,12 +90,13 @@ impl ArchiveOptions {
         start_policy: StartPolicy::Fail,
         missing_key: MissingKey::Waits,
         only_reads: false,
-        checks_ownership: true,
+        ownership: Some(OwnershipUse::Examine),
     };
 }
 
 impl OpenArchive {
-    /// Opens the data directory, which is created when it is missing.
+    /// Opens the data directory, which is created when it is missing, for a command that stores no originals.
+    /// The store may be a copy that replaces the archive's store later; its mark stays as it is.
     ///
     /// Fails with [`ErrorKind::Conflict`] when the store of originals belongs to another archive.
     pub fn open(config: &Config) -> Result<Self> {
@@ -104,28 +105,41 @@ impl OpenArchive {
 
     /// Opens the archive read-only for inspection, which needs no write permissions.
     fn open_to_examine(config: &Config) -> Result<Self> {
-        let options = ArchiveOptions {
-            only_reads: true,
-            checks_ownership: false,
-            ..ArchiveOptions::COMMAND
-        };
+        let options =
+            ArchiveOptions { only_reads: true, ownership: None, ..ArchiveOptions::COMMAND };
         Self::open_with(config, options)
     }
 
     /// Opens the archive for a command that reads and writes no originals, regardless of the archive that the
     /// store belongs to.
     pub fn open_without_ownership(config: &Config) -> Result<Self> {
-        Self::open_with(
-            config,
-            ArchiveOptions { checks_ownership: false, ..ArchiveOptions::COMMAND },
-        )
+        Self::open_with(config, ArchiveOptions { ownership: None, ..ArchiveOptions::COMMAND })
     }
 
-    /// Opens the archive for a command that writes originals; verifies that a bucket is writable.
+    /// Opens the archive that a restore has just written, whose store belongs to it from now on.
+    pub fn open_restored(config: &Config) -> Result<Self> {
+        let ownership = Some(OwnershipUse::Serve);
+        Self::open_with(config, ArchiveOptions { ownership, ..ArchiveOptions::COMMAND })
+    }
+
+    /// Opens the archive for a command that stores or removes originals; verifies that a bucket is writable.
+    ///
+    /// Fails with [`ErrorKind::Conflict`] also when the store is a copy that does not replace the archive's
+    /// store yet.
     pub fn open_to_write(config: &Config) -> Result<Self> {
-        let archive = Self::open(config)?;
-        archive.originals.store().check_writable().map_err(unusable_originals)?;
-        Ok(archive)
+        let ownership = Some(OwnershipUse::Write);
+        Self::open_with(config, ArchiveOptions { ownership, ..ArchiveOptions::COMMAND })?
+            .writable()
+    }
+
+    /// Opens the archive for a command that writes derived files; verifies that a bucket is writable.
+    pub fn open_to_derive(config: &Config) -> Result<Self> {
+        Self::open(config)?.writable()
+    }
+
+    fn writable(self) -> Result<Self> {
+        self.originals.store().check_writable().map_err(unusable_originals)?;
+        Ok(self)
     }
 
     /// Opens the archive for the server that the settings describe, which may be read-only. The server starts
@@ -136,8 +150,8 @@ impl OpenArchive {
         // A read-only node serves media, which needs no secrets.
         let missing_key = if only_reads { MissingKey::Waits } else { MissingKey::Fails };
         let start_policy = StartPolicy::Serve;
-        let options =
-            ArchiveOptions { start_policy, missing_key, only_reads, checks_ownership: true };
+        let ownership = Some(OwnershipUse::Serve);
+        let options = ArchiveOptions { start_policy, missing_key, only_reads, ownership };
         let archive = Self::open_with(config, options)?;
         warnings(config, &archive.db).iter().for_each(|warning| tracing::warn!("{warning}"));
         if archive.db.secrets_key()?.is_none() {
@@ -170,7 +184,7 @@ impl OpenArchive {
     }
 
     fn open_with(config: &Config, options: ArchiveOptions) -> Result<Self> {
-        let ArchiveOptions { start_policy, missing_key, only_reads, checks_ownership } = options;
+        let ArchiveOptions { start_policy, missing_key, only_reads, ownership } = options;
         // Set before the first write of the process, which may record an event.
         audit::store_rows(config.audit.retention_days > 0);
         let dir = &config.data.dir;
@@ -198,10 +212,8 @@ impl OpenArchive {
                 OriginalsLocation::Bucket { .. } => unusable_originals(cause),
             })?;
         let names = ArchiveNames::of(config, &store);
-        let is_determined = match checks_ownership
-            .then(|| determine_ownership(&db, &store, &names))
-            .transpose()?
-        {
+        let determine = |usage| determine_ownership(&db, &store, &names, usage);
+        let is_determined = match ownership.map(determine).transpose()? {
             Some(StoreOwnership::Ours) | None => true,
             Some(StoreOwnership::Unknown(why)) => {
                 tracing::warn!("store ownership is unknown: {}: {why}", names.store());

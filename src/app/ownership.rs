@@ -6,6 +6,8 @@
 
 use std::{sync::mpsc, time::Duration};
 
+use uuid::Uuid;
+
 use super::OpenArchive;
 use crate::runtime::clock::Stopwatch;
 use crate::runtime::config::{Config, SettingValue};
@@ -13,7 +15,7 @@ use crate::runtime::error::{Error, ErrorKind, Result};
 use crate::runtime::limits::STORE_SAMPLE_ITEMS;
 use crate::storage::audit::{self, AuditAction};
 use crate::storage::blobs::{BlobStore, StoreError, StoreMark};
-use crate::storage::database::{DATABASE_FILE_NAME, Db};
+use crate::storage::database::{DATABASE_FILE_NAME, Db, StoreClaim};
 
 /// Interval between attempts to determine the owner of a store that did not answer.
 const OWNERSHIP_RETRY_INTERVAL: Duration = Duration::from_secs(2);
@@ -52,8 +54,20 @@ impl ArchiveNames {
     }
 }
 
-/// Determines whether the store belongs to the database's archive. Writes the archive's id into a store
-/// without an id that has the originals, or that is the first store of a new archive. From then on the store
+/// What a process that opens an archive may write about the ownership of the store.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum OwnershipUse {
+    /// Nothing: the process reads, and may look at a copy that does not replace the store yet.
+    Examine,
+    /// The archive's id, into a store without one: the process stores originals, and refuses a store that does
+    /// not replace the one of the database yet.
+    Write,
+    /// That the store replaces the one of the database: the process serves the archive, or has restored both.
+    Serve,
+}
+
+/// Determines whether the store belongs to the database's archive, and writes what `usage` allows. A store that
+/// has the originals, or that is the first store of a new archive, gets the archive's id. From then on the store
 /// refuses writes whenever its id is another one.
 ///
 /// Fails with [`ErrorKind::Conflict`] when the store belongs to another archive, or has no id and lacks the
@@ -62,25 +76,37 @@ pub(super) fn determine_ownership(
     db: &Db,
     store: &BlobStore,
     names: &ArchiveNames,
+    usage: OwnershipUse,
 ) -> Result<StoreOwnership> {
     let (id, claim) = db.read_blocking(|tx| Ok((tx.archive_id()?, tx.claimed_store()?)))?;
     // Even if the mark cannot be read now, later writes to the store verify it.
     store.expect_archive(&id);
+    if usage == OwnershipUse::Examine {
+        return examine(db, store, names, db.is_read_only()).map(|_| StoreOwnership::Ours);
+    }
     let mark = match store.mark() {
         Ok(mark) => mark,
         Err(cause) => return undecided(cause),
     };
     match mark {
-        Some(found) if found.id == id => determine_marked(db, store, names, found, claim),
+        Some(found) if found.id == id => {
+            determine_marked(db, store, names, usage, &MarkedStore { found, claim })
+        }
         Some(found) => Err(names.foreign_store(&found.id, &id)),
         // A store without an id next to a claim on another one may be a copy that was made by other
         // tools. It must be adopted explicitly: the database names the other store, and the next
         // start would refuse this one.
-        None => match claim.filter(|claim| store.differs_from(claim)) {
+        None => match claim.filter(|claim| store.differs_from(claim, None)) {
             Some(claim) => Err(names.store_moved(&claim)),
             None => determine_unmarked(db, store, names, &id),
         },
     }
+}
+
+/// The mark of a store with the id of the archive, and the store that the database names.
+struct MarkedStore {
+    found: StoreMark,
+    claim: Option<StoreClaim>,
 }
 
 /// Handles a store with the id of the archive.
@@ -88,29 +114,64 @@ fn determine_marked(
     db: &Db,
     store: &BlobStore,
     names: &ArchiveNames,
-    found: StoreMark,
-    claim: Option<String>,
+    usage: OwnershipUse,
+    MarkedStore { found, claim }: &MarkedStore,
 ) -> Result<StoreOwnership> {
-    let is_known = claim.as_ref().is_some_and(|claim| !store.differs_from(claim));
-    // The mark of a replacement, left by a restore or a migration, overrides the claim on the
-    // store before.
-    if let Some(claim) = claim.filter(|_| !is_known && !found.replaces) {
-        return Err(names.store_moved(&claim));
+    let other = claim.as_ref().filter(|claim| store.differs_from(claim, Some(found)));
+    if let Some(claim) = other {
+        // The mark of a replacement, left by a restore or a migration, overrides the claim on the
+        // store before, once a node serves from it.
+        if !found.replaces {
+            return Err(names.store_moved(claim));
+        }
+        if usage == OwnershipUse::Write {
+            return Err(names.not_in_use_yet(claim));
+        }
     }
+    let has_id = |claim: &StoreClaim| claim.store_id.is_some() && claim.store_id == found.store_id;
+    let is_recorded = !found.replaces && claim.as_ref().is_some_and(has_id);
     // A read-only node cannot record the claim; the next node that writes does.
-    if db.is_read_only() || (is_known && !found.replaces) {
+    if usage != OwnershipUse::Serve || db.is_read_only() || is_recorded {
         return Ok(StoreOwnership::Ours);
     }
-    let name = names.store.clone();
+    // The database of an archive that has moved takes no writes, and the caller refuses to serve it.
+    if db.moved_to()?.is_some() {
+        return Ok(StoreOwnership::Ours);
+    }
     // The database comes first: after an interruption the mark still asks for the replacement, and
     // the next start repeats it.
-    db.write_blocking(move |tx| tx.replace_store(&name))?;
-    if found.replaces
-        && let Err(cause) = store.set_mark(&StoreMark { replaces: false, ..found })
-    {
-        return undecided(cause);
+    let store_id = record_claim(db, names, found)?;
+    let mark = StoreMark { store_id: Some(store_id), replaces: false, ..found.clone() };
+    if mark == *found {
+        return Ok(StoreOwnership::Ours);
     }
-    Ok(StoreOwnership::Ours)
+    match store.set_mark(&mark) {
+        Ok(()) => Ok(StoreOwnership::Ours),
+        Err(cause) if found.replaces => undecided(cause),
+        Err(cause) => {
+            // A store that cannot be written is still read, and the next start tries again.
+            tracing::debug!("the store has no id of its own: {cause}");
+            Ok(StoreOwnership::Ours)
+        }
+    }
+}
+
+/// Records in the database that the archive has the store with the mark `found`; returns the store's id.
+fn record_claim(db: &Db, names: &ArchiveNames, found: &StoreMark) -> Result<String> {
+    let name = names.store.clone();
+    let marked = found.store_id.clone();
+    Ok(db.write_blocking(move |tx| {
+        let recorded = tx.as_read().claimed_store()?.filter(|claim| claim.name == name);
+        // Nodes that start at once give a store one id.
+        let store_id = marked.or_else(|| recorded.and_then(|claim| claim.store_id));
+        let store_id = store_id.unwrap_or_else(new_store_id);
+        tx.replace_store(&StoreClaim { name, store_id: Some(store_id.clone()) })?;
+        Ok(store_id)
+    })?)
+}
+
+fn new_store_id() -> String {
+    Uuid::now_v7().to_string()
 }
 
 fn undecided(cause: StoreError) -> Result<StoreOwnership> {
@@ -136,18 +197,20 @@ fn determine_unmarked(
     if db.is_read_only() {
         return Ok(StoreOwnership::Ours);
     }
-    let name = names.store.clone();
-    let claim = db.write_blocking(move |tx| tx.claim_store(&name))?;
+    let new = StoreClaim { name: names.store.clone(), store_id: Some(new_store_id()) };
+    let claimed = new.clone();
+    let claim = db.write_blocking(move |tx| tx.claim_store(&claimed))?;
     if sampled == 0
-        && let Some(claim) = claim
+        && let Some(claim) = &claim
     {
-        match is_marked_by_another(db, store, names, id, &claim)? {
+        match is_marked_by_another(db, store, names, id, &claim.name)? {
             Ok(true) => return Ok(StoreOwnership::Ours),
             Ok(false) => {}
             Err(cause) => return undecided(cause),
         }
     }
-    match store.set_mark(&StoreMark { id: id.to_owned(), replaces: false }) {
+    let store_id = claim.unwrap_or(new).store_id;
+    match store.set_mark(&StoreMark { id: id.to_owned(), store_id, replaces: false }) {
         Ok(()) => {
             tracing::info!("{} belongs to the archive {id} from now on", names.store);
             Ok(StoreOwnership::Ours)
@@ -249,7 +312,8 @@ pub(super) fn examine(
     if let Some(found) = mark.as_ref().filter(|found| found.id != id) {
         return Err(names.foreign_store(&found.id, &id));
     }
-    if let Some(claim) = claim.as_ref().filter(|claim| store.differs_from(claim) && !replaces) {
+    let differs = |claim: &&StoreClaim| store.differs_from(claim, mark.as_ref());
+    if let Some(claim) = claim.as_ref().filter(differs).filter(|_| !replaces) {
         return Err(names.store_moved(claim));
     }
     if mark.is_some() {
@@ -259,7 +323,7 @@ pub(super) fn examine(
     if sampled == 0
         && !only_reads
         && let Some(claim) = claim
-        && is_marked_by_another(db, store, names, &id, &claim)?.map_err(unusable)?
+        && is_marked_by_another(db, store, names, &id, &claim.name)?.map_err(unusable)?
     {
         return Ok(StoreOwnership::Ours);
     }
@@ -268,13 +332,27 @@ pub(super) fn examine(
 }
 
 impl ArchiveNames {
-    fn store_moved(&self, claim: &str) -> Error {
+    fn store_moved(&self, claim: &StoreClaim) -> Error {
         let Self { database, store } = self;
+        let claim = &claim.name;
         Error::new(
             ErrorKind::Conflict,
             format!(
                 "the originals of the database {database} are in {claim} now, but store.originals \
                  is {store}; if this store replaces the other one, run `wirephoto store adopt`"
+            ),
+        )
+    }
+
+    fn not_in_use_yet(&self, claim: &StoreClaim) -> Error {
+        let Self { database, store } = self;
+        let claim = &claim.name;
+        Error::new(
+            ErrorKind::Conflict,
+            format!(
+                "{store} is a copy that does not replace the store of the database {database}, \
+                 {claim}, yet: start the service with these settings, or run `wirephoto store \
+                 adopt`, before originals are stored in it or removed from it"
             ),
         )
     }
@@ -367,7 +445,7 @@ pub(super) fn retry_ownership_check(db: Db, store: BlobStore, names: ArchiveName
             match never.recv_timeout(OWNERSHIP_RETRY_INTERVAL) {
                 Ok(()) | Err(_) => {}
             }
-            match determine_ownership(&db, &store, &names) {
+            match determine_ownership(&db, &store, &names, OwnershipUse::Serve) {
                 Ok(StoreOwnership::Ours) => return,
                 Ok(StoreOwnership::Unknown(why)) => report(why),
                 Err(cause) => report(cause.to_string()),
@@ -403,22 +481,27 @@ pub fn adopt(config: &Config, is_forced: bool) -> Result<AdoptionReport> {
     let store = archive.originals.store();
     store.check_writable().map_err(unusable)?;
     let id = archive.db.read_blocking(|tx| tx.archive_id())?;
-    let previous = store.mark().map_err(unusable)?.map(|mark| mark.id);
+    let mark = store.mark().map_err(unusable)?;
     let (named, _) = archive.db.read_blocking(|tx| tx.named_originals())?;
     let stored = store.list().map_err(unusable)?;
     let missing = named.iter().filter(|one| stored.binary_search(&one.hash).is_err()).count();
     if missing * 2 > named.len() && !is_forced {
         let claim = archive.db.read_blocking(|tx| tx.claimed_store())?;
+        let claim = claim.map(|claim| claim.name);
         return Err(mostly_missing(&store.name(), missing, named.len(), claim.as_deref()));
     }
-    store.set_mark(&StoreMark { id: id.clone(), replaces: false }).map_err(unusable)?;
+    // A copy that other tools made has the id of the store that it was copied from.
+    let store_id = Some(new_store_id());
+    let new = StoreMark { id: id.clone(), store_id: store_id.clone(), replaces: false };
+    store.set_mark(&new).map_err(unusable)?;
     let event =
         audit::event(AuditAction::Command).with_detail(format!("store adopt: {}", store.name()));
-    let name = store.name();
+    let claim = StoreClaim { name: store.name(), store_id };
     archive.db.write_blocking(move |tx| {
-        tx.replace_store(&name)?;
+        tx.replace_store(&claim)?;
         tx.write_audit(&event)
     })?;
+    let previous = mark.map(|mark| mark.id);
     Ok(AdoptionReport { archive: id, previous, store: store.name(), named: named.len(), missing })
 }
 
@@ -448,7 +531,9 @@ pub(super) fn refuse_foreign(store: &BlobStore, id: &str) -> Result<()> {
 }
 
 /// Marks a store, into which a command copied the originals of the archive `id`, as the replacement of the
-/// previous one.
+/// previous one. A store that has an id already keeps it, so that a repeated copy changes nothing.
 pub(super) fn replace_mark(store: &BlobStore, id: &str) -> std::result::Result<(), StoreError> {
-    store.set_mark(&StoreMark { id: id.to_owned(), replaces: true })
+    let known = store.mark()?.and_then(|mark| mark.store_id);
+    let store_id = Some(known.unwrap_or_else(new_store_id));
+    store.set_mark(&StoreMark { id: id.to_owned(), store_id, replaces: true })
 }

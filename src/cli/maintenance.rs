@@ -10,9 +10,7 @@ use clap::{Args, Subcommand};
 use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::json;
 
-use super::{
-    CommandFailure, CommonArgs, audit_record, open_archive, print_error, print_line, report_opened,
-};
+use super::{CommandFailure, CommonArgs, audit_record, print_error, print_line, report_opened};
 use crate::app::backup::{self, BackupRequest, CopyEvent, CopyTally, RestoreReport};
 use crate::app::check::{
     self, ArchiveProblem, CheckDepth, CheckReport, CheckRequest, InterruptedCheck, StandardReport,
@@ -83,7 +81,7 @@ pub(super) fn check(config: &Config, args: CheckArgs, json: bool) -> Result<(), 
     let request = args.request();
     let archive = match request.repair {
         // A repair writes derived files, so a bucket that refuses writes is found out first.
-        true => report_opened(OpenArchive::open_to_write(config)?),
+        true => report_opened(OpenArchive::open_to_derive(config)?),
         false => report_opened(OpenArchive::open(config)?),
     };
     if let Some(warning) = config.proxy_warning() {
@@ -447,7 +445,7 @@ pub(super) fn restore(
     }
     // Check the restored archive. Derived files that are missing are counted, not reported: they
     // are built on demand.
-    let archive = open_archive(config)?;
+    let archive = report_opened(OpenArchive::open_restored(config)?);
     forget_standard_progress(&archive.db)?;
     let underived = AtomicUsize::new(0);
     let report =

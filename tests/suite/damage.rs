@@ -184,7 +184,10 @@ fn index_damage() -> Vec<Seed> {
             "another archive",
             |data| {
                 sql(data, "UPDATE state SET value = 'another' WHERE name = 'archive id'");
-                fs::write(data.join("originals/archive-id"), "another").unwrap();
+                let mark = data.join("originals/archive-id");
+                let text = fs::read_to_string(&mark).unwrap();
+                let (_, rest) = text.split_once(' ').unwrap();
+                fs::write(mark, format!("another {rest}")).unwrap();
             },
             &[("index", "belongs to another archive")],
         ),

@@ -91,6 +91,7 @@ mod site_studio;
 mod site_swedish;
 mod site_wall;
 mod sizes;
+mod store_marks;
 mod store_s3;
 mod stream;
 mod systemd;

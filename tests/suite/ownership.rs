@@ -12,14 +12,24 @@ use crate::buckets::{Bucket, ingest_demo, run, run_ok, serve, text};
 use crate::common::Server;
 use crate::common::postgres::Cluster;
 use crate::faults::kit::{self, photograph, upload};
+use crate::store_marks::SecondNode;
 
 /// The settings for a database of the cluster, followed by `more`.
 fn in_database(cluster: &Cluster, name: &str, more: &[String]) -> Vec<String> {
     [format!("database.url={}", cluster.database(name))].into_iter().chain(more.to_vec()).collect()
 }
 
+/// The id of the archive in the mark of the originals, which also has the id of the store.
 fn id_of(dir: &Path) -> String {
-    fs::read_to_string(dir.join("data/originals/archive-id")).unwrap().trim().to_owned()
+    let mark = fs::read_to_string(dir.join("data/originals/archive-id")).unwrap();
+    mark.split_whitespace().next().unwrap().to_owned()
+}
+
+/// Runs a node with these settings until it serves, and stops it.
+fn serve_once(dir: &Path, settings: &[String]) {
+    let node = SecondNode::start(dir, settings);
+    assert!(node.serves(), "{}", node.said());
+    node.stop();
 }
 
 fn put(server: &Server, number: usize) -> u16 {
@@ -61,6 +71,7 @@ fn a_node_whose_store_belongs_to_another_archive_does_not_start() {
     let other = in_database(&cluster, "other", &bucket.settings("other", &[]));
     let third = tempfile::tempdir().unwrap();
     run_ok(third.path(), &other, &["check"]);
+    serve_once(third.path(), &other);
     let crossed: Vec<String> = [url].into_iter().chain(bucket.settings("other", &[])).collect();
     let (said, status) = run(third.path(), &crossed, &["check"]);
     assert!(status == 1 && said.contains("belongs to another archive"), "{said}");
@@ -74,6 +85,8 @@ fn an_older_archive_gets_its_id_where_its_originals_are() {
     let id = id_of(dir.path());
     fs::remove_file(&mark).unwrap();
     run_ok(dir.path(), &[], &["check"]);
+    assert!(!mark.exists(), "a check writes no id");
+    run_ok(dir.path(), &[], &["ingest", &text(&dir.path().join("incoming"))]);
     assert_eq!(id_of(dir.path()), id, "it is that of the database");
     // Without its originals the folder counts as another one: the disk may not be mounted.
     let away = dir.path().join("away");
@@ -126,6 +139,8 @@ fn a_store_that_disappears_under_a_running_service_accepts_no_writes() {
     let ready: Value = server.get("/health/ready").json().unwrap();
     // The only node stays ready: it can still serve what is cached.
     assert_eq!((&ready["status"], &ready["faults"][0]), (&"ready".into(), &"store".into()));
+    let reason = "the store of originals is not marked as that of the archive";
+    assert_eq!(ready["detail"], reason, "{ready}");
     fs::remove_dir_all(&originals).unwrap();
     fs::rename(&away, &originals).unwrap();
     assert_eq!(put(&server, 1), 201, "{}", server.log());
@@ -194,6 +209,8 @@ fn a_migrated_store_is_refused_once_the_new_one_is_in_use() {
     run_ok(dir.path(), &[], &["check"]);
     run_ok(dir.path(), &without_place, &migrate);
     run_ok(dir.path(), &moved, &["check", "--repair"]);
+    run_ok(dir.path(), &[], &["check"]);
+    serve_once(dir.path(), &moved);
     // The setting that is forgotten most easily: the old folder has the id too, and most of the originals.
     let (said, status) = run(dir.path(), &[], &["check"]);
     let named = ["s3://bilder/moved", "data/originals", "wirephoto store adopt"];
@@ -218,12 +235,17 @@ fn a_service_accepts_no_writes_after_its_store_was_replaced() {
     assert_eq!(put(&server, 1), 201, "{}", server.log());
     // Another node uses the new location, so writes of this service would be missing from every other node's store.
     run_ok(dir, &without_place, &["migrate", "--store", "s3://bilder/moved"]);
-    run_ok(dir, &moved, &["check", "--repair"]);
+    serve_once(dir, &moved);
     let until_fault = |value: f64| {
         let fault = || (server.metric("wirephoto_fault", "store") == value).then_some(());
         server.until("the fault of the store to be told", fault);
     };
     until_fault(1.0);
+    let ready: Value = server.get("/health/ready").json().unwrap();
+    let reason = "the archive has its originals in a different store than this node";
+    // The other node counts for some seconds after it has stopped, and this one is not ready meanwhile.
+    let said = if ready["status"] == "ready" { &ready["detail"] } else { &ready["reason"] };
+    assert_eq!(said, reason, "{ready}");
     assert_eq!(put(&server, 2), 503, "{}", server.log());
     assert!(server.log().contains("originals are in s3://bilder/moved now"), "{}", server.log());
     run_ok(dir, &[], &["store", "adopt"]);
@@ -251,7 +273,7 @@ fn doctor_names_a_store_with_which_no_node_starts() {
     let said = run_ok(full.path(), &[], &["doctor"]);
     assert!(said.contains("it has no id of an archive yet"), "{said}");
     // An archive without items that has another store.
-    run_ok(empty.path(), &[], &["check"]);
+    serve_once(empty.path(), &[]);
     let nothing = empty.path().join("nothing");
     fs::create_dir(&nothing).unwrap();
     let of_another = other.path().join("data/originals");

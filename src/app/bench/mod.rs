@@ -134,7 +134,7 @@ fn measure_in(
     config.store.originals = OriginalsLocation::Data;
     // A cache hit would measure the cache instead of the renderer.
     (config.cache.memory_bytes, config.cache.disk_bytes) = (0, 0);
-    let archive = OpenArchive::open(&config)?;
+    let archive = OpenArchive::open_to_write(&config)?;
     let ingested = ingest_photographs(&archive, &config, setup.files, stop, progress)?;
     let bench =
         RenditionBench::new(&archive, &config, &ingested.photographs, setup.effort, runtime)?;

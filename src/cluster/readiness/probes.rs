@@ -168,7 +168,9 @@ impl ReadinessProbes {
         let faults = found.into_iter().filter_map(|(fault, why)| Some((fault, why?))).collect();
         // Nodes over a local database share its directory and thus one disk: none is better off.
         let shared = (!self.parts.db.is_remote()).then_some(NodeFault::Disk);
-        ReadinessVerdict::of(faults, shared, self.parts.node.incarnation(), nodes.as_deref())
+        let incarnation = self.parts.node.incarnation();
+        let verdict = ReadinessVerdict::of(faults, shared, incarnation, nodes.as_deref());
+        ReadinessVerdict { mismatch: self.parts.store.mismatch(), ..verdict }
     }
 
     fn start_probes(&mut self) {
@@ -194,7 +196,7 @@ impl ReadinessProbes {
         let read = |tx: &ReadTx<'_>| Ok((tx.list_nodes()?, tx.claimed_store()?));
         let found = with_timeout(self.parts.db.read(read)).await;
         if let Ok(Some((_, claim))) = &found {
-            self.parts.store.note_claim(claim.as_deref());
+            self.parts.store.note_claim(claim.clone());
         }
         let nodes = match found.map(|found| found.map(|(nodes, _)| nodes)) {
             Ok(nodes) if !self.parts.db.is_remote() => {

@@ -3,6 +3,7 @@
 use uuid::Uuid;
 
 use crate::cluster::membership::{NodeFault, faults_of};
+use crate::storage::blobs::StoreMismatch;
 use crate::storage::database::NodeRow;
 
 /// Whether a node is ready, and what it cannot do.
@@ -12,11 +13,13 @@ pub struct ReadinessVerdict {
     pub is_ready: bool,
     /// The faults, each with its cause.
     pub faults: Vec<(NodeFault, String)>,
+    /// Why the store of originals is not the archive's, if it answers.
+    pub mismatch: Option<StoreMismatch>,
 }
 
 impl ReadinessVerdict {
     pub(super) fn starting() -> Self {
-        Self { is_ready: false, faults: Vec::new() }
+        Self { is_ready: false, faults: Vec::new(), mismatch: None }
     }
 
     /// Judges the node with this incarnation by its own faults and by the rows of all `nodes`; `None` if
@@ -47,7 +50,7 @@ impl ReadinessVerdict {
             None => faults.is_empty(),
             Some(nodes) => !ours.contains(&NodeFault::Database) && !nodes.iter().any(can_more),
         };
-        Self { is_ready, faults }
+        Self { is_ready, faults, mismatch: None }
     }
 
     /// Returns whether nothing changed: the same state with the same kinds of faults.
@@ -56,7 +59,9 @@ impl ReadinessVerdict {
         let kinds = |verdict: &Self| -> Vec<NodeFault> {
             verdict.faults.iter().map(|(fault, _)| *fault).collect()
         };
-        self.is_ready == other.is_ready && kinds(self) == kinds(other)
+        self.is_ready == other.is_ready
+            && kinds(self) == kinds(other)
+            && self.mismatch == other.mismatch
     }
 
     /// Returns the faults as one line that is safe for any client; empty if there are none.
@@ -65,14 +70,32 @@ impl ReadinessVerdict {
         if self.faults.is_empty() && !self.is_ready {
             return "the service is starting".to_owned();
         }
-        self.faults.iter().map(|(fault, _)| fault_text(*fault)).collect::<Vec<_>>().join("; ")
+        self.faults.iter().map(|(fault, _)| self.text(*fault)).collect::<Vec<_>>().join("; ")
     }
 
     /// Returns the faults with their causes, which name hosts and folders: for the log only.
     pub(super) fn causes(&self) -> String {
-        let texts =
-            self.faults.iter().map(|(fault, why)| format!("{}: {why}", fault_text(*fault)));
+        let texts = self.faults.iter().map(|(fault, why)| format!("{}: {why}", self.text(*fault)));
         texts.collect::<Vec<_>>().join("; ")
+    }
+
+    fn text(&self, fault: NodeFault) -> &'static str {
+        match fault {
+            NodeFault::Store => store_text(self.mismatch),
+            NodeFault::Database | NodeFault::Search | NodeFault::Disk => fault_text(fault),
+        }
+    }
+}
+
+fn store_text(mismatch: Option<StoreMismatch>) -> &'static str {
+    match mismatch {
+        None => fault_text(NodeFault::Store),
+        Some(StoreMismatch::Replaced) => {
+            "the archive has its originals in a different store than this node"
+        }
+        Some(StoreMismatch::Foreign) => {
+            "the store of originals is not marked as that of the archive"
+        }
     }
 }
 

@@ -1,9 +1,10 @@
-//! Reads and writes the mark of a store: the id of its archive, which the database also has, in a file or
-//! object beside the originals.
+//! Reads and writes the mark of a store: the ids of its archive and of the store itself, which the database
+//! also has, in a file or object beside the originals.
 //!
 //! A node whose settings name the store of another archive would write originals that no other node finds. So
 //! each write checks the mark first: in a folder every time, in a bucket when the last check is some seconds
-//! old.
+//! old. The store's own id tells the store of an archive from an earlier one, which has the same archive id;
+//! the path of a folder does not, because it may be another one on another machine.
 
 use std::{
     fs::{self, File},
@@ -23,6 +24,7 @@ use super::folder::{BlobFolder, failed};
 use super::{BlobStore, StoreError, StoreLocation};
 use crate::runtime::clock::Stopwatch;
 use crate::runtime::modes;
+use crate::storage::database::StoreClaim;
 
 /// Name of the file or object.
 pub(super) const MARK: &str = "archive-id";
@@ -35,12 +37,16 @@ const CHECK_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// The word behind the id where the store replaces the one that the database knows.
 const REPLACES: &str = "replaces";
+/// What the word with the id of the store begins with.
+const STORE_ID: &str = "store=";
 
 /// The mark of a store: the archive that it belongs to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StoreMark {
     /// The id of the archive.
     pub id: String,
+    /// The id of the store itself; `None` in a mark of an earlier version.
+    pub store_id: Option<String>,
     /// Whether it replaces the store that the database knows: a command has copied the originals to it.
     pub replaces: bool,
 }
@@ -53,8 +59,21 @@ pub(super) struct StoreOwner {
     last_verified: Mutex<Option<Stopwatch>>,
     /// Whether the store was ever verified.
     was_verified: AtomicBool,
-    /// The present place of the originals, where the database names another one than this store.
-    moved_to: Mutex<Option<String>>,
+    /// The mark that was read last.
+    last_mark: Mutex<Option<StoreMark>>,
+    /// The store that the database names.
+    claim: Mutex<Option<StoreClaim>>,
+    /// The finding of the last check of a store that answered.
+    mismatch: Mutex<Option<StoreMismatch>>,
+}
+
+/// Why a store that answers is not the one of the archive.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StoreMismatch {
+    /// The database names a different store: that one has replaced this one.
+    Replaced,
+    /// The mark is that of a different archive, or missing.
+    Foreign,
 }
 
 impl StoreOwner {
@@ -88,10 +107,7 @@ impl BlobStore {
 
     /// Writes the mark of the store, replacing an earlier one.
     pub fn set_mark(&self, mark: &StoreMark) -> Result<(), StoreError> {
-        let text = match mark.replaces {
-            true => format!("{} {REPLACES}\n", mark.id),
-            false => format!("{}\n", mark.id),
-        };
+        let text = print(mark);
         match &self.place {
             StoreLocation::Folder(folder) => write_file(folder, &text),
             StoreLocation::Bucket(blobs) => blobs.bucket.put_small(MARK, Bytes::from(text)),
@@ -104,57 +120,96 @@ impl BlobStore {
         self.owner.id.get_or_init(|| id.to_owned());
     }
 
-    /// Returns whether the store is certainly another one than that of this name: a folder may have another
-    /// path on another machine, but the name of a bucket is the same everywhere.
+    /// Returns whether the store, which has this `mark`, is a different one than the `claim` of the database.
+    ///
+    /// The name of a bucket is the same everywhere, but a folder may have a different path on another machine:
+    /// its id tells.
     #[must_use]
-    pub fn differs_from(&self, name: &str) -> bool {
-        let is_bucket = |name: &str| name.starts_with("s3://");
+    pub fn differs_from(&self, claim: &StoreClaim, mark: Option<&StoreMark>) -> bool {
         let own = self.name();
-        name != own && (is_bucket(name) || is_bucket(&own))
+        let has_own_name = claim.name == own;
+        let is_bucket = |name: &str| name.starts_with("s3://");
+        if !has_own_name && (is_bucket(&claim.name) || is_bucket(&own)) {
+            return true;
+        }
+        match (&claim.store_id, mark) {
+            // A mark without an id is of an earlier store, or lacks the id that a node is about to write.
+            (Some(claimed), Some(StoreMark { store_id: Some(found), .. })) => claimed != found,
+            (Some(_), Some(StoreMark { store_id: None, .. })) => !has_own_name,
+            (None, _) | (_, None) => false,
+        }
     }
 
-    /// Records where the originals are stored according to the database. If that is another place, every
-    /// write is refused from now on: another store has replaced this one while the process ran.
-    pub fn note_claim(&self, claim: Option<&str>) {
-        let moved_to = claim.filter(|claim| self.differs_from(claim)).map(str::to_owned);
-        *self.owner.moved_to.lock() = moved_to;
+    /// Records the store that the database names. If that is a different one, every write is refused from now
+    /// on: it has replaced this one while the process ran.
+    pub fn note_claim(&self, claim: Option<StoreClaim>) {
+        *self.owner.claim.lock() = claim;
+    }
+
+    /// Returns why the last [`BlobStore::check_reachable`] refused the store although it answered.
+    #[must_use]
+    pub fn mismatch(&self) -> Option<StoreMismatch> {
+        *self.owner.mismatch.lock()
     }
 
     fn check_claim(&self) -> Result<(), StoreError> {
-        let Some(claim) = self.owner.moved_to.lock().clone() else { return Ok(()) };
-        let why = format!("the database says that the originals are in {claim} now");
+        let Some(claim) = self.owner.claim.lock().clone() else { return Ok(()) };
+        // Without its mark nothing is known about the store itself.
+        let Some(mark) = self.owner.last_mark.lock().clone() else { return Ok(()) };
+        if !self.differs_from(&claim, Some(&mark)) {
+            return Ok(());
+        }
+        let why = format!("the database says that the originals are in {} now", claim.name);
         Err(StoreError::OtherArchive { place: self.name(), why })
     }
 
     /// Fails with [`StoreError::OtherArchive`] where the store does not belong to the expected archive.
     pub(super) fn check_owner(&self) -> Result<(), StoreError> {
-        self.check_claim()?;
-        let Some(expected) = self.owner.id.get() else { return Ok(()) };
+        let Some(expected) = self.owner.id.get() else { return self.check_claim() };
         // The check costs a request to a bucket, but only a small local read in a folder.
         if self.is_remote() && self.owner.is_recently_verified() {
-            return Ok(());
+            return self.check_claim();
         }
         // Taken before the read: the answer may be as old as the request.
         let since = Stopwatch::start();
-        self.compare(expected, self.mark()?, since)
+        self.compare(expected, self.mark()?, since)?;
+        self.check_claim()
     }
 
     /// Checks within some seconds that the store can be reached and belongs to the expected archive. Blocks.
     pub fn check_reachable(&self) -> Result<(), StoreError> {
+        let outcome = self.reach();
+        *self.owner.mismatch.lock() = match &outcome {
+            Err(StoreError::OtherArchive { .. }) if self.check_claim().is_err() => {
+                Some(StoreMismatch::Replaced)
+            }
+            Err(StoreError::OtherArchive { .. }) => Some(StoreMismatch::Foreign),
+            Ok(())
+            | Err(
+                StoreError::Missing(_)
+                | StoreError::Length { .. }
+                | StoreError::Corrupted(_)
+                | StoreError::Io { .. }
+                | StoreError::Unavailable { .. }
+                | StoreError::Setting { .. },
+            ) => None,
+        };
+        outcome
+    }
+
+    fn reach(&self) -> Result<(), StoreError> {
         let since = Stopwatch::start();
         let mark = match &self.place {
             StoreLocation::Folder(folder) => read_file(folder)?,
             StoreLocation::Bucket(blobs) => blobs.bucket.read_mark(Some(CHECK_TIMEOUT))?,
         };
-        self.check_claim()?;
         match self.owner.id.get() {
             // A read-only store may have no mark.
-            Some(_) if mark.is_none() && !self.owner.was_verified.load(Ordering::Relaxed) => {
-                Ok(())
-            }
-            Some(expected) => self.compare(expected, mark, since),
-            None => Ok(()),
+            Some(_) if mark.is_none() && !self.owner.was_verified.load(Ordering::Relaxed) => {}
+            Some(expected) => self.compare(expected, mark, since)?,
+            None => {}
         }
+        self.check_claim()
     }
 
     fn compare(
@@ -163,6 +218,7 @@ impl BlobStore {
         found: Option<StoreMark>,
         since: Stopwatch,
     ) -> Result<(), StoreError> {
+        self.owner.last_mark.lock().clone_from(&found);
         if found.as_ref().is_some_and(|found| found.id == expected) {
             self.owner.was_verified.store(true, Ordering::Relaxed);
             self.owner.note(Some(since));
@@ -182,13 +238,38 @@ impl BlobStore {
     }
 }
 
+/// The id comes first and the word [`REPLACES`] directly after it, because earlier versions look for it there.
+fn print(mark: &StoreMark) -> String {
+    let StoreMark { id, store_id, replaces } = mark;
+    let mut text = id.clone();
+    if *replaces {
+        text.push_str(&format!(" {REPLACES}"));
+    }
+    if let Some(store_id) = store_id {
+        text.push_str(&format!(" {STORE_ID}{store_id}"));
+    }
+    text.push('\n');
+    text
+}
+
 fn parse(bytes: &[u8]) -> StoreMark {
     let text = String::from_utf8_lossy(bytes);
     let mut words = text.split_whitespace();
-    // The id appears in messages, and anyone who can write to the store chooses it.
-    let clean = |word: &str| word.chars().filter(|c| !c.is_control()).collect();
-    let id = words.next().map(clean).unwrap_or_default();
-    StoreMark { id, replaces: words.next() == Some(REPLACES) }
+    let id = words.next().map(without_controls).unwrap_or_default();
+    let mut mark = StoreMark { id, store_id: None, replaces: false };
+    for word in words {
+        if word == REPLACES {
+            mark.replaces = true;
+        } else if let Some(store_id) = word.strip_prefix(STORE_ID) {
+            mark.store_id = Some(without_controls(store_id));
+        }
+    }
+    mark
+}
+
+/// Cleans an id, which appears in messages: anyone who can write to the store chooses it.
+fn without_controls(word: &str) -> String {
+    word.chars().filter(|c| !c.is_control()).collect()
 }
 
 fn read_file(folder: &BlobFolder) -> Result<Option<StoreMark>, StoreError> {
@@ -230,5 +311,49 @@ impl Bucket {
     fn read_mark(&self, limit: Option<Duration>) -> Result<Option<StoreMark>, StoreError> {
         let bytes = self.small(MARK, MARK_BYTES_MAX, limit)?;
         Ok(bytes.map(|bytes| parse(&bytes)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn mark(store_id: Option<&str>, replaces: bool) -> StoreMark {
+        StoreMark { id: "archive".to_owned(), store_id: store_id.map(str::to_owned), replaces }
+    }
+
+    #[test]
+    fn a_mark_is_read_as_it_was_written() {
+        for store_id in [None, Some("one")] {
+            for replaces in [false, true] {
+                let mark = mark(store_id, replaces);
+                assert_eq!(parse(print(&mark).as_bytes()), mark);
+            }
+        }
+        // Marks of earlier versions.
+        assert_eq!(parse(b"archive\n"), mark(None, false));
+        assert_eq!(parse(b"archive replaces\n"), mark(None, true));
+    }
+
+    #[test]
+    fn a_folder_is_known_by_its_id_and_without_one_by_its_path() {
+        let dir = tempfile::tempdir().unwrap();
+        let store = BlobStore::open(dir.path()).unwrap();
+        let check = |name: &str, claimed: Option<&str>, found: Option<StoreMark>, expected| {
+            let claim = StoreClaim { name: name.to_owned(), store_id: claimed.map(str::to_owned) };
+            let differs = store.differs_from(&claim, found.as_ref());
+            assert_eq!(differs, expected, "{claim:?} and {found:?}");
+        };
+        let own = store.name();
+        check("/elsewhere", Some("one"), Some(mark(Some("one"), false)), false);
+        check(&own, Some("one"), Some(mark(Some("two"), false)), true);
+        // A store that had no id yet when a node replaced it.
+        check("/elsewhere", Some("one"), Some(mark(None, false)), true);
+        check(&own, Some("one"), Some(mark(None, false)), false);
+        // An archive that no node of this version has served.
+        check("/elsewhere", None, Some(mark(None, false)), false);
+        check("/elsewhere", None, Some(mark(Some("one"), true)), false);
+        check("s3://bucket/prefix", None, Some(mark(None, false)), true);
+        check("/elsewhere", Some("one"), None, false);
     }
 }

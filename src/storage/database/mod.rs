@@ -84,6 +84,7 @@ pub use statements::removal::RemovedUser;
 pub use statements::search::{IndexChange, IndexedVersion, LogPosition, VersionPage};
 pub use statements::secrets::SealedCount;
 pub use statements::sessions::{BrowserSession, ListedSigningKey, LoginOrigin, SigningKey};
+pub use statements::store_claims::StoreClaim;
 pub use statements::templates::{MetadataTemplate, NewTemplate};
 pub use statements::tokens::AccessToken;
 pub use statements::uploads::{PendingUpload, UploadPart, UploadUsage};

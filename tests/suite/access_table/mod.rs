@@ -1,4 +1,4 @@
-//! The tables of rights: who gets what at every address (contract access-16).
+//! The tables of rights: who gets what at every address (contract access-17).
 //!
 //! `media.txt` and `item_pages.txt` have the addresses of items, by the state of the item; `apis.txt` and `pages.txt`
 //! have every other route. The tables are the truth: a feature adds rows, and a test in `src/http/openapi` fails for

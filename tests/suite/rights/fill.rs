@@ -149,8 +149,10 @@ fn an_original_that_cannot_be_read_is_reported_and_read_again_when_it_is_back() 
     let dir = tempfile::tempdir().expect("folder");
     let data = archive(dir.path());
     // Binds the store to the archive: one without its originals and without an id is refused as a whole.
+    let nothing = dir.path().join("nothing");
+    fs::create_dir(&nothing).expect("created");
     let mut command = wirephoto(dir.path());
-    output(command.args(["check", "--data"]).arg(&data));
+    output(command.arg("ingest").arg(&nothing).arg("--data").arg(&data));
     assert!(data.join("originals/archive-id").exists());
     let hash = hash_of_reference();
     let original = data.join("originals").join(&hash[..2]).join(&hash[2..]);

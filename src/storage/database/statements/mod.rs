@@ -56,6 +56,7 @@ pub(super) mod search;
 pub(super) mod secrets;
 mod session_calls;
 pub(super) mod sessions;
+pub(super) mod store_claims;
 pub(super) mod templates;
 pub(super) mod tokens;
 pub(super) mod uploads;

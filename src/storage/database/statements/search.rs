@@ -62,8 +62,6 @@ pub struct VersionPage {
 
 /// The name of the archive's id in the table `state`.
 const ARCHIVE_ID: &str = "archive id";
-/// The name of the row in the table `state` with the store that belongs to this archive.
-const STORE: &str = "store";
 /// The word in a row of the log that requests a rebuild of the search index.
 const REINDEX: &str = "reindex";
 
@@ -85,12 +83,6 @@ impl ReadTx<'_> {
     /// migrated or restored.
     pub fn archive_id(&self) -> Result<String, DbError> {
         self.tx.load_value("SELECT value FROM state WHERE name = ?1", params![ARCHIVE_ID])
-    }
-
-    /// Returns the name of the store that was first claimed for this archive.
-    pub fn claimed_store(&self) -> Result<Option<String>, DbError> {
-        let sql = "SELECT value FROM state WHERE name = ?1";
-        self.tx.find(sql, params![STORE], |row| row.get(0))
     }
 
     /// Counts the items of the archive.
@@ -224,25 +216,6 @@ impl ReadTx<'_> {
         let sql = "SELECT order_ms, item_id FROM items WHERE media_type = ?1 AND id = ?2";
         let key = params![key.media_type.as_str(), key.id.as_str()];
         self.tx.find(sql, key, |row| Ok((row.get(0)?, number("item", row.get(1)?)?)))
-    }
-}
-
-impl WriteTx<'_> {
-    /// Records that the store of this name belongs to this archive, replacing an earlier one.
-    pub fn replace_store(&self, name: &str) -> Result<(), DbError> {
-        self.tx.execute("DELETE FROM state WHERE name = ?1", params![STORE])?;
-        self.claim_store(name).map(drop)
-    }
-
-    /// Records that the store of this name belongs to this archive, unless one is recorded already; returns
-    /// the one recorded before.
-    pub fn claim_store(&self, name: &str) -> Result<Option<String>, DbError> {
-        let existing = self.as_read().claimed_store()?;
-        if existing.is_none() {
-            let sql = "INSERT INTO state (name, value) VALUES (?1, ?2)";
-            self.tx.execute(sql, params![STORE, name])?;
-        }
-        Ok(existing)
     }
 }
 

@@ -1,0 +1,58 @@
+//! Records which store of originals belongs to the archive.
+
+use super::{ReadTx, WriteTx};
+use crate::storage::database::engine::params;
+use crate::storage::database::error::DbError;
+
+/// The name of the row in the table `state` with the name of the store that belongs to this archive.
+const STORE: &str = "store";
+/// The name of the row with the id of that store, a space, and the name that the id belongs to.
+const STORE_ID: &str = "store id";
+
+/// The store of originals that a database names.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StoreClaim {
+    /// The folder or bucket, as messages name it.
+    pub name: String,
+    /// The id in the mark of the store; `None` if an earlier version recorded the store.
+    pub store_id: Option<String>,
+}
+
+impl ReadTx<'_> {
+    /// Returns the store that belongs to this archive, if one is recorded.
+    pub fn claimed_store(&self) -> Result<Option<StoreClaim>, DbError> {
+        let sql = "SELECT value FROM state WHERE name = ?1";
+        let name: Option<String> = self.tx.find(sql, params![STORE], |row| row.get(0))?;
+        let Some(name) = name else { return Ok(None) };
+        let id: Option<String> = self.tx.find(sql, params![STORE_ID], |row| row.get(0))?;
+        let id = id.as_deref().and_then(|text| text.split_once(' '));
+        // An earlier version replaces only the name, and the id is that of the store before.
+        let id = id.filter(|(_, of)| *of == name).map(|(id, _)| id.to_owned());
+        Ok(Some(StoreClaim { name, store_id: id }))
+    }
+}
+
+impl WriteTx<'_> {
+    /// Records that this store belongs to this archive, replacing an earlier one.
+    pub fn replace_store(&self, claim: &StoreClaim) -> Result<(), DbError> {
+        let sql = "DELETE FROM state WHERE name = ?1 OR name = ?2";
+        self.tx.execute(sql, params![STORE, STORE_ID])?;
+        let StoreClaim { name, store_id } = claim;
+        let sql = "INSERT INTO state (name, value) VALUES (?1, ?2)";
+        self.tx.execute(sql, params![STORE, name.as_str()])?;
+        if let Some(id) = store_id {
+            self.tx.execute(sql, params![STORE_ID, format!("{id} {name}")])?;
+        }
+        Ok(())
+    }
+
+    /// Records that this store belongs to this archive, unless one is recorded already; returns the one
+    /// recorded before.
+    pub fn claim_store(&self, claim: &StoreClaim) -> Result<Option<StoreClaim>, DbError> {
+        let existing = self.as_read().claimed_store()?;
+        if existing.is_none() {
+            self.replace_store(claim)?;
+        }
+        Ok(existing)
+    }
+}
