@@ -44,12 +44,12 @@ use crate::media::DecodeLimits;
 use crate::media::MediaSettings;
 use crate::media::original::OriginalStore;
 use crate::runtime::clock;
-use crate::runtime::compute::MemoryBudget;
 use crate::runtime::config::{
     BucketCredentials, Config, OriginalsLocation, PdfActiveContent, SecretSource, find_program,
 };
 use crate::runtime::error::{Error, ErrorKind, Result};
 use crate::runtime::limits::{ACCOUNTS_BYTES_MAX, PAGE_PX_MAX};
+use crate::runtime::memory_budget::MemoryBudget;
 use crate::runtime::modes;
 use crate::runtime::programs::{ProgramLimits, ProgramRunner};
 use crate::storage::audit;

@@ -12,6 +12,7 @@ pub mod hot_swap;
 pub mod json_object;
 pub mod limits;
 pub mod markdown;
+pub mod memory_budget;
 pub mod modes;
 pub mod programs;
 pub mod slots;

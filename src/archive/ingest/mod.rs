@@ -62,7 +62,7 @@ pub use uploads::{UploadPermit, Uploads};
 use write::{LocalMoment, PreparedItem};
 
 use crate::media::original::OriginalStore;
-use crate::runtime::compute::{MemoryBudget, MemoryShare};
+use crate::runtime::memory_budget::{MemoryBudget, MemoryShare};
 use crate::runtime::programs::ProgramRunner;
 use crate::storage::audit::{self, AuditAction, AuditEvent, ObjectKind};
 use crate::storage::database::{Db, ItemWriteOutcome};

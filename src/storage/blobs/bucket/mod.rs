@@ -29,16 +29,15 @@ use tokio::{
 use uuid::Uuid;
 
 pub(super) use object::BucketObject;
-use object::{ObjectHead, get, stamp};
+use object::{ObjectHead, get};
 
 use super::circuit_breaker::{self, BucketFault, CircuitBreaker};
 use super::s3::{self, BucketSettings};
 use super::{StoreError, upload::PartUpload};
 use crate::runtime::clock;
 use crate::runtime::limits::{
-    BUCKET_BYTES_S_MIN, BUCKET_LIST_TIME, BUCKET_OPEN_BYTES, BUCKET_OPEN_CACHE_BYTES,
-    BUCKET_OPEN_CACHE_TTL, BUCKET_PART_BYTES, BUCKET_RETRIES_MAX, BUCKET_SINGLE_ATTEMPT_TIME,
-    BUCKET_WHOLE_BYTES,
+    BUCKET_BYTES_S_MIN, BUCKET_LIST_TIME, BUCKET_OPEN_CACHE_BYTES, BUCKET_OPEN_CACHE_TTL,
+    BUCKET_PART_BYTES, BUCKET_RETRIES_MAX, BUCKET_SINGLE_ATTEMPT_TIME,
 };
 use model::ContentHash;
 
@@ -486,79 +485,6 @@ impl Bucket {
         let ago = clock::now().as_millisecond() - facts.last_modified.timestamp_millis();
         // A time in the future, from a clock that differs, counts as now.
         Ok(Some(Duration::from_millis(u64::try_from(ago).unwrap_or(0))))
-    }
-
-    /// Opens the object, which must have `length` bytes, and reads its start.
-    pub(super) fn open_object(
-        &self,
-        key: Path,
-        hash: ContentHash,
-        length: u64,
-    ) -> Result<BucketObject, StoreError> {
-        let head = self.object_head(&key, hash, length)?;
-        if head.length != length {
-            return Err(StoreError::Length { hash, found: head.length, expected: length });
-        }
-        Ok(BucketObject { bucket: self.clone(), key, hash, head })
-    }
-
-    /// Returns the cached or fetched head of an object, with at most `bytes_max` bytes of its start.
-    fn object_head(
-        &self,
-        key: &Path,
-        hash: ContentHash,
-        bytes_max: u64,
-    ) -> Result<Arc<ObjectHead>, StoreError> {
-        if let Some(head) = self.inner.heads.get(key) {
-            return Ok(head);
-        }
-        let head = self.fetch_head(key, hash, bytes_max.min(BUCKET_OPEN_BYTES))?;
-        self.inner.heads.insert(key.clone(), Arc::clone(&head));
-        Ok(head)
-    }
-
-    /// Fetches the head of an object, with at most `bytes` bytes of its start.
-    fn fetch_head(
-        &self,
-        key: &Path,
-        hash: ContentHash,
-        bytes: u64,
-    ) -> Result<Arc<ObjectHead>, StoreError> {
-        let found = match bytes {
-            // HTTP cannot express an empty range.
-            0 => self.head(key).map(|facts| (facts, Bytes::new())),
-            _ => {
-                let start = get(self.objects(), key.clone(), 0..bytes, None);
-                match self.request(bytes, start).wait() {
-                    // The object is empty, so the service refuses every range of it.
-                    Err(BucketFailure::Bucket(error)) if s3::is_too_short(&error) => {
-                        self.head(key).map(|facts| (facts, Bytes::new()))
-                    }
-                    other => other,
-                }
-            }
-        };
-        let (facts, start) = found.map_err(self.failed(key, hash))?;
-        let stamp = stamp(&facts);
-        Ok(Arc::new(ObjectHead { etag: facts.e_tag, length: facts.size, stamp, start }))
-    }
-
-    /// Reads a whole object of at most `bytes_max` bytes; `None` if it does not exist or is longer.
-    pub(super) fn read(
-        &self,
-        key: Path,
-        hash: ContentHash,
-        bytes_max: u64,
-    ) -> Result<Option<Vec<u8>>, StoreError> {
-        // One request for all of a usual object, since each costs a round trip.
-        let head = match self.fetch_head(&key, hash, bytes_max.min(BUCKET_WHOLE_BYTES)) {
-            Ok(head) if head.length <= bytes_max => head,
-            Ok(_) | Err(StoreError::Missing(_)) => return Ok(None),
-            Err(other) => return Err(other),
-        };
-        let length = head.length;
-        let object = BucketObject { bucket: self.clone(), key, hash, head };
-        object.read(0..length).map(Some)
     }
 
     /// Writes an object of `length` bytes, which `next` returns range by range; replaces an existing one.

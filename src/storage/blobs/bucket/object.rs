@@ -1,4 +1,4 @@
-//! Reads ranges of an opened object, all from the version that was opened.
+//! Opens objects and reads ranges of them, all from the version that was opened.
 
 use std::{fmt, ops::Range, sync::Arc};
 
@@ -6,8 +6,10 @@ use bytes::Bytes;
 use futures_util::{StreamExt, TryStreamExt, stream};
 use object_store::{GetOptions, GetRange, ObjectMeta, ObjectStore, path::Path};
 
-use super::{Bucket, StoreError};
-use crate::runtime::limits::{BUCKET_READ_BYTES, BUCKET_READS_MAX};
+use super::{Bucket, BucketFailure, StoreError, s3};
+use crate::runtime::limits::{
+    BUCKET_OPEN_BYTES, BUCKET_READ_BYTES, BUCKET_READS_MAX, BUCKET_WHOLE_BYTES,
+};
 use model::ContentHash;
 
 /// The result of the request that opened an object.
@@ -63,6 +65,81 @@ pub(super) async fn get(
         return Err(object_store::Error::Precondition { path: key.to_string(), source });
     }
     Ok((metadata, found.bytes().await?))
+}
+
+impl Bucket {
+    /// Opens the object, which must have `length` bytes, and reads its start.
+    pub(in crate::storage::blobs) fn open_object(
+        &self,
+        key: Path,
+        hash: ContentHash,
+        length: u64,
+    ) -> Result<BucketObject, StoreError> {
+        let head = self.object_head(&key, hash, length)?;
+        if head.length != length {
+            return Err(StoreError::Length { hash, found: head.length, expected: length });
+        }
+        Ok(BucketObject { bucket: self.clone(), key, hash, head })
+    }
+
+    /// Returns the cached or fetched head of an object, with at most `bytes_max` bytes of its start.
+    fn object_head(
+        &self,
+        key: &Path,
+        hash: ContentHash,
+        bytes_max: u64,
+    ) -> Result<Arc<ObjectHead>, StoreError> {
+        if let Some(head) = self.inner.heads.get(key) {
+            return Ok(head);
+        }
+        let head = self.fetch_head(key, hash, bytes_max.min(BUCKET_OPEN_BYTES))?;
+        self.inner.heads.insert(key.clone(), Arc::clone(&head));
+        Ok(head)
+    }
+
+    /// Fetches the head of an object, with at most `bytes` bytes of its start.
+    fn fetch_head(
+        &self,
+        key: &Path,
+        hash: ContentHash,
+        bytes: u64,
+    ) -> Result<Arc<ObjectHead>, StoreError> {
+        let found = match bytes {
+            // HTTP cannot express an empty range.
+            0 => self.head(key).map(|facts| (facts, Bytes::new())),
+            _ => {
+                let start = get(self.objects(), key.clone(), 0..bytes, None);
+                match self.request(bytes, start).wait() {
+                    // The object is empty, so the service refuses every range of it.
+                    Err(BucketFailure::Bucket(error)) if s3::is_too_short(&error) => {
+                        self.head(key).map(|facts| (facts, Bytes::new()))
+                    }
+                    other => other,
+                }
+            }
+        };
+        let (facts, start) = found.map_err(self.failed(key, hash))?;
+        let stamp = stamp(&facts);
+        Ok(Arc::new(ObjectHead { etag: facts.e_tag, length: facts.size, stamp, start }))
+    }
+
+    /// Reads a whole object of at most `bytes_max` bytes; `None` if it does not exist or is longer.
+    pub(in crate::storage::blobs) fn read(
+        &self,
+        key: Path,
+        hash: ContentHash,
+        bytes_max: u64,
+    ) -> Result<Option<Vec<u8>>, StoreError> {
+        // One request for all of a usual object, since each costs a round trip.
+        let head = match self.fetch_head(&key, hash, bytes_max.min(BUCKET_WHOLE_BYTES)) {
+            Ok(head) if head.length <= bytes_max => head,
+            Ok(_) | Err(StoreError::Missing(_)) => return Ok(None),
+            Err(other) => return Err(other),
+        };
+        let length = head.length;
+        let object = BucketObject { bucket: self.clone(), key, hash, head };
+        object.read(0..length).map(Some)
+    }
 }
 
 impl BucketObject {
