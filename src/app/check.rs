@@ -2,13 +2,13 @@
 //! originals.
 //!
 //! Other processes may write at the same time. The database is read in one transaction, and a blob is stored
-//! before an item refers to it and is never removed, so an item that just arrives is not reported as damage.
-//! An original that no item refers to is checked once more before it is reported, and also before its derived
-//! files are removed; files that appeared after the listing are not touched. Takes 200 bytes of memory per
-//! original.
+//! before an item refers to it and is not removed while it does, so an item that just arrives is not reported
+//! as damage. An original that no item refers to is checked once more before it is reported, and also before it
+//! or its derived files are removed; files that appeared after the listing are not touched. Takes 200 bytes of
+//! memory per original.
 
 use std::{
-    collections::BTreeSet,
+    collections::{BTreeMap, BTreeSet},
     fs,
     path::Path,
     sync::{
@@ -27,7 +27,9 @@ pub use super::progress::InterruptedCheck;
 use super::services::search_dir;
 pub use super::standard_progress::StandardReport;
 use super::warnings;
-use crate::archive::ingest::RightsReading;
+use crate::archive::ingest::{
+    OriginalsState, RightsReading, UnreferencedOriginals, remove_unreferenced,
+};
 use crate::media;
 use crate::media::original::{OriginalError, OriginalFault, serially};
 use crate::runtime::clock::{self, Stopwatch};
@@ -60,13 +62,15 @@ pub struct CheckRequest {
     pub repair: bool,
     /// Skips the originals that an interrupted full check has read already.
     pub resume: bool,
+    /// Removes the orphans that were stored at least that long ago.
+    pub prune_age: Option<Duration>,
 }
 
 impl CheckRequest {
     /// A check that reads everything.
     #[must_use]
     pub fn full(repair: bool) -> Self {
-        Self { depth: CheckDepth::Full, repair, resume: false }
+        Self { depth: CheckDepth::Full, repair, resume: false, prune_age: None }
     }
 }
 
@@ -83,6 +87,10 @@ pub struct CheckReport {
     pub remaining: usize,
     /// Number of removed derived files whose originals are gone.
     pub removed: usize,
+    /// The orphans that are left.
+    pub orphans: OriginalsTally,
+    /// The orphans that were removed.
+    pub pruned: OriginalsTally,
     /// Whether all items were read. Otherwise some originals may not have been checked, and no orphans are
     /// reported.
     pub is_complete: bool,
@@ -90,10 +98,25 @@ pub struct CheckReport {
     pub standard: Option<StandardReport>,
 }
 
+/// Originals that were counted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct OriginalsTally {
+    pub count: usize,
+    pub bytes: u64,
+}
+
+impl OriginalsTally {
+    fn add(&mut self, bytes: u64) {
+        self.count += 1;
+        self.bytes += bytes;
+    }
+}
+
 /// A check in progress.
 pub(super) struct ArchiveCheck<'a> {
     pub(super) archive: &'a OpenArchive,
     repair: bool,
+    prune_age: Option<Duration>,
     report: &'a (dyn Fn(&ArchiveProblem) + Sync),
     pub(super) remaining: AtomicUsize,
 }
@@ -102,18 +125,18 @@ pub(super) struct ArchiveCheck<'a> {
 /// several threads.
 ///
 /// A full check covers the database, every original, byte for byte, and the derived files. With `repair`,
-/// wrong derived files are rebuilt and orphaned ones removed. Originals are never modified, nor is the
-/// database except for its search index and the progress of the check: lost data can only be restored from a
-/// backup.
+/// wrong derived files are rebuilt and orphaned ones removed. Originals are never modified, and removed only with
+/// `prune_age`; nor is the database modified except for its search index and the progress of the check: lost data
+/// can only be restored from a backup.
 pub fn check(
     archive: &OpenArchive,
     config: &Config,
     request: CheckRequest,
     on_problem: &(dyn Fn(&ArchiveProblem) + Sync),
 ) -> Result<CheckReport> {
-    let CheckRequest { depth, repair, resume } = request;
-    let check =
-        ArchiveCheck { archive, repair, report: on_problem, remaining: AtomicUsize::new(0) };
+    let CheckRequest { depth, repair, resume, prune_age } = request;
+    let remaining = AtomicUsize::new(0);
+    let check = ArchiveCheck { archive, repair, prune_age, report: on_problem, remaining };
     let mut notes = warnings(config, &archive.db);
     notes.extend(demo_warning(&archive.db)?);
     // A database that cannot be read is reported below.
@@ -133,7 +156,7 @@ impl ArchiveCheck<'_> {
         let archive = self.archive;
         // The store is listed first: an original that arrives afterwards is in the database too, or in
         // neither list.
-        let stored = archive.originals.store().list().map_err(Error::internal)?;
+        let stored = archive.originals.store().list_with_sizes().map_err(Error::internal)?;
         let derived = archive.originals.list_derived().map_err(Error::internal)?;
         let found = archive.db.read_blocking(|tx| Ok(tx.inspect()))?;
         self.report_flaws(&found, config)?;
@@ -147,10 +170,11 @@ impl ArchiveCheck<'_> {
             found.originals.binary_search_by_key(hash, |one| one.hash).is_ok()
         };
         let mut removed = 0;
+        let mut orphans = OrphanReport::default();
         // Orphans can only be identified if all items were read.
         if found.is_complete {
-            let orphans = stored.into_iter().filter(|hash| !is_named(hash)).collect();
-            self.report_orphans(orphans)?;
+            let unnamed = stored.into_iter().filter(|(hash, _)| !is_named(hash)).collect();
+            orphans = self.report_orphans(unnamed)?;
             if self.repair {
                 let unnamed: BTreeSet<ContentHash> =
                     derived.iter().map(|(_, hash)| *hash).filter(|hash| !is_named(hash)).collect();
@@ -171,17 +195,31 @@ impl ArchiveCheck<'_> {
             earlier,
             remaining: self.remaining.into_inner() + earlier_problems,
             removed,
+            orphans: orphans.left,
+            pruned: orphans.pruned,
             is_complete: found.is_complete,
             standard: None,
         })
     }
 
-    /// Reports those of `orphans` that no item refers to even after a grace period.
-    pub(super) fn report_orphans(&self, orphans: Vec<ContentHash>) -> Result<()> {
-        for hash in still_orphans(self.archive, orphans)? {
-            self.report(&ArchiveProblem::Orphaned { hash });
+    /// Reports those of the originals `unnamed`, with their lengths, that no item refers to even after a grace
+    /// period, and removes those that are old enough.
+    pub(super) fn report_orphans(&self, unnamed: Vec<(ContentHash, u64)>) -> Result<OrphanReport> {
+        let lengths: BTreeMap<ContentHash, u64> = unnamed.into_iter().collect();
+        let orphans = still_orphans(self.archive, lengths.keys().copied().collect())?;
+        let pruned = match self.prune_age {
+            Some(age) => prune(self.archive, &orphans, age)?,
+            None => BTreeSet::new(),
+        };
+        let mut found = OrphanReport::default();
+        for hash in orphans {
+            let bytes = lengths[&hash];
+            let is_pruned = pruned.contains(&hash);
+            let tally = if is_pruned { &mut found.pruned } else { &mut found.left };
+            tally.add(bytes);
+            self.report(&ArchiveProblem::Orphaned { hash, bytes, is_pruned });
         }
-        Ok(())
+        Ok(found)
     }
 
     pub(super) fn report(&self, problem: &ArchiveProblem) {
@@ -329,6 +367,41 @@ pub fn read_rights(
     }
 }
 
+/// The orphans that a check found.
+#[derive(Default)]
+pub(super) struct OrphanReport {
+    pub(super) left: OriginalsTally,
+    pub(super) pruned: OriginalsTally,
+}
+
+/// Removes those of `orphans` that were stored at least `age` ago; returns them.
+fn prune(
+    archive: &OpenArchive,
+    orphans: &[ContentHash],
+    age: Duration,
+) -> Result<BTreeSet<ContentHash>> {
+    let mut old = Vec::new();
+    for hash in orphans {
+        let found = archive.originals.store().age(*hash).map_err(Error::internal)?;
+        if found.is_some_and(|found| found >= age) {
+            old.push(*hash);
+        }
+    }
+    // Read in one transaction, so that no version falls between the list and the state.
+    let (named, flaws, since) = archive.db.read_blocking(|tx| {
+        let (named, flaws) = tx.named_originals()?;
+        Ok((named, flaws, OriginalsState::load(tx)?))
+    })?;
+    // An item that cannot be read may refer to any original.
+    if !flaws.is_empty() {
+        return Ok(BTreeSet::new());
+    }
+    old.retain(|hash| named.binary_search_by_key(hash, |one| one.hash).is_err());
+    let unreferenced = UnreferencedOriginals { since, hashes: old };
+    let removed = remove_unreferenced(&archive.db, &archive.originals, &unreferenced)?;
+    Ok(removed.into_iter().collect())
+}
+
 fn is_of_index(flaw: &DatabaseFlaw) -> bool {
     matches!(flaw, DatabaseFlaw::Index(_))
 }
@@ -417,11 +490,11 @@ mod tests {
         File::options().write(true).open(path).unwrap().set_modified(modified).unwrap();
         let began = AtomicBool::new(false);
         let report = check(&archive, &config, CheckRequest::full(true), &|problem| {
-            if problem.is_warning() {
+            if matches!(problem, ArchiveProblem::Warning(_)) {
                 return;
             }
             assert!(
-                matches!(problem, ArchiveProblem::Orphaned { hash } if *hash == deleted),
+                matches!(problem, ArchiveProblem::Orphaned { hash, .. } if *hash == deleted),
                 "{problem}"
             );
             began.store(true, Ordering::Relaxed);

@@ -37,8 +37,13 @@ pub enum ArchiveProblem {
         /// Whether the file was rebuilt, or removed if it is a standard set.
         repaired: Repair,
     },
-    /// No item refers to an original.
-    Orphaned { hash: ContentHash },
+    /// No item refers to an original. It is harmless.
+    Orphaned {
+        hash: ContentHash,
+        bytes: u64,
+        /// Whether the original was removed.
+        is_pruned: bool,
+    },
     /// A file of the rendition cache is damaged.
     Cached {
         file: PathBuf,
@@ -83,10 +88,10 @@ impl ArchiveProblem {
         }
     }
 
-    /// Whether it is advice about the configuration instead of damage.
+    /// Whether it is advice, or harmless, instead of damage.
     #[must_use]
     pub fn is_warning(&self) -> bool {
-        matches!(self, Self::Warning(_))
+        matches!(self, Self::Warning(_) | Self::Orphaned { .. })
     }
 
     /// Whether the problem was not repaired.
@@ -159,7 +164,10 @@ impl std::fmt::Display for ArchiveProblem {
                 write!(f, "{of}: the {kind} file of original {hash} is {state}")?;
                 ends(f, outcomes, repaired)
             }
-            Self::Orphaned { hash } => write!(f, "no item refers to original {hash}"),
+            Self::Orphaned { hash, bytes, is_pruned } => {
+                let removed = if *is_pruned { "; removed" } else { "" };
+                write!(f, "no item refers to original {hash} of {bytes} bytes{removed}")
+            }
             Self::Warning(text) => f.write_str(text),
             Self::Cached { file, repaired } => {
                 write!(f, "{}: this file of the rendition cache is damaged", file.display())?;

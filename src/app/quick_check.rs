@@ -2,7 +2,7 @@
 
 use uuid::Uuid;
 
-use super::check::{ArchiveCheck, ArchiveProblem, CheckReport};
+use super::check::{ArchiveCheck, ArchiveProblem, CheckReport, OrphanReport};
 use super::parallel::for_each_parallel;
 use crate::runtime::error::{Error, Result};
 use crate::storage::database::NamedOriginal;
@@ -31,11 +31,11 @@ impl ArchiveCheck<'_> {
             let (of, NamedOriginal { hash, length: expected, .. }) = (self.file_of(named), named);
             self.report(&ArchiveProblem::Length { of, hash, found, expected });
         }
-        if is_complete {
-            // An unreadable item may refer to any original, so orphans are known only if all were
-            // read.
-            self.report_orphans(found.unnamed)?;
-        }
+        // An unreadable item may refer to any original, so orphans are known only if all were read.
+        let orphans = match is_complete {
+            true => self.report_orphans(found.unnamed)?,
+            false => OrphanReport::default(),
+        };
         let sampled = random_sample(found.present, sample);
         let read = sampled.len();
         for_each_parallel(workers, sampled.into_iter(), &|named| {
@@ -47,6 +47,8 @@ impl ArchiveCheck<'_> {
             originals: named.len(),
             read,
             remaining,
+            orphans: orphans.left,
+            pruned: orphans.pruned,
             is_complete,
             ..CheckReport::default()
         })
@@ -62,8 +64,8 @@ pub(super) struct StoreComparison {
     pub(super) missing: Vec<NamedOriginal>,
     /// Originals that exist with another length, which is given in bytes.
     pub(super) other_length: Vec<(NamedOriginal, u64)>,
-    /// Blobs of the store that no item refers to.
-    pub(super) unnamed: Vec<ContentHash>,
+    /// Blobs of the store that no item refers to, with their lengths in bytes.
+    pub(super) unnamed: Vec<(ContentHash, u64)>,
 }
 
 impl StoreComparison {
@@ -79,8 +81,7 @@ impl StoreComparison {
         }
         let is_named =
             |hash: &ContentHash| named.binary_search_by_key(hash, |one| one.hash).is_ok();
-        let hashes = stored.iter().map(|(hash, _)| *hash);
-        found.unnamed = hashes.filter(|hash| !is_named(hash)).collect();
+        found.unnamed = stored.iter().filter(|(hash, _)| !is_named(hash)).copied().collect();
         found
     }
 }
@@ -137,6 +138,6 @@ mod tests {
         assert_eq!(found.present, [named(0)]);
         assert_eq!(found.other_length, [(named(1), 9)]);
         assert_eq!(found.missing, [named(2)]);
-        assert_eq!(found.unnamed, [hashes[3]]);
+        assert_eq!(found.unnamed, [(hashes[3], 10)]);
     }
 }

@@ -102,9 +102,10 @@ pub(super) fn audit_extent(command: &CliCommand) -> AuditExtent {
         | CliCommand::Pdf(_)
         | CliCommand::Limited(_)
         | CliCommand::Config { .. }
-        | CliCommand::Check { args: CheckArgs { repair: false, rights: false, .. }, .. } => {
-            AuditExtent::Nothing
-        }
+        | CliCommand::Check {
+            args: CheckArgs { repair: false, rights: false, prune_orphans: false, .. },
+            ..
+        } => AuditExtent::Nothing,
         // Withdrawn items record themselves. A migration records itself before it begins, because its
         // database refuses writes afterwards.
         CliCommand::Withdraw { .. } | CliCommand::Migrate { undo: false, .. } => AuditExtent::Own,
@@ -123,6 +124,10 @@ pub(super) fn audit_extent(command: &CliCommand) -> AuditExtent {
         CliCommand::Backup { command: Some(BackupCommand::Verify { .. }), .. } => AuditExtent::Nothing,
         CliCommand::Backup { args, command: None, .. } => {
             event_about(AuditAction::Command, ObjectKind::Path, &args.location(), "backup")
+        }
+        CliCommand::Check { args: CheckArgs { repair, prune_orphans: true, .. }, .. } => {
+            let repair = if *repair { " --repair" } else { "" };
+            event(AuditAction::Command, format!("check{repair} --prune-orphans"))
         }
         CliCommand::Check { args: CheckArgs { repair: true, .. }, .. } => {
             event(AuditAction::Command, "check --repair")

@@ -4,16 +4,18 @@ use std::{
     io::{self, IsTerminal},
     path::{Path, PathBuf},
     sync::atomic::{AtomicUsize, Ordering},
+    time::Duration,
 };
 
 use clap::{Args, Subcommand};
 use indicatif::{ProgressBar, ProgressStyle};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::{CommandFailure, CommonArgs, audit_record, print_error, print_line, report_opened};
 use crate::app::backup::{self, BackupRequest, CopyEvent, CopyTally, RestoreReport};
 use crate::app::check::{
-    self, ArchiveProblem, CheckDepth, CheckReport, CheckRequest, InterruptedCheck, StandardReport,
+    self, ArchiveProblem, CheckDepth, CheckReport, CheckRequest, InterruptedCheck, OriginalsTally,
+    StandardReport,
 };
 use crate::app::original_copies::{self, CopyLocation};
 use crate::app::verify::{VerifyReport, VerifyRequest, verify};
@@ -28,7 +30,14 @@ const NOT_ALL_READ: &str =
 
 /// Prints a problem: to standard error if it remains, to standard output if it was repaired.
 fn print(problem: &ArchiveProblem, json: bool) {
-    if json && problem.is_warning() {
+    if let ArchiveProblem::Orphaned { hash, bytes, is_pruned } = problem {
+        // Replaced photographs leave many; the summary counts them.
+        if json {
+            let hash = hash.to_string();
+            let line = json!({ "orphan": hash, "bytes": bytes, "removed": is_pruned });
+            print_line(&line.to_string());
+        }
+    } else if json && problem.is_warning() {
         print_line(&json!({ "warning": problem.to_string() }).to_string());
     } else if json {
         print_line(&json!({ "problem": problem.word(), "text": problem.to_string() }).to_string());
@@ -42,8 +51,8 @@ fn print(problem: &ArchiveProblem, json: bool) {
 /// The depth of `wirephoto check`, and whether it repairs.
 #[derive(Args, Clone, Copy, Debug)]
 pub(super) struct CheckArgs {
-    /// Rebuilds derived files and the search index where they are wrong, and removes orphaned files.
-    /// Originals are never touched.
+    /// Rebuilds derived files and the search index where they are wrong, and removes derived files whose
+    /// originals are gone. Originals are never touched.
     #[arg(long)]
     pub(super) repair: bool,
     /// Checks only that each original exists with the right length, and reads none.
@@ -60,17 +69,46 @@ pub(super) struct CheckArgs {
     /// continued.
     #[arg(long, conflicts_with_all = ["repair", "quick", "sample", "resume"])]
     pub(super) rights: bool,
+    /// Removes originals that no item refers to and that were stored a while ago (--older-than). The service
+    /// may be running.
+    #[arg(long, conflicts_with = "rights")]
+    pub(super) prune_orphans: bool,
+    /// How long ago an orphan was stored at least to be removed, in hours, days or weeks: 36h, 7d, 2w.
+    #[arg(long, value_name = "AGE", default_value = "7d", requires = "prune_orphans",
+        value_parser = prune_age)]
+    older_than: Duration,
+}
+
+/// The shortest age at which orphans are removed: what a command is copying into the store is younger.
+const PRUNE_AGE_MIN: Duration = Duration::from_secs(3600);
+
+/// Parses an age in hours, days or weeks.
+fn prune_age(text: &str) -> Result<Duration, String> {
+    let expected = || format!("expected hours, days or weeks such as 36h, 7d or 2w, not {text:?}");
+    let units = [("h", 1), ("d", 24), ("w", 7 * 24)];
+    let found = units.iter().find_map(|(unit, hours)| Some((text.strip_suffix(unit)?, *hours)));
+    let (count, hours_per_unit) = found.ok_or_else(expected)?;
+    // A sign is no digit, although a number may begin with it.
+    let count = Some(count).filter(|count| !count.starts_with('+')).ok_or_else(expected)?;
+    let count: u64 = count.parse().map_err(|_| expected())?;
+    let hours = count.checked_mul(hours_per_unit).ok_or_else(expected)?;
+    let age = Duration::from_secs(hours.checked_mul(3600).ok_or_else(expected)?);
+    if age < PRUNE_AGE_MIN {
+        return Err("expected at least 1h".to_owned());
+    }
+    Ok(age)
 }
 
 impl CheckArgs {
     fn request(self) -> CheckRequest {
-        let Self { repair, quick, sample, resume, rights: _ } = self;
+        let Self { repair, quick, sample, resume, rights: _, prune_orphans, older_than } = self;
         let depth = match (quick, sample) {
             (false, None) => CheckDepth::Full,
             (true, None) => CheckDepth::Quick { sample: 0 },
             (_, Some(sample)) => CheckDepth::Quick { sample },
         };
-        CheckRequest { depth, repair, resume }
+        let prune_age = prune_orphans.then_some(older_than);
+        CheckRequest { depth, repair, resume, prune_age }
     }
 }
 
@@ -79,52 +117,79 @@ pub(super) fn check(config: &Config, args: CheckArgs, json: bool) -> Result<(), 
         return check_rights(config, json);
     }
     let request = args.request();
-    let archive = match request.repair {
-        // A repair writes derived files, so a bucket that refuses writes is found out first.
-        true => report_opened(OpenArchive::open_to_derive(config)?),
-        false => report_opened(OpenArchive::open(config)?),
-    };
+    // A bucket that refuses writes is found out first.
+    let archive = report_opened(match (args.prune_orphans, request.repair) {
+        (true, _) => OpenArchive::open_to_write(config)?,
+        (false, true) => OpenArchive::open_to_derive(config)?,
+        (false, false) => OpenArchive::open(config)?,
+    });
     if let Some(warning) = config.proxy_warning() {
         print_error(&format!("warning: {warning}"));
     }
     let report = check::check(&archive, config, request, &|problem| print(problem, json))?;
-    let CheckReport { originals, read, earlier, remaining, removed, is_complete, standard } =
-        report;
-    if json {
-        let mut line = json!({ "originals": originals, "read": read, "problems": remaining,
-            "removed": removed, "allItemsRead": is_complete });
-        if let Some(InterruptedCheck { originals, problems, began }) = earlier {
-            line["resumed"] =
-                json!({ "originals": originals, "problems": problems, "began": began });
-        }
-        if let Some(StandardReport { made, failed, to_go, unmeasured }) = standard {
-            line["standardRenditions"] = json!({ "made": made, "failed": failed, "toGo": to_go });
-            line["pictureHashes"] = json!({ "toGo": unmeasured });
-        }
-        print_line(&line.to_string());
-    } else {
-        let mut text = format!("{originals} originals checked, {remaining} problems");
-        if let CheckDepth::Quick { .. } = request.depth {
-            text.push_str(&format!("; presence and length, {read} of them read"));
-        }
-        if let Some(InterruptedCheck { originals, problems, began }) = earlier {
-            text.push_str(&format!(
-                "; {originals} originals with {problems} problems were read by the check that began \
-                 {began} and was interrupted"
-            ));
-        }
-        if removed > 0 {
-            text.push_str(&format!("; {removed} derived files of missing originals removed"));
-        }
-        if !is_complete {
-            text.push_str(NOT_ALL_READ);
-        }
-        print_line(&text);
-        if let Some(standard) = standard {
-            print_line(&standard_line(standard));
-        }
+    if args.prune_orphans {
+        audit_record::add_detail(format!("{} orphans removed", report.pruned.count));
     }
-    if remaining > 0 { Err(CommandFailure::Reported) } else { Ok(()) }
+    if json {
+        print_line(&check_json(&report).to_string());
+    } else {
+        print_line(&check_text(&report, request.depth));
+    }
+    if report.remaining > 0 { Err(CommandFailure::Reported) } else { Ok(()) }
+}
+
+/// The summary of a check as JSON.
+fn check_json(report: &CheckReport) -> Value {
+    let CheckReport { originals, read, remaining, removed, orphans, pruned, is_complete, .. } =
+        report;
+    let tally = |tally: &OriginalsTally| json!({ "count": tally.count, "bytes": tally.bytes });
+    let mut line = json!({ "originals": originals, "read": read, "problems": remaining,
+        "removed": removed, "orphans": tally(orphans), "prunedOrphans": tally(pruned),
+        "allItemsRead": is_complete });
+    if let Some(InterruptedCheck { originals, problems, began }) = report.earlier {
+        line["resumed"] = json!({ "originals": originals, "problems": problems, "began": began });
+    }
+    if let Some(StandardReport { made, failed, to_go, unmeasured }) = report.standard {
+        line["standardRenditions"] = json!({ "made": made, "failed": failed, "toGo": to_go });
+        line["pictureHashes"] = json!({ "toGo": unmeasured });
+    }
+    line
+}
+
+/// The summary of a check as text.
+fn check_text(report: &CheckReport, depth: CheckDepth) -> String {
+    let CheckReport { originals, read, remaining, removed, orphans, pruned, .. } = report;
+    let mut text = format!("{originals} originals checked, {remaining} problems");
+    if let CheckDepth::Quick { .. } = depth {
+        text.push_str(&format!("; presence and length, {read} of them read"));
+    }
+    if let Some(InterruptedCheck { originals, problems, began }) = report.earlier {
+        text.push_str(&format!(
+            "; {originals} originals with {problems} problems were read by the check that began \
+             {began} and was interrupted"
+        ));
+    }
+    if *removed > 0 {
+        text.push_str(&format!("; {removed} derived files of missing originals removed"));
+    }
+    let of =
+        |tally: &OriginalsTally| format!("{} originals of {} bytes", tally.count, tally.bytes);
+    if pruned.count > 0 {
+        text.push_str(&format!("; {} that no item refers to removed", of(pruned)));
+    }
+    if !report.is_complete {
+        text.push_str(NOT_ALL_READ);
+    }
+    if orphans.count > 0 {
+        text.push_str(&format!(
+            "\nwarning: no item refers to {}; --prune-orphans removes old ones",
+            of(orphans)
+        ));
+    }
+    if let Some(standard) = report.standard {
+        text.push_str(&format!("\n{}", standard_line(standard)));
+    }
+    text
 }
 
 /// The progress of the background job that makes standard renditions and measures pictures by them.
@@ -523,5 +588,23 @@ impl CopyProgressBar {
             CopyEvent::Original => self.shown.inc(1),
             CopyEvent::Failed(why) => self.shown.suspend(|| print_error(why)),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ages_of_orphans_are_hours_days_and_weeks() {
+        let hours = |text: &str| prune_age(text).map(|age| age.as_secs() / 3600);
+        assert_eq!(hours("36h"), Ok(36));
+        assert_eq!(hours("7d"), Ok(168));
+        assert_eq!(hours("2w"), Ok(336));
+        for text in ["", "d", "7", "7x", "-7d", "7 d", "1.5d", "7dd", "99999999999999999999d"] {
+            assert!(hours(text).unwrap_err().contains("36h"), "{text:?}");
+        }
+        assert!(hours("9999999999999999999w").is_err());
+        assert!(hours("0d").unwrap_err().contains("at least 1h"));
     }
 }

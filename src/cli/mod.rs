@@ -198,7 +198,7 @@ enum CliCommand {
         command: audit::AuditCommand,
     },
     /// Checks the database, compares it with the store, and verifies derived files against the originals;
-    /// exit status 1 if anything is missing, damaged or orphaned.
+    /// exit status 1 if anything is missing or damaged. Orphaned originals are a warning.
     Check {
         #[command(flatten)]
         common: CommonArgs,

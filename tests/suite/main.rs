@@ -51,6 +51,7 @@ mod notifications;
 mod oauth;
 mod openapi;
 mod operator;
+mod orphans;
 mod overload;
 mod ownership;
 mod packaging;

@@ -162,12 +162,14 @@ fn check(bucket: &mut Bucket, here: &Place, there: &Place, dir: tempfile::TempDi
     run_ok(dir, &both, &["check", "--quick"]);
     run_ok(dir, &both, &migrate);
     assert_eq!(marks(bucket), before, "the same again");
-    // Nothing is stored in a copy that is not in use.
+    // Nothing is stored in a copy that is not in use, or removed from it.
     let incoming = text(&dir.join("incoming"));
-    let (said, status) = run(dir, &there.settings, &["ingest", &incoming]);
-    let reason = "start the service with these settings, or run `wirephoto store adopt`";
-    assert!(status == 1 && said.contains(reason), "{said}");
-    assert_eq!(marks(bucket), before, "ingest");
+    for arguments in [&["ingest", &incoming][..], &["check", "--quick", "--prune-orphans"]] {
+        let (said, status) = run(dir, &there.settings, arguments);
+        let reason = "start the service with these settings, or run `wirephoto store adopt`";
+        assert!(status == 1 && said.contains(reason), "{arguments:?}: {said}");
+        assert_eq!(marks(bucket), before, "{arguments:?}");
+    }
     assert_eq!(put(&server, 1), 201, "{}", server.log());
 
     // The switch: a node with the new settings, and then none with the old ones.

@@ -54,6 +54,18 @@ impl Ingest {
         bundle: &ItemBundle,
         now: Timestamp,
     ) -> Result<IngestedItem, IngestError> {
+        // A document alone stores no original.
+        if bundle.files.is_empty() {
+            return self.store_bundle(bundle, now);
+        }
+        self.storing(|_| true, |ingest| ingest.store_bundle(bundle, now))
+    }
+
+    pub(super) fn store_bundle(
+        &self,
+        bundle: &ItemBundle,
+        now: Timestamp,
+    ) -> Result<IngestedItem, IngestError> {
         let key = &bundle.key;
         self.check_id(key)?;
         let mut refusals = Vec::new();

@@ -3,7 +3,8 @@
 //! All sources share one path: read and check the files, check that the picture decodes, store the originals
 //! by content, then write document, files and log row in one transaction, together with the changes that the
 //! item causes in other items. Each item is ingested completely or not at all; a bad item is reported, and
-//! the others continue. A killed process leaves at most blobs that nothing refers to.
+//! the others continue. The originals of a refused item are removed again; a killed process leaves at most
+//! blobs that nothing refers to.
 
 mod bundle;
 mod differences;
@@ -24,6 +25,7 @@ mod set_rights;
 mod source_rights;
 mod spool;
 mod templates;
+mod unreferenced;
 mod uploads;
 
 mod write;
@@ -58,6 +60,8 @@ pub use set_rights::{RightsChangeEntry, RightsOutcome};
 use source_rights::apply_rights;
 pub use spool::{SpooledFile, UploadSpool};
 pub use templates::{OwnerChange, TemplateChange, TemplateDraft, TemplateOutcome, template_tag};
+use unreferenced::PendingRemovals;
+pub use unreferenced::{OriginalsState, UnreferencedOriginals, remove_unreferenced};
 pub use uploads::{UploadPermit, Uploads};
 use write::{LocalMoment, PreparedItem};
 
@@ -146,7 +150,8 @@ impl IngestLimits {
     }
 }
 
-/// Ingests files. Shared by the threads of one run, or by all sources of a server.
+/// Ingests files. Shared by the threads of one run, or by all sources of a server; cheap to clone.
+#[derive(Clone)]
 pub struct Ingest {
     db: Db,
     originals: OriginalStore,
@@ -158,7 +163,7 @@ pub struct Ingest {
     zone: TimeZone,
     /// The single files of this run by item and extension, so that two files with the same name do not
     /// replace each other unnoticed. `None` in a server, which has no runs.
-    names: Option<Mutex<HashMap<(ItemKey, RenditionExtension), PathBuf>>>,
+    names: Option<Arc<Mutex<HashMap<(ItemKey, RenditionExtension), PathBuf>>>>,
     /// The watched folder, below which no symbolic link is followed.
     confined_root: Option<PathBuf>,
     /// The folders in which sources may state rights, besides the watched folder.
@@ -170,6 +175,10 @@ pub struct Ingest {
     required_fields: Vec<MetadataField>,
     /// Where errors are recorded for operators.
     diagnostics: DiagnosticLog,
+    /// The state of the archive before this ingest stored files; `None` outside of the ingest of one item.
+    before: Option<OriginalsState>,
+    /// Originals of refused items that are removed when the database answers.
+    pending_removals: PendingRemovals,
 }
 
 /// A photograph in memory, with its share of the memory budget.
@@ -190,7 +199,7 @@ impl Ingest {
         zone: TimeZone,
         marker: Arc<Watermark>,
     ) -> Self {
-        let names = Some(Mutex::default());
+        let names = Some(Arc::default());
         let (confined_root, sources, is_audited) = (None, Vec::new(), false);
         Self {
             db,
@@ -206,6 +215,8 @@ impl Ingest {
             is_audited,
             required_fields: Vec::new(),
             diagnostics: DiagnosticLog::default(),
+            before: None,
+            pending_removals: PendingRemovals::default(),
         }
     }
 
@@ -262,10 +273,13 @@ impl Ingest {
         incoming: &IncomingPath,
         now: Timestamp,
     ) -> Result<IngestedItem, IngestFailure> {
-        let outcome = catch_panics(|| match incoming {
-            IncomingPath::File(path) => self.ingest_single(path, now),
-            IncomingPath::ItemFolder(path) => self.ingest_folder(path, now),
-        });
+        let outcome = self.storing(
+            |_| true,
+            |ingest| match incoming {
+                IncomingPath::File(path) => ingest.ingest_single(path, now),
+                IncomingPath::ItemFolder(path) => ingest.ingest_folder(path, now),
+            },
+        );
         outcome.map_err(|error| IngestFailure::of(incoming.path(), error))
     }
 
@@ -415,7 +429,7 @@ impl Ingest {
         if needs_picture && bundle.files.is_empty() && !self.has_original(&bundle.key)? {
             return Err(IngestError::NoPicture);
         }
-        self.ingest_bundle(&bundle, now)
+        self.store_bundle(&bundle, now)
     }
 
     fn has_original(&self, key: &ItemKey) -> Result<bool, IngestError> {
@@ -444,7 +458,9 @@ impl Ingest {
         let zone = self.zone.clone();
         let event = self.is_audited.then(|| audit::event(AuditAction::ItemStored));
         let event = event.map(|event| event.with_object(ObjectKind::Item, key));
+        let guard = self.guard(prepared.originals());
         let outcome = self.db.write_blocking(move |tx| {
+            guard.check(tx)?;
             let outcome = prepared.write(tx, &zone)?;
             // The event and the item are committed together, so neither exists without the other.
             if let Some(event) = event {

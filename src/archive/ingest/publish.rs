@@ -186,6 +186,20 @@ impl Ingest {
         request: &PublishRequest,
         now: Timestamp,
     ) -> Result<PublishOutcome, IngestError> {
+        let is_written = |outcome: &PublishOutcome| match outcome {
+            PublishOutcome::Published(_) => true,
+            PublishOutcome::Exists(_) | PublishOutcome::Stale(_) => false,
+        };
+        self.storing(is_written, |ingest| ingest.publish_stored(pending, upload, request, now))
+    }
+
+    fn publish_stored(
+        &self,
+        pending: &PendingUploads,
+        upload: &PendingUpload,
+        request: &PublishRequest,
+        now: Timestamp,
+    ) -> Result<PublishOutcome, IngestError> {
         match Self::upload_type(upload)? {
             MediaType::Image => self.publish_photograph(pending, upload, request, now),
             media_type @ (MediaType::Stockfoto
@@ -349,7 +363,9 @@ impl Ingest {
         let refuses = request.existing != ExistingPolicy::Replace;
         let (written_key, zone) = (key.clone(), self.zone.clone());
         let previous = published.previous.clone();
+        let guard = self.guard(prepared.originals());
         let written = self.db.write_blocking(move |tx| {
+            guard.check(tx)?;
             let current = write::find(tx, &written_key)?;
             if refuses && current.is_some() {
                 return Ok(Err(PublishOutcome::Exists(written_key)));

@@ -8,7 +8,7 @@ use crate::storage::database::{
     DbError, ItemEdit, ItemWriteOutcome, NewItem, PropertyChange, StoredItem, WriteTx,
 };
 use model::item::{Asset, Document, PubStatus};
-use model::{AssociationKey, ItemKey, MediaType, RenditionExtension};
+use model::{AssociationKey, ContentHash, ItemKey, MediaType, RenditionExtension};
 
 /// The end of an embargo whose time is out of range, such as the end of the year 9999.
 const FOREVER: Timestamp = Timestamp::constant(253_370_764_800, 0);
@@ -93,6 +93,11 @@ impl PreparedItem {
     /// Marks the document as one that an editor changed.
     pub(super) fn into_edit(self) -> Self {
         Self { is_edit: true, ..self }
+    }
+
+    /// Returns the originals that arrived with the document.
+    pub(super) fn originals(&self) -> Vec<ContentHash> {
+        self.item.assets.iter().flatten().map(Asset::blob).collect()
     }
 
     /// The length of the document's text in bytes.

@@ -23,7 +23,9 @@ use moka::sync::Cache;
 
 use crate::runtime::limits::{DERIVED_RETRY_DELAY, INDEX_CACHE_BYTES, SIDE_FILE_BYTES_MAX};
 use crate::runtime::telemetry;
-use crate::storage::blobs::{BlobReader, BlobStore, DerivedKind, DerivedStore, StoreError};
+use crate::storage::blobs::{
+    BlobReader, BlobStore, DerivedKind, DerivedStore, NewBlobs, StoreError,
+};
 pub use checksums::BLOCK_BYTES;
 use checksums::{BlockChecksums, BlockGrain};
 use facts::{OriginalFacts, RandomAccess};
@@ -172,6 +174,13 @@ impl OriginalStore {
     #[must_use]
     pub fn store(&self) -> &BlobStore {
         &self.store
+    }
+
+    /// Returns a handle of the same originals that lists those that it adds to the store, and the list.
+    #[must_use]
+    pub fn listing_new(&self) -> (Self, NewBlobs) {
+        let (store, new_blobs) = self.store.listing_new();
+        (Self { store, ..self.clone() }, new_blobs)
     }
 
     /// The store of the derived files.
@@ -487,6 +496,16 @@ impl OriginalStore {
             removed += 1;
         }
         Ok(removed)
+    }
+
+    /// Removes the derived files of an original, and forgets what is cached of it.
+    pub fn remove_derived(&self, hash: ContentHash) -> Result<(), StoreError> {
+        self.facts_cache.invalidate(&hash);
+        self.incomplete.invalidate(&hash);
+        for kind in DerivedKind::ALL {
+            self.derived.remove(kind, hash)?;
+        }
+        Ok(())
     }
 
     /// Whether an original allows random access, from the cached facts about it; `None` if none are cached.

@@ -12,6 +12,7 @@ use std::{
 
 use uuid::Uuid;
 
+use super::written::NoteNew;
 use super::{BlobReader, COPY_BYTES, StoreError};
 use crate::runtime::modes;
 use model::ContentHash;
@@ -59,7 +60,12 @@ impl BlobFolder {
         self.dir.join(&name[..2]).join(&name[2..])
     }
 
-    pub(super) fn write(&self, hash: ContentHash, bytes: &[u8]) -> Result<(), StoreError> {
+    pub(super) fn write(
+        &self,
+        hash: ContentHash,
+        bytes: &[u8],
+        note_new: NoteNew<'_>,
+    ) -> Result<(), StoreError> {
         let path = self.path(hash);
         let parent = path.parent().unwrap_or(&self.dir);
         // Also when the blob exists: the process that wrote it may not have flushed the folders yet.
@@ -70,6 +76,9 @@ impl BlobFolder {
         // A damaged blob is replaced: sending a file again repairs it.
         if holds(&path, bytes) {
             return flush_folders().map_err(failed(&path));
+        }
+        if !path.exists() {
+            note_new(hash);
         }
         // A UUID is unique across machines; process ids repeat between containers.
         let tmp = self.dir.join("tmp").join(Uuid::now_v7().to_string());
@@ -94,12 +103,16 @@ impl BlobFolder {
         &self,
         source: &Path,
         seen: &mut dyn FnMut(&[u8]),
+        note_new: NoteNew<'_>,
     ) -> Result<(ContentHash, u64), StoreError> {
         let tmp = self.dir.join("tmp").join(Uuid::now_v7().to_string());
         let copied = copy_and_flush(source, &tmp, seen);
         let moved = copied.and_then(|(hash, length)| {
             let path = self.path(hash);
             let parent = path.parent().unwrap_or(&self.dir);
+            if !path.exists() {
+                note_new(hash);
+            }
             modes::create_private_folder(parent)?;
             modes::give_to_owner_of_folder(&tmp);
             fs::rename(&tmp, &path)?;

@@ -20,6 +20,7 @@ mod side_file_cache;
 #[cfg(test)]
 mod tests;
 mod upload;
+mod written;
 
 use std::{
     io,
@@ -40,6 +41,7 @@ pub use mark::{StoreMark, StoreMismatch};
 use originals::BucketBlobs;
 pub use parts::PartStore;
 pub use s3::BucketSettings;
+pub use written::NewBlobs;
 
 use crate::runtime::limits::BUCKET_READ_BYTES;
 use model::ContentHash;
@@ -117,6 +119,8 @@ pub const COPY_BYTES: usize = 256 * 1024;
 pub struct BlobStore {
     place: StoreLocation,
     owner: Arc<StoreOwner>,
+    /// Where blobs that were not in the store before are listed, if this handle lists them.
+    new_blobs: Option<NewBlobs>,
 }
 
 #[derive(Clone, Debug)]
@@ -140,7 +144,21 @@ impl BlobStore {
     }
 
     fn new(place: StoreLocation) -> Self {
-        Self { place, owner: Arc::default() }
+        Self { place, owner: Arc::default(), new_blobs: None }
+    }
+
+    /// Returns a handle of the same store that lists the blobs that it adds, and the list.
+    #[must_use]
+    pub fn listing_new(&self) -> (Self, NewBlobs) {
+        let new_blobs = NewBlobs::default();
+        (Self { new_blobs: Some(new_blobs.clone()), ..self.clone() }, new_blobs)
+    }
+
+    /// Notes that the blob is about to be added to the store.
+    fn note_new(&self, hash: ContentHash) {
+        if let Some(new_blobs) = &self.new_blobs {
+            new_blobs.note(hash);
+        }
     }
 
     /// Opens a bucket; files to be uploaded are created in the folder `scratch`.
@@ -205,8 +223,12 @@ impl BlobStore {
         // Every write checks the mark: originals in the store of another archive would be lost.
         self.check_owner()?;
         match &self.place {
-            StoreLocation::Folder(folder) => folder.write(hash, bytes)?,
-            StoreLocation::Bucket(blobs) => blobs.write(hash, bytes)?,
+            StoreLocation::Folder(folder) => {
+                folder.write(hash, bytes, &|hash| self.note_new(hash))?;
+            }
+            StoreLocation::Bucket(blobs) => {
+                blobs.write(hash, bytes, &|hash| self.note_new(hash))?;
+            }
         }
         Ok(hash)
     }
@@ -222,8 +244,10 @@ impl BlobStore {
     ) -> Result<(ContentHash, u64), StoreError> {
         self.check_owner()?;
         match &self.place {
-            StoreLocation::Folder(folder) => folder.copy(source, seen),
-            StoreLocation::Bucket(blobs) => blobs.copy(source, seen),
+            StoreLocation::Folder(folder) => {
+                folder.copy(source, seen, &|hash| self.note_new(hash))
+            }
+            StoreLocation::Bucket(blobs) => blobs.copy(source, seen, &|hash| self.note_new(hash)),
         }
     }
 
@@ -373,8 +397,8 @@ impl BlobStore {
         }
     }
 
-    /// Removes a blob of a copy of the archive. The archive's own blobs are never removed: a later write of
-    /// the same bytes relies on their existence.
+    /// Removes a blob. One of the archive's own store is removed only in agreement with all ingests: they rely
+    /// on the existence of blobs that they find.
     pub fn remove(&self, hash: ContentHash) -> Result<(), StoreError> {
         match &self.place {
             StoreLocation::Folder(folder) => folder.remove(hash),

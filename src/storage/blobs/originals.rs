@@ -13,6 +13,7 @@ use object_store::path::Path as Key;
 
 use super::bucket::Bucket;
 use super::folder::{BlobFolder, failed, for_each_chunk};
+use super::written::NoteNew;
 use super::{BlobReader, BlobStore, CopyOutcome, StoreError};
 use model::ContentHash;
 
@@ -43,8 +44,17 @@ impl BucketBlobs {
 
     /// Returns whether the bucket has the bytes of this hash. A damaged blob has to be replaced, because
     /// sending a file again repairs it. So the bytes are read, which costs as much as sending them.
-    fn holds(&self, hash: ContentHash, length: u64) -> Result<bool, StoreError> {
-        if self.bucket.length(&self.key(hash), hash)? != Some(length) {
+    fn holds(
+        &self,
+        hash: ContentHash,
+        length: u64,
+        note_new: NoteNew<'_>,
+    ) -> Result<bool, StoreError> {
+        let found = self.bucket.length(&self.key(hash), hash)?;
+        if found.is_none() {
+            note_new(hash);
+        }
+        if found != Some(length) {
             return Ok(false);
         }
         // The cached head may be that of an object which was replaced since.
@@ -57,9 +67,14 @@ impl BucketBlobs {
         Ok(found.finish() == hash)
     }
 
-    pub(super) fn write(&self, hash: ContentHash, bytes: &[u8]) -> Result<(), StoreError> {
+    pub(super) fn write(
+        &self,
+        hash: ContentHash,
+        bytes: &[u8],
+        note_new: NoteNew<'_>,
+    ) -> Result<(), StoreError> {
         let length = bytes.len() as u64;
-        if self.holds(hash, length)? {
+        if self.holds(hash, length, note_new)? {
             return Ok(());
         }
         let mut part = |range| Some(Bytes::copy_from_slice(super::part(bytes, &range)));
@@ -72,6 +87,7 @@ impl BucketBlobs {
         &self,
         source: &Path,
         seen: &mut dyn FnMut(&[u8]),
+        note_new: NoteNew<'_>,
     ) -> Result<(ContentHash, u64), StoreError> {
         let (mut hasher, mut length) = (ContentHash::hasher(), 0);
         let mut take = |chunk: &[u8]| {
@@ -83,7 +99,7 @@ impl BucketBlobs {
         let mut file = File::open(source).map_err(failed(source))?;
         for_each_chunk(&mut file, &mut take).map_err(failed(source))?;
         let hash = hasher.finish();
-        if self.holds(hash, length)? {
+        if self.holds(hash, length, note_new)? {
             return Ok((hash, length));
         }
         let mut file = File::open(source).map_err(failed(source))?;

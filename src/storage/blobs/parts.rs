@@ -41,7 +41,7 @@ impl PartStore {
         match &self.store.place {
             StoreLocation::Folder(originals) => {
                 // Nodes that only read the store must not create folders in it, so this is done here.
-                BlobFolder::open(&folder_of(originals).dir)?.write(key, bytes)
+                BlobFolder::open(&folder_of(originals).dir)?.write(key, bytes, &|_| {})
             }
             StoreLocation::Bucket(blobs) => {
                 let target = blobs.bucket.key(FOLDER, key);

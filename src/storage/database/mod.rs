@@ -75,6 +75,7 @@ pub use statements::nodes::{IncarnationStart, NewNode, NodeRow};
 pub use statements::notifications::{NewNotification, NotificationWatcher, WatchersOf};
 pub use statements::operator::{ListedKey, ListedUser};
 pub use statements::orders::{LiveOrder, OrdersOf, UsageReport};
+pub use statements::original_removals::OriginalRemovals;
 pub use statements::outbox::{ClaimedBy, ListedMessage, MessageOutcome, NewMessage, OutboxCount};
 pub use statements::password_links::{PasswordLink, PendingUser};
 pub use statements::purges::{PendingPurge, PurgeBacklog};

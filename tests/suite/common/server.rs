@@ -40,8 +40,8 @@ pub fn output(command: &mut Command) -> Output {
     command.output().expect("the binary starts")
 }
 
-/// A data directory with the demo archive, ingested once for all tests; tests copy its database and share its
-/// originals.
+/// A data directory with the demo archive, ingested once for all tests; tests copy its database and link
+/// its originals.
 fn demo_archive() -> &'static Path {
     static ARCHIVE: OnceLock<TempDir> = OnceLock::new();
     let dir = ARCHIVE.get_or_init(|| {
@@ -90,7 +90,7 @@ fn derive_standard_renditions(archive: &Path) {
 /// The folders of derived files that are not caches.
 const DERIVED_KINDS: [&str; 3] = ["index", "standard", "working"];
 
-/// A copy of `archive`: its database and its derived files. It shares the originals.
+/// A copy of `archive`: its database, its derived files and links to its originals.
 fn copy_of(archive: &Path) -> TempDir {
     let dir = tempfile::tempdir().expect("folder");
     let (from, data) = (archive.join("data"), dir.path().join("data"));
@@ -104,9 +104,24 @@ fn copy_of(archive: &Path) -> TempDir {
         copy_files(&from.join("derived").join(kind), &data.join("derived").join(kind));
     }
     postgres::copy(archive, dir.path());
-    // Commands without settings find the originals too.
-    std::os::unix::fs::symlink(from.join("originals"), data.join("originals")).expect("a link");
+    link_files(&from.join("originals"), &data.join("originals"));
     dir
+}
+
+/// Links the originals below `from` into the folder `to`, so that a test adds and removes its own. The mark is a
+/// copy.
+fn link_files(from: &Path, to: &Path) {
+    fs::create_dir_all(to).expect("folder");
+    for entry in fs::read_dir(from).expect("folder").flatten() {
+        let to = to.join(entry.file_name());
+        if entry.path().is_dir() {
+            link_files(&entry.path(), &to);
+        } else if entry.file_name() == "archive-id" {
+            fs::copy(entry.path(), to).expect("a copy");
+        } else {
+            std::os::unix::fs::symlink(entry.path(), to).expect("a link");
+        }
+    }
 }
 
 /// Copies the files below `from` that are not below `to`.

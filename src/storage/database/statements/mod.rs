@@ -46,6 +46,7 @@ pub(super) mod nodes;
 pub(super) mod notifications;
 pub(super) mod operator;
 pub(super) mod orders;
+pub(super) mod original_removals;
 pub(super) mod outbox;
 pub(super) mod password_links;
 pub(super) mod purges;

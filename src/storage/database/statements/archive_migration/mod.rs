@@ -264,10 +264,7 @@ impl ReadTx<'_> {
     }
 
     /// Lists the originals that items with numbers above `after` name, each once.
-    pub(in crate::storage::database) fn originals_after(
-        &self,
-        after: i64,
-    ) -> Result<Vec<NamedOriginal>, DbError> {
+    pub fn originals_after(&self, after: i64) -> Result<Vec<NamedOriginal>, DbError> {
         let mut named = Vec::new();
         let sql = "SELECT item_id, assets FROM items WHERE item_id > ?1 ORDER BY item_id";
         self.tx.each(sql, params![after], |row| {

@@ -1,0 +1,374 @@
+//! Removes originals that no item refers to, beside ingests in flight: those of a refused ingest, and orphans for
+//! the operator.
+//!
+//! Originals are named by their content, so an ingest may rely on one that a different ingest has stored, of any
+//! process. Both sides agree by the database, whose transactions that write run one after the other. A removal
+//! announces itself, and removes an original inside a transaction in which no item refers to it. An ingest that
+//! commits earlier is therefore seen; one that commits later sees the announcement and looks whether its originals
+//! are still there ([`OriginalsGuard`]).
+
+use std::{
+    collections::VecDeque,
+    io,
+    sync::{Arc, mpsc},
+    thread::{self, ScopedJoinHandle},
+    time::Duration,
+};
+
+use parking_lot::Mutex;
+use uuid::Uuid;
+
+use super::error::catch_panics;
+use super::{Ingest, IngestError};
+use crate::media::original::OriginalStore;
+use crate::storage::blobs::{BlobStore, StoreError};
+use crate::storage::database::{Db, DbError, OriginalRemovals, ReadTx, WriteTx};
+use model::ContentHash;
+
+/// Originals that are removed at once, in one transaction: in a bucket the others wait for one request.
+const REMOVED_AT_ONCE: usize = 16;
+/// Attempts to remove originals while other removals interfere.
+const ATTEMPTS_MAX: u32 = 5;
+/// Interval between attempts to remove the originals of refused ingests while the database does not answer.
+const RETRY_INTERVAL: Duration = Duration::from_secs(2);
+/// Originals of refused ingests that wait for the database. Further ones stay orphans, which a check reports.
+const PENDING_MAX: usize = 10_000;
+
+/// The state of an archive before originals are stored or found to be orphans.
+#[derive(Clone, Debug)]
+pub struct OriginalsState {
+    removals: OriginalRemovals,
+    /// The number of the newest version of any item.
+    last_version: i64,
+}
+
+impl OriginalsState {
+    /// Reads the present state.
+    pub fn load(tx: &ReadTx<'_>) -> Result<Self, DbError> {
+        Ok(Self { removals: tx.original_removals()?, last_version: tx.last_version()? })
+    }
+}
+
+/// Originals that may be removed.
+#[derive(Clone, Debug)]
+pub struct UnreferencedOriginals {
+    /// The state in which no item referred to them.
+    pub since: OriginalsState,
+    pub hashes: Vec<ContentHash>,
+}
+
+/// Removes those of the originals, with their derived files, to which no item refers by now; returns them.
+///
+/// The transactions are short, so that other writes pass in between. Fails when the database or the store does not
+/// answer.
+pub fn remove_unreferenced(
+    db: &Db,
+    originals: &OriginalStore,
+    unreferenced: &UnreferencedOriginals,
+) -> Result<Vec<ContentHash>, DbError> {
+    let mut removed = Vec::new();
+    for hashes in unreferenced.hashes.chunks(REMOVED_AT_ONCE) {
+        // A store that hangs would hold the write lock.
+        originals.store().check_reachable().map_err(failed)?;
+        let since = unreferenced.since.clone();
+        let part = UnreferencedOriginals { since, hashes: hashes.to_vec() };
+        let gone = remove_part(db, originals.store(), &part)?;
+        if let Err(cause) = for_each_at_once(&gone, |hash| originals.remove_derived(hash)) {
+            // They are rebuilt on demand and removed by `check --repair`, so they harm nothing.
+            tracing::debug!("derived files of removed originals remain: {cause}");
+        }
+        removed.extend(gone);
+    }
+    Ok(removed)
+}
+
+/// Runs `remove` for each of a few originals on a thread of its own; fails if one of them fails.
+fn for_each_at_once(
+    hashes: &[ContentHash],
+    remove: impl Fn(ContentHash) -> Result<(), StoreError> + Sync,
+) -> Result<(), StoreError> {
+    let remove = &remove;
+    thread::scope(|scope| {
+        let tasks: Vec<_> = hashes.iter().map(|hash| scope.spawn(move || remove(*hash))).collect();
+        // All have ended before the first error is returned.
+        let outcomes: Vec<_> = tasks.into_iter().map(ScopedJoinHandle::join).collect();
+        outcomes.into_iter().try_for_each(|outcome| outcome.unwrap_or_else(|_| Err(panicked())))
+    })
+}
+
+/// Announces a removal and makes it, again if a different process announces one in between.
+fn remove_part(
+    db: &Db,
+    store: &BlobStore,
+    part: &UnreferencedOriginals,
+) -> Result<Vec<ContentHash>, DbError> {
+    for _ in 0..ATTEMPTS_MAX {
+        let id = Uuid::now_v7().to_string();
+        let announced = id.clone();
+        db.write_blocking(move |tx| tx.begin_removal(&announced))?;
+        let store = store.clone();
+        let part = part.clone();
+        if let Some(removed) = db.write_blocking(move |tx| remove_in(tx, &store, &part, &id))? {
+            return Ok(removed);
+        }
+    }
+    Err(DbError::File("other processes remove originals at the same time".to_owned()))
+}
+
+/// Removes originals in the transaction; `None` if a different removal is announced than that of this `id`.
+fn remove_in(
+    tx: &WriteTx<'_>,
+    store: &BlobStore,
+    part: &UnreferencedOriginals,
+    id: &str,
+) -> Result<Option<Vec<ContentHash>>, DbError> {
+    if !tx.may_remove_originals(id)? {
+        return Ok(None);
+    }
+    let named = tx.as_read().originals_after(part.since.last_version)?;
+    let is_named = |hash: &&ContentHash| named.binary_search_by_key(*hash, |one| one.hash).is_ok();
+    let removed: Vec<ContentHash> =
+        part.hashes.iter().filter(|hash| !is_named(hash)).copied().collect();
+    for_each_at_once(&removed, |hash| store.remove(hash)).map_err(failed)?;
+    tx.end_removal(id)?;
+    Ok(Some(removed))
+}
+
+fn panicked() -> StoreError {
+    let cause = io::Error::other("the removal of an original panicked");
+    StoreError::Io { path: "store".to_owned(), cause }
+}
+
+fn failed(cause: StoreError) -> DbError {
+    DbError::File(cause.to_string())
+}
+
+/// Makes sure that the originals of an item are in the store when its transaction commits.
+pub(super) struct OriginalsGuard {
+    /// The state before the ingest stored or found them; `None` if it has no files.
+    pub(super) before: Option<OriginalsState>,
+    pub(super) store: BlobStore,
+    pub(super) hashes: Vec<ContentHash>,
+}
+
+impl OriginalsGuard {
+    /// Fails if one of the originals was removed since. Costs one row unless originals were removed meanwhile.
+    pub(super) fn check(&self, tx: &WriteTx<'_>) -> Result<(), DbError> {
+        let Some(before) = &self.before else { return Ok(()) };
+        let now = tx.as_read().original_removals()?;
+        if !before.removals.may_have_continued(&now) {
+            return Ok(());
+        }
+        for hash in &self.hashes {
+            if self.store.age(*hash).map_err(failed)?.is_none() {
+                let why = format!("original {hash} was removed meanwhile: send the item again");
+                return Err(DbError::File(why));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Originals of refused ingests that wait for the database; shared by the threads of one process.
+#[derive(Clone, Default)]
+pub(super) struct PendingRemovals(Arc<Mutex<RemovalQueue>>);
+
+#[derive(Default)]
+struct RemovalQueue {
+    waiting: VecDeque<UnreferencedOriginals>,
+    /// Whether a thread tries again.
+    is_retrying: bool,
+}
+
+impl PendingRemovals {
+    /// Removes the originals now, or else as soon as the database and the store answer.
+    fn remove(&self, db: &Db, originals: &OriginalStore, refused: UnreferencedOriginals) {
+        match remove_unreferenced(db, originals, &refused) {
+            Ok(_) => {}
+            Err(cause) => {
+                tracing::debug!("originals of a refused item remain for now: {cause}");
+                self.enqueue(db, originals, refused);
+            }
+        }
+    }
+
+    /// Removes the originals as soon as the database and the store answer.
+    fn enqueue(&self, db: &Db, originals: &OriginalStore, refused: UnreferencedOriginals) {
+        let mut queue = self.0.lock();
+        let count: usize = queue.waiting.iter().map(|one| one.hashes.len()).sum();
+        if count + refused.hashes.len() > PENDING_MAX {
+            return;
+        }
+        queue.waiting.push_back(refused);
+        if queue.is_retrying {
+            return;
+        }
+        let pending = self.clone();
+        let db = db.clone();
+        let originals = originals.clone();
+        let retry = move || pending.retry(&db, &originals);
+        let started = thread::Builder::new().name("refused-originals".to_owned()).spawn(retry);
+        queue.is_retrying = started.is_ok();
+    }
+
+    /// Tries again until nothing waits.
+    fn retry(&self, db: &Db, originals: &OriginalStore) {
+        let (_open, never) = mpsc::channel::<()>();
+        while self.is_waiting() {
+            // Nothing is ever sent, so this only waits.
+            match never.recv_timeout(RETRY_INTERVAL) {
+                Ok(()) | Err(_) => {}
+            }
+            while let Some(next) = self.first() {
+                match remove_unreferenced(db, originals, &next) {
+                    Ok(_) => {}
+                    // An archive that has moved takes no writes any more.
+                    Err(cause) if cause.is_final() => {}
+                    Err(_) => break,
+                }
+                self.0.lock().waiting.pop_front();
+            }
+        }
+    }
+
+    fn first(&self) -> Option<UnreferencedOriginals> {
+        self.0.lock().waiting.front().cloned()
+    }
+
+    /// Returns whether originals wait; if not, the thread that asks must end.
+    fn is_waiting(&self) -> bool {
+        let mut queue = self.0.lock();
+        queue.is_retrying = !queue.waiting.is_empty();
+        queue.is_retrying
+    }
+}
+
+impl Ingest {
+    /// Runs `work`, which stores files and writes an item, with an ingest of its own. If that writes no item, as
+    /// `is_written` tells, the originals that it added are removed again.
+    ///
+    /// Fails before anything is stored when the database does not answer.
+    pub(super) fn storing<T>(
+        &self,
+        is_written: impl Fn(&T) -> bool,
+        work: impl FnOnce(&Self) -> Result<T, IngestError>,
+    ) -> Result<T, IngestError> {
+        let before = self.db.read_blocking(OriginalsState::load)?;
+        let (originals, new_originals) = self.originals.listing_new();
+        let ingest = Self { originals, before: Some(before.clone()), ..self.clone() };
+        let outcome = catch_panics(|| work(&ingest));
+        let hashes = new_originals.take();
+        if hashes.is_empty() || outcome.as_ref().is_ok_and(is_written) {
+            return outcome;
+        }
+        // An error of a write leaves open whether it was committed; the removal asks the database.
+        let refused = UnreferencedOriginals { since: before, hashes };
+        let (db, originals) = (&self.db, &self.originals);
+        if outcome.as_ref().is_err_and(IngestError::is_internal) {
+            // What failed would make the client wait for its answer once more.
+            self.pending_removals.enqueue(db, originals, refused);
+        } else {
+            self.pending_removals.remove(db, originals, refused);
+        }
+        outcome
+    }
+
+    /// Guards the originals of an item that is about to be written.
+    pub(super) fn guard(&self, hashes: Vec<ContentHash>) -> OriginalsGuard {
+        let store = self.originals.store().clone();
+        OriginalsGuard { before: self.before.clone(), store, hashes }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::media::DecodeLimits;
+    use crate::runtime::config::{self, SettingSources};
+    use crate::storage::blobs::DerivedStore;
+
+    /// An archive without items.
+    struct Archive {
+        dir: tempfile::TempDir,
+        db: Db,
+        originals: OriginalStore,
+    }
+
+    impl Archive {
+        fn new() -> Self {
+            let dir = tempfile::tempdir().unwrap();
+            let db = Db::open(dir.path()).unwrap();
+            let store = BlobStore::open(&dir.path().join("originals")).unwrap();
+            let derived = DerivedStore::open(&dir.path().join("derived")).unwrap();
+            let config = config::load(&SettingSources::default()).unwrap().0;
+            let header = DecodeLimits::of(&config).header;
+            Self { dir, db, originals: OriginalStore::new(store, derived, header) }
+        }
+
+        fn state(&self) -> OriginalsState {
+            self.db.read_blocking(OriginalsState::load).unwrap()
+        }
+
+        fn remove(&self, since: OriginalsState, hash: ContentHash) -> Vec<ContentHash> {
+            let unreferenced = UnreferencedOriginals { since, hashes: vec![hash] };
+            remove_unreferenced(&self.db, &self.originals, &unreferenced).unwrap()
+        }
+
+        /// Commits a transaction of an ingest that began with `before` and found this original.
+        fn commits(&self, before: OriginalsState, hash: ContentHash) -> Result<(), DbError> {
+            let store = self.originals.store().clone();
+            let guard = OriginalsGuard { before: Some(before), store, hashes: vec![hash] };
+            self.db.write_blocking(move |tx| guard.check(tx))
+        }
+
+        fn has(&self, hash: ContentHash) -> bool {
+            self.originals.store().age(hash).unwrap().is_some()
+        }
+    }
+
+    #[test]
+    fn an_ingest_that_relies_on_a_removed_original_is_not_committed() {
+        let archive = Archive::new();
+        let before = archive.state();
+        let hash = archive.originals.store_bytes(b"found by a second ingest").unwrap();
+        assert!(archive.commits(before.clone(), hash).is_ok());
+        assert_eq!(archive.remove(before.clone(), hash), [hash]);
+        assert!(!archive.has(hash) && archive.originals.list_derived().unwrap().is_empty());
+        let refused = archive.commits(before.clone(), hash).unwrap_err().to_string();
+        assert!(refused.contains("was removed meanwhile"), "{refused}");
+        // It is sent again, before or after the removal ended.
+        archive.originals.store_bytes(b"found by a second ingest").unwrap();
+        assert!(archive.commits(before, hash).is_ok());
+        assert!(archive.commits(archive.state(), hash).is_ok());
+    }
+
+    #[test]
+    fn an_interrupted_removal_makes_every_later_ingest_look_at_its_originals() {
+        let archive = Archive::new();
+        archive.db.write_blocking(|tx| tx.begin_removal("killed")).unwrap();
+        let before = archive.state();
+        let missing = ContentHash::of(b"removed by the killed process");
+        assert!(archive.commits(before.clone(), missing).is_err());
+        let present = archive.originals.store_bytes(b"present").unwrap();
+        assert!(archive.commits(before, present).is_ok());
+        // The next removal ends the state.
+        let other = archive.originals.store_bytes(b"other").unwrap();
+        assert_eq!(archive.remove(archive.state(), other), [other]);
+        assert!(archive.commits(archive.state(), present).is_ok());
+    }
+
+    #[test]
+    fn a_store_lists_what_it_adds_and_nothing_that_was_there() {
+        let archive = Archive::new();
+        archive.originals.store_bytes(b"was there").unwrap();
+        let (originals, new_originals) = archive.originals.listing_new();
+        originals.store_bytes(b"was there").unwrap();
+        let added = originals.store_bytes(b"new").unwrap();
+        let file = archive.dir.path().join("file");
+        std::fs::write(&file, b"new file").unwrap();
+        let (copied, _) = originals.store_file(&file).unwrap();
+        originals.store_file(&file).unwrap();
+        assert_eq!(new_originals.take(), [added, copied]);
+        assert!(new_originals.take().is_empty());
+    }
+}

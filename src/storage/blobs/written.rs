@@ -1,0 +1,27 @@
+//! Lists the blobs that a handle of a store adds to it.
+
+use std::{mem, sync::Arc};
+
+use parking_lot::Mutex;
+
+use model::ContentHash;
+
+/// Receives the hash of a blob that was not in the store and is about to be added.
+pub(super) type NoteNew<'a> = &'a dyn Fn(ContentHash);
+
+/// The blobs that were added to a store; cheap to clone. One whose write failed is included, because it may be
+/// there nevertheless.
+#[derive(Clone, Debug, Default)]
+pub struct NewBlobs(Arc<Mutex<Vec<ContentHash>>>);
+
+impl NewBlobs {
+    pub(super) fn note(&self, hash: ContentHash) {
+        self.0.lock().push(hash);
+    }
+
+    /// Returns the blobs so far, and forgets them.
+    #[must_use]
+    pub fn take(&self) -> Vec<ContentHash> {
+        mem::take(&mut self.0.lock())
+    }
+}

@@ -1,0 +1,90 @@
+//! Coordinates the removal of originals with ingests in flight, of all processes.
+//!
+//! An ingest may find its original in the store long before its transaction names it. So a removal
+//! writes a row before and after, and each ingest compares the row of its beginning with that of its transaction:
+//! if they differ, it looks whether its originals are still there.
+
+use super::{ReadTx, WriteTx};
+use crate::storage::database::engine::params;
+use crate::storage::database::error::DbError;
+
+/// The name of the row in the table `state`.
+const REMOVAL: &str = "removal of originals";
+/// What the value of the row begins with while a removal is in progress, or was interrupted.
+const IN_PROGRESS: &str = "in progress ";
+
+/// The removals of originals so far, as one transaction sees them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OriginalRemovals(Option<String>);
+
+impl OriginalRemovals {
+    /// Returns whether an original that existed at this state may be missing at the later state `now`.
+    #[must_use]
+    pub fn may_have_continued(&self, now: &Self) -> bool {
+        let in_progress = now.0.as_ref().is_some_and(|value| value.starts_with(IN_PROGRESS));
+        in_progress || self != now
+    }
+}
+
+impl ReadTx<'_> {
+    /// Returns the state of the removals of originals.
+    pub fn original_removals(&self) -> Result<OriginalRemovals, DbError> {
+        let sql = "SELECT value FROM state WHERE name = ?1";
+        Ok(OriginalRemovals(self.tx.find(sql, params![REMOVAL], |row| row.get(0))?))
+    }
+}
+
+impl WriteTx<'_> {
+    /// Announces a removal with this id, which no other has. Originals are removed only in a later transaction
+    /// in which [`WriteTx::may_remove_originals`] is true and which ends with [`WriteTx::end_removal`].
+    pub fn begin_removal(&self, id: &str) -> Result<(), DbError> {
+        self.set_removal(&format!("{IN_PROGRESS}{id}"))
+    }
+
+    /// Returns whether the removal with this id is announced, and no other one has ended since.
+    pub fn may_remove_originals(&self, id: &str) -> Result<bool, DbError> {
+        let OriginalRemovals(now) = self.as_read().original_removals()?;
+        Ok(now == Some(format!("{IN_PROGRESS}{id}")))
+    }
+
+    /// Ends the removal with this id.
+    pub fn end_removal(&self, id: &str) -> Result<(), DbError> {
+        self.set_removal(id)
+    }
+
+    fn set_removal(&self, value: &str) -> Result<(), DbError> {
+        self.tx.execute("DELETE FROM state WHERE name = ?1", params![REMOVAL])?;
+        let sql = "INSERT INTO state (name, value) VALUES (?1, ?2)";
+        self.tx.execute(sql, params![REMOVAL, value])?;
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::storage::database::Db;
+
+    #[test]
+    fn an_ingest_notices_a_removal_that_began_before_or_after_it() {
+        let dir = tempfile::tempdir().unwrap();
+        let db = Db::open(dir.path()).unwrap();
+        let state = || db.read_blocking(|tx| tx.original_removals()).unwrap();
+        let begin = |id: &'static str| db.write_blocking(move |tx| tx.begin_removal(id)).unwrap();
+        let end = |id: &'static str| db.write_blocking(move |tx| tx.end_removal(id)).unwrap();
+        let may =
+            |id: &'static str| db.write_blocking(move |tx| tx.may_remove_originals(id)).unwrap();
+        let before = state();
+        assert!(!before.may_have_continued(&state()) && !may("one"));
+        begin("one");
+        let meanwhile = state();
+        assert!(before.may_have_continued(&state()) && meanwhile.may_have_continued(&state()));
+        assert!(may("one"));
+        // A second removal is announced, so the first one has to announce itself again.
+        begin("two");
+        assert!(may("two") && !may("one"));
+        end("two");
+        assert!(meanwhile.may_have_continued(&state()) && !may("two"));
+        let after = state();
+        assert!(!after.may_have_continued(&state()));
+    }
+}
