@@ -15,6 +15,7 @@ use crate::buckets::Bucket;
 use crate::common::postgres::{self, Cluster};
 use crate::common::server::{isolate_environment, output};
 use crate::common::{Server, pictures::Picture, ports::free_port};
+use crate::receivers::python;
 
 const PAGE: &str = "docs/operations/maintenance.md";
 /// The settings file that the page names.
@@ -312,28 +313,57 @@ fn is_held(folder: &Path) -> bool {
         .any(|it| it.starts_with(folder))
 }
 
+/// Settings that a second service over a copy cannot share with the real one: a listener, a log file, a certificate.
+fn unshared_settings(home: &Path) -> String {
+    fs::create_dir(home.join("tls")).unwrap();
+    let status = python("tls_files.py").arg(home.join("tls")).status().unwrap();
+    assert!(status.success());
+    let (log, pem) = (home.join("service.log"), home.join("tls/one/server.pem"));
+    let (log, pem) = (log.display(), pem.display());
+    format!(
+        "[server]\nadmin_listen = \"127.0.0.1:{}\"\ntls_certificate = \"{pem}\"\n\
+         tls_key = \"{pem}\"\n[telemetry]\nlog_file = \"{log}\"\n",
+        free_port()
+    )
+}
+
+/// Writes `more` settings behind those of a file; a section that the file has already gets the new lines.
+fn extend_settings(file: &str, more: &str) {
+    let text = fs::read_to_string(file).unwrap();
+    let (server, rest) = more.split_once("[telemetry]").unwrap();
+    let server = server.strip_prefix("[server]\n").unwrap();
+    let text = text.replacen("[server]\n", &format!("[server]\n{server}"), 1);
+    fs::write(file, format!("{text}\n[telemetry]{rest}")).unwrap();
+}
+
 #[test]
 fn a_test_restore_works_as_documented() {
-    let terminal = Terminal::small();
-    let settings = terminal.settings();
-    let (backup, place) = (terminal.path("backup"), terminal.path("rehearsal"));
-    let backup = backup.to_str().unwrap();
-    terminal.run(&format!("wirephoto backup --config '{settings}' '{backup}'"));
-    let port = free_port().to_string();
+    let machine = Machine::new("", "");
+    extend_settings(&machine.settings(), &unshared_settings(machine.home.path()));
+    machine.ingest("quay");
+    let (backup, place) = (machine.path("backup"), machine.path("rehearsal"));
+    let (home, port) = (machine.path(""), free_port().to_string());
+    let (service, settings) = machine.serve();
+    let operator = Machine { home: tempfile::tempdir().unwrap(), url: String::new() };
+    fs::copy(&settings, operator.settings()).unwrap();
+    operator.run(&format!("wirephoto backup --config {SETTINGS} '{backup}'"));
+    let log = fs::read_to_string(format!("{home}/service.log")).unwrap();
     let text = substitute(
-        &block(PAGE, "wirephoto restore --data").text,
+        &block(PAGE, "export WIREPHOTO_DATA__DIR=").text,
         &[
-            ("/backup/wirephoto", backup),
-            ("/srv/rehearsal", place.to_str().unwrap()),
+            ("/backup/wirephoto", &backup),
+            ("/srv/rehearsal", &place),
             ("8099", &port),
             ("ID", "quay"),
         ],
     );
-    // The desk's own variables name the real archive, and its `curl` has an address rule.
-    let alone = "unset WIREPHOTO_DATA__DIR WIREPHOTO_STORE__ORIGINALS; export HOME=/ CURL_HOME=/";
-    terminal.run(&format!("{KILL_ON_EXIT}\n{alone}\n{text}"));
-    assert!(fs::read(terminal.path("rehearsal.jpg")).unwrap().starts_with(&[0xff, 0xd8]));
-    assert!(!place.exists());
+    operator.run(&format!("{KILL_ON_EXIT}\n{text}"));
+    let picture = fs::read(operator.home.path().join("rehearsal.jpg")).unwrap();
+    assert!(picture.starts_with(&[0xff, 0xd8]) && !Path::new(&place).exists());
+    let after = fs::read_to_string(format!("{home}/service.log")).unwrap();
+    assert!(!after[log.len()..].contains("rehearsal"), "{after}");
+    operator.run(&format!("wirephoto ingest --config {SETTINGS} '{home}/quay.jpg'"));
+    drop(service);
 }
 
 #[test]
@@ -341,10 +371,15 @@ fn a_test_restore_from_a_dump_works_as_documented() {
     let cluster = Cluster::start();
     let url = cluster.database("archive");
     let machine = Machine::new(&url, "");
+    extend_settings(&machine.settings(), &unshared_settings(machine.home.path()));
     machine.ingest("quay");
     let (backup, place) = (machine.path("backup"), machine.path("rehearsal"));
     let (data, port) = (machine.path("data"), free_port().to_string());
-    machine.run(&format!(
+    let home = machine.path("");
+    let (service, settings) = machine.serve();
+    let operator = Machine { home: tempfile::tempdir().unwrap(), url };
+    fs::copy(&settings, operator.settings()).unwrap();
+    operator.run(&format!(
         "pg_dump --format=custom --file=wirephoto.dump \"$URL\"\n\
          mkdir -p {backup}\nrsync -a {data}/originals/ {backup}/originals/"
     ));
@@ -357,10 +392,15 @@ fn a_test_restore_from_a_dump_works_as_documented() {
             ("ID", "quay"),
         ],
     );
-    machine.run(&format!("{KILL_ON_EXIT}\nREHEARSAL='{}'\n{text}", cluster.url("rehearsal")));
-    let picture = fs::read(machine.home.path().join("rehearsal.jpg")).unwrap();
+    operator.run(&format!("{KILL_ON_EXIT}\nREHEARSAL='{}'\n{text}", cluster.url("rehearsal")));
+    let picture = fs::read(operator.home.path().join("rehearsal.jpg")).unwrap();
     assert!(picture.starts_with(&[0xff, 0xd8]));
     assert!(!Path::new(&place).exists());
     let databases = postgres::run(&cluster.url("postgres"), "SELECT datname FROM pg_database");
     assert!(!databases.contains("rehearsal"), "{databases}");
+    // The service has its store and its log for itself.
+    let log = fs::read_to_string(format!("{home}/service.log")).unwrap();
+    assert!(!log.contains("rehearsal") && !log.contains("another value"), "{log}");
+    operator.run(&format!("wirephoto ingest --config {SETTINGS} '{home}/quay.jpg'"));
+    drop(service);
 }

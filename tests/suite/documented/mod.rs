@@ -198,7 +198,7 @@ const REGISTER: &[(&str, &str, Proof)] = &[
     ),
     (
         "docs/operations/maintenance.md",
-        "wirephoto restore",
+        "export WIREPHOTO_DATA__DIR=",
         Run("a_test_restore_works_as_documented"),
     ),
     (
