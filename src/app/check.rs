@@ -482,7 +482,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let (mut config, _) = config::load(&SettingSources::default()).unwrap();
         config.data.dir = dir.path().to_owned();
-        let archive = OpenArchive::open(&config).unwrap();
+        let archive = OpenArchive::open_to_write(&config).unwrap();
         let deleted = archive.originals.store_bytes(b"replaced long ago").unwrap();
         let name = deleted.to_string();
         let path = dir.path().join("originals").join(&name[..2]).join(&name[2..]);

@@ -32,6 +32,7 @@ mod rights;
 mod sets_in_flight;
 mod settings;
 pub mod standard;
+mod stored_read;
 mod stream;
 #[cfg(test)]
 mod test_plans;

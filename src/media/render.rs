@@ -11,7 +11,7 @@ use super::{
     Media, MediaState, RenditionAnswer,
     cache::{self, BlobExtent, BodyPart, RenditionBody},
     in_flight::{Outcome, RenderTask},
-    inputs::{ReadPermit, RenderInputs, RenderSourceBytes},
+    inputs::RenderInputs,
     make::{RenderHooks, RenditionTexts},
     original::OriginalError,
     plan::PlannedRendition,
@@ -23,7 +23,7 @@ use super::{
 use crate::runtime::clock::Stopwatch;
 use crate::runtime::compute::{MemoryLease, QueuePlace, yield_to_waiting};
 use crate::runtime::error::{Error, ErrorKind, Result};
-use crate::runtime::fair_queue::{Admission, FairPermit, QueueFull, RequestClient};
+use crate::runtime::fair_queue::{Admission, FairPermit, QueueFull};
 use crate::runtime::limits::{SLOW_ENCODING_COST_MIN, SLOW_RETRY_AFTER_S};
 use crate::runtime::telemetry;
 use imaging::{RasterError, RenderPath, RenderStage};
@@ -253,38 +253,22 @@ impl Media {
             return Ok(read.into_body());
         }
         let has_random_access = self.inner.originals.has_random_access(planned.plan.source.blob);
-        let pixels = planned.charged_pixels(has_random_access);
-        // Called only for the request that starts the render; the others share it free of charge
-        // (contract reliability-2).
-        let charge = || self.inner.rate_limiter.acquire(payer, pixels);
-        let (waiter, task) = self.inner.in_flight.join(planned.key, charge)?;
-        if let Some(task) = task {
-            self.start_render(answer, task, RenderCharge { payer, pixels });
+        let charge = RenderCharge { payer, pixels: planned.charged_pixels(has_random_access) };
+        loop {
+            // Called only for the request that starts the render; the others share it free of charge
+            // (contract reliability-2).
+            let acquire = || self.inner.rate_limiter.acquire(payer, charge.pixels);
+            let (waiter, task) = self.inner.in_flight.join(planned.key, acquire)?;
+            let is_joined = task.is_none();
+            if let Some(task) = task {
+                self.start_render(answer, task, charge);
+            }
+            match waiter.wait().await {
+                // It was the share of the client that started the render, not of this one.
+                Err(RenderError::Overloaded(QueueFull::ClientShare)) if is_joined => {}
+                rendered => return Ok(rendered?.as_ref().clone().into_body()),
+            }
         }
-        let rendered = waiter.wait().await?;
-        Ok(rendered.as_ref().clone().into_body())
-    }
-
-    /// Reads a rendition that is kept in the store as it is; `None` if the standard set has to be made first.
-    async fn read_stored(
-        &self,
-        answer: &RenditionAnswer,
-        client: Option<RequestClient>,
-    ) -> Result<Option<RenderedBody>> {
-        let key = answer.planned.key;
-        let (waiter, task) = self.inner.reads_in_flight.join(key, || Ok::<_, Error>(()))?;
-        if let Some(task) = task {
-            let read = StoredRead {
-                inner: Arc::clone(&self.inner),
-                planned: Arc::clone(&answer.planned),
-                described: RenditionDescription::of(answer),
-                task,
-                requested: Stopwatch::start(),
-            };
-            // A task of its own: the request that began it may end before the others that wait for it.
-            tokio::spawn(read.run(client));
-        }
-        Ok(waiter.wait().await?.as_ref().clone())
     }
 
     /// Whether the rendition can be answered at once: it is cached, or encoding it takes little time.
@@ -328,7 +312,7 @@ impl Media {
         let render = RenderRun {
             inner: Arc::clone(&self.inner),
             planned: Arc::clone(&answer.planned),
-            described: RenditionDescription::of(answer),
+            described: RenditionDescription::new(answer),
             task: Arc::new(task),
             charge,
             queued: Stopwatch::start(),
@@ -361,13 +345,13 @@ fn is_slow(planned: &PlannedRendition) -> bool {
 }
 
 impl RenderedBody {
-    fn into_body(self) -> (RenditionBody, RenditionSource) {
+    pub(super) fn into_body(self) -> (RenditionBody, RenditionSource) {
         let source = RenditionSource::Rendered { way: self.render_path, timing: self.timing };
         (self.body, source)
     }
 
     /// Adds the render to the metrics.
-    fn count(&self) {
+    pub(super) fn count(&self) {
         metrics::counter!(telemetry::RENDER_PATHS, "path" => self.render_path.as_str())
             .increment(1);
         for (stage, ms) in self.timing.stages() {
@@ -384,14 +368,13 @@ struct RenderCharge {
 }
 
 /// The texts that are embedded in a rendition.
-#[derive(Clone)]
-struct RenditionDescription {
+pub(super) struct RenditionDescription {
     caption: Caption,
     rights: Arc<EffectiveRights>,
 }
 
 impl RenditionDescription {
-    fn of(answer: &RenditionAnswer) -> Self {
+    pub(super) fn new(answer: &RenditionAnswer) -> Self {
         let association = answer.association.as_ref();
         Self {
             caption: answer.entry.caption_of(association).0.clone(),
@@ -399,66 +382,8 @@ impl RenditionDescription {
         }
     }
 
-    fn texts(&self) -> RenditionTexts<'_> {
+    pub(super) fn texts(&self) -> RenditionTexts<'_> {
         RenditionTexts { caption: &self.caption, rights: &self.rights }
-    }
-}
-
-/// The read of a rendition that is kept in the store.
-struct StoredRead {
-    inner: Arc<MediaState>,
-    planned: Arc<PlannedRendition>,
-    described: RenditionDescription,
-    task: RenderTask<Option<RenderedBody>>,
-    requested: Stopwatch,
-}
-
-impl StoredRead {
-    /// Reads the rendition, publishes it to the waiting requests, and fills the cache.
-    async fn run(self, client: Option<RequestClient>) {
-        let bytes = self.planned.plan.read_bytes();
-        match self.inner.store_reads.admit(client, bytes).await {
-            Ok(permit) => drop(tokio::task::spawn_blocking(move || self.publish(permit))),
-            Err(full) => self.task.finish(Err(RenderError::Overloaded(full))),
-        }
-    }
-
-    fn publish(&self, permit: ReadPermit) {
-        let read = self.read();
-        // The next read may begin while this rendition is written to the cache.
-        drop(permit);
-        if let Err(error) = &read {
-            log_failure(&self.planned, error);
-        }
-        let body = read.as_ref().ok().and_then(Option::as_ref).map(|read| read.body.clone());
-        if let Some(body) = &body {
-            self.inner.cache.insert(&self.planned, body);
-        }
-        self.task.finish(read.map(Arc::new));
-        if let Some(body) = &body {
-            self.inner.cache.write_to_disk(&self.planned, body);
-        }
-    }
-
-    /// Reads the rendition; `None` if the standard set has to be made first.
-    fn read(&self) -> Result<Option<RenderedBody>, RenderError> {
-        let plan = &self.planned.plan;
-        let stages = StageClock::start(self.requested.elapsed_ms(), None);
-        stages.begin(RenderStage::Read);
-        let Some(inputs) = self.inner.read_ahead(plan)? else { return Ok(None) };
-        if matches!(inputs.source, RenderSourceBytes::MissingSet) {
-            return Ok(None);
-        }
-        let begin = |stage| {
-            stages.begin(stage);
-            true
-        };
-        let hooks = RenderHooks { begin: &begin, should_continue: &|| true };
-        let (body, render_path) =
-            self.inner.make(plan, self.described.texts(), hooks, Some(inputs))?;
-        let rendered = RenderedBody { body, render_path, timing: stages.finish() };
-        rendered.count();
-        Ok(Some(rendered))
     }
 }
 
@@ -679,7 +604,7 @@ impl RenderRun {
     }
 }
 
-fn log_failure(planned: &PlannedRendition, error: &RenderError) {
+pub(super) fn log_failure(planned: &PlannedRendition, error: &RenderError) {
     let blob = planned.plan.source.blob;
     tracing::error!(%blob, operation = planned.operation, "render failed: {error}");
 }

@@ -254,14 +254,13 @@ fn standard_renditions_of_a_new_photograph_are_pre_rendered() {
     fs::write(&file, Picture::grain(1500, 1000).jpeg()).unwrap();
     let output = server.command(&["ingest", file.to_str().unwrap()]);
     assert!(output.status.success());
-    // A render is counted a moment before it is cached; an idle worker has cached it.
-    let renders = || {
-        let done = server.metric("wirephoto_renders_total", "done") >= 3.0;
-        (done && server.metric("wirephoto_render_workers_busy", "") == 0.0).then_some(())
-    };
-    server.until("three renders", renders);
+    // Asks the cache after the standard set has been kept and read.
+    let read = || server.metric("wirephoto_render_paths_total", "stored") >= 3.0;
+    server.until("three renditions", || read().then_some(()));
     for name in ["NormalPreview", "NormalThumbnail", "WebPreview"] {
         let path = format!("/media/image/new-one_{name}.jpg");
-        assert_eq!(render(&server, &path).0, "cache", "{name}");
+        // A rendition is counted a moment before it is cached.
+        server.until(name, || (render(&server, &path).0 == "cache").then_some(()));
     }
+    assert_eq!(server.metric("wirephoto_render_paths_total", ""), 3.0);
 }

@@ -173,9 +173,8 @@ fn one_rendition_has_one_tag_and_one_cache_entry_however_it_is_spelled() {
     check(&["_WatermarkPreview.jpg", "_WatermarkedPreview.jpg", "-watermark_NormalPreview.jpg"]);
     check(&[".jpg", "_NormalHires.jpg", "-crop_w4272_h2848.jpg", "-crop_x0.jpg"]);
     check(&["-crop_w50_h40_NormalPreview.jpg", "-crop_w50_h40_x0_y0_NormalPreview.jpg"]);
-    let renders = server.metric("wirephoto_renders_total", "outcome=\"done\"");
-    // The unchanged original is read, not rendered.
-    assert!((renders - 3.0).abs() < 0.5, "{renders}");
+    let renders = server.metric("wirephoto_render_paths_total", "");
+    assert!((renders - 4.0).abs() < 0.5, "{renders}");
 }
 
 #[test]

@@ -579,7 +579,7 @@ fn the_same_request_gives_the_same_bytes_when_nothing_is_cached() {
             (fetch(&server, &format!("one{rest}")), fetch(&server, &format!("one{rest}")));
         assert!(one == two, "{rest}");
     }
-    assert!(server.metric("wirephoto_renders_total", "done") >= 16.0);
+    assert!(server.metric("wirephoto_render_paths_total", "") >= 16.0);
 }
 
 #[test]

@@ -143,7 +143,7 @@ fn avif_that_is_made_ahead_is_offered_first() {
     let output = server.command(&["ingest", &file.to_string_lossy()]);
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     // Three renditions of the item that arrived, each as JPEG and as AVIF.
-    let renders = || server.metric("wirephoto_renders_total", "outcome=\"done\"");
+    let renders = || server.metric("wirephoto_render_paths_total", "");
     server.until("pre-rendering", || (renders() >= 6.0).then_some(()));
     for name in ["NormalPreview", "NormalThumbnail", "WebPreview"] {
         server.until(name, || {

@@ -22,7 +22,7 @@ fn hires() -> String {
 }
 
 fn renders(server: &Server) -> f64 {
-    server.metric("wirephoto_renders_total", "done")
+    server.metric("wirephoto_render_paths_total", "")
 }
 
 fn send(server: &Server, method: Method, path: &str) -> Response {

@@ -92,7 +92,7 @@ fn one_size_has_one_tag_and_one_cache_entry_however_it_is_spelled() {
     check(&[".jpg", "-fit_w1500.jpg", "-fit_w9999_h9999_NormalHires.jpg"]);
     let all = std::collections::BTreeSet::from([fit, marked, cut, preview]);
     assert_eq!(all.len(), 4, "{all:?}");
-    let renders = server.metric("wirephoto_renders_total", "outcome=\"done\"");
+    let renders = server.metric("wirephoto_render_paths_total", "");
     assert!((renders - 6.0).abs() < 0.5, "{renders}");
 }
 

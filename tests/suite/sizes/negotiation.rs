@@ -106,7 +106,7 @@ fn without_a_cache_nothing_is_made_ahead_and_the_next_format_is_kept_as_long_as_
         assert!(policy.starts_with("public, max-age=300"), "{policy}");
         assert_eq!(kind(response), WEBP);
     }
-    let renders = server.metric("wirephoto_renders_total", "outcome=\"done\"");
+    let renders = server.metric("wirephoto_render_paths_total", "");
     assert!((renders - 2.0).abs() < 0.5, "{renders}");
     // A client that accepts AVIF alone waits for it.
     assert_eq!(kind(ask(&server, "one_NormalPreview.auto", AVIF)), AVIF);

@@ -1,0 +1,104 @@
+//! Reads renditions that are kept in the store as they are: those of the standard set, and the original's own
+//! picture data. No worker is needed, and no client is charged.
+
+use std::sync::Arc;
+
+use super::in_flight::RenderTask;
+use super::inputs::{ReadPermit, RenderSourceBytes};
+use super::make::RenderHooks;
+use super::plan::PlannedRendition;
+use super::render::{RenderError, RenderedBody, RenditionDescription, log_failure};
+use super::timing::StageClock;
+use super::{Media, MediaState, RenditionAnswer};
+use crate::runtime::clock::Stopwatch;
+use crate::runtime::error::{Error, Result};
+use crate::runtime::fair_queue::{QueueFull, RequestClient};
+use imaging::RenderStage;
+
+impl Media {
+    /// Reads a rendition that is kept in the store as it is; `None` if the standard set has to be made first.
+    pub(super) async fn read_stored(
+        &self,
+        answer: &RenditionAnswer,
+        client: Option<RequestClient>,
+    ) -> Result<Option<RenderedBody>> {
+        loop {
+            let key = answer.planned.key;
+            let (waiter, task) = self.inner.reads_in_flight.join(key, || Ok::<_, Error>(()))?;
+            let is_joined = task.is_none();
+            if let Some(task) = task {
+                let read = StoredRead {
+                    inner: Arc::clone(&self.inner),
+                    planned: Arc::clone(&answer.planned),
+                    described: RenditionDescription::new(answer),
+                    task,
+                    requested: Stopwatch::start(),
+                };
+                // A task of its own: the request that began it may end before the others that wait for it.
+                tokio::spawn(read.run(client));
+            }
+            match waiter.wait().await {
+                Err(RenderError::Overloaded(QueueFull::ClientShare)) if is_joined => {}
+                read => return Ok(read?.as_ref().clone()),
+            }
+        }
+    }
+}
+
+/// The read of a rendition that is kept in the store.
+struct StoredRead {
+    inner: Arc<MediaState>,
+    planned: Arc<PlannedRendition>,
+    described: RenditionDescription,
+    task: RenderTask<Option<RenderedBody>>,
+    requested: Stopwatch,
+}
+
+impl StoredRead {
+    /// Reads the rendition, publishes it to the waiting requests, and fills the cache.
+    async fn run(self, client: Option<RequestClient>) {
+        let bytes = self.planned.plan.read_bytes();
+        match self.inner.store_reads.admit(client, bytes).await {
+            Ok(permit) => drop(tokio::task::spawn_blocking(move || self.publish(permit))),
+            Err(full) => self.task.finish(Err(RenderError::Overloaded(full))),
+        }
+    }
+
+    fn publish(&self, permit: ReadPermit) {
+        let read = self.read();
+        // The next read may begin while this rendition is written to the cache.
+        drop(permit);
+        if let Err(error) = &read {
+            log_failure(&self.planned, error);
+        }
+        let body = read.as_ref().ok().and_then(Option::as_ref).map(|read| read.body.clone());
+        if let Some(body) = &body {
+            self.inner.cache.insert(&self.planned, body);
+        }
+        self.task.finish(read.map(Arc::new));
+        if let Some(body) = &body {
+            self.inner.cache.write_to_disk(&self.planned, body);
+        }
+    }
+
+    /// Reads the rendition; `None` if the standard set has to be made first.
+    fn read(&self) -> Result<Option<RenderedBody>, RenderError> {
+        let plan = &self.planned.plan;
+        let stages = StageClock::start(self.requested.elapsed_ms(), None);
+        stages.begin(RenderStage::Read);
+        let Some(inputs) = self.inner.read_ahead(plan)? else { return Ok(None) };
+        if matches!(inputs.source, RenderSourceBytes::MissingSet) {
+            return Ok(None);
+        }
+        let begin = |stage| {
+            stages.begin(stage);
+            true
+        };
+        let hooks = RenderHooks { begin: &begin, should_continue: &|| true };
+        let (body, render_path) =
+            self.inner.make(plan, self.described.texts(), hooks, Some(inputs))?;
+        let rendered = RenderedBody { body, render_path, timing: stages.finish() };
+        rendered.count();
+        Ok(Some(rendered))
+    }
+}
