@@ -130,16 +130,13 @@ impl<T> Drop for RenderTask<T> {
 mod tests {
     use super::*;
 
-    type Renders = InFlightRenders<&'static str>;
+    type Renders = InFlightRenders<u32>;
 
-    fn rendered() -> Arc<&'static str> {
-        Arc::new("picture")
+    fn rendered() -> Arc<u32> {
+        Arc::new(7)
     }
 
-    fn join(
-        flight: &Renders,
-        key: ContentHash,
-    ) -> (RenderWaiter<&'static str>, Option<RenderTask<&'static str>>) {
+    fn join(flight: &Renders, key: ContentHash) -> (RenderWaiter<u32>, Option<RenderTask<u32>>) {
         flight.join(key, || Ok::<_, RenderError>(())).expect("it may begin")
     }
 

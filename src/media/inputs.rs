@@ -51,6 +51,13 @@ pub(super) enum RenderSourceBytes {
     Whole { picture: Option<IndexedPicture>, jpeg: Vec<u8> },
 }
 
+/// A render from parts of a picture.
+struct PlannedParts {
+    direct: DirectPlan,
+    /// The ranges of the picture's file that the parts need.
+    ranges: Vec<Range<u64>>,
+}
+
 impl MediaState {
     /// Reads the inputs of `plan`; `None` if derived files have to be rebuilt first, which a worker does.
     pub(super) fn read_ahead(
@@ -97,7 +104,7 @@ impl MediaState {
     ) -> Result<RenderSourceBytes, RenderError> {
         let picture = original.picture(head)?;
         if let Some(picture) = picture {
-            if let Some((direct, ranges)) = self.plan_parts(plan, head, &picture)? {
+            if let Some(PlannedParts { direct, ranges }) = self.plan_parts(plan, head, &picture)? {
                 let bytes = picture.read(&ranges)?;
                 return Ok(RenderSourceBytes::Parts { picture, direct, bytes });
             }
@@ -107,14 +114,13 @@ impl MediaState {
         Ok(RenderSourceBytes::Whole { picture: None, jpeg: read_whole(original, None)? })
     }
 
-    /// Plans a render from parts of the picture, and the ranges of its file that they need; `None` if it needs
-    /// the whole.
+    /// Plans a render from parts of the picture; `None` if it needs the whole.
     fn plan_parts(
         &self,
         plan: &RenditionPlan,
         head: &JpegHead,
         picture: &IndexedPicture,
-    ) -> Result<Option<(DirectPlan, Vec<Range<u64>>)>, RenderError> {
+    ) -> Result<Option<PlannedParts>, RenderError> {
         let Some(output) = plan.output else { return Ok(None) };
         let colour = picture.colour_segments(head);
         let indexed = indexed_source(plan, picture, &colour);
@@ -122,7 +128,7 @@ impl MediaState {
             return Ok(None);
         };
         match direct.byte_ranges(&indexed, &self.settings.marker) {
-            Ok(ranges) => Ok(Some((direct, ranges))),
+            Ok(ranges) => Ok(Some(PlannedParts { direct, ranges })),
             Err(error) => give_up_parts(picture, error).map(|()| None),
         }
     }
@@ -176,19 +182,17 @@ pub(super) fn give_up_parts(
     picture: &IndexedPicture,
     error: ScanError,
 ) -> Result<(), RenderError> {
-    match error {
-        // No request waits for the result any more.
-        ScanError::Stopped => Err(RenderError::Abandoned),
-        // The bytes passed their checksums, so the index is wrong.
-        error @ (ScanError::Damaged { .. } | ScanError::Bytes) => {
-            Err(picture.index_mismatch(error).into())
-        }
-        error => {
-            telemetry::count_abandoned_path(error.as_str());
-            tracing::debug!(original = %picture.original(), "decoding the whole picture: {error}");
-            Ok(())
-        }
+    // No request waits for the result any more.
+    if matches!(error, ScanError::Stopped) {
+        return Err(RenderError::Abandoned);
     }
+    // The bytes passed their checksums, so the index is wrong.
+    if matches!(error, ScanError::Damaged { .. } | ScanError::Bytes) {
+        return Err(picture.index_mismatch(error).into());
+    }
+    telemetry::count_abandoned_path(error.as_str());
+    tracing::debug!(original = %picture.original(), "decoding the whole picture: {error}");
+    Ok(())
 }
 
 /// The limits on reads of the store: of those at a time, of those that wait, and of the bytes that they hold.

@@ -243,7 +243,7 @@ impl RenditionMaker<'_> {
             telemetry::count_abandoned_path("not-indexed");
             tracing::info!(original = %self.original.hash(), "no random access, decoding the whole picture: {reason}");
         }
-        self.decode_and_render(FullPicture::new(jpeg, self.head, picture.as_ref()), output)
+        self.decode_and_render(&FullPicture::new(jpeg, self.head, picture.as_ref()), output)
     }
 
     /// Renders a crop or mark by decoding only the affected part, whose `bytes` were read; `None` if that is not
@@ -334,7 +334,7 @@ impl RenditionMaker<'_> {
     /// Decodes the whole picture, at a reduced size if possible, and renders the steps.
     fn decode_and_render(
         &self,
-        full: FullPicture<'_>,
+        full: &FullPicture<'_>,
         output: OutputOptions,
     ) -> Result<(RenditionBody, RenderPath), RenderError> {
         let asset = &self.plan.source;

@@ -35,10 +35,8 @@ impl Media {
         let permit = permit.map_err(RenderError::Overloaded)?;
         let (media, original, needed) = (Arc::clone(&inner), source.clone(), recipes.clone());
         let read = tokio::task::spawn_blocking(move || media.read_unkept(&original, &needed));
-        let picture = match read.await.unwrap_or(Err(RenderError::Panicked))? {
-            KeptState::Kept => return Ok(false),
-            KeptState::Missing(picture) => picture,
-        };
+        let read = read.await.unwrap_or(Err(RenderError::Panicked))?;
+        let Some(UnkeptPicture { picture }) = read else { return Ok(false) };
         let memory = permit.end_turn();
         let (outcome, mut receiver) = mpsc::channel(1);
         KeepJob { inner, source, recipes, picture, memory, outcome }.submit();
@@ -58,11 +56,10 @@ struct KeepJob {
     outcome: mpsc::Sender<Result<bool, RenderError>>,
 }
 
-/// Whether the standard set of a picture is kept.
-enum KeptState {
-    Kept,
-    /// It is not. The picture has been read, unless derived files have to be rebuilt first.
-    Missing(Option<WholePicture>),
+/// A picture whose standard set is not kept.
+struct UnkeptPicture {
+    /// What was read of it; `None` if derived files have to be rebuilt first.
+    picture: Option<WholePicture>,
 }
 
 impl KeepJob {
@@ -116,20 +113,20 @@ impl MediaState {
         Ok(true)
     }
 
-    /// Looks for the standard set of a picture, and reads the picture if there is none.
+    /// Reads a picture whose standard set is not kept; `None` if the set is kept.
     fn read_unkept(
         &self,
         source: &PictureFile,
         recipes: &StandardRecipes,
-    ) -> Result<KeptState, RenderError> {
+    ) -> Result<Option<UnkeptPicture>, RenderError> {
         if self.complete_standard_set(source, recipes)?.is_some() {
-            return Ok(KeptState::Kept);
+            return Ok(None);
         }
         let original = self.originals.open_derived(source.blob, source.length)?;
         match original.as_ref().map(WholePicture::read).transpose() {
             // The worker rebuilds what is damaged.
-            Err(cause) if cause.is_derived() => Ok(KeptState::Missing(None)),
-            picture => Ok(KeptState::Missing(picture?)),
+            Err(cause) if cause.is_derived() => Ok(Some(UnkeptPicture { picture: None })),
+            picture => Ok(Some(UnkeptPicture { picture: picture? })),
         }
     }
 

@@ -150,6 +150,9 @@ impl IngestLimits {
     }
 }
 
+/// Single files by item and extension.
+type NamedFiles = HashMap<(ItemKey, RenditionExtension), PathBuf>;
+
 /// Ingests files. Shared by the threads of one run, or by all sources of a server; cheap to clone.
 #[derive(Clone)]
 pub struct Ingest {
@@ -163,7 +166,7 @@ pub struct Ingest {
     zone: TimeZone,
     /// The single files of this run by item and extension, so that two files with the same name do not
     /// replace each other unnoticed. `None` in a server, which has no runs.
-    names: Option<Arc<Mutex<HashMap<(ItemKey, RenditionExtension), PathBuf>>>>,
+    names: Option<Arc<Mutex<NamedFiles>>>,
     /// The watched folder, below which no symbolic link is followed.
     confined_root: Option<PathBuf>,
     /// The folders in which sources may state rights, besides the watched folder.

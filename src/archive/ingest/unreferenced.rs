@@ -139,6 +139,7 @@ fn panicked() -> StoreError {
     StoreError::Io { path: "store".to_owned(), cause }
 }
 
+#[expect(clippy::needless_pass_by_value, reason = "it is passed to `map_err`")]
 fn failed(cause: StoreError) -> DbError {
     DbError::File(cause.to_string())
 }

@@ -108,11 +108,15 @@ impl ExternalProbe {
 }
 
 /// Returns why the data directory in `dir` cannot be written or is almost full.
-fn check_disk(dir: &Path, free_bytes: io::Result<u64>, required_bytes: u64) -> Result<(), String> {
+fn check_disk(
+    dir: &Path,
+    free_bytes: &io::Result<u64>,
+    required_bytes: u64,
+) -> Result<(), String> {
     let shown = dir.display();
     write_probe(dir).map_err(|cause| format!("{shown}: {cause}"))?;
     match free_bytes {
-        Ok(free) if free < required_bytes => {
+        Ok(free) if *free < required_bytes => {
             Err(format!("{shown}: {free} bytes are free, fewer than media.file_bytes_max"))
         }
         // Unknown free space is not a fault.
@@ -187,7 +191,7 @@ impl ReadinessProbes {
         let ingests = !self.parts.db.is_read_only();
         self.disk.start_probe(move || {
             let free_bytes = data.record_free_bytes();
-            if ingests { check_disk(&data.folder, free_bytes, required_bytes) } else { Ok(()) }
+            if ingests { check_disk(&data.folder, &free_bytes, required_bytes) } else { Ok(()) }
         });
     }
 

@@ -139,10 +139,8 @@ impl Account {
     }
 
     fn organization(self) -> usize {
-        match self.customer {
-            Customer::Clerk => self.id(Customer::Service),
-            customer => self.id(customer),
-        }
+        let is_clerk = self.customer == Customer::Clerk;
+        self.id(if is_clerk { Customer::Service } else { self.customer })
     }
 
     fn user(self, agreements: &[usize]) -> Value {
@@ -378,11 +376,10 @@ impl Credentials {
 
 /// The rows of the organization's orders: the key of the item, and whether it delivers.
 pub fn orders(server: &Server, account: Account) -> Vec<(String, OrderRow)> {
-    let reader = match account.customer {
-        // Service accounts do not list orders.
-        Customer::Service => Account { customer: Customer::Clerk, ..account },
-        _ => account,
-    };
+    // Service accounts do not list orders.
+    let is_service = account.customer == Customer::Service;
+    let customer = if is_service { Customer::Clerk } else { account.customer };
+    let reader = Account { customer, ..account };
     let key = format!("ApiKey {}", reader.key());
     let answer = server.get_with("/user/v1/order?size=1000", &[("authorization", &key)]);
     let answer: Value = answer.json().unwrap();
