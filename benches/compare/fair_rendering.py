@@ -27,8 +27,10 @@ def serve():
                "--set", "cache.memory_bytes=0", "--set", "cache.disk_bytes=0"]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     started.append(process)
-    url = re.search(r"http://([0-9.]+):(\d+)", process.stdout.readline())
-    return url.group(1), int(url.group(2))
+    for line in process.stdout:
+        if url := re.search(r"http://([0-9.]+):(\d+)", line):
+            return url.group(1), int(url.group(2))
+    raise SystemExit("the service did not start")
 
 
 class Client:
