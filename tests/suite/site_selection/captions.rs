@@ -158,7 +158,7 @@ fn a_picture_is_dragged_to_the_desktop_under_the_name_of_its_file() {
     let buyer = Session::open(&server, "demo-buyer");
     assert_eq!(buyer.get(&server, &address).status(), 403);
     assert_eq!(server.get(&address).status(), 403);
-    assert_eq!(buyer.get(&server, "/item/text/demo-aceh-rescue/original").status(), 403);
+    assert_eq!(buyer.get(&server, "/item/text/demo-aceh-rescue/original").status(), 404);
     assert_eq!(orders(&server, &buyer), Vec::<Value>::new());
     browser.click("#buy button[type=submit]");
     browser.wait(
