@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Runs tests on a temporary PostgreSQL server: those of the database and of the layers above it, and a part of
-# the suite. With --all it runs the whole suite; other arguments are passed to the test runner:
+# Runs tests on a temporary PostgreSQL server: those that both database engines must pass, and of the suite those of
+# several nodes and of purchases. With --all it runs the whole suite; other arguments are passed to the test runner:
 # tests/postgres.sh --lib storage::database::
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -28,7 +28,7 @@ trap stop EXIT
 )
 export WIREPHOTO_TEST_POSTGRES="postgres://wirephoto@127.0.0.1:$port/postgres"
 
-# Skipped: tests that need the SQLite file (copies, damaged pages, full disks, dumps of earlier schemas,
+# --all skips tests that need the SQLite file (copies, damaged pages, full disks, dumps of earlier schemas,
 # queries of it), tests of default settings, tests with their own PostgreSQL, and starts without a database.
 sqlite=(backup:: container:: upgrades:: damage:: faults:: systemd:: packaging:: operator:: postgres::
     rights::fill::)
@@ -41,11 +41,6 @@ if [ "$#" -gt 0 ]; then
     cargo test --locked "$@"
     exit
 fi
-cargo test --locked --lib -- storage::database:: storage::search:: cluster:: http::site::activity:: \
-    access:: archive::collections:: distribution::
-tests/suite.sh \
-    accounts:: collections:: items:: keys_and_channels:: notifications:: oauth:: purchases:: \
-    purges:: rights::set:: scrub:: search:: stream:: users:: nodes:: nodes_work:: withdrawal:: deliveries:: \
-    getting_in::of_many getting_in::a_user_sees getting_in::an_administrator \
-    desk_edits:: desk_uploads:: picture_hashes:: site_operator:: \
+cargo test --locked --lib -- storage::database:: storage::search:: cluster:: access:: archive:: distribution::
+tests/suite.sh nodes:: nodes_work:: purchases:: \
     --skip faults:: --skip nodes::an_edge_does_not_start --skip nodes::two_nodes_that_start_at_once_over_nothing

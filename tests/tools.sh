@@ -15,7 +15,7 @@ install() {
         flock 9
         if ! "$program" --version 2>/dev/null | grep -qwF "${package#*@}"; then
             # In a separate folder: the build folder of the tree is locked during a build.
-            env -u CARGO_TARGET_DIR CARGO_PROFILE_DEV_DEBUG=0 CARGO_INCREMENTAL=0 \
+            env -u CARGO_TARGET_DIR -u RUSTC_WORKSPACE_WRAPPER CARGO_PROFILE_DEV_DEBUG=0 CARGO_INCREMENTAL=0 \
                 cargo install --quiet --debug --locked --root "$tools" --force "$package" "$@" >&2
         fi
     ) 9>"$tools/.${package%@*}.lock"
