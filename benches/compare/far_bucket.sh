@@ -11,13 +11,8 @@ binary="$(realpath "$1")"
 seconds="${2:-10}"
 shift "$(($# < 2 ? $# : 2))"
 cd "$(dirname "$0")/../.."
-home="${XDG_CACHE_HOME:-${HOME:-/tmp}/.cache}/wirephoto/faults"
-if ! cmp -s tests/clients/outbound.txt "$home/installed"; then
-    python3 -m venv --clear "$home/venv"
-    "$home/venv/bin/pip" install --quiet --disable-pip-version-check -r tests/clients/outbound.txt
-    cp tests/clients/outbound.txt "$home/installed"
-fi
+. benches/compare/s3_server.sh
 work="$(mktemp -d)"
 chmod 755 "$work"
 trap 'rm -rf "$work"' EXIT
-S3_PYTHON="$home/venv/bin/python" python3 benches/compare/far_bucket.py "$binary" "$work" "$seconds" "$@"
+python3 benches/compare/far_bucket.py "$binary" "$work" "$seconds" "$@"
