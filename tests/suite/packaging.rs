@@ -478,7 +478,7 @@ fn words_after<'a>(text: &'a str, start: &str) -> Vec<&'a str> {
 fn the_container_is_built_from_existing_files_in_the_same_way_as_run() {
     let (file, run_script, ignore) = (read("Dockerfile"), read("run"), read(".dockerignore"));
     // A developer may choose another profile for ./run.
-    let run_script = run_script.replace("--profile \"${RUN_PROFILE:-release}\"", "--release");
+    let run_script = run_script.replace("--profile \"$profile\"", "--release");
     let allowed: Vec<&str> = ignore.lines().filter_map(|line| line.strip_prefix('!')).collect();
     for path in &allowed {
         assert!(checkout(path).exists(), ".dockerignore names {path}");
