@@ -125,8 +125,8 @@ fn store(config: &Config, archive: &OpenArchive) -> Result<Vec<Finding>> {
         store.check_writable().map_err(|cause| cause.to_string())
     } else {
         // The store accepts a folder without writing to it, since a server also starts on a full disk.
-        let failed = |cause| format!("{name} cannot be written: {cause}");
-        write_probe(&config.originals_dir()).map_err(failed)
+        write_probe(&config.originals_dir())
+            .map_err(|cause| format!("{name} cannot be written: {cause}"))
     };
     found.push(match written {
         Ok(()) => Finding::new(FindingLevel::Fine, "store", format!("{name} can be written")),

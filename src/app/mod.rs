@@ -81,7 +81,8 @@ struct ArchiveOptions {
     missing_key: MissingKey,
     /// Whether the archive is opened read-only.
     only_reads: bool,
-    /// What to write about the ownership of the store; `None` does not check that it belongs to the archive.
+    /// The records of the store's ownership to write; `None` does not check that the store belongs to the
+    /// archive.
     ownership: Option<OwnershipUse>,
 }
 
@@ -212,8 +213,9 @@ impl OpenArchive {
                 OriginalsLocation::Bucket { .. } => unusable_originals(cause),
             })?;
         let names = ArchiveNames::of(config, &store);
-        let determine = |usage| determine_ownership(&db, &store, &names, usage);
-        let is_determined = match ownership.map(determine).transpose()? {
+        let ownership =
+            ownership.map(|usage| determine_ownership(&db, &store, &names, usage)).transpose()?;
+        let is_determined = match ownership {
             Some(StoreOwnership::Ours) | None => true,
             Some(StoreOwnership::Unknown(why)) => {
                 tracing::warn!("store ownership is unknown: {}: {why}", names.store());

@@ -54,7 +54,7 @@ impl ArchiveNames {
     }
 }
 
-/// What a process that opens an archive may write about the ownership of the store.
+/// The records of the store's ownership that a process may write when it opens an archive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum OwnershipUse {
     /// Nothing: the process reads, and may look at a copy that does not replace the store yet.
@@ -62,7 +62,7 @@ pub(super) enum OwnershipUse {
     /// The archive's id, into a store without one: the process stores originals, and refuses a store that does
     /// not replace the one of the database yet.
     Write,
-    /// That the store replaces the one of the database: the process serves the archive, or has restored both.
+    /// The replacement of the database's store by this one: the process serves the archive, or has restored both.
     Serve,
 }
 
@@ -128,8 +128,8 @@ fn determine_marked(
             return Err(names.not_in_use_yet(claim));
         }
     }
-    let has_id = |claim: &StoreClaim| claim.store_id.is_some() && claim.store_id == found.store_id;
-    let is_recorded = !found.replaces && claim.as_ref().is_some_and(has_id);
+    let is_recorded =
+        !found.replaces && claim.as_ref().is_some_and(|claim| has_store_id(claim, found));
     // A read-only node cannot record the claim; the next node that writes does.
     if usage != OwnershipUse::Serve || db.is_read_only() || is_recorded {
         return Ok(StoreOwnership::Ours);
@@ -154,6 +154,11 @@ fn determine_marked(
             Ok(StoreOwnership::Ours)
         }
     }
+}
+
+/// Returns whether the claim names the store's own id in the mark `found`.
+fn has_store_id(claim: &StoreClaim, found: &StoreMark) -> bool {
+    claim.store_id.is_some() && claim.store_id == found.store_id
 }
 
 /// Records in the database that the archive has the store with the mark `found`; returns the store's id.
@@ -312,8 +317,8 @@ pub(super) fn examine(
     if let Some(found) = mark.as_ref().filter(|found| found.id != id) {
         return Err(names.foreign_store(&found.id, &id));
     }
-    let differs = |claim: &&StoreClaim| store.differs_from(claim, mark.as_ref());
-    if let Some(claim) = claim.as_ref().filter(differs).filter(|_| !replaces) {
+    let other = claim.as_ref().filter(|claim| store.differs_from(claim, mark.as_ref()));
+    if let Some(claim) = other.filter(|_| !replaces) {
         return Err(names.store_moved(claim));
     }
     if mark.is_some() {

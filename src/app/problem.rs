@@ -41,7 +41,7 @@ pub enum ArchiveProblem {
     Orphaned {
         hash: ContentHash,
         bytes: u64,
-        /// Whether the original was removed.
+        /// True if the original was removed.
         is_pruned: bool,
     },
     /// A file of the rendition cache is damaged.
@@ -88,7 +88,7 @@ impl ArchiveProblem {
         }
     }
 
-    /// Whether it is advice, or harmless, instead of damage.
+    /// Returns whether the problem is advice or harmless, and no damage.
     #[must_use]
     pub fn is_warning(&self) -> bool {
         matches!(self, Self::Warning(_) | Self::Orphaned { .. })

@@ -73,7 +73,7 @@ pub(super) struct CheckArgs {
     /// may be running.
     #[arg(long, conflicts_with = "rights")]
     pub(super) prune_orphans: bool,
-    /// How long ago an orphan was stored at least to be removed, in hours, days or weeks: 36h, 7d, 2w.
+    /// Minimum age of an orphan to be removed, in hours, days or weeks: 36h, 7d, 2w.
     #[arg(long, value_name = "AGE", default_value = "7d", requires = "prune_orphans",
         value_parser = prune_age)]
     older_than: Duration,
@@ -84,19 +84,25 @@ const PRUNE_AGE_MIN: Duration = Duration::from_secs(3600);
 
 /// Parses an age in hours, days or weeks.
 fn prune_age(text: &str) -> Result<Duration, String> {
-    let expected = || format!("expected hours, days or weeks such as 36h, 7d or 2w, not {text:?}");
     let units = [("h", 1), ("d", 24), ("w", 7 * 24)];
     let found = units.iter().find_map(|(unit, hours)| Some((text.strip_suffix(unit)?, *hours)));
-    let (count, hours_per_unit) = found.ok_or_else(expected)?;
+    let (count, hours_per_unit) = found.ok_or_else(|| expected_age(text))?;
     // A sign is no digit, although a number may begin with it.
-    let count = Some(count).filter(|count| !count.starts_with('+')).ok_or_else(expected)?;
-    let count: u64 = count.parse().map_err(|_| expected())?;
-    let hours = count.checked_mul(hours_per_unit).ok_or_else(expected)?;
-    let age = Duration::from_secs(hours.checked_mul(3600).ok_or_else(expected)?);
+    if count.starts_with('+') {
+        return Err(expected_age(text));
+    }
+    let count: u64 = count.parse().map_err(|_| expected_age(text))?;
+    let hours = count.checked_mul(hours_per_unit).ok_or_else(|| expected_age(text))?;
+    let seconds = hours.checked_mul(3600).ok_or_else(|| expected_age(text))?;
+    let age = Duration::from_secs(seconds);
     if age < PRUNE_AGE_MIN {
         return Err("expected at least 1h".to_owned());
     }
     Ok(age)
+}
+
+fn expected_age(text: &str) -> String {
+    format!("expected hours, days or weeks such as 36h, 7d or 2w, not {text:?}")
 }
 
 impl CheckArgs {
@@ -142,9 +148,9 @@ pub(super) fn check(config: &Config, args: CheckArgs, json: bool) -> Result<(), 
 fn check_json(report: &CheckReport) -> Value {
     let CheckReport { originals, read, remaining, removed, orphans, pruned, is_complete, .. } =
         report;
-    let tally = |tally: &OriginalsTally| json!({ "count": tally.count, "bytes": tally.bytes });
     let mut line = json!({ "originals": originals, "read": read, "problems": remaining,
-        "removed": removed, "orphans": tally(orphans), "prunedOrphans": tally(pruned),
+        "removed": removed, "orphans": tally_json(orphans),
+        "prunedOrphans": tally_json(pruned),
         "allItemsRead": is_complete });
     if let Some(InterruptedCheck { originals, problems, began }) = report.earlier {
         line["resumed"] = json!({ "originals": originals, "problems": problems, "began": began });
@@ -154,6 +160,10 @@ fn check_json(report: &CheckReport) -> Value {
         line["pictureHashes"] = json!({ "toGo": unmeasured });
     }
     line
+}
+
+fn tally_json(tally: &OriginalsTally) -> Value {
+    json!({ "count": tally.count, "bytes": tally.bytes })
 }
 
 /// The summary of a check as text.
@@ -172,10 +182,8 @@ fn check_text(report: &CheckReport, depth: CheckDepth) -> String {
     if *removed > 0 {
         text.push_str(&format!("; {removed} derived files of missing originals removed"));
     }
-    let of =
-        |tally: &OriginalsTally| format!("{} originals of {} bytes", tally.count, tally.bytes);
     if pruned.count > 0 {
-        text.push_str(&format!("; {} that no item refers to removed", of(pruned)));
+        text.push_str(&format!("; {} that no item refers to removed", tally_text(pruned)));
     }
     if !report.is_complete {
         text.push_str(NOT_ALL_READ);
@@ -183,13 +191,17 @@ fn check_text(report: &CheckReport, depth: CheckDepth) -> String {
     if orphans.count > 0 {
         text.push_str(&format!(
             "\nwarning: no item refers to {}; --prune-orphans removes old ones",
-            of(orphans)
+            tally_text(orphans)
         ));
     }
     if let Some(standard) = report.standard {
         text.push_str(&format!("\n{}", standard_line(standard)));
     }
     text
+}
+
+fn tally_text(tally: &OriginalsTally) -> String {
+    format!("{} originals of {} bytes", tally.count, tally.bytes)
 }
 
 /// The progress of the background job that makes standard renditions and measures pictures by them.
@@ -595,9 +607,12 @@ impl CopyProgressBar {
 mod tests {
     use super::*;
 
+    fn hours(text: &str) -> Result<u64, String> {
+        prune_age(text).map(|age| age.as_secs() / 3600)
+    }
+
     #[test]
     fn ages_of_orphans_are_hours_days_and_weeks() {
-        let hours = |text: &str| prune_age(text).map(|age| age.as_secs() / 3600);
         assert_eq!(hours("36h"), Ok(36));
         assert_eq!(hours("7d"), Ok(168));
         assert_eq!(hours("2w"), Ok(336));

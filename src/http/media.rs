@@ -184,8 +184,10 @@ async fn find_principal(
     if !media::access::is_open(path) {
         return finding.await;
     }
-    let too_slow = |_| Error::new(ErrorKind::Timeout, "The credentials cannot be verified now");
-    tokio::time::timeout(CALLER_LOOKUP_MAX, finding).await.map_err(too_slow)?
+    match tokio::time::timeout(CALLER_LOOKUP_MAX, finding).await {
+        Ok(found) => found,
+        Err(_) => Err(Error::new(ErrorKind::Timeout, "The credentials cannot be verified now")),
+    }
 }
 
 /// Responds to a caller whose credentials cannot be looked up, because of `failure`: with what is open to anonymous

@@ -184,14 +184,17 @@ mod tests {
         assert!(join(&flight, key).1.is_some());
     }
 
+    fn refuse() -> Result<(), RenderError> {
+        Err(RenderError::Panicked)
+    }
+
     #[tokio::test]
     async fn who_may_not_begin_a_render_may_join_one() {
         let flight = Renders::default();
         let key = ContentHash([4; 32]);
-        let poor = || Err(RenderError::Panicked);
-        assert!(flight.join(key, poor).is_err());
+        assert!(flight.join(key, refuse).is_err());
         let (_first, task) = join(&flight, key);
-        let (second, none) = flight.join(key, poor).expect("it is under way");
+        let (second, none) = flight.join(key, refuse).expect("it is under way");
         assert!(none.is_none());
         task.expect("the first runs it").finish(Ok(rendered()));
         assert_eq!(second.wait().await.expect("rendered"), rendered());

@@ -23,10 +23,14 @@ use jpeg::scan::{ByteRanges, ScanError};
 
 /// Reads of the store at a time. Each occupies a thread that waits.
 const READS_AT_A_TIME: usize = 64;
+/// Those of them for anonymous callers.
+const ANONYMOUS_READS_AT_A_TIME: usize = 48;
 /// Reads that may wait, of all clients.
 const READS_WAITING_MAX: usize = 1024;
 /// The share of `media.memory_bytes` for bytes that were read and wait for a worker.
 const READ_MEMORY_PART: u64 = 4;
+/// The quarters of this memory that anonymous callers may have.
+const ANONYMOUS_MEMORY_QUARTERS: u64 = 3;
 /// The unit in which this memory is counted, in bytes.
 const MEMORY_UNIT: u64 = 64 << 10;
 
@@ -196,7 +200,15 @@ pub(super) fn give_up_parts(
 }
 
 /// The limits on reads of the store: of those at a time, of those that wait, and of the bytes that they hold.
+///
+/// Bytes are held until a worker has used them, and anonymous renders come last. So anonymous reads have less
+/// than all turns and all memory: the rest is there for callers with credentials.
 pub(super) struct StoreReads {
+    all: ReadLimits,
+    anonymous: ReadLimits,
+}
+
+struct ReadLimits {
     turns: FairSemaphore,
     memory: Arc<Semaphore>,
     memory_units: u32,
@@ -205,19 +217,33 @@ pub(super) struct StoreReads {
 /// The permit of one read of the store.
 pub(super) struct ReadPermit {
     /// The turn to read, which ends before the render does.
-    turn: FairPermit,
-    memory: OwnedSemaphorePermit,
+    turn: ReadTurn,
+    memory: ReadMemory,
+}
+
+struct ReadTurn {
+    _anonymous: Option<FairPermit>,
+    _all: FairPermit,
+}
+
+/// The memory of the bytes that were read.
+pub(super) struct ReadMemory {
+    _anonymous: Option<OwnedSemaphorePermit>,
+    _all: OwnedSemaphorePermit,
 }
 
 impl StoreReads {
     /// Limits reads to a part of `memory_bytes`, and the waiting ones of one client to `client_share` of all.
     pub(super) fn new(memory_bytes: u64, client_share: f32) -> Self {
         let places = QueuePlaces::new(READS_WAITING_MAX, client_share);
-        let memory_units = memory_units(memory_bytes / READ_MEMORY_PART).max(1);
+        let memory_bytes = memory_bytes / READ_MEMORY_PART;
         Self {
-            turns: FairSemaphore::new(READS_AT_A_TIME, places),
-            memory: Arc::new(Semaphore::new(memory_units as usize)),
-            memory_units,
+            all: ReadLimits::new(READS_AT_A_TIME, places, memory_bytes),
+            anonymous: ReadLimits::new(
+                ANONYMOUS_READS_AT_A_TIME,
+                places,
+                memory_bytes / 4 * ANONYMOUS_MEMORY_QUARTERS,
+            ),
         }
     }
 
@@ -227,16 +253,47 @@ impl StoreReads {
         client: Option<RequestClient>,
         bytes: u64,
     ) -> Result<ReadPermit, QueueFull> {
-        let turn = self.turns.acquire(client).await?;
+        let anonymous = match client {
+            Some(RequestClient::Network(_)) => Some(&self.anonymous),
+            Some(RequestClient::User(_)) | None => None,
+        };
+        let anonymous_turn = match anonymous {
+            Some(limits) => Some(limits.turns.acquire(client).await?),
+            None => None,
+        };
+        let turn =
+            ReadTurn { _anonymous: anonymous_turn, _all: self.all.turns.acquire(client).await? };
+        let anonymous_memory = match anonymous {
+            Some(limits) => Some(limits.reserve(bytes).await),
+            None => None,
+        };
+        let memory =
+            ReadMemory { _anonymous: anonymous_memory, _all: self.all.reserve(bytes).await };
+        Ok(ReadPermit { turn, memory })
+    }
+}
+
+impl ReadLimits {
+    fn new(turns: usize, places: QueuePlaces, memory_bytes: u64) -> Self {
+        let memory_units = memory_units(memory_bytes).max(1);
+        Self {
+            turns: FairSemaphore::new(turns, places),
+            memory: Arc::new(Semaphore::new(memory_units as usize)),
+            memory_units,
+        }
+    }
+
+    /// Waits for memory for `bytes`, or for all of it where they are more.
+    async fn reserve(&self, bytes: u64) -> OwnedSemaphorePermit {
         let units = memory_units(bytes).min(self.memory_units);
         let memory = Arc::clone(&self.memory).acquire_many_owned(units).await;
-        Ok(ReadPermit { turn, memory: memory.expect("the semaphore is never closed") })
+        memory.expect("the semaphore is never closed")
     }
 }
 
 impl ReadPermit {
     /// Ends the turn to read, and returns the memory of the bytes that were read.
-    pub(super) fn end_turn(self) -> OwnedSemaphorePermit {
+    pub(super) fn end_turn(self) -> ReadMemory {
         drop(self.turn);
         self.memory
     }
@@ -244,4 +301,44 @@ impl ReadPermit {
 
 fn memory_units(bytes: u64) -> u32 {
     u32::try_from(bytes.div_ceil(MEMORY_UNIT)).unwrap_or(u32::MAX).min(1 << 28)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::IpAddr;
+    use std::pin::pin;
+    use std::task::{Context, Poll, Waker};
+
+    use super::*;
+    use model::account::UserId;
+
+    /// Polls an admission of `bytes` once; `None` if it has to wait.
+    fn admit(reads: &StoreReads, client: RequestClient, bytes: u64) -> Option<ReadPermit> {
+        let mut context = Context::from_waker(Waker::noop());
+        match pin!(reads.admit(Some(client), bytes)).poll(&mut context) {
+            Poll::Ready(permit) => Some(permit.expect("a place")),
+            Poll::Pending => None,
+        }
+    }
+
+    #[test]
+    fn anonymous_reads_leave_turns_and_memory_to_callers_with_credentials() {
+        let stranger = RequestClient::Network(IpAddr::from([192, 0, 2, 1]));
+        let customer = RequestClient::User(UserId(1));
+        let reads = StoreReads::new(64 << 20, 1.0);
+        let turns: Vec<ReadPermit> =
+            (0..ANONYMOUS_READS_AT_A_TIME).map_while(|_| admit(&reads, stranger, 1)).collect();
+        assert_eq!(turns.len(), ANONYMOUS_READS_AT_A_TIME);
+        assert!(admit(&reads, stranger, 1).is_none());
+        assert!(admit(&reads, customer, 1).is_some());
+        drop(turns);
+        // 12 of 16 MiB, held beyond the turns.
+        let held: Vec<ReadMemory> = (0..3)
+            .filter_map(|_| admit(&reads, stranger, 4 << 20))
+            .map(ReadPermit::end_turn)
+            .collect();
+        assert_eq!(held.len(), 3);
+        assert!(admit(&reads, stranger, 1 << 20).is_none());
+        assert!(admit(&reads, customer, 4 << 20).is_some());
+    }
 }

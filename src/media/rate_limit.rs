@@ -281,11 +281,14 @@ mod tests {
         assert!(take(&budget, A, 1, 1).is_err());
     }
 
+    fn anonymous(address: &str) -> Option<RequestClient> {
+        RequestClient::of(None, Some(address.parse().unwrap()))
+    }
+
     #[test]
     fn a_user_is_one_client_wherever_and_a_stranger_is_a_network() {
-        let of = |text: &str| RequestClient::of(None, Some(text.parse().unwrap()));
-        assert_eq!(of("2001:db8::1"), of("2001:db8::2"));
-        assert_ne!(of("192.0.2.1"), of("192.0.2.2"));
+        assert_eq!(anonymous("2001:db8::1"), anonymous("2001:db8::2"));
+        assert_ne!(anonymous("192.0.2.1"), anonymous("192.0.2.2"));
         assert_eq!(RequestClient::of(None, None), None);
     }
 }

@@ -5,13 +5,12 @@ use std::{sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use parking_lot::Mutex;
-use tokio::sync::OwnedSemaphorePermit;
 
 use super::{
     Media, MediaState, RenditionAnswer,
     cache::{self, BlobExtent, BodyPart, RenditionBody},
     in_flight::{Outcome, RenderTask},
-    inputs::RenderInputs,
+    inputs::{ReadMemory, RenderInputs},
     make::{RenderHooks, RenditionTexts},
     original::OriginalError,
     plan::PlannedRendition,
@@ -255,10 +254,12 @@ impl Media {
         let has_random_access = self.inner.originals.has_random_access(planned.plan.source.blob);
         let charge = RenderCharge { payer, pixels: planned.charged_pixels(has_random_access) };
         loop {
-            // Called only for the request that starts the render; the others share it free of charge
+            // The request that starts the render pays for it; the others share it free of charge
             // (contract reliability-2).
-            let acquire = || self.inner.rate_limiter.acquire(payer, charge.pixels);
-            let (waiter, task) = self.inner.in_flight.join(planned.key, acquire)?;
+            let (waiter, task) = self
+                .inner
+                .in_flight
+                .join(planned.key, || self.inner.rate_limiter.acquire(payer, charge.pixels))?;
             let is_joined = task.is_none();
             if let Some(task) = task {
                 self.start_render(answer, task, charge);
@@ -393,7 +394,7 @@ struct ReadAhead {
     inputs: Mutex<Option<RenderInputs>>,
     ms: f64,
     #[expect(dead_code, reason = "dropping it frees the memory of the inputs")]
-    memory: OwnedSemaphorePermit,
+    memory: ReadMemory,
 }
 
 /// A render, from its place in a queue to its end in the pool.
@@ -456,12 +457,18 @@ impl RenderRun {
     async fn read_ahead(&self) -> Result<ReadAhead, RenderError> {
         let stopwatch = Stopwatch::start();
         let client = self.charge.payer.client();
-        let permit = self.inner.store_reads.admit(client, self.planned.plan.read_bytes()).await;
+        let bytes = self.planned.plan.read_bytes();
+        let permit = tokio::select! {
+            permit = self.inner.store_reads.admit(client, bytes) => permit,
+            // Frees the places, and the encoder, for a render that a request waits for.
+            () = self.task.abandoned() => return Err(RenderError::Abandoned),
+        };
         let permit = permit.map_err(RenderError::Overloaded)?;
         if !self.task.has_waiters() {
             return Err(RenderError::Abandoned);
         }
-        let (inner, planned) = (Arc::clone(&self.inner), Arc::clone(&self.planned));
+        let inner = Arc::clone(&self.inner);
+        let planned = Arc::clone(&self.planned);
         let read = tokio::task::spawn_blocking(move || inner.read_ahead(&planned.plan));
         let inputs = read.await.unwrap_or(Err(RenderError::Panicked))?;
         let memory = permit.end_turn();

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use tokio::sync::{OwnedSemaphorePermit, mpsc};
+use tokio::sync::mpsc;
 
 use super::cost;
-use super::inputs::WholePicture;
+use super::inputs::{ReadMemory, WholePicture};
 use super::make::{FullPicture, count_pixels};
 use super::original::{StandardPicture, StandardSet};
 use super::recipes::StandardRecipes;
@@ -33,7 +33,9 @@ impl Media {
         let (inner, source) = (Arc::clone(&self.inner), picture.without_rights());
         let permit = inner.store_reads.admit(None, source.length).await;
         let permit = permit.map_err(RenderError::Overloaded)?;
-        let (media, original, needed) = (Arc::clone(&inner), source.clone(), recipes.clone());
+        let media = Arc::clone(&inner);
+        let original = source.clone();
+        let needed = recipes.clone();
         let read = tokio::task::spawn_blocking(move || media.read_unkept(&original, &needed));
         let read = read.await.unwrap_or(Err(RenderError::Panicked))?;
         let Some(UnkeptPicture { picture }) = read else { return Ok(false) };
@@ -52,13 +54,13 @@ struct KeepJob {
     /// The picture of the original; `None` if the worker has to read it.
     picture: Option<WholePicture>,
     #[expect(dead_code, reason = "dropping it frees the memory of the picture")]
-    memory: OwnedSemaphorePermit,
+    memory: ReadMemory,
     outcome: mpsc::Sender<Result<bool, RenderError>>,
 }
 
 /// A picture whose standard set is not kept.
 struct UnkeptPicture {
-    /// What was read of it; `None` if derived files have to be rebuilt first.
+    /// The picture as it was read; `None` if derived files have to be rebuilt first.
     picture: Option<WholePicture>,
 }
 

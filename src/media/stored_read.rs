@@ -58,7 +58,12 @@ impl StoredRead {
     /// Reads the rendition, publishes it to the waiting requests, and fills the cache.
     async fn run(self, client: Option<RequestClient>) {
         let bytes = self.planned.plan.read_bytes();
-        match self.inner.store_reads.admit(client, bytes).await {
+        let permit = tokio::select! {
+            permit = self.inner.store_reads.admit(client, bytes) => permit,
+            // Frees its place for a read that a request waits for.
+            () = self.task.abandoned() => return,
+        };
+        match permit {
             Ok(permit) => drop(tokio::task::spawn_blocking(move || self.publish(permit))),
             Err(full) => self.task.finish(Err(RenderError::Overloaded(full))),
         }
@@ -90,11 +95,13 @@ impl StoredRead {
         if matches!(inputs.source, RenderSourceBytes::MissingSet) {
             return Ok(None);
         }
-        let begin = |stage| {
-            stages.begin(stage);
-            true
+        let hooks = RenderHooks {
+            begin: &|stage| {
+                stages.begin(stage);
+                true
+            },
+            should_continue: &|| true,
         };
-        let hooks = RenderHooks { begin: &begin, should_continue: &|| true };
         let (body, render_path) =
             self.inner.make(plan, self.described.texts(), hooks, Some(inputs))?;
         let rendered = RenderedBody { body, render_path, timing: stages.finish() };

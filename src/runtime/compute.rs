@@ -354,9 +354,12 @@ impl ComputeShared {
         // While callers with credentials wait for memory, anonymous jobs leave one worker to them.
         let known = state.waiting.known_len();
         let leaves_worker = known == 0 || state.running + 1 < shared.workers;
-        let may_start =
-            |(index, job): (usize, &PoolJob)| (index < known || leaves_worker) && fits(job);
-        let index = state.waiting.iter().take(window).enumerate().position(may_start)?;
+        let index = state
+            .waiting
+            .iter()
+            .take(window)
+            .enumerate()
+            .position(|(index, job)| (index < known || leaves_worker) && fits(job))?;
         state.bypassed = if index == 0 { 0 } else { state.bypassed + 1 };
         let PoolJob { memory_bytes, work, .. } = state.waiting.remove(index)?;
         state.running += 1;
@@ -446,8 +449,9 @@ mod tests {
         let (sender, order) = mpsc::channel();
         for number in 0..4 {
             let sender = sender.clone();
-            let work = move |_: &MemoryLease| sender.send(number).expect("heard");
-            compute.submit(attacker, 1, || true, work).expect("room");
+            compute
+                .submit(attacker, 1, || true, move |_| sender.send(number).expect("heard"))
+                .expect("room");
         }
         assert_eq!(compute.submit(attacker, 1, || true, |_| ()), Err(QueueFull::ClientShare));
         // A place that is reserved and not used goes back.
@@ -471,7 +475,8 @@ mod tests {
         compute
             .submit(attacker, 60, || true, move |_| assert!(held.recv().is_err()))
             .expect("room");
-        let (large, small) = (sender.clone(), sender);
+        let large = sender.clone();
+        let small = sender;
         compute
             .submit(customer, 60, || true, move |_| large.send("customer").expect("heard"))
             .expect("room");

@@ -140,7 +140,7 @@ impl<T> FairQueue<T> {
         self.known.len() + self.anonymous.len()
     }
 
-    /// Whether there is no item.
+    /// Returns whether the queue has no items.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0

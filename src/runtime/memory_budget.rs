@@ -142,7 +142,8 @@ mod tests {
     #[test]
     fn shares_at_once_are_as_many_as_fit() {
         let memory = MemoryBudget::new(100);
-        let (current, peak) = (AtomicU64::new(0), AtomicU64::new(0));
+        let current = AtomicU64::new(0);
+        let peak = AtomicU64::new(0);
         for _ in 0..50 {
             // Two fit: that both are there at once is waited for, and a third never comes.
             let both = Barrier::new(2);

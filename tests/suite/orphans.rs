@@ -96,7 +96,7 @@ fn orphans_are_a_warning_and_only_old_ones_are_pruned() {
     let said = summary(dir, &[], &[]);
     assert_eq!((&said["orphans"], &said["problems"]), (&nothing, &0.into()), "{said}");
     assert!(server.bytes("/media/image/old_NormalPreview.jpg").starts_with(&[0xff, 0xd8]));
-    // What was removed can be stored again.
+    // A removed original can be stored again.
     assert_eq!(put(&server, "image/again", &photograph(0)), 201, "{}", server.log());
     let audited = run_ok(dir, &[], &["audit", "list"]);
     assert!(audited.contains("--prune-orphans: 1 orphans removed"), "{audited}");

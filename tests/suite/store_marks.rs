@@ -97,7 +97,7 @@ impl Place {
     }
 }
 
-/// What the database in `dir` says about stores.
+/// The rows about stores of the database in `dir`.
 fn claims(dir: &Path) -> Vec<String> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY;
     let database = Connection::open_with_flags(dir.join("data/wirephoto.db"), flags).unwrap();

@@ -186,10 +186,6 @@ impl Ingest {
         request: &PublishRequest,
         now: Timestamp,
     ) -> Result<PublishOutcome, IngestError> {
-        let is_written = |outcome: &PublishOutcome| match outcome {
-            PublishOutcome::Published(_) => true,
-            PublishOutcome::Exists(_) | PublishOutcome::Stale(_) => false,
-        };
         self.storing(is_written, |ingest| ingest.publish_stored(pending, upload, request, now))
     }
 
@@ -410,6 +406,13 @@ fn keep_visibility(fields: &mut Map<String, Value>, old: &Document) {
 fn stem(upload: &PendingUpload) -> &str {
     let stem = Path::new(&upload.file_name).file_stem();
     stem.and_then(|stem| stem.to_str()).unwrap_or_default()
+}
+
+fn is_written(outcome: &PublishOutcome) -> bool {
+    match outcome {
+        PublishOutcome::Published(_) => true,
+        PublishOutcome::Exists(_) | PublishOutcome::Stale(_) => false,
+    }
 }
 
 fn with_warnings(outcome: PublishOutcome, warnings: Vec<String>) -> PublishOutcome {

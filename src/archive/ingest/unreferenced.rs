@@ -126,9 +126,8 @@ fn remove_in(
         return Ok(None);
     }
     let named = tx.as_read().originals_after(part.since.last_version)?;
-    let is_named = |hash: &&ContentHash| named.binary_search_by_key(*hash, |one| one.hash).is_ok();
-    let removed: Vec<ContentHash> =
-        part.hashes.iter().filter(|hash| !is_named(hash)).copied().collect();
+    let mut removed = part.hashes.clone();
+    removed.retain(|hash| named.binary_search_by_key(hash, |one| one.hash).is_err());
     for_each_at_once(&removed, |hash| store.remove(hash)).map_err(failed)?;
     tx.end_removal(id)?;
     Ok(Some(removed))
@@ -177,7 +176,7 @@ pub(super) struct PendingRemovals(Arc<Mutex<RemovalQueue>>);
 #[derive(Default)]
 struct RemovalQueue {
     waiting: VecDeque<UnreferencedOriginals>,
-    /// Whether a thread tries again.
+    /// True while a thread retries the removals.
     is_retrying: bool,
 }
 
@@ -187,7 +186,7 @@ impl PendingRemovals {
         match remove_unreferenced(db, originals, &refused) {
             Ok(_) => {}
             Err(cause) => {
-                tracing::debug!("originals of a refused item remain for now: {cause}");
+                tracing::debug!("the originals of a refused item are removed later: {cause}");
                 self.enqueue(db, originals, refused);
             }
         }
@@ -207,8 +206,8 @@ impl PendingRemovals {
         let pending = self.clone();
         let db = db.clone();
         let originals = originals.clone();
-        let retry = move || pending.retry(&db, &originals);
-        let started = thread::Builder::new().name("refused-originals".to_owned()).spawn(retry);
+        let builder = thread::Builder::new().name("refused-originals".to_owned());
+        let started = builder.spawn(move || pending.retry(&db, &originals));
         queue.is_retrying = started.is_ok();
     }
 
@@ -264,9 +263,10 @@ impl Ingest {
         }
         // An error of a write leaves open whether it was committed; the removal asks the database.
         let refused = UnreferencedOriginals { since: before, hashes };
-        let (db, originals) = (&self.db, &self.originals);
+        let db = &self.db;
+        let originals = &self.originals;
         if outcome.as_ref().is_err_and(IngestError::is_internal) {
-            // What failed would make the client wait for its answer once more.
+            // A removal now would let the client wait for the same failure a second time.
             self.pending_removals.enqueue(db, originals, refused);
         } else {
             self.pending_removals.remove(db, originals, refused);

@@ -13,7 +13,7 @@ pub struct ReadinessVerdict {
     pub is_ready: bool,
     /// The faults, each with its cause.
     pub faults: Vec<(NodeFault, String)>,
-    /// Why the store of originals is not the archive's, if it answers.
+    /// The reason that a store of originals which answers is not the archive's.
     pub mismatch: Option<StoreMismatch>,
 }
 
@@ -31,8 +31,8 @@ impl ReadinessVerdict {
         incarnation: Uuid,
         nodes: Option<&[NodeRow]>,
     ) -> Self {
-        let is_own = |fault: &NodeFault| Some(*fault) != shared;
-        let ours: Vec<NodeFault> = faults.iter().map(|(fault, _)| *fault).filter(is_own).collect();
+        let mut ours: Vec<NodeFault> = faults.iter().map(|(fault, _)| *fault).collect();
+        ours.retain(|fault| Some(*fault) != shared);
         // Another node can do more only if its faults are a proper subset of ours: of nodes that all have
         // faults, at least one stays ready.
         let can_more = |row: &NodeRow| {
@@ -41,7 +41,7 @@ impl ReadinessVerdict {
                 row.incarnation != incarnation && matches!(row.role.as_str(), "all" | "web");
             let theirs = faults_of(row).filter(|_| is_other);
             theirs.is_some_and(|mut theirs| {
-                theirs.retain(is_own);
+                theirs.retain(|fault| Some(*fault) != shared);
                 theirs.len() < ours.len() && theirs.iter().all(|fault| ours.contains(fault))
             })
         };

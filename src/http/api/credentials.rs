@@ -119,8 +119,8 @@ pub(crate) fn are_presented(headers: &HeaderMap, uri: &Uri) -> bool {
     headers.contains_key(header::AUTHORIZATION) || query_value(uri, "ak").is_some()
 }
 
-/// Whether the request names its caller itself, validly or not: with the header `Authorization` or with `ak`, and
-/// not with the session cookie, which a browser adds to the requests of other sites too.
+/// Returns whether the request names its caller itself, validly or not: with the header `Authorization` or with
+/// `ak`, and not with the session cookie, which a browser adds to the requests of other sites too.
 pub(crate) fn are_explicit(headers: &HeaderMap, uri: &Uri) -> bool {
     match headers.get(header::AUTHORIZATION) {
         // The site's own scheme only confirms that the cookie may be used.

@@ -173,13 +173,15 @@ fn routes_are_read_from_sources() {
 fn rows(table: &str) -> BTreeSet<Route> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/suite/access_table");
     let text = fs::read_to_string(folder.join(table)).unwrap();
-    let row = |line: &str| {
-        let (method, rest) = line.split_once(' ')?;
-        let path = rest.split_whitespace().next().filter(|path| path.starts_with('/'))?;
-        let path = path.split('?').next().unwrap_or_default();
-        Some((nameless(path), method.to_lowercase()))
-    };
-    text.lines().filter_map(row).collect()
+    text.lines().filter_map(route_of_row).collect()
+}
+
+/// The route that a line of a table begins with; `None` for other lines.
+fn route_of_row(line: &str) -> Option<Route> {
+    let (method, rest) = line.split_once(' ')?;
+    let path = rest.split_whitespace().next().filter(|path| path.starts_with('/'))?;
+    let path = path.split('?').next().unwrap_or_default();
+    Some((nameless(path), method.to_lowercase()))
 }
 
 #[test]

@@ -6,7 +6,7 @@
 
 use axum::{
     body::Body,
-    http::{HeaderMap, HeaderValue, StatusCode, header},
+    http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header},
     response::Response,
 };
 
@@ -16,16 +16,20 @@ pub(crate) fn preflight() -> Response {
     *response.status_mut() = StatusCode::NO_CONTENT;
     let headers = response.headers_mut();
     allow_origins(headers);
-    let mut set = |name, value| headers.insert(name, HeaderValue::from_static(value));
-    set(header::ACCESS_CONTROL_ALLOW_METHODS, "GET, HEAD, OPTIONS");
+    set(headers, header::ACCESS_CONTROL_ALLOW_METHODS, "GET, HEAD, OPTIONS");
     set(
+        headers,
         header::ACCESS_CONTROL_ALLOW_HEADERS,
         // The published client library sends `Content-Type` with every request.
         "Authorization, Content-Type, Range, If-Range, If-Match, If-None-Match, \
          If-Modified-Since, If-Unmodified-Since",
     );
-    set(header::ACCESS_CONTROL_MAX_AGE, "86400");
+    set(headers, header::ACCESS_CONTROL_MAX_AGE, "86400");
     response
+}
+
+fn set(headers: &mut HeaderMap, name: HeaderName, value: &'static str) {
+    headers.insert(name, HeaderValue::from_static(value));
 }
 
 /// Lets scripts of any origin read a response and the headers of a download or a range.

@@ -76,7 +76,8 @@ pub(crate) fn record_shed(error: &Error) {
     tracing::debug!(reason, "{}", error.message());
 }
 
-/// Whether the failure needs no log line of its own: an API has logged it, or it is counted as one of an outage.
+/// Returns whether the failure needs no log line of its own: an API has logged it, or it is counted as one of an
+/// outage.
 pub(crate) fn is_counted(error: &Error) -> bool {
     error.is_logged() || error.cause_as::<DbError>().is_some_and(outage::count_refused)
 }

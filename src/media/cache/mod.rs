@@ -158,7 +158,8 @@ impl RenditionCache {
         match disk.write(planned.class, planned.key, body) {
             Ok(()) => {
                 if let Some(ended) = self.disk_outage.end_after(DISK_QUIET) {
-                    let (failures, seconds) = (ended.failures, ended.lasted.as_secs());
+                    let failures = ended.failures;
+                    let seconds = ended.lasted.as_secs();
                     tracing::info!(failures, seconds, "rendition cache: written to disk again");
                 }
             }

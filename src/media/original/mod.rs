@@ -82,7 +82,7 @@ impl OriginalError {
         }
     }
 
-    /// Whether a derived file is damaged, which can be rebuilt.
+    /// Returns whether a derived file is damaged, which can be rebuilt.
     #[must_use]
     pub fn is_derived(&self) -> bool {
         matches!(self, Self::Derived { .. })

@@ -44,6 +44,13 @@ fn holds(path: &Path, bytes: &[u8]) -> bool {
     })
 }
 
+/// Returns whether there is no file at `path`; `false` if that is not known.
+///
+/// A blob that counts as new is removed again with a refused ingest, so an error must not make it new.
+fn is_absent(path: &Path) -> bool {
+    path.try_exists().is_ok_and(|exists| !exists)
+}
+
 impl BlobFolder {
     pub(super) fn open(dir: &Path) -> Result<Self, StoreError> {
         let tmp = dir.join("tmp");
@@ -77,7 +84,7 @@ impl BlobFolder {
         if holds(&path, bytes) {
             return flush_folders().map_err(failed(&path));
         }
-        if !path.exists() {
+        if is_absent(&path) {
             note_new(hash);
         }
         // A UUID is unique across machines; process ids repeat between containers.
@@ -110,7 +117,7 @@ impl BlobFolder {
         let moved = copied.and_then(|(hash, length)| {
             let path = self.path(hash);
             let parent = path.parent().unwrap_or(&self.dir);
-            if !path.exists() {
+            if is_absent(&path) {
                 note_new(hash);
             }
             modes::create_private_folder(parent)?;
@@ -237,4 +244,20 @@ pub(super) fn list(dir: &Path) -> Result<Vec<ContentHash>, StoreError> {
     }
     found.sort_unstable();
     Ok(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_that_cannot_be_examined_is_not_absent() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("file");
+        assert!(is_absent(&file));
+        fs::write(&file, b"here").unwrap();
+        assert!(!is_absent(&file));
+        // The system reports that the parent is no folder.
+        assert!(!is_absent(&file.join("below")));
+    }
 }

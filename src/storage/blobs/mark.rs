@@ -37,7 +37,7 @@ const CHECK_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// The word behind the id where the store replaces the one that the database knows.
 const REPLACES: &str = "replaces";
-/// What the word with the id of the store begins with.
+/// The prefix of the word with the id of the store.
 const STORE_ID: &str = "store=";
 
 /// The mark of a store: the archive that it belongs to.
@@ -67,7 +67,7 @@ pub(super) struct StoreOwner {
     mismatch: Mutex<Option<StoreMismatch>>,
 }
 
-/// Why a store that answers is not the one of the archive.
+/// The reason that a store which answers is not the archive's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StoreMismatch {
     /// The database names a different store: that one has replaced this one.
@@ -128,8 +128,7 @@ impl BlobStore {
     pub fn differs_from(&self, claim: &StoreClaim, mark: Option<&StoreMark>) -> bool {
         let own = self.name();
         let has_own_name = claim.name == own;
-        let is_bucket = |name: &str| name.starts_with("s3://");
-        if !has_own_name && (is_bucket(&claim.name) || is_bucket(&own)) {
+        if !has_own_name && (is_bucket_name(&claim.name) || is_bucket_name(&own)) {
             return true;
         }
         match (&claim.store_id, mark) {
@@ -238,6 +237,10 @@ impl BlobStore {
     }
 }
 
+fn is_bucket_name(name: &str) -> bool {
+    name.starts_with("s3://")
+}
+
 /// The id comes first and the word [`REPLACES`] directly after it, because earlier versions look for it there.
 fn print(mark: &StoreMark) -> String {
     let StoreMark { id, store_id, replaces } = mark;
@@ -335,25 +338,31 @@ mod tests {
         assert_eq!(parse(b"archive replaces\n"), mark(None, true));
     }
 
+    fn claim(name: &str, store_id: Option<&str>) -> StoreClaim {
+        StoreClaim { name: name.to_owned(), store_id: store_id.map(str::to_owned) }
+    }
+
+    /// Checks whether the store differs from a claim if it has the mark `found`.
+    fn check(store: &BlobStore, claim: &StoreClaim, found: Option<&StoreMark>, expected: bool) {
+        assert_eq!(store.differs_from(claim, found), expected, "{claim:?} and {found:?}");
+    }
+
     #[test]
     fn a_folder_is_known_by_its_id_and_without_one_by_its_path() {
         let dir = tempfile::tempdir().unwrap();
         let store = BlobStore::open(dir.path()).unwrap();
-        let check = |name: &str, claimed: Option<&str>, found: Option<StoreMark>, expected| {
-            let claim = StoreClaim { name: name.to_owned(), store_id: claimed.map(str::to_owned) };
-            let differs = store.differs_from(&claim, found.as_ref());
-            assert_eq!(differs, expected, "{claim:?} and {found:?}");
-        };
-        let own = store.name();
-        check("/elsewhere", Some("one"), Some(mark(Some("one"), false)), false);
-        check(&own, Some("one"), Some(mark(Some("two"), false)), true);
+        let own = claim(&store.name(), Some("one"));
+        let elsewhere = claim("/elsewhere", Some("one"));
+        let unmarked = mark(None, false);
+        check(&store, &elsewhere, Some(&mark(Some("one"), false)), false);
+        check(&store, &own, Some(&mark(Some("two"), false)), true);
         // A store that had no id yet when a node replaced it.
-        check("/elsewhere", Some("one"), Some(mark(None, false)), true);
-        check(&own, Some("one"), Some(mark(None, false)), false);
+        check(&store, &elsewhere, Some(&unmarked), true);
+        check(&store, &own, Some(&unmarked), false);
         // An archive that no node of this version has served.
-        check("/elsewhere", None, Some(mark(None, false)), false);
-        check("/elsewhere", None, Some(mark(Some("one"), true)), false);
-        check("s3://bucket/prefix", None, Some(mark(None, false)), true);
-        check("/elsewhere", Some("one"), None, false);
+        check(&store, &claim("/elsewhere", None), Some(&unmarked), false);
+        check(&store, &claim("/elsewhere", None), Some(&mark(Some("one"), true)), false);
+        check(&store, &claim("s3://bucket/prefix", None), Some(&unmarked), true);
+        check(&store, &elsewhere, None, false);
     }
 }

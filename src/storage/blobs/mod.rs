@@ -119,7 +119,7 @@ pub const COPY_BYTES: usize = 256 * 1024;
 pub struct BlobStore {
     place: StoreLocation,
     owner: Arc<StoreOwner>,
-    /// Where blobs that were not in the store before are listed, if this handle lists them.
+    /// The list of blobs that were not in the store before; `None` if this handle lists none.
     new_blobs: Option<NewBlobs>,
 }
 

@@ -29,7 +29,8 @@ pub fn count_refused(cause: &DbError) -> bool {
 /// Logs the end of an outage, with the number of requests that it refused. Called while the database can be used.
 pub fn log_recovery() {
     if let Some(ended) = OUTAGE.end_after(QUIET) {
-        let (refused, seconds) = (ended.failures, ended.lasted.as_secs());
+        let refused = ended.failures;
+        let seconds = ended.lasted.as_secs();
         tracing::info!(refused, seconds, "the database can be used again");
     }
 }

@@ -57,7 +57,8 @@ impl TableName {
         }
     }
 
-    /// Whether the caller of a column places orders, so that each address needs an account that has bought nothing.
+    /// Returns whether the caller of a column places orders, so that each address needs an account that has bought
+    /// nothing.
     fn places_orders(self, caller: &str) -> bool {
         // These buy nothing, and their user is that of another column.
         let is_other = ["cookie", "staff", "key"].contains(&caller);
@@ -175,7 +176,7 @@ impl ItemTable {
         };
         thread::scope(|scope| (0..CLIENTS).for_each(|_| drop(scope.spawn(work))));
         let mut wrong = wrong.into_inner().unwrap();
-        // What these callers asked for writes no order.
+        // The requests of these callers write no order.
         for ((name, caller), before) in shared.iter().zip(before) {
             let after = orders_of(caller);
             if after.len() != before.len() {

@@ -80,7 +80,8 @@ impl Customer {
         }
     }
 
-    /// Whether the customer places orders, so that each address needs an organization that has bought nothing.
+    /// Returns whether the customer places orders, so that each address needs an organization that has bought
+    /// nothing.
     pub fn places_orders(self) -> bool {
         match self {
             Self::Subscriber
@@ -343,7 +344,7 @@ fn buy_everything(server: &Server) {
     }
 }
 
-/// How requests of a caller are authenticated.
+/// The authentication of a caller's requests.
 #[derive(Clone, Debug)]
 pub enum Credentials {
     None,

@@ -18,7 +18,7 @@ pub enum OrderRow {
 /// The answer with this status, `Cache-Control` and new order rows, as the tables write it.
 pub fn print_answer(status: u16, policy: Option<&str>, rows: &[OrderRow]) -> String {
     let sign = caching_sign(policy);
-    // What is sold is private; refusals and redirects are not stored.
+    // A sold file is private; refusals and redirects are not stored.
     let usual = if status == 200 { "-" } else { "" };
     let sign = if rows.is_empty() || sign != usual { sign } else { "" };
     let rows = rows.iter().map(|row| match row {

@@ -12,7 +12,7 @@ use crate::site::Session;
 const BUYER_KEY: &str = "demo-key-0000-0000-000000000003";
 const TEXT: &str = "/media/text/demo-aceh-rescue.json";
 
-/// Whether scripts of any origin may read a response; if so, with the headers of a download and of a range.
+/// Returns whether scripts of any origin may read a response; if so, also the headers of a download and of a range.
 fn is_readable(response: &Response) -> bool {
     let exposed = header(response, "access-control-expose-headers");
     let is_readable = !header(response, "access-control-allow-origin").is_empty();

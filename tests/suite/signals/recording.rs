@@ -19,7 +19,7 @@ const TIMES: [&str; 2] =
 /// Scrapes of services, placed a minute apart whatever the real interval.
 #[derive(Default)]
 pub struct Recording {
-    /// Whether the service has a disk of its own: the disk of this machine may be almost full.
+    /// True if the service has a disk of its own: the disk of this machine may be almost full.
     has_own_disk: bool,
     minutes: usize,
     /// The scraped values, by series and minute.

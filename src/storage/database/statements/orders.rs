@@ -219,7 +219,8 @@ impl ReadTx<'_> {
         now: Timestamp,
     ) -> Result<Option<Order>, DbError> {
         let (owner, user, organization) = of.condition();
-        let (media_type, id) = (item.media_type.as_str(), item.id.as_str());
+        let media_type = item.media_type.as_str();
+        let id = item.id.as_str();
         self.tx.find(
             &format!(
                 "SELECT {ORDER_COLUMNS} FROM orders

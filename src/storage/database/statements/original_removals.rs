@@ -10,7 +10,7 @@ use crate::storage::database::error::DbError;
 
 /// The name of the row in the table `state`.
 const REMOVAL: &str = "removal of originals";
-/// What the value of the row begins with while a removal is in progress, or was interrupted.
+/// The prefix of the row's value while a removal is in progress, or was interrupted.
 const IN_PROGRESS: &str = "in progress ";
 
 /// The removals of originals so far, as one transaction sees them.
@@ -62,29 +62,42 @@ impl WriteTx<'_> {
 
 #[cfg(test)]
 mod tests {
+    use super::OriginalRemovals;
     use crate::storage::database::Db;
+
+    fn state(db: &Db) -> OriginalRemovals {
+        db.read_blocking(|tx| tx.original_removals()).unwrap()
+    }
+
+    fn begin(db: &Db, id: &'static str) {
+        db.write_blocking(move |tx| tx.begin_removal(id)).unwrap();
+    }
+
+    fn may_remove(db: &Db, id: &'static str) -> bool {
+        db.write_blocking(move |tx| tx.may_remove_originals(id)).unwrap()
+    }
+
+    fn end(db: &Db, id: &'static str) {
+        db.write_blocking(move |tx| tx.end_removal(id)).unwrap();
+    }
 
     #[test]
     fn an_ingest_notices_a_removal_that_began_before_or_after_it() {
         let dir = tempfile::tempdir().unwrap();
         let db = Db::open(dir.path()).unwrap();
-        let state = || db.read_blocking(|tx| tx.original_removals()).unwrap();
-        let begin = |id: &'static str| db.write_blocking(move |tx| tx.begin_removal(id)).unwrap();
-        let end = |id: &'static str| db.write_blocking(move |tx| tx.end_removal(id)).unwrap();
-        let may =
-            |id: &'static str| db.write_blocking(move |tx| tx.may_remove_originals(id)).unwrap();
-        let before = state();
-        assert!(!before.may_have_continued(&state()) && !may("one"));
-        begin("one");
-        let meanwhile = state();
-        assert!(before.may_have_continued(&state()) && meanwhile.may_have_continued(&state()));
-        assert!(may("one"));
+        let before = state(&db);
+        assert!(!before.may_have_continued(&state(&db)) && !may_remove(&db, "one"));
+        begin(&db, "one");
+        let meanwhile = state(&db);
+        assert!(before.may_have_continued(&meanwhile));
+        assert!(meanwhile.may_have_continued(&state(&db)));
+        assert!(may_remove(&db, "one"));
         // A second removal is announced, so the first one has to announce itself again.
-        begin("two");
-        assert!(may("two") && !may("one"));
-        end("two");
-        assert!(meanwhile.may_have_continued(&state()) && !may("two"));
-        let after = state();
-        assert!(!after.may_have_continued(&state()));
+        begin(&db, "two");
+        assert!(may_remove(&db, "two") && !may_remove(&db, "one"));
+        end(&db, "two");
+        assert!(meanwhile.may_have_continued(&state(&db)) && !may_remove(&db, "two"));
+        let after = state(&db);
+        assert!(!after.may_have_continued(&state(&db)));
     }
 }
