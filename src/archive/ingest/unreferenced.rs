@@ -224,7 +224,11 @@ impl PendingRemovals {
                     Ok(_) => {}
                     // An archive that has moved takes no writes any more.
                     Err(cause) if cause.is_final() => {}
-                    Err(_) => break,
+                    Err(_) => {
+                        // What cannot be removed for a reason of its own must not hold up the rest.
+                        self.0.lock().waiting.rotate_left(1);
+                        break;
+                    }
                 }
                 self.0.lock().waiting.pop_front();
             }
