@@ -262,13 +262,13 @@ impl RenditionMaker<'_> {
         let bytes = bytes.with_cancellation(self.hooks.should_continue);
         let begin = self.hooks.begin;
         match direct.run(&indexed, &bytes, marker, output.quality, limits, begin) {
-            Ok(DirectOutput::File { jpeg, size, way }) => {
+            Ok(DirectOutput::File { jpeg, size, render_path }) => {
                 count_pixels(size.pixels());
                 let channels = picture.scan().components.len();
                 // A damaged profile, or one for another number of
                 // channels, would only spoil the colours.
                 let icc = self.icc.filter(|icc| profile_fits(Some(icc), channels));
-                Ok(Some((self.finish_file(&jpeg, output.format, icc, &[])?, way)))
+                Ok(Some((self.finish_file(&jpeg, output.format, icc, &[])?, render_path)))
             }
             Ok(DirectOutput::Part(small)) => self.finish_crop(direct, &small, output).map(Some),
             Ok(DirectOutput::Patched(patched)) => {

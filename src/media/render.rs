@@ -35,7 +35,7 @@ pub enum RenditionSource {
     Disk,
     /// Rendered for this request or an equal one.
     Rendered {
-        way: RenderPath,
+        render_path: RenderPath,
         /// The time that each stage took.
         timing: RenderTiming,
     },
@@ -347,7 +347,8 @@ fn is_slow(planned: &PlannedRendition) -> bool {
 
 impl RenderedBody {
     pub(super) fn into_body(self) -> (RenditionBody, RenditionSource) {
-        let source = RenditionSource::Rendered { way: self.render_path, timing: self.timing };
+        let source =
+            RenditionSource::Rendered { render_path: self.render_path, timing: self.timing };
         (self.body, source)
     }
 

@@ -273,7 +273,7 @@ fn a_log_line_is_json_and_describes_the_request() {
     assert!(first["bytes"].as_u64().unwrap() > 10_000);
     assert!(first["render_ms"].as_f64().unwrap() > 0.0);
     assert_eq!((&first["cache"], &second["cache"]), (&"miss".into(), &"memory".into()));
-    assert_eq!((&first["way"], &second["way"]), (&"stored".into(), &Value::Null));
+    assert_eq!((&first["render_path"], &second["render_path"]), (&"stored".into(), &Value::Null));
 }
 
 #[test]

@@ -71,7 +71,7 @@ fn a_trace_contains_the_stages_of_the_render() {
         ("url.path", path.as_str()),
         ("wirephoto.operation", "thumbnail"),
         ("wirephoto.cache", "miss"),
-        ("wirephoto.way", "stored"),
+        ("wirephoto.render_path", "stored"),
     ] {
         assert_eq!(attributes[name], value, "{name}");
     }

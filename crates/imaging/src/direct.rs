@@ -77,7 +77,7 @@ pub enum DirectOutput {
         /// The size of the picture in pixels.
         size: Size,
         /// How much of the original was decoded.
-        way: RenderPath,
+        render_path: RenderPath,
     },
     /// A small JPEG file, which the caller renders with [`render()`](crate::render()).
     Part(Vec<u8>),
@@ -179,11 +179,15 @@ impl DirectPlan {
                 let jpeg = crop::crop(scan, index, bytes, *stored, colour)?;
                 let size = stored.size();
                 if !*marked {
-                    return Ok(DirectOutput::File { jpeg, size, way: RenderPath::LosslessCrop });
+                    return Ok(DirectOutput::File {
+                        jpeg,
+                        size,
+                        render_path: RenderPath::LosslessCrop,
+                    });
                 }
                 begin(RenderStage::Blend)?;
                 let jpeg = mark_file(&jpeg, colour, marker, limits)?;
-                Ok(DirectOutput::File { jpeg, size, way: RenderPath::LocalMark })
+                Ok(DirectOutput::File { jpeg, size, render_path: RenderPath::LocalMark })
             }
             Self::Part { shows, .. } => {
                 Ok(DirectOutput::Part(crop::crop(scan, index, bytes, *shows, colour)?))
@@ -211,7 +215,11 @@ impl DirectPlan {
                 }
                 begin(RenderStage::Encode)?;
                 let jpeg = codec::encode_planes(&planes, quality).map_err(RasterError::from)?;
-                Ok(DirectOutput::File { jpeg, size: upright.size(), way: RenderPath::Region })
+                Ok(DirectOutput::File {
+                    jpeg,
+                    size: upright.size(),
+                    render_path: RenderPath::Region,
+                })
             }
         }
     }

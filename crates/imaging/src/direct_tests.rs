@@ -27,7 +27,7 @@ fn run(indexed: &IndexedJpeg, job: &RenderJob<'_>) -> Option<(Vec<u8>, RenderPat
     let (mark, quality) = (marker(), job.output.quality);
     let done = direct.run(&indexed, &bytes, &mark, quality, &LIMITS, &|_| true);
     match done.expect("rendered") {
-        DirectOutput::File { jpeg, way, .. } => Some((jpeg, way)),
+        DirectOutput::File { jpeg, render_path, .. } => Some((jpeg, render_path)),
         DirectOutput::Part(small) => {
             let DirectPlan::Part { shows, crop, marked } = direct else { panic!("no part") };
             let mut steps = vec![RenderStep::Crop(crop)];

@@ -243,7 +243,7 @@ impl<'a> RenditionBench<'a> {
         let with_url = |cause: Error| Error::new(cause.kind(), format!("{text}: {cause}"));
         let obtained = obtained.map_err(with_url)?;
         // A rendition from the cache would measure the cache.
-        let RenditionSource::Rendered { way: render_path, .. } = obtained.source else {
+        let RenditionSource::Rendered { render_path, .. } = obtained.source else {
             return Err(with_url(Error::internal("it was not rendered")));
         };
         let bytes = deliver(media, &obtained.body).map_err(with_url)?;

@@ -66,7 +66,7 @@ impl RenderSummary {
         let named = [
             ("wirephoto.operation", operation),
             ("wirephoto.cache", cache),
-            ("wirephoto.way", self.render_path),
+            ("wirephoto.render_path", self.render_path),
         ];
         named.into_iter().filter_map(|(name, value)| Some((name, value?))).collect()
     }
@@ -133,7 +133,7 @@ pub(crate) async fn observe(app: &AppState, request: Request, next: Next) -> Res
             bytes,
             operation = render.operation,
             cache = render.cache,
-            way = render.render_path,
+            render_path = render.render_path,
             render_ms = render.render_ms,
             ms = watch.elapsed_ms(),
             trace_id = trace.as_ref().map(RequestTrace::id),

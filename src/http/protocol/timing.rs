@@ -13,7 +13,7 @@ const WIREPHOTO_PATH: HeaderName = HeaderName::from_static("wirephoto-path");
 pub(crate) fn render_path(source: &RenditionSource) -> Option<&'static str> {
     match source {
         RenditionSource::Memory | RenditionSource::Disk => None,
-        RenditionSource::Rendered { way, .. } => Some(way.as_str()),
+        RenditionSource::Rendered { render_path, .. } => Some(render_path.as_str()),
     }
 }
 
@@ -80,14 +80,14 @@ mod tests {
         };
         let expected = "queue;dur=0, read;dur=1.5, decode;dur=12.346, encode;dur=100";
         check(
-            RenditionSource::Rendered { way: RenderPath::Region, timing },
+            RenditionSource::Rendered { render_path: RenderPath::Region, timing },
             true,
             [expected, "region", "*"],
         );
         let timing = RenderTiming { read_ms: Some(0.000_4), ..RenderTiming::default() };
         let expected = "queue;dur=0, read;dur=0";
         check(
-            RenditionSource::Rendered { way: RenderPath::Original, timing },
+            RenditionSource::Rendered { render_path: RenderPath::Original, timing },
             false,
             [expected, "original", ""],
         );
