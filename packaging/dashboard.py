@@ -143,12 +143,6 @@ ROWS = [
         ("Originals found damaged", "short", [
             (f"sum by (instance) (increase(wirephoto_originals_damaged_total{{{S}}}{W}))", "{{instance}}"),
         ]),
-        ("Rights: rows of the item log whose originals are not read", "short", [
-            (largest("wirephoto_rights_behind"), "rows"),
-        ]),
-        ("Rights: records filled", "ops", [
-            (rate("wirephoto_rights_filled_total"), "originals"),
-        ]),
         ("Scrub: progress of the current pass", "percentunit", [
             (largest("wirephoto_scrub_done_ratio"), "done"),
         ]),
@@ -159,8 +153,6 @@ ROWS = [
         ("Standard renditions", "short", [
             (f"sum by (instance) (increase(wirephoto_standard_sets_total{{{S}}}{W}))", "{{instance}} made"),
             (largest("wirephoto_standard_sets_behind"), "items to go"),
-            (f"sum by (instance) (increase(wirephoto_picture_hashes_filled_total{{{S}}}{W}))", "{{instance}} measured"),
-            (largest("wirephoto_picture_hashes_behind"), "item numbers to visit"),
         ]),
         ("Requests to the bucket", "ops", [
             (rate("wirephoto_bucket_requests_total", "method, outcome"), "{{method}} {{outcome}}"),

@@ -27,9 +27,7 @@ pub use super::progress::InterruptedCheck;
 use super::services::search_dir;
 pub use super::standard_progress::StandardReport;
 use super::warnings;
-use crate::archive::ingest::{
-    OriginalsState, RightsReading, UnreferencedOriginals, remove_unreferenced,
-};
+use crate::archive::ingest::{OriginalsState, UnreferencedOriginals, remove_unreferenced};
 use crate::media;
 use crate::media::original::{OriginalError, OriginalFault, serially};
 use crate::runtime::clock::{self, Stopwatch};
@@ -37,7 +35,7 @@ use crate::runtime::config::Config;
 use crate::runtime::error::{Error, Result};
 use crate::runtime::limits::{ORPHAN_AGE_MIN, ORPHAN_GRACE_PERIOD};
 use crate::storage::blobs::DerivedKind;
-use crate::storage::database::{DatabaseFlaw, DatabaseInspection, Db, NamedOriginal};
+use crate::storage::database::{DatabaseFlaw, DatabaseInspection, NamedOriginal};
 use crate::storage::search::{check_index, replace_index};
 use model::item::Asset;
 use model::{ContentHash, ItemKey};
@@ -139,8 +137,6 @@ pub fn check(
     let check = ArchiveCheck { archive, repair, prune_age, report: on_problem, remaining };
     let mut notes = warnings(config, &archive.db);
     notes.extend(demo_warning(&archive.db)?);
-    // A database that cannot be read is reported below.
-    notes.extend(unread_rights_warning(&archive.db).unwrap_or_default());
     notes.into_iter().for_each(|note| check.report(&ArchiveProblem::Warning(note)));
     let report = match depth {
         CheckDepth::Full => check.full(config, resume),
@@ -330,40 +326,6 @@ impl ArchiveCheck<'_> {
             self.report(&ArchiveProblem::Leftover { file, repaired });
         }
         Ok(())
-    }
-}
-
-/// The advice about originals whose rights were not read yet; `None` if there are none.
-fn unread_rights_warning(db: &Db) -> Result<Option<String>> {
-    let at = RightsReading::load(db)?.at;
-    let items = db.read_blocking(move |tx| tx.count_unread_rights(at))?;
-    let warning = format!(
-        "the rights in the originals of {items} items are not read yet, so their renditions carry \
-         none: a running service reads them in the background, and `wirephoto check --rights` \
-         reads them now"
-    );
-    Ok((items > 0).then_some(warning))
-}
-
-/// Reads the rights in all originals whose rights were not read yet, and fills the records of their items;
-/// calls `on_progress` with the progress and the number of the newest item. Returns the progress before and
-/// after.
-///
-/// An interrupted reading, and one that a running service has begun, is continued. After a complete one,
-/// originals that could not be read are tried again.
-pub fn read_rights(
-    archive: &OpenArchive,
-    config: &Config,
-    on_progress: &dyn Fn(RightsReading, i64),
-) -> Result<[RightsReading; 2]> {
-    let before = RightsReading::retry_unreadable(&archive.db)?;
-    let ingest = archive.ingest(config)?;
-    loop {
-        let run = ingest.read_stored_rights(clock::now())?;
-        on_progress(run.progress, run.last);
-        if run.is_complete {
-            return Ok([before, run.progress]);
-        }
     }
 }
 

@@ -2,7 +2,6 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::archive::ingest::MeasuringProgress;
 use crate::media::MediaSettings;
 use crate::runtime::config::Config;
 use crate::runtime::error::Result;
@@ -19,7 +18,6 @@ pub(super) struct StandardProgress {
     /// The number of the last item that was visited.
     pub(super) at: i64,
     /// Items whose standard renditions could not be made.
-    #[serde(default)]
     pub(super) failed: u64,
 }
 
@@ -32,8 +30,6 @@ pub struct StandardReport {
     pub failed: u64,
     /// Items that the job has not visited yet.
     pub to_go: u64,
-    /// Items without a perceptual hash whose pictures the job has not measured yet.
-    pub unmeasured: u64,
 }
 
 impl StandardProgress {
@@ -68,8 +64,7 @@ impl StandardReport {
             let to_go = tx.count_items_with_pictures(at, i64::MAX)?;
             // Of an item that was replaced since, only the new version is counted.
             let failed = failed.min(visited);
-            let unmeasured = tx.count_unmeasured_items(MeasuringProgress::load(tx)?.at)?;
-            Ok(Self { made: visited - failed, failed, to_go, unmeasured })
+            Ok(Self { made: visited - failed, failed, to_go })
         })?;
         Ok(Some(report))
     }
@@ -90,9 +85,6 @@ mod tests {
         let found = StandardProgress::parse(Some(stored), "a".to_owned());
         assert_eq!(found, StandardProgress { recipe: "a".to_owned(), at: 7, failed: 2 });
         assert_eq!(serde_json::to_string(&found).unwrap(), stored);
-        // The number of failures is younger than the rest.
-        let earlier = StandardProgress::parse(Some(r#"{"recipe":"a","at":7}"#), "a".to_owned());
-        assert_eq!((earlier.at, earlier.failed), (7, 0));
         for text in [None, Some("damaged"), Some(stored)] {
             let new = StandardProgress::parse(text, "b".to_owned());
             assert_eq!(new, StandardProgress { recipe: "b".to_owned(), at: 0, failed: 0 });

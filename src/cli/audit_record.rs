@@ -103,7 +103,7 @@ pub(super) fn audit_extent(command: &CliCommand) -> AuditExtent {
         | CliCommand::Limited(_)
         | CliCommand::Config { .. }
         | CliCommand::Check {
-            args: CheckArgs { repair: false, rights: false, prune_orphans: false, .. },
+            args: CheckArgs { repair: false, prune_orphans: false, .. },
             ..
         } => AuditExtent::Nothing,
         // Withdrawn items record themselves. A migration records itself before it begins, because its
@@ -131,9 +131,6 @@ pub(super) fn audit_extent(command: &CliCommand) -> AuditExtent {
         }
         CliCommand::Check { args: CheckArgs { repair: true, .. }, .. } => {
             event(AuditAction::Command, "check --repair")
-        }
-        CliCommand::Check { args: CheckArgs { rights: true, .. }, .. } => {
-            event(AuditAction::Command, "check --rights")
         }
         CliCommand::Reindex { .. } => event(AuditAction::Command, "reindex"),
         CliCommand::User { command } => of_user(command),

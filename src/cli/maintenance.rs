@@ -20,7 +20,6 @@ use crate::app::check::{
 use crate::app::original_copies::{self, CopyLocation};
 use crate::app::verify::{VerifyReport, VerifyRequest, verify};
 use crate::app::{OpenArchive, forget_standard_progress};
-use crate::archive::ingest::RightsReading;
 use crate::runtime::clock;
 use crate::runtime::config::{self, Config, OriginalsLocation, SettingValue};
 
@@ -64,14 +63,9 @@ pub(super) struct CheckArgs {
     /// Resumes an interrupted check: skips the originals that it has read already.
     #[arg(long)]
     resume: bool,
-    /// Checks only the rights: reads the originals that were stored before rights were read, counts those
-    /// whose rights their renditions lack, and fills the records of their items. An interrupted reading is
-    /// continued.
-    #[arg(long, conflicts_with_all = ["repair", "quick", "sample", "resume"])]
-    pub(super) rights: bool,
     /// Removes originals that no item refers to and that were stored a while ago (--older-than). The service
     /// may be running.
-    #[arg(long, conflicts_with = "rights")]
+    #[arg(long)]
     pub(super) prune_orphans: bool,
     /// Minimum age of an orphan to be removed, in hours, days or weeks: 36h, 7d, 2w.
     #[arg(long, value_name = "AGE", default_value = "7d", requires = "prune_orphans",
@@ -107,7 +101,7 @@ fn expected_age(text: &str) -> String {
 
 impl CheckArgs {
     fn request(self) -> CheckRequest {
-        let Self { repair, quick, sample, resume, rights: _, prune_orphans, older_than } = self;
+        let Self { repair, quick, sample, resume, prune_orphans, older_than } = self;
         let depth = match (quick, sample) {
             (false, None) => CheckDepth::Full,
             (true, None) => CheckDepth::Quick { sample: 0 },
@@ -119,9 +113,6 @@ impl CheckArgs {
 }
 
 pub(super) fn check(config: &Config, args: CheckArgs, json: bool) -> Result<(), CommandFailure> {
-    if args.rights {
-        return check_rights(config, json);
-    }
     let request = args.request();
     // A bucket that refuses writes is found out first.
     let archive = report_opened(match (args.prune_orphans, request.repair) {
@@ -155,9 +146,8 @@ fn check_json(report: &CheckReport) -> Value {
     if let Some(InterruptedCheck { originals, problems, began }) = report.earlier {
         line["resumed"] = json!({ "originals": originals, "problems": problems, "began": began });
     }
-    if let Some(StandardReport { made, failed, to_go, unmeasured }) = report.standard {
+    if let Some(StandardReport { made, failed, to_go }) = report.standard {
         line["standardRenditions"] = json!({ "made": made, "failed": failed, "toGo": to_go });
-        line["pictureHashes"] = json!({ "toGo": unmeasured });
     }
     line
 }
@@ -204,58 +194,14 @@ fn tally_text(tally: &OriginalsTally) -> String {
     format!("{} originals of {} bytes", tally.count, tally.bytes)
 }
 
-/// The progress of the background job that makes standard renditions and measures pictures by them.
+/// The progress of the background job that makes standard renditions.
 fn standard_line(report: StandardReport) -> String {
-    let StandardReport { made, failed, to_go, unmeasured } = report;
+    let StandardReport { made, failed, to_go } = report;
     let mut line = format!("standard renditions: {made} items made, {to_go} to go");
     if failed > 0 {
         line.push_str(&format!("; those of {failed} cannot be made"));
     }
-    if unmeasured > 0 {
-        line.push_str(&format!("; {unmeasured} items without a perceptual hash to go"));
-    }
     line
-}
-
-/// Reads the rights in originals for `wirephoto check --rights`.
-fn check_rights(config: &Config, json: bool) -> Result<(), CommandFailure> {
-    let archive = report_opened(OpenArchive::open(config)?);
-    let bar = match json || !io::stderr().is_terminal() {
-        true => ProgressBar::hidden(),
-        false => ProgressBar::new(0),
-    };
-    let on_progress = |progress: RightsReading, last: i64| {
-        bar.set_length(u64::try_from(last).unwrap_or_default());
-        bar.set_position(u64::try_from(progress.at).unwrap_or_default());
-    };
-    let outcome = check::read_rights(&archive, config, &on_progress);
-    bar.finish_and_clear();
-    let [before, after] = outcome?;
-    // Totals, because a running service may have read most of them.
-    let RightsReading { read, filled, unreadable, .. } = after;
-    audit_record::add_detail(format!("{read} read, {filled} filled, {unreadable} unreadable"));
-    if json {
-        let earlier = json!({ "read": before.read, "filled": before.filled });
-        let line = json!({ "read": read, "lacked": filled, "filled": filled,
-            "unreadable": unreadable, "earlier": earlier });
-        print_line(&line.to_string());
-    } else {
-        let mut text = format!(
-            "{read} originals read for rights; renditions of {filled} lacked some, and their records \
-             are filled now"
-        );
-        if before.read > 0 {
-            text.push_str(&format!(
-                "; {} originals were read earlier, {} of their records filled",
-                before.read, before.filled
-            ));
-        }
-        if unreadable > 0 {
-            text.push_str(&format!("; {unreadable} cannot be read, see `wirephoto check`"));
-        }
-        print_line(&text);
-    }
-    if unreadable > 0 { Err(CommandFailure::Reported) } else { Ok(()) }
 }
 
 /// Parses the location of a backup's originals, which must be a bucket.

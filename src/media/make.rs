@@ -24,7 +24,7 @@ use metadata::{Caption, EmbeddedMetadata, WriteOptions};
 use model::{Rect, Size};
 
 /// The EXIF orientation of a picture whose first row is at the top and starts at the left.
-pub(super) const UPRIGHT: u8 = 1;
+const UPRIGHT: u8 = 1;
 
 /// The part of the original that metadata describe if the part that is shown is unknown: they say nothing
 /// of a region that may have been cut off.

@@ -18,7 +18,6 @@ mod in_flight;
 mod inputs;
 mod links;
 mod make;
-mod measure;
 pub mod original;
 pub mod plan;
 pub mod prerender;

@@ -106,12 +106,6 @@ impl StandardRecipes {
         Self { orientation, components, upright, pictures, has_base }
     }
 
-    /// The largest picture that shows the whole original.
-    pub(super) fn whole(&self) -> Option<&PictureRecipe> {
-        let is_whole = |picture: &&PictureRecipe| matches!(picture.step, RenderStep::Fit { .. });
-        self.pictures.iter().filter(is_whole).max_by_key(|picture| picture.size.pixels())
-    }
-
     /// The key of a picture: the hash of everything that determines its data besides the original.
     pub(super) fn key(&self, picture: &PictureRecipe) -> ContentHash {
         let PictureRecipe { step, output, .. } = picture;

@@ -152,7 +152,6 @@ mod tests {
             picture_hash: None,
             rights: RightsMetadata::from_json(rights).unwrap(),
             source_rights: RightsMetadata::default(),
-            rights_reading: 1,
         }))
     }
 

@@ -39,7 +39,6 @@ pub(super) fn picture(width: u32, height: u32) -> PictureFile {
         components: 3,
         rights: RightsMetadata::default(),
         source_rights: RightsMetadata::default(),
-        rights_reading: 1,
     }
 }
 

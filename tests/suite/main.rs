@@ -56,7 +56,6 @@ mod overload;
 mod ownership;
 mod packaging;
 mod pages;
-mod picture_hashes;
 mod pixels;
 mod postgres;
 mod purchases;

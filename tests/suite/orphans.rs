@@ -105,7 +105,6 @@ fn orphans_are_a_warning_and_only_old_ones_are_pruned() {
         (&["--older-than", "3d"][..], "--prune-orphans"),
         (&["--prune-orphans", "--older-than", "soon"], "36h, 7d or 2w"),
         (&["--prune-orphans", "--older-than", "0h"], "at least 1h"),
-        (&["--prune-orphans", "--rights"], "--rights"),
     ] {
         let (said, status) = run(dir, &[], &[&["check"], arguments].concat());
         assert!(status == 2 && said.contains(reason), "{arguments:?}: {said}");

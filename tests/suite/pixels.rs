@@ -253,7 +253,7 @@ fn demo_original(id: &str) -> Vec<u8> {
 }
 
 /// YCCK as Adobe's programs write it: inverted CMYK with CMY converted to luma and chroma.
-pub fn ycck(width: usize, height: usize, inks: &[u8]) -> Vec<u8> {
+fn ycck(width: usize, height: usize, inks: &[u8]) -> Vec<u8> {
     let inverted: Vec<u8> = inks.iter().map(|ink| 255 - ink).collect();
     let pixels = inverted.as_slice();
     let image = Image { pixels, width, pitch: width * 4, height, format: PixelFormat::CMYK };

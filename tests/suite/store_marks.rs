@@ -119,7 +119,6 @@ fn commands(scratch: &Path) -> Vec<Vec<String>> {
         "check",
         "check --quick --json",
         "check --repair",
-        "check --rights",
         "doctor",
         "nodes",
         "delivery list",

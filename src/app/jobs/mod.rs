@@ -3,8 +3,6 @@
 mod follower;
 mod for_operators;
 mod matching;
-mod measuring;
-mod rights_reading;
 mod standard_sets;
 mod watched_folder;
 
@@ -29,8 +27,6 @@ use crate::runtime::limits::{
 use crate::storage::database::{Db, DbError};
 pub(super) use follower::start_follower;
 use matching::{start_matcher, start_reader_waker};
-use measuring::PictureMeasuring;
-use rights_reading::RightsReadingJob;
 use standard_sets::StandardSetsJob;
 pub(super) use watched_folder::WatchedFolder;
 
@@ -111,14 +107,10 @@ impl JobContext<'_> {
                 all.sweep(now).await
             });
         self.run_until(stop(), upload_sweep);
-        let uploads = shared.archive.uploads.clone();
-        self.run_until(stop(), RightsReadingJob { uploads });
         // The same setting as for renditions that are made ahead of the first request.
         if config.media.warm {
-            let (media, db) = (shared.media.clone(), db.clone());
-            let uploads = shared.archive.uploads.clone();
-            let measuring = PictureMeasuring { media: media.clone(), db: db.clone(), uploads };
-            self.run_until(stop(), StandardSetsJob { media, db, measuring });
+            let job = StandardSetsJob { media: shared.media.clone(), db: db.clone() };
+            self.run_until(stop(), job);
         }
     }
 }

@@ -1,8 +1,6 @@
-//! Keeps the standard renditions of every picture: those of archives from before they were kept, those that
-//! other settings made out of date, and those that a new item's node had no time for. Then measures pictures by
-//! them.
+//! Keeps the standard renditions of every picture: those that changed settings made out of date, and those that a
+//! new item's node had no time for.
 
-use super::measuring::PictureMeasuring;
 use super::{is_lasting, stops_all};
 use crate::app::standard_progress::StandardProgress;
 use crate::cluster::jobs::{BackgroundJob, JobSpec, RunOutcome};
@@ -20,7 +18,6 @@ use crate::storage::database::Db;
 pub(super) struct StandardSetsJob {
     pub(super) media: Media,
     pub(super) db: Db,
-    pub(super) measuring: PictureMeasuring,
 }
 
 /// Whether an item has what it should have.
@@ -65,8 +62,8 @@ impl StandardSetsJob {
         Ok(self.db.write(move |tx| progress.save(tx)).await?)
     }
 
-    /// Makes what the next items lack; returns the number of the last item once all up to it were visited.
-    async fn make_next(&self) -> Result<Option<i64>> {
+    /// Makes what the next items lack; returns whether all items were visited.
+    async fn make_next(&self) -> Result<bool> {
         let recipe = self.media.settings().standard_recipe();
         let (before, last, numbers) = self
             .db
@@ -100,7 +97,7 @@ impl StandardSetsJob {
         let saved = if progress == before { Ok(()) } else { self.save(&progress).await };
         match interruption {
             Some(cause) => Err(cause),
-            None => saved.map(|()| is_last.then_some(last)),
+            None => saved.map(|()| is_last),
         }
     }
 }
@@ -114,15 +111,10 @@ impl BackgroundJob for StandardSetsJob {
     }
 
     async fn run(&mut self) -> Result<RunOutcome> {
-        let Some(through) = self.make_next().await? else { return Ok(RunOutcome::More) };
-        // Only now, because an item that gets a hash has a new number: it would count again as one whose standard
-        // renditions are to be made.
-        let is_done = self.measuring.measure_next(through).await?;
-        Ok(if is_done { RunOutcome::Done } else { RunOutcome::More })
+        Ok(if self.make_next().await? { RunOutcome::Done } else { RunOutcome::More })
     }
 
     fn stand_by(&mut self) {
         metrics::gauge!(telemetry::STANDARD_SETS_BEHIND).set(0.0);
-        PictureMeasuring::stand_by();
     }
 }

@@ -15,7 +15,7 @@ use imaging::{
 };
 use jpeg::header::JpegHeader;
 use metadata::{Caption, RightsMetadata};
-use model::item::{Document, DocumentError, PictureFile, RIGHTS_READING};
+use model::item::{Document, DocumentError, PictureFile};
 use model::{ContentHash, ItemId, ItemKey, RenditionName, Size};
 
 /// Long side in pixels at which a photograph is decoded to check that it can be.
@@ -263,7 +263,6 @@ impl CheckedPhotograph {
             picture_hash: stored.picture_hash,
             rights: self.rights.clone(),
             source_rights: RightsMetadata::default(),
-            rights_reading: RIGHTS_READING,
         };
         Ok((asset, warnings))
     }

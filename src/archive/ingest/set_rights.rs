@@ -64,7 +64,7 @@ impl Ingest {
             let change = RightsChange { rights: new.clone(), changed: now, user_name };
             tx.write_item_rights(&key, &change)?;
             let moment = LocalMoment { now, zone: &zone };
-            write::rewrite(tx, &key, item.order_time, document, None, moment)?;
+            write::rewrite(tx, &key, item.order_time, document, moment)?;
             for difference in differences(&properties(&old), &properties(&new)) {
                 let event: AuditEvent = event.clone();
                 tx.write_audit(&event.with_detail(difference.describe()))?;

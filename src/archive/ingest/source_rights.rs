@@ -131,7 +131,6 @@ mod tests {
                 picture_hash: None,
                 rights: file.clone(),
                 source_rights: RightsMetadata::default(),
-                rights_reading: 1,
             };
             Asset { association: None, made, file: AssetFile::Picture(picture) }
         };

@@ -303,38 +303,18 @@ fn replace_items(
     Ok(newly_replaced)
 }
 
-/// Writes the item again as its next version, with `assets` if they changed: what is served of it changes
-/// although its document does not. It keeps its position in the order of arrival, `order_time`.
+/// Writes the item again as its next version, because its rights changed and its document did not. It keeps its
+/// position in the order of arrival, `order_time`.
 pub(super) fn rewrite(
     tx: &WriteTx<'_>,
     key: &ItemKey,
     order_time: Timestamp,
     mut document: Document,
-    assets: Option<Vec<Asset>>,
     moment: LocalMoment<'_>,
 ) -> Result<(), DbError> {
     document.set_stored(moment.now, moment.zone);
-    let row = NewItem { order_time, assets, ..moment.row(key, &document) };
+    let row = NewItem { order_time, ..moment.row(key, &document) };
     tx.write_item(&row).map(drop)
-}
-
-/// Applies `change` to the files of the item `key`, and writes its next version if that returns true for one of
-/// them. Returns whether it wrote one; there may be no such item any more.
-pub(super) fn change_files(
-    tx: &WriteTx<'_>,
-    key: &ItemKey,
-    moment: LocalMoment<'_>,
-    mut change: impl FnMut(&mut Asset) -> bool,
-) -> Result<bool, DbError> {
-    let Some((mut item, document)) = find(tx, key)? else { return Ok(false) };
-    let mut is_changed = false;
-    for asset in &mut item.assets {
-        is_changed |= change(asset);
-    }
-    if is_changed {
-        rewrite(tx, key, item.order_time, document, Some(item.assets), moment)?;
-    }
-    Ok(is_changed)
 }
 
 /// Withdraws the item `key` for the user of that name; returns whether there is such an item.

@@ -22,38 +22,6 @@ pub struct JpegHead {
 }
 
 impl OriginalStore {
-    /// Reads and parses the bytes of an original before the first scan's data, without rebuilding derived
-    /// files, which takes a decode.
-    pub fn read_head(&self, hash: ContentHash, length: u64) -> Result<JpegHead, OriginalError> {
-        if let Some(original) = self.open_derived(hash, length)? {
-            return original.head();
-        }
-        // Only the whole file can be verified then.
-        let bytes = self.store.read(hash, length)?;
-        if ContentHash::of(&bytes) != hash {
-            return Err(OriginalError::Changed(hash));
-        }
-        let header = JpegHeader::parse(&bytes, &self.limits)?;
-        Ok(JpegHead { bytes, header })
-    }
-
-    /// Whether the picture of an original has no colours, without rebuilding derived files; `None` if the stored
-    /// index does not say. `head` is the head of the original.
-    pub fn is_grey(
-        &self,
-        hash: ContentHash,
-        length: u64,
-        head: &JpegHead,
-    ) -> Result<Option<bool>, OriginalError> {
-        let Some(original) = self.open_derived(hash, length)? else { return Ok(None) };
-        match original.picture(head) {
-            Ok(picture) => Ok(picture.and_then(|picture| picture.index().is_grey(picture.scan()))),
-            Err(cause) if cause.is_resource() => Err(cause),
-            // What is damaged is rebuilt when the picture is served.
-            Err(_) => Ok(None),
-        }
-    }
-
     /// Opens an original whose derived files are stored; `None` if they are not.
     pub fn open_derived(
         &self,

@@ -339,17 +339,6 @@ pub const SETS_KNOWN_MAX: u64 = 100_000;
 pub const STANDARD_SETS_BATCH: usize = 16;
 /// Time between two looks for pictures whose standard renditions are not kept yet.
 pub const STANDARD_SETS_INTERVAL: std::time::Duration = std::time::Duration::from_secs(30);
-/// Items whose pictures are measured in one run of the job; their hashes are written in one transaction, which
-/// other writers wait for.
-pub const MEASURING_BATCH: usize = 32;
-/// Item numbers among which one run of the job looks for pictures to measure, so that its query ends in time in an
-/// archive where hardly any are left.
-pub const MEASURING_SPAN: i64 = 100_000;
-/// Items whose originals are read for rights in one run of the job; what they lack is written in one
-/// transaction, which other writers wait for.
-pub const RIGHTS_READING_BATCH: usize = 32;
-/// Time between two looks for originals whose rights were not read.
-pub const RIGHTS_READING_INTERVAL: std::time::Duration = std::time::Duration::from_secs(30);
 /// Encoders that take at least this many times as long as JPEG's share a budget of their own.
 pub const SLOW_ENCODING_COST_MIN: u32 = 50;
 /// Clients whose token buckets of megapixels are kept; full buckets are dropped first.

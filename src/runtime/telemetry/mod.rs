@@ -62,15 +62,6 @@ pub const INDEX_REBUILDS: &str = "wirephoto_index_rebuilds_total";
 pub const STANDARD_SETS: &str = "wirephoto_standard_sets_total";
 /// Items whose standard renditions the background job has not looked at yet, on the node that does it (gauge).
 pub const STANDARD_SETS_BEHIND: &str = "wirephoto_standard_sets_behind";
-/// Pictures whose perceptual hash was added to their item's record (counter).
-pub const PICTURE_HASHES_FILLED: &str = "wirephoto_picture_hashes_filled_total";
-/// Item numbers that the job which measures pictures has not visited yet, on the node that runs it (gauge).
-pub const PICTURE_HASHES_BEHIND: &str = "wirephoto_picture_hashes_behind";
-/// Originals whose rights were added to their item's record (counter).
-pub const RIGHTS_FILLED: &str = "wirephoto_rights_filled_total";
-/// Rows of the item log that the background job which reads the rights in originals has not visited yet, on the
-/// node that runs it (gauge).
-pub const RIGHTS_BEHIND: &str = "wirephoto_rights_behind";
 /// Share of the items whose originals the current scrub pass has read, on the node that scrubs (gauge).
 pub const SCRUB_DONE_RATIO: &str = "wirephoto_scrub_done_ratio";
 /// Start of the current scrub pass, in seconds since 1970; 0 on nodes that do not scrub (gauge).
@@ -324,13 +315,13 @@ fn describe() {
         "Seconds since the oldest change that has not been purged at a CDN, by address"
     );
     gauge!(POLLS_WAITING, "Long polls that wait for items");
-    describe_search_and_rights();
+    describe_search();
     describe_deliveries_and_nodes();
     describe_notifications();
     describe_connections();
 }
 
-fn describe_search_and_rights() {
+fn describe_search() {
     use metrics::{describe_counter as counter, describe_gauge as gauge};
     gauge!(SEARCH_INDEX_WHOLE, "1 while this process has a complete search index");
     gauge!(SEARCH_INDEX_ITEMS, "Item versions in the search index");
@@ -339,19 +330,6 @@ fn describe_search_and_rights() {
     counter!(
         SEARCH_INDEX_REPAIRS,
         "Times that the search index was built or compared with the items, by kind"
-    );
-    counter!(
-        PICTURE_HASHES_FILLED,
-        "Pictures whose perceptual hash was added to their item's record"
-    );
-    gauge!(
-        PICTURE_HASHES_BEHIND,
-        "Item numbers that the job which measures pictures has not visited yet, on the node that runs it"
-    );
-    counter!(RIGHTS_FILLED, "Originals whose rights were added to their item's record");
-    gauge!(
-        RIGHTS_BEHIND,
-        "Rows of the item log that the job which reads rights in originals has not visited yet, on the node that runs it"
     );
 }
 

@@ -149,7 +149,6 @@ fn pictured(id: u32) -> NewItem {
         picture_hash: None,
         rights: RightsMetadata::default(),
         source_rights: RightsMetadata::default(),
-        rights_reading: 1,
     };
     let assets = Some(vec![Asset::own(AssetFile::Picture(picture))]);
     NewItem { assets, ..text(id, "val") }

@@ -83,7 +83,6 @@ const REGISTER: &[(&str, &str, Proof)] = &[
     ("docs/guide/rights.md", "KEY=...", Run(RIGHTS)),
     ("docs/guide/rights.md", "wirephoto audit list", Run(RIGHTS)),
     ("docs/guide/rights.md", "curl http", Run(RIGHTS)),
-    ("docs/guide/rights.md", "wirephoto check --rights", Run(RIGHTS)),
     ("docs/guide/search.md", "curl 'http://127.0.0.1:8080/content", Run(CALLS)),
     ("docs/internals/architecture.md", " files, uploads", Shown),
     ("docs/internals/style.md", "  /// Moves a crop", Shown),

@@ -5,7 +5,6 @@
 
 mod cut;
 mod exiftool;
-mod fill;
 mod fixtures;
 mod pages;
 mod privacy;

@@ -22,7 +22,6 @@ const ABSENT: &[(&str, &str)] = &[
     ("wirephoto_index_rebuilds_total", "all derived files are whole"),
     ("wirephoto_nodes_differ", "there is one node"),
     ("wirephoto_originals_not_indexed_total", "all that comes in can be entered"),
-    ("wirephoto_picture_hashes_", "`media.warm` is off"),
     ("wirephoto_render_paths_abandoned_total", "no render path is abandoned"),
     ("wirephoto_renders_stalled_total", "that takes a busy machine"),
     ("wirephoto_requests_shed_total", "there is little load"),

@@ -198,7 +198,6 @@ fn renditions_of_our_files_replace_those_in_the_document() {
         picture_hash: None,
         rights: metadata::RightsMetadata::default(),
         source_rights: metadata::RightsMetadata::default(),
-        rights_reading: 0,
     }));
     let document = json!({
         "headline": "H", "byline": "B",

@@ -28,13 +28,7 @@ fn is_false(value: &bool) -> bool {
     !value
 }
 
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "the signature that serde requires")]
-fn is_zero(value: &u32) -> bool {
-    *value == 0
-}
-
-/// A file of one of three kinds. The kind is recognized by its properties, without a tag, so that rows of the
-/// first version, which had only pictures, remain readable.
+/// A file of one of three kinds, which its properties tell apart.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum AssetFile {
@@ -59,10 +53,10 @@ pub struct PictureFile {
     pub progressive: bool,
     /// The number of colour components: 1, 3 or 4.
     pub components: u8,
-    /// Whether the picture was found to have no colours; false where it was not measured.
+    /// Whether the picture was found to have no colours.
     #[serde(default, skip_serializing_if = "is_false")]
     pub is_grey: bool,
-    /// The perceptual hash of the upright picture; `None` if it was not measured, or has nearly no contrast.
+    /// The perceptual hash of the upright picture; `None` if it has nearly no contrast.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub picture_hash: Option<PictureHash>,
     /// The rights and provenance in the metadata of the file.
@@ -79,10 +73,6 @@ pub struct PictureFile {
         deserialize_with = "rights::read_stored"
     )]
     pub source_rights: RightsMetadata,
-    /// The [`RIGHTS_READING`](super::RIGHTS_READING) with which `rights` were read; 0 for a file that was
-    /// stored before rights were read.
-    #[serde(default, skip_serializing_if = "is_zero")]
-    pub rights_reading: u32,
 }
 
 impl PictureFile {
@@ -91,12 +81,6 @@ impl PictureFile {
     pub fn upright(&self) -> Size {
         // Orientations 5 to 8 are rotated by 90 degrees, which swaps width and height.
         if self.orientation >= 5 { self.stored.transposed() } else { self.stored }
-    }
-
-    /// Whether the rights in the file were read as this version reads them.
-    #[must_use]
-    pub fn has_read_rights(&self) -> bool {
-        self.rights_reading >= super::RIGHTS_READING
     }
 
     /// Returns the file without its rights, its colours and its perceptual hash: the properties that picture data
@@ -118,7 +102,6 @@ impl PictureFile {
             picture_hash: None,
             rights,
             source_rights,
-            rights_reading: 0,
         }
     }
 }
@@ -292,17 +275,16 @@ mod tests {
             picture_hash: None,
             rights: RightsMetadata::default(),
             source_rights: RightsMetadata::default(),
-            rights_reading: 0,
         }
     }
 
     #[test]
-    fn rows_of_the_first_version_are_pictures() {
+    fn a_picture_is_recognized_by_its_properties() {
         let picture = picture();
-        let old = serde_json::to_string(&picture).unwrap();
-        let asset: Asset = serde_json::from_str(&old).unwrap();
+        let text = serde_json::to_string(&picture).unwrap();
+        let asset: Asset = serde_json::from_str(&text).unwrap();
         assert_eq!(asset, Asset::own(AssetFile::Picture(picture)));
-        assert_eq!(serde_json::to_string(&asset).unwrap(), old);
+        assert_eq!(serde_json::to_string(&asset).unwrap(), text);
     }
 
     #[test]
@@ -313,14 +295,12 @@ mod tests {
             picture_hash: Some(PictureHash(0x1234)),
             rights: rights(json!({ "digitalSourceType": "trainedAlgorithmicMedia" })),
             source_rights: rights(json!({ "dataMining": "DMI-PROHIBITED" })),
-            rights_reading: 1,
             ..picture()
         };
         let asset = Asset::own(AssetFile::Picture(file.clone()));
         let text = serde_json::to_string(&asset).unwrap();
         assert_eq!(serde_json::from_str::<Asset>(&text).unwrap(), asset);
         assert_eq!(file.without_rights(), picture());
-        assert!(file.has_read_rights() && !picture().has_read_rights());
     }
 
     #[test]

@@ -36,8 +36,7 @@ pub use metadata_field::{
 };
 pub use renditions::{DocumentRequest, MediaLinks, RenditionScaling, RenditionSizes};
 pub use rights::{
-    RIGHTS_READING, RightsLayers, RightsStatementError, RightsUpdate, parse_rights_statement,
-    parse_stored_rights,
+    RightsLayers, RightsStatementError, RightsUpdate, parse_rights_statement, parse_stored_rights,
 };
 pub use schema::{SCHEMA, SchemaViolation};
 pub use stated_rights::RightsStatements;

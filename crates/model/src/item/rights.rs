@@ -8,10 +8,6 @@ use serde_json::{Map, Value};
 
 use super::AssetGroup;
 
-/// The reading of rights from files. It is raised when a later version reads more, so that the originals are
-/// read again.
-pub const RIGHTS_READING: u32 = 1;
-
 /// The property with regions of the picture.
 const IMAGE_REGION: &str = "imageRegion";
 
@@ -257,7 +253,6 @@ mod tests {
             picture_hash: None,
             rights: rights(original),
             source_rights: rights(source),
-            rights_reading: RIGHTS_READING,
         }))
     }
 

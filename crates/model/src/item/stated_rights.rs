@@ -115,7 +115,7 @@ fn scheme_of(indicator: &Value) -> Option<&str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::item::{Asset, AssetFile, AssetGroup, PictureFile, RIGHTS_READING};
+    use crate::item::{Asset, AssetFile, AssetGroup, PictureFile};
     use crate::{ContentHash, RenditionName, Size};
 
     const SCHEME: &str = "http://cv.iptc.org/newscodes/digitalsourcetype/";
@@ -134,7 +134,6 @@ mod tests {
             components: 3,
             rights: RightsMetadata::from_json(rights).expect("valid"),
             source_rights: RightsMetadata::default(),
-            rights_reading: RIGHTS_READING,
         }))];
         let none = RightsMetadata::default();
         let files = AssetGroup::of_item(&picture);

@@ -13,11 +13,6 @@ use metadata::RightsMetadata;
 use model::ItemKey;
 use model::item::{Asset, ItemPresence, PubStatus};
 
-/// The condition for items with pictures of which none has a perceptual hash. By the text of the records, because
-/// parsing those of all items takes many times as long.
-const UNMEASURED: &str =
-    "assets LIKE '%\"progressive\":%' AND assets NOT LIKE '%\"picture_hash\":%'";
-
 /// An item to be stored.
 #[derive(Clone, Debug)]
 pub struct NewItem {
@@ -139,35 +134,6 @@ impl ReadTx<'_> {
         Ok(u64::try_from(self.tx.count(sql, params![after, through])?).unwrap_or(u64::MAX))
     }
 
-    /// Counts the items with numbers above `after` that have pictures whose rights were never read.
-    pub fn count_unread_rights(&self, after: i64) -> Result<u64, DbError> {
-        // By the text of the records, because parsing those of all items takes many times as long.
-        let sql = "SELECT count(*) FROM items WHERE item_id > ?1
-             AND assets LIKE '%\"progressive\":%' AND assets NOT LIKE '%\"rights_reading\":%'";
-        Ok(u64::try_from(self.tx.count(sql, params![after])?).unwrap_or(u64::MAX))
-    }
-
-    /// Lists the numbers of items without perceptual hashes above `after` and up to `through`, ascending, at most
-    /// `limit`.
-    pub fn list_unmeasured_items(
-        &self,
-        after: i64,
-        through: i64,
-        limit: usize,
-    ) -> Result<Vec<i64>, DbError> {
-        let sql = format!(
-            "SELECT item_id FROM items WHERE item_id > ?1 AND item_id <= ?2 AND {UNMEASURED}
-             ORDER BY item_id LIMIT ?3"
-        );
-        self.tx.list_values(&sql, params![after, through, int(limit)])
-    }
-
-    /// Counts the items without perceptual hashes whose numbers are above `after`.
-    pub fn count_unmeasured_items(&self, after: i64) -> Result<u64, DbError> {
-        let sql = format!("SELECT count(*) FROM items WHERE item_id > ?1 AND {UNMEASURED}");
-        Ok(u64::try_from(self.tx.count(&sql, params![after])?).unwrap_or(u64::MAX))
-    }
-
     /// Finds the item whose current version has the number `doc`, with its files.
     pub fn files_of_version(&self, doc: i64) -> Result<Option<(ItemKey, Vec<Asset>)>, DbError> {
         let sql = "SELECT media_type, id, assets FROM items WHERE item_id = ?1";
@@ -270,11 +236,9 @@ mod tests {
     use super::*;
     use crate::runtime::clock;
     use crate::storage::database::Db;
-    use model::item::{AssetFile, PictureFile};
-    use model::{ContentHash, PictureHash, RenditionName, Size};
 
-    /// A text with these files.
-    fn text(id: &str, assets: Vec<Asset>) -> NewItem {
+    /// A text without files.
+    fn text(id: &str) -> NewItem {
         let json = format!(
             r#"{{"uri":"http://here/text/{id}","type":"text","headline":"words",
                 "versioncreated":"2026-01-01T00:00:00Z","pubstatus":"usable"}}"#
@@ -282,7 +246,7 @@ mod tests {
         NewItem {
             key: format!("text/{id}").parse().unwrap(),
             document: json,
-            assets: Some(assets),
+            assets: Some(Vec::new()),
             pub_status: PubStatus::Usable,
             order_time: clock::now(),
             embargoed: None,
@@ -291,56 +255,12 @@ mod tests {
         }
     }
 
-    fn picture(picture_hash: Option<PictureHash>) -> Asset {
-        Asset::own(AssetFile::Picture(PictureFile {
-            name: RenditionName::NORMAL_HIRES,
-            blob: ContentHash::of(b"x"),
-            length: 1,
-            stored: Size::new(3, 2),
-            orientation: 1,
-            progressive: false,
-            components: 3,
-            is_grey: false,
-            picture_hash,
-            rights: RightsMetadata::default(),
-            source_rights: RightsMetadata::default(),
-            rights_reading: 1,
-        }))
-    }
-
-    #[test]
-    fn items_with_pictures_of_which_none_has_a_hash_are_listed() {
-        let dir = tempfile::tempdir().unwrap();
-        let db = Db::scratch(dir.path()).unwrap();
-        let measured = || picture(Some(PictureHash(7)));
-        let files = [
-            Vec::new(),
-            vec![picture(None)],
-            vec![measured()],
-            vec![picture(None), picture(None)],
-            vec![picture(None), measured()],
-        ];
-        for (at, assets) in files.into_iter().enumerate() {
-            let item = text(&format!("n{at}"), assets);
-            db.write_blocking(move |tx| tx.write_item(&item)).unwrap();
-        }
-        let list = |after, through, limit| {
-            db.read_blocking(move |tx| tx.list_unmeasured_items(after, through, limit)).unwrap()
-        };
-        assert_eq!(list(0, 9, 9), [2, 4]);
-        assert_eq!(list(0, 9, 1), [2]);
-        assert_eq!(list(2, 9, 9), [4]);
-        assert_eq!(list(0, 3, 9), [2]);
-        let count = |after| db.read_blocking(move |tx| tx.count_unmeasured_items(after)).unwrap();
-        assert_eq!([count(0), count(2), count(4)], [2, 1, 0]);
-    }
-
     #[test]
     fn the_item_log_is_swept_up_to_what_was_matched_and_keeps_its_newest_row() {
         let dir = tempfile::tempdir().unwrap();
         let db = Db::scratch(dir.path()).unwrap();
         for id in ["one", "two", "three"] {
-            let item = text(id, Vec::new());
+            let item = text(id);
             db.write_blocking(move |tx| tx.write_item(&item)).unwrap();
         }
         let sweep = || db.write_blocking(|tx| tx.sweep_item_log(Timestamp::MAX)).unwrap();
