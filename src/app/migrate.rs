@@ -220,7 +220,7 @@ fn copy_derived(
     }
     let from = archive.originals.derived();
     let copied = AtomicUsize::new(0);
-    for kind in DerivedKind::CURRENT {
+    for kind in DerivedKind::ALL {
         let hashes = from.list(kind).map_err(store_failed)?;
         let is_named =
             |hash: &_| named.binary_search_by_key(hash, |one: &NamedOriginal| one.hash).is_ok();

@@ -29,7 +29,7 @@ pub enum ArchiveProblem {
         /// The error of the operating system.
         why: String,
     },
-    /// A derived file is missing, damaged or of an older version.
+    /// A derived file is missing or damaged.
     Derived {
         kind: DerivedKind,
         of: FileOfItem,
@@ -149,7 +149,7 @@ impl std::fmt::Display for ArchiveProblem {
             }
             Self::Derived { kind, of, hash, repaired } => {
                 let (state, outcomes) = match kind {
-                    DerivedKind::Index | DerivedKind::Working | DerivedKind::Level => {
+                    DerivedKind::Index | DerivedKind::Working => {
                         let later = "it is rebuilt when it is needed, or by --repair";
                         ("missing or damaged", [later, "rebuilt", "it cannot be rebuilt"])
                     }

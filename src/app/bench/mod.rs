@@ -225,7 +225,7 @@ fn derived_files(
         }
         Ok(sum)
     };
-    blobs::DerivedKind::CURRENT.into_iter().map(of_kind).collect()
+    blobs::DerivedKind::ALL.into_iter().map(of_kind).collect()
 }
 
 /// Whether the run should end early.

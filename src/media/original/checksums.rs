@@ -4,40 +4,15 @@ use std::{ops::Range, sync::OnceLock};
 
 use jpeg::scan::index_codec::{put_varint, take_varint};
 
-/// Every multiple of this is a block boundary, in both grains.
-pub const BLOCK_BYTES: u64 = 16 << 10;
-
-/// Bytes of a block with its own checksum. Smaller blocks reduce what a crop fetches from a bucket; four
-/// bytes of checksum per block are a tenth of a percent.
-const FINE_BYTES: u64 = 4 << 10;
-
-/// The size of the blocks.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) enum BlockGrain {
-    /// [`BLOCK_BYTES`], as in side files of version 1.
-    Coarse,
-    /// [`FINE_BYTES`], as in side files of the current version.
-    #[default]
-    Fine,
-}
-
-impl BlockGrain {
-    fn bytes(self) -> u64 {
-        match self {
-            Self::Coarse => BLOCK_BYTES,
-            Self::Fine => FINE_BYTES,
-        }
-    }
-
-    fn size(self) -> usize {
-        usize::try_from(self.bytes()).expect("indices have at least 32 bits")
-    }
-}
+/// Bytes of a block with its own checksum. Small blocks reduce what a crop fetches from a bucket; four bytes of
+/// checksum per block are a tenth of a percent.
+pub const BLOCK_BYTES: u64 = 4 << 10;
+/// [`BLOCK_BYTES`] as the length of a slice.
+const BLOCK_LENGTH: usize = 4 << 10;
 
 /// The CRC-32 of each block of a file; the last block may be shorter.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct BlockChecksums {
-    grain: BlockGrain,
     sums: Vec<u32>,
 }
 
@@ -48,35 +23,25 @@ impl BlockChecksums {
         sums
     }
 
-    /// An empty list of checksums, for blocks of this size.
-    pub(super) fn empty(grain: BlockGrain) -> Self {
-        Self { grain, sums: Vec::new() }
-    }
-
-    pub(super) fn grain(&self) -> BlockGrain {
-        self.grain
-    }
-
     /// Adds the checksums of the next bytes; the bytes before them end on a block boundary.
     pub(super) fn extend(&mut self, bytes: &[u8]) {
-        self.sums.extend(bytes.chunks(self.grain.size()).map(crc32fast::hash));
+        self.sums.extend(bytes.chunks(BLOCK_LENGTH).map(crc32fast::hash));
     }
 
     /// The CRC-32 of the bytes `range`, computed from the checksums alone. The range begins and ends on block
     /// boundaries; its end may also be the end of the file, which has `length` bytes.
     pub(super) fn crc32(&self, range: &Range<u64>, length: u64) -> Option<crc32fast::Hasher> {
-        let block = self.grain.bytes();
-        let first = usize::try_from(range.start / block).ok()?;
-        let last = usize::try_from(range.end.div_ceil(block)).ok()?;
+        let first = usize::try_from(range.start / BLOCK_BYTES).ok()?;
+        let last = usize::try_from(range.end.div_ceil(BLOCK_BYTES)).ok()?;
         let sums = self.sums.get(first..last)?;
         // Only the last block of a file may be shorter, and the shift is for full ones.
-        let full = if range.end.is_multiple_of(block) { sums.len() } else { sums.len() - 1 };
-        let shift = shift(self.grain);
+        let full = if range.end.is_multiple_of(BLOCK_BYTES) { sums.len() } else { sums.len() - 1 };
+        let shift = shift();
         let of_full = sums[..full].iter().fold(0, |sum, block| shift.by_block(sum) ^ block);
-        let bytes = full as u64 * block;
+        let bytes = full as u64 * BLOCK_BYTES;
         let mut crc = crc32fast::Hasher::new_with_initial_len(of_full, bytes);
         if let Some(rest) = sums.get(full) {
-            let bytes = length % block;
+            let bytes = length % BLOCK_BYTES;
             crc.combine(&crc32fast::Hasher::new_with_initial_len(*rest, bytes));
         }
         Some(crc)
@@ -84,18 +49,17 @@ impl BlockChecksums {
 
     /// The whole blocks of a file of `length` bytes that cover `range`.
     pub(super) fn blocks(&self, range: &Range<u64>, length: u64) -> Range<u64> {
-        let block = self.grain.bytes();
-        let start = range.start / block * block;
-        let end = range.end.div_ceil(block).saturating_mul(block);
+        let start = range.start / BLOCK_BYTES * BLOCK_BYTES;
+        let end = range.end.div_ceil(BLOCK_BYTES).saturating_mul(BLOCK_BYTES);
         // A range behind the end of the file is empty rather than reversed.
         start..end.min(length).max(start)
     }
 
     /// Whether `bytes`, which start at `offset` on a block boundary, match their checksums.
     pub(super) fn matches(&self, offset: u64, bytes: &[u8]) -> bool {
-        let Ok(first) = usize::try_from(offset / self.grain.bytes()) else { return false };
+        let Ok(first) = usize::try_from(offset / BLOCK_BYTES) else { return false };
         let sums = self.sums.get(first..).unwrap_or_default();
-        let chunks = bytes.chunks(self.grain.size());
+        let chunks = bytes.chunks(BLOCK_LENGTH);
         // Bytes without a checksum are not verified, so they do not match.
         chunks.len() <= sums.len() && chunks.zip(sums).all(|(c, sum)| crc32fast::hash(c) == *sum)
     }
@@ -111,17 +75,17 @@ impl BlockChecksums {
     }
 
     /// Parses the checksums of a file of `length` bytes off the front of `bytes`.
-    pub(super) fn parse(bytes: &mut &[u8], length: u64, grain: BlockGrain) -> Option<Self> {
+    pub(super) fn parse(bytes: &mut &[u8], length: u64) -> Option<Self> {
         let count = take_varint(bytes)?;
         // A wrong count means another file, and it would size the list below.
-        if count != length.div_ceil(grain.bytes()) {
+        if count != length.div_ceil(BLOCK_BYTES) {
             return None;
         }
         let count = usize::try_from(count).ok()?;
         let (sums, rest) = bytes.split_at_checked(count.checked_mul(4)?)?;
         *bytes = rest;
         let sums = sums.as_chunks::<4>().0.iter().map(|sum| u32::from_le_bytes(*sum)).collect();
-        Some(Self { grain, sums })
+        Some(Self { sums })
     }
 }
 
@@ -133,11 +97,11 @@ impl BlockChecksums {
 struct ChecksumShift(Box<[[u32; 256]; 4]>);
 
 impl ChecksumShift {
-    fn new(grain: BlockGrain) -> Self {
+    fn new() -> Self {
         let shifted = |sum: u32| {
             let mut crc = crc32fast::Hasher::new_with_initial_len(sum, 0);
             // Combining adds the second checksum unchanged, so with zero only the shifted first one remains.
-            crc.combine(&crc32fast::Hasher::new_with_initial_len(0, grain.bytes()));
+            crc.combine(&crc32fast::Hasher::new_with_initial_len(0, BLOCK_BYTES));
             crc.finalize()
         };
         // The map is linear, so the images of the single bits determine all others.
@@ -160,14 +124,9 @@ impl ChecksumShift {
     }
 }
 
-fn shift(grain: BlockGrain) -> &'static ChecksumShift {
-    static COARSE: OnceLock<ChecksumShift> = OnceLock::new();
-    static FINE: OnceLock<ChecksumShift> = OnceLock::new();
-    let shift = match grain {
-        BlockGrain::Coarse => &COARSE,
-        BlockGrain::Fine => &FINE,
-    };
-    shift.get_or_init(|| ChecksumShift::new(grain))
+fn shift() -> &'static ChecksumShift {
+    static SHIFT: OnceLock<ChecksumShift> = OnceLock::new();
+    SHIFT.get_or_init(ChecksumShift::new)
 }
 
 #[cfg(test)]
@@ -178,17 +137,13 @@ mod tests {
     fn the_sum_of_a_range_follows_from_those_of_its_blocks() {
         let bytes: Vec<u8> = (0..=250).cycle().take(100_000).collect();
         let length = bytes.len() as u64;
-        for grain in [BlockGrain::Coarse, BlockGrain::Fine] {
-            let mut sums = BlockChecksums::empty(grain);
-            sums.extend(&bytes);
-            for (start, end) in
-                [(0, length), (0, 3 * BLOCK_BYTES), (2 * BLOCK_BYTES, length), (0, 0)]
-            {
-                let range = start..end;
-                let part = &bytes[usize::try_from(start).unwrap()..usize::try_from(end).unwrap()];
-                let found = sums.crc32(&range, length).unwrap().finalize();
-                assert_eq!(found, crc32fast::hash(part), "{range:?}");
-            }
+        let sums = BlockChecksums::of(&bytes);
+        for (start, end) in [(0, length), (0, 3 * BLOCK_BYTES), (2 * BLOCK_BYTES, length), (0, 0)]
+        {
+            let range = start..end;
+            let part = &bytes[usize::try_from(start).unwrap()..usize::try_from(end).unwrap()];
+            let found = sums.crc32(&range, length).unwrap().finalize();
+            assert_eq!(found, crc32fast::hash(part), "{range:?}");
         }
     }
 }

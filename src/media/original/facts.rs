@@ -2,31 +2,22 @@
 //!
 //! ```text
 //! "WPix"  version  CRC-32 of the rest, 4 bytes
-//! SHA-256 of the original   length   stamp   0
+//! SHA-256 of the original   length   stamp
 //! first scan's data   end of the picture   checksums of its blocks
 //! random access: 0 none, reason │ 1 the original, components, index │ 2 a working copy, …, index
-//! 0 │ 1 length, checksum, width, height
 //! ```
-//!
-//! Earlier versions kept a smaller copy of the picture for Previews. The long side of these and the facts about
-//! the copy are skipped where they are found, and written as 0.
 //!
 //! Numbers are of variable length ([`jpeg::scan::pack`]). A file that does not match this format exactly, or
 //! that belongs to another original, is rebuilt.
 
-use super::checksums::{BlockChecksums, BlockGrain};
+use super::checksums::BlockChecksums;
 use jpeg::scan::index::ScanIndex;
 use jpeg::scan::index_codec::{put_varint, take_varint};
 use model::ContentHash;
 
 const MAGIC: &[u8; 4] = b"WPix";
 /// Incremented when the format changes, or the way in which files are derived.
-const VERSION: u8 = 2;
-/// The same format with checksums of larger blocks. It is still read, because rebuilding it takes a full
-/// decode.
-const VERSION_COARSE: u8 = 1;
-/// The numbers about the smaller copy of earlier versions.
-const COPY_NUMBERS: usize = 4;
+const VERSION: u8 = 1;
 /// Maximum length of a reason in bytes.
 const REASON_BYTES_MAX: usize = 200;
 
@@ -95,7 +86,7 @@ impl OriginalFacts {
     pub(super) fn print(&self) -> Vec<u8> {
         let mut out = Vec::new();
         out.extend_from_slice(&self.source.0);
-        for number in [self.length, self.stamp, 0, self.start, self.end] {
+        for number in [self.length, self.stamp, self.start, self.end] {
             put_varint(&mut out, number);
         }
         self.checksums.print(&mut out);
@@ -118,24 +109,13 @@ impl OriginalFacts {
                 working.stored_index.print(&mut out);
             }
         }
-        put_varint(&mut out, 0);
         let sum = crc32fast::hash(&out);
-        // A file of the earlier version is rewritten with a new stamp and keeps its blocks.
-        let version = match self.checksums.grain() {
-            BlockGrain::Fine => VERSION,
-            BlockGrain::Coarse => VERSION_COARSE,
-        };
-        [MAGIC.as_slice(), &[version], &sum.to_le_bytes(), &out].concat()
+        [MAGIC.as_slice(), &[VERSION], &sum.to_le_bytes(), &out].concat()
     }
 
-    /// Parses a side file; `None` for anything that [`OriginalFacts::print`] of these versions did not write.
+    /// Parses a side file; `None` for anything that [`OriginalFacts::print`] did not write.
     pub(super) fn parse(file: &[u8]) -> Option<Self> {
-        let (version, rest) = file.strip_prefix(MAGIC)?.split_first()?;
-        let grain = match *version {
-            VERSION => BlockGrain::Fine,
-            VERSION_COARSE => BlockGrain::Coarse,
-            _ => return None,
-        };
+        let rest = file.strip_prefix(MAGIC)?.strip_prefix(&[VERSION])?;
         let (sum, mut rest) = rest.split_first_chunk::<4>()?;
         // Checked first, so that the parser below sees only what `print` wrote.
         if crc32fast::hash(rest) != u32::from_le_bytes(*sum) {
@@ -144,20 +124,12 @@ impl OriginalFacts {
         let bytes = &mut rest;
         let (source, tail) = bytes.split_first_chunk::<32>()?;
         *bytes = tail;
-        let (length, stamp) = (take_varint(bytes)?, take_varint(bytes)?);
-        take_varint(bytes)?;
-        let (start, end) = (take_varint(bytes)?, take_varint(bytes)?);
-        let checksums = BlockChecksums::parse(bytes, length, grain)?;
-        let random_access = RandomAccess::parse(bytes, grain)?;
-        match take_varint(bytes)? {
-            0 => {}
-            1 => {
-                for _ in 0..COPY_NUMBERS {
-                    take_varint(bytes)?;
-                }
-            }
-            _ => return None,
-        }
+        let length = take_varint(bytes)?;
+        let stamp = take_varint(bytes)?;
+        let start = take_varint(bytes)?;
+        let end = take_varint(bytes)?;
+        let checksums = BlockChecksums::parse(bytes, length)?;
+        let random_access = RandomAccess::parse(bytes)?;
         // The offsets are used for reads without another check.
         let is_valid = bytes.is_empty() && start <= end && end <= length;
         let source = ContentHash(*source);
@@ -188,7 +160,7 @@ impl OriginalFacts {
 }
 
 impl RandomAccess {
-    fn parse(bytes: &mut &[u8], grain: BlockGrain) -> Option<Self> {
+    fn parse(bytes: &mut &[u8]) -> Option<Self> {
         match take_varint(bytes)? {
             0 => {
                 let length = usize::try_from(take_varint(bytes)?).ok()?;
@@ -199,7 +171,7 @@ impl RandomAccess {
             1 => StoredIndex::parse(bytes).map(Self::Original),
             2 => {
                 let length = take_varint(bytes)?;
-                let checksums = BlockChecksums::parse(bytes, length, grain)?;
+                let checksums = BlockChecksums::parse(bytes, length)?;
                 let stored_index = StoredIndex::parse(bytes)?;
                 Some(Self::Working(WorkingCopy { length, checksums, stored_index }))
             }
@@ -252,37 +224,6 @@ mod tests {
     }
 
     #[test]
-    fn a_side_file_of_the_version_before_is_read_as_it_stands() {
-        for mut facts in all() {
-            let mut sums = BlockChecksums::empty(BlockGrain::Coarse);
-            sums.extend(&vec![5; 40_000]);
-            assert_eq!(sums.count(), 3);
-            if let RandomAccess::Working(working) = &mut facts.random_access {
-                working.checksums = sums.clone();
-            }
-            facts.checksums = sums;
-            let file = facts.print();
-            assert_eq!(file[MAGIC.len()], 1);
-            assert_eq!(OriginalFacts::parse(&file), Some(facts));
-        }
-    }
-
-    #[test]
-    fn facts_about_the_copy_of_an_earlier_version_are_skipped() {
-        for facts in all() {
-            let mut body = facts.print()[MAGIC.len() + 5..].to_vec();
-            assert_eq!(body.pop(), Some(0));
-            body.push(1);
-            for number in [700, u64::from(u32::MAX), 1500, 1000] {
-                put_varint(&mut body, number);
-            }
-            let sum = crc32fast::hash(&body).to_le_bytes();
-            let file = [MAGIC.as_slice(), &[VERSION], &sum, &body].concat();
-            assert_eq!(OriginalFacts::parse(&file), Some(facts));
-        }
-    }
-
-    #[test]
     fn a_torn_or_damaged_side_file_is_none() {
         for facts in all() {
             let file = facts.print();
@@ -307,7 +248,5 @@ mod tests {
         assert!(!sums.matches(16_384, &bytes[16_384..32_768]));
         assert!(sums.matches(32_768, &bytes[32_768..]));
         assert_eq!(sums.blocks(&(49_000..50_000), 50_000), 45_056..50_000);
-        let coarse = BlockChecksums::empty(BlockGrain::Coarse);
-        assert_eq!(coarse.blocks(&(49_000..50_000), 50_000), 32_768..50_000);
     }
 }

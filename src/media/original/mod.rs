@@ -27,7 +27,7 @@ use crate::storage::blobs::{
     BlobReader, BlobStore, DerivedKind, DerivedStore, NewBlobs, StoreError,
 };
 pub use checksums::BLOCK_BYTES;
-use checksums::{BlockChecksums, BlockGrain};
+use checksums::BlockChecksums;
 use facts::{OriginalFacts, RandomAccess};
 use imaging::{ImageFormat, ParallelMap, ShouldContinue};
 use jpeg::header::{HeaderError, HeaderLimits, JpegHeader};
@@ -414,7 +414,7 @@ impl OriginalStore {
         let stamp = reader.stamp();
         if !starts_like_a_jpeg(&reader)? {
             // A video may exceed the memory, so it is hashed piece by piece.
-            let (found, sums) = hash_and_sums(&reader, BlockGrain::default())?;
+            let (found, sums) = hash_and_sums(&reader)?;
             if found != hash {
                 return Err(OriginalError::Changed(hash));
             }
@@ -441,11 +441,7 @@ impl OriginalStore {
         // Drop cached copies and facts, so that the stored bytes are verified.
         self.store.invalidate(hash);
         self.derived.invalidate(hash);
-        match self
-            .store
-            .reader(hash, length)
-            .and_then(|reader| hash_and_sums(&reader, BlockGrain::default()))
-        {
+        match self.store.reader(hash, length).and_then(|reader| hash_and_sums(&reader)) {
             Err(StoreError::Missing(_)) => return Ok(vec![OriginalFault::Missing]),
             Err(StoreError::Length { .. }) => return Ok(vec![OriginalFault::Changed]),
             Err(other) => return Err(other),
@@ -570,7 +566,7 @@ impl OriginalStore {
             return Ok(());
         }
         // The stamp also changes when a file is copied or restored, so only the bytes can decide.
-        let (_, sums) = hash_and_sums(&original.reader, original.facts.checksums.grain())?;
+        let (_, sums) = hash_and_sums(&original.reader)?;
         if sums != original.facts.checksums {
             return Err(OriginalError::Changed(hash));
         }

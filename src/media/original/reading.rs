@@ -2,19 +2,18 @@
 
 use std::ops::Range;
 
-use super::checksums::{BlockChecksums, BlockGrain};
+use super::checksums::BlockChecksums;
 use crate::storage::blobs::{BlobReader, StoreError};
 use model::ContentHash;
 
 /// The offset of a piece of a blob, and its bytes.
 pub(super) type Piece = (u64, Vec<u8>);
 
-/// Computes the hash of a blob and the checksums of its blocks of this size, piece by piece.
+/// Computes the hash of a blob and the checksums of its blocks, piece by piece.
 pub(super) fn hash_and_sums(
     reader: &BlobReader,
-    grain: BlockGrain,
 ) -> Result<(ContentHash, BlockChecksums), StoreError> {
-    let (mut hash, mut sums) = (ContentHash::hasher(), BlockChecksums::empty(grain));
+    let (mut hash, mut sums) = (ContentHash::hasher(), BlockChecksums::default());
     for range in reader.pieces() {
         let piece = reader.read(range)?;
         // Both in one pass, because each reads the whole blob.

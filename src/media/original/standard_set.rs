@@ -114,14 +114,13 @@ impl OriginalStore {
         }
     }
 
-    /// Keeps the standard set of an original. It replaces the smaller copy of earlier versions.
+    /// Keeps the standard set of an original.
     pub fn keep_standard_set(
         &self,
         hash: ContentHash,
         set: &StandardSet,
     ) -> Result<(), OriginalError> {
-        self.derived.write(DerivedKind::Standard, hash, &set.print())?;
-        Ok(self.derived.remove(DerivedKind::Level, hash)?)
+        Ok(self.derived.write(DerivedKind::Standard, hash, &set.print())?)
     }
 
     /// Removes the standard set of an original, which is made again when it is needed.

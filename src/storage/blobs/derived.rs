@@ -29,17 +29,13 @@ pub enum DerivedKind {
     Index,
     /// An original's picture in a form that permits random access.
     Working,
-    /// A smaller copy that earlier versions made; nothing reads it any more.
-    Level,
     /// The picture data of the standard renditions.
     Standard,
 }
 
 impl DerivedKind {
-    /// All kinds of derived files, those of earlier versions included.
-    pub const ALL: [Self; 4] = [Self::Index, Self::Working, Self::Level, Self::Standard];
-    /// The kinds that this version writes and reads.
-    pub const CURRENT: [Self; 3] = [Self::Index, Self::Working, Self::Standard];
+    /// All kinds of derived files.
+    pub const ALL: [Self; 3] = [Self::Index, Self::Working, Self::Standard];
 
     /// Returns the word in file names and messages.
     #[must_use]
@@ -47,7 +43,6 @@ impl DerivedKind {
         match self {
             Self::Index => "index",
             Self::Working => "working",
-            Self::Level => "level",
             Self::Standard => "standard",
         }
     }
@@ -210,7 +205,7 @@ pub(super) struct DerivedFolder {
 
 impl DerivedFolder {
     pub(super) fn open(dir: &Path) -> Result<Self, StoreError> {
-        for kind in DerivedKind::CURRENT {
+        for kind in DerivedKind::ALL {
             let folder = dir.join(kind.as_str());
             modes::create_private_folder(&folder).map_err(failed(&folder))?;
         }
@@ -219,12 +214,6 @@ impl DerivedFolder {
 
     pub(super) fn folder(&self, kind: DerivedKind) -> PathBuf {
         self.dir.join(kind.as_str())
-    }
-
-    /// The folder of a kind; `None` where only earlier versions had it.
-    fn existing_folder(&self, kind: DerivedKind) -> Option<PathBuf> {
-        let folder = self.folder(kind);
-        (kind != DerivedKind::Level || folder.is_dir()).then_some(folder)
     }
 
     fn path(&self, kind: DerivedKind, hash: ContentHash) -> PathBuf {
@@ -307,13 +296,13 @@ impl DerivedFolder {
 
     pub(super) fn leftovers(&self) -> Result<Vec<PathBuf>, StoreError> {
         let mut found = Vec::new();
-        for folder in DerivedKind::ALL.into_iter().filter_map(|kind| self.existing_folder(kind)) {
-            found.extend(super::folder::abandoned(&folder, "tmp-")?);
+        for kind in DerivedKind::ALL {
+            found.extend(super::folder::abandoned(&self.folder(kind), "tmp-")?);
         }
         Ok(found)
     }
 
     pub(super) fn list(&self, kind: DerivedKind) -> Result<Vec<ContentHash>, StoreError> {
-        self.existing_folder(kind).map_or(Ok(Vec::new()), |folder| super::folder::list(&folder))
+        super::folder::list(&self.folder(kind))
     }
 }

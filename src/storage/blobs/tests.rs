@@ -313,7 +313,7 @@ fn check_replacing(scene: &Scene) {
 fn derived_files_are_written_read_and_removed() {
     each(|scene| {
         let (derived, hash) = (scene.derived(), ContentHash([9; 32]));
-        for kind in DerivedKind::CURRENT {
+        for kind in DerivedKind::ALL {
             assert_eq!(derived.read(kind, hash, 10).unwrap(), None);
             assert_eq!(derived.length(kind, hash).unwrap(), None);
             derived.write(kind, hash, b"first").unwrap();
@@ -338,22 +338,6 @@ fn derived_files_are_written_read_and_removed() {
 }
 
 #[test]
-fn files_of_an_earlier_version_are_listed_and_removed_where_there_are_any() {
-    let dir = tempfile::tempdir().unwrap();
-    let derived = DerivedStore::open(dir.path()).unwrap();
-    let (hash, level) = (ContentHash([9; 32]), dir.path().join("level"));
-    assert!(!level.exists(), "nothing writes there any more");
-    assert!(derived.list(DerivedKind::Level).unwrap().is_empty());
-    assert!(derived.leftovers().unwrap().is_empty());
-    derived.remove(DerivedKind::Level, hash).unwrap();
-    std::fs::create_dir_all(level.join("09")).unwrap();
-    std::fs::write(level.join("09").join("09".repeat(31)), b"level").unwrap();
-    assert_eq!(derived.list(DerivedKind::Level).unwrap(), [hash]);
-    derived.remove(DerivedKind::Level, hash).unwrap();
-    assert!(derived.list(DerivedKind::Level).unwrap().is_empty());
-}
-
-#[test]
 fn a_side_file_is_fetched_once() {
     buckets().for_each(|scene| check_fetching_once(&scene));
 }
@@ -364,7 +348,7 @@ fn check_fetching_once(scene: &Scene) {
     let key = scene.prefix.clone().join("index").join("09").join("09".repeat(31));
     wait(scene.objects.delete(&key)).unwrap();
     // The removal of another file of the original does not remove the local copy.
-    for kind in [DerivedKind::Working, DerivedKind::Level, DerivedKind::Standard] {
+    for kind in [DerivedKind::Working, DerivedKind::Standard] {
         derived.remove(kind, hash).unwrap();
     }
     assert_eq!(derived.read(DerivedKind::Index, hash, 10).unwrap().unwrap(), b"index");
