@@ -15,10 +15,7 @@ use crate::common::{LARGE, Server, checkout};
 
 /// Metrics that the dashboard leaves out, each with the reason. A new metric goes onto a panel
 /// (`packaging/dashboard.py`) or into this list.
-const NOT_ON_THE_DASHBOARD: &[(&str, &str)] = &[
-    ("wirephoto_bucket_away", "a deprecated alias"),
-    ("wirephoto_render_ways_left_total", "a deprecated alias"),
-];
+const NOT_ON_THE_DASHBOARD: &[(&str, &str)] = &[];
 
 pub fn read(path: &str) -> String {
     fs::read_to_string(checkout(path)).unwrap_or_else(|cause| panic!("{path}: {cause}"))

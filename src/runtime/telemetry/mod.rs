@@ -76,12 +76,8 @@ pub const BUCKET_REQUESTS: &str = "wirephoto_bucket_requests_total";
 pub const BUCKET_BYTES: &str = "wirephoto_bucket_bytes_total";
 /// 1 while the circuit breaker of the bucket of originals is open, otherwise 0 (gauge).
 pub const BUCKET_CIRCUIT_OPEN: &str = "wirephoto_bucket_circuit_open";
-/// Deprecated alias of [`BUCKET_CIRCUIT_OPEN`] (gauge).
-pub const BUCKET_AWAY: &str = "wirephoto_bucket_away";
 /// Fast render paths that were abandoned for a slower one, by reason (counter).
 pub const RENDER_PATHS_ABANDONED: &str = "wirephoto_render_paths_abandoned_total";
-/// Deprecated alias of [`RENDER_PATHS_ABANDONED`] (counter).
-pub const RENDER_WAYS_LEFT: &str = "wirephoto_render_ways_left_total";
 /// Whether this process has a complete search index: 1 or 0 (gauge).
 pub const SEARCH_INDEX_WHOLE: &str = "wirephoto_search_index_whole";
 /// Item versions in the search index (gauge).
@@ -215,18 +211,14 @@ pub fn start_metrics() -> Result<PrometheusHandle> {
     Ok(handle)
 }
 
-/// Records whether the circuit breaker of the bucket of originals is open, also under the deprecated name.
+/// Records whether the circuit breaker of the bucket of originals is open.
 pub fn set_bucket_circuit_open(is_open: bool) {
-    // Dashboards of earlier versions read the deprecated name.
-    let value = f64::from(u8::from(is_open));
-    metrics::gauge!(BUCKET_CIRCUIT_OPEN).set(value);
-    metrics::gauge!(BUCKET_AWAY).set(value);
+    metrics::gauge!(BUCKET_CIRCUIT_OPEN).set(f64::from(u8::from(is_open)));
 }
 
-/// Counts a fast render path that was abandoned for a slower one, also under the deprecated name.
+/// Counts a fast render path that was abandoned for a slower one.
 pub fn count_abandoned_path(reason: &'static str) {
     metrics::counter!(RENDER_PATHS_ABANDONED, "reason" => reason).increment(1);
-    metrics::counter!(RENDER_WAYS_LEFT, "reason" => reason).increment(1);
 }
 
 /// Registers the counters that alerts use, with the value 0.
@@ -296,12 +288,10 @@ fn describe() {
         "Bytes of bodies sent to and received from the bucket of originals, by direction"
     );
     gauge!(BUCKET_CIRCUIT_OPEN, "1 while the circuit breaker of the bucket of originals is open");
-    gauge!(BUCKET_AWAY, "Deprecated: use wirephoto_bucket_circuit_open");
     counter!(
         RENDER_PATHS_ABANDONED,
         "Fast render paths that were abandoned for a slower one, by reason"
     );
-    counter!(RENDER_WAYS_LEFT, "Deprecated: use wirephoto_render_paths_abandoned_total");
     counter!(RENDERS, "Renders by outcome");
     counter!(RENDERS_STALLED, "Renders delayed because all cores were busy");
     counter!(DECODED_MEGAPIXELS, "Megapixels decoded");
