@@ -203,11 +203,7 @@ impl<'a> EntryReferences<'a> {
             return Err(refuse(place, "exists already"));
         }
         let Some(id) = new.id else { return Ok(()) };
-        // A schema migration assigned provisional numbers, which an import replaces by the real
-        // ones.
-        if let Some((stored, _)) =
-            stored.filter(|(stored, _)| stored.id != id && !stored.id.is_provisional())
-        {
+        if let Some((stored, _)) = stored.filter(|(stored, _)| stored.id != id) {
             let (name, own) = (&new.user_name, stored.id);
             return Err(refuse(place, format!("id: {id} is given, but user {name:?} has {own}")));
         }

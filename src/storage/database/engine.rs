@@ -257,9 +257,6 @@ pub(super) trait EngineTransaction {
         ""
     }
 
-    /// Defers foreign-key checks until the transaction ends.
-    fn defer_foreign_keys(&self) -> Result<(), DbError>;
-
     /// Returns the last number that was assigned in the column of a table; its row may have been removed.
     fn last_assigned_number(&self, table: &str, column: &str) -> Result<i64, DbError>;
 

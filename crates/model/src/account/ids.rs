@@ -21,15 +21,6 @@ macro_rules! ids {
     )*};
 }
 
-impl UserId {
-    /// Reports whether a schema migration assigned the number because none was configured. Such numbers are
-    /// negative.
-    #[must_use]
-    pub fn is_provisional(self) -> bool {
-        self.0 < 0
-    }
-}
-
 ids! {
     /// The id of a user.
     UserId;

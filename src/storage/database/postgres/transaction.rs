@@ -335,10 +335,6 @@ impl EngineTransaction for ServerTransaction<'_> {
         }
     }
 
-    fn defer_foreign_keys(&self) -> Result<(), DbError> {
-        self.driver.wait(self.transaction.batch_execute("SET CONSTRAINTS ALL DEFERRED"))
-    }
-
     fn last_assigned_number(&self, table: &str, column: &str) -> Result<i64, DbError> {
         let tx: &dyn EngineTransaction = self;
         let highest = format!("SELECT coalesce(max({column}), 0) FROM {table}");

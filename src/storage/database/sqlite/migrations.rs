@@ -74,22 +74,6 @@ mod tests {
     }
 
     #[test]
-    fn every_table_with_the_number_of_a_user_is_renumbered_by_an_import() {
-        use crate::storage::database::statements::import::USER_TABLES;
-        let mut connection = Connection::open_in_memory().unwrap();
-        super::all().to_latest(&mut connection).unwrap();
-        let sql = "SELECT m.name FROM sqlite_schema m, pragma_table_info(m.name) c
-             WHERE m.type = 'table' AND c.name = 'user_id' ORDER BY m.name";
-        let mut statement = connection.prepare(sql).unwrap();
-        let tables = statement.query_map([], |row| row.get::<_, String>(0)).unwrap();
-        let tables: Vec<String> = tables.map(Result::unwrap).collect();
-        // The audit log keeps the number that the user had at the time.
-        let mut expected = [&USER_TABLES[..], &["audit_log"]].concat();
-        expected.sort_unstable();
-        assert_eq!(tables, expected);
-    }
-
-    #[test]
     fn users_and_keys_of_the_first_schema_are_taken_over() {
         let mut connection = Connection::open_in_memory().unwrap();
         super::all().to_version(&mut connection, 1).unwrap();

@@ -91,10 +91,6 @@ impl EngineTransaction for rusqlite::Connection {
         Ok(())
     }
 
-    fn defer_foreign_keys(&self) -> Result<(), DbError> {
-        Ok(self.pragma_update(None, "defer_foreign_keys", "ON")?)
-    }
-
     /// A table without AUTOINCREMENT has no other number than its highest.
     fn last_assigned_number(&self, table: &str, column: &str) -> Result<i64, DbError> {
         let tx: &dyn EngineTransaction = self;

@@ -149,32 +149,6 @@ const USER_AGREEMENTS: LinkStatements = LinkStatements {
     insert: "INSERT INTO user_agreements (user_id, agreement_id) VALUES (?1, ?2)",
 };
 
-/// The tables that refer to a user by its number, in the column `user_id`.
-///
-/// Their foreign keys do not follow a change of the number, so a table that is missing here makes an import fail
-/// that renumbers a user with rows in it.
-pub(in crate::storage::database) const USER_TABLES: [&str; 19] = [
-    "users",
-    "user_agreements",
-    "api_keys",
-    "profiles",
-    "devices",
-    "families",
-    "consents",
-    "sessions",
-    "orders",
-    "channels",
-    "deliveries",
-    "notifications",
-    "outbox",
-    "collections",
-    "user_requests",
-    "mail_recipients",
-    "password_links",
-    "browsers",
-    "uploads",
-];
-
 impl ReadTx<'_> {
     /// Finds the code of the product.
     pub fn find_product_code(&self, id: ProductId) -> Result<Option<String>, DbError> {
@@ -371,16 +345,7 @@ impl WriteTx<'_> {
         let was_active = existing.as_ref().is_none_or(|(user, _)| user.active);
         let is_active = new.active.unwrap_or(was_active);
         // An existing number is written explicitly, otherwise a repetition would use up the next one.
-        let id = match (&existing, new.id) {
-            // A schema migration assigned a provisional number; the import replaces it by the real one.
-            (Some((user, _)), Some(stated)) if user.id.is_provisional() => {
-                self.renumber_user(user.id, stated)?;
-                self.log_account_change(AccountChange::Everything, now)?;
-                Some(stated)
-            }
-            (Some((user, _)), _) => Some(user.id),
-            (None, stated) => stated,
-        };
+        let id = existing.as_ref().map(|(user, _)| user.id).or(new.id);
         let written = self.write_user(new, id, is_active, now)?;
         // A row that was already as defined returns no number.
         let found = written.or(id);
@@ -401,7 +366,7 @@ impl WriteTx<'_> {
         Ok(PutOutcome::Updated)
     }
 
-    /// Makes `of` linked to exactly the numbers in `wanted`; returns how many links changed.
+    /// Links `owner` to exactly `targets`; returns the number of changed links.
     fn link(
         &self,
         owner: i64,
@@ -418,17 +383,6 @@ impl WriteTx<'_> {
             changed += self.tx.execute(insert, params![owner, number])?;
         }
         Ok(changed)
-    }
-
-    /// Gives a user another, unused number in every table that refers to it.
-    fn renumber_user(&self, old: UserId, new: UserId) -> Result<(), DbError> {
-        // Foreign keys are violated while the tables are updated one by one.
-        self.tx.defer_foreign_keys()?;
-        for table in USER_TABLES {
-            let sql = format!("UPDATE {table} SET user_id = ?2 WHERE user_id = ?1");
-            self.tx.execute(&sql, params![old.0, new.0])?;
-        }
-        Ok(())
     }
 
     /// Writes the row of a user; returns its number, or `None` if it was already as defined.

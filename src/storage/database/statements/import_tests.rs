@@ -1,11 +1,9 @@
 //! Tests that repeated imports are idempotent, and which changes are logged for caches.
 
 use jiff::Timestamp;
-use uuid::Uuid;
 
 use super::{
     WriteTx,
-    collections::NewCollection,
     import::{NewAgreement, NewApiKey, NewClient, NewProduct, NewUserRow, PutOutcome},
 };
 use crate::storage::database::account_change::AccountChange;
@@ -237,44 +235,4 @@ fn a_key_that_goes_to_another_user_is_forgotten() {
         .unwrap();
     let puts = [Some(PutOutcome::Created), Some(PutOutcome::Unchanged), Some(PutOutcome::Updated)];
     assert_eq!(logged, (puts, vec![AccountChange::Key(ContentHash::of(b"key"))]));
-}
-
-#[test]
-fn a_user_with_a_provisional_number_takes_the_one_that_is_stated_with_all_it_has() {
-    let (db, _dir) = prepared();
-    let key = ContentHash::of(b"key");
-    db.write_blocking(move |tx| {
-        tx.tx.execute(
-            "INSERT INTO users (user_id, user_name, roles, admin, mediebank, active,
-                 service_account, created_ms) VALUES (-1, 'old', '[]', FALSE, FALSE, TRUE, FALSE, 0)",
-            params![],
-        )?;
-        tx.tx.execute(
-            "INSERT INTO api_keys (key_hash, user_id, name, created_ms) VALUES (?1, -1, '', 0)",
-            params![key.to_string()],
-        )?;
-        tx.tx.execute(
-            "INSERT INTO mail_recipients (user_id, address, used_ms)
-             VALUES (-1, 'desk@example.no', 0)",
-            params![],
-        )?;
-        let collection = NewCollection {
-            id: Uuid::from_u128(1),
-            owner: UserId(-1),
-            name: "kept".to_owned(),
-            public: false,
-        };
-        tx.insert_collection(&collection, at(1))?;
-        let stated = NewUserRow { id: Some(UserId(77)), user_name: "old".to_owned(), ..user() };
-        tx.put_user(&stated, at(2))?;
-        assert_eq!(tx.as_read().find_key(&key)?.map(|(user, _)| user), Some(UserId(77)));
-        assert_eq!(tx.as_read().find_user(UserId(-1))?, None);
-        assert_eq!(tx.as_read().count_collections(UserId(77))?, 1);
-        let sql = "SELECT user_id FROM mail_recipients";
-        assert_eq!(tx.tx.list_values::<i64>(sql, params![])?, [77]);
-        tx.put_user(&NewUserRow { id: None, ..stated }, at(3))?;
-        assert!(tx.as_read().find_user(UserId(77))?.is_some());
-        Ok(())
-    })
-    .unwrap();
 }
