@@ -227,14 +227,14 @@ ROWS = [
         ("Queued items", "short", [(largest("wirephoto_queued_items"), "items")]),
         ("Dropped from full queues", "ops", [(rate("wirephoto_notifications_lost_total"), "lost")]),
         ("Outbox", "short", [
-            (f"max by (lane) (wirephoto_outbox_waiting{{{S}}})", "{{lane}} waiting"),
-            (f"max by (lane) (wirephoto_outbox_parked{{{S}}})", "{{lane}} parked"),
+            (f"max by (transport) (wirephoto_outbox_waiting{{{S}}})", "{{transport}} waiting"),
+            (f"max by (transport) (wirephoto_outbox_parked{{{S}}})", "{{transport}} parked"),
         ]),
         ("Messages by outcome", "ops", [
-            (rate("wirephoto_messages_total", "lane, outcome"), "{{lane}} {{outcome}}"),
+            (rate("wirephoto_messages_total", "transport, outcome"), "{{transport}} {{outcome}}"),
         ]),
         ("Message time, 95 %", "s", [
-            (quantile(0.95, "wirephoto_message_seconds", "lane"), "{{lane}}"),
+            (quantile(0.95, "wirephoto_message_seconds", "transport"), "{{transport}}"),
         ]),
     ]),
 ]

@@ -57,7 +57,7 @@ CREATE TABLE items (item_id bigint PRIMARY KEY, media_type text NOT NULL, id tex
     stored_ms bigint NOT NULL, UNIQUE (media_type, id));
 CREATE TABLE item_log (seq bigserial PRIMARY KEY, media_type text NOT NULL, id text NOT NULL, change text NOT NULL,
     at_ms bigint NOT NULL, previous bigint, fresh bigint NOT NULL DEFAULT 1);
-CREATE TABLE queued_items (place bigserial PRIMARY KEY, number bigint NOT NULL, media_type text NOT NULL,
+CREATE TABLE queued_items (position bigserial PRIMARY KEY, number bigint NOT NULL, media_type text NOT NULL,
     id text NOT NULL, seq bigint NOT NULL, UNIQUE (number, media_type, id));
 CREATE INDEX ON queued_items (number, place);
 CREATE TABLE orders (order_id bigserial PRIMARY KEY, organization_id bigint, user_id bigint, agreement_id bigint,

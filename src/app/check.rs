@@ -30,7 +30,7 @@ use super::warnings;
 use crate::archive::ingest::{OriginalsState, UnreferencedOriginals, remove_unreferenced};
 use crate::media;
 use crate::media::original::{OriginalError, OriginalFault, serially};
-use crate::runtime::clock::{self, Stopwatch};
+use crate::runtime::clock::Stopwatch;
 use crate::runtime::config::Config;
 use crate::runtime::error::{Error, Result};
 use crate::runtime::limits::{ORPHAN_AGE_MIN, ORPHAN_GRACE_PERIOD};
@@ -437,6 +437,7 @@ mod tests {
     };
 
     use super::*;
+    use crate::runtime::clock;
     use crate::runtime::config::{self, SettingSources};
 
     #[test]

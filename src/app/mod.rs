@@ -248,7 +248,7 @@ impl OpenArchive {
             // Undoing a migration looks for nodes and marks the database as incomplete in one
             // transaction. Registering first and checking the mark afterwards guarantees that one
             // of the two detects the other.
-            self.db.is_being_filled().map_err(unusable_database).and_then(refuse_part)?;
+            self.db.is_migration_target().map_err(unusable_database).and_then(refuse_part)?;
         }
         Ok((node, keeper))
     }
@@ -342,7 +342,7 @@ fn connect(config: &Config, only_reads: bool) -> Result<Db> {
     let connect = if only_reads { Db::connect_to_read } else { Db::connect };
     let db = connect(&given.url.0, &config.database_password()).map_err(unusable_database)?;
     // A command on half of an archive would take the other half for lost.
-    db.is_being_filled().map_err(unusable_database).and_then(refuse_part)?;
+    db.is_migration_target().map_err(unusable_database).and_then(refuse_part)?;
     Ok(db)
 }
 
@@ -352,8 +352,8 @@ fn unusable_database(cause: DbError) -> Error {
 }
 
 /// Fails if a migration into the database is incomplete.
-fn refuse_part(is_being_filled: bool) -> Result<()> {
-    if !is_being_filled {
+fn refuse_part(is_migration_target: bool) -> Result<()> {
+    if !is_migration_target {
         return Ok(());
     }
     let message = "database.url: an archive is being migrated to this database and is not \

@@ -115,9 +115,9 @@ pub(super) fn start_senders(
     let stopping = || app.shared.process.stopping.subscribe();
     let deliveries = app.shared.distribution.deliveries.clone();
     let mut senders = vec![runtime.spawn(deliveries.run(stopping(), drain))];
-    for lane in MessageTransport::ALL {
+    for transport in MessageTransport::ALL {
         let notifications = app.shared.distribution.notifications.clone();
-        senders.push(runtime.spawn(notifications.send(lane, stopping(), drain)));
+        senders.push(runtime.spawn(notifications.send(transport, stopping(), drain)));
     }
     senders
 }

@@ -15,18 +15,18 @@ pub(super) fn list(config: &Config, json: bool) -> Result<(), CommandFailure> {
             json!({
                 "node": node.row.node,
                 "role": node.row.role,
-                "beats": node.is_beating,
-                "beat": node.row.heartbeat,
-                "lastSign": node.row.seen.to_string(),
+                "alive": node.is_alive,
+                "heartbeat": node.row.heartbeat,
+                "seen": node.row.seen.to_string(),
                 "leases": node.leases,
-                "life": node.row.incarnation.to_string(),
+                "incarnation": node.row.incarnation.to_string(),
             })
         };
         print_line(&nodes.iter().map(facts).collect::<Value>().to_string());
         return Ok(());
     }
     let row = |node: &ObservedNode| {
-        let beats = match node.is_beating {
+        let alive = match node.is_alive {
             Some(true) => "yes",
             Some(false) => "no",
             None => "alone",
@@ -34,7 +34,7 @@ pub(super) fn list(config: &Config, json: bool) -> Result<(), CommandFailure> {
         [
             node.row.node.clone(),
             node.row.role.clone(),
-            beats.to_owned(),
+            alive.to_owned(),
             node.row.seen.to_string(),
             node.leases.join(", "),
             node.row.incarnation.to_string(),

@@ -160,7 +160,7 @@ fn judge_node(node: &ObservedNode, now: Timestamp) -> Finding {
     let version = if about.version.is_empty() { "unknown" } else { &about.version };
     let mut text = format!("{} ({}, version {version})", row.node, row.role);
     let mut level = FindingLevel::Fine;
-    if node.is_beating == Some(false) {
+    if node.is_alive == Some(false) {
         level = FindingLevel::Problem;
         text.push_str(": its heartbeat has stopped");
     }
@@ -169,7 +169,7 @@ fn judge_node(node: &ObservedNode, now: Timestamp) -> Finding {
         text.push_str(&format!(" reports faults: {}", row.faults));
     }
     // The heartbeats of a single node are too rare to compare their times with this clock.
-    if node.is_beating.is_some() {
+    if node.is_alive.is_some() {
         let seconds = row.seen.duration_since(now).as_secs_f64();
         // A heartbeat is written every other second, so a smaller difference says nothing about
         // the clock.

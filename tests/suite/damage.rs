@@ -246,7 +246,7 @@ fn row_damage() -> Vec<Seed> {
         ),
         by_sql(
             "a queue of no notification",
-            "INSERT INTO queued_items (place, number, media_type, id, seq)
+            "INSERT INTO queued_items (position, number, media_type, id, seq)
              VALUES (5, 77, 'image', 'small', 1)",
             &[("reference", "queued_items 5")],
         ),

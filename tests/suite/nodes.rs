@@ -249,10 +249,10 @@ fn listed(server: &Server) -> Vec<Value> {
 #[test]
 fn a_command_lists_live_nodes_with_their_leases() {
     let (mut first, mut second) = two_nodes();
-    let beat = |nodes: &[Value], is: bool| nodes.iter().all(|node| node["beats"] == is);
+    let are_alive = |nodes: &[Value], is: bool| nodes.iter().all(|node| node["alive"] == is);
     let nodes = first.until("both to show that they live", || {
         let nodes = listed(&first);
-        (nodes.len() == 2 && beat(&nodes, true)).then_some(nodes)
+        (nodes.len() == 2 && are_alive(&nodes, true)).then_some(nodes)
     });
     // A node's name is in its lock file.
     let file = |number: u32| first.data().join(format!("nodes/node-{number}"));
@@ -274,7 +274,7 @@ fn a_command_lists_live_nodes_with_their_leases() {
         node.child.wait().unwrap();
     }
     let nodes = listed(&first);
-    assert!(nodes.len() == 2 && beat(&nodes, false), "{nodes:?}");
+    assert!(nodes.len() == 2 && are_alive(&nodes, false), "{nodes:?}");
 }
 
 #[test]
@@ -283,7 +283,7 @@ fn a_single_node_is_listed_alone() {
     server.until("it to match", || matches(&server).then_some(()));
     let nodes = listed(&server);
     assert_eq!(nodes.len(), 1);
-    assert!(nodes[0]["beats"].is_null() && nodes[0]["lastSign"].is_string(), "{nodes:?}");
+    assert!(nodes[0]["alive"].is_null() && nodes[0]["seen"].is_string(), "{nodes:?}");
     assert_eq!(nodes[0]["leases"], json!(["matching", "scrubbing", "sweeping"]));
     assert!(server.stop().0.success());
 }
@@ -348,7 +348,7 @@ fn an_edge_serves_media_and_purchases_and_writes_nothing() {
     for path in [preview, &hires] {
         edge.until("it to be gone", || (edge.get(path).status() == 404).then_some(()));
     }
-    assert_eq!(main.metric("wirephoto_nodes", ""), 1.0, "who only reads has no life to write");
+    assert_eq!(main.metric("wirephoto_nodes", ""), 1.0, "a read-only node writes no incarnation");
 }
 
 #[test]

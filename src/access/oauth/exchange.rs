@@ -21,13 +21,12 @@ pub(super) struct NewTokens {
     pub(super) refresh: Option<(ContentHash, Timestamp)>,
     /// Time after the authorization until which a grant can be refreshed.
     pub(super) grant_lifetime: SignedDuration,
-    pub(super) now: Timestamp,
 }
 
 impl NewTokens {
     /// Returns when the family can no longer be refreshed.
     fn absolute_end(&self, tx: &WriteTx<'_>, family: FamilyId) -> Result<Timestamp, DbError> {
-        let began = tx.family_lifetime_from(family, self.now)?;
+        let began = tx.as_read().family_created(family)?;
         Ok(began.checked_add(self.grant_lifetime).unwrap_or(Timestamp::MAX))
     }
 

@@ -152,7 +152,6 @@ impl IssuedTokens {
             access_expires: after(now, expires_in),
             refresh: refresh.as_ref().map(|refresh| (refresh.hash(), refresh_expires)),
             grant_lifetime: SignedDuration::from_hours(24 * days),
-            now,
         };
         Ok(Self { access, refresh, tokens, now, expires_in })
     }

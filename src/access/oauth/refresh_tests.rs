@@ -198,17 +198,3 @@ fn a_grant_that_is_refreshed_again_and_again_ends_for_good() {
     let error = service.refresh(&refresh, 86_400).err().unwrap();
     assert_eq!(error.code, OAuthErrorCode::InvalidGrant);
 }
-
-#[test]
-fn a_grant_of_an_earlier_version_begins_its_lifetime_at_its_next_refresh() {
-    let service = OAuthFixture::new();
-    let first = service.log_in(0).refresh_token.unwrap();
-    let forget = "UPDATE families SET lifetime_from_ms = NULL";
-    service.auth.db().write_blocking(move |tx| tx.run_sql(forget)).unwrap();
-    let long = 4000;
-    let mut refresh = service.refresh(&first, long).unwrap().refresh_token.unwrap();
-    for second in (2 * long..long + 86_400).step_by(4000) {
-        refresh = service.refresh(&refresh, second).unwrap().refresh_token.unwrap();
-    }
-    assert!(service.refresh(&refresh, long + 86_400).is_err());
-}

@@ -143,7 +143,7 @@ impl PeerObservations {
                 .db
                 .write_urgent(move |tx| tx.end_expired_incarnation(dead, heartbeat, now));
             if ended? {
-                tracing::warn!(life = %dead, "a node is dead, others take over its work");
+                tracing::warn!(incarnation = %dead, "a node is dead, others take over its work");
             }
         }
         self.compare_settings(node, &nodes, incarnation);

@@ -13,7 +13,7 @@ pub struct ObservedNode {
     /// The row of the node in the database.
     pub row: NodeRow,
     /// Whether its heartbeat rose in the meantime; `None` for a single node, whose heartbeats are rare.
-    pub is_beating: Option<bool>,
+    pub is_alive: Option<bool>,
     /// The names of the leases that it holds.
     pub leases: Vec<String>,
 }
@@ -40,7 +40,7 @@ pub fn observe(db: &Db, timeout: Duration) -> Result<Vec<ObservedNode>> {
             let observed = |row: NodeRow| {
                 let ours = leases.iter().filter(|(_, holder)| *holder == row.incarnation);
                 let leases = ours.map(|(name, _)| name.clone()).collect();
-                ObservedNode { is_beating: (!is_alone).then(|| has_risen(&row)), leases, row }
+                ObservedNode { is_alive: (!is_alone).then(|| has_risen(&row)), leases, row }
             };
             return Ok(nodes.into_iter().map(observed).collect());
         }

@@ -19,15 +19,15 @@ fn leases(db: &Db) -> Vec<(String, Uuid)> {
 }
 
 fn end(node: &ClusterNode) {
-    let life = node.incarnation();
+    let incarnation = node.incarnation();
     node.inner
         .db
-        .write_blocking(move |tx| tx.end_incarnation(life, clock::now()))
+        .write_blocking(move |tx| tx.end_incarnation(incarnation, clock::now()))
         .expect("written");
 }
 
 #[test]
-fn one_node_holds_a_lease_and_the_next_one_gets_it_when_that_life_is_over() {
+fn one_node_holds_a_lease_and_the_next_one_gets_it_when_that_incarnation_has_ended() {
     let dir = tempfile::tempdir().expect("folder");
     let db = Db::scratch(dir.path()).expect("opened");
     let (first, second) = (node(&db, dir.path()), node(&db, dir.path()));
@@ -39,7 +39,7 @@ fn one_node_holds_a_lease_and_the_next_one_gets_it_when_that_life_is_over() {
     end(&first);
     others.poll(&second);
     assert!(second.holds(ClusterLease::Matching));
-    assert!(leases(&db).iter().all(|(_, life)| *life == second.incarnation()));
+    assert!(leases(&db).iter().all(|(_, incarnation)| *incarnation == second.incarnation()));
     // The first node is alive all the same: it finds out, and begins a new incarnation without a lease.
     let was = first.incarnation();
     PeerObservations::new(true).poll(&first);
@@ -49,14 +49,14 @@ fn one_node_holds_a_lease_and_the_next_one_gets_it_when_that_life_is_over() {
 }
 
 #[test]
-fn a_node_that_starts_again_takes_what_it_had_and_a_lost_life_cannot_end_a_message() {
+fn a_node_that_starts_again_takes_what_it_had_and_an_ended_incarnation_cannot_end_a_message() {
     let dir = tempfile::tempdir().expect("folder");
     let db = Db::scratch(dir.path()).expect("opened");
     db.write_blocking(|tx| {
         tx.run_sql(
             "INSERT INTO users (user_id, user_name, roles, admin, mediebank, active,
                  service_account, created_ms) VALUES (1, 'a', '[]', FALSE, FALSE, TRUE, FALSE, 0);
-             INSERT INTO outbox (message_id, lane, number, user_id, content, state, attempts,
+             INSERT INTO outbox (message_id, transport, number, user_id, content, state, attempts,
                  next_ms, created_ms, queued_ms, updated_ms)
              VALUES ('01a203dd-5c0a-711a-97bd-9530a4d06199', 'mail', 1, 1,
                  '{\"kind\":\"item\",\"item\":\"image/a\"}', 'waiting', 0, 0, 0, 0, 0);",
@@ -81,7 +81,7 @@ fn a_node_that_starts_again_takes_what_it_had_and_a_lost_life_cannot_end_a_messa
     let id = claimed[0].id;
     let done = crate::storage::database::MessageOutcome::Done;
     assert!(!db.write_blocking(move |tx| tx.end_message(id, &done, by)).expect("written"));
-    assert_eq!(claim(&other).1.len(), 1, "the life that had it is over");
+    assert_eq!(claim(&other).1.len(), 1, "its incarnation has ended");
 }
 
 #[test]
@@ -89,14 +89,14 @@ fn an_expired_heartbeat_ends_an_incarnation_once_and_a_rising_one_does_not() {
     let dir = tempfile::tempdir().expect("folder");
     let db = Db::scratch(dir.path()).expect("opened");
     let (first, second) = (node(&db, dir.path()), node(&db, dir.path()));
-    let (life, other) = (first.incarnation(), second.incarnation());
+    let (incarnation, other) = (first.incarnation(), second.incarnation());
     db.write_blocking(move |tx| {
-        assert!(tx.write_heartbeat(life, 7, "", clock::now())?);
-        assert!(!tx.end_expired_incarnation(life, 1, clock::now())?, "it rose meanwhile");
-        assert!(tx.end_expired_incarnation(life, 2, clock::now())?);
-        assert!(!tx.end_expired_incarnation(life, 2, clock::now())?);
-        assert!(!tx.write_heartbeat(life, 7, "", clock::now())?);
-        assert!(!tx.take_lease("matching", life)?, "who is dead takes nothing");
+        assert!(tx.write_heartbeat(incarnation, 7, "", clock::now())?);
+        assert!(!tx.end_expired_incarnation(incarnation, 1, clock::now())?, "it rose meanwhile");
+        assert!(tx.end_expired_incarnation(incarnation, 2, clock::now())?);
+        assert!(!tx.end_expired_incarnation(incarnation, 2, clock::now())?);
+        assert!(!tx.write_heartbeat(incarnation, 7, "", clock::now())?);
+        assert!(!tx.take_lease("matching", incarnation)?, "who is dead takes nothing");
         assert!(tx.take_lease("matching", other)?);
         Ok(())
     })
@@ -152,7 +152,7 @@ fn a_starting_node_holds_no_lease_and_blocks_no_other_node() {
 }
 
 #[test]
-fn a_life_ends_with_a_start_that_fails() {
+fn an_incarnation_ends_with_a_start_that_fails() {
     let dir = tempfile::tempdir().expect("folder");
     let db = Db::scratch(dir.path()).expect("opened");
     let node = node(&db, dir.path());
@@ -164,16 +164,16 @@ fn a_life_ends_with_a_start_that_fails() {
 }
 
 #[test]
-fn a_life_whose_beginning_was_not_answered_begins_once() {
+fn an_incarnation_whose_beginning_was_not_answered_begins_once() {
     let dir = tempfile::tempdir().expect("folder");
     let db = Db::scratch(dir.path()).expect("opened");
     let node = node(&db, dir.path());
-    let (name, life) = (node.name(), node.incarnation());
+    let (name, incarnation) = (node.name(), node.incarnation());
     // The start was written, but the answer was lost.
     node.state().is_alive = false;
     node.begin(clock::now()).expect("written");
     assert!(node.is_confirmed() && node.holds(ClusterLease::Matching));
-    assert_eq!((node.name(), node.incarnation()), (name, life));
+    assert_eq!((node.name(), node.incarnation()), (name, incarnation));
     assert_eq!(db.read_blocking(|tx| tx.list_nodes()).expect("read").len(), 1);
 }
 

@@ -227,7 +227,7 @@ impl ReadinessProbes {
     fn live_nodes(&mut self, nodes: Vec<NodeRow>) -> Vec<NodeRow> {
         self.heartbeats
             .retain(|incarnation, _| nodes.iter().any(|row| row.incarnation == *incarnation));
-        let is_beating = |row: &NodeRow| {
+        let is_alive = |row: &NodeRow| {
             let fresh = || (row.heartbeat, Stopwatch::start());
             let seen = self.heartbeats.entry(row.incarnation).or_insert_with(fresh);
             if seen.0 != row.heartbeat {
@@ -235,7 +235,7 @@ impl ReadinessProbes {
             }
             seen.1.elapsed() < PEER_HEARTBEAT_TIMEOUT
         };
-        nodes.into_iter().filter(is_beating).collect()
+        nodes.into_iter().filter(is_alive).collect()
     }
 
     /// Returns why a connection that searches or writes cannot be used. The connection may be busy for long,

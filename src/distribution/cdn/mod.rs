@@ -107,7 +107,7 @@ impl CdnPurgers {
         let purgers = CachePurger::of(settings)?;
         let names: Vec<String> = purgers.iter().map(CachePurger::name).collect();
         // Also without endpoints: a removed endpoint must not keep rows of the item log alive.
-        if !names.is_empty() || !db.read_blocking(|tx| tx.purging_lanes())?.is_empty() {
+        if !names.is_empty() || !db.read_blocking(|tx| tx.purging_endpoints())?.is_empty() {
             let (names, incarnation) = (names.clone(), guard.node().incarnation());
             db.write_blocking(move |tx| {
                 let mut others = tx.as_read().list_nodes()?.into_iter();

@@ -49,7 +49,7 @@ fn keys_are_counted_by_outcome_and_contradictory_numbers_count_nothing() {
 
 /// Two endpoints on closed ports, over a scratch database.
 struct Scene {
-    lanes: Vec<CdnEndpoint>,
+    endpoints: Vec<CdnEndpoint>,
     db: Db,
     dir: TempDir,
 }
@@ -88,8 +88,8 @@ impl Scene {
         node.work(now());
         let guard = ClusterGuard::new(node, ClockGuard::start(&db, None));
         let cdn = CdnPurgers::open(&settings(&dir, &urls), &db, &guard).unwrap();
-        let lanes = cdn.unwrap().endpoints;
-        Self { lanes, db, dir }
+        let endpoints = cdn.unwrap().endpoints;
+        Self { endpoints, db, dir }
     }
 
     /// Adds rows to the item log, each an id and a kind of change.
@@ -107,13 +107,13 @@ impl Scene {
             .unwrap();
     }
 
-    fn waiting(&self, lane: usize, at: Timestamp) -> PurgeBacklog {
-        let name = self.lanes[lane].name.clone();
+    fn waiting(&self, endpoint: usize, at: Timestamp) -> PurgeBacklog {
+        let name = self.endpoints[endpoint].name.clone();
         self.db.read_blocking(move |tx| tx.purges_waiting(&name, at)).unwrap()
     }
 
-    fn due(&self, lane: usize, at: Timestamp) -> Vec<PendingPurge> {
-        let name = self.lanes[lane].name.clone();
+    fn due(&self, endpoint: usize, at: Timestamp) -> Vec<PendingPurge> {
+        let name = self.endpoints[endpoint].name.clone();
         self.db.read_blocking(move |tx| tx.due_purges(&name, at, 100_000)).unwrap()
     }
 
@@ -143,9 +143,9 @@ async fn the_log_is_read_on_at_once_while_there_is_more_of_it_and_while_a_cdn_fa
     rows.push(replaced("a"));
     scene.log(&rows);
     assert!(scene.waiting(0, now()).unread.is_some(), "the lag shows that it was not read");
-    let lane = &scene.lanes[0];
+    let endpoint = &scene.endpoints[0];
     let mut turns = 0;
-    while lane.purge_batch(i64::MAX, true).await.unwrap().more {
+    while endpoint.purge_batch(i64::MAX, true).await.unwrap().more {
         turns += 1;
     }
     assert_eq!(turns, 3);
@@ -154,7 +154,7 @@ async fn the_log_is_read_on_at_once_while_there_is_more_of_it_and_while_a_cdn_fa
     assert_eq!(keys[0].key, "image.a");
     // The other endpoint has its own position in the log.
     assert!(scene.waiting(1, now()).unread.is_some());
-    let turn = lane.purge_batch(i64::MAX, false).await.unwrap();
+    let turn = endpoint.purge_batch(i64::MAX, false).await.unwrap();
     assert!(matches!(turn.outcome, PurgeOutcome::Failed(_)) && !turn.more, "nobody listens");
 }
 
@@ -162,17 +162,18 @@ async fn the_log_is_read_on_at_once_while_there_is_more_of_it_and_while_a_cdn_fa
 async fn what_is_due_later_takes_no_room_and_what_waits_is_noted_once() {
     let scene = Scene::new();
     let many = i64::try_from(PURGES_QUEUED_MAX).unwrap();
-    let (lane, later) = (scene.lanes[0].name.clone(), hours(24 * 365 * 50).as_millisecond());
+    let (endpoint, later) =
+        (scene.endpoints[0].name.clone(), hours(24 * 365 * 50).as_millisecond());
     scene.write(move |tx| {
         let sql = format!(
             "WITH RECURSIVE n(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM n WHERE n <= {many})
-             INSERT INTO purges (lane, key, due_ms, since_ms, again, refused)
-             SELECT '{lane}', 'image.' || n, {later}, {later}, FALSE, 0 FROM n"
+             INSERT INTO purges (endpoint, key, due_ms, since_ms, repeated, refusals)
+             SELECT '{endpoint}', 'image.' || n, {later}, {later}, FALSE, 0 FROM n"
         );
         tx.run_sql(&sql).unwrap();
     });
     scene.log(&[replaced("a"), replaced("b"), replaced("a"), replaced("a")]);
-    assert!(!scene.lanes[0].purge_batch(i64::MAX, true).await.unwrap().more);
+    assert!(!scene.endpoints[0].purge_batch(i64::MAX, true).await.unwrap().more);
     let keys = |at| scene.due(0, at).into_iter().map(|purge| purge.key).collect::<Vec<_>>();
     assert_eq!(keys(now()), ["image.a", "image.b"]);
     // A completed purge is repeated once and then removed.
@@ -187,7 +188,7 @@ async fn what_is_due_later_takes_no_room_and_what_waits_is_noted_once() {
 #[test]
 fn an_address_that_takes_the_place_of_another_takes_over_what_waits_for_it() {
     let scene = Scene::new();
-    let (first, second) = (scene.lanes[0].name.clone(), scene.lanes[1].name.clone());
+    let (first, second) = (scene.endpoints[0].name.clone(), scene.endpoints[1].name.clone());
     let told = second.clone();
     scene.write(move |tx| {
         tx.note_purge("image.a", &[], now()).unwrap();
@@ -195,15 +196,15 @@ fn an_address_that_takes_the_place_of_another_takes_over_what_waits_for_it() {
         tx.complete_purges(&[number], None).unwrap();
     });
     assert_eq!((scene.due(0, now()).len(), scene.due(1, now()).len()), (1, 0));
-    let lanes = ["new".to_owned(), second.clone()];
-    scene.write(move |tx| tx.start_purging(&lanes, key_of).unwrap());
-    let look = |lane: &str| {
-        let lane = lane.to_owned();
-        scene.db.read_blocking(move |tx| tx.due_purges(&lane, now(), 10)).unwrap().len()
+    let endpoints = ["new".to_owned(), second.clone()];
+    scene.write(move |tx| tx.start_purging(&endpoints, key_of).unwrap());
+    let look = |endpoint: &str| {
+        let endpoint = endpoint.to_owned();
+        scene.db.read_blocking(move |tx| tx.due_purges(&endpoint, now(), 10)).unwrap().len()
     };
     assert_eq!((look("new"), look(&second), look(&first)), (1, 0, 0));
     scene.write(|tx| tx.start_purging(&[], key_of).unwrap());
-    assert!(scene.db.read_blocking(|tx| tx.purging_lanes()).unwrap().is_empty());
+    assert!(scene.db.read_blocking(|tx| tx.purging_endpoints()).unwrap().is_empty());
     assert_eq!(look("new"), 0);
     drop(scene.dir);
 }

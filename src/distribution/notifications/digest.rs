@@ -86,8 +86,8 @@ fn write(
         items.truncate(DIGEST_ITEMS_MAX);
         let content = MessageContent::Digest { items, more };
         let Notification { number, user, .. } = *notification;
-        let (id, lane) = (Uuid::now_v7(), MessageTransport::Mail);
-        let new = NewMessage { id, lane, number, user, content };
+        let (id, transport) = (Uuid::now_v7(), MessageTransport::Mail);
+        let new = NewMessage { id, transport, number, user, content };
         let inserted = tx.insert_message(&new, OUTBOX_PER_USER_MAX, now)?;
         batch.record_message(MessageTransport::Mail, inserted);
         if !inserted {

@@ -30,7 +30,7 @@ pub(super) struct MatchBatch {
     streams: Vec<Uuid>,
     /// Queues that received items.
     queues: Vec<i64>,
-    /// Whether messages of a lane were written, indexed by lane.
+    /// Whether messages of a transport were written, indexed by transport.
     messages: [bool; MessageTransport::ALL.len()],
     /// Number of items that were matched.
     items: u64,
@@ -44,10 +44,10 @@ pub(super) struct MatchBatch {
 }
 
 impl MatchBatch {
-    /// Records that a message of the lane was written, or dropped because the outbox was full.
-    pub(super) fn record_message(&mut self, lane: MessageTransport, written: bool) {
+    /// Records that a message of the transport was written, or dropped because the outbox was full.
+    pub(super) fn record_message(&mut self, transport: MessageTransport, written: bool) {
         match written {
-            true => self.messages[lane.index()] = true,
+            true => self.messages[transport.index()] = true,
             false => self.lost += 1,
         }
     }
@@ -230,9 +230,9 @@ impl Notifications {
         metrics::gauge!(telemetry::MATCHING_LAG_SECONDS).set(0.0);
         metrics::gauge!(telemetry::MATCHING_BEHIND).set(0);
         metrics::gauge!(telemetry::QUEUED_ITEMS).set(0);
-        for lane in MessageTransport::ALL.map(MessageTransport::as_str) {
-            metrics::gauge!(telemetry::OUTBOX_WAITING, "lane" => lane).set(0);
-            metrics::gauge!(telemetry::OUTBOX_PARKED, "lane" => lane).set(0);
+        for transport in MessageTransport::ALL.map(MessageTransport::as_str) {
+            metrics::gauge!(telemetry::OUTBOX_WAITING, "transport" => transport).set(0);
+            metrics::gauge!(telemetry::OUTBOX_PARKED, "transport" => transport).set(0);
         }
     }
 
@@ -252,7 +252,7 @@ impl Notifications {
         let (behind, since, queued, counts) = self.db().read_blocking(move |tx| {
             let matched = tx.matched_seq()?;
             let (newest, since) = tx.matching_backlog(matched)?;
-            let counts = MessageTransport::ALL.map(|lane| tx.count_messages(lane));
+            let counts = MessageTransport::ALL.map(|transport| tx.count_messages(transport));
             Ok((newest - matched, since, tx.count_queued_items(usize::MAX)?, counts))
         })?;
         // Negative after the clock was set back, which a gauge of a delay must not show.
@@ -263,12 +263,12 @@ impl Notifications {
         metrics::gauge!(telemetry::QUEUED_ITEMS).set(u32::try_from(queued).unwrap_or(u32::MAX));
         metrics::gauge!(telemetry::NOTIFICATIONS)
             .set(u32::try_from(notifications).unwrap_or(u32::MAX));
-        for (lane, lane_counts) in MessageTransport::ALL.into_iter().zip(counts) {
-            let (lane, lane_counts) = (lane.as_str(), lane_counts?);
-            metrics::gauge!(telemetry::OUTBOX_WAITING, "lane" => lane)
-                .set(count(lane_counts.waiting));
-            metrics::gauge!(telemetry::OUTBOX_PARKED, "lane" => lane)
-                .set(count(lane_counts.parked));
+        for (transport, transport_counts) in MessageTransport::ALL.into_iter().zip(counts) {
+            let (transport, transport_counts) = (transport.as_str(), transport_counts?);
+            metrics::gauge!(telemetry::OUTBOX_WAITING, "transport" => transport)
+                .set(count(transport_counts.waiting));
+            metrics::gauge!(telemetry::OUTBOX_PARKED, "transport" => transport)
+                .set(count(transport_counts.parked));
         }
         Ok(())
     }
@@ -454,8 +454,8 @@ impl MatchTransaction<'_, '_> {
                     // outbox.
                     if self.push.reaches(device.kind) {
                         let content = MessageContent::push(key, &device.token, device.kind);
-                        let lane = MessageTransport::for_device(device.kind);
-                        self.message(lane, number, matched, content)?;
+                        let transport = MessageTransport::for_device(device.kind);
+                        self.message(transport, number, matched, content)?;
                     }
                 }
             }
@@ -475,15 +475,15 @@ impl MatchTransaction<'_, '_> {
 
     fn message(
         &mut self,
-        lane: MessageTransport,
+        transport: MessageTransport,
         number: i64,
         matched: MatchedNotification,
         content: MessageContent,
     ) -> Result<(), DbError> {
         let (id, user) = (Uuid::now_v7(), matched.user);
-        let new = NewMessage { id, lane, number, user, content };
+        let new = NewMessage { id, transport, number, user, content };
         let written = self.tx.insert_message(&new, OUTBOX_PER_USER_MAX, self.now)?;
-        self.batch.record_message(lane, written);
+        self.batch.record_message(transport, written);
         Ok(())
     }
 

@@ -147,7 +147,7 @@ struct NotificationsInner {
     /// Limits the responses rendered at a time.
     answers: Semaphore,
     matcher: Arc<Mutex<NotificationMatcher>>,
-    /// Wakes the senders, indexed by lane.
+    /// Wakes the senders, indexed by transport.
     wakes: [Notify; MessageTransport::ALL.len()],
     /// Set at shutdown, when messages in flight are released.
     abandon: watch::Sender<bool>,
@@ -268,9 +268,9 @@ impl Notifications {
             *woken = sequence;
             return Ok(());
         }
-        let (sequence, freed) =
-            self.db().read_blocking(move |tx| tx.freed_streams(after, STREAM_WAKES_MAX))?;
-        match freed {
+        let (sequence, available) =
+            self.db().read_blocking(move |tx| tx.available_streams(after, STREAM_WAKES_MAX))?;
+        match available {
             Some(ids) => streams.wake(&ids),
             // More streams changed than the limit, so all readers check theirs.
             None => streams.wake_all(),

@@ -1,4 +1,4 @@
-//! Sends due messages of the outbox, with one job per lane: mail, APNs and FCM.
+//! Sends due messages of the outbox, with one job per transport: mail, APNs and FCM.
 //!
 //! A message that a node claims belongs to that node's incarnation. A claim that fails may have committed all
 //! the same, for example when the connection to the database breaks before the response: so before the next
@@ -84,7 +84,7 @@ struct FinishedMessage {
     by: ClaimedBy,
 }
 
-/// The messages of a lane that are in flight.
+/// The messages of a transport that are in flight.
 #[derive(Default)]
 pub(super) struct OutboxInFlight {
     pub(super) messages: InFlightTasks<Uuid>,
@@ -92,10 +92,10 @@ pub(super) struct OutboxInFlight {
     is_doubtful: bool,
 }
 
-/// The background job that sends the messages of a lane.
+/// The background job that sends the messages of a transport.
 struct OutboxJob {
     notifications: Notifications,
-    lane: MessageTransport,
+    transport: MessageTransport,
     sending: OutboxInFlight,
 }
 
@@ -103,7 +103,7 @@ impl BackgroundJob for OutboxJob {
     type Error = Error;
 
     fn spec(&self) -> JobSpec {
-        let name = match self.lane {
+        let name = match self.transport {
             MessageTransport::Mail => "mail-outbox",
             MessageTransport::Apple => "apple-push-outbox",
             MessageTransport::Google => "google-push-outbox",
@@ -112,24 +112,32 @@ impl BackgroundJob for OutboxJob {
     }
 
     async fn run(&mut self) -> Result<RunOutcome> {
-        self.notifications.start_due(self.lane, &mut self.sending).await.map(RunOutcome::DueAfter)
+        self.notifications
+            .start_due(self.transport, &mut self.sending)
+            .await
+            .map(RunOutcome::DueAfter)
     }
 
     async fn wait_for_work(&mut self) {
         tokio::select! {
-            () = self.notifications.inner.wakes[self.lane.index()].notified() => {}
+            () = self.notifications.inner.wakes[self.transport.index()].notified() => {}
             Some(()) = self.sending.messages.next_ended() => {}
         }
     }
 }
 
 impl Notifications {
-    /// Sends due messages of a lane, several at a time, until `stop` turns true. Messages in flight then have
+    /// Sends due messages of a transport, several at a time, until `stop` turns true. Messages in flight then have
     /// `drain` to finish; the others are released.
-    pub async fn send(self, lane: MessageTransport, stop: watch::Receiver<bool>, drain: Duration) {
+    pub async fn send(
+        self,
+        transport: MessageTransport,
+        stop: watch::Receiver<bool>,
+        drain: Duration,
+    ) {
         let inner = Arc::clone(&self.inner);
         let mut outbox =
-            OutboxJob { notifications: self, lane, sending: OutboxInFlight::default() };
+            OutboxJob { notifications: self, transport, sending: OutboxInFlight::default() };
         jobs::run(&mut outbox, &inner.services.guard, jobs::stopped(stop)).await;
         outbox.sending.messages.drain(drain, &inner.abandon).await;
     }
@@ -137,11 +145,11 @@ impl Notifications {
     /// Starts due messages while workers are free; returns the time until the next poll.
     pub(super) async fn start_due(
         &self,
-        lane: MessageTransport,
+        transport: MessageTransport,
         sending: &mut OutboxInFlight,
     ) -> Result<Duration> {
         let settings = self.inner.settings.get();
-        let workers = match lane {
+        let workers = match transport {
             MessageTransport::Mail => settings.mail_workers,
             MessageTransport::Apple | MessageTransport::Google => settings.push_workers,
         };
@@ -150,9 +158,9 @@ impl Notifications {
         // Before the next claim, or messages of a lost response would stay claimed as long as this
         // incarnation lasts.
         if sending.is_doubtful {
-            self.release_lost(lane, sending).await?;
+            self.release_lost(transport, sending).await?;
         }
-        let next = self.db().read(move |tx: &ReadTx<'_>| tx.next_message(lane)).await?;
+        let next = self.db().read(move |tx: &ReadTx<'_>| tx.next_message(transport)).await?;
         let now = clock::now();
         let Some(next) = next.filter(|_| free_workers > 0) else {
             return Ok(OUTBOX_POLL_INTERVAL);
@@ -162,7 +170,7 @@ impl Notifications {
             return Ok(wait.min(OUTBOX_POLL_INTERVAL));
         }
         let by = ClaimedBy { incarnation: self.inner.services.guard.node().incarnation(), now };
-        let claim = move |tx: &ClaimTx<'_>| tx.claim_messages(lane, free_workers, by);
+        let claim = move |tx: &ClaimTx<'_>| tx.claim_messages(transport, free_workers, by);
         let claimed = self.db().claim(claim).await;
         // The claim may have committed although its response was lost.
         sending.is_doubtful = claimed.is_err();
@@ -172,17 +180,17 @@ impl Notifications {
             if !sending.messages.held().any(|id| *id == message.id) {
                 sending
                     .messages
-                    .start(message.id, self.clone().send_one(lane, message, by.incarnation));
+                    .start(message.id, self.clone().send_one(transport, message, by.incarnation));
             }
         }
         // The job is woken when an attempt ends or a message is queued.
         Ok(OUTBOX_POLL_INTERVAL)
     }
 
-    /// Releases messages that this incarnation holds in a lane but this process does not send.
+    /// Releases messages that this incarnation holds in a transport but this process does not send.
     async fn release_lost(
         &self,
-        lane: MessageTransport,
+        transport: MessageTransport,
         sending: &mut OutboxInFlight,
     ) -> Result<()> {
         let by = ClaimedBy {
@@ -190,13 +198,13 @@ impl Notifications {
             now: clock::now(),
         };
         let messages: Vec<Uuid> = sending.messages.held().copied().collect();
-        let release = move |tx: &ClaimTx<'_>| tx.release_lost_messages(lane, &messages, by);
+        let release = move |tx: &ClaimTx<'_>| tx.release_lost_messages(transport, &messages, by);
         let released = self.db().claim(release).await?;
         sending.is_doubtful = false;
         if released > 0 {
             tracing::warn!(
                 messages = released,
-                lane = lane.as_str(),
+                transport = transport.as_str(),
                 "messages released after a claim without a response"
             );
         }
@@ -204,7 +212,12 @@ impl Notifications {
     }
 
     /// Attempts to send a message and records the outcome.
-    async fn send_one(self, lane: MessageTransport, message: OutboxMessage, incarnation: Uuid) {
+    async fn send_one(
+        self,
+        transport: MessageTransport,
+        message: OutboxMessage,
+        incarnation: Uuid,
+    ) {
         let watch = Stopwatch::start();
         let attempt = AssertUnwindSafe(self.attempt(&message)).catch_unwind();
         let attempt = tokio::time::timeout(MESSAGE_TIME, Box::pin(attempt));
@@ -222,10 +235,11 @@ impl Notifications {
         let end = AttemptEnd { at: now, is_clock_trusted };
         let policy = self.inner.settings.get().retry;
         let (label, outcome) = outcome_of_attempt(&message, result.as_ref(), policy, end);
-        let lane = lane.as_str();
-        metrics::counter!(telemetry::MESSAGES, "lane" => lane, "outcome" => label).increment(1);
+        let transport = transport.as_str();
+        metrics::counter!(telemetry::MESSAGES, "transport" => transport, "outcome" => label)
+            .increment(1);
         let seconds = watch.elapsed().as_secs_f64();
-        metrics::histogram!(telemetry::MESSAGE_SECONDS, "lane" => lane).record(seconds);
+        metrics::histogram!(telemetry::MESSAGE_SECONDS, "transport" => transport).record(seconds);
         let error = match &result {
             Some(SendOutcome::InvalidToken(reason) | SendOutcome::Unwanted(_, reason)) => {
                 reason.as_str()
@@ -235,7 +249,7 @@ impl Notifications {
         let OutboxMessage { id, number, attempts, .. } = message;
         let ms = watch.elapsed().as_millis();
         tracing::info!(
-            message = %id, notification = number, lane, outcome = label, attempts, ms, error,
+            message = %id, notification = number, transport, outcome = label, attempts, ms, error,
             "message"
         );
         let invalid_token = match (&result, &message.content) {

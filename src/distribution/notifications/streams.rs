@@ -398,11 +398,11 @@ impl StreamCommands {
             // If the transaction fails, the reply channels are dropped, which readers see as an error.
             match db.write(move |tx| run_command(tx, batch)).await {
                 Ok(outcomes) => {
-                    let freed: Vec<Uuid> =
-                        outcomes.iter().filter_map(CommandOutcome::freed_stream).collect();
+                    let woken: Vec<Uuid> =
+                        outcomes.iter().filter_map(CommandOutcome::released_stream).collect();
                     outcomes.into_iter().for_each(CommandOutcome::reply);
                     if let Some(streams) = streams.upgrade() {
-                        streams.wake(&freed);
+                        streams.wake(&woken);
                     }
                 }
                 Err(cause) => tracing::error!("stream transaction failed: {cause}"),
@@ -444,7 +444,7 @@ impl StreamCommands {
 
 impl CommandOutcome {
     /// Returns the stream in which items became available to other readers.
-    fn freed_stream(&self) -> Option<Uuid> {
+    fn released_stream(&self) -> Option<Uuid> {
         match self {
             Self::Acknowledged(claimed, true, _) => Some(claimed.id),
             Self::Acknowledged(_, false, _)

@@ -179,8 +179,8 @@ impl Scene {
 
     /// Reopens the database as a restarted process does.
     fn again(self) -> Self {
-        let life = self.notifications.inner.services.guard.node().incarnation();
-        self.db.write_blocking(move |tx| tx.end_incarnation(life, start())).unwrap();
+        let incarnation = self.notifications.inner.services.guard.node().incarnation();
+        self.db.write_blocking(move |tx| tx.end_incarnation(incarnation, start())).unwrap();
         let Self { db, dir, .. } = self;
         Self::open(dir, db)
     }

@@ -582,9 +582,9 @@ pub const OUTBOX_LISTED_MAX: usize = 10_000;
 pub const OUTBOX_RETENTION: std::time::Duration = std::time::Duration::from_secs(30 * 86_400);
 /// Poll interval of the outbox when nothing is due, since the operator may have queued a message.
 pub const OUTBOX_POLL_INTERVAL: std::time::Duration = std::time::Duration::from_secs(1);
-/// Messages of one lane that a sweep for lost claims releases at a time. One claim takes no more than are
+/// Messages of one transport that a sweep for lost claims releases at a time. One claim takes no more than are
 /// sent at a time.
-pub const MESSAGES_FREED_MAX: usize = 1000;
+pub const MESSAGES_RELEASED_MAX: usize = 1000;
 /// Timeout for sending one message.
 pub const MESSAGE_TIME: std::time::Duration = std::time::Duration::from_secs(180);
 /// Interval of the notification sweep: records a heartbeat, releases orphaned claims, removes expired

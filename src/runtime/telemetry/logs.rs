@@ -59,9 +59,7 @@ impl LogFilter {
             Error::invalid("body", "telemetry.log_level", "format", message)
         };
         let filter = EnvFilter::try_new(level).map_err(|cause| invalid(cause.to_string()))?;
-        // That crate logs at `info` only that the schema is current, with paths of the build machine.
-        let quiet = "rusqlite_migration=warn".parse().map_err(Error::internal)?;
-        Ok(Self(filter.add_directive(quiet)))
+        Ok(Self(filter))
     }
 }
 

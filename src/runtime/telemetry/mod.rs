@@ -118,13 +118,13 @@ pub const NOTIFICATIONS: &str = "wirephoto_notifications";
 pub const QUEUED_ITEMS: &str = "wirephoto_queued_items";
 /// Items dropped from a full queue, and messages dropped because the outbox was full (counter).
 pub const NOTIFICATIONS_LOST: &str = "wirephoto_notifications_lost_total";
-/// Messages that are waiting or in flight, by lane (gauge).
+/// Messages that are waiting or in flight, by transport (gauge).
 pub const OUTBOX_WAITING: &str = "wirephoto_outbox_waiting";
-/// Messages parked after the last retry, by lane (gauge).
+/// Messages parked after the last retry, by transport (gauge).
 pub const OUTBOX_PARKED: &str = "wirephoto_outbox_parked";
-/// Attempts to send a message, by lane and outcome: sent, dropped, retry, parked, released (counter).
+/// Attempts to send a message, by transport and outcome: sent, dropped, retry, parked, released (counter).
 pub const MESSAGES: &str = "wirephoto_messages_total";
-/// Seconds of one attempt to send a message, by lane (histogram).
+/// Seconds of one attempt to send a message, by transport (histogram).
 pub const MESSAGE_SECONDS: &str = "wirephoto_message_seconds";
 /// Clock jumps while running, and starts with a clock far from the last saved time (counter).
 pub const CLOCK_JUMPS: &str = "wirephoto_clock_jumps_total";
@@ -367,10 +367,10 @@ fn describe_notifications() {
     gauge!(NOTIFICATIONS, "Notifications that items are matched with");
     gauge!(QUEUED_ITEMS, "Items waiting in the queues of streams and scheduled mails");
     counter!(NOTIFICATIONS_LOST, "Items and messages dropped because a queue was full");
-    gauge!(OUTBOX_WAITING, "Messages that are waiting or in flight, by lane");
-    gauge!(OUTBOX_PARKED, "Messages parked after the last retry, by lane");
-    counter!(MESSAGES, "Attempts to send a message, by lane and outcome");
-    histogram!(MESSAGE_SECONDS, "Seconds of one attempt to send a message, by lane");
+    gauge!(OUTBOX_WAITING, "Messages that are waiting or in flight, by transport");
+    gauge!(OUTBOX_PARKED, "Messages parked after the last retry, by transport");
+    counter!(MESSAGES, "Attempts to send a message, by transport and outcome");
+    histogram!(MESSAGE_SECONDS, "Seconds of one attempt to send a message, by transport");
 }
 
 fn describe_connections() {

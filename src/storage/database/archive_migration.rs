@@ -77,11 +77,11 @@ impl ArchiveMigration {
         // Marked before the first row: until the end no service starts on the new database.
         to.write_blocking(|tx| {
             let read = tx.as_read();
-            if !read.is_being_filled()? && !read.is_empty()? {
+            if !read.is_migration_target()? && !read.is_empty()? {
                 let why = "the new database holds an archive already, or a service runs on it";
                 return Err(DbError::InUse(why.to_owned()));
             }
-            tx.note_filling(true)
+            tx.mark_migration_target(true)
         })?;
         let migration = Self { from: from.clone(), to: to.clone(), report };
         let comparison = migration.clone();
@@ -170,7 +170,7 @@ impl ArchiveMigration {
         };
         // This database is marked as moved first, so that never both accept writes.
         if switch.is_some() {
-            self.to.write_blocking(|tx| tx.note_filling(false))?;
+            self.to.write_blocking(|tx| tx.mark_migration_target(false))?;
         }
         Ok(copied)
     }
@@ -301,8 +301,8 @@ impl Db {
     }
 
     /// Returns whether a migration into this database is unfinished: its content is incomplete.
-    pub fn is_being_filled(&self) -> Result<bool, DbError> {
-        self.read_blocking(|tx| tx.is_being_filled())
+    pub fn is_migration_target(&self) -> Result<bool, DbError> {
+        self.read_blocking(|tx| tx.is_migration_target())
     }
 
     /// Makes sure that `to`, where the archive of this database moved, is not in use: marks it as incomplete
@@ -319,7 +319,7 @@ impl Db {
                 return Err(possibly_in_use(&format!("the node {} uses it", node.node)));
             }
             // Already marked, by an earlier attempt.
-            if there.is_being_filled()? {
+            if there.is_migration_target()? {
                 return Ok(());
             }
             let marks = there.marks_of_tables()?;
@@ -328,7 +328,7 @@ impl Db {
                     "its table {table} has changed since the migration"
                 )));
             }
-            tx.note_filling(true)
+            tx.mark_migration_target(true)
         })
     }
 
@@ -410,7 +410,7 @@ mod tests {
         write(&from, "one", "first again");
         let moved = finish(&migration, None).unwrap();
         assert_eq!(moved.of("items"), 2);
-        assert!(to.is_being_filled().unwrap());
+        assert!(to.is_migration_target().unwrap());
         assert_eq!(headlines(&from), headlines(&to));
         assert_eq!(from.moved_to().unwrap(), None);
         // Another day.
@@ -419,9 +419,9 @@ mod tests {
         let moved = finish(&begin(&from, &to).unwrap(), Some("elsewhere")).unwrap();
         assert_eq!(moved.of("items"), 3);
         assert_eq!(headlines(&from), headlines(&to));
-        assert!(!to.is_being_filled().unwrap());
+        assert!(!to.is_migration_target().unwrap());
         assert_eq!(from.moved_to().unwrap().as_deref(), Some("elsewhere"));
-        let refused = from.write_blocking(|tx| tx.note_filling(false));
+        let refused = from.write_blocking(|tx| tx.mark_migration_target(false));
         assert!(matches!(refused, Err(DbError::Moved(home)) if home == "elsewhere"));
         // A target that was not in use is migrated to again; one that was in use is refused.
         write(&to, "four", "fourth");
@@ -444,7 +444,7 @@ mod tests {
                 matches!(&refused, Err(DbError::InUse(why)) if why.contains(words)),
                 "{words}: {refused:?}"
             );
-            assert!(!to.is_being_filled().unwrap(), "{words}");
+            assert!(!to.is_migration_target().unwrap(), "{words}");
         };
         let (incarnation, now) = (Uuid::new_v4(), clock::now());
         to.write_blocking(move |tx| {
@@ -459,7 +459,7 @@ mod tests {
         to.write_blocking(|tx| tx.run_sql("DELETE FROM state WHERE name = 'a'")).unwrap();
         // Nothing is left of the incarnation: it wrote no rows.
         from.invalidate_target(&to).unwrap();
-        assert!(to.is_being_filled().unwrap());
+        assert!(to.is_migration_target().unwrap());
         // Interrupted before its end, and repeated.
         from.invalidate_target(&to).unwrap();
         from.cancel_move().unwrap();

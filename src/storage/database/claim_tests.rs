@@ -18,15 +18,15 @@ fn now() -> Timestamp {
     Timestamp::from_second(1000).unwrap()
 }
 
-fn by(life: u128) -> ClaimedBy {
-    ClaimedBy { incarnation: Uuid::from_u128(life), now: now() }
+fn by(incarnation: u128) -> ClaimedBy {
+    ClaimedBy { incarnation: Uuid::from_u128(incarnation), now: now() }
 }
 
 /// Creates a message about the item of that number.
 fn message(item: usize) -> NewMessage {
     NewMessage {
         id: Uuid::now_v7(),
-        lane: MessageTransport::Mail,
+        transport: MessageTransport::Mail,
         number: 1,
         user: UserId(1),
         content: MessageContent::Item { item: format!("image/i{item}") },
@@ -43,10 +43,10 @@ fn put(db: &Db, items: std::ops::Range<usize>) {
     db.write_blocking(put).unwrap();
 }
 
-fn live(db: &Db, life: u128) {
-    let name = format!("node-{life}");
+fn live(db: &Db, incarnation: u128) {
+    let name = format!("node-{incarnation}");
     let begin = move |tx: &WriteTx<'_>| {
-        tx.begin_incarnation(&NewNode::bare(Uuid::from_u128(life), &name), &[], now())
+        tx.begin_incarnation(&NewNode::bare(Uuid::from_u128(incarnation), &name), &[], now())
     };
     db.write_blocking(begin).unwrap();
 }
@@ -62,8 +62,8 @@ fn prepared(messages: usize) -> (Db, tempfile::TempDir) {
     (db, dir)
 }
 
-fn claim(db: &Db, limit: usize, life: u128) -> Vec<OutboxMessage> {
-    db.claim_blocking(move |tx| tx.claim_messages(MessageTransport::Mail, limit, by(life)))
+fn claim(db: &Db, limit: usize, incarnation: u128) -> Vec<OutboxMessage> {
+    db.claim_blocking(move |tx| tx.claim_messages(MessageTransport::Mail, limit, by(incarnation)))
         .unwrap()
 }
 
@@ -119,11 +119,11 @@ fn open_write(
     })
 }
 
-fn open_claim(db: &Db, limit: usize, life: u128) -> Open<Vec<OutboxMessage>> {
+fn open_claim(db: &Db, limit: usize, incarnation: u128) -> Open<Vec<OutboxMessage>> {
     let db = db.clone();
     open(move |stay| {
         let claimed = db.claim_blocking(move |tx: &ClaimTx<'_>| {
-            let claimed = tx.claim_messages(MessageTransport::Mail, limit, by(life))?;
+            let claimed = tx.claim_messages(MessageTransport::Mail, limit, by(incarnation))?;
             stay();
             Ok(claimed)
         });
@@ -163,19 +163,19 @@ fn nodes_that_claim_at_once_take_all_messages_and_none_twice() {
     let (db, dir) = prepared(MESSAGES);
     let dir = dir.path();
     let taken: Vec<Uuid> = thread::scope(|scope| {
-        let node = |life| {
+        let node = |incarnation| {
             let db = Db::scratch(dir).unwrap();
             let mut ids = Vec::new();
             // A message that another claim holds could come back as free only by an error, and there is none.
             loop {
-                let claimed = claim(&db, 7, life);
+                let claimed = claim(&db, 7, incarnation);
                 if claimed.is_empty() {
                     return ids;
                 }
                 ids.extend(claimed.into_iter().map(|message| message.id));
             }
         };
-        let nodes = [1, 2, 1, 2].map(|life| scope.spawn(move || node(life)));
+        let nodes = [1, 2, 1, 2].map(|incarnation| scope.spawn(move || node(incarnation)));
         nodes.into_iter().flat_map(|node| node.join().unwrap()).collect()
     });
     let each: BTreeSet<&Uuid> = taken.iter().collect();
@@ -184,7 +184,7 @@ fn nodes_that_claim_at_once_take_all_messages_and_none_twice() {
 }
 
 #[test]
-fn a_life_that_ends_while_it_claims_leaves_nothing_under_way() {
+fn an_incarnation_that_ends_while_it_claims_leaves_nothing_under_way() {
     let (db, dir) = prepared(4);
     let other = Db::scratch(dir.path()).unwrap();
     let claiming = open_claim(&db, 4, 1);
@@ -208,22 +208,23 @@ fn a_life_that_ends_while_it_claims_leaves_nothing_under_way() {
 }
 
 #[test]
-fn claims_that_race_the_end_of_their_life_leave_nothing_under_way() {
+fn claims_that_race_the_end_of_their_incarnation_leave_nothing_under_way() {
     const ROUNDS: u128 = 20;
     let (db, dir) = prepared(40);
     let other = Db::scratch(dir.path()).unwrap();
-    for life in 10..10 + ROUNDS {
-        live(&db, life);
+    for incarnation in 10..10 + ROUNDS {
+        live(&db, incarnation);
         thread::scope(|scope| {
             let claims = scope.spawn(|| {
-                let sizes = (0..6).map(|_| claim(&db, 5, life).len());
+                let sizes = (0..6).map(|_| claim(&db, 5, incarnation).len());
                 sizes.sum::<usize>()
             });
-            let end = move |tx: &WriteTx<'_>| tx.end_incarnation(Uuid::from_u128(life), now());
+            let end =
+                move |tx: &WriteTx<'_>| tx.end_incarnation(Uuid::from_u128(incarnation), now());
             other.write_blocking(end).unwrap();
             assert!(claims.join().unwrap() <= 30);
         });
-        assert_eq!(in_state(&db, MessageState::Waiting), 40, "life {life}");
+        assert_eq!(in_state(&db, MessageState::Waiting), 40, "incarnation {incarnation}");
     }
 }
 
@@ -304,5 +305,5 @@ fn messages_of_a_claim_without_an_answer_are_freed_and_those_that_are_sent_are_n
     assert_eq!(waiting.iter().map(|message| message.attempts).collect::<Vec<_>>(), [0, 0]);
     assert_eq!(in_state(&db, MessageState::Sending), 2);
     let free = |tx: &ClaimTx<'_>| tx.release_lost_messages(MessageTransport::Mail, &[], by(3));
-    assert_eq!(db.claim_blocking(free).unwrap(), 0, "there is no such life");
+    assert_eq!(db.claim_blocking(free).unwrap(), 0, "there is no such incarnation");
 }

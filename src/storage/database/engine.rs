@@ -219,6 +219,22 @@ impl<T: ColumnValue> ColumnValue for Option<T> {
     }
 }
 
+/// The type of a column.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum ColumnType {
+    Int,
+    Bool,
+    Text,
+    Blob,
+}
+
+/// A column of a table.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct TableColumn {
+    pub(super) name: String,
+    pub(super) kind: ColumnType,
+}
+
 /// How the rows of a query are locked until its transaction ends, where others work concurrently.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum RowLock {
@@ -256,6 +272,9 @@ pub(super) trait EngineTransaction {
     fn lock_clause(&self, _hold: RowLock) -> &'static str {
         ""
     }
+
+    /// Lists the columns of a table, in their order.
+    fn columns(&self, table: &str) -> Result<Vec<TableColumn>, DbError>;
 
     /// Returns the last number that was assigned in the column of a table; its row may have been removed.
     fn last_assigned_number(&self, table: &str, column: &str) -> Result<i64, DbError>;

@@ -9,7 +9,7 @@ use super::engine::WriteMode;
 use super::error::DbError;
 use super::lock::DirectoryLock;
 use super::log_follower::LogFollower;
-use super::migrations::{self, LATEST, SchemaStatus};
+use super::migrations::{self, LATEST, Migration, POSTGRES, SQLITE, SchemaStatus};
 use super::postgres;
 use super::sqlite::{self, DatabaseFile};
 use super::statements::secrets::SealedCount;
@@ -28,16 +28,16 @@ pub const DATABASE_FILE_NAME: &str = "wirephoto.db";
 
 /// Creates a database. Of several processes that start at once without one, the first creates it; the others
 /// may find it half created, and retry.
-fn create(path: &Path) -> Result<sqlite::FileConnection, DbError> {
+fn create(path: &Path, migrations: &[Migration]) -> Result<sqlite::FileConnection, DbError> {
     for _ in 1..CREATE_ATTEMPTS_MAX {
-        match sqlite::migrate(path) {
+        match sqlite::migrate(path, migrations) {
             Ok(created) => return Ok(created),
             Err(cause) => tracing::debug!("database not created yet, retrying: {cause}"),
         }
         std::thread::park_timeout(CREATE_RETRY_DELAY);
     }
     // The last attempt, whose error is the caller's.
-    sqlite::migrate(path)
+    sqlite::migrate(path, migrations)
 }
 
 /// The database: the file of a data directory, or one of a PostgreSQL server; cheap to clone.
@@ -57,26 +57,32 @@ impl Db {
     /// Opens `wirephoto.db` in `dir`, creates it when missing and upgrades its schema.
     ///
     /// An older schema is upgraded only under the exclusive lock of the directory: processes that run there
-    /// were built for the older one. Fails with [`DbError::Schema`] when a later version of the product wrote
-    /// the schema, and leaves the database unchanged; with [`DbError::InUse`] when another process needs the
+    /// were built for the older one. Fails with [`DbError::Schema`] when this version cannot use the schema,
+    /// and leaves the database unchanged; with [`DbError::InUse`] when another process needs the
     /// directory exclusively, or uses it while this one needs it exclusively.
     pub fn open(dir: &Path) -> Result<Self, DbError> {
+        Self::open_with(dir, &SQLITE)
+    }
+
+    /// Opens the database as [`Db::open`] does, with the schema that `migrations` lead to.
+    pub(super) fn open_with(dir: &Path, migrations: &[Migration]) -> Result<Self, DbError> {
         let path = dir.join(DATABASE_FILE_NAME);
         let mut lock = DirectoryLock::shared(dir)?;
         // The first connections stay open until those of the threads are: closing the last connection removes
         // the write-ahead log, and a full disk has no room for a new one.
-        let (status, inspected) = sqlite::inspect_schema(&path)?;
+        let (status, inspected) = sqlite::inspect_schema(&path, migrations)?;
         let mut upgraded = None;
         let first = match status {
-            SchemaStatus::New => create(&path)?,
-            SchemaStatus::Current => sqlite::migrate(&path)?,
+            SchemaStatus::New => create(&path, migrations)?,
+            SchemaStatus::Current => sqlite::migrate(&path, migrations)?,
             SchemaStatus::Older(found) => {
                 // A shared lock cannot be upgraded: it is released before the exclusive one is requested.
                 drop(lock);
                 let exclusive = DirectoryLock::exclusive(dir)?;
-                upgraded = Some((found, LATEST));
-                migrations::log_upgrade(found, LATEST, "backup");
-                let first = sqlite::migrate(&path)?;
+                let latest = migrations::latest(migrations);
+                upgraded = Some((found, latest));
+                migrations::log_upgrade(found, latest, "backup");
+                let first = sqlite::migrate(&path, migrations)?;
                 drop(exclusive);
                 lock = DirectoryLock::shared(dir)?;
                 first
@@ -119,12 +125,12 @@ impl Db {
     /// Opens the PostgreSQL database at `url`, `postgres://USER@HOST:PORT/DATABASE`, creates its tables when
     /// they are missing and upgrades its schema; `password` takes precedence where it is not empty.
     ///
-    /// Fails with [`DbError::Address`] when `url` is invalid; with [`DbError::Schema`] when a later version
-    /// of the product wrote the schema, or when the database is unsuitable; with [`DbError::InUse`] when the
+    /// Fails with [`DbError::Address`] when `url` is invalid; with [`DbError::Schema`] when this version
+    /// cannot use the schema, or when the database is unsuitable; with [`DbError::InUse`] when the
     /// schema is older and nodes are running on it. Finding that out takes seconds where nodes were killed.
     pub fn connect(url: &str, password: &SecretSource) -> Result<Self, DbError> {
         let server = Arc::new(postgres::PostgresServer::parse(url)?.with_password(password));
-        let upgraded = postgres::migrate(&server)?;
+        let upgraded = postgres::migrate(&server, &POSTGRES)?;
         let threads = DatabaseThreads::start(server, None)?;
         Ok(Self::from_threads(threads, false, upgraded))
     }

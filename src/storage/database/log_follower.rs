@@ -74,7 +74,7 @@ impl LogFollower {
                 changes.items.extend(key.ok());
                 Ok(())
             })?;
-            let sql = "SELECT seq, what, id FROM account_log WHERE seq > ?1 ORDER BY seq LIMIT ?2";
+            let sql = "SELECT seq, kind, id FROM account_log WHERE seq > ?1 ORDER BY seq LIMIT ?2";
             let accounts = read_log_after(tx, sql, accounts_after, |row| {
                 changes.accounts.push(AccountChange::parse(row.text(1)?, row.text(2)?));
                 Ok(())
@@ -129,9 +129,9 @@ mod tests {
                  VALUES ({seq}, 'text', '{id}', 'written', 0)"
             ));
         };
-        let account = |seq: i64, what: &str| {
+        let account = |seq: i64, kind: &str| {
             run(format!(
-                "INSERT INTO account_log (seq, what, id, at_ms) VALUES ({seq}, '{what}', '7', 0)"
+                "INSERT INTO account_log (seq, kind, id, at_ms) VALUES ({seq}, '{kind}', '7', 0)"
             ));
         };
         let mut follower = db.log_follower().unwrap();

@@ -25,6 +25,8 @@ mod facts;
 mod handle;
 mod lock;
 mod log_follower;
+#[cfg(test)]
+mod migration_tests;
 mod migrations;
 pub mod outage;
 mod postgres;

@@ -5,6 +5,7 @@ use std::{path::Path, sync::Arc};
 use super::engine::ConnectionPurpose;
 use super::error::DbError;
 use super::handle::Db;
+use super::migrations::{Migration, POSTGRES, SQLITE};
 use super::postgres;
 use super::threads::DatabaseThreads;
 use model::ContentHash;
@@ -35,8 +36,17 @@ pub(in crate::storage::database) fn scratch_server(
 impl Db {
     /// Opens the test database of that folder. The same folder is the same database.
     pub(crate) fn scratch(dir: &Path) -> Result<Self, DbError> {
-        let Some(server) = scratch_server(dir)? else { return Self::open(dir) };
-        let upgraded = postgres::migrate(&server)?;
+        Self::scratch_with(dir, &SQLITE, &POSTGRES)
+    }
+
+    /// Opens the test database with the schema that the migrations of its engine lead to.
+    pub(super) fn scratch_with(
+        dir: &Path,
+        for_sqlite: &[Migration],
+        for_postgres: &[Migration],
+    ) -> Result<Self, DbError> {
+        let Some(server) = scratch_server(dir)? else { return Self::open_with(dir, for_sqlite) };
+        let upgraded = postgres::migrate(&server, for_postgres)?;
         let threads = DatabaseThreads::start(server, None)?;
         Ok(Self::from_threads(threads, false, upgraded))
     }

@@ -360,7 +360,7 @@ fn an_old_login_cannot_create_keys_users_or_channels() {
     let key = [("name", "fresh")];
     assert_eq!(admin.post("/account/keys", &key).status(), StatusCode::OK);
     let age = "UPDATE sessions SET auth_ms = auth_ms - 3601000;
-        INSERT INTO account_log (what, id, at_ms) VALUES ('everything', '', 0)";
+        INSERT INTO account_log (kind, id, at_ms) VALUES ('everything', '', 0)";
     match postgres::url_of(server.dir.path()) {
         Some(url) => drop(postgres::run(&url, age)),
         None => {

@@ -56,7 +56,7 @@ fn nodes_claim_mails_concurrently_while_the_write_lock_is_held() {
     postgres::run(
         &url,
         &format!(
-            "INSERT INTO outbox (message_id, lane, number, user_id, content, state, attempts,
+            "INSERT INTO outbox (message_id, transport, number, user_id, content, state, attempts,
                  next_ms, created_ms, queued_ms, updated_ms)
              SELECT gen_random_uuid()::text, 'mail', number, user_id,
                  '{{\"kind\":\"item\",\"item\":\"image/ice\"}}', 'waiting', 0, 0, created_ms,
@@ -70,8 +70,8 @@ fn nodes_claim_mails_concurrently_while_the_write_lock_is_held() {
         postgres::run(&url, &sql).parse::<usize>().unwrap()
     };
     // Each node has four workers. The outcome of their mails is written once the write lock is free.
-    one.until("both nodes to take up", || (count("life") == 8).then_some(()));
-    assert_eq!((count("DISTINCT life"), count("*")), (2, MAILS));
+    one.until("both nodes to take up", || (count("incarnation") == 8).then_some(()));
+    assert_eq!((count("DISTINCT incarnation"), count("*")), (2, MAILS));
     writing.end();
     one.until("all mails", || (count("*") == 0).then_some(()));
     assert_eq!(mails(), MAILS);
@@ -99,7 +99,7 @@ fn nodes_that_start_concurrently_create_the_tables_once() {
     });
     assert!(ended.iter().all(|(status, _)| *status == Some(0)), "{ended:?}");
     let url = cluster.url("archive");
-    assert_eq!(postgres::run(&url, "SELECT count(*) FROM versions"), "1");
+    assert_eq!(postgres::run(&url, "SELECT count(*) FROM writer"), "1");
     // A database with another locale is refused with the statement that creates the right one.
     let other = "CREATE DATABASE other ENCODING 'UTF8' LOCALE 'C.UTF-8' TEMPLATE template0";
     postgres::run(&cluster.url("postgres"), other);

@@ -142,7 +142,7 @@ fn parked_mails_are_retried_and_removed_through_the_page() {
     }
     let status = api.get("/operator/v1/status");
     let mail = status["queues"]["messages"].as_array().unwrap();
-    let mail = mail.iter().find(|lane| lane["transport"] == "mail").unwrap();
+    let mail = mail.iter().find(|queue| queue["transport"] == "mail").unwrap();
     assert_eq!((&mail["waiting"], &mail["parked"]), (&json!(0), &json!(3)));
 
     let browser = Browser::open(DESKTOP);

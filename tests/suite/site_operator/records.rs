@@ -133,7 +133,7 @@ fn every_node_is_shown_with_its_disks_cache_and_version() {
     let nodes = status["nodes"].as_array().unwrap();
     nodes.iter().for_each(check_figures);
     assert_eq!(nodes.iter().filter(|node| node["own"] == true).count(), 1, "{status}");
-    assert!(nodes.iter().all(|node| node["beating"] == true), "{status}");
+    assert!(nodes.iter().all(|node| node["alive"] == true), "{status}");
     assert!(status["items"].as_u64() > Some(0) && status["schema"].as_u64() > Some(0), "{status}");
     let findings = status["findings"].as_array().unwrap();
     let differs = findings.iter().find(|one| one["about"] == "settings").unwrap();
@@ -153,7 +153,7 @@ fn every_node_is_shown_with_its_disks_cache_and_version() {
     wait_until("the dead node to be reported", || {
         let status = api.get("/operator/v1/status");
         let nodes = status["nodes"].as_array().unwrap();
-        let stopped = |node: &Value| node["beating"] == false;
+        let stopped = |node: &Value| node["alive"] == false;
         // A dead node is removed a moment after its heartbeat expired.
         nodes.len() == 1
             || nodes.iter().any(stopped) && status["findings"][0]["level"] == "problem"
@@ -171,7 +171,7 @@ fn the_page_of_a_single_node_has_no_problems() {
     });
     let nodes = status["nodes"].as_array().unwrap();
     assert_eq!(nodes.len(), 1, "{status}");
-    assert_eq!((&nodes[0]["own"], &nodes[0]["beating"]), (&json!(true), &json!(true)));
+    assert_eq!((&nodes[0]["own"], &nodes[0]["alive"]), (&json!(true), &json!(true)));
     check_figures(&nodes[0]);
     let mut findings = status["findings"].as_array().unwrap().iter();
     assert!(findings.all(|one| one["level"] != "problem"), "{status}");

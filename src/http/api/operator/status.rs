@@ -102,11 +102,11 @@ impl ServiceFacts {
         let observed = |row: &NodeRow| {
             let age = now.duration_since(row.seen);
             let is_late = Duration::try_from(age).is_ok_and(|age| age >= HEARTBEAT_TIMEOUT);
-            let is_beating = row.incarnation == own || !is_late;
+            let is_alive = row.incarnation == own || !is_late;
             let held = self.leases.iter().filter(|(_, holder)| *holder == row.incarnation);
             ObservedNode {
                 row: row.clone(),
-                is_beating: (!is_alone).then_some(is_beating),
+                is_alive: (!is_alone).then_some(is_alive),
                 leases: held.map(|(name, _)| name.clone()).collect(),
             }
         };
@@ -135,13 +135,13 @@ impl QueueFacts {
         let count =
             |state| Ok::<_, DbError>((state, tx.count_deliveries(state, QUEUE_COUNTED_MAX)?));
         let deliveries = states.into_iter().map(count).collect::<Result<_, _>>()?;
-        let count = |lane| Ok::<_, DbError>((lane, tx.count_messages(lane)?));
+        let count = |transport| Ok::<_, DbError>((transport, tx.count_messages(transport)?));
         let messages = MessageTransport::ALL.into_iter().map(count).collect::<Result<_, _>>()?;
         let matched = tx.matched_seq()?;
         let (newest, unmatched_since) = tx.matching_backlog(matched)?;
         let (mut purges_waiting, mut purges_due) = (0, 0);
-        for (lane, _) in tx.purging_lanes()? {
-            let backlog = tx.purges_waiting(&lane, now)?;
+        for (endpoint, _) in tx.purging_endpoints()? {
+            let backlog = tx.purges_waiting(&endpoint, now)?;
             purges_waiting += backlog.keys;
             purges_due += backlog.due;
         }
@@ -161,9 +161,9 @@ impl QueueFacts {
         for (state, count) in &self.deliveries {
             deliveries[state.as_str()] = json!(count);
         }
-        let message = |(lane, count): &(MessageTransport, OutboxCount)| {
+        let message = |(transport, count): &(MessageTransport, OutboxCount)| {
             json!({
-                "transport": lane.as_str(),
+                "transport": transport.as_str(),
                 "waiting": count.waiting,
                 "parked": count.parked,
             })
@@ -205,14 +205,14 @@ impl NodeView {
     }
 
     fn json(&self) -> Value {
-        let ObservedNode { row, is_beating, leases } = &self.observed;
+        let ObservedNode { row, is_alive, leases } = &self.observed;
         let faults: Vec<&str> = row.faults.split_whitespace().collect();
         let mut view = json!({
             "name": row.node,
             "role": row.role,
             "own": self.is_own,
             "version": self.about.version,
-            "beating": is_beating.unwrap_or(true),
+            "alive": is_alive.unwrap_or(true),
             "seen": row.seen,
             "faults": faults,
             "leases": leases,

@@ -26,8 +26,6 @@ use crate::runtime::limits::{
 use crate::storage::database::engine::{EngineTransaction, params};
 use crate::storage::database::error::DbError;
 
-/// The first schema with a table of nodes.
-const NODES_SINCE: i64 = 9;
 /// The role of an upgrade in `nodes`.
 const ROLE: &str = "upgrade";
 
@@ -89,10 +87,6 @@ impl IncarnationWatch {
         server: &PostgresServer,
         span: HeartbeatTimes,
     ) -> Result<(), DbError> {
-        // Earlier schemas have no table of nodes.
-        if self.schema < NODES_SINCE {
-            return Ok(());
-        }
         let first = self.observe(session)?.unwrap_or_default();
         // Nodes that were stopped have removed their rows.
         if first.is_empty() {
@@ -130,9 +124,11 @@ impl IncarnationWatch {
                 return Ok(None);
             }
             // The greatest row number: the item log is never kept for this process to follow it.
-            let sql = "INSERT INTO nodes (life, node, role, beat, followed, seen_ms)
+            let sql = "INSERT INTO nodes (incarnation, node, role, heartbeat, followed_seq,
+                     heartbeat_at_ms)
                  VALUES (?1, ?1, ?2, 0, ?3, CAST(extract(epoch FROM now()) * 1000 AS BIGINT))
-                 ON CONFLICT (life) DO UPDATE SET beat = nodes.beat + 1, seen_ms = excluded.seen_ms";
+                 ON CONFLICT (incarnation) DO UPDATE SET heartbeat = nodes.heartbeat + 1,
+                     heartbeat_at_ms = excluded.heartbeat_at_ms";
             tx.execute(sql, params![self.own_id.to_string(), ROLE, i64::MAX])?;
             list(tx).map(Some)
         })
@@ -164,9 +160,6 @@ impl IncarnationWatch {
         tx: &dyn EngineTransaction,
         server: &PostgresServer,
     ) -> Result<(), DbError> {
-        if self.schema < NODES_SINCE {
-            return Ok(());
-        }
         // A node may have started after the last poll; under the write lock none can.
         self.refuse(server, &list(tx)?)?;
         // What they had claimed is released when the next incarnation begins.
@@ -176,10 +169,7 @@ impl IncarnationWatch {
     /// Removes the registration of this process. It holds nothing that others wait for, so the write lock is
     /// not needed. If the removal fails, nodes see the heartbeat expire.
     pub(super) fn unregister(&self, session: &ServerSession) {
-        if self.schema < NODES_SINCE {
-            return;
-        }
-        let sql = format!("DELETE FROM nodes WHERE life = '{}'", self.own_id);
+        let sql = format!("DELETE FROM nodes WHERE incarnation = '{}'", self.own_id);
         if let Err(cause) = session.batch(&sql) {
             tracing::debug!("schema upgrade: cannot remove its row of `nodes`: {cause}");
         }
@@ -188,7 +178,8 @@ impl IncarnationWatch {
 
 /// Lists the incarnations of nodes, without those of upgrades.
 fn list(tx: &dyn EngineTransaction) -> Result<Vec<NodeIncarnation>, DbError> {
-    let sql = "SELECT life, node, role, beat FROM nodes WHERE role <> ?1 ORDER BY node";
+    let sql =
+        "SELECT incarnation, node, role, heartbeat FROM nodes WHERE role <> ?1 ORDER BY node";
     tx.list(sql, params![ROLE], |row| {
         let [id, node, role] = [0, 1, 2].map(|at| row.get(at));
         Ok(NodeIncarnation { id: id?, node: node?, role: role?, heartbeat: row.get(3)? })

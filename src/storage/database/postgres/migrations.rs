@@ -10,7 +10,8 @@ use crate::runtime::limits::{DB_ANSWER_TIME, DB_MIGRATE_MS, DB_MIGRATE_TRIES};
 use crate::storage::database::engine::ConnectionPurpose;
 use crate::storage::database::error::DbError;
 use crate::storage::database::migrations::{
-    LATEST, Migration, POSTGRES, SchemaStatus, log_upgrade,
+    LATEST, Migration, POSTGRES, SchemaStatus, StoredSchema, find_hash, later, latest,
+    log_upgrade, write_hash,
 };
 
 /// Creates the first table: its single row is the cluster write lock, with the version and the number of the
@@ -21,20 +22,23 @@ const WRITER: &str = "CREATE TABLE writer (
     schema BIGINT NOT NULL
 ) WITH (fillfactor = 10);
 INSERT INTO writer VALUES (TRUE, 0, 0)";
+/// Counts the table that [`WRITER`] creates.
+const HAS_WRITER: &str = "SELECT count(*) FROM pg_class WHERE oid = to_regclass('writer')";
 
 /// SQLSTATEs of concurrent migrations: the same table, its row or its type exists; a lock is held.
 const CONCURRENT_CODES: [&str; 6] = ["42P07", "42710", "23505", "40001", "40P01", "55P03"];
 
-/// Creates the tables in an empty database, upgrades an older schema, and refuses one that a later version of
-/// the product wrote. Of several nodes that start together, one does it. Returns the numbers of the older
+/// Creates the tables in an empty database, upgrades an older schema, and refuses one that this version cannot
+/// use. Of several nodes that start together, one does it. Returns the numbers of the older
 /// schema and of this one if it upgraded.
 ///
 /// Fails with [`DbError::Schema`] also where the server or the database is unsuitable, and with
 /// [`DbError::InUse`] where nodes are running on an older schema, which takes seconds to find out.
 pub(in crate::storage::database) fn migrate(
     server: &Arc<PostgresServer>,
+    migrations: &[Migration],
 ) -> Result<Option<(i64, i64)>, DbError> {
-    SchemaUpgrade { server, migrations: &POSTGRES, span: HeartbeatTimes::default() }.run()
+    SchemaUpgrade { server, migrations, span: HeartbeatTimes::default() }.run()
 }
 
 /// An upgrade of a database: its server, all migrations, and how long heartbeats are watched.
@@ -61,19 +65,15 @@ impl SchemaUpgrade<'_> {
         })
     }
 
-    fn latest(&self) -> i64 {
-        self.migrations.last().map_or(0, |last| last.number)
-    }
-
     /// Makes one attempt: waits until no node is running if tables are to be changed, and changes them.
     fn attempt(&self, session: &mut ServerSession) -> Result<Option<(i64, i64)>, DbError> {
-        let found = schema(session)?;
+        let stored = ServerTransaction::begin(session)?.run(stored_schema)?;
         // An empty or current database has no tables to change, so no node has to stop.
-        let watch = match (1..self.latest()).contains(&found) {
-            true => {
+        let watch = match SchemaStatus::compare(&stored, self.migrations, &self.server.name())? {
+            SchemaStatus::New | SchemaStatus::Current => None,
+            SchemaStatus::Older(found) => {
                 Some(IncarnationWatch::wait_until_expired(session, self.server, found, self.span)?)
             }
-            false => None,
         };
         let outcome = ServerTransaction::begin(session)
             .and_then(|tx| tx.run(|tx| self.bring_up_to_date(tx, watch.as_ref())));
@@ -88,12 +88,16 @@ impl SchemaUpgrade<'_> {
         tx: &ServerTransaction<'_>,
         watch: Option<&IncarnationWatch>,
     ) -> Result<Option<(i64, i64)>, DbError> {
-        if tx.number("SELECT count(*) FROM pg_class WHERE oid = to_regclass('writer')")? == 0 {
+        if tx.number(HAS_WRITER)? == 0 {
             tx.batch(WRITER)?;
         }
         // Read again under the lock: another process may have migrated since.
-        let (found, latest) = (tx.lock_schema()?, self.latest());
-        let upgraded = match SchemaStatus::of(found, latest, &self.server.name())? {
+        tx.lock_schema()?;
+        let stored = stored_schema(tx)?;
+        let found = stored.number;
+        let latest = latest(self.migrations);
+        let upgraded = match SchemaStatus::compare(&stored, self.migrations, &self.server.name())?
+        {
             SchemaStatus::Current => return Ok(None),
             SchemaStatus::New => None,
             SchemaStatus::Older(_) => {
@@ -118,6 +122,7 @@ impl SchemaUpgrade<'_> {
         for migration in self.migrations.iter().filter(|migration| migration.number > found) {
             tx.batch(migration.sql).map_err(|cause| self.failed(migration, cause))?;
         }
+        write_hash(tx, self.migrations)?;
         // The version is raised too, so that followers of running processes notice.
         tx.batch(&format!("UPDATE writer SET schema = {latest}, version = version + 1"))?;
         Ok(upgraded)
@@ -136,17 +141,19 @@ impl SchemaUpgrade<'_> {
 
 /// Checks that the database has the schema of this version, for a read-only process.
 ///
-/// Fails with [`DbError::Schema`] when it has another one or none.
+/// Fails with [`DbError::Schema`] when it has a different one or none.
 pub(in crate::storage::database) fn check_schema(
     server: &Arc<PostgresServer>,
 ) -> Result<(), DbError> {
     run_blocking(|| {
-        let session = ServerSession::open(server, ConnectionPurpose::Read)?;
+        let mut session = ServerSession::open(server, ConnectionPurpose::Read)?;
         check(&session, server)?;
-        let found = schema(&session)?;
-        if found == LATEST {
-            return Ok(());
-        }
+        let stored = ServerTransaction::begin(&mut session)?.run(stored_schema)?;
+        let found = match SchemaStatus::compare(&stored, &POSTGRES, &server.name())? {
+            SchemaStatus::Current => return Ok(()),
+            SchemaStatus::New => 0,
+            SchemaStatus::Older(found) => found,
+        };
         Err(DbError::Schema(format!(
             "{} has schema {found}, this is {LATEST}; start a node that writes first",
             server.name()
@@ -154,12 +161,15 @@ pub(in crate::storage::database) fn check_schema(
     })
 }
 
-/// Reads the number of the schema; 0 where there is none.
-fn schema(session: &ServerSession) -> Result<i64, DbError> {
-    match session.number("SELECT CASE WHEN to_regclass('writer') IS NULL THEN 0 ELSE 1 END")? {
-        0 => Ok(0),
-        _ => session.number("SELECT schema FROM writer"),
+/// Reads the schema of the database.
+fn stored_schema(tx: &ServerTransaction<'_>) -> Result<StoredSchema, DbError> {
+    if tx.number(HAS_WRITER)? == 0 {
+        return Ok(StoredSchema::default());
     }
+    let number = tx.number("SELECT schema FROM writer")?;
+    // A database whose tables are just being created has no other table yet.
+    let hash = if number == 0 { None } else { find_hash(tx)? };
+    Ok(StoredSchema { number, hash })
 }
 
 /// Fails where the schema is not of this version: it was changed while this process ran.
@@ -167,13 +177,14 @@ pub(super) fn expect_current(server: &PostgresServer, found: i64) -> Result<(), 
     if found == LATEST {
         return Ok(());
     }
-    let cause = match SchemaStatus::of(found, LATEST, &server.name()) {
-        Err(cause) => cause,
-        Ok(_) => DbError::Schema(format!(
+    let cause = if found > LATEST {
+        later(found, LATEST, &server.name())
+    } else {
+        DbError::Schema(format!(
             "{} has schema {found}, this is {LATEST}: an earlier state of it was restored; \
              restart this process",
             server.name()
-        )),
+        ))
     };
     server.log_schema_mismatch(&cause);
     Err(cause)

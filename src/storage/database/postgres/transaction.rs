@@ -18,7 +18,8 @@ use super::error::{ParamMismatch, wrong_value};
 use super::session::{ConnectionDriver, ServerSession, number};
 use crate::runtime::limits::DB_FETCH_ROWS;
 use crate::storage::database::engine::{
-    EngineTransaction, Params, ReadRow, ResultRow, RowLock, SqlParam, VisitRow, params,
+    ColumnType, EngineTransaction, Params, ReadRow, ResultRow, RowLock, SqlParam, TableColumn,
+    VisitRow, params,
 };
 use crate::storage::database::error::{DbError, damaged};
 use crate::storage::database::facts::DatabaseFacts;
@@ -333,6 +334,24 @@ impl EngineTransaction for ServerTransaction<'_> {
             RowLock::KeyShareSkipLocked => "FOR KEY SHARE SKIP LOCKED",
             RowLock::Update => "FOR UPDATE",
         }
+    }
+
+    fn columns(&self, table: &str) -> Result<Vec<TableColumn>, DbError> {
+        let tx: &dyn EngineTransaction = self;
+        let sql = "SELECT column_name::text, data_type::text FROM information_schema.columns
+             WHERE table_schema = current_schema() AND table_name::text = ?1
+             ORDER BY ordinal_position";
+        tx.list(sql, params![table], |row| {
+            let name: String = row.get(0)?;
+            let kind = match row.text(1)? {
+                "bigint" => ColumnType::Int,
+                "boolean" => ColumnType::Bool,
+                "text" => ColumnType::Text,
+                "bytea" => ColumnType::Blob,
+                other => return Err(damaged(format!("column {table}.{name}"), &other)),
+            };
+            Ok(TableColumn { name, kind })
+        })
     }
 
     fn last_assigned_number(&self, table: &str, column: &str) -> Result<i64, DbError> {

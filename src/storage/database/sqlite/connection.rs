@@ -12,6 +12,7 @@ use crate::storage::database::engine::{
     params,
 };
 use crate::storage::database::error::DbError;
+use crate::storage::database::migrations::{Migration, latest};
 
 /// Reads a number that rises when another connection committed.
 const DATA_VERSION: &str = "PRAGMA data_version";
@@ -132,25 +133,30 @@ impl EngineConnection for FileConnection {
     }
 }
 
-/// Creates the database when it is missing and upgrades its schema.
-pub(in crate::storage::database) fn migrate(path: &Path) -> Result<FileConnection, DbError> {
+/// Creates the database when it is missing and upgrades its schema to the one that `migrations` lead to.
+pub(in crate::storage::database) fn migrate(
+    path: &Path,
+    migrations: &[Migration],
+) -> Result<FileConnection, DbError> {
     let mut connection = FileConnection::open(path)?;
-    migrations::all()
-        .to_latest(&mut connection.raw)
-        .map_err(|cause| DbError::Schema(format!("{}: {cause}", path.display())))?;
+    // A current database is not locked: other processes may be writing to it.
+    if migrations::stored_schema(&connection.raw)?.number < latest(migrations) {
+        migrations::run(&mut connection.raw, migrations, path)?;
+    }
     Ok(connection)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::storage::database::migrations::SQLITE;
 
     #[test]
     fn who_only_reads_cannot_write_and_sees_what_others_write() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("some.db");
         let write = |connection: &FileConnection, sql: &str| connection.raw.execute_batch(sql);
-        let writer = migrate(&path).unwrap();
+        let writer = migrate(&path, &SQLITE).unwrap();
         let mut reader = FileConnection::open_to_read(&path).unwrap();
         let before = reader.data_version().unwrap();
         write(&writer, "INSERT INTO state (name, value) VALUES ('a', 'b')").unwrap();

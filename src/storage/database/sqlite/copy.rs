@@ -13,10 +13,11 @@ use rusqlite::{
 };
 
 use super::check;
+use super::migrations::stored_schema;
 use crate::runtime::limits::{COPY_PAGES, COPY_TRIES_MAX, DB_BUSY_MS};
-use crate::storage::database::error::DbError;
+use crate::storage::database::error::{DbError, damaged};
 use crate::storage::database::facts::DatabaseFlaw;
-use crate::storage::database::migrations::{LATEST, SchemaStatus};
+use crate::storage::database::migrations::{Migration, SQLITE, SchemaStatus};
 use crate::storage::database::transactions::ReadTx;
 
 /// Opens the database at `path` without creating or changing it.
@@ -31,36 +32,35 @@ fn open_with(path: &Path, flags: OpenFlags) -> Result<rusqlite::Connection, DbEr
     Ok(connection)
 }
 
-fn schema(connection: &rusqlite::Connection) -> Result<u32, DbError> {
-    Ok(connection.query_row("PRAGMA user_version", [], |row| row.get(0))?)
-}
-
-/// Inspects the schema of the database at `path` without changing it.
+/// Compares the schema of the database at `path` with the one that `migrations` lead to, without changing it.
 ///
-/// Fails with [`DbError::Schema`] when a later version of the product wrote it.
+/// Fails with [`DbError::Schema`] when this version cannot use it.
 pub(in crate::storage::database) fn inspect_schema(
     path: &Path,
+    migrations: &[Migration],
 ) -> Result<(SchemaStatus, InspectedConnection), DbError> {
-    inspect_with(path, OpenFlags::SQLITE_OPEN_READ_WRITE)
+    inspect_with(path, OpenFlags::SQLITE_OPEN_READ_WRITE, migrations)
 }
 
-/// Inspects the schema for a read-only process.
+/// Compares the schema for a read-only process.
 pub(in crate::storage::database) fn inspect_schema_read_only(
     path: &Path,
 ) -> Result<(SchemaStatus, InspectedConnection), DbError> {
-    inspect_with(path, OpenFlags::SQLITE_OPEN_READ_ONLY)
+    inspect_with(path, OpenFlags::SQLITE_OPEN_READ_ONLY, &SQLITE)
 }
 
 fn inspect_with(
     path: &Path,
     flags: OpenFlags,
+    migrations: &[Migration],
 ) -> Result<(SchemaStatus, InspectedConnection), DbError> {
     // Not an error: the first start creates the database.
     if !path.exists() {
         return Ok((SchemaStatus::New, InspectedConnection(None)));
     }
     let connection = open_with(path, flags)?;
-    let status = SchemaStatus::of(schema(&connection)?.into(), LATEST, &path.display())?;
+    let stored = stored_schema(&connection)?;
+    let status = SchemaStatus::compare(&stored, migrations, &path.display())?;
     Ok((status, InspectedConnection(Some(connection))))
 }
 
@@ -81,8 +81,9 @@ pub(in crate::storage::database) fn copy(
     report: &mut dyn FnMut(u64, u64),
 ) -> Result<u32, DbError> {
     let source = open(from)?;
-    let found = schema(&source)?;
-    SchemaStatus::of(found.into(), LATEST, &from.display())?;
+    let stored = stored_schema(&source)?;
+    SchemaStatus::compare(&stored, &SQLITE, &from.display())?;
+    let number = u32::try_from(stored.number).map_err(|why| damaged("user_version", &why))?;
     let file = |cause: std::io::Error| DbError::File(format!("{}: {cause}", to.display()));
     // SQLite keeps the mode of an existing file, so the copy is never readable for others.
     drop(OpenOptions::new().write(true).create_new(true).mode(0o600).open(to).map_err(file)?);
@@ -101,7 +102,7 @@ pub(in crate::storage::database) fn copy(
     target.pragma_update(None, "journal_mode", "DELETE")?;
     drop(target);
     File::open(to).and_then(|file| file.sync_all()).map_err(file)?;
-    Ok(found)
+    Ok(number)
 }
 
 fn copy_pages(
@@ -137,11 +138,11 @@ pub struct DatabaseSnapshot {
 impl DatabaseSnapshot {
     /// Opens the copy at `path`.
     ///
-    /// Fails with [`DbError::Schema`] when a later version of the product wrote it.
+    /// Fails with [`DbError::Schema`] when this version cannot use it.
     pub fn open(path: &Path) -> Result<Self, DbError> {
         let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let connection = rusqlite::Connection::open_with_flags(path, flags)?;
-        SchemaStatus::of(schema(&connection)?.into(), LATEST, &path.display())?;
+        SchemaStatus::compare(&stored_schema(&connection)?, &SQLITE, &path.display())?;
         Ok(Self { connection })
     }
 

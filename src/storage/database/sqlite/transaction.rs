@@ -7,9 +7,10 @@ use rusqlite::{
 
 use super::check;
 use crate::storage::database::engine::{
-    EngineTransaction, Params, ReadRow, ResultRow, SqlParam, VisitRow, params,
+    ColumnType, EngineTransaction, Params, ReadRow, ResultRow, SqlParam, TableColumn, VisitRow,
+    params,
 };
-use crate::storage::database::error::DbError;
+use crate::storage::database::error::{DbError, damaged};
 use crate::storage::database::facts::{DatabaseFacts, DatabaseFlaw};
 
 impl ResultRow for rusqlite::Row<'_> {
@@ -89,6 +90,21 @@ impl EngineTransaction for rusqlite::Connection {
             }
         }
         Ok(())
+    }
+
+    fn columns(&self, table: &str) -> Result<Vec<TableColumn>, DbError> {
+        let tx: &dyn EngineTransaction = self;
+        let sql = "SELECT name, type FROM pragma_table_info(?1) ORDER BY cid";
+        tx.list(sql, params![table], |row| {
+            let name: String = row.get(0)?;
+            let kind = match row.text(1)? {
+                "INTEGER" => ColumnType::Int,
+                "TEXT" => ColumnType::Text,
+                "BLOB" => ColumnType::Blob,
+                other => return Err(damaged(format!("column {table}.{name}"), &other)),
+            };
+            Ok(TableColumn { name, kind })
+        })
     }
 
     /// A table without AUTOINCREMENT has no other number than its highest.

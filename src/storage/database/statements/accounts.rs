@@ -153,7 +153,7 @@ impl ReadTx<'_> {
     pub fn account_changes(&self, after: i64) -> Result<(i64, Vec<AccountChange>), DbError> {
         let (mut last, mut changes) = (after, Vec::new());
         let mut is_complete = false;
-        let sql = "SELECT seq, what, id FROM account_log WHERE seq >= ?1 ORDER BY seq";
+        let sql = "SELECT seq, kind, id FROM account_log WHERE seq >= ?1 ORDER BY seq";
         self.tx.each(sql, params![after], |row| {
             let seq: i64 = row.get(0)?;
             if seq == after {
@@ -220,7 +220,7 @@ impl WriteTx<'_> {
     ) -> Result<(), DbError> {
         let (what, id) = change.print();
         self.tx.execute(
-            "INSERT INTO account_log (what, id, at_ms) VALUES (?1, ?2, ?3)",
+            "INSERT INTO account_log (kind, id, at_ms) VALUES (?1, ?2, ?3)",
             params![what, id, now.as_millisecond()],
         )?;
         // The caches of this process forget it after the commit, without waiting for the follower.
@@ -259,7 +259,7 @@ mod tests {
         let log = |rows: &[i64]| {
             let row = |seq: &i64| format!("({seq}, 'user', '{seq}', {seq})");
             let rows = rows.iter().map(row).collect::<Vec<_>>().join(", ");
-            let sql = format!("INSERT INTO account_log (seq, what, id, at_ms) VALUES {rows}");
+            let sql = format!("INSERT INTO account_log (seq, kind, id, at_ms) VALUES {rows}");
             db.write_blocking(move |tx| tx.run_sql(&sql)).unwrap();
         };
         let behind = |after: i64| db.read_blocking(move |tx| tx.account_changes(after)).unwrap();

@@ -53,7 +53,7 @@ impl DatabaseInspection {
 const ITEM_REFERENCES: [(&str, &str, &str); 5] = [
     ("orders", "order_id", "item_id"),
     ("deliveries", "delivery_id", "item_id"),
-    ("queued_items", "place", "id"),
+    ("queued_items", "position", "id"),
     ("collection_items", "number", "id"),
     ("item_rights", "change_id", "id"),
 ];

@@ -141,7 +141,7 @@ impl ReadTx<'_> {
     fn lost_items(&self, number: i64) -> Result<Vec<LostItem>, DbError> {
         self.tx.list(
             "SELECT media_type, id, headline, description, removed_ms FROM removed_items
-             WHERE number = ?1 ORDER BY place",
+             WHERE number = ?1 ORDER BY position",
             params![number],
             |row| {
                 let at = time("an item that a collection lost", row.get(4)?)?;
@@ -270,9 +270,9 @@ impl WriteTx<'_> {
             ],
         )?;
         self.tx.execute(
-            "DELETE FROM removed_items WHERE number = ?1 AND place <=
-                 (SELECT place FROM removed_items WHERE number = ?1
-                  ORDER BY place DESC LIMIT 1 OFFSET ?2)",
+            "DELETE FROM removed_items WHERE number = ?1 AND position <=
+                 (SELECT position FROM removed_items WHERE number = ?1
+                  ORDER BY position DESC LIMIT 1 OFFSET ?2)",
             params![number, int(COLLECTION_REMOVED_MAX)],
         )?;
         Ok(())

@@ -107,9 +107,9 @@ const IN_FLIGHT: &str = "in_flight AS (
      SELECT user_id, channel, organization_id FROM deliveries
          WHERE next_ms > ?1 AND state = 'sending'
      UNION ALL SELECT user_id, channel, organization_id FROM deliveries
-         WHERE EXISTS (SELECT 1 FROM nodes WHERE life <> ?3)
+         WHERE EXISTS (SELECT 1 FROM nodes WHERE incarnation <> ?3)
              AND next_ms <= ?1 AND state = 'sending'
-             AND life IN (SELECT life FROM nodes WHERE life <> ?3))";
+             AND incarnation IN (SELECT incarnation FROM nodes WHERE incarnation <> ?3))";
 /// The condition for a delivery to be sent besides being due; `?2` is the maximum in flight per organization.
 /// A channel has one in flight at a time, so that a receiver that hangs blocks no other channel.
 const NOT_BLOCKED: &str = "(user_id, channel) NOT IN (SELECT user_id, channel FROM in_flight)
@@ -362,7 +362,7 @@ impl WriteTx<'_> {
         // up in the end (contract reliability-21).
         let sql = format!(
             "WITH {IN_FLIGHT}
-             UPDATE deliveries SET state = 'sending', attempts = attempts + 1, life = ?3,
+             UPDATE deliveries SET state = 'sending', attempts = attempts + 1, incarnation = ?3,
                  claim = ?4, next_ms = ?5, updated_ms = ?1
              WHERE next_ms <= ?1 AND delivery_id = (SELECT delivery_id FROM deliveries
                  WHERE next_ms <= ?1 AND {NOT_BLOCKED} ORDER BY next_ms, delivery_id LIMIT 1)
@@ -405,7 +405,7 @@ impl WriteTx<'_> {
         incarnation: Uuid,
         until: Timestamp,
     ) -> Result<bool, DbError> {
-        let sql = "UPDATE deliveries SET next_ms = ?3, life = ?4
+        let sql = "UPDATE deliveries SET next_ms = ?3, incarnation = ?4
              WHERE delivery_id = ?1 AND claim = ?2";
         let (claim, id, incarnation) =
             (claim.to_string(), id.to_string(), incarnation.to_string());
@@ -422,7 +422,7 @@ impl WriteTx<'_> {
         until: Timestamp,
     ) -> Result<(), DbError> {
         // A claim that another worker has taken has another id and stays with that worker.
-        let sql = "UPDATE deliveries SET next_ms = ?3, life = ?4
+        let sql = "UPDATE deliveries SET next_ms = ?3, incarnation = ?4
              WHERE delivery_id = ?1 AND claim = ?2 AND next_ms <= ?5";
         let (until_ms, now_ms) = (until.as_millisecond(), terms.now.as_millisecond());
         for (claim, id) in held {

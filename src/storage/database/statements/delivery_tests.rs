@@ -299,35 +299,44 @@ fn what_a_node_sends_that_lives_is_left_to_it_and_counts_however_far_clocks_are_
         queue(&db, &through(number, channel), 1);
     }
     queue(&db, &NewDelivery { item: "image/d".parse().unwrap(), ..through(4, "a") }, 2);
-    let begin = |life: u128| {
-        let life = (Uuid::from_u128(life), format!("node-{life}"));
-        write(&db, move |tx| tx.begin_incarnation(&NewNode::bare(life.0, &life.1), &[], at(1)));
+    let begin = |incarnation: u128| {
+        let incarnation = (Uuid::from_u128(incarnation), format!("node-{incarnation}"));
+        write(&db, move |tx| {
+            tx.begin_incarnation(&NewNode::bare(incarnation.0, &incarnation.1), &[], at(1))
+        });
     };
-    let end_life = |life| write(&db, move |tx| tx.end_incarnation(Uuid::from_u128(life), at(1)));
+    let end_incarnation = |incarnation| {
+        write(&db, move |tx| tx.end_incarnation(Uuid::from_u128(incarnation), at(1)));
+    };
     begin(1);
     begin(2);
-    let turn = |life: u128, now| ClaimTerms { incarnation: Uuid::from_u128(life), ..turn(now) };
-    let claimed = |life, name: u128, now: i64| {
+    let turn = |incarnation: u128, now| ClaimTerms {
+        incarnation: Uuid::from_u128(incarnation),
+        ..turn(now)
+    };
+    let claimed = |incarnation, name: u128, now: i64| {
         let claim = Uuid::from_u128(name);
-        let found = write(&db, move |tx| tx.claim_delivery(claim, turn(life, now), at(now + 30)));
+        let found =
+            write(&db, move |tx| tx.claim_delivery(claim, turn(incarnation, now), at(now + 30)));
         found.map(|one| one.id.as_u128())
     };
-    let next = |life, now| db.read_blocking(move |tx| tx.delivery_queue(turn(life, now)));
+    let next =
+        |incarnation, now| db.read_blocking(move |tx| tx.delivery_queue(turn(incarnation, now)));
     assert_eq!(claimed(1, 100, 10), Some(1));
     // The clock of the other node is an hour ahead. The channel of the first node is sending, and the
     // organization has its two in flight.
     assert_eq!((next(2, 3610).unwrap().next, claimed(2, 101, 3610)), (Some(at(1)), Some(2)));
     assert_eq!((next(2, 3610).unwrap().next, claimed(2, 102, 3610)), (None, None));
     // A node that was suspended begins another incarnation and continues to send.
-    end_life(1);
+    end_incarnation(1);
     begin(3);
     let (claim, id) = (Uuid::from_u128(100), Uuid::from_u128(1));
     assert!(write(&db, move |tx| tx.renew_claim(claim, id, Uuid::from_u128(3), at(50))));
     assert_eq!(claimed(2, 103, 3610), None);
     // For the node itself, a claim that was not renewed has ended: it may not know of the claim.
     assert_eq!(claimed(2, 104, 3640), Some(3));
-    end_life(3);
-    assert_eq!(claimed(2, 105, 3640), Some(4), "a channel of a life that is over is free");
+    end_incarnation(3);
+    assert_eq!(claimed(2, 105, 3640), Some(4), "the channel of an ended incarnation is free");
 }
 
 #[test]

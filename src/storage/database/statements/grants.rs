@@ -121,6 +121,12 @@ impl ReadTx<'_> {
         read_scopes(&format!("consent of user {user}"), &text)
     }
 
+    /// Returns when a family was opened, which begins its absolute lifetime.
+    pub fn family_created(&self, family: FamilyId) -> Result<Timestamp, DbError> {
+        let sql = "SELECT created_ms FROM families WHERE family_id = ?1";
+        time(&format!("family {family}"), self.tx.load_value(sql, params![family.0])?)
+    }
+
     /// Finds the authorization code with that hash, including expired and used ones.
     pub fn find_code(&self, code: &ContentHash) -> Result<Option<AuthorizationCode>, DbError> {
         self.tx.find(
@@ -183,27 +189,11 @@ impl WriteTx<'_> {
         }
         let (ms, auth_ms) = (now.as_millisecond(), new.auth_time.as_millisecond());
         let id = self.tx.load_value(
-            "INSERT INTO families (user_id, client_id, scopes, auth_ms, created_ms, expires_ms,
-                 lifetime_from_ms)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?5, ?5) RETURNING family_id",
+            "INSERT INTO families (user_id, client_id, scopes, auth_ms, created_ms, expires_ms)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?5) RETURNING family_id",
             params![new.user.0, new.client_id, new.scopes.to_string(), auth_ms, ms],
         )?;
         Ok(FamilyId(id))
-    }
-
-    /// Returns the start of the absolute lifetime of a family. A family from an earlier version starts it
-    /// `now`.
-    pub fn family_lifetime_from(
-        &self,
-        family: FamilyId,
-        now: Timestamp,
-    ) -> Result<Timestamp, DbError> {
-        let ms: i64 = self.tx.load_value(
-            "UPDATE families SET lifetime_from_ms = coalesce(lifetime_from_ms, ?2)
-             WHERE family_id = ?1 RETURNING lifetime_from_ms",
-            params![family.0, now.as_millisecond()],
-        )?;
-        time(&format!("family {family}"), ms)
     }
 
     /// Extends a family to last until `expires_ms` at least.

@@ -95,10 +95,8 @@ fn logins_after(
             "INSERT INTO sessions VALUES (?1, 1, 0, 0, NULL, NULL, NULL)",
             params![session],
         )?;
-        tx.tx.execute(
-            "INSERT INTO families VALUES (1, 1, 'desk', '', 0, 0, 0, NULL, NULL)",
-            params![],
-        )?;
+        tx.tx
+            .execute("INSERT INTO families VALUES (1, 1, 'desk', '', 0, 0, 0, NULL)", params![])?;
         tx.tx.execute("INSERT INTO access_tokens VALUES (?1, 1, '', 0)", params![token])?;
         let logged = tx.account_changes().len();
         change(tx)?;

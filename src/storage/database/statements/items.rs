@@ -172,7 +172,7 @@ impl WriteTx<'_> {
         let stored_ms = item.stored.as_millisecond();
         // The log row comes first: its number becomes that of the version.
         let doc: i64 = self.tx.load_value(
-            "INSERT INTO item_log (media_type, id, change, at_ms, previous, fresh)
+            "INSERT INTO item_log (media_type, id, change, at_ms, previous_seq, newly_indexed)
              VALUES (?1, ?2, ?3, ?4, ?5, ?6) RETURNING seq",
             params![media_type, id, change, stored_ms, previous, item.is_newly_indexed],
         )?;

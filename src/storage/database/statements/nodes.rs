@@ -91,15 +91,15 @@ impl<'n> NewNode<'n> {
 impl ReadTx<'_> {
     /// Lists the running nodes.
     pub fn list_nodes(&self) -> Result<Vec<NodeRow>, DbError> {
-        let sql = "SELECT life, node, role, beat, followed, seen_ms, about, faults, figures,
-                 figures_ms
+        let sql = "SELECT incarnation, node, role, heartbeat, followed_seq, heartbeat_at_ms,
+                 description, faults, figures, figures_ms
              FROM nodes ORDER BY node";
         self.tx.list(sql, params![], read_node)
     }
 
     /// Lists the leases that are held, each with the incarnation that holds it.
     pub fn list_leases(&self) -> Result<Vec<(String, Uuid)>, DbError> {
-        self.tx.list("SELECT name, life FROM leases ORDER BY name", params![], |row| {
+        self.tx.list("SELECT name, incarnation FROM leases ORDER BY name", params![], |row| {
             let incarnation: String = row.get(1)?;
             let incarnation = incarnation.parse().map_err(|why| damaged("a lease", &why))?;
             Ok((row.get(0)?, incarnation))
@@ -108,7 +108,8 @@ impl ReadTx<'_> {
 
     /// Returns whether the incarnation has not been ended.
     pub fn is_alive(&self, incarnation: Uuid) -> Result<bool, DbError> {
-        self.tx.exists("SELECT 1 FROM nodes WHERE life = ?1", params![incarnation.to_string()])
+        self.tx
+            .exists("SELECT 1 FROM nodes WHERE incarnation = ?1", params![incarnation.to_string()])
     }
 }
 
@@ -132,14 +133,17 @@ impl WriteTx<'_> {
         superseded: &[String],
         now: Timestamp,
     ) -> Result<IncarnationStart, DbError> {
-        self.tx
-            .execute("DELETE FROM nodes WHERE life = ?1", params![new.incarnation.to_string()])?;
+        self.tx.execute(
+            "DELETE FROM nodes WHERE incarnation = ?1",
+            params![new.incarnation.to_string()],
+        )?;
         for name in superseded {
             self.tx.execute("DELETE FROM nodes WHERE node = ?1", params![name])?;
         }
         // The unique name decides between two processes that begin at the same time.
         let written = self.tx.execute(
-            "INSERT INTO nodes (life, node, role, beat, followed, seen_ms, about, faults)
+            "INSERT INTO nodes (incarnation, node, role, heartbeat, followed_seq, heartbeat_at_ms,
+                 description, faults)
              VALUES (?1, ?2, ?3, 0, ?4, ?5, ?6, ?7) ON CONFLICT (node) DO NOTHING",
             params![
                 new.incarnation.to_string(),
@@ -168,9 +172,10 @@ impl WriteTx<'_> {
         faults: &str,
         now: Timestamp,
     ) -> Result<bool, DbError> {
-        // `seen_ms` is for diagnosis only: other nodes time the heartbeat by their own clocks.
-        let sql = "UPDATE nodes SET beat = beat + 1, followed = ?2, seen_ms = ?3, faults = ?4
-             WHERE life = ?1";
+        // `heartbeat_at_ms` is for diagnosis only: other nodes time the heartbeat by their own clocks.
+        let sql = "UPDATE nodes SET heartbeat = heartbeat + 1, followed_seq = ?2,
+                 heartbeat_at_ms = ?3, faults = ?4
+             WHERE incarnation = ?1";
         let values = params![incarnation.to_string(), followed, now.as_millisecond(), faults];
         Ok(self.tx.execute(sql, values)? > 0)
     }
@@ -182,14 +187,17 @@ impl WriteTx<'_> {
         figures: &str,
         now: Timestamp,
     ) -> Result<(), DbError> {
-        let sql = "UPDATE nodes SET figures = ?2, figures_ms = ?3 WHERE life = ?1";
+        let sql = "UPDATE nodes SET figures = ?2, figures_ms = ?3 WHERE incarnation = ?1";
         let values = params![incarnation.to_string(), figures, now.as_millisecond()];
         self.tx.execute(sql, values).map(drop)
     }
 
     /// Ends an incarnation and releases its claims.
     pub fn end_incarnation(&self, incarnation: Uuid, now: Timestamp) -> Result<(), DbError> {
-        self.tx.execute("DELETE FROM nodes WHERE life = ?1", params![incarnation.to_string()])?;
+        self.tx.execute(
+            "DELETE FROM nodes WHERE incarnation = ?1",
+            params![incarnation.to_string()],
+        )?;
         self.release_orphaned_claims(now)
     }
 
@@ -201,7 +209,7 @@ impl WriteTx<'_> {
         now: Timestamp,
     ) -> Result<bool, DbError> {
         // Compared once more here: the node may have written a heartbeat since it was observed.
-        let sql = "DELETE FROM nodes WHERE life = ?1 AND beat = ?2";
+        let sql = "DELETE FROM nodes WHERE incarnation = ?1 AND heartbeat = ?2";
         let ended = self.tx.execute(sql, params![incarnation.to_string(), heartbeat])? > 0;
         if ended {
             self.release_orphaned_claims(now)?;
@@ -214,18 +222,20 @@ impl WriteTx<'_> {
     pub fn release_orphaned_claims(&self, now: Timestamp) -> Result<(), DbError> {
         self.tx.execute(
             // Messages in flight without an incarnation came with a migration of the archive.
-            "UPDATE outbox SET state = 'waiting', life = NULL, next_ms = ?1
-             WHERE state = 'sending' AND (life IS NULL OR life NOT IN (SELECT life FROM nodes))",
+            "UPDATE outbox SET state = 'waiting', incarnation = NULL, next_ms = ?1
+             WHERE state = 'sending' AND (incarnation IS NULL
+                 OR incarnation NOT IN (SELECT incarnation FROM nodes))",
             params![now.as_millisecond()],
         )?;
-        let orphaned = "SELECT 1 FROM queued_items WHERE life IS NOT NULL
-             AND life NOT IN (SELECT life FROM nodes) LIMIT 1";
+        let orphaned = "SELECT 1 FROM queued_items WHERE incarnation IS NOT NULL
+             AND incarnation NOT IN (SELECT incarnation FROM nodes) LIMIT 1";
         if self.tx.exists(orphaned, params![])? {
             // Only where items are released: a new number wakes the waiting polls.
             let sequence = self.next_stream_sequence()?;
             self.tx.execute(
-                "UPDATE queued_items SET life = NULL, freed = ?1
-                 WHERE life IS NOT NULL AND life NOT IN (SELECT life FROM nodes)",
+                "UPDATE queued_items SET incarnation = NULL, available_seq = ?1
+                 WHERE incarnation IS NOT NULL
+                     AND incarnation NOT IN (SELECT incarnation FROM nodes)",
                 params![sequence],
             )?;
         }
@@ -236,7 +246,8 @@ impl WriteTx<'_> {
     pub fn take_lease(&self, name: &str, incarnation: Uuid) -> Result<bool, DbError> {
         self.tx.execute(
             // Selected from `nodes`, so that an incarnation that has ended gets no lease.
-            "INSERT INTO leases (name, life) SELECT ?1, life FROM nodes WHERE life = ?2
+            "INSERT INTO leases (name, incarnation) SELECT ?1, incarnation FROM nodes
+             WHERE incarnation = ?2
              ON CONFLICT (name) DO NOTHING",
             params![name, incarnation.to_string()],
         )?;
@@ -246,13 +257,14 @@ impl WriteTx<'_> {
     /// Returns whether the incarnation holds the lease, and locks the lease until the transaction ends.
     pub fn holds_lease(&self, name: &str, incarnation: Uuid) -> Result<bool, DbError> {
         // An update that changes nothing, because it locks the row in both engines.
-        let sql = "UPDATE leases SET life = life WHERE name = ?1 AND life = ?2";
+        let sql = "UPDATE leases SET incarnation = incarnation
+             WHERE name = ?1 AND incarnation = ?2";
         Ok(self.tx.execute(sql, params![name, incarnation.to_string()])? > 0)
     }
 
     /// Releases a lease if the incarnation holds it.
     pub fn release_lease(&self, name: &str, incarnation: Uuid) -> Result<(), DbError> {
-        let sql = "DELETE FROM leases WHERE name = ?1 AND life = ?2";
+        let sql = "DELETE FROM leases WHERE name = ?1 AND incarnation = ?2";
         self.tx.execute(sql, params![name, incarnation.to_string()]).map(drop)
     }
 }

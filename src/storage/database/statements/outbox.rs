@@ -14,7 +14,7 @@ use jiff::Timestamp;
 use uuid::Uuid;
 
 use super::{ClaimTx, ReadTx, WriteTx, damaged, int, time};
-use crate::runtime::limits::MESSAGES_FREED_MAX;
+use crate::runtime::limits::MESSAGES_RELEASED_MAX;
 use crate::storage::database::engine::{EngineTransaction, ResultRow, RowLock, params};
 use crate::storage::database::error::DbError;
 use model::account::{MessageContent, MessageState, MessageTransport, OutboxMessage, UserId};
@@ -50,7 +50,7 @@ pub struct NewMessage {
     /// Its id; ids sort by time.
     pub id: Uuid,
     /// The transport that sends it.
-    pub lane: MessageTransport,
+    pub transport: MessageTransport,
     /// The number of the notification; 0 for a message about the account.
     pub number: i64,
     pub user: UserId,
@@ -63,7 +63,7 @@ impl NewMessage {
     pub fn about_account(user: UserId, content: MessageContent) -> Self {
         Self {
             id: Uuid::now_v7(),
-            lane: MessageTransport::Mail,
+            transport: MessageTransport::Mail,
             number: NO_NOTIFICATION,
             user,
             content,
@@ -159,7 +159,7 @@ impl ReadTx<'_> {
         size: usize,
     ) -> Result<Vec<ListedMessage>, DbError> {
         let sql = format!(
-            "SELECT {COLUMNS}, lane,
+            "SELECT {COLUMNS}, transport,
                  (SELECT user_name FROM users WHERE users.user_id = outbox.user_id)
              FROM outbox WHERE state = coalesce(?1, state)
              ORDER BY message_id DESC LIMIT ?2 OFFSET ?3"
@@ -182,19 +182,20 @@ impl ReadTx<'_> {
     }
 
     /// Counts the waiting and the parked messages of a transport.
-    pub fn count_messages(&self, lane: MessageTransport) -> Result<OutboxCount, DbError> {
-        let sql = "SELECT count(*), count(next_ms) FROM outbox WHERE lane = ?1";
+    pub fn count_messages(&self, transport: MessageTransport) -> Result<OutboxCount, DbError> {
+        let sql = "SELECT count(*), count(next_ms) FROM outbox WHERE transport = ?1";
         let (all, waiting): (i64, i64) =
-            self.tx.load(sql, params![lane.as_str()], |row| Ok((row.get(0)?, row.get(1)?)))?;
+            self.tx
+                .load(sql, params![transport.as_str()], |row| Ok((row.get(0)?, row.get(1)?)))?;
         let count = |count: i64| u64::try_from(count).unwrap_or_default();
         Ok(OutboxCount { waiting: count(waiting), parked: count(all - waiting) })
     }
 
     /// Returns when the next waiting message of a transport is due.
-    pub fn next_message(&self, lane: MessageTransport) -> Result<Option<Timestamp>, DbError> {
+    pub fn next_message(&self, transport: MessageTransport) -> Result<Option<Timestamp>, DbError> {
         let sql = "SELECT min(next_ms) FROM outbox
-             WHERE lane = ?1 AND next_ms IS NOT NULL AND state = 'waiting'";
-        let ms: Option<i64> = self.tx.load_value(sql, params![lane.as_str()])?;
+             WHERE transport = ?1 AND next_ms IS NOT NULL AND state = 'waiting'";
+        let ms: Option<i64> = self.tx.load_value(sql, params![transport.as_str()])?;
         ms.map(|ms| time("outbox", ms)).transpose()
     }
 }
@@ -209,27 +210,27 @@ impl WriteTx<'_> {
         max: usize,
         now: Timestamp,
     ) -> Result<bool, DbError> {
-        let NewMessage { id, lane, number, user, content } = new;
+        let NewMessage { id, transport, number, user, content } = new;
         let content = serde_json::to_string(content)
             .map_err(|why| damaged(format!("message {id}"), &why))?;
         let duplicate = format!(
-            "SELECT 1 FROM outbox WHERE user_id = ?1 AND lane = ?2 AND number = ?3
+            "SELECT 1 FROM outbox WHERE user_id = ?1 AND transport = ?2 AND number = ?3
              AND next_ms IS NOT NULL AND state = 'waiting' AND content = ?4 LIMIT 1 {}",
             self.tx.lock_clause(RowLock::UpdateSkipLocked)
         );
-        if self.tx.exists(&duplicate, params![user.0, lane.as_str(), number, content])? {
+        if self.tx.exists(&duplicate, params![user.0, transport.as_str(), number, content])? {
             return Ok(true);
         }
         // The subquery counts no further than `max`, however many messages wait.
         let written = self.tx.execute(
-            "INSERT INTO outbox (message_id, lane, number, user_id, content, state, attempts,
+            "INSERT INTO outbox (message_id, transport, number, user_id, content, state, attempts,
                  next_ms, created_ms, queued_ms, updated_ms)
              SELECT ?1, ?2, ?3, ?4, ?5, 'waiting', 0, ?6, ?6, ?6, ?6
              WHERE ?7 > (SELECT count(*) FROM (SELECT 1 FROM outbox
-                 WHERE user_id = ?4 AND lane = ?2 AND next_ms IS NOT NULL LIMIT ?7) AS waiting)",
+                 WHERE user_id = ?4 AND transport = ?2 AND next_ms IS NOT NULL LIMIT ?7) AS waiting)",
             params![
                 id.to_string(),
-                lane.as_str(),
+                transport.as_str(),
                 number,
                 user.0,
                 content,
@@ -295,7 +296,7 @@ impl ClaimTx<'_> {
     /// incarnation, which holds them until it records their outcome.
     pub fn claim_messages(
         &self,
-        lane: MessageTransport,
+        transport: MessageTransport,
         limit: usize,
         by: ClaimedBy,
     ) -> Result<Vec<OutboxMessage>, DbError> {
@@ -306,16 +307,16 @@ impl ClaimTx<'_> {
         }
         let sql = format!(
             "WITH due AS (SELECT message_id FROM outbox
-                 WHERE lane = ?3 AND next_ms <= ?2 AND state = 'waiting'
+                 WHERE transport = ?3 AND next_ms <= ?2 AND state = 'waiting'
                  ORDER BY next_ms, message_id LIMIT ?4 {})
-             UPDATE outbox SET state = 'sending', attempts = attempts + 1, life = ?1,
+             UPDATE outbox SET state = 'sending', attempts = attempts + 1, incarnation = ?1,
                  updated_ms = ?2
              WHERE state = 'waiting' AND message_id IN (SELECT message_id FROM due)
              RETURNING {COLUMNS}",
             self.tx.lock_clause(RowLock::UpdateSkipLocked)
         );
         let values =
-            params![incarnation.to_string(), now.as_millisecond(), lane.as_str(), int(limit)];
+            params![incarnation.to_string(), now.as_millisecond(), transport.as_str(), int(limit)];
         let mut claimed = Vec::new();
         let mut unreadable = Vec::new();
         self.tx.each(&sql, values, |row| {
@@ -340,7 +341,7 @@ impl ClaimTx<'_> {
     /// Waits until such a claim has ended: it may still be on its way to the database.
     pub fn release_lost_messages(
         &self,
-        lane: MessageTransport,
+        transport: MessageTransport,
         sending: &[Uuid],
         by: ClaimedBy,
     ) -> Result<usize, DbError> {
@@ -348,12 +349,12 @@ impl ClaimTx<'_> {
             // The incarnation has ended, which released its messages.
             return Ok(0);
         }
-        let sql =
-            "SELECT message_id FROM outbox WHERE life = ?1 AND state = 'sending' AND lane = ?2
+        let sql = "SELECT message_id FROM outbox
+             WHERE incarnation = ?1 AND state = 'sending' AND transport = ?2
              ORDER BY message_id LIMIT ?3";
         // The list includes the messages in flight, which must not use up the limit.
-        let limit = sending.len().saturating_add(MESSAGES_FREED_MAX);
-        let values = params![by.incarnation.to_string(), lane.as_str(), int(limit)];
+        let limit = sending.len().saturating_add(MESSAGES_RELEASED_MAX);
+        let values = params![by.incarnation.to_string(), transport.as_str(), int(limit)];
         let held: Vec<String> = self.tx.list_values(sql, values)?;
         let sending_ids: Vec<String> = sending.iter().map(Uuid::to_string).collect();
         let lost = held.into_iter().filter(|id| !sending_ids.contains(id));
@@ -366,7 +367,8 @@ impl ClaimTx<'_> {
 
     /// Returns whether the incarnation is running, and locks its row until the transaction ends.
     fn lock_incarnation(&self, incarnation: Uuid, lock: RowLock) -> Result<bool, DbError> {
-        let sql = format!("SELECT 1 FROM nodes WHERE life = ?1 {}", self.tx.lock_clause(lock));
+        let sql =
+            format!("SELECT 1 FROM nodes WHERE incarnation = ?1 {}", self.tx.lock_clause(lock));
         self.tx.exists(&sql, params![incarnation.to_string()])
     }
 }
@@ -380,13 +382,13 @@ fn postpone(
     by: ClaimedBy,
 ) -> Result<bool, DbError> {
     let incarnation = by.incarnation.to_string();
-    let sql = format!("SELECT {COLUMNS} FROM outbox WHERE message_id = ?1 AND life = ?2");
+    let sql = format!("SELECT {COLUMNS} FROM outbox WHERE message_id = ?1 AND incarnation = ?2");
     let Some(message) = tx.find(&sql, params![id, incarnation], read_message)? else {
         return Ok(false);
     };
     // Only a message that is postponed itself: a due one may be claimed at any moment.
     let waiting = format!(
-        "SELECT {COLUMNS} FROM outbox WHERE user_id = ?1 AND lane = 'mail' AND number = ?2
+        "SELECT {COLUMNS} FROM outbox WHERE user_id = ?1 AND transport = 'mail' AND number = ?2
          AND next_ms > ?3 AND state = 'waiting' AND message_id <> ?4 ORDER BY message_id LIMIT 1"
     );
     let key = params![message.user.0, message.number, by.now.as_millisecond(), id];
@@ -405,15 +407,15 @@ fn postpone(
              WHERE message_id = ?3 AND state = 'waiting'";
         let values = params![merged, by.now.as_millisecond(), waiting.to_string()];
         if tx.execute(sql, values)? > 0 {
-            let sql = "DELETE FROM outbox WHERE message_id = ?1 AND life = ?2";
+            let sql = "DELETE FROM outbox WHERE message_id = ?1 AND incarnation = ?2";
             return Ok(tx.execute(sql, params![id, incarnation])? > 0);
         }
     }
     // The retry period of a message begins when it may be sent.
     let sql = "UPDATE outbox SET state = 'waiting', next_ms = ?1, queued_ms = ?1, error = ?2,
-             updated_ms = ?3, life = NULL,
+             updated_ms = ?3, incarnation = NULL,
              attempts = CASE WHEN attempts > 0 THEN attempts - 1 ELSE 0 END
-         WHERE message_id = ?4 AND life = ?5";
+         WHERE message_id = ?4 AND incarnation = ?5";
     let values = params![at.as_millisecond(), error, by.now.as_millisecond(), id, incarnation];
     Ok(tx.execute(sql, values)? > 0)
 }
@@ -428,14 +430,14 @@ fn end(
     let set = |assignments: &str, next: Option<i64>, error: Option<&str>| {
         let sql = format!(
             "UPDATE outbox SET {assignments}, next_ms = ?1, error = coalesce(?2, error),
-                 updated_ms = ?3, life = NULL WHERE message_id = ?4 AND life = ?5"
+                 updated_ms = ?3, incarnation = NULL WHERE message_id = ?4 AND incarnation = ?5"
         );
         let values = params![next, error, by.now.as_millisecond(), id, incarnation];
         Ok(tx.execute(&sql, values)? > 0)
     };
     match outcome {
         MessageOutcome::Done => {
-            let sql = "DELETE FROM outbox WHERE message_id = ?1 AND life = ?2";
+            let sql = "DELETE FROM outbox WHERE message_id = ?1 AND incarnation = ?2";
             Ok(tx.execute(sql, params![id, incarnation])? > 0)
         }
         MessageOutcome::Retry { at, error } => {

@@ -1,5 +1,5 @@
 //! Stores the cache purges that CDNs have yet to receive: keys with their due time, and how far the item log
-//! was read for them. Each called address has its own lane: none waits for another one.
+//! was read for them. Each endpoint has a queue of its own, so none waits for another one.
 
 use std::ops::ControlFlow;
 
@@ -10,7 +10,7 @@ use crate::storage::database::engine::params;
 use crate::storage::database::error::DbError;
 use model::ItemKey;
 
-/// Prefix of the cursor up to which a lane has read the item log for keys; the lane follows.
+/// Prefix of the cursor up to which the item log was read for an endpoint; its name follows.
 const CURSOR_PREFIX: &str = "purging ";
 
 /// A key to be purged at a CDN.
@@ -22,7 +22,7 @@ pub struct PendingPurge {
     pub since: Timestamp,
 }
 
-/// The backlog of a lane.
+/// The backlog of an endpoint.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PurgeBacklog {
     /// Number of keys, including those that are due later.
@@ -35,41 +35,42 @@ pub struct PurgeBacklog {
     pub unread: Option<Timestamp>,
 }
 
-fn cursor_name(lane: &str) -> String {
-    format!("{CURSOR_PREFIX}{lane}")
+fn cursor_name(endpoint: &str) -> String {
+    format!("{CURSOR_PREFIX}{endpoint}")
 }
 
 impl ReadTx<'_> {
-    /// Lists the lanes, with the row of the item log up to which each has read it for keys.
-    pub fn purging_lanes(&self) -> Result<Vec<(String, i64)>, DbError> {
+    /// Lists the endpoints, with the row of the item log up to which each has read it for keys.
+    pub fn purging_endpoints(&self) -> Result<Vec<(String, i64)>, DbError> {
         let sql = "SELECT name, seq FROM cursors ORDER BY name";
-        let mut lanes = Vec::new();
+        let mut endpoints = Vec::new();
         self.tx.each(sql, params![], |row| {
-            if let Some(lane) = row.text(0)?.strip_prefix(CURSOR_PREFIX) {
-                lanes.push((lane.to_owned(), row.get(1)?));
+            if let Some(endpoint) = row.text(0)?.strip_prefix(CURSOR_PREFIX) {
+                endpoints.push((endpoint.to_owned(), row.get(1)?));
             }
             Ok(ControlFlow::Continue(()))
         })?;
-        Ok(lanes)
+        Ok(endpoints)
     }
 
-    /// Returns the row of the item log up to which the lane has read it for keys; `None` if there is no such
-    /// lane.
-    pub fn purged_seq(&self, lane: &str) -> Result<Option<i64>, DbError> {
-        self.tx.find_value("SELECT seq FROM cursors WHERE name = ?1", params![cursor_name(lane)])
+    /// Returns the row of the item log up to which the endpoint has read it for keys; `None` if there is no
+    /// such endpoint.
+    pub fn purged_seq(&self, endpoint: &str) -> Result<Option<i64>, DbError> {
+        self.tx
+            .find_value("SELECT seq FROM cursors WHERE name = ?1", params![cursor_name(endpoint)])
     }
 
-    /// Lists the keys of the lane that are due at `now`, at most `limit`, the longest due first.
+    /// Lists the keys of the endpoint that are due at `now`, at most `limit`, the longest due first.
     pub fn due_purges(
         &self,
-        lane: &str,
+        endpoint: &str,
         now: Timestamp,
         limit: usize,
     ) -> Result<Vec<PendingPurge>, DbError> {
         self.tx.list(
-            "SELECT purge_id, key, since_ms FROM purges WHERE lane = ?1 AND due_ms <= ?2
+            "SELECT purge_id, key, since_ms FROM purges WHERE endpoint = ?1 AND due_ms <= ?2
              ORDER BY due_ms, purge_id LIMIT ?3",
-            params![lane, now.as_millisecond(), int(limit)],
+            params![endpoint, now.as_millisecond(), int(limit)],
             |row| {
                 let since = time("purges", row.get(2)?)?;
                 Ok(PendingPurge { number: row.get(0)?, key: row.get(1)?, since })
@@ -77,17 +78,17 @@ impl ReadTx<'_> {
         )
     }
 
-    /// Returns the backlog of the lane at `now`.
-    pub fn purges_waiting(&self, lane: &str, now: Timestamp) -> Result<PurgeBacklog, DbError> {
+    /// Returns the backlog of the endpoint at `now`.
+    pub fn purges_waiting(&self, endpoint: &str, now: Timestamp) -> Result<PurgeBacklog, DbError> {
         let sql = "SELECT count(*), count(CASE WHEN due_ms <= ?2 THEN 1 END), min(due_ms)
-             FROM purges WHERE lane = ?1";
+             FROM purges WHERE endpoint = ?1";
         let (keys, due, next): (i64, i64, Option<i64>) =
-            self.tx.load(sql, params![lane, now.as_millisecond()], |row| {
+            self.tx.load(sql, params![endpoint, now.as_millisecond()], |row| {
                 Ok((row.get(0)?, row.get(1)?, row.get(2)?))
             })?;
         let sql = "SELECT at_ms FROM item_log
              WHERE seq > (SELECT seq FROM cursors WHERE name = ?1) ORDER BY seq LIMIT 1";
-        let unread: Option<i64> = self.tx.find_value(sql, params![cursor_name(lane)])?;
+        let unread: Option<i64> = self.tx.find_value(sql, params![cursor_name(endpoint)])?;
         let count = |number: i64| u64::try_from(number).unwrap_or_default();
         let to_time = |ms: Option<i64>| ms.map(|ms| time("purges", ms)).transpose();
         let (next, unread) = (to_time(next)?, to_time(unread)?);
@@ -96,95 +97,103 @@ impl ReadTx<'_> {
 }
 
 impl WriteTx<'_> {
-    /// Sets the lanes. Purges that were refused become due at once: the operator may have removed the reason
+    /// Sets the endpoints. Purges that were refused become due at once: the operator may have removed the reason
     /// before the start.
     ///
-    /// A new lane takes over the backlog of removed lanes, so that a corrected address receives what the
-    /// wrong one did not. If no lane was removed, it begins at the end of the item log, and the keys of items
+    /// A new endpoint takes over the backlog of removed endpoints, so that a corrected address receives what the
+    /// wrong one did not. If no endpoint was removed, it begins at the end of the item log, and the keys of items
     /// under embargo are due when the embargo ends; `key` derives the key of an item.
     pub fn start_purging(
         &self,
-        lanes: &[String],
+        endpoints: &[String],
         key: fn(&ItemKey) -> String,
     ) -> Result<(), DbError> {
-        let known = self.as_read().purging_lanes()?;
+        let known = self.as_read().purging_endpoints()?;
         let (retained, removed): (Vec<_>, Vec<_>) =
-            known.into_iter().partition(|(lane, _)| lanes.contains(lane));
-        for lane in lanes.iter().filter(|lane| !retained.iter().any(|(known, _)| known == *lane)) {
+            known.into_iter().partition(|(endpoint, _)| endpoints.contains(endpoint));
+        for endpoint in endpoints
+            .iter()
+            .filter(|endpoint| !retained.iter().any(|(known, _)| known == *endpoint))
+        {
             // From the earliest position: a repeated purge is harmless, a missing one is not.
             match removed.iter().map(|(_, seq)| *seq).min() {
-                Some(seq) => self.take_over(lane, seq, &removed)?,
-                None => self.begin_purging(lane, key)?,
+                Some(seq) => self.take_over(endpoint, seq, &removed)?,
+                None => self.begin_purging(endpoint, key)?,
             }
         }
-        for (lane, _) in &removed {
+        for (endpoint, _) in &removed {
             // A cursor that nothing moves would retain the item log forever.
             let sql = "DELETE FROM cursors WHERE name = ?1";
-            self.tx.execute(sql, params![cursor_name(lane)])?;
+            self.tx.execute(sql, params![cursor_name(endpoint)])?;
         }
-        let sql = "DELETE FROM purges WHERE ?1 || lane NOT IN (SELECT name FROM cursors)";
+        let sql = "DELETE FROM purges WHERE ?1 || endpoint NOT IN (SELECT name FROM cursors)";
         self.tx.execute(sql, params![CURSOR_PREFIX])?;
         // A key has one row per due time: the refused one, and the newest of several refused ones.
         let sql = "DELETE FROM purges WHERE EXISTS (
                  SELECT 1 FROM purges AS one
-                 WHERE one.refused > 0 AND one.lane = purges.lane AND one.key = purges.key
-                     AND ((purges.refused = 0 AND purges.due_ms = one.since_ms)
-                         OR (purges.refused > 0 AND purges.since_ms = one.since_ms
+                 WHERE one.refusals > 0 AND one.endpoint = purges.endpoint AND one.key = purges.key
+                     AND ((purges.refusals = 0 AND purges.due_ms = one.since_ms)
+                         OR (purges.refusals > 0 AND purges.since_ms = one.since_ms
                              AND purges.purge_id < one.purge_id)))";
         self.tx.execute(sql, params![])?;
         // First to unique values: engines check uniqueness row by row.
-        let sql = "UPDATE purges SET due_ms = -purge_id WHERE refused > 0";
+        let sql = "UPDATE purges SET due_ms = -purge_id WHERE refusals > 0";
         self.tx.execute(sql, params![])?;
-        let sql = "UPDATE purges SET due_ms = since_ms, refused = 0 WHERE refused > 0";
+        let sql = "UPDATE purges SET due_ms = since_ms, refusals = 0 WHERE refusals > 0";
         self.tx.execute(sql, params![])?;
         Ok(())
     }
 
-    fn take_over(&self, lane: &str, seq: i64, removed: &[(String, i64)]) -> Result<(), DbError> {
+    fn take_over(
+        &self,
+        endpoint: &str,
+        seq: i64,
+        removed: &[(String, i64)],
+    ) -> Result<(), DbError> {
         let sql = "INSERT INTO cursors (name, seq) VALUES (?1, ?2)";
-        self.tx.execute(sql, params![cursor_name(lane), seq])?;
+        self.tx.execute(sql, params![cursor_name(endpoint), seq])?;
         for (from, _) in removed {
             self.tx.execute(
-                // Several removed lanes may have the same key in their backlog.
-                "INSERT INTO purges (lane, key, due_ms, since_ms, again, refused)
-                 SELECT ?1, key, due_ms, since_ms, again, refused FROM purges
-                 WHERE lane = ?2 ORDER BY due_ms, purge_id
-                 ON CONFLICT (lane, key, due_ms) DO NOTHING",
-                params![lane, from],
+                // Several removed endpoints may have the same key in their backlog.
+                "INSERT INTO purges (endpoint, key, due_ms, since_ms, repeated, refusals)
+                 SELECT ?1, key, due_ms, since_ms, repeated, refusals FROM purges
+                 WHERE endpoint = ?2 ORDER BY due_ms, purge_id
+                 ON CONFLICT (endpoint, key, due_ms) DO NOTHING",
+                params![endpoint, from],
             )?;
         }
         Ok(())
     }
 
-    fn begin_purging(&self, lane: &str, key: fn(&ItemKey) -> String) -> Result<(), DbError> {
+    fn begin_purging(&self, endpoint: &str, key: fn(&ItemKey) -> String) -> Result<(), DbError> {
         self.tx.execute(
             "INSERT INTO cursors (name, seq) SELECT ?1, coalesce(max(seq), 0) FROM item_log",
-            params![cursor_name(lane)],
+            params![cursor_name(endpoint)],
         )?;
         let sql = "SELECT media_type, id, until_ms FROM embargoed_items";
         self.tx.each(sql, params![], |row| {
             if let Ok(item) = format!("{}/{}", row.text(0)?, row.text(1)?).parse() {
-                self.insert_purge(lane, &key(&item), row.get(2)?, false)?;
+                self.insert_purge(endpoint, &key(&item), row.get(2)?, false)?;
             }
             Ok(ControlFlow::Continue(()))
         })
     }
 
-    /// Reads up to `limit` rows of the item log for a lane, up to the row `seq`, and queues the keys of items
+    /// Reads up to `limit` rows of the item log for an endpoint, up to the row `seq`, and queues the keys of items
     /// that changed: due at once, once more after they were sent, and at the end of an embargo. Returns how
     /// many rows were read.
     ///
-    /// A new item was not cached before; a cache keeps its absence only briefly. No purges of the lane are
+    /// A new item was not cached before; a cache keeps its absence only briefly. No purges of the endpoint are
     /// sent meanwhile, so a key that is already queued is not queued again.
     pub fn note_purges(
         &self,
-        lane: &str,
+        endpoint: &str,
         seq: i64,
         limit: usize,
         now: Timestamp,
         key: fn(&ItemKey) -> String,
     ) -> Result<usize, DbError> {
-        let Some(after) = self.as_read().purged_seq(lane)? else { return Ok(0) };
+        let Some(after) = self.as_read().purged_seq(endpoint)? else { return Ok(0) };
         let sql =
             "SELECT item_log.seq, item_log.media_type, item_log.id, change, at_ms, embargoed_ms
              FROM item_log LEFT JOIN items
@@ -203,50 +212,57 @@ impl WriteTx<'_> {
             // A clock that ran ahead must not delay the purge.
             let due = at.min(now.as_millisecond());
             let key = key(&item);
-            if row.text(3)? == "replaced" && !self.is_purge_queued(lane, &key, due)? {
-                self.insert_purge(lane, &key, due, true)?;
+            if row.text(3)? == "replaced" && !self.is_purge_queued(endpoint, &key, due)? {
+                self.insert_purge(endpoint, &key, due, true)?;
             }
             // The response changes once more when the embargo ends, without a row in the log.
             if let Some(until) = embargoed.filter(|until| *until > at) {
-                self.insert_purge(lane, &key, until, false)?;
+                self.insert_purge(endpoint, &key, until, false)?;
             }
             Ok(ControlFlow::Continue(()))
         })?;
         let sql = "UPDATE cursors SET seq = ?1 WHERE name = ?2";
-        self.tx.execute(sql, params![reached, cursor_name(lane)])?;
+        self.tx.execute(sql, params![reached, cursor_name(endpoint)])?;
         Ok(count)
     }
 
     /// Returns whether the key is due by then and will be sent once more after that.
-    fn is_purge_queued(&self, lane: &str, key: &str, at_ms: i64) -> Result<bool, DbError> {
+    fn is_purge_queued(&self, endpoint: &str, key: &str, at_ms: i64) -> Result<bool, DbError> {
         let sql = "SELECT 1 FROM purges
-             WHERE lane = ?1 AND key = ?2 AND due_ms <= ?3 AND again AND refused = 0";
-        self.tx.exists(sql, params![lane, key, at_ms])
+             WHERE endpoint = ?1 AND key = ?2 AND due_ms <= ?3 AND repeated AND refusals = 0";
+        self.tx.exists(sql, params![endpoint, key, at_ms])
     }
 
     /// Queues a key with a new row number, so that completing a row that is being sent does not remove this
     /// one.
     fn insert_purge(
         &self,
-        lane: &str,
+        endpoint: &str,
         key: &str,
         due_ms: i64,
         again: bool,
     ) -> Result<(), DbError> {
-        let sql = "DELETE FROM purges WHERE lane = ?1 AND key = ?2 AND due_ms = ?3";
-        self.tx.execute(sql, params![lane, key, due_ms])?;
-        let sql = "INSERT INTO purges (lane, key, due_ms, since_ms, again, refused)
+        let sql = "DELETE FROM purges WHERE endpoint = ?1 AND key = ?2 AND due_ms = ?3";
+        self.tx.execute(sql, params![endpoint, key, due_ms])?;
+        let sql = "INSERT INTO purges (endpoint, key, due_ms, since_ms, repeated, refusals)
              VALUES (?1, ?2, ?3, ?3, ?4, 0)";
-        self.tx.execute(sql, params![lane, key, due_ms, again])?;
+        self.tx.execute(sql, params![endpoint, key, due_ms, again])?;
         Ok(())
     }
 
-    /// Queues a key, due at `now`, in every lane; in `lanes` where no server has created any yet.
-    pub fn note_purge(&self, key: &str, lanes: &[String], now: Timestamp) -> Result<(), DbError> {
-        let known = self.as_read().purging_lanes()?;
-        let known: Vec<String> = known.into_iter().map(|(lane, _)| lane).collect();
-        let lanes = if known.is_empty() { lanes } else { &known };
-        lanes.iter().try_for_each(|lane| self.insert_purge(lane, key, now.as_millisecond(), false))
+    /// Queues a key, due at `now`, in every endpoint; in `endpoints` where no server has created any yet.
+    pub fn note_purge(
+        &self,
+        key: &str,
+        endpoints: &[String],
+        now: Timestamp,
+    ) -> Result<(), DbError> {
+        let known = self.as_read().purging_endpoints()?;
+        let known: Vec<String> = known.into_iter().map(|(endpoint, _)| endpoint).collect();
+        let endpoints = if known.is_empty() { endpoints } else { &known };
+        endpoints
+            .iter()
+            .try_for_each(|endpoint| self.insert_purge(endpoint, key, now.as_millisecond(), false))
     }
 
     /// Removes rows that a CDN has received; those of changes are due once more at `again`, if given.
@@ -258,12 +274,12 @@ impl WriteTx<'_> {
         let again = again.map(Timestamp::as_millisecond);
         for number in numbers {
             // With `cdn.purge_again_s = 0` nothing is sent twice, so the mark is ignored.
-            let sql = "DELETE FROM purges WHERE purge_id = ?1 AND (NOT again OR ?2)";
+            let sql = "DELETE FROM purges WHERE purge_id = ?1 AND (NOT repeated OR ?2)";
             self.tx.execute(sql, params![number, again.is_none()])?;
             if let Some(again) = again {
                 self.make_room(*number, again)?;
                 self.tx.execute(
-                    "UPDATE purges SET due_ms = ?2, since_ms = ?2, again = FALSE, refused = 0
+                    "UPDATE purges SET due_ms = ?2, since_ms = ?2, repeated = FALSE, refusals = 0
                      WHERE purge_id = ?1",
                     params![number, again],
                 )?;
@@ -275,7 +291,7 @@ impl WriteTx<'_> {
     /// Removes other rows of the key with that due time: a key has one row per due time.
     fn make_room(&self, number: i64, due_ms: i64) -> Result<(), DbError> {
         let sql = "DELETE FROM purges WHERE purge_id <> ?1 AND due_ms = ?2
-             AND (lane, key) = (SELECT lane, key FROM purges WHERE purge_id = ?1)";
+             AND (endpoint, key) = (SELECT endpoint, key FROM purges WHERE purge_id = ?1)";
         self.tx.execute(sql, params![number, due_ms])?;
         Ok(())
     }
@@ -283,7 +299,7 @@ impl WriteTx<'_> {
     /// Postpones rows that a CDN refused until `until`.
     pub fn postpone_purges(&self, numbers: &[i64], until: Timestamp) -> Result<(), DbError> {
         let until = until.as_millisecond();
-        let sql = "UPDATE purges SET due_ms = ?2, refused = refused + 1 WHERE purge_id = ?1";
+        let sql = "UPDATE purges SET due_ms = ?2, refusals = refusals + 1 WHERE purge_id = ?1";
         for number in numbers {
             self.make_room(*number, until)?;
             self.tx.execute(sql, params![number, until])?;
@@ -291,10 +307,14 @@ impl WriteTx<'_> {
         Ok(())
     }
 
-    /// Removes keys of the lane whose content changed before `before`: no cache keeps it any longer. Returns
+    /// Removes keys of the endpoint whose content changed before `before`: no cache keeps it any longer. Returns
     /// the number removed.
-    pub fn drop_expired_purges(&self, lane: &str, before: Timestamp) -> Result<usize, DbError> {
-        let sql = "DELETE FROM purges WHERE lane = ?1 AND since_ms < ?2";
-        self.tx.execute(sql, params![lane, before.as_millisecond()])
+    pub fn drop_expired_purges(
+        &self,
+        endpoint: &str,
+        before: Timestamp,
+    ) -> Result<usize, DbError> {
+        let sql = "DELETE FROM purges WHERE endpoint = ?1 AND since_ms < ?2";
+        self.tx.execute(sql, params![endpoint, before.as_millisecond()])
     }
 }

@@ -70,7 +70,7 @@ impl ReadTx<'_> {
     /// Lists the rows of the item log after `after`, at most `limit`.
     pub fn log_rows(&self, after: i64, limit: usize) -> Result<Vec<LogRow>, DbError> {
         self.tx.list(
-            "SELECT seq, media_type, id, fresh, at_ms FROM item_log WHERE seq > ?1
+            "SELECT seq, media_type, id, newly_indexed, at_ms FROM item_log WHERE seq > ?1
              ORDER BY seq LIMIT ?2",
             params![after, int(limit)],
             |row| {
@@ -107,7 +107,7 @@ impl ReadTx<'_> {
     /// Returns whether a version of an item that counts as newly indexed was written after the row `after`,
     /// up to its current version `number`.
     pub fn is_newly_indexed_after(&self, number: i64, after: i64) -> Result<bool, DbError> {
-        let sql = "SELECT previous, fresh FROM item_log WHERE seq = ?1";
+        let sql = "SELECT previous_seq, newly_indexed FROM item_log WHERE seq = ?1";
         let mut version = number;
         // Each version refers to an earlier row, so this ends.
         while version > after {
@@ -160,8 +160,8 @@ impl ReadTx<'_> {
     /// Lists the first `limit` items in the queue of the notification, in order.
     pub fn queued_items(&self, number: i64, limit: usize) -> Result<Vec<QueuedItem>, DbError> {
         self.tx.list(
-            "SELECT place, media_type, id, seq FROM queued_items WHERE number = ?1
-             ORDER BY place LIMIT ?2",
+            "SELECT position, media_type, id, seq FROM queued_items WHERE number = ?1
+             ORDER BY position LIMIT ?2",
             params![number, int(limit)],
             |row| {
                 let key = parse_key("queued_items", row, 1)?;
@@ -172,7 +172,7 @@ impl ReadTx<'_> {
 
     /// Returns the last sequence number at which items became available, and the streams whose queues got
     /// some after `after`; `None` instead of a list of more than `limit`.
-    pub fn freed_streams(
+    pub fn available_streams(
         &self,
         after: i64,
         limit: usize,
@@ -182,7 +182,7 @@ impl ReadTx<'_> {
             return Ok((sequence, Some(Vec::new())));
         }
         let sql = "SELECT DISTINCT notification_id FROM queued_items
-             JOIN notifications USING (number) WHERE freed > ?1 LIMIT ?2";
+             JOIN notifications USING (number) WHERE available_seq > ?1 LIMIT ?2";
         // One more than the limit tells a truncated list from a complete one.
         let ids = self.tx.list(sql, params![after, int(limit.saturating_add(1))], |row| {
             row.text(0)?.parse::<Uuid>().map_err(|why| damaged("a stream", &why))
@@ -252,10 +252,10 @@ impl WriteTx<'_> {
         sequence: i64,
     ) -> Result<(), DbError> {
         self.tx.execute(
-            "INSERT INTO queued_items (number, media_type, id, seq, freed)
+            "INSERT INTO queued_items (number, media_type, id, seq, available_seq)
              VALUES (?1, ?2, ?3, ?4, ?5)
              ON CONFLICT (number, media_type, id)
-             DO UPDATE SET seq = excluded.seq, freed = excluded.freed",
+             DO UPDATE SET seq = excluded.seq, available_seq = excluded.available_seq",
             params![number, key.media_type.as_str(), key.id.as_str(), seq, sequence],
         )?;
         Ok(())
@@ -269,10 +269,10 @@ impl WriteTx<'_> {
         incarnation: Uuid,
     ) -> Result<Vec<QueuedItem>, DbError> {
         let mut claimed = self.tx.list(
-            "UPDATE queued_items SET life = ?3 WHERE life IS NULL AND place IN
-                 (SELECT place FROM queued_items WHERE number = ?1 AND life IS NULL
-                  ORDER BY place LIMIT ?2)
-             RETURNING place, media_type, id, seq",
+            "UPDATE queued_items SET incarnation = ?3 WHERE incarnation IS NULL AND position IN
+                 (SELECT position FROM queued_items WHERE number = ?1 AND incarnation IS NULL
+                  ORDER BY position LIMIT ?2)
+             RETURNING position, media_type, id, seq",
             params![number, int(limit), incarnation.to_string()],
             |row| {
                 let key = parse_key("queued_items", row, 1)?;
@@ -295,7 +295,8 @@ impl WriteTx<'_> {
             return Ok(());
         }
         let sequence = self.next_stream_sequence()?;
-        let sql = "UPDATE queued_items SET life = NULL, freed = ?3 WHERE place = ?1 AND life = ?2";
+        let sql = "UPDATE queued_items SET incarnation = NULL, available_seq = ?3
+             WHERE position = ?1 AND incarnation = ?2";
         for position in positions {
             self.tx.execute(sql, params![position, incarnation.to_string(), sequence])?;
         }
@@ -305,9 +306,9 @@ impl WriteTx<'_> {
     /// Removes the oldest items of a queue, keeping the `max` newest; returns the number removed.
     pub fn trim_queue(&self, number: i64, max: usize) -> Result<usize, DbError> {
         self.tx.execute(
-            "DELETE FROM queued_items WHERE number = ?1 AND place <=
-                 (SELECT place FROM queued_items WHERE number = ?1
-                  ORDER BY place DESC LIMIT 1 OFFSET ?2)",
+            "DELETE FROM queued_items WHERE number = ?1 AND position <=
+                 (SELECT position FROM queued_items WHERE number = ?1
+                  ORDER BY position DESC LIMIT 1 OFFSET ?2)",
             params![number, int(max)],
         )
     }
@@ -320,7 +321,8 @@ impl WriteTx<'_> {
         seq: i64,
         incarnation: Uuid,
     ) -> Result<bool, DbError> {
-        let sql = "DELETE FROM queued_items WHERE place = ?1 AND seq <= ?2 AND life = ?3";
+        let sql =
+            "DELETE FROM queued_items WHERE position = ?1 AND seq <= ?2 AND incarnation = ?3";
         Ok(self.tx.execute(sql, params![position, seq, incarnation.to_string()])? > 0)
     }
 

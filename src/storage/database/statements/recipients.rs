@@ -27,7 +27,8 @@ pub struct MailRecipient {
 }
 
 /// The columns that [`read_recipient`] reads.
-const COLUMNS: &str = "user_id, address, told_ms, asked_ms, confirmed_ms, refused_ms";
+const COLUMNS: &str =
+    "user_id, address, notified_ms, confirmation_sent_ms, confirmed_ms, refused_ms";
 
 fn read_recipient(row: &dyn ResultRow) -> Result<MailRecipient, DbError> {
     let user = UserId(row.get(0)?);
@@ -107,7 +108,7 @@ impl WriteTx<'_> {
             "INSERT INTO mail_recipients (user_id, address, token_hash, used_ms)
              VALUES (?1, ?2, ?3, ?4)
              ON CONFLICT (user_id, address) DO UPDATE SET token_hash = excluded.token_hash,
-                 told_ms = NULL, asked_ms = NULL, used_ms = excluded.used_ms",
+                 notified_ms = NULL, confirmation_sent_ms = NULL, used_ms = excluded.used_ms",
             params![user.0, address, hash.to_string(), now.as_millisecond()],
         )?;
         Ok(())
@@ -135,7 +136,7 @@ impl WriteTx<'_> {
         now: Timestamp,
     ) -> Result<(), DbError> {
         self.tx.execute(
-            "UPDATE mail_recipients SET told_ms = ?3 WHERE user_id = ?1 AND address = ?2",
+            "UPDATE mail_recipients SET notified_ms = ?3 WHERE user_id = ?1 AND address = ?2",
             params![user.0, address, now.as_millisecond()],
         )?;
         Ok(())
@@ -149,7 +150,8 @@ impl WriteTx<'_> {
         now: Timestamp,
     ) -> Result<(), DbError> {
         self.tx.execute(
-            "UPDATE mail_recipients SET asked_ms = ?3 WHERE user_id = ?1 AND address = ?2",
+            "UPDATE mail_recipients SET confirmation_sent_ms = ?3
+             WHERE user_id = ?1 AND address = ?2",
             params![user.0, address, now.as_millisecond()],
         )?;
         Ok(())
@@ -193,7 +195,7 @@ impl WriteTx<'_> {
     pub fn retry_mails_now(&self, user: UserId, now: Timestamp) -> Result<(), DbError> {
         self.tx.execute(
             "UPDATE outbox SET next_ms = ?2
-             WHERE user_id = ?1 AND lane = 'mail' AND state = 'waiting' AND next_ms > ?2",
+             WHERE user_id = ?1 AND transport = 'mail' AND state = 'waiting' AND next_ms > ?2",
             params![user.0, now.as_millisecond()],
         )?;
         Ok(())

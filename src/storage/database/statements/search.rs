@@ -114,7 +114,7 @@ impl ReadTx<'_> {
         if !self.log_holds(after)? {
             return Ok(None);
         }
-        let sql = "SELECT seq, media_type, id, change, at_ms, previous FROM item_log
+        let sql = "SELECT seq, media_type, id, change, at_ms, previous_seq FROM item_log
              WHERE seq > ?1 ORDER BY seq LIMIT ?2";
         let changes = self.tx.list(sql, params![after.row, int(limit)], |row| {
             let replaced: Option<i64> = row.get(5)?;
@@ -134,7 +134,7 @@ impl ReadTx<'_> {
         if !self.log_holds(after)? {
             return Ok(None);
         }
-        let sql = "SELECT previous FROM item_log WHERE seq > ?1 AND previous IS NOT NULL
+        let sql = "SELECT previous_seq FROM item_log WHERE seq > ?1 AND previous_seq IS NOT NULL
              ORDER BY seq";
         let replaced: Vec<i64> = self.tx.list_values(sql, params![after.row])?;
         replaced
@@ -225,7 +225,7 @@ impl WriteTx<'_> {
     pub fn request_reindex(&self, now: Timestamp) -> Result<i64, DbError> {
         // A row of the item log, because every process that searches follows it.
         let row = self.tx.load_value(
-            "INSERT INTO item_log (media_type, id, change, at_ms, fresh)
+            "INSERT INTO item_log (media_type, id, change, at_ms, newly_indexed)
              VALUES ('', '', ?1, ?2, FALSE) RETURNING seq",
             params![REINDEX, now.as_millisecond()],
         )?;

@@ -8,7 +8,7 @@ use model::ContentHash;
 impl ReadTx<'_> {
     /// Finds the recorded calls of the session.
     pub fn find_calls(&self, session: &ContentHash) -> Result<Option<String>, DbError> {
-        let sql = "SELECT calls FROM calls WHERE session_hash = ?1";
+        let sql = "SELECT calls FROM session_calls WHERE session_hash = ?1";
         self.tx.find_value(sql, params![session.to_string()])
     }
 }
@@ -18,7 +18,7 @@ impl WriteTx<'_> {
     pub fn write_calls(&self, session: &ContentHash, calls: &str) -> Result<(), DbError> {
         self.tx.execute(
             // A request may outlast its session, and the foreign key would refuse its row.
-            "INSERT INTO calls (session_hash, calls)
+            "INSERT INTO session_calls (session_hash, calls)
              SELECT session_hash, ?2 FROM sessions WHERE session_hash = ?1
              ON CONFLICT (session_hash) DO UPDATE SET calls = excluded.calls",
             params![session.to_string(), calls],

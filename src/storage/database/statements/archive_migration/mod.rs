@@ -12,24 +12,28 @@ use super::{ReadTx, WriteTx, damaged, int};
 use crate::runtime::limits::{
     MIGRATION_BATCH_BYTES, MIGRATION_BATCH_ROWS, MIGRATION_STATEMENT_VALUES_MAX,
 };
-use crate::storage::database::engine::{MOVED, ResultRow, SqlParam, ToParam, params};
+use crate::storage::database::engine::{
+    ColumnType, EngineTransaction, MOVED, ResultRow, SqlParam, TableColumn, ToParam, params,
+};
 use crate::storage::database::error::DbError;
+use crate::storage::database::migrations::SCHEMA_HASH;
 use crate::storage::database::statements::check::NamedOriginal;
 use model::ContentHash;
 use model::item::Asset;
+use tables::COLUMNS_LEFT_OUT;
 
-use tables::ColumnType::{self, Blob, Bool, Int, Text};
+#[cfg(test)]
+pub(in crate::storage::database) use tables::LEFT_OUT;
 pub(in crate::storage::database) use tables::{ITEM_LOG, ITEMS, MigratedTable, TABLES};
 
 /// The row of `state` in a database that is the target of an unfinished migration.
-const FILLING: &str = "moving in";
+const MIGRATION_TARGET: &str = "migration target";
 
-/// A value of a migrated column.
+/// A value of a migrated column. SQLite has no booleans, so those of both engines are compared as numbers.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum MigratedValue {
     Null,
     Int(i64),
-    Bool(bool),
     Text(String),
     Blob(Vec<u8>),
 }
@@ -37,19 +41,21 @@ enum MigratedValue {
 impl MigratedValue {
     fn read(row: &dyn ResultRow, at: usize, kind: ColumnType) -> Result<Self, DbError> {
         Ok(match kind {
-            Int => row.get::<Option<i64>>(at)?.map_or(Self::Null, Self::Int),
-            Bool => row.get::<Option<bool>>(at)?.map_or(Self::Null, Self::Bool),
+            ColumnType::Int => row.get::<Option<i64>>(at)?.map_or(Self::Null, Self::Int),
+            ColumnType::Bool => {
+                row.get::<Option<bool>>(at)?.map_or(Self::Null, |is| Self::Int(i64::from(is)))
+            }
             // PostgreSQL refuses texts that contain a zero character.
-            Text => row
+            ColumnType::Text => row
                 .get::<Option<String>>(at)?
                 .map_or(Self::Null, |text| Self::Text(text.replace('\0', "\u{fffd}"))),
-            Blob => row.get::<Option<Vec<u8>>>(at)?.map_or(Self::Null, Self::Blob),
+            ColumnType::Blob => row.get::<Option<Vec<u8>>>(at)?.map_or(Self::Null, Self::Blob),
         })
     }
 
     fn size_bytes(&self) -> usize {
         match self {
-            Self::Null | Self::Int(_) | Self::Bool(_) => size_of::<Self>(),
+            Self::Null | Self::Int(_) => size_of::<Self>(),
             Self::Text(text) => size_of::<Self>() + text.len(),
             Self::Blob(bytes) => size_of::<Self>() + bytes.len(),
         }
@@ -61,10 +67,26 @@ impl ToParam for MigratedValue {
         match self {
             Self::Null => SqlParam::Null,
             Self::Int(number) => SqlParam::Int(*number),
-            Self::Bool(is) => SqlParam::Bool(*is),
             Self::Text(text) => SqlParam::Text(text),
             Self::Blob(bytes) => SqlParam::Blob(bytes),
         }
+    }
+}
+
+/// A value as the parameter for a column.
+struct ColumnParam<'v> {
+    value: &'v MigratedValue,
+    kind: ColumnType,
+}
+
+impl ToParam for ColumnParam<'_> {
+    fn to_param(&self) -> SqlParam<'_> {
+        if let MigratedValue::Int(number) = self.value
+            && self.kind == ColumnType::Bool
+        {
+            return SqlParam::Bool(*number != 0);
+        }
+        self.value.to_param()
     }
 }
 
@@ -72,6 +94,8 @@ impl ToParam for MigratedValue {
 #[derive(Debug)]
 pub(in crate::storage::database) struct RowBatch {
     table: &'static MigratedTable,
+    /// The names of the columns, in the order of the values.
+    columns: String,
     rows: Vec<Vec<MigratedValue>>,
 }
 
@@ -89,10 +113,7 @@ impl RowBatch {
     pub(in crate::storage::database) fn last(&self) -> Option<i64> {
         match self.rows.last()?.first()? {
             MigratedValue::Int(number) => Some(*number),
-            MigratedValue::Null
-            | MigratedValue::Bool(_)
-            | MigratedValue::Text(_)
-            | MigratedValue::Blob(_) => None,
+            MigratedValue::Null | MigratedValue::Text(_) | MigratedValue::Blob(_) => None,
         }
     }
 }
@@ -102,27 +123,38 @@ impl MigratedTable {
         self.name
     }
 
-    /// Returns its columns, each prefixed with the table's name and a dot.
-    #[cfg(test)]
-    pub(in crate::storage::database) fn columns(&self) -> Vec<String> {
-        self.columns.iter().map(|(column, _)| format!("{}.{column}", self.name)).collect()
-    }
-
-    fn column_list(&self) -> String {
-        let names = self.columns.iter().map(|(name, _)| *name);
-        names.collect::<Vec<_>>().join(", ")
-    }
-
-    fn read(&self, row: &dyn ResultRow) -> Result<Vec<MigratedValue>, DbError> {
-        let columns = self.columns.iter().enumerate();
-        columns.map(|(at, (_, kind))| MigratedValue::read(row, at, *kind)).collect()
-    }
-
     /// Returns the condition on the rows that are migrated.
-    fn row_condition(&self) -> &'static str {
-        // The state of the migration itself is not migrated.
-        if self.name == "state" { "name NOT IN ('moving in', 'moved to')" } else { "TRUE" }
+    fn row_condition(&self) -> String {
+        if self.name != "state" {
+            return "TRUE".to_owned();
+        }
+        // The state of the migration itself is not migrated, and each engine has its own schema.
+        format!("name NOT IN ('{MIGRATION_TARGET}', '{MOVED}', '{SCHEMA_HASH}')")
     }
+}
+
+/// Lists the columns of a table that are migrated.
+fn migrated_columns(
+    tx: &dyn EngineTransaction,
+    table: &MigratedTable,
+) -> Result<Vec<TableColumn>, DbError> {
+    let mut columns = tx.columns(table.name)?;
+    columns.retain(|column| !COLUMNS_LEFT_OUT.contains(&column.name.as_str()));
+    Ok(columns)
+}
+
+/// Returns the names of columns as a statement lists them.
+fn column_list(columns: &[TableColumn]) -> String {
+    let names: Vec<&str> = columns.iter().map(|column| column.name.as_str()).collect();
+    names.join(", ")
+}
+
+fn read_values(
+    row: &dyn ResultRow,
+    columns: &[TableColumn],
+) -> Result<Vec<MigratedValue>, DbError> {
+    let columns = columns.iter().enumerate();
+    columns.map(|(at, column)| MigratedValue::read(row, at, column.kind)).collect()
 }
 
 impl ReadTx<'_> {
@@ -132,26 +164,28 @@ impl ReadTx<'_> {
         table: &'static MigratedTable,
         mut each: impl FnMut(RowBatch) -> Result<(), DbError>,
     ) -> Result<(), DbError> {
+        let columns = migrated_columns(self.tx, table)?;
+        let names = column_list(&columns);
         let sql = format!(
-            "SELECT {} FROM {} WHERE {} ORDER BY {}",
-            table.column_list(),
+            "SELECT {names} FROM {} WHERE {} ORDER BY {}",
             table.name,
             table.row_condition(),
             table.order
         );
         let (mut rows, mut bytes) = (Vec::new(), 0);
         self.tx.each(&sql, params![], |row| {
-            let row = table.read(row)?;
+            let row = read_values(row, &columns)?;
             bytes += row.iter().map(MigratedValue::size_bytes).sum::<usize>();
             rows.push(row);
             // Documents can be long, so the number of rows alone does not bound the memory.
             if rows.len() >= MIGRATION_BATCH_ROWS || bytes >= MIGRATION_BATCH_BYTES {
                 bytes = 0;
-                each(RowBatch { table, rows: std::mem::take(&mut rows) })?;
+                let rows = std::mem::take(&mut rows);
+                each(RowBatch { table, columns: names.clone(), rows })?;
             }
             Ok(ControlFlow::Continue(()))
         })?;
-        if rows.is_empty() { Ok(()) } else { each(RowBatch { table, rows }) }
+        if rows.is_empty() { Ok(()) } else { each(RowBatch { table, columns: names, rows }) }
     }
 
     /// Reads the next rows of a table with numbers above `after`; an empty batch is the end.
@@ -160,22 +194,23 @@ impl ReadTx<'_> {
         table: &'static MigratedTable,
         after: i64,
     ) -> Result<RowBatch, DbError> {
+        let columns = migrated_columns(self.tx, table)?;
+        let names = column_list(&columns);
         let sql = format!(
-            "SELECT {} FROM {} WHERE {number} > ?1 ORDER BY {number} LIMIT ?2",
-            table.column_list(),
+            "SELECT {names} FROM {} WHERE {number} > ?1 ORDER BY {number} LIMIT ?2",
             table.name,
             number = table.order
         );
         let (mut rows, mut bytes) = (Vec::new(), 0);
         self.tx.each(&sql, params![after, int(MIGRATION_BATCH_ROWS)], |row| {
-            let row = table.read(row)?;
+            let row = read_values(row, &columns)?;
             bytes += row.iter().map(MigratedValue::size_bytes).sum::<usize>();
             rows.push(row);
             // Rows are limited by the statement; long documents fill a batch before that.
             let full = bytes >= MIGRATION_BATCH_BYTES;
             Ok(if full { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
         })?;
-        Ok(RowBatch { table, rows })
+        Ok(RowBatch { table, columns: names, rows })
     }
 
     /// Returns the highest number in a table that is copied in batches; 0 for an empty table.
@@ -218,15 +253,16 @@ impl ReadTx<'_> {
         table: &'static MigratedTable,
         numbers: &RangeInclusive<i64>,
     ) -> Result<ContentHash, DbError> {
+        let columns = migrated_columns(self.tx, table)?;
         let sql = format!(
             "SELECT {} FROM {} WHERE {number} >= ?1 AND {number} <= ?2 ORDER BY {number}",
-            table.column_list(),
+            column_list(&columns),
             table.name,
             number = table.order
         );
         let mut mark = ContentHash::hasher();
         self.tx.each(&sql, params![*numbers.start(), *numbers.end()], |row| {
-            mark.update(format!("{:?}\n", table.read(row)?).as_bytes());
+            mark.update(format!("{:?}\n", read_values(row, &columns)?).as_bytes());
             Ok(ControlFlow::Continue(()))
         })?;
         Ok(mark.finish())
@@ -301,8 +337,8 @@ impl ReadTx<'_> {
     }
 
     /// Returns whether a migration into this database is unfinished.
-    pub(in crate::storage::database) fn is_being_filled(&self) -> Result<bool, DbError> {
-        self.tx.exists("SELECT 1 FROM state WHERE name = ?1", params![FILLING])
+    pub(in crate::storage::database) fn is_migration_target(&self) -> Result<bool, DbError> {
+        self.tx.exists("SELECT 1 FROM state WHERE name = ?1", params![MIGRATION_TARGET])
     }
 
     /// Returns whether the database has never been used: no items, no users, and no running service.
@@ -325,11 +361,11 @@ impl WriteTx<'_> {
     }
 
     /// Marks this database as the target of an unfinished migration, or removes the mark.
-    pub(in crate::storage::database) fn note_filling(
+    pub(in crate::storage::database) fn mark_migration_target(
         &self,
         is_unfinished: bool,
     ) -> Result<(), DbError> {
-        self.note(FILLING, is_unfinished.then_some("from another database"))
+        self.note(MIGRATION_TARGET, is_unfinished.then_some("from another database"))
     }
 
     /// Marks the archive as moved to another database, or removes the mark.
@@ -370,14 +406,18 @@ impl WriteTx<'_> {
         &self,
         batch: &RowBatch,
     ) -> Result<(), DbError> {
-        let RowBatch { table, rows } = batch;
+        let RowBatch { table, columns: names, rows } = batch;
+        let columns = migrated_columns(self.tx, table)?;
+        if column_list(&columns) != *names {
+            return Err(damaged(table.name, &"its columns are not those of the other database"));
+        }
         // Both engines limit the parameters of one statement.
-        let rows_max = (MIGRATION_STATEMENT_VALUES_MAX / table.columns.len()).max(1);
+        let rows_max = (MIGRATION_STATEMENT_VALUES_MAX / columns.len()).max(1);
         let mut remaining = rows.as_slice();
         while !remaining.is_empty() {
             // Powers of two: batches of any length take few distinct statements, which stay prepared.
             let (chunk, tail) = remaining.split_at(1 << remaining.len().min(rows_max).ilog2());
-            self.insert_rows(table, chunk)?;
+            self.insert_rows(table, &columns, chunk)?;
             remaining = tail;
         }
         Ok(())
@@ -387,10 +427,11 @@ impl WriteTx<'_> {
     fn insert_rows(
         &self,
         table: &MigratedTable,
+        columns: &[TableColumn],
         rows: &[Vec<MigratedValue>],
     ) -> Result<(), DbError> {
-        let list = table.column_list();
-        let width = table.columns.len();
+        let list = column_list(columns);
+        let width = columns.len();
         let row = |at: usize| {
             let placeholders = (1..=width).map(|column| format!("?{}", at * width + column));
             format!("({})", placeholders.collect::<Vec<_>>().join(", "))
@@ -400,9 +441,15 @@ impl WriteTx<'_> {
             table.name,
             (0..rows.len()).map(row).collect::<Vec<_>>().join(", ")
         );
+        let mut cells = Vec::with_capacity(rows.len() * width);
+        for row in rows {
+            for (value, column) in row.iter().zip(columns) {
+                cells.push(ColumnParam { value, kind: column.kind });
+            }
+        }
         let values: Vec<&dyn ToParam> =
-            rows.iter().flatten().map(|value| -> &dyn ToParam { value }).collect();
-        let mut stored = self.tx.list(&sql, &values, |row| table.read(row))?;
+            cells.iter().map(|value| -> &dyn ToParam { value }).collect();
+        let mut stored = self.tx.list(&sql, &values, |row| read_values(row, columns))?;
         let mut expected: Vec<&Vec<MigratedValue>> = rows.iter().collect();
         // No engine promises the order of the returned rows.
         stored.sort_unstable();
