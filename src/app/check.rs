@@ -231,13 +231,6 @@ impl ArchiveCheck<'_> {
         for flaw in &found.flaws {
             self.report(&ArchiveProblem::Database { flaw: flaw.clone(), repaired: None });
         }
-        for key in &found.unaddressable {
-            let text = format!(
-                "item {key}: a media URL reads the end of this id as a size, so the files of the item have no \
-                 address"
-            );
-            self.report(&ArchiveProblem::Warning(text));
-        }
         let (db, dir) = (&self.archive.db, search_dir(config));
         let index_flaws = check_index(&mut db.snapshot_reader()?, &dir);
         // A failure to read is reported as damage, and the check continues.

@@ -31,19 +31,6 @@ impl ItemId {
         Ok(Self(text.into()))
     }
 
-    /// Checks that a media URL would not take the end of the id for a size, as in `x-fit_w640`.
-    ///
-    /// [`ItemId::parse`] accepts such ids, because archives from before sizes existed may contain them; new
-    /// items are refused.
-    ///
-    /// Fails with [`ItemIdError::HasOperation`].
-    pub fn check_new(&self) -> Result<(), ItemIdError> {
-        match token::split_resize(&self.0) {
-            Some((_, operation, _)) => Err(ItemIdError::HasOperation { operation }),
-            None => Ok(()),
-        }
-    }
-
     /// Returns the id as written in URLs.
     pub fn as_str(&self) -> &str {
         &self.0
@@ -125,9 +112,12 @@ fn check_characters(text: &str) -> Result<(), ItemIdError> {
 }
 
 fn check_tokens(text: &str) -> Result<(), ItemIdError> {
-    // Unlike the others, `-crop_` counts anywhere in the id, since its parameters follow it.
+    // Unlike the others, crops and sizes count anywhere in the id, since their parameters follow them.
     if token::split_crop(text).is_some() {
         return Err(ItemIdError::HasOperation { operation: token::CROP });
+    }
+    if let Some((_, operation, _)) = token::split_resize(text) {
+        return Err(ItemIdError::HasOperation { operation });
     }
     for operation in [token::WATERMARK, token::CUTPASTE, token::INDESIGN] {
         if token::strip(text, operation).is_some() {
@@ -169,6 +159,8 @@ mod tests {
     fn ok_what_only_looks_like_an_operation_or_suffix() {
         let texts = [
             "a-cropped",
+            "cross-fit",
+            "x-fitted_w1",
             "a-crop-failure",
             "crop_w10_h10",
             "a_crop_w10",
@@ -219,6 +211,9 @@ mod tests {
         check("a-Crop_w10_h10", &has("-crop"));
         check("a-crop_w-10", &has("-crop"));
         check("a-crop_2024-harvest", &has("-crop"));
+        check("x-fit_w640", &has("-fit"));
+        check("x-Fill_", &has("-fill"));
+        check("x-preset_card-1", &has("-preset"));
         check("a-cutpaste", &has("-cutpaste"));
         check("a-InDesign", &has("-indesign"));
     }

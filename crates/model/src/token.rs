@@ -9,7 +9,7 @@
 //!   operator, so that a malformed one (`-crop_w-10`) is an error and never a part of an id.
 //!   `a-cropped`, `crop_w10` and `a-crop-b` are ids.
 //! - `-fit_`, `-fill_` and `-preset_` begin an operator wherever they stand. Without the underscore they
-//!   belong to the id, which archives from before sizes existed may contain (`cross-fit`).
+//!   belong to the id: `cross-fit`.
 //! - `_<variant><usage>` and `_BlackAndWhite` count at the end.
 //!
 //! All of them are matched ignoring case.

@@ -40,17 +40,9 @@ fn find_id(name: &str) -> Option<ItemId> {
     let mut stem = name.split('.').next()?.trim_end_matches(|c: char| !is_of_id(c));
     loop {
         let before = match ItemId::parse(stem) {
-            Ok(id) => match token::split_resize(stem) {
-                // Without an extension it is the item itself, whose id may contain a size.
-                Some((before, ..)) if name.contains('.') => before,
-                Some(_) | None => return Some(id),
-            },
+            Ok(id) => return Some(id),
             Err(ItemIdError::EndsInSuffix { .. }) => token::split_suffix(stem)?.0,
-            // A crop is followed by its parameters, any other operation ends the text.
-            Err(ItemIdError::HasOperation { operation }) => match token::split_crop(stem) {
-                Some((before, _)) => before,
-                None => token::strip(stem, operation)?,
-            },
+            Err(ItemIdError::HasOperation { operation }) => before_operation(stem, operation)?,
             Err(
                 ItemIdError::Empty
                 | ItemIdError::TooLong { .. }
@@ -59,6 +51,18 @@ fn find_id(name: &str) -> Option<ItemId> {
         };
         stem = before;
     }
+}
+
+/// Returns the text before an operation.
+fn before_operation<'s>(stem: &'s str, operation: &str) -> Option<&'s str> {
+    // Parameters follow a crop and a size; any other operation ends the text.
+    if let Some((before, _)) = token::split_crop(stem) {
+        return Some(before);
+    }
+    if let Some((before, ..)) = token::split_resize(stem) {
+        return Some(before);
+    }
+    token::strip(stem, operation)
 }
 
 fn is_of_id(c: char) -> bool {
@@ -107,7 +111,7 @@ mod tests {
             check(&format!("https://a.b:80/media/image/sdl_1-R{end}"), Some("image/sdl_1-R"));
         }
         check("HTTP://a/item/text/x-1", Some("text/x-1"));
-        check("http://a/item/image/x-fit_w2", Some("image/x-fit_w2"));
+        check("http://a/item/image/x-fit_w2", Some("image/x"));
         check("http://a/base/media/text/x/a001_NormalPreview.jpg", Some("text/x"));
         check("http://a/media-cutpaste/media/text/t-cutpaste.txt", Some("text/t"));
     }

@@ -47,8 +47,7 @@ impl Ingest {
     /// Ingests an item with its files; `now` is its time of arrival.
     ///
     /// An item with pictures may arrive as a document alone, which then describes its own renditions. Fails
-    /// with [`IngestError::Id`], or with [`IngestError::Refused`], which lists either the problems of names and
-    /// document, or those of the files.
+    /// with [`IngestError::Refused`], which lists either the problems of names and document, or those of the files.
     pub fn ingest_bundle(
         &self,
         bundle: &ItemBundle,
@@ -67,7 +66,6 @@ impl Ingest {
         now: Timestamp,
     ) -> Result<IngestedItem, IngestError> {
         let key = &bundle.key;
-        self.check_id(key)?;
         let mut refusals = Vec::new();
         let mut files = Vec::new();
         for file in &bundle.files {

@@ -13,7 +13,6 @@ use crate::runtime::limits::PANIC_CHARS_MAX;
 use crate::runtime::programs::ProgramError;
 use crate::storage::blobs::StoreError;
 use crate::storage::database::DbError;
-use model::ItemIdError;
 use model::item::DocumentError;
 
 /// The reason for which something was not ingested. The text does not name the file; [`IngestFailure`] does.
@@ -59,9 +58,6 @@ pub enum IngestError {
     /// A document without a folder does not identify its item.
     #[error("has no uri of the form http://…/media/<mediaType>/<id>: {0}")]
     Uri(String),
-    /// The id of a new item contains an operation, which a media URL takes off.
-    #[error("cannot be addressed: {0}")]
-    Id(ItemIdError),
     /// A source's statement about rights cannot be understood.
     #[error("{place}: {why}")]
     Rights {
@@ -139,7 +135,6 @@ impl IngestError {
             | Self::Name(_)
             | Self::Document(_)
             | Self::Uri(_)
-            | Self::Id(_)
             | Self::Rights { .. }
             | Self::NoPicture
             | Self::SameId(_) => false,
@@ -187,7 +182,6 @@ impl IngestError {
             | Self::Name(_)
             | Self::Document(DocumentError::NotJson(_))
             | Self::Uri(_)
-            | Self::Id(_)
             | Self::Rights { .. }
             | Self::NoPicture
             | Self::SameId(_)

@@ -263,7 +263,6 @@ fn prepare(ingest: &Ingest, text: &[u8], now: Timestamp) -> Result<PreparedItem,
     let uri = fields.get("uri").and_then(Value::as_str);
     let uri = uri.ok_or_else(|| IngestError::Uri("there is none".to_owned()))?;
     let key = ItemKey::from_uri(uri).map_err(|cause| IngestError::Uri(cause.to_string()))?;
-    ingest.check_id(&key)?;
     let document = Document::from_fields(&key, fields)?;
     Ok(PreparedItem::new(&key, document, None, LocalMoment { now, zone: &ingest.zone }))
 }

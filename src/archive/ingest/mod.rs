@@ -297,7 +297,7 @@ impl Ingest {
         let source = self.pin(path)?;
         let (asset, mut warnings) = self.ingest_file(&name, source.path())?;
         let stem = path.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default();
-        let key = self.key_of_stem(media_type, stem, || photograph::derived_id(asset.blob()))?;
+        let key = key_of_stem(media_type, stem, || photograph::derived_id(asset.blob()));
         // The id may come from the content, so the name is claimed only now.
         self.claim(&key, extension, path)?;
         let fields = Map::from_iter([("headline".to_owned(), Value::from(stem))]);
@@ -316,7 +316,7 @@ impl Ingest {
         let loaded = self.read_photograph(self.pin(path)?.path())?;
         let picture = &loaded.picture;
         let stem = path.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default();
-        let key = self.key_of_stem(MediaType::Image, stem, || picture.derived_id())?;
+        let key = key_of_stem(MediaType::Image, stem, || picture.derived_id());
         // Claimed before the file is stored, so that a second one of the same name leaves nothing
         // behind.
         self.claim(&key, RenditionExtension::JPEG, path)?;
@@ -367,36 +367,6 @@ impl Ingest {
         // The derived files take memory in addition to the bytes that were read.
         share.grow(picture.memory_bytes(&self.originals));
         picture.store(&self.originals, name, &self.limits, &self.marker)
-    }
-
-    /// The item of a file that is named `<stem>.<extension>`. If the stem cannot be the item's id, the id comes
-    /// from the content.
-    fn key_of_stem(
-        &self,
-        media_type: MediaType,
-        stem: &str,
-        derived_id: impl FnOnce() -> ItemId,
-    ) -> Result<ItemKey, IngestError> {
-        if let Ok(id) = ItemId::parse(stem) {
-            let key = ItemKey { media_type, id };
-            let checked = self.check_id(&key);
-            if !matches!(checked, Err(IngestError::Id(_))) {
-                return checked.map(|()| key);
-            }
-        }
-        Ok(ItemKey { media_type, id: derived_id() })
-    }
-
-    /// Checks that the item can be addressed, or that it exists already: archives from before sizes existed may
-    /// contain ids that a media URL takes apart, and their items can be replaced (contract items-3).
-    ///
-    /// Fails with [`IngestError::Id`].
-    fn check_id(&self, key: &ItemKey) -> Result<(), IngestError> {
-        let Err(cause) = key.id.check_new() else { return Ok(()) };
-        let key = key.clone();
-        // Items are never removed, so one that is found here is replaced later.
-        let existing = self.db.read_blocking(move |tx| tx.find_item(&key))?;
-        if existing.is_some() { Ok(()) } else { Err(IngestError::Id(cause)) }
     }
 
     fn claim(
@@ -527,4 +497,10 @@ pub fn ingest_all(
             });
         }
     });
+}
+
+/// The item of a file that is named `<stem>.<extension>`. If the stem cannot be the item's id, the id comes from
+/// the content.
+fn key_of_stem(media_type: MediaType, stem: &str, derived_id: impl FnOnce() -> ItemId) -> ItemKey {
+    ItemKey { media_type, id: ItemId::parse(stem).unwrap_or_else(|_| derived_id()) }
 }

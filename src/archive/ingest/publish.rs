@@ -11,7 +11,7 @@ use super::pending_uploads::ReadUploadError;
 use super::write::{self, LocalMoment, PreparedItem};
 use super::{
     FileName, Ingest, IngestError, IngestedItem, LoadedPhotograph, PendingUploads, SpooledFile,
-    Uploads, files, photograph,
+    Uploads, files, key_of_stem, photograph,
 };
 use crate::runtime::error::Result;
 use crate::runtime::limits::UPLOAD_PREVIEW_PX;
@@ -127,7 +127,7 @@ impl Ingest {
         }
         let loaded = self.load_upload(pending, upload)?;
         let picture = &loaded.picture;
-        let key = self.key_of_stem(media_type, stem(upload), || picture.derived_id())?;
+        let key = key_of_stem(media_type, stem(upload), || picture.derived_id());
         let (document, document_warnings) = picture.document(&key, &self.zone)?;
         let warnings = [picture.warnings.clone(), document_warnings].concat();
         Ok(UploadDescription {
@@ -147,10 +147,10 @@ impl Ingest {
         stem: &str,
     ) -> Result<UploadDescription, IngestError> {
         let mut is_derived = false;
-        let key = self.key_of_stem(media_type, stem, || {
+        let key = key_of_stem(media_type, stem, || {
             is_derived = true;
             photograph::derived_id(ContentHash::of(stem.as_bytes()))
-        })?;
+        });
         Ok(UploadDescription {
             media_type,
             exists: !is_derived && self.exists(&key)?,
@@ -219,7 +219,7 @@ impl Ingest {
         let loaded = self.load_upload(pending, upload)?;
         let picture = &loaded.picture;
         let derived = || picture.derived_id();
-        let key = self.upload_key(MediaType::Image, upload, request, derived)?;
+        let key = Self::upload_key(MediaType::Image, upload, request, derived);
         if self.is_refused(&key, request)? {
             return Ok(PublishOutcome::Exists(key));
         }
@@ -253,7 +253,7 @@ impl Ingest {
         let name = FileName { association: None, name, extension };
         let assembled = Self::assemble(pending, upload)?;
         let derived = || photograph::derived_id(assembled.content);
-        let key = self.upload_key(media_type, upload, request, derived)?;
+        let key = Self::upload_key(media_type, upload, request, derived);
         if self.is_refused(&key, request)? {
             return Ok(PublishOutcome::Exists(key));
         }
@@ -288,20 +288,16 @@ impl Ingest {
 
     /// The item that an upload becomes.
     fn upload_key(
-        &self,
         media_type: MediaType,
         upload: &PendingUpload,
         request: &PublishRequest,
         derived_id: impl FnOnce() -> ItemId,
-    ) -> Result<ItemKey, IngestError> {
+    ) -> ItemKey {
         match (&request.id, request.existing) {
-            (Some(id), _) => {
-                let key = ItemKey { media_type, id: id.clone() };
-                self.check_id(&key).map(|()| key)
-            }
-            (None, ExistingPolicy::New) => Ok(ItemKey { media_type, id: derived_id() }),
+            (Some(id), _) => ItemKey { media_type, id: id.clone() },
+            (None, ExistingPolicy::New) => ItemKey { media_type, id: derived_id() },
             (None, ExistingPolicy::Refuse | ExistingPolicy::Replace) => {
-                self.key_of_stem(media_type, stem(upload), derived_id)
+                key_of_stem(media_type, stem(upload), derived_id)
             }
         }
     }
@@ -444,7 +440,7 @@ fn read_error(cause: ReadUploadError) -> IngestError {
 
 /// Names the file in a refusal of the file. Problems of the document have places of their own.
 fn name_file(error: IngestError, upload: &PendingUpload) -> IngestError {
-    let is_about_document = matches!(error, IngestError::Document(_) | IngestError::Id(_));
+    let is_about_document = matches!(error, IngestError::Document(_));
     match is_about_document || error.is_internal() {
         true => error,
         false => refused(&upload.file_name, error),

@@ -459,10 +459,6 @@ fn error_details(refusal: &FileRefusal, item: &str) -> Vec<ErrorDetail> {
         IngestError::Document(error @ DocumentError::NotJson(_)) => {
             detail("format", item, error.to_string())
         }
-        // The id is part of the address, not of the body.
-        IngestError::Id(cause) => {
-            vec![ErrorDetail::of_rule("pattern", "path", "id", cause.to_string())]
-        }
         error @ IngestError::NoPicture => detail("required", "NormalHires.jpg", error.to_string()),
         error @ (IngestError::Unreadable(_)
         | IngestError::Empty

@@ -27,8 +27,6 @@ pub struct DatabaseInspection {
     pub flaws: Vec<DatabaseFlaw>,
     /// The originals, each once, in the order of their hashes; 48 bytes each.
     pub originals: Vec<NamedOriginal>,
-    /// Items whose files no media URL can name, at most [`CHECK_FLAWS_MAX`].
-    pub unaddressable: Vec<ItemKey>,
     /// Whether all items were read, so that the list of originals is complete.
     pub is_complete: bool,
 }
@@ -38,13 +36,6 @@ impl DatabaseInspection {
         // Unreadable content is reported as a flaw, and the check continues.
         self.flaws
             .extend(outcome.unwrap_or_else(|cause| vec![DatabaseFlaw::Page(cause.to_string())]));
-    }
-
-    /// Records the item if it is from before sizes existed and a media URL takes its id apart.
-    fn record_key(&mut self, key: ItemKey) {
-        if key.id.check_new().is_err() && self.unaddressable.len() < CHECK_FLAWS_MAX {
-            self.unaddressable.push(key);
-        }
     }
 }
 
@@ -158,10 +149,7 @@ impl ReadTx<'_> {
                         length: asset.length(),
                         doc,
                     }));
-                    match documents {
-                        true => item_row(row).map(|key| found.record_key(key)),
-                        false => Ok(()),
-                    }
+                    if documents { check_item_row(row) } else { Ok(()) }
                 }
                 Err(why) => {
                     // With unknown originals, a check must not call any file an orphan.
@@ -191,14 +179,14 @@ fn text<'a>(row: &'a dyn ResultRow, column: usize, what: &str) -> Result<&'a str
     row.text(column).map_err(|why| format!("its {what} cannot be read: {why}"))
 }
 
-/// Checks that the row of an item can be read and matches its document; returns the item, or what is wrong.
-fn item_row(row: &dyn ResultRow) -> Result<ItemKey, String> {
+/// Checks that the row of an item can be read and matches its document; the error says what is wrong.
+fn check_item_row(row: &dyn ResultRow) -> Result<(), String> {
     let (media_type, id) = (text(row, 1, "media type")?, text(row, 2, "id")?);
     let status = text(row, 5, "status")?;
     let time_of = |column| {
         row.get::<Option<i64>>(column).map_err(|why| format!("a time cannot be read: {why}"))
     };
-    let key = ItemKey::parse(&format!("{media_type}/{id}")).map_err(|why| why.to_string())?;
+    ItemKey::parse(&format!("{media_type}/{id}")).map_err(|why| why.to_string())?;
     let document = Document::from_stored(text(row, 4, "document")?)
         .map_err(|why| format!("its document cannot be read: {why}"))?;
     // Queries filter by the column, so a difference would hide or expose the item.
@@ -211,5 +199,5 @@ fn item_row(row: &dyn ResultRow) -> Result<ItemKey, String> {
             time("its row", ms).map_err(|why| why.to_string())?;
         }
     }
-    Ok(key)
+    Ok(())
 }
