@@ -16,7 +16,7 @@ use model::ContentHash;
 pub(super) const MANIFEST: &str = "backup.json";
 /// Format of a backup with the originals in its folder.
 pub(super) const FORM: u32 = 1;
-/// Format of a backup with the originals in a bucket; earlier versions do not know it.
+/// Format of a backup with the originals in a bucket.
 pub(super) const FORM_BUCKET: u32 = 2;
 
 /// The contents of a backup.

@@ -1,8 +1,8 @@
 //! Ensures that the database and the store of originals belong together: both hold the id of the archive.
 //!
 //! A process whose settings combine the database of one archive with the store of another one would ingest
-//! photographs that other nodes do not find, so it does not start. A store from an earlier version has no id;
-//! it gets one from the first process that finds the database's originals in it.
+//! photographs that other nodes do not find, so it does not start. A new store, or one that
+//! other tools copied, has no id; it gets one from the first process that finds the database's originals in it.
 
 use std::{sync::mpsc, time::Duration};
 

@@ -102,8 +102,7 @@ pub enum OutputColour {
 /// Quality, chroma subsampling and colour space of the result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 pub struct OutputOptions {
-    /// The file format. Omitted from a serialized plan if it is JPEG, so that plans from before other
-    /// formats existed keep their hash.
+    /// The file format. Omitted from a serialized plan if it is JPEG, the usual one.
     #[serde(skip_serializing_if = "is_jpeg")]
     pub format: ImageFormat,
     /// The quality on libjpeg's scale; clamped to 1 to 100.

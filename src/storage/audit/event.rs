@@ -124,7 +124,7 @@ words! {
         MessageRetried = "message_retried",
         /// An operator removed a message from the outbox.
         MessageRemoved = "message_removed",
-        /// The secrets of an archive from before encryption were encrypted.
+        /// The secrets of an archive were encrypted for the first time.
         SecretsEncrypted = "secrets_encrypted",
         /// Another command that changes data or makes a copy was run.
         Command = "command",

@@ -45,7 +45,7 @@ const STORE_ID: &str = "store=";
 pub struct StoreMark {
     /// The id of the archive.
     pub id: String,
-    /// The id of the store itself; `None` in a mark of an earlier version.
+    /// The id of the store itself; `None` until a node serves from the store.
     pub store_id: Option<String>,
     /// Whether it replaces the store that the database knows: a command has copied the originals to it.
     pub replaces: bool,
@@ -132,7 +132,7 @@ impl BlobStore {
             return true;
         }
         match (&claim.store_id, mark) {
-            // A mark without an id is of an earlier store, or lacks the id that a node is about to write.
+            // A mark without an id lacks the one that a node is about to write, or its store was replaced before.
             (Some(claimed), Some(StoreMark { store_id: Some(found), .. })) => claimed != found,
             (Some(_), Some(StoreMark { store_id: None, .. })) => !has_own_name,
             (None, _) | (_, None) => false,
@@ -241,7 +241,7 @@ fn is_bucket_name(name: &str) -> bool {
     name.starts_with("s3://")
 }
 
-/// The id comes first and the word [`REPLACES`] directly after it, because earlier versions look for it there.
+/// Prints a mark: the id of the archive, and after it the words that hold, separated by spaces.
 fn print(mark: &StoreMark) -> String {
     let StoreMark { id, store_id, replaces } = mark;
     let mut text = id.clone();
@@ -333,9 +333,6 @@ mod tests {
                 assert_eq!(parse(print(&mark).as_bytes()), mark);
             }
         }
-        // Marks of earlier versions.
-        assert_eq!(parse(b"archive\n"), mark(None, false));
-        assert_eq!(parse(b"archive replaces\n"), mark(None, true));
     }
 
     fn claim(name: &str, store_id: Option<&str>) -> StoreClaim {
@@ -359,7 +356,7 @@ mod tests {
         // A store that had no id yet when a node replaced it.
         check(&store, &elsewhere, Some(&unmarked), true);
         check(&store, &own, Some(&unmarked), false);
-        // An archive that no node of this version has served.
+        // An archive that no node has served.
         check(&store, &claim("/elsewhere", None), Some(&unmarked), false);
         check(&store, &claim("/elsewhere", None), Some(&mark(Some("one"), true)), false);
         check(&store, &claim("s3://bucket/prefix", None), Some(&unmarked), true);

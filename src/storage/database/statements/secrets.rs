@@ -171,8 +171,8 @@ impl WriteTx<'_> {
         text(place, self.seal_secret(place, plain.into_bytes())?)
     }
 
-    /// Writes a secret into `state`. Its name must be one of `SECRET_STATES`, so that it is also encrypted in
-    /// databases from before encryption.
+    /// Writes a secret into `state`. Its name must be one of `SECRET_STATES`, so that it is also encrypted
+    /// when an archive gets its first key.
     pub fn write_secret_state(&self, name: &str, value: &str) -> Result<(), DbError> {
         let sealed = self.seal_text(&state_place(name), value.to_owned())?;
         self.write_state(name, &sealed)

@@ -6,7 +6,7 @@ use crate::storage::database::error::DbError;
 
 /// The name of the row in the table `state` with the name of the store that belongs to this archive.
 const STORE: &str = "store";
-/// The name of the row with the id of that store, a space, and the name that the id belongs to.
+/// The name of the row with the id of that store.
 const STORE_ID: &str = "store id";
 
 /// The store of originals that a database names.
@@ -14,7 +14,7 @@ const STORE_ID: &str = "store id";
 pub struct StoreClaim {
     /// The folder or bucket, as messages name it.
     pub name: String,
-    /// The id in the mark of the store; `None` if an earlier version recorded the store.
+    /// The id in the mark of the store; `None` if it had none yet.
     pub store_id: Option<String>,
 }
 
@@ -24,11 +24,8 @@ impl ReadTx<'_> {
         let sql = "SELECT value FROM state WHERE name = ?1";
         let name: Option<String> = self.tx.find(sql, params![STORE], |row| row.get(0))?;
         let Some(name) = name else { return Ok(None) };
-        let id: Option<String> = self.tx.find(sql, params![STORE_ID], |row| row.get(0))?;
-        let id = id.as_deref().and_then(|text| text.split_once(' '));
-        // An earlier version replaces only the name, and the id is that of the store before.
-        let id = id.filter(|(_, of)| *of == name).map(|(id, _)| id.to_owned());
-        Ok(Some(StoreClaim { name, store_id: id }))
+        let store_id = self.tx.find(sql, params![STORE_ID], |row| row.get(0))?;
+        Ok(Some(StoreClaim { name, store_id }))
     }
 }
 
@@ -41,7 +38,7 @@ impl WriteTx<'_> {
         let sql = "INSERT INTO state (name, value) VALUES (?1, ?2)";
         self.tx.execute(sql, params![STORE, name.as_str()])?;
         if let Some(id) = store_id {
-            self.tx.execute(sql, params![STORE_ID, format!("{id} {name}")])?;
+            self.tx.execute(sql, params![STORE_ID, id.as_str()])?;
         }
         Ok(())
     }
