@@ -405,12 +405,10 @@ CREATE TABLE collection_items (
     media_type TEXT NOT NULL,
     id TEXT NOT NULL,
     position INTEGER NOT NULL,
-    expires_ms INTEGER,
     PRIMARY KEY (number, media_type, id)
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX collection_items_in_order ON collection_items (number, position);
 CREATE INDEX collection_items_by_item ON collection_items (media_type, id);
-CREATE INDEX collection_items_by_expiry ON collection_items (expires_ms) WHERE expires_ms IS NOT NULL;
 
 -- Withdrawn and expired items that were in collections.
 CREATE TABLE removed_items (
