@@ -253,7 +253,7 @@ fn row_damage() -> Vec<Seed> {
         by_sql(
             "a collection of no item",
             "INSERT INTO collections VALUES (3, 'c', 101, 'c', 0, 0, 0, NULL);
-             INSERT INTO collection_items VALUES (3, 'image', 'nowhere', 1, NULL)",
+             INSERT INTO collection_items VALUES (3, 'image', 'nowhere', 1)",
             &[("reference", "collection_items 3: there is no item image/nowhere")],
         ),
     ]
