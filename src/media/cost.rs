@@ -37,7 +37,7 @@ impl RenditionPlan {
         SMALL.saturating_add(needed)
     }
 
-    /// Returns whether the rendition is kept in the store as it is, so that it is read instead of rendered.
+    /// Returns whether the store contains the rendition. If so, it is read instead of rendered.
     #[must_use]
     pub(super) fn is_stored(&self) -> bool {
         match self.standard {

@@ -194,7 +194,7 @@ mod tests {
         let key = ContentHash([4; 32]);
         assert!(flight.join(key, refuse).is_err());
         let (_first, task) = join(&flight, key);
-        let (second, none) = flight.join(key, refuse).expect("it is under way");
+        let (second, none) = flight.join(key, refuse).expect("it is in flight");
         assert!(none.is_none());
         task.expect("the first runs it").finish(Ok(rendered()));
         assert_eq!(second.wait().await.expect("rendered"), rendered());

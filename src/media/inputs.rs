@@ -23,7 +23,7 @@ use jpeg::scan::{ByteRanges, ScanError};
 
 /// Reads of the store at a time. Each occupies a thread that waits.
 const READS_AT_A_TIME: usize = 64;
-/// Those of them for anonymous callers.
+/// Reads of the store at a time for anonymous callers.
 const ANONYMOUS_READS_AT_A_TIME: usize = 48;
 /// Reads that may wait, of all clients.
 const READS_WAITING_MAX: usize = 1024;

@@ -89,7 +89,8 @@ fn an_expired_heartbeat_ends_an_incarnation_once_and_a_rising_one_does_not() {
     let dir = tempfile::tempdir().expect("folder");
     let db = Db::scratch(dir.path()).expect("opened");
     let (first, second) = (node(&db, dir.path()), node(&db, dir.path()));
-    let (incarnation, other) = (first.incarnation(), second.incarnation());
+    let incarnation = first.incarnation();
+    let other = second.incarnation();
     db.write_blocking(move |tx| {
         assert!(tx.write_heartbeat(incarnation, 7, "", clock::now())?);
         assert!(!tx.end_expired_incarnation(incarnation, 1, clock::now())?, "it rose meanwhile");
@@ -168,7 +169,8 @@ fn an_incarnation_whose_beginning_was_not_answered_begins_once() {
     let dir = tempfile::tempdir().expect("folder");
     let db = Db::scratch(dir.path()).expect("opened");
     let node = node(&db, dir.path());
-    let (name, incarnation) = (node.name(), node.incarnation());
+    let name = node.name();
+    let incarnation = node.incarnation();
     // The start was written, but the answer was lost.
     node.state().is_alive = false;
     node.begin(clock::now()).expect("written");

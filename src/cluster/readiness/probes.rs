@@ -227,15 +227,19 @@ impl ReadinessProbes {
     fn live_nodes(&mut self, nodes: Vec<NodeRow>) -> Vec<NodeRow> {
         self.heartbeats
             .retain(|incarnation, _| nodes.iter().any(|row| row.incarnation == *incarnation));
-        let is_alive = |row: &NodeRow| {
-            let fresh = || (row.heartbeat, Stopwatch::start());
-            let seen = self.heartbeats.entry(row.incarnation).or_insert_with(fresh);
-            if seen.0 != row.heartbeat {
-                *seen = fresh();
-            }
-            seen.1.elapsed() < PEER_HEARTBEAT_TIMEOUT
-        };
-        nodes.into_iter().filter(is_alive).collect()
+        nodes.into_iter().filter(|row| self.is_alive(row)).collect()
+    }
+
+    /// Notes the heartbeat of a node. Returns whether it rose within [`PEER_HEARTBEAT_TIMEOUT`].
+    fn is_alive(&mut self, row: &NodeRow) -> bool {
+        let seen = self
+            .heartbeats
+            .entry(row.incarnation)
+            .or_insert_with(|| (row.heartbeat, Stopwatch::start()));
+        if seen.0 != row.heartbeat {
+            *seen = (row.heartbeat, Stopwatch::start());
+        }
+        seen.1.elapsed() < PEER_HEARTBEAT_TIMEOUT
     }
 
     /// Returns why a connection that searches or writes cannot be used. The connection may be busy for long,

@@ -117,6 +117,12 @@ impl Scene {
         self.db.read_blocking(move |tx| tx.due_purges(&name, at, 100_000)).unwrap()
     }
 
+    /// Counts the purges that are due now at the endpoint of this name.
+    fn due_count(&self, endpoint: &str) -> usize {
+        let endpoint = endpoint.to_owned();
+        self.db.read_blocking(move |tx| tx.due_purges(&endpoint, now(), 10)).unwrap().len()
+    }
+
     fn write(&self, write: impl FnOnce(&WriteTx<'_>) + Send + 'static) {
         self.db
             .write_blocking(move |tx| {
@@ -162,8 +168,8 @@ async fn the_log_is_read_on_at_once_while_there_is_more_of_it_and_while_a_cdn_fa
 async fn what_is_due_later_takes_no_room_and_what_waits_is_noted_once() {
     let scene = Scene::new();
     let many = i64::try_from(PURGES_QUEUED_MAX).unwrap();
-    let (endpoint, later) =
-        (scene.endpoints[0].name.clone(), hours(24 * 365 * 50).as_millisecond());
+    let endpoint = scene.endpoints[0].name.clone();
+    let later = hours(24 * 365 * 50).as_millisecond();
     scene.write(move |tx| {
         let sql = format!(
             "WITH RECURSIVE n(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM n WHERE n <= {many})
@@ -188,7 +194,8 @@ async fn what_is_due_later_takes_no_room_and_what_waits_is_noted_once() {
 #[test]
 fn an_address_that_takes_the_place_of_another_takes_over_what_waits_for_it() {
     let scene = Scene::new();
-    let (first, second) = (scene.endpoints[0].name.clone(), scene.endpoints[1].name.clone());
+    let first = scene.endpoints[0].name.clone();
+    let second = scene.endpoints[1].name.clone();
     let told = second.clone();
     scene.write(move |tx| {
         tx.note_purge("image.a", &[], now()).unwrap();
@@ -198,13 +205,10 @@ fn an_address_that_takes_the_place_of_another_takes_over_what_waits_for_it() {
     assert_eq!((scene.due(0, now()).len(), scene.due(1, now()).len()), (1, 0));
     let endpoints = ["new".to_owned(), second.clone()];
     scene.write(move |tx| tx.start_purging(&endpoints, key_of).unwrap());
-    let look = |endpoint: &str| {
-        let endpoint = endpoint.to_owned();
-        scene.db.read_blocking(move |tx| tx.due_purges(&endpoint, now(), 10)).unwrap().len()
-    };
-    assert_eq!((look("new"), look(&second), look(&first)), (1, 0, 0));
+    let due = [scene.due_count("new"), scene.due_count(&second), scene.due_count(&first)];
+    assert_eq!(due, [1, 0, 0]);
     scene.write(|tx| tx.start_purging(&[], key_of).unwrap());
     assert!(scene.db.read_blocking(|tx| tx.purging_endpoints()).unwrap().is_empty());
-    assert_eq!(look("new"), 0);
+    assert_eq!(scene.due_count("new"), 0);
     drop(scene.dir);
 }

@@ -86,10 +86,11 @@ fn write(
         items.truncate(DIGEST_ITEMS_MAX);
         let content = MessageContent::Digest { items, more };
         let Notification { number, user, .. } = *notification;
-        let (id, transport) = (Uuid::now_v7(), MessageTransport::Mail);
+        let id = Uuid::now_v7();
+        let transport = MessageTransport::Mail;
         let new = NewMessage { id, transport, number, user, content };
         let inserted = tx.insert_message(&new, OUTBOX_PER_USER_MAX, now)?;
-        batch.record_message(MessageTransport::Mail, inserted);
+        batch.record_message(transport, inserted);
         if !inserted {
             return Ok(());
         }

@@ -30,7 +30,7 @@ pub(super) struct MatchBatch {
     streams: Vec<Uuid>,
     /// Queues that received items.
     queues: Vec<i64>,
-    /// Whether messages of a transport were written, indexed by transport.
+    /// True for each transport whose messages were written, indexed by transport.
     messages: [bool; MessageTransport::ALL.len()],
     /// Number of items that were matched.
     items: u64,
@@ -264,7 +264,8 @@ impl Notifications {
         metrics::gauge!(telemetry::NOTIFICATIONS)
             .set(u32::try_from(notifications).unwrap_or(u32::MAX));
         for (transport, transport_counts) in MessageTransport::ALL.into_iter().zip(counts) {
-            let (transport, transport_counts) = (transport.as_str(), transport_counts?);
+            let transport = transport.as_str();
+            let transport_counts = transport_counts?;
             metrics::gauge!(telemetry::OUTBOX_WAITING, "transport" => transport)
                 .set(count(transport_counts.waiting));
             metrics::gauge!(telemetry::OUTBOX_PARKED, "transport" => transport)

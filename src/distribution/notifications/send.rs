@@ -170,8 +170,10 @@ impl Notifications {
             return Ok(wait.min(OUTBOX_POLL_INTERVAL));
         }
         let by = ClaimedBy { incarnation: self.inner.services.guard.node().incarnation(), now };
-        let claim = move |tx: &ClaimTx<'_>| tx.claim_messages(transport, free_workers, by);
-        let claimed = self.db().claim(claim).await;
+        let claimed = self
+            .db()
+            .claim(move |tx: &ClaimTx<'_>| tx.claim_messages(transport, free_workers, by))
+            .await;
         // The claim may have committed although its response was lost.
         sending.is_doubtful = claimed.is_err();
         for message in claimed? {
@@ -198,8 +200,10 @@ impl Notifications {
             now: clock::now(),
         };
         let messages: Vec<Uuid> = sending.messages.held().copied().collect();
-        let release = move |tx: &ClaimTx<'_>| tx.release_lost_messages(transport, &messages, by);
-        let released = self.db().claim(release).await?;
+        let released = self
+            .db()
+            .claim(move |tx: &ClaimTx<'_>| tx.release_lost_messages(transport, &messages, by))
+            .await?;
         sending.is_doubtful = false;
         if released > 0 {
             tracing::warn!(

@@ -53,7 +53,7 @@ pub struct PictureFile {
     pub progressive: bool,
     /// The number of colour components: 1, 3 or 4.
     pub components: u8,
-    /// Whether the picture was found to have no colours.
+    /// True if ingest found no colours in the picture.
     #[serde(default, skip_serializing_if = "is_false")]
     pub is_grey: bool,
     /// The perceptual hash of the upright picture; `None` if it has nearly no contrast.

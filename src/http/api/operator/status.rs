@@ -132,11 +132,14 @@ struct QueueFacts {
 impl QueueFacts {
     fn read(tx: &ReadTx<'_>, now: Timestamp) -> Result<Self, DbError> {
         let states = [DeliveryState::Queued, DeliveryState::Sending, DeliveryState::Failed];
-        let count =
-            |state| Ok::<_, DbError>((state, tx.count_deliveries(state, QUEUE_COUNTED_MAX)?));
-        let deliveries = states.into_iter().map(count).collect::<Result<_, _>>()?;
-        let count = |transport| Ok::<_, DbError>((transport, tx.count_messages(transport)?));
-        let messages = MessageTransport::ALL.into_iter().map(count).collect::<Result<_, _>>()?;
+        let mut deliveries = Vec::new();
+        for state in states {
+            deliveries.push((state, tx.count_deliveries(state, QUEUE_COUNTED_MAX)?));
+        }
+        let mut messages = Vec::new();
+        for transport in MessageTransport::ALL {
+            messages.push((transport, tx.count_messages(transport)?));
+        }
         let matched = tx.matched_seq()?;
         let (newest, unmatched_since) = tx.matching_backlog(matched)?;
         let (mut purges_waiting, mut purges_due) = (0, 0);
@@ -161,16 +164,17 @@ impl QueueFacts {
         for (state, count) in &self.deliveries {
             deliveries[state.as_str()] = json!(count);
         }
-        let message = |(transport, count): &(MessageTransport, OutboxCount)| {
-            json!({
+        let mut messages = Vec::new();
+        for (transport, count) in &self.messages {
+            messages.push(json!({
                 "transport": transport.as_str(),
                 "waiting": count.waiting,
                 "parked": count.parked,
-            })
-        };
+            }));
+        }
         let mut view = json!({
             "deliveries": deliveries,
-            "messages": self.messages.iter().map(message).collect::<Vec<_>>(),
+            "messages": messages,
             "streamItems": self.stream_items,
             "unmatchedRows": self.unmatched_rows,
             "purges": { "waiting": self.purges_waiting, "due": self.purges_due },

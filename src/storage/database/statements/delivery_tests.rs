@@ -292,6 +292,16 @@ fn an_organization_sends_so_many_at_a_time_and_another_one_has_its_turn() {
     assert_eq!((waiting(&db, 10).next, claimed(104, 10, 40)), (Some(at(1)), Some(3)));
 }
 
+fn begin_incarnation(db: &Db, incarnation: u128) {
+    let name = format!("node-{incarnation}");
+    let incarnation = Uuid::from_u128(incarnation);
+    write(db, move |tx| tx.begin_incarnation(&NewNode::bare(incarnation, &name), &[], at(1)));
+}
+
+fn end_incarnation(db: &Db, incarnation: u128) {
+    write(db, move |tx| tx.end_incarnation(Uuid::from_u128(incarnation), at(1)));
+}
+
 #[test]
 fn what_a_node_sends_that_lives_is_left_to_it_and_counts_however_far_clocks_are_apart() {
     let (db, _dir) = prepared();
@@ -299,17 +309,8 @@ fn what_a_node_sends_that_lives_is_left_to_it_and_counts_however_far_clocks_are_
         queue(&db, &through(number, channel), 1);
     }
     queue(&db, &NewDelivery { item: "image/d".parse().unwrap(), ..through(4, "a") }, 2);
-    let begin = |incarnation: u128| {
-        let incarnation = (Uuid::from_u128(incarnation), format!("node-{incarnation}"));
-        write(&db, move |tx| {
-            tx.begin_incarnation(&NewNode::bare(incarnation.0, &incarnation.1), &[], at(1))
-        });
-    };
-    let end_incarnation = |incarnation| {
-        write(&db, move |tx| tx.end_incarnation(Uuid::from_u128(incarnation), at(1)));
-    };
-    begin(1);
-    begin(2);
+    begin_incarnation(&db, 1);
+    begin_incarnation(&db, 2);
     let turn = |incarnation: u128, now| ClaimTerms {
         incarnation: Uuid::from_u128(incarnation),
         ..turn(now)
@@ -328,14 +329,14 @@ fn what_a_node_sends_that_lives_is_left_to_it_and_counts_however_far_clocks_are_
     assert_eq!((next(2, 3610).unwrap().next, claimed(2, 101, 3610)), (Some(at(1)), Some(2)));
     assert_eq!((next(2, 3610).unwrap().next, claimed(2, 102, 3610)), (None, None));
     // A node that was suspended begins another incarnation and continues to send.
-    end_incarnation(1);
-    begin(3);
+    end_incarnation(&db, 1);
+    begin_incarnation(&db, 3);
     let (claim, id) = (Uuid::from_u128(100), Uuid::from_u128(1));
     assert!(write(&db, move |tx| tx.renew_claim(claim, id, Uuid::from_u128(3), at(50))));
     assert_eq!(claimed(2, 103, 3610), None);
     // For the node itself, a claim that was not renewed has ended: it may not know of the claim.
     assert_eq!(claimed(2, 104, 3640), Some(3));
-    end_incarnation(3);
+    end_incarnation(&db, 3);
     assert_eq!(claimed(2, 105, 3640), Some(4), "the channel of an ended incarnation is free");
 }
 
