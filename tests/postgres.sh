@@ -28,10 +28,9 @@ trap stop EXIT
 )
 export WIREPHOTO_TEST_POSTGRES="postgres://wirephoto@127.0.0.1:$port/postgres"
 
-# --all skips tests that need the SQLite file (copies, damaged pages, full disks, dumps of earlier schemas,
+# --all skips tests that need the SQLite file (copies, damaged pages, full disks, upgrades,
 # queries of it), tests of default settings, tests with their own PostgreSQL, and starts without a database.
-sqlite=(backup:: container:: upgrades:: damage:: faults:: systemd:: packaging:: operator:: postgres::
-    rights::fill::)
+sqlite=(backup:: container:: upgrades:: damage:: faults:: systemd:: packaging:: operator:: postgres::)
 if [ "${1:-}" = --all ]; then
     cargo test --locked --lib
     tests/suite.sh $(printf -- '--skip %s ' "${sqlite[@]}")
