@@ -24,8 +24,8 @@ use crate::http::openapi::ApiDescription;
 use crate::http::openapi::BaseUrls;
 use crate::http::{
     AccessState, AppState, ArchiveState, Compressor, ConceptNames, CrawlerHeaders,
-    DistributionState, EdgeState, LiveSettings, PageRenderer, ProcessState, SessionActivity,
-    SharedState, SiteState, SurrogateHeaders,
+    DistributionState, EdgeState, LiveSettings, PageRenderer, ProcessState, SharedState,
+    SiteState, SurrogateHeaders,
 };
 use crate::media::original::OriginalStore;
 use crate::media::{Media, MediaSettings};
@@ -228,7 +228,6 @@ pub(super) fn shared(
         media: config.media_url(),
         auth: config.auth_url(),
     };
-    let db = process.db.clone();
     // A read-only node cannot write rows of the audit log, so its events are only log lines.
     let audit = if process.node.role().is_read_only() {
         AuditLog::lines_only()
@@ -239,12 +238,15 @@ pub(super) fn shared(
     let crawlers = CrawlerHeaders::of(&media.settings().crawlers)?;
     Ok(SharedState {
         access: AccessState { auth, oauth, users, orders, audit },
-        archive: ArchiveState { content, collections: Collections::new(db.clone()), uploads },
+        archive: ArchiveState {
+            content,
+            collections: Collections::new(process.db.clone()),
+            uploads,
+        },
         media,
         distribution: DistributionState { deliveries, notifications, recipients },
         site: SiteState {
             pages,
-            activity: SessionActivity::new(db),
             concepts: ConceptNames::default(),
             url: config.site_url().to_owned(),
             name: config.server.site_name.clone(),

@@ -35,7 +35,6 @@ pub use protocol::crawlers::CrawlerHeaders;
 pub use protocol::surrogate::SurrogateHeaders;
 use site::ApiRouter;
 pub use site::ConceptNames;
-pub use site::SessionActivity;
 pub use site::pages::PageRenderer;
 pub use state::{
     AccessState, AppState, ArchiveState, DistributionState, EdgeState, ItemCount, LiveSettings,

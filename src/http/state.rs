@@ -29,8 +29,8 @@ use crate::http::openapi;
 use crate::http::protocol::compression::Compressor;
 use crate::http::protocol::crawlers::CrawlerHeaders;
 use crate::http::protocol::surrogate::SurrogateHeaders;
+use crate::http::site::ConceptNames;
 use crate::http::site::pages::PageRenderer;
-use crate::http::site::{ConceptNames, SessionActivity};
 use crate::media::Media;
 use crate::runtime::config::NetworkList;
 use crate::runtime::hot_swap::HotSwap;
@@ -93,8 +93,6 @@ pub struct DistributionState {
 /// State of the customer web site.
 pub struct SiteState {
     pub pages: PageRenderer,
-    /// Recent API calls of each session, for the page `/code`.
-    pub activity: SessionActivity,
     /// Names of the codes that facets list.
     pub concepts: ConceptNames,
     /// Base URL of links to pages, without a trailing slash.

@@ -1,5 +1,4 @@
-//! The site for integrators: operations are tried out in the documentation, and actions can be copied as code that
-//! runs.
+//! The site for integrators: operations are tried out in the documentation, and can be copied as code that runs.
 
 use std::{collections::BTreeSet, fs, path::Path, time::Duration};
 
@@ -288,7 +287,7 @@ fn the_documentation_is_cacheable_for_anonymous_visitors_and_private_for_members
         page.contains("<html lang=\"sv\">") && page.contains("<div class=\"docs\" lang=\"en\">")
     );
     let cookie = session(&server, "demo-editor");
-    for path in ["/docs", "/docs/try/getUser", "/code"] {
+    for path in ["/docs", "/docs/try/getUser"] {
         let response = server.get_with(path, &[("cookie", &cookie)]);
         assert_eq!(response.headers()["cache-control"], "no-store", "{path}");
         assert!(!response.headers().contains_key("etag"), "{path}");
@@ -297,64 +296,4 @@ fn the_documentation_is_cacheable_for_anonymous_visitors_and_private_for_members
     let size = server.bytes("/docs").len();
     let forms = server.bytes("/docs/try/search").len();
     assert!(size < 560_000 && forms < 40_000, "{size} {forms}");
-}
-
-#[test]
-fn actions_on_the_site_are_listed_as_code_that_runs() {
-    let server = Server::demo();
-    let browser = Browser::open(DESKTOP);
-    browser.visit(&format!("{}/code", server.url));
-    assert!(browser.address().contains("/o/login?return_to=%2Fcode"), "{}", browser.address());
-    browser.log_in(&server.url, "demo-editor", "/code");
-    assert_eq!(browser.eval("document.querySelectorAll('.calls > li').length"), 0);
-    browser.check_appearance("code-empty");
-    let hostile = format!("bergen OR {HOSTILE}");
-    browser.visit(&format!("{}/?q={}", server.url, encoded("it's OR `x` OR $HOME OR sol")));
-    browser.visit(&format!("{}/?q=bergen&type=image", server.url));
-    browser.visit(&format!("{}/?q={}", server.url, encoded(&hostile)));
-    drop(browser.console_messages());
-    browser.follow("footer a[href='/code']");
-    let count = browser.eval("document.querySelectorAll('.calls > li').length");
-    let count = count.as_u64().expect("a number");
-    assert!(count >= 2, "{count}");
-    let summaries = browser
-        .text("[...document.querySelectorAll('.calls h2')].map(h => h.innerText).join('|')");
-    assert!(summaries.split('|').all(|summary| summary == "Search in the archive"), "{summaries}");
-    let key = format!("ApiKey {DEMO_KEY}");
-    for at in 1..=count {
-        let call = format!(".calls > li:nth-child({at})");
-        let target =
-            browser.text(&format!("document.querySelector('{call} .call code').textContent"));
-        let expected = text(server.get_with(&target, &[("authorization", &key)]));
-        assert!(expected.contains("\"hits\""), "{target}: {expected}");
-        for (program, code) in code(&browser, &call) {
-            assert_eq!(run(program, &code), expected, "{code}");
-        }
-    }
-    let oldest = browser.text("[...document.querySelectorAll('.call code')].at(-1).textContent");
-    assert!(oldest.contains(&encoded("it's OR `x` OR $HOME OR sol")), "{oldest}");
-    // Every code sample can be copied.
-    assert_eq!(browser.eval("document.querySelectorAll('.copy').length"), count * 3);
-    browser.click(".calls .copy");
-    browser
-        .wait("copied", "document.querySelector('.calls .copy').textContent.startsWith('Copied')");
-    browser.check_appearance("code");
-    // Another session of the same user has no actions.
-    let other = session(&server, "demo-editor");
-    let page = text(server.get_with("/code", &[("cookie", &other)]));
-    assert!(page.contains("No calls yet."), "{page}");
-}
-
-#[test]
-fn the_page_of_calls_is_available_in_swedish() {
-    let server = Server::demo();
-    let cookie = session(&server, "demo-editor");
-    let get = |path: &str| {
-        text(server.get_with(path, &[("cookie", &cookie), ("accept-language", "sv")]))
-    };
-    assert!(get("/code").contains("Inga anrop än."));
-    get("/?q=bergen");
-    let page = get("/code");
-    assert!(page.contains("Dina senaste API-anrop") && page.contains("data-copy=\"Kopiera\""));
-    assert!(page.contains("YOUR_KEY"), "{page}");
 }

@@ -64,7 +64,6 @@ impl JobContext<'_> {
         // The jobs below write to the database, which a read-only node must not do.
         if !role.is_read_only() {
             self.run_until_shutdown(check_and_save_clock(&shared.process.db, self.guard));
-            self.run_until_shutdown(shared.site.activity.job());
             let spec = JobSpec::every("session-uses", USES_WRITE_INTERVAL);
             self.run_until_shutdown(jobs::periodic(
                 spec,

@@ -37,5 +37,3 @@ pub const RELEASE_RETRY_INTERVAL: Duration = Duration::from_millis(100);
 pub const FOLLOWED_POLL_INTERVAL: Duration = Duration::from_millis(250);
 /// Time for which rows of the notification log are retained for standby matchers.
 pub const NOTIFICATION_LOG_RETENTION: Duration = Duration::from_secs(60);
-/// Interval between transactions that record the calls of visitors, all of them together.
-pub const CALL_NOTES_INTERVAL: Duration = Duration::from_millis(500);

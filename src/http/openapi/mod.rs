@@ -153,14 +153,6 @@ impl ApiDescription {
     pub(super) fn operation(&self, id: &str) -> Option<&TrialOperation> {
         self.trials.iter().find(|trial| trial.id == id)
     }
-
-    /// Finds the operation that a call of `target` with `method` belongs to; the most specific path wins.
-    pub(super) fn find_operation(&self, method: &str, target: &str) -> Option<&TrialOperation> {
-        let path = target.split('?').next().unwrap_or_default();
-        let candidates = self.trials.iter().filter(|trial| trial.method == method);
-        let matching = candidates.filter_map(|trial| Some((trial.match_score(path)?, trial)));
-        matching.max_by_key(|(score, _)| *score).map(|(_, trial)| trial)
-    }
 }
 
 /// The routes of the document.

@@ -34,7 +34,7 @@ pub(in crate::http) struct TrialOperation {
     /// Base URL of the path.
     pub(in crate::http) base: String,
     /// Summary of the operation, its title on the page.
-    pub(in crate::http) summary: String,
+    summary: String,
     text: Vec<TextPiece>,
     access: Vec<TextPiece>,
     /// All parameters except headers, path parameters first.
@@ -248,92 +248,12 @@ fn returns_bytes(responses: &Value) -> bool {
     kinds.next().is_some_and(|(kind, _)| !is_text(kind))
 }
 
-impl TrialOperation {
-    /// Counts the literal characters of the operation's path if `path` matches it; more means more specific.
-    pub(super) fn match_score(&self, path: &str) -> Option<usize> {
-        let (parts, patterns) = (path.split('/'), self.path.split('/'));
-        if parts.clone().count() != patterns.clone().count() {
-            return None;
-        }
-        let mut score = 0;
-        for (part, pattern) in parts.zip(patterns) {
-            score += self.segment_score(part, pattern)?;
-        }
-        Some(score)
-    }
-
-    /// Scores one path segment. Parameters are matched from the right.
-    fn segment_score(&self, mut part: &str, pattern: &str) -> Option<usize> {
-        let mut pieces = pattern.split('{');
-        let head = pieces.next().unwrap_or_default();
-        let mut score = head.len();
-        if head.len() == pattern.len() {
-            return (part == pattern).then_some(score);
-        }
-        let names: Vec<(&str, &str)> = pieces.filter_map(|piece| piece.split_once('}')).collect();
-        part = part.strip_prefix(head)?;
-        // From the right, because an id may contain the text that follows it, such as `_`.
-        for (index, (name, tail)) in names.iter().enumerate().rev() {
-            part = part.strip_suffix(tail)?;
-            score += tail.len();
-            // The literal text before this parameter is the one after the previous parameter.
-            let before = index.checked_sub(1).map_or("", |index| names[index].1);
-            let start = if index == 0 { 0 } else { part.rfind(before)? + before.len() };
-            let (remaining, value) = part.split_at(start);
-            if value.is_empty() || !self.accepts_value(name, value) {
-                return None;
-            }
-            part = remaining;
-        }
-        part.is_empty().then_some(score)
-    }
-
-    /// Whether `value` is allowed for the parameter `name`.
-    fn accepts_value(&self, name: &str, value: &str) -> bool {
-        let field = self.fields.iter().find(|field| field.place == "path" && field.name == name);
-        let words = field.map(|field| field.words.as_slice()).unwrap_or_default();
-        // Names in media URLs match in any case (contract media-1).
-        words.is_empty() || words.iter().any(|word| word.eq_ignore_ascii_case(value))
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use serde_json::json;
 
     use super::super::tests::whole;
     use super::*;
-
-    #[test]
-    fn a_call_is_known_by_its_operation() {
-        let trials = trial_operations(&whole());
-        let check = |path: &str, expected: Option<&str>| {
-            let of_get = trials.iter().filter(|trial| trial.method == "GET");
-            let matching = of_get.filter_map(|trial| Some((trial.match_score(path)?, &trial.id)));
-            let best = matching.max_by_key(|(score, _)| *score);
-            assert_eq!(best.map(|(_, id)| id.as_str()), expected, "{path}");
-        };
-        check("/content/v1/image/search", Some("search"));
-        check("/user/v1/user", Some("getUser"));
-        check("/user/v1/order/1", Some("getOrderById"));
-        check("/user/v1/device/t", None);
-        check("/media/image/a", Some("getItem"));
-        check("/media/image/a.jpg", Some("getHires"));
-        check("/media/image/a_b.jpg", Some("getHires"));
-        check("/media/image/a_b_normalpreview.jpg", Some("getRendition"));
-        check("/media/image/a-crop_w1_h2_x3_y4_NormalPreview.jpg", Some("getCrop"));
-        check("/media/image/a_x0-crop_w1_h2_x3_y4.json", Some("getCroppedItemDocument"));
-        check("/media/image/a_b_normalpreview.webp", Some("getFormat"));
-        check("/media/image/a-fit_w640_h480_NormalPreview.jpg", Some("getFitted"));
-        check("/media/image/a-fill_w640_h360_NormalHires.avif", Some("getFilled"));
-        check("/media/image/a-preset_card_NormalPreview.auto", Some("getPreset"));
-        check("/media/image/a.renditions.json", Some("getRenditions"));
-        check("/media/image/a.metadata.json", Some("getPhotoMetadata"));
-        check("/media/image/a.ninjs.json", Some("getNinjs"));
-        check("/media/image/", None);
-        check("/media/nothing/a.jpg", None);
-        check("/nowhere", None);
-    }
 
     #[test]
     fn only_what_a_visitor_may_call_is_sent() {

@@ -134,7 +134,7 @@ async fn add_items(posted: &MemberForm, request: &mut AddItemsForm) -> Result<St
         Some(id) => id.clone(),
         None => {
             let body = json!({ "name": request.name.clone().unwrap_or_default() });
-            let created = posted.call_and_record(ApiCall::post(COLLECTIONS).json(body)).await?;
+            let created = posted.call(&ApiCall::post(COLLECTIONS).json(body)).await?;
             // If the next call fails, a retry must use this collection instead of creating another.
             let id = text(&created, "id").to_owned();
             request.collection = Some(id.clone());
@@ -144,7 +144,7 @@ async fn add_items(posted: &MemberForm, request: &mut AddItemsForm) -> Result<St
     };
     let elements: Vec<Value> = request.uris.iter().map(|uri| json!({ "uri": uri })).collect();
     let call = ApiCall::post(format!("{}/items", address(&id))).json(Value::Array(elements));
-    posted.call_and_record(call).await?;
+    posted.call(&call).await?;
     // The API does not report items that it skipped.
     // Compared by key, because the API writes the URIs with its own base address.
     let present = keys(&content(&load_without_items(posted, &id).await?));
@@ -238,7 +238,7 @@ async fn reorder(Path(id): Path<String>, posted: MemberForm) -> PageResult {
     let found = load_without_items(&posted, &id).await?;
     let Some((uri, step)) = parse_move(&posted.form) else { return Ok(see_other(&page_of(&id))) };
     let body = json!({ "content": move_item(&content(&found), uri, step) });
-    match posted.call_and_record(ApiCall::put(address(&id)).json(body)).await {
+    match posted.call(&ApiCall::put(address(&id)).json(body)).await {
         Ok(_) => {
             let key = key_of(uri).map(|key| format!("#{key}")).unwrap_or_default();
             // The anchor keeps the moved item in view after the redirect.
@@ -266,7 +266,7 @@ fn return_page(posted: &MemberForm, id: &str) -> String {
 async fn remove_items(Path(id): Path<String>, posted: MemberForm) -> PageResult {
     let elements: Vec<Value> = posted.form.all("uri").map(|uri| json!({ "uri": uri })).collect();
     let call = ApiCall::delete(format!("{}/items", address(&id))).json(Value::Array(elements));
-    match posted.call_and_record(call).await {
+    match posted.call(&call).await {
         Ok(_) => Ok(see_other(&with_message(&return_page(&posted, &id), "taken"))),
         Err(refusal) => {
             let form_error = CollectionFormError { refusal: Some(refusal), name: None };

@@ -120,7 +120,7 @@ async fn show_list(member: &MemberRequest, again: Option<(&str, &ApiRefusal)>) -
 async fn create(posted: MemberForm) -> PageResult {
     let name = posted.form.find("name").unwrap_or_default();
     let body = json!({ "name": name, "public": posted.form.is_ticked("public") });
-    match posted.call_and_record(ApiCall::post(COLLECTIONS).json(body)).await {
+    match posted.call(&ApiCall::post(COLLECTIONS).json(body)).await {
         Ok(created) => Ok(see_other(&format!("{}?done=created", page_of(text(&created, "id"))))),
         // The name that was typed stays in the form.
         Err(refusal) if refusal.is_mistake() => show_list(&posted, Some((name, &refusal))).await,
@@ -245,7 +245,7 @@ fn removed_items(found: &Value) -> Vec<RemovedItem> {
 async fn save(Path(id): Path<String>, posted: MemberForm) -> PageResult {
     let name = posted.form.find("name").unwrap_or_default();
     let body = json!({ "name": name, "public": posted.form.is_ticked("public") });
-    match posted.call_and_record(ApiCall::put(address(&id)).json(body)).await {
+    match posted.call(&ApiCall::put(address(&id)).json(body)).await {
         Ok(_) => Ok(see_other(&format!("{}?done=saved", page_of(&id)))),
         Err(refusal) => {
             refusal_page(
@@ -274,7 +274,7 @@ pub(super) async fn refusal_page(
 }
 
 async fn remove(Path(id): Path<String>, posted: MemberForm) -> PageResult {
-    posted.call_and_record(ApiCall::delete(address(&id))).await?;
+    posted.call(&ApiCall::delete(address(&id))).await?;
     Ok(see_other("/collections?done=removed"))
 }
 
@@ -286,11 +286,7 @@ async fn zip(Path(id): Path<String>, posted: MemberForm) -> PageResult {
     let call = call.query([("agr", posted.form.find("agr")), ("numbered", Some("true"))]);
     let visitor = Some(&posted.visitor);
     match call_file(&posted.app, &posted.apis, visitor, &call).await {
-        Ok(response) => {
-            // Recorded only after success: the code on `/code` should work.
-            posted.record_call(call);
-            Ok(response)
-        }
+        Ok(response) => Ok(response),
         Err(refusal) => {
             refusal_page(&posted, &id, CollectionFormError { refusal: Some(refusal), name: None })
                 .await

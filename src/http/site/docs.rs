@@ -116,7 +116,7 @@ impl TryOutInput {
 }
 
 /// Describes a call of `address` as the given operation, for code samples.
-pub(super) fn sketch(trial: &TrialOperation, address: &str, body: Option<String>) -> SnippetCall {
+fn sketch(trial: &TrialOperation, address: &str, body: Option<String>) -> SnippetCall {
     let body = body.filter(|body| !body.is_empty());
     let kind = trial.body.as_ref().map(|sample| sample.kind.clone());
     SnippetCall {

@@ -89,13 +89,7 @@ pub(super) async fn download(
     };
     let caller = MediaCaller { principal: principal.as_deref(), agr };
     match media::download(&app, &path, caller).await {
-        Ok(response) => {
-            let agr = agr.map(|agr| agr.to_string());
-            posted.record_call(
-                ApiCall::get(format!("/media/{path}")).query([("agr", agr.as_deref())]),
-            );
-            Ok(response)
-        }
+        Ok(response) => Ok(response),
         // The refusal is the expected result here: the order is placed and waits for approval.
         Err(error) if is_order(&error) => Ok(see_other(&confirmed(&posted, &key, "placed")?)),
         // The page explains which agreement is missing; other
@@ -114,7 +108,7 @@ pub(super) async fn deliver(ItemFromPath(key): ItemFromPath, posted: MemberForm)
     // Without a choice the call names an invalid channel, so that the API reports the mistake.
     let (channel, agr) = (posted.form.find("channel").or(Some("?")), posted.form.find("agr"));
     let call = call.query([("channel", channel), ("agr", agr)]);
-    match posted.call_and_record(call).await {
+    match posted.call(&call).await {
         Ok(_) => Ok(see_other(&confirmed(&posted, &key, "sent")?)),
         Err(refusal) if refusal.is_mistake() => {
             let outcome = FormOutcome { delivery: Some(refusal), ..FormOutcome::default() };

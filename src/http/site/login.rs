@@ -39,16 +39,8 @@ const WRONG_CREDENTIALS: &str = "Wrong user name or password.";
 /// The default target of a login.
 const HOME: &str = "/";
 /// Pages to which a login may redirect, with all paths below them.
-const PAGE_PREFIXES: [&str; 8] = [
-    "/collections",
-    "/notifications",
-    "/account",
-    "/code",
-    "/docs",
-    "/selection",
-    "/desk",
-    "/operator",
-];
+const PAGE_PREFIXES: [&str; 7] =
+    ["/collections", "/notifications", "/account", "/docs", "/selection", "/desk", "/operator"];
 
 /// Additional content of a login page.
 #[derive(Default)]

@@ -6,11 +6,9 @@
 //! (`deferred_form`).
 
 mod account;
-mod activity;
 mod api_client;
 pub(crate) mod assets;
 mod back_link;
-mod code;
 mod collection_items;
 mod collections;
 mod concepts;
@@ -67,7 +65,6 @@ use minijinja::{Value as PageValue, context, value::merge_maps};
 use serde_json::Value;
 
 pub use account::ChannelForm;
-pub use activity::SessionActivity;
 pub(super) use api_client::ApiRouter;
 use api_client::{ApiCall, ApiRefusal};
 pub use concepts::ConceptNames;
@@ -193,21 +190,6 @@ impl SiteRequest {
     /// Calls an API without credentials.
     async fn call_anonymously(&self, call: &ApiCall) -> Result<Value, ApiRefusal> {
         api_client::call_json(&self.app, &self.apis, None, call).await
-    }
-
-    /// Calls an API as the visitor, and records a successful call for the page `/code`.
-    async fn call_and_record(&self, call: ApiCall) -> Result<Value, ApiRefusal> {
-        // Failed calls are not recorded, since the code on `/code` should work.
-        let answer = self.call(&call).await?;
-        self.record_call(call);
-        Ok(answer)
-    }
-
-    /// Records a call for the page `/code`.
-    fn record_call(&self, call: ApiCall) {
-        if let Some(visitor) = &self.visitor {
-            self.app.shared.site.activity.record(visitor, call, clock::now());
-        }
     }
 
     /// Calls `GET` on an API as the visitor.
@@ -469,7 +451,6 @@ pub(super) fn routes() -> Router<AppState> {
         .route("/language", post(choose_language))
         .route("/scheme", post(choose_scheme))
         .merge(account::routes())
-        .merge(code::routes())
         .merge(collection_items::routes())
         .merge(collections::routes())
         .merge(density::routes())

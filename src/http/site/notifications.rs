@@ -229,7 +229,7 @@ async fn create(posted: MemberForm) -> PageResult {
     if posted.form.find("step") == Some("try") {
         return show_dry_run(&posted, &fields, None).await;
     }
-    match posted.call_and_record(fields.save(None)).await {
+    match posted.call(&fields.save(None)).await {
         Ok(created) => {
             // A stream is read by its address, so the visitor
             // continues on its page (contract site-33).
@@ -273,8 +273,8 @@ async fn show_dry_run(
     fields: &NotificationForm,
     id: Option<&str>,
 ) -> PageResult {
-    let outcome =
-        posted.call_and_record(fields.dry_run(SITE_DRY_RUN_ITEMS, &tomorrow(posted))).await;
+    let call = fields.dry_run(SITE_DRY_RUN_ITEMS, &tomorrow(posted));
+    let outcome = posted.call(&call).await;
     let (dry, refusal) = DryRun::of(fields, outcome)?;
     let profile = SubscriberProfile::find(posted).await?;
     // A refused search is explained beside its fields; an empty result would contradict that.
@@ -314,7 +314,7 @@ async fn save(Path(id): Path<String>, posted: MemberForm) -> PageResult {
     if posted.form.find("step") == Some("try") {
         return show_dry_run(&posted, &fields, Some(&id)).await;
     }
-    match posted.call_and_record(fields.save(Some(&id))).await {
+    match posted.call(&fields.save(Some(&id))).await {
         Ok(_) => Ok(see_other("/notifications?done=saved")),
         Err(refusal) => show_refused_form(&posted, &fields, Some(&id), refusal).await,
     }
@@ -323,7 +323,7 @@ async fn save(Path(id): Path<String>, posted: MemberForm) -> PageResult {
 async fn remove(Path(id): Path<String>, posted: MemberForm) -> PageResult {
     // With an id any media type of the path finds the notification (contract notifications-3).
     let call = ApiCall::delete(format!("{NOTIFICATIONS}/{}", encode_segment(&id)));
-    posted.call_and_record(call).await?;
+    posted.call(&call).await?;
     Ok(see_other("/notifications?done=removed"))
 }
 

@@ -156,7 +156,6 @@ impl PageSearch<'_> {
         if is_part {
             return Ok(found);
         }
-        self.site.record_call(call);
         for facet in facets::required_facets(&self.form) {
             let name = facet.as_str();
             let wider = self.form.without_field(FilterField::Facet(facet));

@@ -156,14 +156,6 @@ pub const SITE_COLLECTION_ITEMS_PER_PAGE: usize = 200;
 pub const STUDIO_PROOF_PX_MAX: u64 = 6_000_000;
 /// Pictures that the list of collections shows for each collection.
 pub const SITE_STRIP_PICTURES: usize = 6;
-/// Sessions whose latest API calls are kept in memory for the page `/code`.
-pub const ACTIVITY_SESSIONS_MAX: u64 = 1_000;
-/// Seconds after which the calls of an idle session are forgotten.
-pub const ACTIVITY_KEPT_S: u32 = 12 * 3600;
-/// API calls that are kept per session.
-pub const ACTIVITY_CALLS_MAX: usize = 20;
-/// Bytes of URL and body kept per call; with the number of sessions and calls, 80 MB at most.
-pub const ACTIVITY_CALL_BYTES_MAX: usize = 4 * 1024;
 /// Languages of an `Accept-Language` header that are considered.
 pub const ACCEPT_LANGUAGES_MAX: usize = 16;
 /// Bytes of the URL that a login returns to.

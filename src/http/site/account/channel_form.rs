@@ -274,23 +274,6 @@ impl ChannelForm {
         })
     }
 
-    /// The request body without secrets, for display as code.
-    #[must_use]
-    pub fn body_without_secrets(&self) -> Value {
-        let mut body = self.body();
-        for setting in settings_of(&self.method).unwrap_or_default() {
-            let value = body["settings"].get_mut(setting.name);
-            let Some(value) = value.filter(|value| !value.is_null()) else { continue };
-            // The masks are those of the API, so the code on `/code` matches what the API shows.
-            if setting.is_secret() {
-                *value = json!("***");
-            } else if setting.kind == SettingKind::Address {
-                *value = json!(redacted_address(value.as_str().unwrap_or_default()));
-            }
-        }
-        body
-    }
-
     /// The settings as fields. Secrets are never sent back to the browser and must be entered again.
     #[must_use]
     pub fn fields(&self) -> Value {
@@ -364,16 +347,6 @@ fn setting_value(kind: SettingKind, text: &str) -> Value {
             parts.filter(|part| !part.is_empty()).collect()
         }
     }
-}
-
-/// Removes everything after the host from a URL.
-fn redacted_address(address: &str) -> String {
-    let Some((scheme, rest)) = address.split_once("://") else { return "***".to_owned() };
-    // Browsers read a backslash as a slash, so it ends the host as well.
-    let host = rest.split(['/', '\\', '?', '#']).next().unwrap_or_default();
-    // User name and password before the host are secrets too.
-    let host = host.rsplit('@').next().unwrap_or_default();
-    format!("{scheme}://{host}/***")
 }
 
 /// Converts a setting's JSON to the text of a field.
@@ -471,17 +444,7 @@ mod tests {
         let draft = drafted("method=webhook&secret.secret=abc&secret.url=https://a:8/T0/B1?k=2");
         let sent = json!({ "url": "https://a:8/T0/B1?k=2", "secret": "abc" });
         assert_eq!(draft.body()["settings"], sent);
-        let told = json!({ "url": "https://a:8/***", "secret": "***" });
-        assert_eq!(draft.body_without_secrets()["settings"], told);
         let shown = draft.fields().to_string();
         assert!(!shown.contains("abc"), "{shown}");
-        for (address, place) in [
-            ("http://u:p@h.example\\x", "http://h.example/***"),
-            ("https://h?k=1", "https://h/***"),
-            ("https://h/***", "https://h/***"),
-            ("https:h/x", "***"),
-        ] {
-            assert_eq!(redacted_address(address), place);
-        }
     }
 }

@@ -87,12 +87,9 @@ pub(super) async fn save(posted: FreshMemberForm) -> PageResult {
         return form(&posted, &draft, Some(&refusal));
     }
     // The name is the identity of a channel, so one call both creates and replaces.
-    let call = ApiCall::put(address(&draft.name));
-    match posted.call(&call.clone().json(draft.body())).await {
+    let call = ApiCall::put(address(&draft.name)).json(draft.body());
+    match posted.call(&call).await {
         Ok(_) => {
-            // The call is recorded by hand, because its body
-            // contains secrets that `/code` must not show.
-            posted.record_call(call.json(draft.body_without_secrets()));
             let done = if draft.replaces_existing { "saved" } else { "created" };
             Ok(see_other(&format!("/account/channels?done={done}")))
         }
@@ -136,7 +133,7 @@ pub(super) async fn confirm_removal(member: MemberRequest) -> PageResult {
 
 pub(super) async fn remove(posted: MemberForm) -> PageResult {
     let name = posted.form.find("name").unwrap_or_default();
-    posted.call_and_record(ApiCall::delete(address(name))).await?;
+    posted.call(&ApiCall::delete(address(name))).await?;
     Ok(see_other("/account/channels?done=removed"))
 }
 
@@ -148,7 +145,7 @@ pub(super) async fn redirect_to_list(_member: MemberRequest) -> PageResult {
 /// `POST /account/channels/test`: delivers a small test file and shows the result.
 pub(super) async fn test(posted: MemberForm) -> PageResult {
     let name = posted.form.find("name").unwrap_or_default();
-    let outcome = posted.call_and_record(ApiCall::post(format!("{}/test", address(name)))).await;
+    let outcome = posted.call(&ApiCall::post(format!("{}/test", address(name)))).await;
     let (status, ok, message) = match outcome {
         Ok(answer) => {
             let message = answer["message"].as_str().unwrap_or_default().to_owned();

@@ -31,12 +31,8 @@ pub(super) async fn confirm(member: MemberRequest) -> PageResult {
 
 pub(super) async fn remove(posted: MemberForm) -> PageResult {
     let token = posted.form.find("token").unwrap_or_default();
-    posted
-        // The token is chosen by the push service and may contain any character.
-        .call_and_record(ApiCall::delete(format!(
-            "{DEVICES}/{}",
-            api_client::encode_segment(token)
-        )))
-        .await?;
+    // The token is chosen by the push service and may contain any character.
+    let device = format!("{DEVICES}/{}", api_client::encode_segment(token));
+    posted.call(&ApiCall::delete(device)).await?;
     Ok(see_other("/account/devices?done=removed"))
 }

@@ -33,7 +33,7 @@ pub(super) async fn make(posted: FreshMemberForm) -> PageResult {
     // A missing name stays missing, so that the API reports it beside the field.
     let name = posted.form.find("name").map(|name| ("name".to_owned(), Value::from(name)));
     let body = Value::Object(Map::from_iter(name));
-    match posted.call_and_record(ApiCall::post(KEYS).json(body)).await {
+    match posted.call(&ApiCall::post(KEYS).json(body)).await {
         Ok(created) => {
             // No redirect: the key would have to be in its
             // address, and a reload must not show it again.
@@ -57,8 +57,7 @@ pub(super) async fn confirm(Path(id): Path<String>, member: MemberRequest) -> Pa
 }
 
 pub(super) async fn revoke(Path(id): Path<String>, posted: MemberForm) -> PageResult {
-    posted
-        .call_and_record(ApiCall::delete(format!("{KEYS}/{}", api_client::encode_segment(&id))))
-        .await?;
+    let key = format!("{KEYS}/{}", api_client::encode_segment(&id));
+    posted.call(&ApiCall::delete(key)).await?;
     Ok(see_other("/account/keys?done=revoked"))
 }

@@ -41,7 +41,7 @@ pub(super) async fn show(Path(id): Path<String>, member: MemberRequest) -> PageR
 pub(super) async fn report(Path(id): Path<String>, posted: MemberForm) -> PageResult {
     let call = ApiCall::put(format!("{ORDERS}/{}", api_client::encode_segment(&id)))
         .json(body(&posted.form));
-    match posted.call_and_record(call).await {
+    match posted.call(&call).await {
         Ok(order) => Ok(see_other(&format!("/account/orders?done={}", outcome(&order)))),
         Err(refusal) => page(&posted, &id, Some((form_refusal(refusal)?, &posted.form))).await,
     }

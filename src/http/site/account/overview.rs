@@ -48,7 +48,7 @@ pub(super) async fn save(posted: MemberForm) -> PageResult {
             return page(&posted, &typed).await;
         }
     };
-    match posted.call_and_record(ApiCall::put(PROFILE).json(profile)).await {
+    match posted.call(&ApiCall::put(PROFILE).json(profile)).await {
         Ok(_) => Ok(see_other("/account?done=saved")),
         Err(refusal) => {
             let refusal = Some(form_refusal(refusal)?);

@@ -112,25 +112,17 @@ pub(super) async fn end_session(Path(id): Path<String>, posted: MemberForm) -> P
         }
         _ => vec![id],
     };
-    // The API ends one session at a time, so each appears in the audit log and on `/code`.
+    // The API ends one session at a time, so each appears in the audit log.
     for name in &ended {
-        posted
-            .call_and_record(ApiCall::delete(format!(
-                "{SESSIONS}/{}",
-                api_client::encode_segment(name)
-            )))
-            .await?;
+        let session = format!("{SESSIONS}/{}", api_client::encode_segment(name));
+        posted.call(&ApiCall::delete(session)).await?;
     }
     Ok(see_other("/account/security?done=ended"))
 }
 
 pub(super) async fn revoke_application(posted: MemberForm) -> PageResult {
     let id = posted.form.find("application").unwrap_or_default();
-    posted
-        .call_and_record(ApiCall::delete(format!(
-            "{APPLICATIONS}/{}",
-            api_client::encode_segment(id)
-        )))
-        .await?;
+    let application = format!("{APPLICATIONS}/{}", api_client::encode_segment(id));
+    posted.call(&ApiCall::delete(application)).await?;
     Ok(see_other("/account/security?done=ended"))
 }

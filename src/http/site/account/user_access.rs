@@ -23,7 +23,7 @@ pub(super) async fn change(Path(id): Path<String>, posted: FreshMemberForm) -> P
         // Our own buttons send only the values above, so this form comes from elsewhere.
         _ => return Err(Error::new(ErrorKind::InvalidArgument, "The form cannot be read").into()),
     };
-    match posted.call_and_record(call).await {
+    match posted.call(&call).await {
         // A link that was not mailed is shown only on this page.
         Ok(made) if made["url"].is_string() => users::link_page(&posted, &id, made).await,
         Ok(_) => Ok(see_other(&format!(

@@ -38,7 +38,7 @@ pub(super) async fn show_new(member: FreshMember) -> PageResult {
 pub(super) async fn create(posted: FreshMemberForm) -> PageResult {
     // An empty field of a new user has nothing to clear.
     let call = ApiCall::post(USERS).json(body(&posted.form, EmptyField::Omitted));
-    match posted.call_and_record(call).await {
+    match posted.call(&call).await {
         Ok(user) => after_creation(&posted, &user).await,
         Err(refusal) => {
             let refusal = check_form_refusal(&posted, refusal)?;
@@ -54,8 +54,7 @@ async fn after_creation(posted: &FreshMemberForm, user: &Value) -> PageResult {
         return Ok(see_other("/account/users?done=invited"));
     }
     let id = user["id"].to_string();
-    let link =
-        posted.call_and_record(ApiCall::post(format!("{USERS}/{id}/password-link"))).await?;
+    let link = posted.call(&ApiCall::post(format!("{USERS}/{id}/password-link"))).await?;
     link_page(posted, &id, link).await
 }
 
@@ -99,7 +98,7 @@ async fn access(site: &SiteRequest, id: &str) -> Result<PageValue, PageError> {
 pub(super) async fn update(Path(id): Path<String>, posted: FreshMemberForm) -> PageResult {
     let target = format!("{USERS}/{}", api_client::encode_segment(&id));
     let call = ApiCall::put(target).json(body(&posted.form, EmptyField::Null));
-    match posted.call_and_record(call).await {
+    match posted.call(&call).await {
         Ok(_) => Ok(see_other("/account/users?done=saved")),
         Err(refusal) => {
             let refusal = check_form_refusal(&posted, refusal)?;

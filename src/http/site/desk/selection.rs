@@ -74,7 +74,7 @@ pub(super) async fn save(posted: EditorForm) -> PageResult {
 pub(super) async fn withdraw(posted: EditorForm) -> PageResult {
     let keys = posted_keys(&posted)?;
     for key in &keys {
-        posted.call_and_record(ApiCall::delete(format!("/ingest/v1/{key}"))).await?;
+        posted.call(&ApiCall::delete(format!("/ingest/v1/{key}"))).await?;
     }
     Ok(see_other(&edit_page(&keys, &[("done", Some("withdrawn"))])))
 }

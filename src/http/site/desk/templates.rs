@@ -196,7 +196,7 @@ async fn save(posted: &EditorForm, id: Option<&str>) -> PageResult {
     let tag = posted.form.find("tag");
     let refused = match (typed.is_valid, id) {
         (false, _) => None,
-        (true, None) => posted.call_and_record(ApiCall::post(TEMPLATES).json(body)).await.err(),
+        (true, None) => posted.call(&ApiCall::post(TEMPLATES).json(body)).await.err(),
         (true, Some(id)) => tagged(posted, &ApiCall::put(address(id)).json(body), tag).await.err(),
     };
     let (status, mistakes) = match &refused {
@@ -222,6 +222,6 @@ async fn save(posted: &EditorForm, id: Option<&str>) -> PageResult {
 
 /// `POST /desk/templates/{id}/remove`: removes a template.
 pub(super) async fn remove(Path(id): Path<String>, posted: EditorForm) -> PageResult {
-    posted.call_and_record(ApiCall::delete(address(&id))).await?;
+    posted.call(&ApiCall::delete(address(&id))).await?;
     Ok(see_other("/desk/templates?done=removed"))
 }

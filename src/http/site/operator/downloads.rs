@@ -129,8 +129,6 @@ pub(super) async fn export(member: OperatorRequest) -> PageResult {
     let csv = String::from_utf8(bytes.into()).map_err(Error::internal)?;
     let text = spreadsheet_text(&csv, CsvDialect::of(language::current_language()));
     parts.headers.remove(header::CONTENT_LENGTH);
-    // The page `/code` shows how a program gets the same rows.
-    member.record_call(call);
     Ok(Response::from_parts(parts, Body::from(text)))
 }
 

@@ -55,7 +55,7 @@ async fn show_deliveries(site: &SiteRequest, outcome: Outcome) -> PageResult {
 /// `POST /operator/deliveries`: queues the delivery `id` again, or all that failed.
 pub(super) async fn retry_deliveries(posted: OperatorForm) -> PageResult {
     let call = ApiCall::post(target(DELIVERIES, posted.form.find("id")));
-    match posted.call_and_record(call.json(json!({ "again": true }))).await {
+    match posted.call(&call.json(json!({ "again": true }))).await {
         Ok(answer) => Ok(see_other(&retried(posted.path(), posted.parameter("state")?, &answer))),
         Err(refusal) => show_deliveries(&posted, Outcome::refused(refusal)?).await,
     }
@@ -85,7 +85,7 @@ pub(super) async fn act_on_messages(posted: OperatorForm) -> PageResult {
         _ => return Err(Error::new(ErrorKind::InvalidArgument, "The form cannot be read").into()),
     };
     let (path, state) = (posted.path(), posted.parameter("state")?);
-    match posted.call_and_record(call).await {
+    match posted.call(&call).await {
         Ok(answer) if is_retry => Ok(see_other(&retried(path, state, &answer))),
         Ok(_) => Ok(see_other(&back(path, state, "dropped", None))),
         Err(refusal) => show_messages(&posted, Outcome::refused(refusal)?).await,

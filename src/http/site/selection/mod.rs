@@ -210,7 +210,7 @@ async fn deliver(posted: MemberForm) -> PageResult {
         let agr = quoted.agr_parameter(quote);
         let call = ApiCall::get(format!("/media/{}", quote.key));
         let call = call.query([("channel", Some(channel)), ("agr", agr.as_deref())]);
-        match posted.call_and_record(call).await {
+        match posted.call(&call).await {
             Ok(_) => outcome.done += 1,
             Err(refusal) => outcome.add_failure(&quote.key, &refusal),
         }

@@ -8,7 +8,7 @@ use serde::Serialize;
 use super::api_client::encode_segment;
 
 /// A call for code samples.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(super) struct SnippetCall {
     /// `GET`, `POST`, `PUT` or `DELETE`.
     pub(super) method: String,

@@ -58,11 +58,6 @@ impl CropForm {
         ApiCall::get(page).query(pairs.map(|(name, value)| (name, Some(value)))).target
     }
 
-    /// Whether anything but the complete picture is requested.
-    pub(super) fn is_cropped(&self) -> bool {
-        !self.parameters().is_empty() || !matches!(self.aspect.as_str(), "" | "free")
-    }
-
     /// The numbers with their names in the crop operator and in its errors.
     fn numbers(&self) -> impl Iterator<Item = (&'static str, &'static str, &str)> {
         let all = [
@@ -164,7 +159,5 @@ mod tests {
         refuses(&[("aspect", "custom")], "ratio");
         refuses(&[("x", "a/b")], "crop.x");
         refuses(&[("height", "1_x5")], "crop.h");
-        assert!(!wanted(&[("watermark", "1"), ("aspect", "free")]).is_cropped());
-        assert!(wanted(&[("y", "0")]).is_cropped() && wanted(&[("aspect", "1:1")]).is_cropped());
     }
 }

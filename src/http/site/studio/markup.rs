@@ -6,9 +6,8 @@ use serde_json::Value;
 
 use super::{CropPictures, RenditionLink, SiteRequest};
 use imaging::ImageFormat;
-use model::item::has_picture;
-use model::media_url::{MediaPath, MediaTarget, PictureOperation};
-use model::{CropSpec, ItemKey, RenditionName, ResizeSpec};
+use model::media_url::{MediaPath, PictureOperation};
+use model::{ItemKey, ResizeSpec};
 
 /// The widths that are offered where the settings allow any.
 const WIDTHS: [u32; 6] = [160, 320, 640, 1024, 1600, 2048];
@@ -142,54 +141,6 @@ pub(super) fn in_markup(text: &str) -> String {
     escaped.replace('<', "&lt;").replace('>', "&gt;")
 }
 
-/// The markup of the crop that the target of an API call names: of its document, or of its cut of the Hires.
-/// `None` for other targets, and for a photograph that the visitor cannot see.
-pub(in crate::http::site) async fn markup_of_target(
-    site: &SiteRequest,
-    target: &str,
-) -> Option<String> {
-    let CroppedPhotograph { key, crop, is_marked } = CroppedPhotograph::of_target(target)?;
-    let document = site.get(format!("/media/{key}{crop}.json")).await.ok()?;
-    let pictures = CropPictures::find(&document, is_marked).ok()?;
-    let widths = OpenWidths::load(site, &key).await;
-    let headline = document["headline"].as_str().unwrap_or_default();
-    Some(picture_markup(&pictures, widths.as_ref(), headline))
-}
-
-/// A crop of a photograph, in pixels of its Hires.
-#[derive(Debug, PartialEq, Eq)]
-struct CroppedPhotograph {
-    key: ItemKey,
-    crop: CropSpec,
-    is_marked: bool,
-}
-
-impl CroppedPhotograph {
-    fn of_target(target: &str) -> Option<Self> {
-        let path = target.split('?').next()?.strip_prefix("/media/")?;
-        let path = MediaPath::parse(path).ok()?;
-        let (crop, is_marked) = match path.target() {
-            MediaTarget::Document(file) => (file.crop(), false),
-            MediaTarget::Rendition(file)
-                if file.association().is_none() && file.name() == RenditionName::NORMAL_HIRES =>
-            {
-                let crop = file.operations().iter().find_map(|operation| match operation {
-                    PictureOperation::Crop(crop) => Some(*crop),
-                    PictureOperation::Watermark | PictureOperation::Resize(_) => None,
-                });
-                (crop, file.operations().contains(&PictureOperation::Watermark))
-            }
-            // Crops of other renditions are in other pixels.
-            MediaTarget::Rendition(_) | MediaTarget::Item(_) | MediaTarget::Pricelist => {
-                (None, false)
-            }
-        };
-        let key = path.key().clone();
-        let crop = crop.filter(|_| has_picture(key.media_type))?;
-        Some(Self { key, crop, is_marked })
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use serde_json::json;
@@ -275,27 +226,5 @@ mod tests {
     #[test]
     fn a_headline_stays_inside_its_attribute() {
         assert_eq!(in_markup("a\n \"b\" <i>&amp;"), "a &quot;b&quot; &lt;i&gt;&amp;amp;");
-    }
-
-    #[test]
-    fn calls_that_cut_the_hires_have_markup() {
-        let check = |target: &str, expected: Option<(&str, bool)>| {
-            let found = CroppedPhotograph::of_target(target);
-            let found = found.map(|found| (found.crop.to_string(), found.is_marked));
-            let expected = expected.map(|(crop, is_marked)| (crop.to_owned(), is_marked));
-            assert_eq!(found, expected, "{target}");
-        };
-        let crop = "-crop_w3_h2_x1_y0";
-        check("/media/image/a-crop_w3_h2_x1_y0.json", Some((crop, false)));
-        check("/media/image/a-crop_w3_h2_x1-watermark.jpg?agr=1", Some((crop, true)));
-        for target in [
-            "/media/image/a.json",
-            "/media/image/a-watermark.jpg",
-            "/media/image/a-crop_w3_h2_NormalPreview.jpg",
-            "/media/text/a-crop_w3_h2.json",
-            "/content/v1/image/search?q=a",
-        ] {
-            check(target, None);
-        }
     }
 }

@@ -34,7 +34,6 @@ use crate::runtime::error::{Error, ErrorKind};
 use crate::runtime::limits::STUDIO_PROOF_PX_MAX;
 use aspect_ratio::CropSizes;
 use crop_form::CropForm;
-pub(super) use markup::markup_of_target;
 use markup::{OpenWidths, in_markup, picture_markup};
 use model::account::AgreementId;
 use model::item::has_picture;
@@ -153,11 +152,7 @@ impl StudioPhoto {
         let sizes = CropSizes { hires: self.hires(), preview: self.pictures.preview.size() };
         let (operator, rect) = form.operator(sizes)?;
         let call = ApiCall::get(format!("/media/{}{operator}.json", self.key));
-        let document = match form.is_cropped() {
-            true => site.call_and_record(call).await?,
-            // Opening the studio is no call that the visitor would want to repeat from a program.
-            false => site.call(&call).await?,
-        };
+        let document = site.call(&call).await?;
         Ok((document, rect.unwrap_or(Rect::new(0, 0, self.hires()))))
     }
 }
@@ -213,7 +208,6 @@ async fn buy(
     let principal = posted.visitor.principal(&posted.app).await?;
     let caller = MediaCaller { principal: principal.as_deref(), agr };
     let response = media::download(&posted.app, &path, caller).await?;
-    posted.record_call(ApiCall::get(format!("/media/{path}")).query([("agr", chosen)]));
     Ok(with_file_name(response, &photo.key, &path))
 }
 
