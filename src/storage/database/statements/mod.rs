@@ -55,7 +55,6 @@ pub(super) mod recipients;
 pub(super) mod removal;
 pub(super) mod search;
 pub(super) mod secrets;
-mod session_calls;
 pub(super) mod sessions;
 pub(super) mod store_claims;
 pub(super) mod templates;

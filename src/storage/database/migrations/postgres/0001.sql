@@ -274,12 +274,6 @@ CREATE TABLE sessions (
 CREATE INDEX sessions_by_user ON sessions (user_id);
 CREATE INDEX sessions_by_expiry ON sessions (expires_ms);
 
--- The recent API calls of a session's pages: any node may show them.
-CREATE TABLE session_calls (
-    session_hash TEXT PRIMARY KEY REFERENCES sessions ON DELETE CASCADE,
-    calls TEXT NOT NULL
-);
-
 -- Browsers that a user has logged in with: a login with a new one is reported to the user.
 CREATE TABLE browsers (
     user_id BIGINT NOT NULL REFERENCES users ON DELETE CASCADE,

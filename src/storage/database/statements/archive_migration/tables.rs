@@ -41,7 +41,6 @@ pub(in crate::storage::database) const TABLES: &[MigratedTable] = &[
     table("refresh_tokens", "token_hash"),
     table("signing_keys", "kid"),
     table("sessions", "session_hash"),
-    table("session_calls", "session_hash"),
     table("browsers", "user_id, browser_hash"),
     table("failed_logins", "key_hash"),
     numbered("account_log", "seq"),
