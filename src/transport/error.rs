@@ -265,8 +265,8 @@ impl From<io::Error> for SendFault {
     }
 }
 
-/// Reduces a text to one printable line without secrets, truncated.
-fn clean(text: &str, secrets: &[&str]) -> String {
+/// Reduces a text to one printable line without `secrets`, truncated.
+pub(super) fn clean(text: &str, secrets: &[&str]) -> String {
     let mut text = text.to_owned();
     // Before the text is truncated, which could leave a part of a secret.
     for secret in secrets.iter().filter(|secret| !secret.is_empty()) {

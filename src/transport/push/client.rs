@@ -11,8 +11,9 @@ use rustls::{
 };
 use serde_json::Value;
 
-use super::error::{PushError, clean, describe};
+use super::error::{PushError, describe};
 use crate::runtime::limits;
+use crate::transport::error::clean;
 
 /// HTTP versions that a service may use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

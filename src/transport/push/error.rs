@@ -4,8 +4,6 @@ use std::time::Duration;
 
 use thiserror::Error;
 
-use crate::runtime::limits;
-
 /// Why a message was not delivered. The texts name the service and its response, never a token or a key.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum PushError {
@@ -48,22 +46,4 @@ pub(super) fn describe(error: &(dyn std::error::Error + 'static)) -> String {
         next = cause.source();
     }
     text
-}
-
-/// Reduces a text to one printable line without `secrets`, truncated.
-pub(super) fn clean(text: &str, secrets: &[&str]) -> String {
-    let mut text = text.to_owned();
-    // Before the text is truncated, which could leave a part of a secret.
-    for secret in secrets.iter().filter(|secret| !secret.is_empty()) {
-        text = text.replace(secret, "***");
-    }
-    let words: Vec<&str> = text
-        .split(|c: char| c.is_control() || c.is_whitespace())
-        .filter(|word| !word.is_empty())
-        .collect();
-    let line = words.join(" ");
-    match line.char_indices().nth(limits::TRANSPORT_ERROR_CHARS_MAX) {
-        Some((end, _)) => format!("{}…", &line[..end]),
-        None => line,
-    }
 }
