@@ -145,7 +145,7 @@ async fn media_response(app: &AppState, incoming: IncomingRequest<'_>) -> Result
         return Err(Error::invalid("path", "path", "format", message));
     }
     let path = MediaPath::parse(text).map_err(|error| {
-        Error::invalid("path", error.part(), "format", respond::shorten(&error.to_string()))
+        Error::invalid("path", error.part(), "format", respond::shorten_input(&error.to_string()))
     })?;
     if let MediaTarget::Item(crop) = path.target()
         && credentials::query_value(uri, "channel").is_some()

@@ -185,7 +185,7 @@ async fn not_found(State(app): State<AppState>, request: Request) -> Response {
     let path = request.uri().path();
     let error = Error::new(
         ErrorKind::NotFound,
-        format!("no address {}", protocol::respond::shorten(path)),
+        format!("no address {}", protocol::respond::shorten_input(path)),
     );
     match accepts_html(&request) {
         true => site::ErrorPageRequest::of(&request).into_error_page(app, error).await,
@@ -201,7 +201,7 @@ fn accepts_html(request: &Request) -> bool {
 }
 
 async fn not_on_this_node(State(app): State<AppState>, request: Request) -> Response {
-    let path = protocol::respond::shorten(request.uri().path());
+    let path = protocol::respond::shorten_input(request.uri().path());
     let what = match app.shared.process.node.role() {
         NodeRole::Edge => "only serves media and never writes",
         NodeRole::All | NodeRole::Web | NodeRole::Worker => "only runs background jobs",

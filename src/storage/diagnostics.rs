@@ -14,6 +14,7 @@ use parking_lot::Mutex;
 use crate::runtime::limits::{
     DIAGNOSTIC_DETAIL_CHARS_MAX, DIAGNOSTIC_SUBJECT_CHARS_MAX, DIAGNOSTICS_PENDING_MAX,
 };
+use model::shorten;
 
 /// The kind of a diagnostic record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -82,8 +83,8 @@ impl DiagnosticRecord {
         Self {
             kind,
             at,
-            subject: shorten(&subject.to_string(), DIAGNOSTIC_SUBJECT_CHARS_MAX),
-            detail: shorten(&detail.to_string(), DIAGNOSTIC_DETAIL_CHARS_MAX),
+            subject: short_line(&subject.to_string(), DIAGNOSTIC_SUBJECT_CHARS_MAX),
+            detail: short_line(&detail.to_string(), DIAGNOSTIC_DETAIL_CHARS_MAX),
             duration_ms: None,
             count: 1,
         }
@@ -101,15 +102,10 @@ impl DiagnosticRecord {
     }
 }
 
-/// Truncates a text and replaces control characters: names of files and queries come from others, and a page
+/// Shortens a text and replaces control characters: names of files and queries come from others, and a page
 /// shows each in one line.
-fn shorten(text: &str, chars_max: usize) -> String {
-    let mut short: String =
-        text.chars().take(chars_max).map(|c| if c.is_control() { ' ' } else { c }).collect();
-    if text.chars().nth(chars_max).is_some() {
-        short.push('…');
-    }
-    short
+fn short_line(text: &str, chars_max: usize) -> String {
+    shorten(&text.replace(char::is_control, " "), chars_max)
 }
 
 /// Records that wait to be written to the database; cheap to clone.

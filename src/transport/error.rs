@@ -5,6 +5,7 @@ use std::{error::Error as StdError, fmt, io, time::Duration};
 use thiserror::Error;
 
 use crate::runtime::limits;
+use model::shorten;
 
 /// The step of a send that failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -276,11 +277,7 @@ pub(super) fn clean(text: &str, secrets: &[&str]) -> String {
         .split(|c: char| c.is_control() || c.is_whitespace())
         .filter(|w| !w.is_empty())
         .collect();
-    let line = words.join(" ");
-    match line.char_indices().nth(limits::TRANSPORT_ERROR_CHARS_MAX) {
-        Some((end, _)) => format!("{}…", &line[..end]),
-        None => line,
-    }
+    shorten(&words.join(" "), limits::TRANSPORT_ERROR_CHARS_MAX)
 }
 
 /// A failed attempt to send.

@@ -24,6 +24,7 @@ use crate::transport::{
     file::{check_id, is_name},
     mailer::MailSettings,
 };
+use model::shorten;
 
 /// A mail address, with or without a name: `Picture desk <desk@example.org>`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -145,11 +146,7 @@ pub(super) struct ComposedMail {
 pub(super) fn one_line(text: &str, chars_max: usize) -> String {
     let words = text.split(|c: char| c.is_control() || c.is_whitespace());
     let words: Vec<&str> = words.filter(|word| !word.is_empty()).collect();
-    let line = words.join(" ");
-    match line.char_indices().nth(chars_max) {
-        Some((end, _)) => format!("{}…", line[..end].trim_end()),
-        None => line,
-    }
+    shorten(&words.join(" "), chars_max)
 }
 
 impl Mail {

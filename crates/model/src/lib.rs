@@ -18,6 +18,7 @@ mod rendition_extension;
 mod resize;
 mod retry;
 pub mod schedule;
+mod text;
 pub mod token;
 
 pub use association_key::{AssociationKey, AssociationKeyError};
@@ -34,3 +35,4 @@ pub use rendition::{RenditionName, RenditionUsage, RenditionVariant, UnknownRend
 pub use rendition_extension::RenditionExtension;
 pub use resize::{PresetName, ResizeError, ResizeSpec};
 pub use retry::{AttemptEnd, Backoff, RetryPolicy};
+pub use text::shorten;

@@ -20,7 +20,7 @@ use super::tree::{Query, WordPattern};
 use crate::limits::{
     PHRASE_WORDS_MAX, PREFIX_CHARS_MIN, QUERY_CLAUSES_MAX, QUERY_DEPTH_MAX, QUERY_PREFIXES_MAX,
 };
-use model::{ItemId, ItemKey};
+use model::{ItemId, ItemKey, shorten};
 
 /// A syntax error in a query.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -481,8 +481,5 @@ fn may_have_forms(place: TextField, typed: &str) -> bool {
 /// Shortens the client's text for a message.
 pub(super) fn excerpt(text: &str) -> String {
     const CHARS: usize = 40;
-    match text.char_indices().nth(CHARS) {
-        Some((end, _)) => format!("{}…", &text[..end]),
-        None => text.to_owned(),
-    }
+    shorten(text, CHARS)
 }

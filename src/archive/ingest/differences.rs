@@ -4,6 +4,7 @@ use serde_json::{Map, Value};
 
 use crate::runtime::limits::AUDIT_VALUE_CHARS_MAX;
 use crate::storage::database::PropertyChange;
+use model::shorten;
 
 /// A property that differs; a value is `None` where the property is not set.
 #[derive(Debug)]
@@ -23,8 +24,8 @@ impl Difference<'_> {
     pub(super) fn shortened(&self) -> PropertyChange {
         PropertyChange {
             property: self.name.to_owned(),
-            old: self.old.map(shorten),
-            new: self.new.map(shorten),
+            old: self.old.map(shortened_text),
+            new: self.new.map(shortened_text),
         }
     }
 }
@@ -46,18 +47,14 @@ pub(super) fn describe(change: &PropertyChange) -> String {
     format!("{}: {} -> {}", change.property, text(&change.old), text(&change.new))
 }
 
-fn shorten(value: &Value) -> String {
-    let text = match value {
-        Value::String(text) => text.clone(),
+/// Prints a value as a text, a long one shortened.
+fn shortened_text(value: &Value) -> String {
+    match value {
+        Value::String(text) => shorten(text, AUDIT_VALUE_CHARS_MAX),
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_) => {
-            value.to_string()
+            shorten(&value.to_string(), AUDIT_VALUE_CHARS_MAX)
         }
-    };
-    let mut short: String = text.chars().take(AUDIT_VALUE_CHARS_MAX).collect();
-    if short.len() < text.len() {
-        short.push('…');
     }
-    short
 }
 
 #[cfg(test)]
@@ -86,7 +83,7 @@ mod tests {
 
     #[test]
     fn a_long_value_leaves_room_for_the_other() {
-        let long = shorten(&json!("å".repeat(500)));
+        let long = shortened_text(&json!("å".repeat(500)));
         assert_eq!(long.chars().count(), AUDIT_VALUE_CHARS_MAX + 1);
         assert!(long.ends_with('…'));
     }

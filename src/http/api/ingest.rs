@@ -167,7 +167,7 @@ pub(super) fn parse_item_key(segments: UploadPath) -> Result<ItemKey> {
         Error::invalid("path", "mediaType", "enum", format!("mediaType must be one of {names}"))
     }));
     let id = problems.check(ItemId::parse(&id).map_err(|cause| {
-        Error::invalid("path", "id", "pattern", respond::shorten(&cause.to_string()))
+        Error::invalid("path", "id", "pattern", respond::shorten_input(&cause.to_string()))
     }));
     problems.finish(media_type.zip(id).map(|(media_type, id)| ItemKey { media_type, id }))
 }
@@ -344,7 +344,7 @@ fn part_name(field: &Field<'_>) -> String {
 
 fn check_part_name(media_type: MediaType, name: &str) -> Result<(), ErrorDetail> {
     ingest::FileName::parse(media_type, name).map(drop).map_err(|error| {
-        let name = respond::shorten(name);
+        let name = respond::shorten_input(name);
         let message = format!("the part {name:?} {error}");
         ErrorDetail::of_rule("additionalProperties", "body", name, message)
     })

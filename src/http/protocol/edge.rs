@@ -91,7 +91,7 @@ pub(crate) async fn observe(app: &AppState, request: Request, next: Next) -> Res
     let id = request_id(request.headers());
     let method = request.method().clone();
     // Without the query, which may hold a key (contract access-9).
-    let path = respond::shorten(request.uri().path());
+    let path = respond::shorten_input(request.uri().path());
     let route = request.extensions().get::<MatchedPath>().cloned();
     // The pattern and not the path is the label of metrics: their number must stay bounded.
     let route = route.as_ref().map_or("unknown", MatchedPath::as_str);

@@ -16,6 +16,7 @@ use crate::runtime::limits::{NOT_FOUND_MAX_AGE_S, RETRY_AFTER_S};
 use crate::runtime::telemetry;
 use crate::storage::database::DbError;
 use crate::storage::database::outage;
+use model::shorten;
 
 /// Longest part of a caller's text that an error message repeats, in characters.
 const ECHO_CHARS_MAX: usize = 200;
@@ -39,13 +40,9 @@ pub(crate) fn status(kind: ErrorKind) -> StatusCode {
     }
 }
 
-/// Truncates a caller's text for an error message.
-pub(crate) fn shorten(text: &str) -> String {
-    // Cut at a character boundary: slicing UTF-8 text at a byte count could panic.
-    match text.char_indices().nth(ECHO_CHARS_MAX) {
-        Some((at, _)) => format!("{}…", &text[..at]),
-        None => text.to_owned(),
-    }
+/// Shortens a caller's text for an error message or a log line.
+pub(crate) fn shorten_input(text: &str) -> String {
+    shorten(text, ECHO_CHARS_MAX)
 }
 
 /// Builds the response to a failed request with these headers: as [`error`], and a 401 to a request with a

@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use super::highlight::{MarkedPart, QueryWords};
 use super::source_types::{self, AiUse};
-use model::{ItemKey, RenditionName};
+use model::{ItemKey, RenditionName, shorten};
 use query::TextField;
 
 /// Longest teaser of a list, in characters.
@@ -80,7 +80,7 @@ impl ItemSummary {
             key: key.to_string(),
             uri: uri.to_owned(),
             headline: text("headline"),
-            teaser: shorten(&either("description_text", "body_text")),
+            teaser: teaser(&either("description_text", "body_text")),
             byline: text("byline"),
             source: text("source"),
             copyright: text("copyrightnotice"),
@@ -177,13 +177,11 @@ pub(super) fn own_address<'a>(href: &'a str, base: &str) -> Option<&'a str> {
     href.strip_prefix(base).filter(|path| !base.is_empty() && path.starts_with("/media/"))
 }
 
-fn shorten(text: &str) -> String {
+/// Shortens a text to the teaser of a list.
+fn teaser(text: &str) -> String {
     // Line breaks of a body text would only count against the length.
-    let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    match text.char_indices().nth(TEASER_CHARS) {
-        Some((end, _)) => format!("{}…", text[..end].trim_end()),
-        None => text,
-    }
+    let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    shorten(&line, TEASER_CHARS)
 }
 
 #[cfg(test)]

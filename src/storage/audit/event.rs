@@ -288,7 +288,7 @@ impl AuditEvent {
 }
 
 /// Truncates a text and replaces control characters: text chosen by a client must neither fill the table nor
-/// break a log line.
+/// break a log line. Unlike [`model::shorten`] it adds no ellipsis, because `chars_max` bounds what is stored.
 fn shorten(text: &str, chars_max: usize) -> String {
     text.chars().take(chars_max).map(|c| if c.is_control() { '?' } else { c }).collect()
 }

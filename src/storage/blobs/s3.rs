@@ -37,6 +37,7 @@ use super::{
 };
 use crate::runtime::limits;
 use crate::runtime::telemetry;
+use model::shorten;
 
 /// A bucket and its connection: the settings `store.…` in the terms of this unit.
 #[derive(Clone)]
@@ -374,7 +375,7 @@ fn error_message(answer: &str) -> Option<String> {
 fn tidy(message: &str) -> String {
     let line = message.split(['<', '\n']).next().unwrap_or_default();
     let line = line.trim_end_matches([' ', ':']);
-    line.chars().filter(|c| !c.is_control()).take(limits::TRANSPORT_ERROR_CHARS_MAX).collect()
+    shorten(&line.replace(char::is_control, ""), limits::TRANSPORT_ERROR_CHARS_MAX)
 }
 
 /// Makes the library use our connections.

@@ -64,6 +64,8 @@ pub(super) fn fit_payload(
 }
 
 /// Truncates `text` between two characters to at most `room` bytes as JSON, without its quotes.
+///
+/// The services limit the bytes of a message and not its characters, which [`model::shorten`] counts.
 pub(super) fn shorten(text: &str, room: usize) -> String {
     let mut used = 0;
     // Where the text has to end for the ellipsis to fit.

@@ -5,6 +5,7 @@ use uuid::Uuid;
 
 use super::{AgreementId, ChannelId, OrganizationId, UserId};
 use crate::limits::DELIVERY_ERROR_CHARS_MAX;
+use crate::text::shorten;
 use crate::{CropSpec, ItemKey};
 
 /// The state of a delivery.
@@ -80,9 +81,5 @@ pub struct Delivery {
 /// Shortens the reason of a failed attempt to [`DELIVERY_ERROR_CHARS_MAX`] characters.
 #[must_use]
 pub fn shorten_reason(text: &str) -> String {
-    // The receiving system may answer in any language, so a cut at a byte could split a character.
-    match text.char_indices().nth(DELIVERY_ERROR_CHARS_MAX) {
-        Some((at, _)) => format!("{}…", &text[..at]),
-        None => text.to_owned(),
-    }
+    shorten(text, DELIVERY_ERROR_CHARS_MAX)
 }

@@ -5,6 +5,8 @@ use std::{fmt, sync::OnceLock};
 use jsonschema::{Draft, ValidationError, Validator, error::ValidationErrorKind};
 use serde_json::Value;
 
+use crate::text::shorten;
+
 /// The schema as published, JSON Schema draft 4.
 pub const SCHEMA: &str = include_str!("../../assets/ttninjs-schema_1.6.json");
 /// Violations reported per document; more would add nothing.
@@ -43,12 +45,8 @@ impl SchemaViolation {
             };
             return unexpected.iter().take(VIOLATIONS_MAX).map(unknown).collect();
         }
-        let mut message = error.to_string();
         // The message may quote the value, such as a body of many kilobytes.
-        if let Some((end, _)) = message.char_indices().nth(MESSAGE_CHARS_MAX) {
-            message.truncate(end);
-            message.push('…');
-        }
+        let message = shorten(&error.to_string(), MESSAGE_CHARS_MAX);
         if let ValidationErrorKind::Required { property: Value::String(name) } = kind {
             return vec![Self::new(&child_pointer(&pointer, name), rule, message)];
         }

@@ -406,7 +406,8 @@ fn mail_address(query: &QueryParameters) -> Result<String> {
     if is_email(&found) && MailAddress::parse(&found).is_some() {
         return Ok(found);
     }
-    let message = format!("email is `{}`, expected a mail address", respond::shorten(&found));
+    let message =
+        format!("email is `{}`, expected a mail address", respond::shorten_input(&found));
     Err(Error::invalid("query", "email", "format", message))
 }
 

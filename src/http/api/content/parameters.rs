@@ -200,7 +200,7 @@ impl<'a> ContentParameters<'a> {
         self.read(|query| {
             let Some(text) = query.text("duplicates")? else { return Ok(None) };
             let invalid = |cause: ItemKeyError| {
-                let message = format!("duplicates is `{}`: {cause}", respond::shorten(text));
+                let message = format!("duplicates is `{}`: {cause}", respond::shorten_input(text));
                 Error::invalid("query", "duplicates", "format", message)
             };
             ItemKey::parse(text).map(Some).map_err(invalid)

@@ -95,7 +95,7 @@ fn parse_poll(
 pub(super) fn last_item(query: &QueryParameters) -> Result<Option<ItemKey>> {
     let Some(uri) = query.text("last")? else { return Ok(None) };
     let invalid = |cause| {
-        let uri = respond::shorten(uri);
+        let uri = respond::shorten_input(uri);
         Error::invalid("query", "last", "format", format!("last is `{uri}`: {cause}"))
     };
     ItemUri::parse(uri).map(|named| Some(named.key)).map_err(invalid)

@@ -11,6 +11,7 @@ use axum::http::Uri;
 
 use crate::runtime::error::{Error, Result};
 use crate::runtime::limits::{QUERY_BYTES_MAX, QUERY_VALUES_MAX};
+use model::shorten;
 
 /// Longest part of a caller's value that a message repeats, in characters.
 const ECHO_CHARS_MAX: usize = 40;
@@ -95,7 +96,8 @@ impl QueryParameters {
     ) -> Result<Option<T>> {
         let Some(text) = self.text(name)? else { return Ok(None) };
         let invalid = || {
-            let message = format!("{name} is `{}`, expected {expected}", shorten(text));
+            let message =
+                format!("{name} is `{}`, expected {expected}", shorten(text, ECHO_CHARS_MAX));
             Error::invalid("query", name, rule, message)
         };
         find(text).map(Some).ok_or_else(invalid)
@@ -115,7 +117,7 @@ impl QueryParameters {
             high if high > *range.end() => ("maximum", format!("at most {}", range.end())),
             _ => return Ok(Some(value)),
         };
-        let message = format!("{name} is {}, expected {bound}", shorten(text));
+        let message = format!("{name} is {}, expected {bound}", shorten(text, ECHO_CHARS_MAX));
         Err(Error::invalid("query", name, rule, message))
     }
 
@@ -203,7 +205,11 @@ pub(in crate::http) fn parse_choice<T: Copy>(
         return Ok(*choice);
     }
     let names: Vec<&str> = choices.iter().map(|(choice, _)| *choice).collect();
-    let message = format!("{name} is `{}`, expected one of {}", shorten(text), names.join(", "));
+    let message = format!(
+        "{name} is `{}`, expected one of {}",
+        shorten(text, ECHO_CHARS_MAX),
+        names.join(", ")
+    );
     Err(Error::invalid(location, name, "enum", message))
 }
 
@@ -218,17 +224,11 @@ fn parse_integer(name: &str, text: &str) -> Result<i64> {
     };
     let digits = integer.strip_prefix(['-', '+']).unwrap_or(integer);
     if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
-        let message = format!("{name} is `{}`, expected an integer", shorten(text));
+        let message =
+            format!("{name} is `{}`, expected an integer", shorten(text, ECHO_CHARS_MAX));
         return Err(Error::invalid("query", name, "type", message));
     }
     // Digits fail to parse only when they are too many, so the value lies beyond every range.
     let limit = if text.starts_with('-') { i64::MIN } else { i64::MAX };
     Ok(integer.parse().unwrap_or(limit))
-}
-
-fn shorten(text: &str) -> String {
-    match text.char_indices().nth(ECHO_CHARS_MAX) {
-        Some((at, _)) => format!("{}…", &text[..at]),
-        None => text.to_owned(),
-    }
 }

@@ -9,8 +9,8 @@ use super::{ReadTx, WriteTx};
 use crate::runtime::limits::COLLECTION_REMOVED_CHARS_MAX;
 use crate::storage::database::error::DbError;
 use crate::storage::database::statements::items::NewItem;
-use model::ItemKey;
 use model::item::Document;
+use model::{ItemKey, shorten};
 
 impl ReadTx<'_> {
     /// Returns whether the item may be added to collections: it exists and is not withdrawn.
@@ -43,7 +43,7 @@ impl WriteTx<'_> {
         let previous = self.as_read().stored_document(&item.key)?;
         let last_known = |name: &str| {
             let text = document.text(name).or_else(|| previous.as_ref()?.text(name));
-            text.map(shorten)
+            text.map(|text| shorten(text, COLLECTION_REMOVED_CHARS_MAX))
         };
         let lost = LostItem {
             key: item.key.clone(),
@@ -62,8 +62,4 @@ impl WriteTx<'_> {
         }
         Ok(())
     }
-}
-
-fn shorten(text: &str) -> String {
-    text.chars().take(COLLECTION_REMOVED_CHARS_MAX).collect()
 }

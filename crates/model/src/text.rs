@@ -1,0 +1,40 @@
+//! Shortens texts for messages, records and lists.
+
+/// Shortens `text` to its first `chars_max` characters and `…`; a text that is not longer stays as it is.
+///
+/// No white space precedes the ellipsis, which `chars_max` does not count.
+#[must_use]
+pub fn shorten(text: &str, chars_max: usize) -> String {
+    // Texts of other systems are in any language, where a cut at a byte could split a character.
+    match text.char_indices().nth(chars_max) {
+        Some((end, _)) => format!("{}…", text[..end].trim_end()),
+        None => text.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(text: &str, chars_max: usize, expected: &str) {
+        assert_eq!(shorten(text, chars_max), expected, "{text:?} to {chars_max}");
+    }
+
+    #[test]
+    fn a_long_text_ends_with_an_ellipsis_after_whole_characters() {
+        check("åäö", 2, "åä…");
+        check("日本語", 1, "日…");
+        check("one two", 5, "one t…");
+        check("one two", 4, "one…");
+        check("  x", 2, "…");
+        check("x", 0, "…");
+    }
+
+    #[test]
+    fn a_text_within_the_limit_stays_as_it_is() {
+        check("åäö", 3, "åäö");
+        check("one ", 4, "one ");
+        check("one ", usize::MAX, "one ");
+        check("", 0, "");
+    }
+}
