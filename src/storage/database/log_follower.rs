@@ -24,8 +24,8 @@ pub struct FollowedChanges {
 }
 
 /// The ends of the logs. Sweeps keep the newest row, so an end that moves back means lost rows.
-const ENDS: &str = "SELECT (SELECT coalesce(max(seq), 0) FROM item_log),
-     (SELECT coalesce(max(seq), 0) FROM account_log)";
+const ENDS: &str = "SELECT (SELECT coalesce(max(seq), 0) FROM item_log) AS item_seq,
+     (SELECT coalesce(max(seq), 0) FROM account_log) AS account_seq";
 
 /// Follows the item log and the account log on a dedicated connection.
 pub struct LogFollower {

@@ -338,7 +338,8 @@ impl EngineTransaction for ServerTransaction<'_> {
 
     fn columns(&self, table: &str) -> Result<Vec<TableColumn>, DbError> {
         let tx: &dyn EngineTransaction = self;
-        let sql = "SELECT column_name::text, data_type::text FROM information_schema.columns
+        let sql = "SELECT column_name::text AS name, data_type::text AS type
+             FROM information_schema.columns
              WHERE table_schema = current_schema() AND table_name::text = ?1
              ORDER BY ordinal_position";
         tx.list(sql, params![table], |row| {

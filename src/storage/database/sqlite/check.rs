@@ -43,7 +43,7 @@ pub(super) fn page_flaws(
 
 /// Maps the first page of tables and indexes to their names.
 fn trees(connection: &Connection) -> Result<HashMap<i64, String>, DbError> {
-    let sql = "SELECT rootpage, type || ' ' || name FROM sqlite_schema WHERE rootpage > 0";
+    let sql = "SELECT rootpage, type || ' ' || name AS tree FROM sqlite_schema WHERE rootpage > 0";
     let tx: &dyn EngineTransaction = connection;
     let trees = tx.list(sql, params![], |row| Ok((row.get(0)?, row.get(1)?)))?;
     Ok(trees.into_iter().collect())

@@ -100,7 +100,8 @@ impl ReadTx<'_> {
         // No foreign key covers these: a new version deletes the item's row and inserts another.
         for (table, number, id) in ITEM_REFERENCES {
             let sql = format!(
-                "SELECT CAST({number} AS TEXT), media_type || '/' || {id} FROM {table} AS naming
+                "SELECT CAST({number} AS TEXT) AS number, media_type || '/' || {id} AS item
+                 FROM {table} AS naming
                  WHERE NOT EXISTS (SELECT 1 FROM items
                      WHERE items.media_type = naming.media_type AND items.id = naming.{id})"
             );
@@ -129,7 +130,7 @@ impl ReadTx<'_> {
 
     fn read_items(&self, found: &mut DatabaseInspection, documents: bool) -> Result<(), DbError> {
         // Documents are most of the table, and a check of the files does not need them.
-        let document = if documents { "document" } else { "''" };
+        let document = if documents { "document" } else { "'' AS document" };
         let sql = format!(
             "SELECT item_id, media_type, id, assets, {document}, pubstatus, order_ms, stored_ms,
                  embargoed_ms

@@ -96,10 +96,11 @@ pub struct ItemDownloads {
 }
 
 /// Four columns that [`read_counts`] reads. An approval that is missing is neither true nor false.
-const COUNTS: &str = "count(CASE WHEN NOT orders.manual OR orders.approved THEN 1 END),
-     count(CASE WHEN orders.reported_ms IS NOT NULL AND orders.approved THEN 1 END),
-     count(CASE WHEN orders.manual AND orders.approved IS NULL THEN 1 END),
-     count(CASE WHEN orders.manual AND NOT orders.approved THEN 1 END)";
+const COUNTS: &str =
+    "count(CASE WHEN NOT orders.manual OR orders.approved THEN 1 END) AS downloads,
+     count(CASE WHEN orders.reported_ms IS NOT NULL AND orders.approved THEN 1 END) AS used,
+     count(CASE WHEN orders.manual AND orders.approved IS NULL THEN 1 END) AS awaiting,
+     count(CASE WHEN orders.manual AND NOT orders.approved THEN 1 END) AS rejected";
 
 /// Reads the columns [`COUNTS`] from the column `at` on.
 fn read_counts(row: &dyn ResultRow, at: usize) -> Result<DownloadCounts, DbError> {
@@ -188,7 +189,7 @@ impl ReadTx<'_> {
              FROM orders JOIN organizations
                  ON organizations.organization_id = orders.organization_id
              WHERE {condition} GROUP BY orders.organization_id, organizations.name
-             ORDER BY 3 DESC, 5 DESC, orders.organization_id {page}",
+             ORDER BY downloads DESC, awaiting DESC, orders.organization_id {page}",
             condition = condition.sql,
         );
         let read = |row: &dyn ResultRow| {
@@ -212,13 +213,13 @@ impl ReadTx<'_> {
         let page = condition.page(start, size);
         let sql = format!(
             "SELECT orders.agreement_id, agreements.name, agreements.type, orders.organization_id,
-                 organizations.name, {COUNTS}
+                 organizations.name AS organization_name, {COUNTS}
              FROM orders JOIN agreements ON agreements.agreement_id = orders.agreement_id
              JOIN organizations ON organizations.organization_id = orders.organization_id
              WHERE {condition}
              GROUP BY orders.agreement_id, agreements.name, agreements.type,
                  orders.organization_id, organizations.name
-             ORDER BY 6 DESC, 8 DESC, orders.agreement_id {page}",
+             ORDER BY downloads DESC, awaiting DESC, orders.agreement_id {page}",
             condition = condition.sql,
         );
         let read = |row: &dyn ResultRow| {
@@ -244,10 +245,10 @@ impl ReadTx<'_> {
         let mut condition = filter.condition();
         let page = condition.page(start, size);
         let sql = format!(
-            "SELECT orders.media_type, orders.item_id, max(orders.headline), max(orders.byline),
-                 {COUNTS}
+            "SELECT orders.media_type, orders.item_id, max(orders.headline) AS headline,
+                 max(orders.byline) AS byline, {COUNTS}
              FROM orders WHERE {condition} GROUP BY orders.media_type, orders.item_id
-             ORDER BY 5 DESC, 7 DESC, orders.media_type, orders.item_id {page}",
+             ORDER BY downloads DESC, awaiting DESC, orders.media_type, orders.item_id {page}",
             condition = condition.sql,
         );
         let read = |row: &dyn ResultRow| {
@@ -267,8 +268,9 @@ impl ReadTx<'_> {
     ) -> Result<Vec<(i64, DownloadCounts)>, DbError> {
         let condition = filter.condition();
         let sql = format!(
-            "SELECT orders.created_ms / {QUARTER_MS}, {COUNTS} FROM orders WHERE {condition}
-             GROUP BY orders.created_ms / {QUARTER_MS} ORDER BY 1",
+            "SELECT orders.created_ms / {QUARTER_MS} AS quarter, {COUNTS}
+             FROM orders WHERE {condition}
+             GROUP BY orders.created_ms / {QUARTER_MS} ORDER BY quarter",
             condition = condition.sql,
         );
         let read = |row: &dyn ResultRow| Ok((row.get(0)?, read_counts(row, 1)?));
@@ -289,7 +291,7 @@ impl ReadTx<'_> {
              WHERE {condition} AND audit_log.action = 'order_created'
                  AND audit_log.at_ms >= ?1 - {EVENT_TOLERANCE_MS}
                  AND audit_log.at_ms < ?2 + {EVENT_TOLERANCE_MS}
-             GROUP BY audit_log.credential ORDER BY 2 DESC, audit_log.credential",
+             GROUP BY audit_log.credential ORDER BY downloads DESC, audit_log.credential",
             condition = condition.sql,
         );
         let read = |row: &dyn ResultRow| Ok((row.get(0)?, read_counts(row, 1)?));

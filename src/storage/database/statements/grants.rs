@@ -132,7 +132,7 @@ impl ReadTx<'_> {
         self.tx.find(
             &format!(
                 "SELECT {FAMILY_COLUMNS}, redirect_uri, challenge, nonce, codes.expires_ms,
-                     used_ms IS NOT NULL
+                     used_ms IS NOT NULL AS is_used
                  FROM codes JOIN families USING (family_id) WHERE code_hash = ?1"
             ),
             params![code.to_string()],

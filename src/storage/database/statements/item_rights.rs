@@ -13,10 +13,10 @@ use metadata::RightsMetadata;
 use model::ItemKey;
 use model::item::parse_stored_rights;
 
-/// The rights overrides of the items of a query, as a column.
+/// The rights overrides of the items of a query, as the column `set_rights`.
 pub(super) const SET_RIGHTS: &str = "(SELECT rights FROM item_rights
      WHERE item_rights.media_type = items.media_type AND item_rights.id = items.id
-     ORDER BY change_id DESC LIMIT 1)";
+     ORDER BY change_id DESC LIMIT 1) AS set_rights";
 
 /// A change of the rights override of an item.
 #[derive(Clone, Debug, PartialEq)]

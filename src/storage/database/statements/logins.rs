@@ -82,7 +82,8 @@ impl ReadTx<'_> {
     ) -> Result<Vec<ListedSession>, DbError> {
         let what = format!("session of user {user}");
         let mut found = self.tx.list(
-            "SELECT session_hash, browser, address, auth_ms, coalesce(last_used_ms, auth_ms), expires_ms
+            "SELECT session_hash, browser, address, auth_ms,
+                 coalesce(last_used_ms, auth_ms) AS used_ms, expires_ms
              FROM sessions WHERE user_id = ?1 AND expires_ms > ?2",
             params![user.0, now.as_millisecond()],
             |row| {

@@ -181,7 +181,7 @@ impl ReadTx<'_> {
         let sql = format!(
             "SELECT {COLUMNS}, users.active, users.roles,
                  (SELECT string_agg(CAST(agreement_id AS TEXT), ',') FROM user_agreements
-                  WHERE user_agreements.user_id = notifications.user_id)
+                  WHERE user_agreements.user_id = notifications.user_id) AS agreements
              FROM notifications JOIN users USING (user_id) WHERE {of} ORDER BY number"
         );
         self.tx.each(&sql, params![value], |row| {
@@ -209,7 +209,8 @@ impl ReadTx<'_> {
 
     /// Returns the oldest and the newest row of the log of notifications; zeros if it is empty.
     pub fn notification_log_ends(&self) -> Result<(i64, i64), DbError> {
-        let sql = "SELECT coalesce(min(seq), 0), coalesce(max(seq), 0) FROM notification_log";
+        let sql = "SELECT coalesce(min(seq), 0) AS oldest, coalesce(max(seq), 0) AS newest
+             FROM notification_log";
         self.tx.load(sql, params![], |row| Ok((row.get(0)?, row.get(1)?)))
     }
 }

@@ -82,9 +82,9 @@ impl ReadTx<'_> {
     /// Lists all users in the order of their numbers.
     pub fn list_stored_users(&self) -> Result<Vec<ListedUser>, DbError> {
         let sql = format!(
-            "SELECT {USER_COLUMNS}, password IS NOT NULL,
+            "SELECT {USER_COLUMNS}, password IS NOT NULL AS has_password,
                  (SELECT string_agg(CAST(agreement_id AS TEXT), ',' ORDER BY agreement_id)
-                  FROM user_agreements WHERE user_agreements.user_id = users.user_id)
+                  FROM user_agreements WHERE user_agreements.user_id = users.user_id) AS agreements
              FROM users ORDER BY user_id"
         );
         self.tx.list(&sql, params![], |row| {

@@ -118,7 +118,8 @@ impl StoredLicense {
 const ORDER_COLUMNS: &str = "order_id, organization_id, user_id, media_type, item_id, headline, \
      byline, source, agreement, product, license, created_ms, downloadable_until_ms, \
      reporting_deadline_ms, reported_ms, approved, manual, invoice_text, \
-     (SELECT approver FROM agreements WHERE agreements.agreement_id = orders.agreement_id)";
+     (SELECT approver FROM agreements \
+         WHERE agreements.agreement_id = orders.agreement_id) AS approver";
 
 fn read_order(row: &dyn ResultRow) -> Result<Order, DbError> {
     let id = OrderId(row.get(0)?);
@@ -276,7 +277,7 @@ impl ReadTx<'_> {
     /// which they were added.
     pub fn list_licenses_of_products(&self, codes: &[String]) -> Result<Vec<License>, DbError> {
         let sql = "SELECT product_id, code, name, products.description,
-                 uuid, period, volume, price, licenses.description
+                 uuid, period, volume, price, licenses.description AS license_description
              FROM licenses JOIN products USING (product_id)
              WHERE code = ?1 ORDER BY licenses.rowid";
         let mut licenses = Vec::new();

@@ -160,7 +160,7 @@ impl ReadTx<'_> {
     ) -> Result<Vec<ListedMessage>, DbError> {
         let sql = format!(
             "SELECT {COLUMNS}, transport,
-                 (SELECT user_name FROM users WHERE users.user_id = outbox.user_id)
+                 (SELECT user_name FROM users WHERE users.user_id = outbox.user_id) AS user_name
              FROM outbox WHERE state = coalesce(?1, state)
              ORDER BY message_id DESC LIMIT ?2 OFFSET ?3"
         );
@@ -183,7 +183,8 @@ impl ReadTx<'_> {
 
     /// Counts the waiting and the parked messages of a transport.
     pub fn count_messages(&self, transport: MessageTransport) -> Result<OutboxCount, DbError> {
-        let sql = "SELECT count(*), count(next_ms) FROM outbox WHERE transport = ?1";
+        let sql = "SELECT count(*) AS messages, count(next_ms) AS waiting FROM outbox
+             WHERE transport = ?1";
         let (all, waiting): (i64, i64) =
             self.tx
                 .load(sql, params![transport.as_str()], |row| Ok((row.get(0)?, row.get(1)?)))?;

@@ -84,7 +84,7 @@ impl ReadTx<'_> {
         self.tx.list(
             "SELECT user_id, EXISTS (SELECT 1 FROM password_links
                  WHERE password_links.user_id = users.user_id AND kind = 'invitation'
-                     AND expires_ms > ?2)
+                     AND expires_ms > ?2) AS invited
              FROM users WHERE organization_id = ?1 AND password IS NULL AND NOT service_account
              ORDER BY user_id",
             params![organization.0, now.as_millisecond()],

@@ -80,7 +80,8 @@ impl ReadTx<'_> {
 
     /// Returns the backlog of the endpoint at `now`.
     pub fn purges_waiting(&self, endpoint: &str, now: Timestamp) -> Result<PurgeBacklog, DbError> {
-        let sql = "SELECT count(*), count(CASE WHEN due_ms <= ?2 THEN 1 END), min(due_ms)
+        let sql = "SELECT count(*) AS keys, count(CASE WHEN due_ms <= ?2 THEN 1 END) AS due,
+                 min(due_ms) AS next_ms
              FROM purges WHERE endpoint = ?1";
         let (keys, due, next): (i64, i64, Option<i64>) =
             self.tx.load(sql, params![endpoint, now.as_millisecond()], |row| {

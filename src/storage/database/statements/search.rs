@@ -184,7 +184,7 @@ impl ReadTx<'_> {
         &self,
         mut each: impl FnMut(u32, &str, i64) -> Result<(), DbError>,
     ) -> Result<(), DbError> {
-        let sql = "SELECT item_id, media_type || '/' || id, stored_ms FROM items
+        let sql = "SELECT item_id, media_type || '/' || id AS key, stored_ms FROM items
              WHERE pubstatus NOT IN ('withheld', 'canceled') ORDER BY item_id";
         self.tx.each(sql, params![], |row| {
             // A damaged key must not end the comparison of all other items.

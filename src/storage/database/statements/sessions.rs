@@ -75,7 +75,7 @@ impl ReadTx<'_> {
     /// Lists the signing keys, newest first.
     pub fn list_signing_keys(&self) -> Result<Vec<SigningKey>, DbError> {
         self.tx.list(
-            "SELECT kid, pkcs8, retired_ms IS NOT NULL FROM signing_keys
+            "SELECT kid, pkcs8, retired_ms IS NOT NULL AS is_retired FROM signing_keys
              ORDER BY created_ms DESC, kid",
             params![],
             |row| {

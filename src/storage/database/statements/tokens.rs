@@ -62,7 +62,8 @@ impl ReadTx<'_> {
     ) -> Result<Option<RefreshToken>, DbError> {
         self.tx.find(
             &format!(
-                "SELECT {FAMILY_COLUMNS}, refresh_tokens.expires_ms, used_ms IS NOT NULL
+                "SELECT {FAMILY_COLUMNS}, refresh_tokens.expires_ms,
+                     used_ms IS NOT NULL AS is_used
                  FROM refresh_tokens JOIN families USING (family_id) WHERE token_hash = ?1"
             ),
             params![token.to_string()],

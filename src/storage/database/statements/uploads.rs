@@ -58,6 +58,9 @@ pub struct UploadUsage {
     pub bytes: u64,
 }
 
+/// The columns that [`read_usage`] reads.
+const USAGE: &str = "count(*) AS uploads, CAST(coalesce(sum(length), 0) AS BIGINT) AS bytes";
+
 const COLUMNS: &str =
     "upload_id, user_id, file_name, fingerprint, length, received, created_ms, expires_ms";
 
@@ -113,15 +116,14 @@ impl ReadTx<'_> {
 
     /// Returns what the uploads of a user take, also expired ones that are not removed yet.
     pub fn upload_usage(&self, user: UserId) -> Result<UploadUsage, DbError> {
-        let sql = "SELECT count(*), CAST(coalesce(sum(length), 0) AS BIGINT) FROM uploads
-             WHERE user_id = ?1";
-        self.tx.load(sql, params![user.0], read_usage)
+        let sql = format!("SELECT {USAGE} FROM uploads WHERE user_id = ?1");
+        self.tx.load(&sql, params![user.0], read_usage)
     }
 
     /// Returns what the uploads of all users take.
     pub fn total_upload_usage(&self) -> Result<UploadUsage, DbError> {
-        let sql = "SELECT count(*), CAST(coalesce(sum(length), 0) AS BIGINT) FROM uploads";
-        self.tx.load(sql, params![], read_usage)
+        let sql = format!("SELECT {USAGE} FROM uploads");
+        self.tx.load(&sql, params![], read_usage)
     }
 
     /// Lists the parts of an upload in the order of their bytes.
