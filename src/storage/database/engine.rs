@@ -173,49 +173,57 @@ impl<T: ToParam + ?Sized> ToParam for &T {
     }
 }
 
-/// A row of a result. The first column is 0.
+/// A row of a result. Its columns are read by their names, which are distinct within a statement.
 pub(super) trait ResultRow {
-    fn is_null(&self, at: usize) -> Result<bool, DbError>;
-    fn int(&self, at: usize) -> Result<i64, DbError>;
+    fn is_null(&self, column: &str) -> Result<bool, DbError>;
+    fn int(&self, column: &str) -> Result<i64, DbError>;
     /// Reads a number below 2^32.
-    fn small_int(&self, at: usize) -> Result<u32, DbError>;
-    fn bool(&self, at: usize) -> Result<bool, DbError>;
-    fn string(&self, at: usize) -> Result<String, DbError>;
-    fn bytes(&self, at: usize) -> Result<Vec<u8>, DbError>;
+    fn small_int(&self, column: &str) -> Result<u32, DbError>;
+    fn bool(&self, column: &str) -> Result<bool, DbError>;
+    fn string(&self, column: &str) -> Result<String, DbError>;
+    fn bytes(&self, column: &str) -> Result<Vec<u8>, DbError>;
 
-    /// Reads the text at `at` without copying it.
-    fn text(&self, at: usize) -> Result<&str, DbError>;
+    /// Reads a text without copying it.
+    fn text(&self, column: &str) -> Result<&str, DbError>;
 
-    /// Reads the text at `at` with replacement characters for invalid bytes: a damaged row still needs a name
-    /// in messages.
-    fn lossy(&self, at: usize) -> Result<String, DbError>;
+    /// Reads a text with replacement characters for invalid bytes: a damaged row still needs a name in
+    /// messages.
+    fn lossy(&self, column: &str) -> Result<String, DbError>;
+
+    /// Returns the name of the first column, which the engine makes up for an expression without an alias.
+    fn first_column(&self) -> &str;
 }
 
 impl dyn ResultRow + '_ {
-    /// Reads the column at `at` as the requested type.
-    pub(super) fn get<T: ColumnValue>(&self, at: usize) -> Result<T, DbError> {
-        T::read(self, at)
+    /// Reads a column as the requested type.
+    pub(super) fn get<T: ColumnValue>(&self, column: &str) -> Result<T, DbError> {
+        T::read(self, column)
+    }
+
+    /// Reads the first column, for statements that return no other one.
+    fn value<T: ColumnValue>(&self) -> Result<T, DbError> {
+        T::read(self, self.first_column())
     }
 }
 
 /// A type that a column can be read as.
 pub(super) trait ColumnValue: Sized {
-    fn read(row: &dyn ResultRow, at: usize) -> Result<Self, DbError>;
+    fn read(row: &dyn ResultRow, column: &str) -> Result<Self, DbError>;
 }
 
 /// Implements [`ColumnValue`] by the method of [`ResultRow`] for the type.
 macro_rules! column {
     ($($kind:ty: $read:ident),*) => { $(impl ColumnValue for $kind {
-        fn read(row: &dyn ResultRow, at: usize) -> Result<Self, DbError> {
-            row.$read(at)
+        fn read(row: &dyn ResultRow, column: &str) -> Result<Self, DbError> {
+            row.$read(column)
         }
     })* };
 }
 column!(i64: int, u32: small_int, bool: bool, String: string, Vec<u8>: bytes);
 
 impl<T: ColumnValue> ColumnValue for Option<T> {
-    fn read(row: &dyn ResultRow, at: usize) -> Result<Self, DbError> {
-        if row.is_null(at)? { Ok(None) } else { T::read(row, at).map(Some) }
+    fn read(row: &dyn ResultRow, column: &str) -> Result<Self, DbError> {
+        if row.is_null(column)? { Ok(None) } else { T::read(row, column).map(Some) }
     }
 }
 
@@ -351,7 +359,7 @@ impl dyn EngineTransaction + '_ {
         sql: &str,
         params: Params<'_>,
     ) -> Result<Option<T>, DbError> {
-        self.find(sql, params, |row| row.get(0))
+        self.find(sql, params, |row| row.value())
     }
 
     /// Reads the first column of a query that always finds a row.
@@ -360,7 +368,7 @@ impl dyn EngineTransaction + '_ {
         sql: &str,
         params: Params<'_>,
     ) -> Result<T, DbError> {
-        self.load(sql, params, |row| row.get(0))
+        self.load(sql, params, |row| row.value())
     }
 
     /// Reads the number that a `count` query returns.
@@ -406,7 +414,7 @@ impl dyn EngineTransaction + '_ {
         sql: &str,
         params: Params<'_>,
     ) -> Result<Vec<T>, DbError> {
-        self.list(sql, params, |row| row.get(0))
+        self.list(sql, params, |row| row.value())
     }
 
     /// Collects the flaws that `flaw` derives from rows, at most [`CHECK_FLAWS_MAX`] and a note that there
@@ -438,3 +446,27 @@ impl dyn EngineTransaction + '_ {
 
 /// The row of `state` in a database whose archive has moved; its value names the new place.
 pub(super) const MOVED: &str = "moved to";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::storage::database::Db;
+
+    fn read<T: ColumnValue + Send + 'static>(db: &Db, column: &'static str) -> Result<T, DbError> {
+        let sql = "SELECT name, value FROM state WHERE name = 'archive id'";
+        db.read_blocking(move |tx| tx.tx.load(sql, params![], |row| row.get(column)))
+    }
+
+    #[test]
+    fn a_column_is_read_by_its_name_and_errors_name_it() {
+        let dir = tempfile::tempdir().unwrap();
+        let db = Db::scratch(dir.path()).unwrap();
+        assert_eq!(read::<String>(&db, "name").unwrap(), "archive id");
+        for (column, words) in [("value", "column value"), ("absent", "absent")] {
+            let refused = read::<i64>(&db, column).unwrap_err();
+            assert!(refused.to_string().contains(words), "{refused}");
+            // A mistake in a statement is no reason to connect again.
+            assert!(matches!(refused, DbError::Engine(cause) if !cause.is_resource()), "{column}");
+        }
+    }
+}

@@ -226,6 +226,11 @@ impl From<DbError> for Error {
     }
 }
 
+/// Creates the error of a parameter or column that is not of the expected type, or does not exist.
+pub(super) fn wrong_value(text: String) -> EngineError {
+    EngineError { class: ErrorClass::Mistake, code: None, text }
+}
+
 /// Creates the error for content that this version does not write: `what` names the row, `why` says what is
 /// wrong.
 pub(super) fn damaged(what: impl Into<String>, why: &dyn std::fmt::Display) -> DbError {

@@ -70,13 +70,14 @@ impl LogFollower {
                 "SELECT seq, media_type, id FROM item_log WHERE seq > ?1 ORDER BY seq LIMIT ?2";
             let items = read_log_after(tx, sql, after, |row| {
                 // No cache has an entry for an invalid key.
-                let key = format!("{}/{}", row.text(1)?, row.text(2)?).parse::<ItemKey>();
+                let key =
+                    format!("{}/{}", row.text("media_type")?, row.text("id")?).parse::<ItemKey>();
                 changes.items.extend(key.ok());
                 Ok(())
             })?;
             let sql = "SELECT seq, kind, id FROM account_log WHERE seq > ?1 ORDER BY seq LIMIT ?2";
             let accounts = read_log_after(tx, sql, accounts_after, |row| {
-                changes.accounts.push(AccountChange::parse(row.text(1)?, row.text(2)?));
+                changes.accounts.push(AccountChange::parse(row.text("kind")?, row.text("id")?));
                 Ok(())
             })?;
             Ok((changes, items, accounts))
@@ -95,7 +96,7 @@ impl LogFollower {
 
 /// Returns the newest rows of the item log and of the account log.
 fn ends(tx: &dyn EngineTransaction) -> Result<(i64, i64), DbError> {
-    tx.load(ENDS, params![], |row| Ok((row.get(0)?, row.get(1)?)))
+    tx.load(ENDS, params![], |row| Ok((row.get("item_seq")?, row.get("account_seq")?)))
 }
 
 /// Reads a log after the row `after`; returns the last row that was read and the number of rows.
@@ -108,7 +109,7 @@ fn read_log_after(
     let limit = i64::try_from(LOG_ROWS_MAX).unwrap_or(i64::MAX);
     let read: Vec<i64> = tx.list(sql, params![after, limit], |row| {
         each(row)?;
-        row.get(0)
+        row.get("seq")
     })?;
     Ok((read.last().copied().unwrap_or(after), read.len()))
 }

@@ -4,7 +4,7 @@ use std::error::Error as _;
 
 use tokio_postgres::types::Type;
 
-use crate::storage::database::error::{DbError, EngineError, ErrorClass};
+use crate::storage::database::error::{DbError, EngineError, ErrorClass, wrong_value};
 
 /// Prefixes of SQLSTATEs and their classes; the first match counts. All others are mistakes.
 const CLASSES: [(&str, ErrorClass); 12] = [
@@ -37,11 +37,6 @@ fn class_of(code: &str) -> ErrorClass {
 /// Creates the error of a connection that cannot be established, or that broke.
 pub(super) fn unreachable(text: String) -> EngineError {
     EngineError { class: ErrorClass::Unreachable, code: None, text }
-}
-
-/// Creates the error of a parameter or column of an unexpected type.
-pub(super) fn wrong_value(text: String) -> EngineError {
-    EngineError { class: ErrorClass::Mistake, code: None, text }
 }
 
 /// Returns whether the connection cannot be used any more after this error.

@@ -181,7 +181,11 @@ fn list(tx: &dyn EngineTransaction) -> Result<Vec<NodeIncarnation>, DbError> {
     let sql =
         "SELECT incarnation, node, role, heartbeat FROM nodes WHERE role <> ?1 ORDER BY node";
     tx.list(sql, params![ROLE], |row| {
-        let [id, node, role] = [0, 1, 2].map(|at| row.get(at));
-        Ok(NodeIncarnation { id: id?, node: node?, role: role?, heartbeat: row.get(3)? })
+        Ok(NodeIncarnation {
+            id: row.get("incarnation")?,
+            node: row.get("node")?,
+            role: row.get("role")?,
+            heartbeat: row.get("heartbeat")?,
+        })
     })
 }

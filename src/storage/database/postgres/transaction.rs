@@ -14,14 +14,14 @@ use tokio_postgres::{
     types::{FromSql, IsNull, ToSql, Type, private::BytesMut},
 };
 
-use super::error::{ParamMismatch, wrong_value};
+use super::error::ParamMismatch;
 use super::session::{ConnectionDriver, ServerSession, number};
 use crate::runtime::limits::DB_FETCH_ROWS;
 use crate::storage::database::engine::{
     ColumnType, EngineTransaction, Params, ReadRow, ResultRow, RowLock, SqlParam, TableColumn,
     VisitRow, params,
 };
-use crate::storage::database::error::{DbError, damaged};
+use crate::storage::database::error::{DbError, damaged, wrong_value};
 use crate::storage::database::facts::DatabaseFacts;
 
 /// The bytes of a value as the server sends them, by type.
@@ -62,7 +62,7 @@ impl<'r> FromSql<'r> for RawColumn<'r> {
 }
 
 impl RawColumn<'_> {
-    fn type_error(self, expected: &str) -> DbError {
+    fn type_error(self, column: &str, expected: &str) -> DbError {
         let found = match self {
             Self::Null => "nothing",
             Self::Int(_) => "a number",
@@ -71,71 +71,77 @@ impl RawColumn<'_> {
             Self::Bytes(_) => "bytes",
             Self::Other => "something else",
         };
-        wrong_value(format!("a column holds {found}, expected {expected}")).into()
+        wrong_value(format!("column {column} holds {found}, expected {expected}")).into()
     }
 
-    fn int(self) -> Result<i64, DbError> {
-        let Self::Int(bytes) = self else { return Err(self.type_error("a number")) };
+    fn int(self, column: &str) -> Result<i64, DbError> {
+        let Self::Int(bytes) = self else { return Err(self.type_error(column, "a number")) };
         match *bytes {
             [a, b] => Ok(i64::from(i16::from_be_bytes([a, b]))),
             [a, b, c, d] => Ok(i64::from(i32::from_be_bytes([a, b, c, d]))),
-            _ => bytes.try_into().map(i64::from_be_bytes).map_err(|_| self.type_error("a number")),
+            _ => bytes
+                .try_into()
+                .map(i64::from_be_bytes)
+                .map_err(|_| self.type_error(column, "a number")),
         }
     }
 }
 
-fn text(raw: RawColumn<'_>) -> Result<&str, DbError> {
-    let RawColumn::Text(bytes) = raw else { return Err(raw.type_error("text")) };
-    std::str::from_utf8(bytes).map_err(|_| raw.type_error("text in UTF-8"))
-}
-
-fn raw(row: &tokio_postgres::Row, at: usize) -> Result<RawColumn<'_>, DbError> {
-    Ok(row.try_get(at)?)
+fn raw<'r>(row: &'r tokio_postgres::Row, column: &str) -> Result<RawColumn<'r>, DbError> {
+    // Every type is accepted, so only a name that the statement does not have fails, which is no fault of the
+    // connection.
+    row.try_get(column).map_err(|cause| wrong_value(cause.to_string()).into())
 }
 
 impl ResultRow for tokio_postgres::Row {
-    fn is_null(&self, at: usize) -> Result<bool, DbError> {
-        Ok(matches!(raw(self, at)?, RawColumn::Null))
+    fn is_null(&self, column: &str) -> Result<bool, DbError> {
+        Ok(matches!(raw(self, column)?, RawColumn::Null))
     }
 
-    fn int(&self, at: usize) -> Result<i64, DbError> {
-        raw(self, at)?.int()
+    fn int(&self, column: &str) -> Result<i64, DbError> {
+        raw(self, column)?.int(column)
     }
 
-    fn small_int(&self, at: usize) -> Result<u32, DbError> {
-        let raw = raw(self, at)?;
-        u32::try_from(raw.int()?).map_err(|_| raw.type_error("a number below 2^32"))
+    fn small_int(&self, column: &str) -> Result<u32, DbError> {
+        let raw = raw(self, column)?;
+        u32::try_from(raw.int(column)?).map_err(|_| raw.type_error(column, "a number below 2^32"))
     }
 
-    fn bool(&self, at: usize) -> Result<bool, DbError> {
-        let raw = raw(self, at)?;
-        let RawColumn::Bool(is) = raw else { return Err(raw.type_error("true or false")) };
+    fn bool(&self, column: &str) -> Result<bool, DbError> {
+        let raw = raw(self, column)?;
+        let RawColumn::Bool(is) = raw else { return Err(raw.type_error(column, "true or false")) };
         Ok(is)
     }
 
-    fn string(&self, at: usize) -> Result<String, DbError> {
-        self.text(at).map(str::to_owned)
+    fn string(&self, column: &str) -> Result<String, DbError> {
+        self.text(column).map(str::to_owned)
     }
 
-    fn bytes(&self, at: usize) -> Result<Vec<u8>, DbError> {
-        let raw = raw(self, at)?;
-        let RawColumn::Bytes(bytes) = raw else { return Err(raw.type_error("bytes")) };
+    fn bytes(&self, column: &str) -> Result<Vec<u8>, DbError> {
+        let raw = raw(self, column)?;
+        let RawColumn::Bytes(bytes) = raw else { return Err(raw.type_error(column, "bytes")) };
         Ok(bytes.to_vec())
     }
 
-    fn text(&self, at: usize) -> Result<&str, DbError> {
-        text(raw(self, at)?)
+    fn text(&self, column: &str) -> Result<&str, DbError> {
+        let raw = raw(self, column)?;
+        let RawColumn::Text(bytes) = raw else { return Err(raw.type_error(column, "text")) };
+        std::str::from_utf8(bytes).map_err(|_| raw.type_error(column, "text in UTF-8"))
     }
 
-    fn lossy(&self, at: usize) -> Result<String, DbError> {
-        Ok(match raw(self, at)? {
+    fn lossy(&self, column: &str) -> Result<String, DbError> {
+        Ok(match raw(self, column)? {
             RawColumn::Text(bytes) | RawColumn::Bytes(bytes) => {
                 String::from_utf8_lossy(bytes).into_owned()
             }
             RawColumn::Bool(is) => is.to_string(),
-            raw @ RawColumn::Int(_) => raw.int()?.to_string(),
+            raw @ RawColumn::Int(_) => raw.int(column)?.to_string(),
             RawColumn::Null | RawColumn::Other => "?".to_owned(),
         })
+    }
+
+    fn first_column(&self) -> &str {
+        self.columns().first().map_or("", |column| column.name())
     }
 }
 
@@ -343,8 +349,8 @@ impl EngineTransaction for ServerTransaction<'_> {
              WHERE table_schema = current_schema() AND table_name::text = ?1
              ORDER BY ordinal_position";
         tx.list(sql, params![table], |row| {
-            let name: String = row.get(0)?;
-            let kind = match row.text(1)? {
+            let name: String = row.get("name")?;
+            let kind = match row.text("type")? {
                 "bigint" => ColumnType::Int,
                 "boolean" => ColumnType::Bool,
                 "text" => ColumnType::Text,

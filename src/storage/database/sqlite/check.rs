@@ -45,7 +45,7 @@ pub(super) fn page_flaws(
 fn trees(connection: &Connection) -> Result<HashMap<i64, String>, DbError> {
     let sql = "SELECT rootpage, type || ' ' || name AS tree FROM sqlite_schema WHERE rootpage > 0";
     let tx: &dyn EngineTransaction = connection;
-    let trees = tx.list(sql, params![], |row| Ok((row.get(0)?, row.get(1)?)))?;
+    let trees = tx.list(sql, params![], |row| Ok((row.get("rootpage")?, row.get("tree")?)))?;
     Ok(trees.into_iter().collect())
 }
 
@@ -56,8 +56,9 @@ pub(super) fn foreign_key_violations(
     let sql = "SELECT \"table\", rowid, parent FROM pragma_foreign_key_check";
     let tx: &dyn EngineTransaction = connection;
     tx.list_flaws(sql, "foreign-key violations", |row| {
-        let (table, parent): (String, String) = (row.get(0)?, row.get(2)?);
-        let number: Option<i64> = row.get(1)?;
+        let table = row.text("table")?;
+        let parent = row.text("parent")?;
+        let number: Option<i64> = row.get("rowid")?;
         let row = number.map(|number| format!(" {number}")).unwrap_or_default();
         Ok(DatabaseFlaw::Reference(format!(
             "{table}{row}: foreign-key violation: the row of {parent} does not exist"

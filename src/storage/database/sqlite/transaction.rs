@@ -1,8 +1,10 @@
 //! Runs transactions of SQLite: statements, rows and values of the driver.
 
+use std::{collections::HashSet, fmt::Display};
+
 use rusqlite::{
-    ToSql, params_from_iter,
-    types::{ToSqlOutput, ValueRef},
+    CachedStatement, Statement, ToSql, params_from_iter,
+    types::{FromSql, ToSqlOutput, ValueRef},
 };
 
 use super::check;
@@ -10,46 +12,64 @@ use crate::storage::database::engine::{
     ColumnType, EngineTransaction, Params, ReadRow, ResultRow, SqlParam, TableColumn, VisitRow,
     params,
 };
-use crate::storage::database::error::{DbError, damaged};
+use crate::storage::database::error::{DbError, damaged, wrong_value};
 use crate::storage::database::facts::{DatabaseFacts, DatabaseFlaw};
 
+/// Creates the error of a column. Some of the driver's errors have only its position.
+fn column_error(column: &str, cause: &dyn Display) -> DbError {
+    wrong_value(format!("column {column}: {cause}")).into()
+}
+
+fn value<T: FromSql>(row: &rusqlite::Row<'_>, column: &str) -> Result<T, DbError> {
+    row.get(column).map_err(|cause| column_error(column, &cause))
+}
+
+fn raw<'r>(row: &'r rusqlite::Row<'_>, column: &str) -> Result<ValueRef<'r>, DbError> {
+    row.get_ref(column).map_err(|cause| column_error(column, &cause))
+}
+
 impl ResultRow for rusqlite::Row<'_> {
-    fn is_null(&self, at: usize) -> Result<bool, DbError> {
-        Ok(self.get_ref(at)? == ValueRef::Null)
+    fn is_null(&self, column: &str) -> Result<bool, DbError> {
+        Ok(raw(self, column)? == ValueRef::Null)
     }
 
-    fn int(&self, at: usize) -> Result<i64, DbError> {
-        Ok(self.get(at)?)
+    fn int(&self, column: &str) -> Result<i64, DbError> {
+        value(self, column)
     }
 
-    fn small_int(&self, at: usize) -> Result<u32, DbError> {
-        Ok(self.get(at)?)
+    fn small_int(&self, column: &str) -> Result<u32, DbError> {
+        value(self, column)
     }
 
-    fn bool(&self, at: usize) -> Result<bool, DbError> {
-        Ok(self.get(at)?)
+    fn bool(&self, column: &str) -> Result<bool, DbError> {
+        value(self, column)
     }
 
-    fn string(&self, at: usize) -> Result<String, DbError> {
-        Ok(self.get(at)?)
+    fn string(&self, column: &str) -> Result<String, DbError> {
+        value(self, column)
     }
 
-    fn bytes(&self, at: usize) -> Result<Vec<u8>, DbError> {
-        Ok(self.get(at)?)
+    fn bytes(&self, column: &str) -> Result<Vec<u8>, DbError> {
+        value(self, column)
     }
 
-    fn text(&self, at: usize) -> Result<&str, DbError> {
-        Ok(self.get_ref(at)?.as_str().map_err(rusqlite::Error::from)?)
+    fn text(&self, column: &str) -> Result<&str, DbError> {
+        raw(self, column)?.as_str().map_err(|cause| column_error(column, &cause))
     }
 
-    fn lossy(&self, at: usize) -> Result<String, DbError> {
-        Ok(match self.get_ref(at)? {
+    fn lossy(&self, column: &str) -> Result<String, DbError> {
+        Ok(match raw(self, column)? {
             ValueRef::Text(bytes) | ValueRef::Blob(bytes) => {
                 String::from_utf8_lossy(bytes).into_owned()
             }
             ValueRef::Integer(number) => number.to_string(),
             ValueRef::Null | ValueRef::Real(_) => "?".to_owned(),
         })
+    }
+
+    fn first_column(&self) -> &str {
+        let statement: &Statement<'_> = self.as_ref();
+        statement.column_name(0).unwrap_or_default()
     }
 }
 
@@ -69,6 +89,21 @@ fn bound<'p>(params: Params<'p>) -> impl rusqlite::Params {
     params_from_iter(params.iter().map(|value| value.to_param()))
 }
 
+fn prepared<'c>(
+    connection: &'c rusqlite::Connection,
+    sql: &str,
+) -> Result<CachedStatement<'c>, DbError> {
+    let statement = connection.prepare_cached(sql)?;
+    // Of two columns with the same name only the first can be read.
+    debug_assert!(has_distinct_columns(&statement), "two columns have the same name: {sql}");
+    Ok(statement)
+}
+
+fn has_distinct_columns(statement: &Statement<'_>) -> bool {
+    let names: HashSet<&str> = statement.column_names().into_iter().collect();
+    names.len() == statement.column_count()
+}
+
 /// Statements run in the transaction that is open on the connection, or each as its own.
 impl EngineTransaction for rusqlite::Connection {
     fn execute(&self, sql: &str, params: Params<'_>) -> Result<usize, DbError> {
@@ -76,13 +111,13 @@ impl EngineTransaction for rusqlite::Connection {
     }
 
     fn read_first(&self, sql: &str, params: Params<'_>, read: ReadRow<'_>) -> Result<(), DbError> {
-        let mut statement = self.prepare_cached(sql)?;
+        let mut statement = prepared(self, sql)?;
         let mut rows = statement.query(bound(params))?;
         rows.next()?.map_or(Ok(()), |row| read(row))
     }
 
     fn read_each(&self, sql: &str, params: Params<'_>, each: VisitRow<'_>) -> Result<(), DbError> {
-        let mut statement = self.prepare_cached(sql)?;
+        let mut statement = prepared(self, sql)?;
         let mut rows = statement.query(bound(params))?;
         while let Some(row) = rows.next()? {
             if each(row)?.is_break() {
@@ -96,8 +131,8 @@ impl EngineTransaction for rusqlite::Connection {
         let tx: &dyn EngineTransaction = self;
         let sql = "SELECT name, type FROM pragma_table_info(?1) ORDER BY cid";
         tx.list(sql, params![table], |row| {
-            let name: String = row.get(0)?;
-            let kind = match row.text(1)? {
+            let name: String = row.get("name")?;
+            let kind = match row.text("type")? {
                 "INTEGER" => ColumnType::Int,
                 "TEXT" => ColumnType::Text,
                 "BLOB" => ColumnType::Blob,

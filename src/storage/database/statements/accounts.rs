@@ -21,33 +21,31 @@ pub(super) const USER_COLUMNS: &str = "user_id, organization_id, user_name, firs
 
 /// Reads the columns [`USER_COLUMNS`].
 pub(super) fn read_user(row: &dyn ResultRow) -> Result<User, DbError> {
-    let user_name: String = row.get(2)?;
-    let roles: String = row.get(9)?;
-    let roles =
-        serde_json::from_str(&roles).map_err(|why| damaged(format!("user {user_name}"), &why))?;
+    let user_name: String = row.get("user_name")?;
+    let roles = serde_json::from_str(row.text("roles")?);
     Ok(User {
-        id: UserId(row.get(0)?),
-        organization: row.get::<Option<i64>>(1)?.map(OrganizationId),
+        id: UserId(row.get("user_id")?),
+        organization: row.get::<Option<i64>>("organization_id")?.map(OrganizationId),
+        roles: roles.map_err(|why| damaged(format!("user {user_name}"), &why))?,
         user_name,
-        first_name: row.get(3)?,
-        last_name: row.get(4)?,
-        email_address: row.get(5)?,
-        department: row.get(6)?,
-        phone: PhoneNumbers { direct: row.get(7)?, mobile: row.get(8)? },
-        roles,
-        access: AccessLevels { admin: row.get(10)?, mediebank: row.get(11)? },
-        active: row.get(12)?,
-        service_account: row.get(13)?,
+        first_name: row.get("first_name")?,
+        last_name: row.get("last_name")?,
+        email_address: row.get("email_address")?,
+        department: row.get("department")?,
+        phone: PhoneNumbers { direct: row.get("phone_direct")?, mobile: row.get("phone_mobile")? },
+        access: AccessLevels { admin: row.get("admin")?, mediebank: row.get("mediebank")? },
+        active: row.get("active")?,
+        service_account: row.get("service_account")?,
     })
 }
 
-/// Reads the columns `product_id, code, name, description`, the first of them at `at`.
-pub(super) fn read_product(row: &dyn ResultRow, at: usize) -> Result<Product, DbError> {
+/// Reads the columns `product_id, code, name, description`.
+pub(super) fn read_product(row: &dyn ResultRow) -> Result<Product, DbError> {
     Ok(Product {
-        id: ProductId(row.get(at)?),
-        code: row.get(at + 1)?,
-        name: row.get(at + 2)?,
-        description: row.get(at + 3)?,
+        id: ProductId(row.get("product_id")?),
+        code: row.get("code")?,
+        name: row.get("name")?,
+        description: row.get("description")?,
     })
 }
 
@@ -59,10 +57,11 @@ impl ReadTx<'_> {
     /// Finds the owner and the number of the API key with that hash; `None` if the key was revoked.
     pub fn find_key(&self, key: &ContentHash) -> Result<Option<(UserId, i64)>, DbError> {
         // Revoked keys are remembered for lists, but identify no caller.
-        let sql =
-            "SELECT user_id, key_id FROM api_keys WHERE key_hash = ?1 AND revoked_ms IS NULL";
-        let read = |row: &dyn ResultRow| Ok((UserId(row.get(0)?), row.get(1)?));
-        self.tx.find(sql, params![key.to_string()], read)
+        self.tx.find(
+            "SELECT user_id, key_id FROM api_keys WHERE key_hash = ?1 AND revoked_ms IS NULL",
+            params![key.to_string()],
+            |row| Ok((UserId(row.get("user_id")?), row.get("key_id")?)),
+        )
     }
 
     /// Finds the user with its organization and agreements.
@@ -93,7 +92,7 @@ impl ReadTx<'_> {
         self.tx.find(
             &format!("SELECT {USER_COLUMNS}, password FROM users WHERE user_name = ?1"),
             params![user_name],
-            |row| Ok((read_user(row)?, row.get(14)?)),
+            |row| Ok((read_user(row)?, row.get("password")?)),
         )
     }
 
@@ -104,21 +103,18 @@ impl ReadTx<'_> {
              FROM organizations WHERE organization_id = ?1",
             params![id.0],
             |row| {
-                let address: String = row.get(3)?;
-                let address = serde_json::from_str(&address)
-                    .map_err(|why| damaged(format!("organization {id}"), &why))?;
-                let domains: Option<String> = row.get(5)?;
+                let what = format!("organization {id}");
+                let address = serde_json::from_str(row.text("address")?);
+                let domains: Option<String> = row.get("mail_domains")?;
                 let domains = domains.map(|text| serde_json::from_str(&text)).transpose();
-                let domains =
-                    domains.map_err(|why| damaged(format!("organization {id}"), &why))?;
                 Ok(Organization {
                     id,
-                    name: row.get(0)?,
-                    currency: row.get(1)?,
-                    country: row.get(2)?,
-                    address,
-                    phone_direct: row.get(4)?,
-                    mail_domains: domains.unwrap_or_default(),
+                    name: row.get("name")?,
+                    currency: row.get("currency")?,
+                    country: row.get("country")?,
+                    address: address.map_err(|why| damaged(&what, &why))?,
+                    phone_direct: row.get("phone_direct")?,
+                    mail_domains: domains.map_err(|why| damaged(&what, &why))?.unwrap_or_default(),
                 })
             },
         )
@@ -151,11 +147,12 @@ impl ReadTx<'_> {
     /// Rows are removed only from the front of the log, so if the row `after` exists, none after it is
     /// missing. A gap in the numbers comes from a transaction that failed: not every engine reuses them.
     pub fn account_changes(&self, after: i64) -> Result<(i64, Vec<AccountChange>), DbError> {
-        let (mut last, mut changes) = (after, Vec::new());
+        let mut last = after;
+        let mut changes = Vec::new();
         let mut is_complete = false;
         let sql = "SELECT seq, kind, id FROM account_log WHERE seq >= ?1 ORDER BY seq";
         self.tx.each(sql, params![after], |row| {
-            let seq: i64 = row.get(0)?;
+            let seq: i64 = row.get("seq")?;
             if seq == after {
                 is_complete = true;
                 return Ok(ControlFlow::Continue(()));
@@ -165,7 +162,7 @@ impl ReadTx<'_> {
                 changes.push(AccountChange::Everything);
             }
             is_complete = true;
-            changes.push(AccountChange::parse(row.text(1)?, row.text(2)?));
+            changes.push(AccountChange::parse(row.text("kind")?, row.text("id")?));
             last = seq;
             Ok(ControlFlow::Continue(()))
         })?;
@@ -179,21 +176,21 @@ impl ReadTx<'_> {
     }
 
     fn read_agreement(&self, row: &dyn ResultRow) -> Result<Agreement, DbError> {
-        let id = AgreementId(row.get(0)?);
+        let id = AgreementId(row.get("agreement_id")?);
         let what = format!("agreement {id}");
-        let kind: String = row.get(2)?;
-        let kind = AgreementType::find(&kind).ok_or_else(|| damaged(&what, &"its type"))?;
-        let (total, remaining): (Option<u32>, Option<u32>) = (row.get(7)?, row.get(8)?);
+        let kind = AgreementType::find(row.text("type")?);
+        let total: Option<u32> = row.get("prepaid_total")?;
+        let remaining: Option<u32> = row.get("prepaid_remaining")?;
         let prepaids = total.zip(remaining);
-        let expires = row.get::<Option<i64>>(6)?;
+        let expires: Option<i64> = row.get("expires_ms")?;
         Ok(Agreement {
             id,
-            organization: OrganizationId(row.get(1)?),
-            kind,
-            super_agreement: row.get(3)?,
+            organization: OrganizationId(row.get("organization_id")?),
+            kind: kind.ok_or_else(|| damaged(&what, &"its type"))?,
+            super_agreement: row.get("super")?,
             products: self.list_products_of_agreement(id)?,
-            name: row.get(4)?,
-            description: row.get(5)?,
+            name: row.get("name")?,
+            description: row.get("description")?,
             expires: expires.map(|ms| time(&what, ms)).transpose()?,
             prepaids: prepaids.map(|(total, remaining)| PrepaidDownloads { total, remaining }),
         })
@@ -205,7 +202,7 @@ impl ReadTx<'_> {
              FROM products JOIN agreement_products USING (product_id)
              WHERE agreement_id = ?1 ORDER BY product_id",
             params![id.0],
-            |row| read_product(row, 0),
+            read_product,
         )
     }
 }

@@ -73,20 +73,20 @@ impl AuditFilter {
 }
 
 fn read_event(row: &dyn ResultRow) -> Result<ListedEvent, DbError> {
-    let seq: i64 = row.get(0)?;
+    let seq: i64 = row.get("seq")?;
     Ok(ListedEvent {
         seq,
-        at: time(&format!("row {seq} of audit_log"), row.get(1)?)?,
-        action: row.get(2)?,
-        outcome: row.get(3)?,
-        user: row.get::<Option<i64>>(4)?.map(UserId),
-        user_name: row.get(5)?,
-        credential: row.get(6)?,
-        credential_id: row.get(7)?,
-        address: row.get(8)?,
-        object: row.get(9)?,
-        detail: row.get(10)?,
-        count: row.get(11)?,
+        at: time(&format!("row {seq} of audit_log"), row.get("at_ms")?)?,
+        action: row.get("action")?,
+        outcome: row.get("outcome")?,
+        user: row.get::<Option<i64>>("user_id")?.map(UserId),
+        user_name: row.get("user_name")?,
+        credential: row.get("credential")?,
+        credential_id: row.get("credential_id")?,
+        address: row.get("address")?,
+        object: row.get("object")?,
+        detail: row.get("detail")?,
+        count: row.get("count")?,
     })
 }
 

@@ -35,20 +35,25 @@ pub(super) fn settings_place(channel_id: i64) -> String {
 }
 
 fn read_channel(tx: &ReadTx<'_>, row: &dyn ResultRow) -> Result<Channel, DbError> {
-    let (owner, name): (String, String) = (row.get(1)?, row.get(2)?);
+    let owner: String = row.get("user_name")?;
+    let name: String = row.get("name")?;
     let what = format!("channel {name:?} of user {owner:?}");
-    let method: String = row.get(3)?;
-    let method =
-        ChannelMethod::find(&method).ok_or_else(|| damaged(what.as_str(), &"its method"))?;
-    let (formats, settings): (String, String) = (row.get(4)?, row.get(5)?);
-    let formats = serde_json::from_str(&formats).map_err(|why| damaged(what.as_str(), &why))?;
-    let settings = tx.open_text(&settings_place(row.get(8)?), settings)?;
+    let method = ChannelMethod::find(row.text("method")?);
+    let formats = serde_json::from_str(row.text("formats")?);
+    let settings = tx.open_text(&settings_place(row.get("channel_id")?), row.get("settings")?)?;
     // A JSON parser's error may repeat part of the text, which contains secrets.
     let settings: Map<String, Value> =
-        serde_json::from_str(&settings).map_err(|_| damaged(what.as_str(), &"its settings"))?;
-    let settings = ChannelSettings::new(settings);
-    let (user, active, by_user) = (UserId(row.get(0)?), row.get(6)?, row.get(7)?);
-    Ok(Channel { user, owner, name, method, formats, settings, active, by_user })
+        serde_json::from_str(&settings).map_err(|_| damaged(&what, &"its settings"))?;
+    Ok(Channel {
+        user: UserId(row.get("user_id")?),
+        owner,
+        name,
+        method: method.ok_or_else(|| damaged(&what, &"its method"))?,
+        formats: formats.map_err(|why| damaged(&what, &why))?,
+        settings: ChannelSettings::new(settings),
+        active: row.get("active")?,
+        by_user: row.get("made_by_user")?,
+    })
 }
 
 impl ReadTx<'_> {

@@ -84,7 +84,7 @@ impl ReadTx<'_> {
             let sql = format!(
                 "SELECT assets FROM items WHERE assets <> '[]' ORDER BY item_id {order} LIMIT ?1"
             );
-            let lists = self.tx.list(&sql, params![int(items)], |row| row.get::<String>(0))?;
+            let lists: Vec<String> = self.tx.list_values(&sql, params![int(items)])?;
             // An unreadable list names no originals; `check` reports it.
             let assets =
                 lists.iter().filter_map(|list| serde_json::from_str::<Vec<Asset>>(list).ok());
@@ -106,7 +106,8 @@ impl ReadTx<'_> {
                      WHERE items.media_type = naming.media_type AND items.id = naming.{id})"
             );
             flaws.extend(self.tx.list_flaws(&sql, &format!("rows of {table}"), |row| {
-                let (number, item) = (row.lossy(0)?, row.lossy(1)?);
+                let number = row.lossy("number")?;
+                let item = row.lossy("item")?;
                 Ok(DatabaseFlaw::Reference(format!("{table} {number}: there is no item {item}")))
             })?);
         }
@@ -138,13 +139,13 @@ impl ReadTx<'_> {
         );
         let mut flaws = 0;
         self.tx.each(&sql, params![], |row| {
-            let assets = text(row, 3, "list of files").and_then(|assets| {
+            let assets = text(row, "assets", "list of files").and_then(|assets| {
                 serde_json::from_str::<Vec<Asset>>(assets)
                     .map_err(|why| format!("its list of files cannot be read: {why}"))
             });
             let read = match assets {
                 Ok(assets) => {
-                    let doc = row.get(0)?;
+                    let doc = row.get("item_id")?;
                     found.originals.extend(assets.iter().map(|asset| NamedOriginal {
                         hash: asset.blob(),
                         length: asset.length(),
@@ -161,7 +162,7 @@ impl ReadTx<'_> {
             if let Err(why) = read {
                 // Counted apart from `found.flaws`, which holds flaws of other kinds as well.
                 if flaws < CHECK_FLAWS_MAX {
-                    let item = format!("item {}/{}", row.lossy(1)?, row.lossy(2)?);
+                    let item = format!("item {}/{}", row.lossy("media_type")?, row.lossy("id")?);
                     found.flaws.push(DatabaseFlaw::Row(format!("{item}: {why}")));
                 } else if flaws == CHECK_FLAWS_MAX {
                     found.flaws.push(DatabaseFlaw::Truncated(
@@ -176,27 +177,26 @@ impl ReadTx<'_> {
 }
 
 /// Reads the text of a column; `what` describes it in the error.
-fn text<'a>(row: &'a dyn ResultRow, column: usize, what: &str) -> Result<&'a str, String> {
+fn text<'a>(row: &'a dyn ResultRow, column: &str, what: &str) -> Result<&'a str, String> {
     row.text(column).map_err(|why| format!("its {what} cannot be read: {why}"))
 }
 
 /// Checks that the row of an item can be read and matches its document; the error says what is wrong.
 fn check_item_row(row: &dyn ResultRow) -> Result<(), String> {
-    let (media_type, id) = (text(row, 1, "media type")?, text(row, 2, "id")?);
-    let status = text(row, 5, "status")?;
-    let time_of = |column| {
-        row.get::<Option<i64>>(column).map_err(|why| format!("a time cannot be read: {why}"))
-    };
+    let media_type = text(row, "media_type", "media type")?;
+    let id = text(row, "id", "id")?;
+    let status = text(row, "pubstatus", "status")?;
     ItemKey::parse(&format!("{media_type}/{id}")).map_err(|why| why.to_string())?;
-    let document = Document::from_stored(text(row, 4, "document")?)
+    let document = Document::from_stored(text(row, "document", "document")?)
         .map_err(|why| format!("its document cannot be read: {why}"))?;
     // Queries filter by the column, so a difference would hide or expose the item.
     let document_status = document.pub_status().as_str();
     if document_status != status {
         return Err(format!("its document is {document_status}, its row {status}"));
     }
-    for column in 6..=8 {
-        if let Some(ms) = time_of(column)? {
+    for column in ["order_ms", "stored_ms", "embargoed_ms"] {
+        let ms: Result<Option<i64>, DbError> = row.get(column);
+        if let Some(ms) = ms.map_err(|why| format!("a time cannot be read: {why}"))? {
             time("its row", ms).map_err(|why| why.to_string())?;
         }
     }

@@ -70,26 +70,26 @@ const COLUMNS: &str = "number, collection_id, collections.user_id, user_name, na
      collections.created_ms, accessed_ms, modified_ms";
 
 fn read_head(row: &dyn ResultRow) -> Result<CollectionHead, DbError> {
-    let number: i64 = row.get(0)?;
+    let number: i64 = row.get("number")?;
     let what = format!("collection {number}");
-    let id: String = row.get(1)?;
-    let modified: Option<i64> = row.get(8)?;
+    let id: String = row.get("collection_id")?;
+    let modified: Option<i64> = row.get("modified_ms")?;
     Ok(CollectionHead {
         number,
         id: id.parse().map_err(|why| damaged(&what, &why))?,
-        owner: UserId(row.get(2)?),
-        owner_name: row.get(3)?,
-        name: row.get(4)?,
-        public: row.get(5)?,
-        created: time(&what, row.get(6)?)?,
-        accessed: time(&what, row.get(7)?)?,
+        owner: UserId(row.get("user_id")?),
+        owner_name: row.get("user_name")?,
+        name: row.get("name")?,
+        public: row.get("public")?,
+        created: time(&what, row.get("created_ms")?)?,
+        accessed: time(&what, row.get("accessed_ms")?)?,
         modified: modified.map(|ms| time(&what, ms)).transpose()?,
     })
 }
 
-/// Reads the key of an item from the columns `first` and `first + 1`.
-pub(super) fn read_key(row: &dyn ResultRow, first: usize) -> Result<ItemKey, DbError> {
-    let text = format!("{}/{}", row.text(first)?, row.text(first + 1)?);
+/// Reads the key of an item from the columns `media_type` and `id`.
+fn read_key(row: &dyn ResultRow) -> Result<ItemKey, DbError> {
+    let text = format!("{}/{}", row.text("media_type")?, row.text("id")?);
     text.parse().map_err(|why| damaged(format!("item {text} of a collection"), &why))
 }
 
@@ -135,7 +135,7 @@ impl ReadTx<'_> {
     pub fn collection_content(&self, number: i64) -> Result<Vec<ItemKey>, DbError> {
         let sql =
             "SELECT media_type, id FROM collection_items WHERE number = ?1 ORDER BY position";
-        self.tx.list(sql, params![number], |row| read_key(row, 0))
+        self.tx.list(sql, params![number], read_key)
     }
 
     fn lost_items(&self, number: i64) -> Result<Vec<LostItem>, DbError> {
@@ -144,9 +144,12 @@ impl ReadTx<'_> {
              WHERE number = ?1 ORDER BY position",
             params![number],
             |row| {
-                let at = time("an item that a collection lost", row.get(4)?)?;
-                let key = read_key(row, 0)?;
-                Ok(LostItem { key, headline: row.get(2)?, description: row.get(3)?, at })
+                Ok(LostItem {
+                    key: read_key(row)?,
+                    headline: row.get("headline")?,
+                    description: row.get("description")?,
+                    at: time("an item that a collection lost", row.get("removed_ms")?)?,
+                })
             },
         )
     }

@@ -123,35 +123,31 @@ const COLUMNS: &str = "delivery_id, deliveries.user_id, deliveries.organization_
 const FROM: &str = "deliveries JOIN users USING (user_id)";
 
 fn read_delivery(row: &dyn ResultRow) -> Result<Delivery, DbError> {
-    let id: String = row.get(0)?;
+    let id: String = row.get("delivery_id")?;
     let what = format!("delivery {id}");
-    let (owner, channel): (String, String) = (row.get(3)?, row.get(4)?);
-    let channel = ChannelId::new(&owner, &channel).map_err(|why| damaged(&what, &why))?;
-    let (media_type, item): (String, String) = (row.get(5)?, row.get(6)?);
-    let item = format!("{media_type}/{item}").parse().map_err(|why| damaged(&what, &why))?;
-    let crop: Option<String> = row.get(17)?;
-    let state: String = row.get(9)?;
-    let state = DeliveryState::find(&state).ok_or_else(|| damaged(&what, &"its state"))?;
-    let optional = |column| {
-        let ms: Option<i64> = row.get(column)?;
-        ms.map(|ms| time(&what, ms)).transpose()
-    };
+    let channel = ChannelId::new(row.text("user_name")?, row.text("channel")?);
+    let item = format!("{}/{}", row.text("media_type")?, row.text("item_id")?);
+    let state = DeliveryState::find(row.text("state")?);
+    let attempts: i64 = row.get("attempts")?;
+    let crop: Option<String> = row.get("crop")?;
+    let next: Option<i64> = row.get("next_ms")?;
+    let delivered: Option<i64> = row.get("delivered_ms")?;
     Ok(Delivery {
         id: id.parse().map_err(|why| damaged(&what, &why))?,
-        user: UserId(row.get(1)?),
-        organization: OrganizationId(row.get(2)?),
-        channel,
-        item,
-        version: row.get(7)?,
-        agreement: row.get::<Option<i64>>(8)?.map(AgreementId),
-        state,
-        attempts: u32::try_from(row.get::<i64>(10)?).map_err(|why| damaged(&what, &why))?,
-        next: optional(11)?,
-        error: row.get(12)?,
-        created: time(&what, row.get(13)?)?,
-        queued: time(&what, row.get(14)?)?,
-        updated: time(&what, row.get(15)?)?,
-        delivered: optional(16)?,
+        user: UserId(row.get("user_id")?),
+        organization: OrganizationId(row.get("organization_id")?),
+        channel: channel.map_err(|why| damaged(&what, &why))?,
+        item: item.parse().map_err(|why| damaged(&what, &why))?,
+        version: row.get("version")?,
+        agreement: row.get::<Option<i64>>("agreement_id")?.map(AgreementId),
+        state: state.ok_or_else(|| damaged(&what, &"its state"))?,
+        attempts: u32::try_from(attempts).map_err(|why| damaged(&what, &why))?,
+        next: next.map(|ms| time(&what, ms)).transpose()?,
+        error: row.get("error")?,
+        created: time(&what, row.get("created_ms")?)?,
+        queued: time(&what, row.get("queued_ms")?)?,
+        updated: time(&what, row.get("updated_ms")?)?,
+        delivered: delivered.map(|ms| time(&what, ms)).transpose()?,
         crop: crop.map(|text| read_crop(&text).map_err(|why| damaged(&what, &why))).transpose()?,
     })
 }

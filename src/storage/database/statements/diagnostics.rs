@@ -27,15 +27,17 @@ impl ReadTx<'_> {
         let sql = "SELECT at_ms, node, subject, detail, duration_ms, count FROM diagnostics
              WHERE kind = ?1 ORDER BY record_id DESC LIMIT ?2 OFFSET ?3";
         self.tx.list(sql, params![kind.as_str(), int(size), int(start)], |row| {
-            let record = DiagnosticRecord {
-                kind,
-                at: time("diagnostics", row.get(0)?)?,
-                subject: row.get(2)?,
-                detail: row.get(3)?,
-                duration_ms: row.get(4)?,
-                count: row.get(5)?,
-            };
-            Ok(StoredDiagnostic { record, node: row.get(1)? })
+            Ok(StoredDiagnostic {
+                record: DiagnosticRecord {
+                    kind,
+                    at: time("diagnostics", row.get("at_ms")?)?,
+                    subject: row.get("subject")?,
+                    detail: row.get("detail")?,
+                    duration_ms: row.get("duration_ms")?,
+                    count: row.get("count")?,
+                },
+                node: row.get("node")?,
+            })
         })
     }
 

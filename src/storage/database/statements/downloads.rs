@@ -102,15 +102,19 @@ const COUNTS: &str =
      count(CASE WHEN orders.manual AND orders.approved IS NULL THEN 1 END) AS awaiting,
      count(CASE WHEN orders.manual AND NOT orders.approved THEN 1 END) AS rejected";
 
-/// Reads the columns [`COUNTS`] from the column `at` on.
-fn read_counts(row: &dyn ResultRow, at: usize) -> Result<DownloadCounts, DbError> {
-    let count = |at| Ok::<_, DbError>(u64::try_from(row.get::<i64>(at)?).unwrap_or_default());
+/// Reads the columns [`COUNTS`].
+fn read_counts(row: &dyn ResultRow) -> Result<DownloadCounts, DbError> {
     Ok(DownloadCounts {
-        downloads: count(at)?,
-        used: count(at + 1)?,
-        awaiting: count(at + 2)?,
-        rejected: count(at + 3)?,
+        downloads: read_count(row, "downloads")?,
+        used: read_count(row, "used")?,
+        awaiting: read_count(row, "awaiting")?,
+        rejected: read_count(row, "rejected")?,
     })
+}
+
+fn read_count(row: &dyn ResultRow, column: &str) -> Result<u64, DbError> {
+    let count: i64 = row.get(column)?;
+    Ok(u64::try_from(count).unwrap_or_default())
 }
 
 /// A condition on orders, with the values of its parameters.
@@ -172,7 +176,7 @@ impl ReadTx<'_> {
     pub fn count_downloads(&self, filter: &DownloadFilter) -> Result<DownloadCounts, DbError> {
         let condition = filter.condition();
         let sql = format!("SELECT {COUNTS} FROM orders WHERE {}", condition.sql);
-        self.tx.load(&sql, &condition.params(), |row| read_counts(row, 0))
+        self.tx.load(&sql, &condition.params(), read_counts)
     }
 
     /// Lists `size` organizations with downloads after the first `start`, those with the most first.
@@ -192,14 +196,13 @@ impl ReadTx<'_> {
              ORDER BY downloads DESC, awaiting DESC, orders.organization_id {page}",
             condition = condition.sql,
         );
-        let read = |row: &dyn ResultRow| {
+        self.tx.list(&sql, &condition.params(), |row| {
             Ok(OrganizationDownloads {
-                organization: OrganizationId(row.get(0)?),
-                name: row.get(1)?,
-                counts: read_counts(row, 2)?,
+                organization: OrganizationId(row.get("organization_id")?),
+                name: row.get("name")?,
+                counts: read_counts(row)?,
             })
-        };
-        self.tx.list(&sql, &condition.params(), read)
+        })
     }
 
     /// Lists `size` agreements with downloads after the first `start`, those with the most first.
@@ -222,17 +225,16 @@ impl ReadTx<'_> {
              ORDER BY downloads DESC, awaiting DESC, orders.agreement_id {page}",
             condition = condition.sql,
         );
-        let read = |row: &dyn ResultRow| {
+        self.tx.list(&sql, &condition.params(), |row| {
             Ok(AgreementDownloads {
-                agreement: AgreementId(row.get(0)?),
-                name: row.get(1)?,
-                kind: row.get(2)?,
-                organization: OrganizationId(row.get(3)?),
-                organization_name: row.get(4)?,
-                counts: read_counts(row, 5)?,
+                agreement: AgreementId(row.get("agreement_id")?),
+                name: row.get("name")?,
+                kind: row.get("type")?,
+                organization: OrganizationId(row.get("organization_id")?),
+                organization_name: row.get("organization_name")?,
+                counts: read_counts(row)?,
             })
-        };
-        self.tx.list(&sql, &condition.params(), read)
+        })
     }
 
     /// Lists `size` items with downloads after the first `start`, those with the most first.
@@ -251,13 +253,15 @@ impl ReadTx<'_> {
              ORDER BY downloads DESC, awaiting DESC, orders.media_type, orders.item_id {page}",
             condition = condition.sql,
         );
-        let read = |row: &dyn ResultRow| {
-            let key = format!("{}/{}", row.text(0)?, row.text(1)?);
-            let item = key.parse().map_err(|why| damaged(format!("order of {key}"), &why))?;
-            let (headline, byline) = (row.get(2)?, row.get(3)?);
-            Ok(ItemDownloads { item, headline, byline, counts: read_counts(row, 4)? })
-        };
-        self.tx.list(&sql, &condition.params(), read)
+        self.tx.list(&sql, &condition.params(), |row| {
+            let key = format!("{}/{}", row.text("media_type")?, row.text("item_id")?);
+            Ok(ItemDownloads {
+                item: key.parse().map_err(|why| damaged(format!("order of {key}"), &why))?,
+                headline: row.get("headline")?,
+                byline: row.get("byline")?,
+                counts: read_counts(row)?,
+            })
+        })
     }
 
     /// Lists the quarters of an hour with downloads, in their order: each as the number of [`QUARTER_MS`]
@@ -273,8 +277,7 @@ impl ReadTx<'_> {
              GROUP BY orders.created_ms / {QUARTER_MS} ORDER BY quarter",
             condition = condition.sql,
         );
-        let read = |row: &dyn ResultRow| Ok((row.get(0)?, read_counts(row, 1)?));
-        self.tx.list(&sql, &condition.params(), read)
+        self.tx.list(&sql, &condition.params(), |row| Ok((row.get("quarter")?, read_counts(row)?)))
     }
 
     /// Lists the kinds of credentials with which orders were placed, those with the most first. Orders
@@ -294,8 +297,8 @@ impl ReadTx<'_> {
              GROUP BY audit_log.credential ORDER BY downloads DESC, audit_log.credential",
             condition = condition.sql,
         );
-        let read = |row: &dyn ResultRow| Ok((row.get(0)?, read_counts(row, 1)?));
-        self.tx.list(&sql, &condition.params(), read)
+        self.tx
+            .list(&sql, &condition.params(), |row| Ok((row.get("credential")?, read_counts(row)?)))
     }
 }
 

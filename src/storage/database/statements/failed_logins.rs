@@ -44,11 +44,11 @@ impl ReadTx<'_> {
                 params![text(0), text(1), text(2), text(3)],
                 |row| {
                     let what = "a counter of failed logins";
-                    let failures: i64 = row.get(1)?;
+                    let failures: i64 = row.get("failures")?;
                     Ok(FailedLogins {
-                        key: read_hash(what, row.text(0)?)?,
+                        key: read_hash(what, row.text("key_hash")?)?,
                         failures: u32::try_from(failures).unwrap_or(u32::MAX),
-                        since: time(what, row.get(2)?)?,
+                        since: time(what, row.get("since_ms")?)?,
                     })
                 },
             )?);

@@ -78,19 +78,19 @@ pub struct RefreshToken {
     pub is_used: bool,
 }
 
-/// The columns that [`read_family`] reads; they come first in a row.
+/// The columns that [`read_family`] reads.
 pub(super) const FAMILY_COLUMNS: &str = "family_id, user_id, client_id, families.scopes, auth_ms";
 
 /// Reads the columns [`FAMILY_COLUMNS`].
 pub(super) fn read_family(row: &dyn ResultRow) -> Result<TokenFamily, DbError> {
-    let id = FamilyId(row.get(0)?);
+    let id = FamilyId(row.get("family_id")?);
     let what = format!("family {id}");
     Ok(TokenFamily {
         id,
-        user: UserId(row.get(1)?),
-        client_id: row.get(2)?,
-        scopes: read_scopes(&what, &row.get::<String>(3)?)?,
-        auth_time: time(&what, row.get(4)?)?,
+        user: UserId(row.get("user_id")?),
+        client_id: row.get("client_id")?,
+        scopes: read_scopes(&what, row.text("scopes")?)?,
+        auth_time: time(&what, row.get("auth_ms")?)?,
     })
 }
 
@@ -141,11 +141,11 @@ impl ReadTx<'_> {
                 let what = format!("code of family {}", family.id);
                 Ok(AuthorizationCode {
                     family,
-                    redirect_uri: row.get(5)?,
-                    challenge: row.get(6)?,
-                    nonce: row.get(7)?,
-                    expires: time(&what, row.get(8)?)?,
-                    is_used: row.get(9)?,
+                    redirect_uri: row.get("redirect_uri")?,
+                    challenge: row.get("challenge")?,
+                    nonce: row.get("nonce")?,
+                    expires: time(&what, row.get("expires_ms")?)?,
+                    is_used: row.get("is_used")?,
                 })
             },
         )

@@ -39,12 +39,12 @@ impl ReadTx<'_> {
              WHERE media_type = ?1 AND id = ?2 ORDER BY edit_id DESC",
             params![key.media_type.as_str(), key.id.as_str()],
             |row| {
-                let changes = serde_json::from_str(row.text(1)?);
+                let changes = serde_json::from_str(row.text("changes")?);
                 Ok(ItemEdit {
-                    version: row.get(0)?,
+                    version: row.get("version")?,
                     changes: changes.map_err(|why| damaged(&what, &why))?,
-                    changed: time(&what, row.get(2)?)?,
-                    user_name: row.get(3)?,
+                    changed: time(&what, row.get("changed_ms")?)?,
+                    user_name: row.get("user_name")?,
                 })
             },
         )

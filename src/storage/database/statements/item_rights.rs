@@ -7,7 +7,7 @@ use jiff::Timestamp;
 
 use super::{ALL_BEHIND, ReadTx, WriteTx, damaged, int, time};
 use crate::runtime::limits::RIGHTS_CHANGES_MAX;
-use crate::storage::database::engine::params;
+use crate::storage::database::engine::{ResultRow, params};
 use crate::storage::database::error::DbError;
 use metadata::RightsMetadata;
 use model::ItemKey;
@@ -28,10 +28,16 @@ pub struct RightsChange {
     pub user_name: Option<String>,
 }
 
-/// Parses the column [`SET_RIGHTS`]; an item without a row has no override.
-pub(super) fn read_set(text: Option<&str>, what: &str) -> Result<RightsMetadata, DbError> {
-    let rights = text.map(parse_stored_rights).transpose();
-    Ok(rights.map_err(|why| damaged(format!("rights of {what}"), &why))?.unwrap_or_default())
+/// Reads the column [`SET_RIGHTS`]; an item without a row has no override.
+pub(super) fn read_set(row: &dyn ResultRow, what: &str) -> Result<RightsMetadata, DbError> {
+    match row.get::<Option<String>>("set_rights")? {
+        Some(text) => parse_set(&text, what),
+        None => Ok(RightsMetadata::default()),
+    }
+}
+
+fn parse_set(text: &str, what: &str) -> Result<RightsMetadata, DbError> {
+    parse_stored_rights(text).map_err(|why| damaged(format!("rights of {what}"), &why))
 }
 
 impl ReadTx<'_> {
@@ -40,7 +46,7 @@ impl ReadTx<'_> {
         self.tx.find(
             &format!("SELECT {SET_RIGHTS} FROM items WHERE media_type = ?1 AND id = ?2"),
             params![key.media_type.as_str(), key.id.as_str()],
-            |row| read_set(row.get::<Option<String>>(0)?.as_deref(), &format!("item {key}")),
+            |row| read_set(row, &format!("item {key}")),
         )
     }
 
@@ -53,9 +59,11 @@ impl ReadTx<'_> {
              WHERE media_type = ?1 AND id = ?2 ORDER BY change_id DESC",
             params![key.media_type.as_str(), key.id.as_str()],
             |row| {
-                let rights = read_set(Some(row.text(0)?), &what)?;
-                let changed = time(&what, row.get(1)?)?;
-                Ok(RightsChange { rights, changed, user_name: row.get(2)? })
+                Ok(RightsChange {
+                    rights: parse_set(row.text("rights")?, &what)?,
+                    changed: time(&what, row.get("changed_ms")?)?,
+                    user_name: row.get("user_name")?,
+                })
             },
         )
     }

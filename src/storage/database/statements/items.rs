@@ -77,14 +77,15 @@ impl StoredItem {
 
     /// Reads the columns [`StoredItem::columns`].
     pub(super) fn read(row: &dyn ResultRow, what: &str) -> Result<Self, DbError> {
-        let embargoed: Option<i64> = row.get(2)?;
+        let embargoed: Option<i64> = row.get("embargoed_ms")?;
         Ok(Self {
-            document: row.get(0)?,
-            assets: serde_json::from_str(row.text(1)?).map_err(|why| damaged(what, &why))?,
+            document: row.get("document")?,
+            assets: serde_json::from_str(row.text("assets")?)
+                .map_err(|why| damaged(what, &why))?,
             embargoed: embargoed.map(|ms| time(what, ms)).transpose()?,
-            stored: time(what, row.get(3)?)?,
-            order_time: time(what, row.get(4)?)?,
-            rights: item_rights::read_set(row.get::<Option<String>>(5)?.as_deref(), what)?,
+            stored: time(what, row.get("stored_ms")?)?,
+            order_time: time(what, row.get("order_ms")?)?,
+            rights: item_rights::read_set(row, what)?,
         })
     }
 }
@@ -138,11 +139,11 @@ impl ReadTx<'_> {
     pub fn files_of_version(&self, doc: i64) -> Result<Option<(ItemKey, Vec<Asset>)>, DbError> {
         let sql = "SELECT media_type, id, assets FROM items WHERE item_id = ?1";
         self.tx.find(sql, params![doc], |row| {
-            let key = format!("{}/{}", row.text(0)?, row.text(1)?);
+            let key = format!("{}/{}", row.text("media_type")?, row.text("id")?);
             let what = format!("item {key}");
             let key = key.parse().map_err(|why| damaged(&what, &why))?;
-            let assets = serde_json::from_str(row.text(2)?).map_err(|why| damaged(&what, &why))?;
-            Ok((key, assets))
+            let assets = serde_json::from_str(row.text("assets")?);
+            Ok((key, assets.map_err(|why| damaged(&what, &why))?))
         })
     }
 }
@@ -158,7 +159,7 @@ impl WriteTx<'_> {
         let existing: Option<(i64, String)> = self.tx.find(
             "SELECT item_id, assets FROM items WHERE media_type = ?1 AND id = ?2",
             params![media_type, id],
-            |row| Ok((row.get(0)?, row.get(1)?)),
+            |row| Ok((row.get("item_id")?, row.get("assets")?)),
         )?;
         let (written, change) = match existing {
             Some(_) => (ItemWriteOutcome::Replaced, "replaced"),
@@ -216,11 +217,11 @@ impl WriteTx<'_> {
              ORDER BY seq LIMIT ?1",
             params![int(SWEEP_ROWS)],
             |row| {
-                if row.get::<i64>(1)? >= before {
+                if row.get::<i64>("at_ms")? >= before {
                     // Rows are removed from the front only: the index needs a log without gaps.
                     return Ok(ControlFlow::Break(()));
                 }
-                last = Some(row.get(0)?);
+                last = Some(row.get("seq")?);
                 Ok(ControlFlow::Continue(()))
             },
         )?;

@@ -88,12 +88,12 @@ impl ReadTx<'_> {
             params![user.0, now.as_millisecond()],
             |row| {
                 Ok(ListedSession {
-                    name: session_name(&read_hash(&what, row.text(0)?)?),
-                    browser: row.get(1)?,
-                    address: row.get(2)?,
-                    auth_time: time(&what, row.get(3)?)?,
-                    used: time(&what, row.get(4)?)?,
-                    expires: time(&what, row.get(5)?)?,
+                    name: session_name(&read_hash(&what, row.text("session_hash")?)?),
+                    browser: row.get("browser")?,
+                    address: row.get("address")?,
+                    auth_time: time(&what, row.get("auth_ms")?)?,
+                    used: time(&what, row.get("used_ms")?)?,
+                    expires: time(&what, row.get("expires_ms")?)?,
                 })
             },
         )?;
@@ -113,12 +113,12 @@ impl ReadTx<'_> {
              JOIN clients USING (client_id) ORDER BY lower(name), client_id, at_ms",
             params![user.0],
             |row| {
-                let used: Option<i64> = row.get(4)?;
+                let used: Option<i64> = row.get("last_used_ms")?;
                 Ok(ListedApplication {
-                    client_id: row.get(0)?,
-                    name: row.get(1)?,
-                    scopes: read_scopes(&what, &row.get::<String>(2)?)?,
-                    since: time(&what, row.get(3)?)?,
+                    client_id: row.get("client_id")?,
+                    name: row.get("name")?,
+                    scopes: read_scopes(&what, row.text("scopes")?)?,
+                    since: time(&what, row.get("at_ms")?)?,
                     used: used.map(|ms| time(&what, ms)).transpose()?,
                 })
             },

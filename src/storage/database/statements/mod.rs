@@ -7,6 +7,8 @@
 //! - A number that the engine assigns is returned by `RETURNING`. A table whose first column is such a number
 //!   takes `NULL` for the next one, which is above all earlier ones; explicitly inserted numbers count among
 //!   those.
+//! - Columns are read by their names: an expression has an alias, and so has one of two columns with the same
+//!   name.
 //! - `ON CONFLICT` names its columns, and a `SELECT` in front of it has a `WHERE`.
 //! - Boolean columns are conditions by themselves and are written `TRUE` and `FALSE`.
 //! - Nullable values are compared by `IS [NOT] DISTINCT FROM`. The larger of two values is a `CASE`.

@@ -49,19 +49,20 @@ pub enum IncarnationStart {
 }
 
 fn read_node(row: &dyn ResultRow) -> Result<NodeRow, DbError> {
-    let incarnation: String = row.get(0)?;
+    let incarnation: String = row.get("incarnation")?;
     let what = format!("node {incarnation}");
+    let figures_ms: Option<i64> = row.get("figures_ms")?;
     Ok(NodeRow {
         incarnation: incarnation.parse().map_err(|why| damaged(&what, &why))?,
-        node: row.get(1)?,
-        role: row.get(2)?,
-        heartbeat: row.get(3)?,
-        followed: row.get(4)?,
-        seen: time(&what, row.get(5)?)?,
-        about: row.get(6)?,
-        faults: row.get(7)?,
-        figures: row.get(8)?,
-        figures_at: row.get::<Option<i64>>(9)?.map(|ms| time(&what, ms)).transpose()?,
+        node: row.get("node")?,
+        role: row.get("role")?,
+        heartbeat: row.get("heartbeat")?,
+        followed: row.get("followed_seq")?,
+        seen: time(&what, row.get("heartbeat_at_ms")?)?,
+        about: row.get("description")?,
+        faults: row.get("faults")?,
+        figures: row.get("figures")?,
+        figures_at: figures_ms.map(|ms| time(&what, ms)).transpose()?,
     })
 }
 
@@ -100,9 +101,8 @@ impl ReadTx<'_> {
     /// Lists the leases that are held, each with the incarnation that holds it.
     pub fn list_leases(&self) -> Result<Vec<(String, Uuid)>, DbError> {
         self.tx.list("SELECT name, incarnation FROM leases ORDER BY name", params![], |row| {
-            let incarnation: String = row.get(1)?;
-            let incarnation = incarnation.parse().map_err(|why| damaged("a lease", &why))?;
-            Ok((row.get(0)?, incarnation))
+            let incarnation = row.text("incarnation")?.parse();
+            Ok((row.get("name")?, incarnation.map_err(|why| damaged("a lease", &why))?))
         })
     }
 
@@ -119,7 +119,7 @@ impl ReadTx<'_> {
         // `LIKE` would read `_` and `%` in the prefix as wildcards.
         let length = int(prefix.chars().count());
         let sql = "SELECT name, value FROM state WHERE substr(name, 1, ?2) = ?1 ORDER BY name";
-        self.tx.list(sql, params![prefix, length], |row| Ok((row.get(0)?, row.get(1)?)))
+        self.tx.list(sql, params![prefix, length], |row| Ok((row.get("name")?, row.get("value")?)))
     }
 }
 

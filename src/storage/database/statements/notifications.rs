@@ -48,57 +48,61 @@ const COLUMNS: &str = "number, notification_id, notifications.user_id, media_typ
 const ALL: &str = "_all";
 
 fn read_notification(row: &dyn ResultRow) -> Result<Notification, DbError> {
-    let number: i64 = row.get(0)?;
+    let number: i64 = row.get("number")?;
     let what = format!("notification {number}");
-    let id: String = row.get(1)?;
-    let media_type: String = row.get(3)?;
-    let media_type = match media_type.as_str() {
+    let id: String = row.get("notification_id")?;
+    let media_type = match row.text("media_type")? {
         ALL => None,
         text => Some(MediaType::parse(text).map_err(|why| damaged(&what, &why))?),
     };
-    let (p, agr, kind): (String, String, String) = (row.get(6)?, row.get(7)?, row.get(9)?);
-    let p = serde_json::from_str(&p).map_err(|why| damaged(&what, &why))?;
-    let agr: Vec<i64> = serde_json::from_str(&agr).map_err(|why| damaged(&what, &why))?;
-    let kind = NotificationKind::find(&kind).ok_or_else(|| damaged(&what, &"its type"))?;
-    let text = |column| row.get::<Option<String>>(column).map(Option::unwrap_or_default);
-    let method = match kind {
+    let p = serde_json::from_str(row.text("p")?);
+    let agr: Vec<i64> =
+        serde_json::from_str(row.text("agr")?).map_err(|why| damaged(&what, &why))?;
+    let kind = NotificationKind::find(row.text("type")?);
+    let email: Option<String> = row.get("email")?;
+    let email = email.unwrap_or_default();
+    let method = match kind.ok_or_else(|| damaged(&what, &"its type"))? {
         NotificationKind::Mobile => NotificationMethod::Mobile,
         NotificationKind::Stream => NotificationMethod::Stream,
-        NotificationKind::Email => NotificationMethod::Email { email: text(10)? },
+        NotificationKind::Email => NotificationMethod::Email { email },
         NotificationKind::ScheduledEmail => NotificationMethod::ScheduledEmail {
-            email: text(10)?,
-            schedule: text(11)?,
-            timezone: text(12)?,
+            email,
+            schedule: row.get::<Option<String>>("schedule")?.unwrap_or_default(),
+            timezone: row.get::<Option<String>>("timezone")?.unwrap_or_default(),
         },
     };
     Ok(Notification {
         number,
         id: id.parse().map_err(|why| damaged(&what, &why))?,
-        user: UserId(row.get(2)?),
+        user: UserId(row.get("user_id")?),
         media_type,
-        title: row.get(4)?,
+        title: row.get("title")?,
         query: SavedQuery {
-            q: row.get(5)?,
-            p,
+            q: row.get("q")?,
+            p: p.map_err(|why| damaged(&what, &why))?,
             agr: agr.into_iter().map(AgreementId).collect(),
-            tr: row.get(8)?,
+            tr: row.get("tr")?,
         },
         method,
-        after_seq: row.get(13)?,
+        after_seq: row.get("after_seq")?,
     })
 }
 
-/// Reads `active, roles` of a user and its agreements, after the columns of its notification.
+/// Reads the user of a notification from the columns `active`, `roles` and `agreements`.
 fn read_watcher(
     row: &dyn ResultRow,
     notification: Notification,
 ) -> Result<NotificationWatcher, DbError> {
     let what = format!("user {}", notification.user.0);
-    let (roles, agreements): (String, Option<String>) = (row.get(15)?, row.get(16)?);
-    let roles = serde_json::from_str(&roles).map_err(|why| damaged(&what, &why))?;
+    let roles = serde_json::from_str(row.text("roles")?);
+    let agreements: Option<String> = row.get("agreements")?;
     let agreements = numbers(&what, agreements.as_deref())?;
-    let agreements = agreements.into_iter().map(AgreementId).collect();
-    Ok(NotificationWatcher { notification, active: row.get(14)?, roles, agreements })
+    Ok(NotificationWatcher {
+        notification,
+        active: row.get("active")?,
+        roles: roles.map_err(|why| damaged(&what, &why))?,
+        agreements: agreements.into_iter().map(AgreementId).collect(),
+    })
 }
 
 /// Returns the columns that may be changed: media type, title, q, p, agr, tr, email, schedule, timezone.
@@ -198,10 +202,11 @@ impl ReadTx<'_> {
     /// may have been removed; returns them with the number of the last row.
     pub fn notification_changes(&self, after: i64) -> Result<(i64, Vec<i64>), DbError> {
         let sql = "SELECT seq, number FROM notification_log WHERE seq > ?1 ORDER BY seq";
-        let (mut last, mut numbers) = (after, Vec::new());
+        let mut last = after;
+        let mut numbers = Vec::new();
         self.tx.each(sql, params![after], |row| {
-            last = row.get(0)?;
-            numbers.push(row.get(1)?);
+            last = row.get("seq")?;
+            numbers.push(row.get("number")?);
             Ok(ControlFlow::Continue(()))
         })?;
         Ok((last, numbers))
@@ -211,7 +216,7 @@ impl ReadTx<'_> {
     pub fn notification_log_ends(&self) -> Result<(i64, i64), DbError> {
         let sql = "SELECT coalesce(min(seq), 0) AS oldest, coalesce(max(seq), 0) AS newest
              FROM notification_log";
-        self.tx.load(sql, params![], |row| Ok((row.get(0)?, row.get(1)?)))
+        self.tx.load(sql, params![], |row| Ok((row.get("oldest")?, row.get("newest")?)))
     }
 }
 

@@ -12,7 +12,7 @@ use crate::storage::database::account_change::AccountChange;
 use crate::storage::database::engine::{ResultRow, ToParam, params};
 use crate::storage::database::error::DbError;
 use model::ContentHash;
-use model::account::{AgreementId, GrantType, OAuthClient, User, UserId};
+use model::account::{AgreementId, OAuthClient, User, UserId};
 
 /// A user in the operator's list.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -43,20 +43,19 @@ pub(super) const CLIENT_COLUMNS: &str =
 
 /// Reads the columns [`CLIENT_COLUMNS`].
 pub(super) fn read_client(row: &dyn ResultRow) -> Result<OAuthClient, DbError> {
-    let client_id: String = row.get(0)?;
-    let (redirect_uris, grants): (String, String) = (row.get(3)?, row.get(4)?);
-    let unreadable = |why: serde_json::Error| damaged(format!("client {client_id}"), &why);
-    let redirect_uris = serde_json::from_str(&redirect_uris).map_err(unreadable)?;
-    let grants: Vec<GrantType> = serde_json::from_str(&grants).map_err(unreadable)?;
+    let client_id: String = row.get("client_id")?;
+    let what = format!("client {client_id}");
+    let redirect_uris = serde_json::from_str(row.text("redirect_uris")?);
+    let grants = serde_json::from_str(row.text("grants")?);
     Ok(OAuthClient {
-        name: row.get(1)?,
-        secret: row.get(2)?,
-        redirect_uris,
-        grants,
-        active: row.get(5)?,
-        scopes_enforced: row.get(6)?,
-        access_token_s: row.get(7)?,
         client_id,
+        name: row.get("name")?,
+        secret: row.get("secret")?,
+        redirect_uris: redirect_uris.map_err(|why| damaged(&what, &why))?,
+        grants: grants.map_err(|why| damaged(&what, &why))?,
+        active: row.get("active")?,
+        scopes_enforced: row.get("scopes_enforced")?,
+        access_token_s: row.get("access_token_s")?,
     })
 }
 
@@ -88,11 +87,15 @@ impl ReadTx<'_> {
              FROM users ORDER BY user_id"
         );
         self.tx.list(&sql, params![], |row| {
-            let (user, agreements) = (read_user(row)?, row.get::<Option<String>>(15)?);
+            let user = read_user(row)?;
+            let agreements: Option<String> = row.get("agreements")?;
             let what = format!("agreements of user {}", user.id);
             let agreements = numbers(&what, agreements.as_deref())?;
-            let agreements = agreements.into_iter().map(AgreementId).collect();
-            Ok(ListedUser { user, has_password: row.get(14)?, agreements })
+            Ok(ListedUser {
+                user,
+                has_password: row.get("has_password")?,
+                agreements: agreements.into_iter().map(AgreementId).collect(),
+            })
         })
     }
 
@@ -104,15 +107,15 @@ impl ReadTx<'_> {
              WHERE user_name = coalesce(?1, user_name) ORDER BY key_id",
             params![user_name],
             |row| {
-                let id: i64 = row.get(0)?;
+                let id: i64 = row.get("key_id")?;
                 let what = format!("API key {id}");
-                let revoked = row.get::<Option<i64>>(4)?;
-                let used = row.get::<Option<i64>>(5)?;
+                let revoked: Option<i64> = row.get("revoked_ms")?;
+                let used: Option<i64> = row.get("last_used_ms")?;
                 Ok(ListedKey {
                     id,
-                    user_name: row.get(1)?,
-                    name: row.get(2)?,
-                    created: time(&what, row.get(3)?)?,
+                    user_name: row.get("user_name")?,
+                    name: row.get("name")?,
+                    created: time(&what, row.get("created_ms")?)?,
                     revoked: revoked.map(|ms| time(&what, ms)).transpose()?,
                     used: used.map(|ms| time(&what, ms)).transpose()?,
                 })

@@ -122,43 +122,45 @@ const ORDER_COLUMNS: &str = "order_id, organization_id, user_id, media_type, ite
          WHERE agreements.agreement_id = orders.agreement_id) AS approver";
 
 fn read_order(row: &dyn ResultRow) -> Result<Order, DbError> {
-    let id = OrderId(row.get(0)?);
+    let id = OrderId(row.get("order_id")?);
     let what = format!("order {id}");
-    let (media_type, item): (String, String) = (row.get(3)?, row.get(4)?);
-    let item = format!("{media_type}/{item}").parse().map_err(|why| damaged(&what, &why))?;
-    let StoredAgreement { id: agreement, name, kind } = read_json(&what, &row.get::<String>(8)?)?;
-    let approver: Option<String> = row.get(18)?;
+    let item = format!("{}/{}", row.text("media_type")?, row.text("item_id")?);
+    let agreement: StoredAgreement = read_json(&what, row.text("agreement")?)?;
+    let approver: Option<String> = row.get("approver")?;
     let approver = match approver.as_deref() {
         Some(text) => Approver::find(text).ok_or_else(|| damaged(&what, &"its approver"))?,
         // The agreement was written before agreements had an approver.
         None => Approver::default(),
     };
-    let license = match row.get::<Option<String>>(10)? {
+    let license = match row.get::<Option<String>>("license")? {
         Some(text) => Some(read_json::<StoredLicense>(&what, &text)?.license(&what)?),
         None => None,
     };
-    let optional = |column| {
-        let ms: Option<i64> = row.get(column)?;
-        ms.map(|ms| time(&what, ms)).transpose()
-    };
+    let reporting_deadline: Option<i64> = row.get("reporting_deadline_ms")?;
+    let reported: Option<i64> = row.get("reported_ms")?;
     Ok(Order {
         id,
-        organization: OrganizationId(row.get(1)?),
-        user: UserId(row.get(2)?),
-        item,
-        headline: row.get(5)?,
-        byline: row.get(6)?,
-        source: row.get(7)?,
-        agreement: OrderAgreement { id: agreement, name, kind, approver },
-        product: read_json(&what, &row.get::<String>(9)?)?,
+        organization: OrganizationId(row.get("organization_id")?),
+        user: UserId(row.get("user_id")?),
+        item: item.parse().map_err(|why| damaged(&what, &why))?,
+        headline: row.get("headline")?,
+        byline: row.get("byline")?,
+        source: row.get("source")?,
+        agreement: OrderAgreement {
+            id: agreement.id,
+            name: agreement.name,
+            kind: agreement.kind,
+            approver,
+        },
+        product: read_json(&what, row.text("product")?)?,
         license,
-        created: time(&what, row.get(11)?)?,
-        downloadable_until: time(&what, row.get(12)?)?,
-        reporting_deadline: optional(13)?,
-        reported: optional(14)?,
-        approved: row.get(15)?,
-        manual: row.get(16)?,
-        invoice_text: row.get(17)?,
+        created: time(&what, row.get("created_ms")?)?,
+        downloadable_until: time(&what, row.get("downloadable_until_ms")?)?,
+        reporting_deadline: reporting_deadline.map(|ms| time(&what, ms)).transpose()?,
+        reported: reported.map(|ms| time(&what, ms)).transpose()?,
+        approved: row.get("approved")?,
+        manual: row.get("manual")?,
+        invoice_text: row.get("invoice_text")?,
     })
 }
 
@@ -179,8 +181,11 @@ impl ReadTx<'_> {
         let (media_type, id) = (item.media_type.as_str(), item.id.as_str());
         let values = params![organization.0, media_type, id, agreement.0, now.as_millisecond()];
         self.tx.find(sql, values, |row| {
-            let downloadable_until = time(&format!("order of {item}"), row.get(0)?)?;
-            Ok(LiveOrder { downloadable_until, approved: row.get(1)? })
+            let what = format!("order of {item}");
+            Ok(LiveOrder {
+                downloadable_until: time(&what, row.get("downloadable_until_ms")?)?,
+                approved: row.get("approved")?,
+            })
         })
     }
 
@@ -251,7 +256,7 @@ impl ReadTx<'_> {
         );
         let values = params![user, organization, media_type, id, int(ORDERS_LISTED_MAX)];
         let what = format!("order of {item}");
-        self.tx.list(&sql, values, |row| read_json(&what, &row.get::<String>(0)?))
+        self.tx.list(&sql, values, |row| read_json(&what, row.text("product")?))
     }
 
     /// Returns the remaining downloads of the agreement; 0 if it is not prepaid or does not exist.
@@ -265,7 +270,7 @@ impl ReadTx<'_> {
     pub fn first_known_product(&self, codes: &[String]) -> Result<Option<Product>, DbError> {
         let sql = "SELECT product_id, code, name, description FROM products WHERE code = ?1";
         for code in codes {
-            let product = self.tx.find(sql, params![code], |row| read_product(row, 0))?;
+            let product = self.tx.find(sql, params![code], read_product)?;
             if product.is_some() {
                 return Ok(product);
             }
@@ -344,20 +349,20 @@ impl ReadTx<'_> {
 }
 
 fn read_license(row: &dyn ResultRow) -> Result<License, DbError> {
-    let uuid: String = row.get(4)?;
+    let uuid: String = row.get("uuid")?;
     let what = format!("licence {uuid}");
-    let period: Option<String> = row.get(5)?;
+    let period: Option<String> = row.get("period")?;
     let period =
         period.map(|name| LicensePeriod::find(&name).ok_or_else(|| damaged(&what, &"its period")));
-    let price: Option<String> = row.get(7)?;
+    let price: Option<String> = row.get("price")?;
     let price = price.map(|text| text.parse::<Money>().map_err(|why| damaged(&what, &why)));
     Ok(License {
         uuid: uuid.parse().map_err(|why| damaged(&what, &why))?,
-        product: read_product(row, 0)?,
+        product: read_product(row)?,
         period: period.transpose()?,
-        volume: row.get(6)?,
+        volume: row.get("volume")?,
         price: price.transpose()?,
-        description: row.get(8)?,
+        description: row.get("license_description")?,
     })
 }
 

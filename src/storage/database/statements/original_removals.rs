@@ -30,7 +30,7 @@ impl ReadTx<'_> {
     /// Returns the state of the removals of originals.
     pub fn original_removals(&self) -> Result<OriginalRemovals, DbError> {
         let sql = "SELECT value FROM state WHERE name = ?1";
-        Ok(OriginalRemovals(self.tx.find(sql, params![REMOVAL], |row| row.get(0))?))
+        Ok(OriginalRemovals(self.tx.find_value(sql, params![REMOVAL])?))
     }
 }
 

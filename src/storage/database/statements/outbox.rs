@@ -26,21 +26,23 @@ const COLUMNS: &str = "message_id, number, user_id, content, state, attempts, ne
      created_ms, queued_ms";
 
 fn read_message(row: &dyn ResultRow) -> Result<OutboxMessage, DbError> {
-    let id: String = row.get(0)?;
+    let id: String = row.get("message_id")?;
     let what = format!("message {id}");
-    let (content, state): (String, String) = (row.get(3)?, row.get(4)?);
-    let next: Option<i64> = row.get(6)?;
+    let content = serde_json::from_str(row.text("content")?);
+    let state = MessageState::find(row.text("state")?);
+    let attempts: i64 = row.get("attempts")?;
+    let next: Option<i64> = row.get("next_ms")?;
     Ok(OutboxMessage {
         id: id.parse().map_err(|why| damaged(&what, &why))?,
-        number: row.get(1)?,
-        user: UserId(row.get(2)?),
-        content: serde_json::from_str(&content).map_err(|why| damaged(&what, &why))?,
-        state: MessageState::find(&state).ok_or_else(|| damaged(&what, &"its state"))?,
-        attempts: u32::try_from(row.get::<i64>(5)?).map_err(|why| damaged(&what, &why))?,
+        number: row.get("number")?,
+        user: UserId(row.get("user_id")?),
+        content: content.map_err(|why| damaged(&what, &why))?,
+        state: state.ok_or_else(|| damaged(&what, &"its state"))?,
+        attempts: u32::try_from(attempts).map_err(|why| damaged(&what, &why))?,
         next: next.map(|ms| time(&what, ms)).transpose()?,
-        error: row.get(7)?,
-        created: time(&what, row.get(8)?)?,
-        queued: time(&what, row.get(9)?)?,
+        error: row.get("error")?,
+        created: time(&what, row.get("created_ms")?)?,
+        queued: time(&what, row.get("queued_ms")?)?,
     })
 }
 
@@ -170,8 +172,8 @@ impl ReadTx<'_> {
             match read_message(row) {
                 Ok(message) => found.push(ListedMessage {
                     message,
-                    transport: row.get(10)?,
-                    user_name: row.get(11)?,
+                    transport: row.get("transport")?,
+                    user_name: row.get("user_name")?,
                 }),
                 // The operator has to see the other rows.
                 Err(cause) => tracing::error!("outbox: damaged message skipped: {cause}"),
@@ -185,11 +187,14 @@ impl ReadTx<'_> {
     pub fn count_messages(&self, transport: MessageTransport) -> Result<OutboxCount, DbError> {
         let sql = "SELECT count(*) AS messages, count(next_ms) AS waiting FROM outbox
              WHERE transport = ?1";
-        let (all, waiting): (i64, i64) =
-            self.tx
-                .load(sql, params![transport.as_str()], |row| Ok((row.get(0)?, row.get(1)?)))?;
-        let count = |count: i64| u64::try_from(count).unwrap_or_default();
-        Ok(OutboxCount { waiting: count(waiting), parked: count(all - waiting) })
+        self.tx.load(sql, params![transport.as_str()], |row| {
+            let messages: i64 = row.get("messages")?;
+            let waiting: i64 = row.get("waiting")?;
+            Ok(OutboxCount {
+                waiting: u64::try_from(waiting).unwrap_or_default(),
+                parked: u64::try_from(messages - waiting).unwrap_or_default(),
+            })
+        })
     }
 
     /// Returns when the next waiting message of a transport is due.
@@ -324,7 +329,10 @@ impl ClaimTx<'_> {
             match read_message(row) {
                 Ok(message) => claimed.push(message),
                 // Parked once the statement has ended: a damaged row must not block the others.
-                Err(cause) => unreadable.push((row.get::<String>(0)?, cause.to_string())),
+                Err(cause) => {
+                    let id: String = row.get("message_id")?;
+                    unreadable.push((id, cause.to_string()));
+                }
             }
             Ok(ControlFlow::Continue(()))
         })?;

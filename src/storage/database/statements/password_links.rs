@@ -31,15 +31,15 @@ pub struct PendingUser {
 const COLUMNS: &str = "link_id, user_id, kind, created_ms, expires_ms";
 
 fn read_link(row: &dyn ResultRow) -> Result<PasswordLink, DbError> {
-    let id: String = row.get(0)?;
+    let id: String = row.get("link_id")?;
     let what = format!("password link {id}");
-    let kind: String = row.get(2)?;
+    let kind = PasswordLinkKind::find(row.text("kind")?);
     Ok(PasswordLink {
         id: id.parse().map_err(|why| damaged(&what, &why))?,
-        user: UserId(row.get(1)?),
-        kind: PasswordLinkKind::find(&kind).ok_or_else(|| damaged(&what, &"its kind"))?,
-        created: time(&what, row.get(3)?)?,
-        expires: time(&what, row.get(4)?)?,
+        user: UserId(row.get("user_id")?),
+        kind: kind.ok_or_else(|| damaged(&what, &"its kind"))?,
+        created: time(&what, row.get("created_ms")?)?,
+        expires: time(&what, row.get("expires_ms")?)?,
     })
 }
 
@@ -88,7 +88,9 @@ impl ReadTx<'_> {
              FROM users WHERE organization_id = ?1 AND password IS NULL AND NOT service_account
              ORDER BY user_id",
             params![organization.0, now.as_millisecond()],
-            |row| Ok(PendingUser { id: UserId(row.get(0)?), invited: row.get(1)? }),
+            |row| {
+                Ok(PendingUser { id: UserId(row.get("user_id")?), invited: row.get("invited")? })
+            },
         )
     }
 

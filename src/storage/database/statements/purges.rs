@@ -45,8 +45,8 @@ impl ReadTx<'_> {
         let sql = "SELECT name, seq FROM cursors ORDER BY name";
         let mut endpoints = Vec::new();
         self.tx.each(sql, params![], |row| {
-            if let Some(endpoint) = row.text(0)?.strip_prefix(CURSOR_PREFIX) {
-                endpoints.push((endpoint.to_owned(), row.get(1)?));
+            if let Some(endpoint) = row.text("name")?.strip_prefix(CURSOR_PREFIX) {
+                endpoints.push((endpoint.to_owned(), row.get("seq")?));
             }
             Ok(ControlFlow::Continue(()))
         })?;
@@ -72,28 +72,34 @@ impl ReadTx<'_> {
              ORDER BY due_ms, purge_id LIMIT ?3",
             params![endpoint, now.as_millisecond(), int(limit)],
             |row| {
-                let since = time("purges", row.get(2)?)?;
-                Ok(PendingPurge { number: row.get(0)?, key: row.get(1)?, since })
+                Ok(PendingPurge {
+                    number: row.get("purge_id")?,
+                    key: row.get("key")?,
+                    since: time("purges", row.get("since_ms")?)?,
+                })
             },
         )
     }
 
     /// Returns the backlog of the endpoint at `now`.
     pub fn purges_waiting(&self, endpoint: &str, now: Timestamp) -> Result<PurgeBacklog, DbError> {
-        let sql = "SELECT count(*) AS keys, count(CASE WHEN due_ms <= ?2 THEN 1 END) AS due,
-                 min(due_ms) AS next_ms
-             FROM purges WHERE endpoint = ?1";
-        let (keys, due, next): (i64, i64, Option<i64>) =
-            self.tx.load(sql, params![endpoint, now.as_millisecond()], |row| {
-                Ok((row.get(0)?, row.get(1)?, row.get(2)?))
-            })?;
         let sql = "SELECT at_ms FROM item_log
              WHERE seq > (SELECT seq FROM cursors WHERE name = ?1) ORDER BY seq LIMIT 1";
         let unread: Option<i64> = self.tx.find_value(sql, params![cursor_name(endpoint)])?;
-        let count = |number: i64| u64::try_from(number).unwrap_or_default();
-        let to_time = |ms: Option<i64>| ms.map(|ms| time("purges", ms)).transpose();
-        let (next, unread) = (to_time(next)?, to_time(unread)?);
-        Ok(PurgeBacklog { keys: count(keys), due: count(due), next, unread })
+        let sql = "SELECT count(*) AS keys, count(CASE WHEN due_ms <= ?2 THEN 1 END) AS due,
+                 min(due_ms) AS next_ms
+             FROM purges WHERE endpoint = ?1";
+        self.tx.load(sql, params![endpoint, now.as_millisecond()], |row| {
+            let keys: i64 = row.get("keys")?;
+            let due: i64 = row.get("due")?;
+            let next: Option<i64> = row.get("next_ms")?;
+            Ok(PurgeBacklog {
+                keys: u64::try_from(keys).unwrap_or_default(),
+                due: u64::try_from(due).unwrap_or_default(),
+                next: next.map(|ms| time("purges", ms)).transpose()?,
+                unread: unread.map(|ms| time("purges", ms)).transpose()?,
+            })
+        })
     }
 }
 
@@ -173,8 +179,8 @@ impl WriteTx<'_> {
         )?;
         let sql = "SELECT media_type, id, until_ms FROM embargoed_items";
         self.tx.each(sql, params![], |row| {
-            if let Ok(item) = format!("{}/{}", row.text(0)?, row.text(1)?).parse() {
-                self.insert_purge(endpoint, &key(&item), row.get(2)?, false)?;
+            if let Ok(item) = format!("{}/{}", row.text("media_type")?, row.text("id")?).parse() {
+                self.insert_purge(endpoint, &key(&item), row.get("until_ms")?, false)?;
             }
             Ok(ControlFlow::Continue(()))
         })
@@ -200,20 +206,22 @@ impl WriteTx<'_> {
              FROM item_log LEFT JOIN items
                  ON items.media_type = item_log.media_type AND items.id = item_log.id
              WHERE item_log.seq > ?1 AND item_log.seq <= ?2 ORDER BY item_log.seq LIMIT ?3";
-        let (mut reached, mut count) = (after, 0);
+        let mut reached = after;
+        let mut count = 0;
         self.tx.each(sql, params![after, seq, int(limit)], |row| {
-            reached = row.get(0)?;
+            reached = row.get("seq")?;
             count += 1;
             // The row that requests a rebuild of the search index names no item.
-            let Ok(item) = format!("{}/{}", row.text(1)?, row.text(2)?).parse() else {
+            let Ok(item) = format!("{}/{}", row.text("media_type")?, row.text("id")?).parse()
+            else {
                 return Ok(ControlFlow::Continue(()));
             };
-            let at: i64 = row.get(4)?;
-            let embargoed: Option<i64> = row.get(5)?;
+            let at: i64 = row.get("at_ms")?;
+            let embargoed: Option<i64> = row.get("embargoed_ms")?;
             // A clock that ran ahead must not delay the purge.
             let due = at.min(now.as_millisecond());
             let key = key(&item);
-            if row.text(3)? == "replaced" && !self.is_purge_queued(endpoint, &key, due)? {
+            if row.text("change")? == "replaced" && !self.is_purge_queued(endpoint, &key, due)? {
                 self.insert_purge(endpoint, &key, due, true)?;
             }
             // The response changes once more when the embargo ends, without a row in the log.

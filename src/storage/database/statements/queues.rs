@@ -45,10 +45,18 @@ pub struct StreamRow {
     pub active: Timestamp,
 }
 
-/// Reads the key of an item from the columns `first` and `first + 1`.
-fn parse_key(what: &str, row: &dyn ResultRow, first: usize) -> Result<ItemKey, DbError> {
-    let key = format!("{}/{}", row.text(first)?, row.text(first + 1)?);
+/// Reads the key of an item from the columns `media_type` and `id`.
+fn read_key(what: &str, row: &dyn ResultRow) -> Result<ItemKey, DbError> {
+    let key = format!("{}/{}", row.text("media_type")?, row.text("id")?);
     key.parse().map_err(|why| damaged(what, &why))
+}
+
+fn read_queued_item(row: &dyn ResultRow) -> Result<QueuedItem, DbError> {
+    Ok(QueuedItem {
+        position: row.get("position")?,
+        key: read_key("queued_items", row)?,
+        seq: row.get("seq")?,
+    })
 }
 
 impl ReadTx<'_> {
@@ -75,11 +83,11 @@ impl ReadTx<'_> {
             params![after, int(limit)],
             |row| {
                 Ok(LogRow {
-                    seq: row.get(0)?,
+                    seq: row.get("seq")?,
                     // The row that requests a rebuild of the search index names no item.
-                    key: format!("{}/{}", row.text(1)?, row.text(2)?).parse().ok(),
-                    is_newly_indexed: row.get(3)?,
-                    at: time("item_log", row.get(4)?)?,
+                    key: format!("{}/{}", row.text("media_type")?, row.text("id")?).parse().ok(),
+                    is_newly_indexed: row.get("newly_indexed")?,
+                    at: time("item_log", row.get("at_ms")?)?,
                 })
             },
         )
@@ -91,7 +99,7 @@ impl ReadTx<'_> {
         self.tx.find(
             &format!("SELECT {columns}, item_id FROM items WHERE media_type = ?1 AND id = ?2"),
             params![key.media_type.as_str(), key.id.as_str()],
-            |row| Ok((row.get(6)?, StoredItem::read(row, &format!("item {key}"))?)),
+            |row| Ok((row.get("item_id")?, StoredItem::read(row, &format!("item {key}"))?)),
         )
     }
 
@@ -100,7 +108,7 @@ impl ReadTx<'_> {
         self.tx.list(
             "SELECT media_type, id, document FROM items ORDER BY item_id DESC LIMIT ?1",
             params![int(limit)],
-            |row| Ok((parse_key("items", row, 0)?, row.get(2)?)),
+            |row| Ok((read_key("items", row)?, row.get("document")?)),
         )
     }
 
@@ -111,7 +119,9 @@ impl ReadTx<'_> {
         let mut version = number;
         // Each version refers to an earlier row, so this ends.
         while version > after {
-            let row = self.tx.find(sql, params![version], |row| Ok((row.get(0)?, row.get(1)?)))?;
+            let row = self.tx.find(sql, params![version], |row| {
+                Ok((row.get("previous_seq")?, row.get("newly_indexed")?))
+            })?;
             let Some((previous, is_newly_indexed)): Option<(Option<i64>, bool)> = row else {
                 return Ok(false);
             };
@@ -138,7 +148,7 @@ impl ReadTx<'_> {
             "SELECT media_type, id FROM embargoed_items WHERE until_ms <= ?1
              ORDER BY until_ms, media_type, id LIMIT ?2",
             params![now.as_millisecond(), int(limit)],
-            |row| parse_key("embargoed_items", row, 0),
+            |row| read_key("embargoed_items", row),
         )
     }
 
@@ -153,7 +163,10 @@ impl ReadTx<'_> {
              WHERE notification_id = ?1 AND user_id = ?2 AND active_ms >= ?3";
         let values = params![id.to_string(), user.0, expired.as_millisecond()];
         self.tx.find(sql, values, |row| {
-            Ok(StreamRow { number: row.get(0)?, active: time("stream", row.get(1)?)? })
+            Ok(StreamRow {
+                number: row.get("number")?,
+                active: time("stream", row.get("active_ms")?)?,
+            })
         })
     }
 
@@ -163,10 +176,7 @@ impl ReadTx<'_> {
             "SELECT position, media_type, id, seq FROM queued_items WHERE number = ?1
              ORDER BY position LIMIT ?2",
             params![number, int(limit)],
-            |row| {
-                let key = parse_key("queued_items", row, 1)?;
-                Ok(QueuedItem { position: row.get(0)?, key, seq: row.get(3)? })
-            },
+            read_queued_item,
         )
     }
 
@@ -185,7 +195,7 @@ impl ReadTx<'_> {
              JOIN notifications USING (number) WHERE available_seq > ?1 LIMIT ?2";
         // One more than the limit tells a truncated list from a complete one.
         let ids = self.tx.list(sql, params![after, int(limit.saturating_add(1))], |row| {
-            row.text(0)?.parse::<Uuid>().map_err(|why| damaged("a stream", &why))
+            row.text("notification_id")?.parse::<Uuid>().map_err(|why| damaged("a stream", &why))
         })?;
         Ok((sequence, Some(ids).filter(|ids| ids.len() <= limit)))
     }
@@ -274,10 +284,7 @@ impl WriteTx<'_> {
                   ORDER BY position LIMIT ?2)
              RETURNING position, media_type, id, seq",
             params![number, int(limit), incarnation.to_string()],
-            |row| {
-                let key = parse_key("queued_items", row, 1)?;
-                Ok(QueuedItem { position: row.get(0)?, key, seq: row.get(3)? })
-            },
+            read_queued_item,
         )?;
         // `RETURNING` promises no order.
         claimed.sort_unstable_by_key(|item| item.position);

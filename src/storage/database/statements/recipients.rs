@@ -31,16 +31,16 @@ const COLUMNS: &str =
     "user_id, address, notified_ms, confirmation_sent_ms, confirmed_ms, refused_ms";
 
 fn read_recipient(row: &dyn ResultRow) -> Result<MailRecipient, DbError> {
-    let user = UserId(row.get(0)?);
+    let user = UserId(row.get("user_id")?);
     let what = format!("a recipient of mails of user {user}");
     let at = |ms: Option<i64>| ms.map(|ms| time(&what, ms)).transpose();
     Ok(MailRecipient {
         user,
-        address: row.get(1)?,
-        notified: at(row.get(2)?)?,
-        confirmation_sent: at(row.get(3)?)?,
-        confirmed: at(row.get(4)?)?,
-        refused: at(row.get(5)?)?,
+        address: row.get("address")?,
+        notified: at(row.get("notified_ms")?)?,
+        confirmation_sent: at(row.get("confirmation_sent_ms")?)?,
+        confirmed: at(row.get("confirmed_ms")?)?,
+        refused: at(row.get("refused_ms")?)?,
     })
 }
 

@@ -117,11 +117,11 @@ impl ReadTx<'_> {
         let sql = "SELECT seq, media_type, id, change, at_ms, previous_seq FROM item_log
              WHERE seq > ?1 ORDER BY seq LIMIT ?2";
         let changes = self.tx.list(sql, params![after.row, int(limit)], |row| {
-            let replaced: Option<i64> = row.get(5)?;
+            let replaced: Option<i64> = row.get("previous_seq")?;
             Ok(IndexChange {
                 position: read_position(row)?,
                 replaced: replaced.map(|value| number("item_log", value)).transpose()?,
-                rebuild: row.text(3)? == REINDEX,
+                rebuild: row.text("change")? == REINDEX,
             })
         })?;
         Ok(Some(changes))
@@ -171,7 +171,7 @@ impl ReadTx<'_> {
         let mut page = VersionPage::default();
         self.tx.each(&sql, params![after, last, int(limit)], |row| {
             // Withdrawn items count as read: a page without results is not the end.
-            page.reached = Some(number("item", row.get(0)?)?);
+            page.reached = Some(number("item", row.get("item_id")?)?);
             page.versions.extend(read_version(row)?);
             Ok(ControlFlow::Continue(()))
         })?;
@@ -188,7 +188,8 @@ impl ReadTx<'_> {
              WHERE pubstatus NOT IN ('withheld', 'canceled') ORDER BY item_id";
         self.tx.each(sql, params![], |row| {
             // A damaged key must not end the comparison of all other items.
-            each(number("item", row.get(0)?)?, &row.lossy(1)?, row.get(2)?)?;
+            let version = number("item", row.get("item_id")?)?;
+            each(version, &row.lossy("key")?, row.get("stored_ms")?)?;
             Ok(ControlFlow::Continue(()))
         })
     }
@@ -204,7 +205,7 @@ impl ReadTx<'_> {
         let columns = StoredItem::columns();
         let sql = format!("SELECT {columns}, media_type, id FROM items WHERE item_id = ?1");
         self.tx.find(&sql, params![number], |row| {
-            let key = format!("{}/{}", row.text(6)?, row.text(7)?);
+            let key = format!("{}/{}", row.text("media_type")?, row.text("id")?);
             let what = format!("item {key}");
             let key = key.parse().map_err(|why| damaged(&what, &why))?;
             Ok((key, StoredItem::read(row, &what)?))
@@ -215,7 +216,8 @@ impl ReadTx<'_> {
     pub fn order_position_of(&self, key: &ItemKey) -> Result<Option<(i64, u32)>, DbError> {
         let sql = "SELECT order_ms, item_id FROM items WHERE media_type = ?1 AND id = ?2";
         let key = params![key.media_type.as_str(), key.id.as_str()];
-        self.tx.find(sql, key, |row| Ok((row.get(0)?, number("item", row.get(1)?)?)))
+        self.tx
+            .find(sql, key, |row| Ok((row.get("order_ms")?, number("item", row.get("item_id")?)?)))
     }
 }
 
@@ -236,29 +238,31 @@ impl WriteTx<'_> {
 
 /// Reads the columns `seq, media_type, id, change, at_ms`.
 fn read_position(row: &dyn ResultRow) -> Result<LogPosition, DbError> {
-    let at_ms: i64 = row.get(4)?;
-    let digest = format!("{}/{} {} {at_ms}", row.text(1)?, row.text(2)?, row.text(3)?);
-    Ok(LogPosition { row: row.get(0)?, digest })
+    let at_ms: i64 = row.get("at_ms")?;
+    let media_type = row.text("media_type")?;
+    let id = row.text("id")?;
+    let change = row.text("change")?;
+    Ok(LogPosition { row: row.get("seq")?, digest: format!("{media_type}/{id} {change} {at_ms}") })
 }
 
 /// Reads the columns [`version_columns`]. Returns `None` for a version that search never finds, and for a damaged
 /// row: one such row must not keep the others out of the index.
 fn read_version(row: &dyn ResultRow) -> Result<Option<IndexedVersion>, DbError> {
-    let key = format!("{}/{}", row.text(1)?, row.text(2)?);
-    let (Ok(key), Some(status)) = (key.parse(), PubStatus::parse(row.text(4)?)) else {
+    let key = format!("{}/{}", row.text("media_type")?, row.text("id")?);
+    let (Ok(key), Some(status)) = (key.parse(), PubStatus::parse(row.text("pubstatus")?)) else {
         tracing::error!("search index: item {key} skipped: its key or status is damaged");
         return Ok(None);
     };
     let version = IndexedVersion {
-        number: number("item", row.get(0)?)?,
+        number: number("item", row.get("item_id")?)?,
         key,
-        document: row.get(3)?,
-        assets: row.get(8)?,
-        set_rights: row.get(9)?,
+        document: row.get("document")?,
+        assets: row.get("assets")?,
+        set_rights: row.get("set_rights")?,
         status,
-        order_ms: row.get(5)?,
-        embargoed_ms: row.get(6)?,
-        stored_ms: row.get(7)?,
+        order_ms: row.get("order_ms")?,
+        embargoed_ms: row.get("embargoed_ms")?,
+        stored_ms: row.get("stored_ms")?,
     };
     Ok(Some(version).filter(|version| version.status.is_served()))
 }

@@ -92,20 +92,20 @@ impl ReadTx<'_> {
     fn list_secrets(&self) -> Result<Vec<StoredSecret>, DbError> {
         let sql = "SELECT channel_id, settings FROM channels ORDER BY channel_id";
         let mut found = self.tx.list(sql, params![], |row| {
-            let id = row.get(0)?;
-            let bytes = row.get::<String>(1)?.into_bytes();
+            let id = row.get("channel_id")?;
+            let bytes = row.get::<String>("settings")?.into_bytes();
             Ok(StoredSecret { place: settings_place(id), bytes, row: SecretRow::Channel(id) })
         })?;
         let sql = "SELECT kid, pkcs8 FROM signing_keys ORDER BY kid";
         found.extend(self.tx.list(sql, params![], |row| {
-            let kid: String = row.get(0)?;
-            let (place, bytes) = (signing_key_place(&kid), row.get(1)?);
-            Ok(StoredSecret { place, bytes, row: SecretRow::SigningKey(kid) })
+            let kid: String = row.get("kid")?;
+            let place = signing_key_place(&kid);
+            Ok(StoredSecret { place, bytes: row.get("pkcs8")?, row: SecretRow::SigningKey(kid) })
         })?);
         let sql = "SELECT name, value FROM state ORDER BY name";
         let states = self.tx.list(sql, params![], |row| {
-            let name: String = row.get(0)?;
-            let bytes = row.get::<String>(1)?.into_bytes();
+            let name: String = row.get("name")?;
+            let bytes = row.get::<String>("value")?.into_bytes();
             Ok(StoredSecret { place: state_place(&name), bytes, row: SecretRow::State(name) })
         })?;
         // Values of later versions are rotated too, or they would be lost with their key.

@@ -63,11 +63,17 @@ impl ReadTx<'_> {
              WHERE session_hash = ?1",
             params![session.to_string()],
             |row| {
-                let user = UserId(row.get(0)?);
+                let user = UserId(row.get("user_id")?);
                 let what = format!("session of user {user}");
-                let (auth_time, expires) = (time(&what, row.get(1)?)?, time(&what, row.get(2)?)?);
-                let from = LoginOrigin { browser: row.get(3)?, address: row.get(4)? };
-                Ok(BrowserSession { user, auth_time, expires, from })
+                Ok(BrowserSession {
+                    user,
+                    auth_time: time(&what, row.get("auth_ms")?)?,
+                    expires: time(&what, row.get("expires_ms")?)?,
+                    from: LoginOrigin {
+                        browser: row.get("browser")?,
+                        address: row.get("address")?,
+                    },
+                })
             },
         )
     }
@@ -79,9 +85,9 @@ impl ReadTx<'_> {
              ORDER BY created_ms DESC, kid",
             params![],
             |row| {
-                let kid: String = row.get(0)?;
-                let pkcs8 = self.open_secret(&signing_key_place(&kid), row.get(1)?)?;
-                Ok(SigningKey { kid, pkcs8, is_retired: row.get(2)? })
+                let kid: String = row.get("kid")?;
+                let pkcs8 = self.open_secret(&signing_key_place(&kid), row.get("pkcs8")?)?;
+                Ok(SigningKey { kid, pkcs8, is_retired: row.get("is_retired")? })
             },
         )
     }
@@ -92,10 +98,14 @@ impl ReadTx<'_> {
             "SELECT kid, created_ms, retired_ms FROM signing_keys ORDER BY created_ms DESC, kid",
             params![],
             |row| {
-                let kid: String = row.get(0)?;
+                let kid: String = row.get("kid")?;
                 let what = format!("signing key {kid}");
-                let retired = row.get::<Option<i64>>(2)?.map(|ms| time(&what, ms)).transpose()?;
-                Ok(ListedSigningKey { created: time(&what, row.get(1)?)?, retired, kid })
+                let retired: Option<i64> = row.get("retired_ms")?;
+                Ok(ListedSigningKey {
+                    kid,
+                    created: time(&what, row.get("created_ms")?)?,
+                    retired: retired.map(|ms| time(&what, ms)).transpose()?,
+                })
             },
         )
     }

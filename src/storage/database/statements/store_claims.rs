@@ -22,9 +22,9 @@ impl ReadTx<'_> {
     /// Returns the store that belongs to this archive, if one is recorded.
     pub fn claimed_store(&self) -> Result<Option<StoreClaim>, DbError> {
         let sql = "SELECT value FROM state WHERE name = ?1";
-        let name: Option<String> = self.tx.find(sql, params![STORE], |row| row.get(0))?;
+        let name: Option<String> = self.tx.find_value(sql, params![STORE])?;
         let Some(name) = name else { return Ok(None) };
-        let store_id = self.tx.find(sql, params![STORE_ID], |row| row.get(0))?;
+        let store_id = self.tx.find_value(sql, params![STORE_ID])?;
         Ok(Some(StoreClaim { name, store_id }))
     }
 }

@@ -37,21 +37,21 @@ pub struct NewTemplate {
 const COLUMNS: &str = "template_id, organization_id, name, fields, changed_ms, user_name";
 
 fn read_template(row: &dyn ResultRow) -> Result<MetadataTemplate, DbError> {
-    let id: i64 = row.get(0)?;
+    let id: i64 = row.get("template_id")?;
     let what = format!("template {id}");
     let mut fields: Map<String, Value> =
-        serde_json::from_str(row.text(3)?).map_err(|why| damaged(&what, &why))?;
+        serde_json::from_str(row.text("fields")?).map_err(|why| damaged(&what, &why))?;
     // Another version may know more fields; the template stays usable with the others.
     fields.retain(|name, change| {
         MetadataEdits::parse(&Map::from_iter([(name.clone(), change.clone())])).is_ok()
     });
     Ok(MetadataTemplate {
         id,
-        organization: row.get::<Option<i64>>(1)?.map(OrganizationId),
-        name: row.get(2)?,
+        organization: row.get::<Option<i64>>("organization_id")?.map(OrganizationId),
+        name: row.get("name")?,
         fields: MetadataEdits::parse(&fields).map_err(|why| damaged(&what, &why))?,
-        changed: time(&what, row.get(4)?)?,
-        user_name: row.get(5)?,
+        changed: time(&what, row.get("changed_ms")?)?,
+        user_name: row.get("user_name")?,
     })
 }
 

@@ -41,15 +41,15 @@ impl ReadTx<'_> {
              WHERE token_hash = ?1 AND active",
             params![token.to_string()],
             |row| {
-                let family = FamilyId(row.get(0)?);
+                let family = FamilyId(row.get("family_id")?);
                 let what = format!("access token of family {family}");
                 Ok(AccessToken {
                     family,
-                    user: UserId(row.get(1)?),
-                    client_id: row.get(2)?,
-                    scopes: read_scopes(&what, &row.get::<String>(3)?)?,
-                    expires: time(&what, row.get(4)?)?,
-                    scopes_enforced: row.get(5)?,
+                    user: UserId(row.get("user_id")?),
+                    client_id: row.get("client_id")?,
+                    scopes: read_scopes(&what, row.text("scopes")?)?,
+                    expires: time(&what, row.get("expires_ms")?)?,
+                    scopes_enforced: row.get("scopes_enforced")?,
                 })
             },
         )
@@ -70,8 +70,11 @@ impl ReadTx<'_> {
             |row| {
                 let family = read_family(row)?;
                 let what = format!("refresh token of family {}", family.id);
-                let expires = time(&what, row.get(5)?)?;
-                Ok(RefreshToken { family, expires, is_used: row.get(6)? })
+                Ok(RefreshToken {
+                    family,
+                    expires: time(&what, row.get("expires_ms")?)?,
+                    is_used: row.get("is_used")?,
+                })
             },
         )
     }

@@ -6,7 +6,7 @@ use std::collections::HashSet;
 use jiff::Timestamp;
 use uuid::Uuid;
 
-use super::{ReadTx, WriteTx, damaged, int, time};
+use super::{ReadTx, WriteTx, damaged, int, sessions::read_hash, time};
 use crate::storage::database::engine::{ResultRow, params};
 use crate::storage::database::error::DbError;
 use model::ContentHash;
@@ -65,17 +65,17 @@ const COLUMNS: &str =
     "upload_id, user_id, file_name, fingerprint, length, received, created_ms, expires_ms";
 
 fn read_upload(row: &dyn ResultRow) -> Result<PendingUpload, DbError> {
-    let id: String = row.get(0)?;
+    let id: String = row.get("upload_id")?;
     let what = format!("upload {id}");
     Ok(PendingUpload {
         id: id.parse().map_err(|why| damaged(&what, &why))?,
-        user: UserId(row.get(1)?),
-        file_name: row.get(2)?,
-        fingerprint: row.get(3)?,
-        length: size(&what, row.get(4)?)?,
-        received: size(&what, row.get(5)?)?,
-        created: time(&what, row.get(6)?)?,
-        expires: time(&what, row.get(7)?)?,
+        user: UserId(row.get("user_id")?),
+        file_name: row.get("file_name")?,
+        fingerprint: row.get("fingerprint")?,
+        length: size(&what, row.get("length")?)?,
+        received: size(&what, row.get("received")?)?,
+        created: time(&what, row.get("created_ms")?)?,
+        expires: time(&what, row.get("expires_ms")?)?,
     })
 }
 
@@ -134,12 +134,11 @@ impl ReadTx<'_> {
              ORDER BY start",
             params![id.to_string()],
             |row| {
-                let hash = |at| row.text(at)?.parse().map_err(|why| damaged(&what, &why));
                 Ok(UploadPart {
-                    key: hash(0)?,
-                    start: size(&what, row.get(1)?)?,
-                    length: size(&what, row.get(2)?)?,
-                    checksum: hash(3)?,
+                    key: read_hash(&what, row.text("part_key")?)?,
+                    start: size(&what, row.get("start")?)?,
+                    length: size(&what, row.get("length")?)?,
+                    checksum: read_hash(&what, row.text("checksum")?)?,
                 })
             },
         )
@@ -148,7 +147,7 @@ impl ReadTx<'_> {
     /// Returns the keys of the parts of all uploads.
     pub fn upload_part_keys(&self) -> Result<HashSet<ContentHash>, DbError> {
         let keys = self.tx.list("SELECT part_key FROM upload_parts", params![], |row| {
-            row.text(0)?.parse::<ContentHash>().map_err(|why| damaged("parts of uploads", &why))
+            read_hash("parts of uploads", row.text("part_key")?)
         })?;
         Ok(keys.into_iter().collect())
     }
@@ -161,8 +160,11 @@ impl ReadTx<'_> {
 }
 
 fn read_usage(row: &dyn ResultRow) -> Result<UploadUsage, DbError> {
-    let uploads = usize::try_from(row.get::<i64>(0)?).unwrap_or_default();
-    Ok(UploadUsage { uploads, bytes: size("uploads", row.get(1)?)? })
+    let uploads: i64 = row.get("uploads")?;
+    Ok(UploadUsage {
+        uploads: usize::try_from(uploads).unwrap_or_default(),
+        bytes: size("uploads", row.get("bytes")?)?,
+    })
 }
 
 impl WriteTx<'_> {

@@ -79,11 +79,14 @@ impl ReadTx<'_> {
             params![id.0],
             |row| {
                 let what = format!("device of user {id}");
-                let kind = DeviceKind::find(row.text(1)?)
-                    .ok_or_else(|| damaged(what.as_str(), &"its type"))?;
-                let (token, name, model) = (row.get(0)?, row.get(2)?, row.get(3)?);
-                let registered = time(&what, row.get(4)?)?;
-                Ok((Device { token, kind, name, model }, registered))
+                let kind = DeviceKind::find(row.text("type")?);
+                let device = Device {
+                    token: row.get("token")?,
+                    kind: kind.ok_or_else(|| damaged(&what, &"its type"))?,
+                    name: row.get("name")?,
+                    model: row.get("model")?,
+                };
+                Ok((device, time(&what, row.get("registered_ms")?)?))
             },
         )
     }
@@ -118,7 +121,7 @@ impl WriteTx<'_> {
             "SELECT user_id, since_ms, requests FROM user_requests
              WHERE organization_id = ?1 AND since_ms > ?2 AND since_ms <= ?3",
             params![organization.0, window_start, now_ms],
-            |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)),
+            |row| Ok((row.get("user_id")?, row.get("since_ms")?, row.get("requests")?)),
         )?;
         let own = counted.iter().find(|(user, ..)| *user == by.0);
         // The administrator's own limit comes first, then that of the organization.

@@ -39,17 +39,18 @@ enum MigratedValue {
 }
 
 impl MigratedValue {
-    fn read(row: &dyn ResultRow, at: usize, kind: ColumnType) -> Result<Self, DbError> {
-        Ok(match kind {
-            ColumnType::Int => row.get::<Option<i64>>(at)?.map_or(Self::Null, Self::Int),
+    fn read(row: &dyn ResultRow, column: &TableColumn) -> Result<Self, DbError> {
+        let name = column.name.as_str();
+        Ok(match column.kind {
+            ColumnType::Int => row.get::<Option<i64>>(name)?.map_or(Self::Null, Self::Int),
             ColumnType::Bool => {
-                row.get::<Option<bool>>(at)?.map_or(Self::Null, |is| Self::Int(i64::from(is)))
+                row.get::<Option<bool>>(name)?.map_or(Self::Null, |is| Self::Int(i64::from(is)))
             }
             // PostgreSQL refuses texts that contain a zero character.
             ColumnType::Text => row
-                .get::<Option<String>>(at)?
+                .get::<Option<String>>(name)?
                 .map_or(Self::Null, |text| Self::Text(text.replace('\0', "\u{fffd}"))),
-            ColumnType::Blob => row.get::<Option<Vec<u8>>>(at)?.map_or(Self::Null, Self::Blob),
+            ColumnType::Blob => row.get::<Option<Vec<u8>>>(name)?.map_or(Self::Null, Self::Blob),
         })
     }
 
@@ -153,8 +154,7 @@ fn read_values(
     row: &dyn ResultRow,
     columns: &[TableColumn],
 ) -> Result<Vec<MigratedValue>, DbError> {
-    let columns = columns.iter().enumerate();
-    columns.map(|(at, column)| MigratedValue::read(row, at, column.kind)).collect()
+    columns.iter().map(|column| MigratedValue::read(row, column)).collect()
 }
 
 impl ReadTx<'_> {
@@ -238,10 +238,10 @@ impl ReadTx<'_> {
         let sql = "SELECT item_id, media_type, id, stored_ms FROM items ORDER BY item_id";
         let mut found = Vec::new();
         self.tx.each(sql, params![], |row| {
-            let stored_ms: i64 = row.get(3)?;
+            let stored_ms: i64 = row.get("stored_ms")?;
             // A version never changes, so its key and time identify it without its document.
-            let mark = format!("{}/{} {stored_ms}", row.text(1)?, row.text(2)?);
-            found.push((row.get(0)?, ContentHash::of(mark.as_bytes())));
+            let mark = format!("{}/{} {stored_ms}", row.text("media_type")?, row.text("id")?);
+            found.push((row.get("item_id")?, ContentHash::of(mark.as_bytes())));
             Ok(ControlFlow::Continue(()))
         })?;
         Ok(found)
@@ -304,8 +304,8 @@ impl ReadTx<'_> {
         let mut named = Vec::new();
         let sql = "SELECT item_id, assets FROM items WHERE item_id > ?1 ORDER BY item_id";
         self.tx.each(sql, params![after], |row| {
-            let doc: i64 = row.get(0)?;
-            let assets = serde_json::from_str::<Vec<Asset>>(row.text(1)?)
+            let doc: i64 = row.get("item_id")?;
+            let assets = serde_json::from_str::<Vec<Asset>>(row.text("assets")?)
                 .map_err(|why| damaged(format!("item number {doc}"), &why))?;
             let to_original =
                 |asset: &Asset| NamedOriginal { hash: asset.blob(), length: asset.length(), doc };
