@@ -4,7 +4,7 @@ use std::{ops::ControlFlow, sync::Arc};
 
 use jiff::Timestamp;
 
-use super::{ReadTx, WriteTx, damaged, int, time};
+use super::{ReadTx, WriteTx, damaged, int, optional_time, parse_json};
 use crate::storage::database::account_change::AccountChange;
 use crate::storage::database::engine::{ResultRow, params};
 use crate::storage::database::error::DbError;
@@ -22,11 +22,10 @@ pub(super) const USER_COLUMNS: &str = "user_id, organization_id, user_name, firs
 /// Reads the columns [`USER_COLUMNS`].
 pub(super) fn read_user(row: &dyn ResultRow) -> Result<User, DbError> {
     let user_name: String = row.get("user_name")?;
-    let roles = serde_json::from_str(row.text("roles")?);
     Ok(User {
         id: UserId(row.get("user_id")?),
         organization: row.get::<Option<i64>>("organization_id")?.map(OrganizationId),
-        roles: roles.map_err(|why| damaged(format!("user {user_name}"), &why))?,
+        roles: parse_json(&format!("user {user_name}"), row.text("roles")?)?,
         user_name,
         first_name: row.get("first_name")?,
         last_name: row.get("last_name")?,
@@ -104,17 +103,16 @@ impl ReadTx<'_> {
             params![id.0],
             |row| {
                 let what = format!("organization {id}");
-                let address = serde_json::from_str(row.text("address")?);
                 let domains: Option<String> = row.get("mail_domains")?;
-                let domains = domains.map(|text| serde_json::from_str(&text)).transpose();
+                let domains = domains.map(|text| parse_json(&what, &text)).transpose()?;
                 Ok(Organization {
                     id,
                     name: row.get("name")?,
                     currency: row.get("currency")?,
                     country: row.get("country")?,
-                    address: address.map_err(|why| damaged(&what, &why))?,
+                    address: parse_json(&what, row.text("address")?)?,
                     phone_direct: row.get("phone_direct")?,
-                    mail_domains: domains.map_err(|why| damaged(&what, &why))?.unwrap_or_default(),
+                    mail_domains: domains.unwrap_or_default(),
                 })
             },
         )
@@ -182,7 +180,6 @@ impl ReadTx<'_> {
         let total: Option<u32> = row.get("prepaid_total")?;
         let remaining: Option<u32> = row.get("prepaid_remaining")?;
         let prepaids = total.zip(remaining);
-        let expires: Option<i64> = row.get("expires_ms")?;
         Ok(Agreement {
             id,
             organization: OrganizationId(row.get("organization_id")?),
@@ -191,7 +188,7 @@ impl ReadTx<'_> {
             products: self.list_products_of_agreement(id)?,
             name: row.get("name")?,
             description: row.get("description")?,
-            expires: expires.map(|ms| time(&what, ms)).transpose()?,
+            expires: optional_time(&what, row.get("expires_ms")?)?,
             prepaids: prepaids.map(|(total, remaining)| PrepaidDownloads { total, remaining }),
         })
     }

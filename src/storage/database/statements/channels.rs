@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 use serde_json::{Map, Value};
 
-use super::{ReadTx, WriteTx, damaged, import::PutOutcome};
+use super::{ReadTx, WriteTx, damaged, import::PutOutcome, parse_json};
 use crate::storage::database::engine::{ResultRow, params};
 use crate::storage::database::error::DbError;
 use model::account::{Channel, ChannelId, ChannelMethod, ChannelSettings, UserId};
@@ -39,7 +39,6 @@ fn read_channel(tx: &ReadTx<'_>, row: &dyn ResultRow) -> Result<Channel, DbError
     let name: String = row.get("name")?;
     let what = format!("channel {name:?} of user {owner:?}");
     let method = ChannelMethod::find(row.text("method")?);
-    let formats = serde_json::from_str(row.text("formats")?);
     let settings = tx.open_text(&settings_place(row.get("channel_id")?), row.get("settings")?)?;
     // A JSON parser's error may repeat part of the text, which contains secrets.
     let settings: Map<String, Value> =
@@ -49,7 +48,7 @@ fn read_channel(tx: &ReadTx<'_>, row: &dyn ResultRow) -> Result<Channel, DbError
         owner,
         name,
         method: method.ok_or_else(|| damaged(&what, &"its method"))?,
-        formats: formats.map_err(|why| damaged(&what, &why))?,
+        formats: parse_json(&what, row.text("formats")?)?,
         settings: ChannelSettings::new(settings),
         active: row.get("active")?,
         by_user: row.get("made_by_user")?,

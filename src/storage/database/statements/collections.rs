@@ -5,7 +5,7 @@
 use jiff::Timestamp;
 use uuid::Uuid;
 
-use super::{ReadTx, WriteTx, damaged, int, time};
+use super::{ReadTx, WriteTx, int, optional_time, parse, read_key, time};
 use crate::runtime::limits::COLLECTION_REMOVED_MAX;
 use crate::storage::database::engine::{ResultRow, params};
 use crate::storage::database::error::DbError;
@@ -72,25 +72,17 @@ const COLUMNS: &str = "number, collection_id, collections.user_id, user_name, na
 fn read_head(row: &dyn ResultRow) -> Result<CollectionHead, DbError> {
     let number: i64 = row.get("number")?;
     let what = format!("collection {number}");
-    let id: String = row.get("collection_id")?;
-    let modified: Option<i64> = row.get("modified_ms")?;
     Ok(CollectionHead {
         number,
-        id: id.parse().map_err(|why| damaged(&what, &why))?,
+        id: parse(&what, row.text("collection_id")?)?,
         owner: UserId(row.get("user_id")?),
         owner_name: row.get("user_name")?,
         name: row.get("name")?,
         public: row.get("public")?,
         created: time(&what, row.get("created_ms")?)?,
         accessed: time(&what, row.get("accessed_ms")?)?,
-        modified: modified.map(|ms| time(&what, ms)).transpose()?,
+        modified: optional_time(&what, row.get("modified_ms")?)?,
     })
-}
-
-/// Reads the key of an item from the columns `media_type` and `id`.
-fn read_key(row: &dyn ResultRow) -> Result<ItemKey, DbError> {
-    let text = format!("{}/{}", row.text("media_type")?, row.text("id")?);
-    text.parse().map_err(|why| damaged(format!("item {text} of a collection"), &why))
 }
 
 impl ReadTx<'_> {

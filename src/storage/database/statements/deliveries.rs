@@ -14,7 +14,7 @@
 use jiff::Timestamp;
 use uuid::Uuid;
 
-use super::{ReadTx, WriteTx, damaged, int, time};
+use super::{ReadTx, WriteTx, damaged, int, key_text, optional_time, parse, time};
 use crate::storage::database::engine::{ResultRow, params};
 use crate::storage::database::error::DbError;
 use model::account::{AgreementId, ChannelId, Delivery, DeliveryState, OrganizationId, UserId};
@@ -126,28 +126,25 @@ fn read_delivery(row: &dyn ResultRow) -> Result<Delivery, DbError> {
     let id: String = row.get("delivery_id")?;
     let what = format!("delivery {id}");
     let channel = ChannelId::new(row.text("user_name")?, row.text("channel")?);
-    let item = format!("{}/{}", row.text("media_type")?, row.text("item_id")?);
     let state = DeliveryState::find(row.text("state")?);
     let attempts: i64 = row.get("attempts")?;
     let crop: Option<String> = row.get("crop")?;
-    let next: Option<i64> = row.get("next_ms")?;
-    let delivered: Option<i64> = row.get("delivered_ms")?;
     Ok(Delivery {
-        id: id.parse().map_err(|why| damaged(&what, &why))?,
+        id: parse(&what, &id)?,
         user: UserId(row.get("user_id")?),
         organization: OrganizationId(row.get("organization_id")?),
         channel: channel.map_err(|why| damaged(&what, &why))?,
-        item: item.parse().map_err(|why| damaged(&what, &why))?,
+        item: parse(&what, &key_text(row, "item_id")?)?,
         version: row.get("version")?,
         agreement: row.get::<Option<i64>>("agreement_id")?.map(AgreementId),
         state: state.ok_or_else(|| damaged(&what, &"its state"))?,
         attempts: u32::try_from(attempts).map_err(|why| damaged(&what, &why))?,
-        next: next.map(|ms| time(&what, ms)).transpose()?,
+        next: optional_time(&what, row.get("next_ms")?)?,
         error: row.get("error")?,
         created: time(&what, row.get("created_ms")?)?,
         queued: time(&what, row.get("queued_ms")?)?,
         updated: time(&what, row.get("updated_ms")?)?,
-        delivered: delivered.map(|ms| time(&what, ms)).transpose()?,
+        delivered: optional_time(&what, row.get("delivered_ms")?)?,
         crop: crop.map(|text| read_crop(&text).map_err(|why| damaged(&what, &why))).transpose()?,
     })
 }
@@ -386,10 +383,9 @@ impl WriteTx<'_> {
     }
 
     fn read_claimed(&self, id: &str) -> Result<Delivery, DbError> {
-        let what = || format!("delivery {id}");
-        let parsed = id.parse().map_err(|why| damaged(what(), &why))?;
-        let found = self.as_read().find_delivery(parsed)?;
-        found.ok_or_else(|| damaged(what(), &"its user is gone, or its id is spelt differently"))
+        let what = format!("delivery {id}");
+        let found = self.as_read().find_delivery(parse(&what, id)?)?;
+        found.ok_or_else(|| damaged(&what, &"its user is gone, or its id is spelt differently"))
     }
 
     /// Renews a claim until `until` for the sender's present incarnation; returns `false` if the claim was

@@ -6,7 +6,7 @@
 
 use jiff::Timestamp;
 
-use super::{ReadTx, damaged, int};
+use super::{ReadTx, int, key_text, parse};
 use crate::storage::database::engine::{ResultRow, ToParam};
 use crate::storage::database::error::DbError;
 use model::ItemKey;
@@ -254,9 +254,9 @@ impl ReadTx<'_> {
             condition = condition.sql,
         );
         self.tx.list(&sql, &condition.params(), |row| {
-            let key = format!("{}/{}", row.text("media_type")?, row.text("item_id")?);
+            let key = key_text(row, "item_id")?;
             Ok(ItemDownloads {
-                item: key.parse().map_err(|why| damaged(format!("order of {key}"), &why))?,
+                item: parse(&format!("order of {key}"), &key)?,
                 headline: row.get("headline")?,
                 byline: row.get("byline")?,
                 counts: read_counts(row)?,

@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 
-use super::{ReadTx, WriteTx, int, sessions::read_hash, time};
+use super::{ReadTx, WriteTx, int, parse, time};
 use crate::storage::database::engine::params;
 use crate::storage::database::error::DbError;
 use model::ContentHash;
@@ -46,7 +46,7 @@ impl ReadTx<'_> {
                     let what = "a counter of failed logins";
                     let failures: i64 = row.get("failures")?;
                     Ok(FailedLogins {
-                        key: read_hash(what, row.text("key_hash")?)?,
+                        key: parse(what, row.text("key_hash")?)?,
                         failures: u32::try_from(failures).unwrap_or(u32::MAX),
                         since: time(what, row.get("since_ms")?)?,
                     })

@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use super::{ALL_BEHIND, ReadTx, WriteTx, damaged, int, time};
+use super::{ALL_BEHIND, ReadTx, WriteTx, damaged, int, parse_json, time};
 use crate::runtime::limits::ITEM_EDITS_MAX;
 use crate::storage::database::engine::params;
 use crate::storage::database::error::DbError;
@@ -39,10 +39,9 @@ impl ReadTx<'_> {
              WHERE media_type = ?1 AND id = ?2 ORDER BY edit_id DESC",
             params![key.media_type.as_str(), key.id.as_str()],
             |row| {
-                let changes = serde_json::from_str(row.text("changes")?);
                 Ok(ItemEdit {
                     version: row.get("version")?,
-                    changes: changes.map_err(|why| damaged(&what, &why))?,
+                    changes: parse_json(&what, row.text("changes")?)?,
                     changed: time(&what, row.get("changed_ms")?)?,
                     user_name: row.get("user_name")?,
                 })

@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 use jiff::Timestamp;
 
 use super::item_rights::{self, SET_RIGHTS};
-use super::{ReadTx, WriteTx, damaged, int, time};
+use super::{ReadTx, WriteTx, damaged, int, optional_time, parse_json, read_key, time};
 use crate::runtime::limits::SWEEP_ROWS;
 use crate::storage::database::engine::{ResultRow, params};
 use crate::storage::database::error::DbError;
@@ -77,12 +77,10 @@ impl StoredItem {
 
     /// Reads the columns [`StoredItem::columns`].
     pub(super) fn read(row: &dyn ResultRow, what: &str) -> Result<Self, DbError> {
-        let embargoed: Option<i64> = row.get("embargoed_ms")?;
         Ok(Self {
             document: row.get("document")?,
-            assets: serde_json::from_str(row.text("assets")?)
-                .map_err(|why| damaged(what, &why))?,
-            embargoed: embargoed.map(|ms| time(what, ms)).transpose()?,
+            assets: parse_json(what, row.text("assets")?)?,
+            embargoed: optional_time(what, row.get("embargoed_ms")?)?,
             stored: time(what, row.get("stored_ms")?)?,
             order_time: time(what, row.get("order_ms")?)?,
             rights: item_rights::read_set(row, what)?,
@@ -139,11 +137,9 @@ impl ReadTx<'_> {
     pub fn files_of_version(&self, doc: i64) -> Result<Option<(ItemKey, Vec<Asset>)>, DbError> {
         let sql = "SELECT media_type, id, assets FROM items WHERE item_id = ?1";
         self.tx.find(sql, params![doc], |row| {
-            let key = format!("{}/{}", row.text("media_type")?, row.text("id")?);
-            let what = format!("item {key}");
-            let key = key.parse().map_err(|why| damaged(&what, &why))?;
-            let assets = serde_json::from_str(row.text("assets")?);
-            Ok((key, assets.map_err(|why| damaged(&what, &why))?))
+            let key = read_key(row)?;
+            let assets = parse_json(&format!("item {key}"), row.text("assets")?)?;
+            Ok((key, assets))
         })
     }
 }

@@ -3,7 +3,7 @@
 
 use jiff::Timestamp;
 
-use super::{ALL_BEHIND, ReadTx, WriteTx, grants::read_scopes, int, sessions::read_hash, time};
+use super::{ALL_BEHIND, ReadTx, WriteTx, grants::read_scopes, int, optional_time, parse, time};
 use crate::storage::database::engine::params;
 use crate::storage::database::error::DbError;
 use model::ContentHash;
@@ -88,7 +88,7 @@ impl ReadTx<'_> {
             params![user.0, now.as_millisecond()],
             |row| {
                 Ok(ListedSession {
-                    name: session_name(&read_hash(&what, row.text("session_hash")?)?),
+                    name: session_name(&parse(&what, row.text("session_hash")?)?),
                     browser: row.get("browser")?,
                     address: row.get("address")?,
                     auth_time: time(&what, row.get("auth_ms")?)?,
@@ -113,13 +113,12 @@ impl ReadTx<'_> {
              JOIN clients USING (client_id) ORDER BY lower(name), client_id, at_ms",
             params![user.0],
             |row| {
-                let used: Option<i64> = row.get("last_used_ms")?;
                 Ok(ListedApplication {
                     client_id: row.get("client_id")?,
                     name: row.get("name")?,
                     scopes: read_scopes(&what, row.text("scopes")?)?,
                     since: time(&what, row.get("at_ms")?)?,
-                    used: used.map(|ms| time(&what, ms)).transpose()?,
+                    used: optional_time(&what, row.get("last_used_ms")?)?,
                 })
             },
         )?;
@@ -164,7 +163,7 @@ impl WriteTx<'_> {
         let hashes: Vec<String> = self.tx.list_values(sql, params![user.0])?;
         // Names are hashes, so the one that matches is found by computing all of them.
         for hash in hashes {
-            let hash = read_hash("session", &hash)?;
+            let hash = parse("session", &hash)?;
             if session_name(&hash) == name {
                 self.end_session(&hash, now)?;
                 return Ok(true);

@@ -64,10 +64,15 @@ pub(super) mod tokens;
 pub(super) mod uploads;
 pub(super) mod users;
 
-use jiff::Timestamp;
+use std::{fmt::Display, str::FromStr};
 
+use jiff::Timestamp;
+use serde::de::DeserializeOwned;
+
+use super::engine::ResultRow;
 use super::error::{DbError, damaged};
 use super::transactions::{ClaimTx, ReadTx, WriteTx};
+use model::ItemKey;
 
 /// Selects all rows after the first n, where the parameter that follows is n.
 // SQLite accepts `OFFSET` only after a `LIMIT`.
@@ -76,6 +81,32 @@ const ALL_BEHIND: &str = "LIMIT 9223372036854775807 OFFSET";
 /// Converts a time that is stored in milliseconds; `what` names its row in the error.
 pub(in crate::storage::database) fn time(what: &str, ms: i64) -> Result<Timestamp, DbError> {
     Timestamp::from_millisecond(ms).map_err(|why| damaged(what, &why))
+}
+
+/// Converts a time that is stored in milliseconds, if there is one.
+fn optional_time(what: &str, ms: Option<i64>) -> Result<Option<Timestamp>, DbError> {
+    ms.map(|ms| time(what, ms)).transpose()
+}
+
+/// Parses a stored text; `what` names its row in the error.
+fn parse<T: FromStr<Err: Display>>(what: &str, text: &str) -> Result<T, DbError> {
+    T::from_str(text).map_err(|why| damaged(what, &why))
+}
+
+/// Parses stored JSON; `what` names its row in the error.
+fn parse_json<T: DeserializeOwned>(what: &str, text: &str) -> Result<T, DbError> {
+    serde_json::from_str(text).map_err(|why| damaged(what, &why))
+}
+
+/// Reads the key of an item from the columns `media_type` and `id`.
+fn read_key(row: &dyn ResultRow) -> Result<ItemKey, DbError> {
+    let key = key_text(row, "id")?;
+    parse(&format!("item {key}"), &key)
+}
+
+/// Reads the text of an item's key from the column `media_type` and the one with the id.
+fn key_text(row: &dyn ResultRow, id: &str) -> Result<String, DbError> {
+    Ok(format!("{}/{}", row.text("media_type")?, row.text(id)?))
 }
 
 /// Converts a number of rows to a parameter.
@@ -87,5 +118,5 @@ fn int(number: usize) -> i64 {
 /// Parses numbers that `string_agg` concatenated; none where there is no text.
 fn numbers(what: &str, text: Option<&str>) -> Result<Vec<i64>, DbError> {
     let parts = text.into_iter().flat_map(|text| text.split(','));
-    parts.map(|number| number.parse().map_err(|why| damaged(what, &why))).collect()
+    parts.map(|number| parse(what, number)).collect()
 }

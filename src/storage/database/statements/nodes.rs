@@ -10,7 +10,7 @@
 use jiff::Timestamp;
 use uuid::Uuid;
 
-use super::{ReadTx, WriteTx, damaged, int, time};
+use super::{ReadTx, WriteTx, int, optional_time, parse, time};
 use crate::storage::database::engine::{ResultRow, params};
 use crate::storage::database::error::DbError;
 
@@ -51,9 +51,8 @@ pub enum IncarnationStart {
 fn read_node(row: &dyn ResultRow) -> Result<NodeRow, DbError> {
     let incarnation: String = row.get("incarnation")?;
     let what = format!("node {incarnation}");
-    let figures_ms: Option<i64> = row.get("figures_ms")?;
     Ok(NodeRow {
-        incarnation: incarnation.parse().map_err(|why| damaged(&what, &why))?,
+        incarnation: parse(&what, &incarnation)?,
         node: row.get("node")?,
         role: row.get("role")?,
         heartbeat: row.get("heartbeat")?,
@@ -62,7 +61,7 @@ fn read_node(row: &dyn ResultRow) -> Result<NodeRow, DbError> {
         about: row.get("description")?,
         faults: row.get("faults")?,
         figures: row.get("figures")?,
-        figures_at: figures_ms.map(|ms| time(&what, ms)).transpose()?,
+        figures_at: optional_time(&what, row.get("figures_ms")?)?,
     })
 }
 
@@ -101,8 +100,7 @@ impl ReadTx<'_> {
     /// Lists the leases that are held, each with the incarnation that holds it.
     pub fn list_leases(&self) -> Result<Vec<(String, Uuid)>, DbError> {
         self.tx.list("SELECT name, incarnation FROM leases ORDER BY name", params![], |row| {
-            let incarnation = row.text("incarnation")?.parse();
-            Ok((row.get("name")?, incarnation.map_err(|why| damaged("a lease", &why))?))
+            Ok((row.get("name")?, parse("a lease", row.text("incarnation")?)?))
         })
     }
 

@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 use jiff::Timestamp;
 use uuid::Uuid;
 
-use super::{ReadTx, WriteTx, damaged, int, numbers};
+use super::{ReadTx, WriteTx, damaged, int, numbers, parse, parse_json};
 use crate::storage::database::engine::{ResultRow, params};
 use crate::storage::database::error::DbError;
 use model::MediaType;
@@ -50,14 +50,10 @@ const ALL: &str = "_all";
 fn read_notification(row: &dyn ResultRow) -> Result<Notification, DbError> {
     let number: i64 = row.get("number")?;
     let what = format!("notification {number}");
-    let id: String = row.get("notification_id")?;
     let media_type = match row.text("media_type")? {
         ALL => None,
         text => Some(MediaType::parse(text).map_err(|why| damaged(&what, &why))?),
     };
-    let p = serde_json::from_str(row.text("p")?);
-    let agr: Vec<i64> =
-        serde_json::from_str(row.text("agr")?).map_err(|why| damaged(&what, &why))?;
     let kind = NotificationKind::find(row.text("type")?);
     let email: Option<String> = row.get("email")?;
     let email = email.unwrap_or_default();
@@ -73,14 +69,14 @@ fn read_notification(row: &dyn ResultRow) -> Result<Notification, DbError> {
     };
     Ok(Notification {
         number,
-        id: id.parse().map_err(|why| damaged(&what, &why))?,
+        id: parse(&what, row.text("notification_id")?)?,
         user: UserId(row.get("user_id")?),
         media_type,
         title: row.get("title")?,
         query: SavedQuery {
             q: row.get("q")?,
-            p: p.map_err(|why| damaged(&what, &why))?,
-            agr: agr.into_iter().map(AgreementId).collect(),
+            p: parse_json(&what, row.text("p")?)?,
+            agr: parse_json(&what, row.text("agr")?)?,
             tr: row.get("tr")?,
         },
         method,
@@ -94,13 +90,12 @@ fn read_watcher(
     notification: Notification,
 ) -> Result<NotificationWatcher, DbError> {
     let what = format!("user {}", notification.user.0);
-    let roles = serde_json::from_str(row.text("roles")?);
     let agreements: Option<String> = row.get("agreements")?;
     let agreements = numbers(&what, agreements.as_deref())?;
     Ok(NotificationWatcher {
         notification,
         active: row.get("active")?,
-        roles: roles.map_err(|why| damaged(&what, &why))?,
+        roles: parse_json(&what, row.text("roles")?)?,
         agreements: agreements.into_iter().map(AgreementId).collect(),
     })
 }

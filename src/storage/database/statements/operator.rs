@@ -5,7 +5,7 @@ use jiff::Timestamp;
 use super::{
     ReadTx, WriteTx,
     accounts::{USER_COLUMNS, read_user},
-    damaged, int, numbers, time,
+    int, numbers, optional_time, parse_json, time,
 };
 use crate::runtime::limits::ENDED_TOKENS_LOGGED_MAX;
 use crate::storage::database::account_change::AccountChange;
@@ -45,14 +45,12 @@ pub(super) const CLIENT_COLUMNS: &str =
 pub(super) fn read_client(row: &dyn ResultRow) -> Result<OAuthClient, DbError> {
     let client_id: String = row.get("client_id")?;
     let what = format!("client {client_id}");
-    let redirect_uris = serde_json::from_str(row.text("redirect_uris")?);
-    let grants = serde_json::from_str(row.text("grants")?);
     Ok(OAuthClient {
         client_id,
         name: row.get("name")?,
         secret: row.get("secret")?,
-        redirect_uris: redirect_uris.map_err(|why| damaged(&what, &why))?,
-        grants: grants.map_err(|why| damaged(&what, &why))?,
+        redirect_uris: parse_json(&what, row.text("redirect_uris")?)?,
+        grants: parse_json(&what, row.text("grants")?)?,
         active: row.get("active")?,
         scopes_enforced: row.get("scopes_enforced")?,
         access_token_s: row.get("access_token_s")?,
@@ -109,15 +107,13 @@ impl ReadTx<'_> {
             |row| {
                 let id: i64 = row.get("key_id")?;
                 let what = format!("API key {id}");
-                let revoked: Option<i64> = row.get("revoked_ms")?;
-                let used: Option<i64> = row.get("last_used_ms")?;
                 Ok(ListedKey {
                     id,
                     user_name: row.get("user_name")?,
                     name: row.get("name")?,
                     created: time(&what, row.get("created_ms")?)?,
-                    revoked: revoked.map(|ms| time(&what, ms)).transpose()?,
-                    used: used.map(|ms| time(&what, ms)).transpose()?,
+                    revoked: optional_time(&what, row.get("revoked_ms")?)?,
+                    used: optional_time(&what, row.get("last_used_ms")?)?,
                 })
             },
         )

@@ -3,10 +3,10 @@
 //! A row contains copies of the agreement, product and licence as they were when it was written.
 
 use jiff::Timestamp;
-use serde::{Deserialize, Serialize, de::DeserializeOwned};
+use serde::{Deserialize, Serialize};
 
 use super::accounts::read_product;
-use super::{ReadTx, WriteTx, damaged, int, time};
+use super::{ReadTx, WriteTx, damaged, int, key_text, optional_time, parse, parse_json, time};
 use crate::runtime::limits::{ORDERS_LISTED_MAX, USERS_LOGGED_MAX};
 use crate::storage::database::account_change::AccountChange;
 use crate::storage::database::engine::{ResultRow, params};
@@ -86,10 +86,6 @@ fn write_json<T: Serialize>(what: &str, value: &T) -> Result<String, DbError> {
     serde_json::to_string(value).map_err(|why| damaged(what, &why))
 }
 
-fn read_json<T: DeserializeOwned>(what: &str, text: &str) -> Result<T, DbError> {
-    serde_json::from_str(text).map_err(|why| damaged(what, &why))
-}
-
 impl StoredLicense {
     fn of(license: &License) -> Self {
         Self {
@@ -104,7 +100,7 @@ impl StoredLicense {
 
     fn license(self, what: &str) -> Result<License, DbError> {
         Ok(License {
-            uuid: self.uuid.parse().map_err(|why| damaged(what, &why))?,
+            uuid: parse(what, &self.uuid)?,
             product: self.product,
             period: self.period,
             volume: self.volume,
@@ -124,8 +120,7 @@ const ORDER_COLUMNS: &str = "order_id, organization_id, user_id, media_type, ite
 fn read_order(row: &dyn ResultRow) -> Result<Order, DbError> {
     let id = OrderId(row.get("order_id")?);
     let what = format!("order {id}");
-    let item = format!("{}/{}", row.text("media_type")?, row.text("item_id")?);
-    let agreement: StoredAgreement = read_json(&what, row.text("agreement")?)?;
+    let agreement: StoredAgreement = parse_json(&what, row.text("agreement")?)?;
     let approver: Option<String> = row.get("approver")?;
     let approver = match approver.as_deref() {
         Some(text) => Approver::find(text).ok_or_else(|| damaged(&what, &"its approver"))?,
@@ -133,16 +128,14 @@ fn read_order(row: &dyn ResultRow) -> Result<Order, DbError> {
         None => Approver::default(),
     };
     let license = match row.get::<Option<String>>("license")? {
-        Some(text) => Some(read_json::<StoredLicense>(&what, &text)?.license(&what)?),
+        Some(text) => Some(parse_json::<StoredLicense>(&what, &text)?.license(&what)?),
         None => None,
     };
-    let reporting_deadline: Option<i64> = row.get("reporting_deadline_ms")?;
-    let reported: Option<i64> = row.get("reported_ms")?;
     Ok(Order {
         id,
         organization: OrganizationId(row.get("organization_id")?),
         user: UserId(row.get("user_id")?),
-        item: item.parse().map_err(|why| damaged(&what, &why))?,
+        item: parse(&what, &key_text(row, "item_id")?)?,
         headline: row.get("headline")?,
         byline: row.get("byline")?,
         source: row.get("source")?,
@@ -152,12 +145,12 @@ fn read_order(row: &dyn ResultRow) -> Result<Order, DbError> {
             kind: agreement.kind,
             approver,
         },
-        product: read_json(&what, row.text("product")?)?,
+        product: parse_json(&what, row.text("product")?)?,
         license,
         created: time(&what, row.get("created_ms")?)?,
         downloadable_until: time(&what, row.get("downloadable_until_ms")?)?,
-        reporting_deadline: reporting_deadline.map(|ms| time(&what, ms)).transpose()?,
-        reported: reported.map(|ms| time(&what, ms)).transpose()?,
+        reporting_deadline: optional_time(&what, row.get("reporting_deadline_ms")?)?,
+        reported: optional_time(&what, row.get("reported_ms")?)?,
         approved: row.get("approved")?,
         manual: row.get("manual")?,
         invoice_text: row.get("invoice_text")?,
@@ -256,7 +249,7 @@ impl ReadTx<'_> {
         );
         let values = params![user, organization, media_type, id, int(ORDERS_LISTED_MAX)];
         let what = format!("order of {item}");
-        self.tx.list(&sql, values, |row| read_json(&what, row.text("product")?))
+        self.tx.list(&sql, values, |row| parse_json(&what, row.text("product")?))
     }
 
     /// Returns the remaining downloads of the agreement; 0 if it is not prepaid or does not exist.
@@ -355,9 +348,9 @@ fn read_license(row: &dyn ResultRow) -> Result<License, DbError> {
     let period =
         period.map(|name| LicensePeriod::find(&name).ok_or_else(|| damaged(&what, &"its period")));
     let price: Option<String> = row.get("price")?;
-    let price = price.map(|text| text.parse::<Money>().map_err(|why| damaged(&what, &why)));
+    let price = price.map(|text| parse(&what, &text));
     Ok(License {
-        uuid: uuid.parse().map_err(|why| damaged(&what, &why))?,
+        uuid: parse(&what, &uuid)?,
         product: read_product(row)?,
         period: period.transpose()?,
         volume: row.get("volume")?,

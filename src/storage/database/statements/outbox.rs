@@ -13,7 +13,7 @@ use std::ops::ControlFlow;
 use jiff::Timestamp;
 use uuid::Uuid;
 
-use super::{ClaimTx, ReadTx, WriteTx, damaged, int, time};
+use super::{ClaimTx, ReadTx, WriteTx, damaged, int, optional_time, parse, parse_json, time};
 use crate::runtime::limits::MESSAGES_RELEASED_MAX;
 use crate::storage::database::engine::{EngineTransaction, ResultRow, RowLock, params};
 use crate::storage::database::error::DbError;
@@ -28,18 +28,16 @@ const COLUMNS: &str = "message_id, number, user_id, content, state, attempts, ne
 fn read_message(row: &dyn ResultRow) -> Result<OutboxMessage, DbError> {
     let id: String = row.get("message_id")?;
     let what = format!("message {id}");
-    let content = serde_json::from_str(row.text("content")?);
     let state = MessageState::find(row.text("state")?);
     let attempts: i64 = row.get("attempts")?;
-    let next: Option<i64> = row.get("next_ms")?;
     Ok(OutboxMessage {
-        id: id.parse().map_err(|why| damaged(&what, &why))?,
+        id: parse(&what, &id)?,
         number: row.get("number")?,
         user: UserId(row.get("user_id")?),
-        content: content.map_err(|why| damaged(&what, &why))?,
+        content: parse_json(&what, row.text("content")?)?,
         state: state.ok_or_else(|| damaged(&what, &"its state"))?,
         attempts: u32::try_from(attempts).map_err(|why| damaged(&what, &why))?,
-        next: next.map(|ms| time(&what, ms)).transpose()?,
+        next: optional_time(&what, row.get("next_ms")?)?,
         error: row.get("error")?,
         created: time(&what, row.get("created_ms")?)?,
         queued: time(&what, row.get("queued_ms")?)?,
@@ -201,8 +199,7 @@ impl ReadTx<'_> {
     pub fn next_message(&self, transport: MessageTransport) -> Result<Option<Timestamp>, DbError> {
         let sql = "SELECT min(next_ms) FROM outbox
              WHERE transport = ?1 AND next_ms IS NOT NULL AND state = 'waiting'";
-        let ms: Option<i64> = self.tx.load_value(sql, params![transport.as_str()])?;
-        ms.map(|ms| time("outbox", ms)).transpose()
+        optional_time("outbox", self.tx.load_value(sql, params![transport.as_str()])?)
     }
 }
 

@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use serde::Serialize;
 use uuid::Uuid;
 
-use super::{ALL_BEHIND, ReadTx, WriteTx, damaged, int, time};
+use super::{ALL_BEHIND, ReadTx, WriteTx, damaged, int, parse, time};
 use crate::storage::database::engine::{ResultRow, params};
 use crate::storage::database::error::DbError;
 use model::account::{OrganizationId, PasswordLinkKind, UserId};
@@ -35,7 +35,7 @@ fn read_link(row: &dyn ResultRow) -> Result<PasswordLink, DbError> {
     let what = format!("password link {id}");
     let kind = PasswordLinkKind::find(row.text("kind")?);
     Ok(PasswordLink {
-        id: id.parse().map_err(|why| damaged(&what, &why))?,
+        id: parse(&what, &id)?,
         user: UserId(row.get("user_id")?),
         kind: kind.ok_or_else(|| damaged(&what, &"its kind"))?,
         created: time(&what, row.get("created_ms")?)?,

@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 
 use jiff::Timestamp;
 
-use super::{ReadTx, WriteTx, int, time};
+use super::{ReadTx, WriteTx, int, key_text, optional_time, time};
 use crate::storage::database::engine::params;
 use crate::storage::database::error::DbError;
 use model::ItemKey;
@@ -85,19 +85,19 @@ impl ReadTx<'_> {
     pub fn purges_waiting(&self, endpoint: &str, now: Timestamp) -> Result<PurgeBacklog, DbError> {
         let sql = "SELECT at_ms FROM item_log
              WHERE seq > (SELECT seq FROM cursors WHERE name = ?1) ORDER BY seq LIMIT 1";
-        let unread: Option<i64> = self.tx.find_value(sql, params![cursor_name(endpoint)])?;
+        let unread = self.tx.find_value(sql, params![cursor_name(endpoint)])?;
+        let unread = optional_time("item_log", unread)?;
         let sql = "SELECT count(*) AS keys, count(CASE WHEN due_ms <= ?2 THEN 1 END) AS due,
                  min(due_ms) AS next_ms
              FROM purges WHERE endpoint = ?1";
         self.tx.load(sql, params![endpoint, now.as_millisecond()], |row| {
             let keys: i64 = row.get("keys")?;
             let due: i64 = row.get("due")?;
-            let next: Option<i64> = row.get("next_ms")?;
             Ok(PurgeBacklog {
                 keys: u64::try_from(keys).unwrap_or_default(),
                 due: u64::try_from(due).unwrap_or_default(),
-                next: next.map(|ms| time("purges", ms)).transpose()?,
-                unread: unread.map(|ms| time("purges", ms)).transpose()?,
+                next: optional_time("purges", row.get("next_ms")?)?,
+                unread,
             })
         })
     }
@@ -179,7 +179,7 @@ impl WriteTx<'_> {
         )?;
         let sql = "SELECT media_type, id, until_ms FROM embargoed_items";
         self.tx.each(sql, params![], |row| {
-            if let Ok(item) = format!("{}/{}", row.text("media_type")?, row.text("id")?).parse() {
+            if let Ok(item) = key_text(row, "id")?.parse() {
                 self.insert_purge(endpoint, &key(&item), row.get("until_ms")?, false)?;
             }
             Ok(ControlFlow::Continue(()))
@@ -212,8 +212,7 @@ impl WriteTx<'_> {
             reached = row.get("seq")?;
             count += 1;
             // The row that requests a rebuild of the search index names no item.
-            let Ok(item) = format!("{}/{}", row.text("media_type")?, row.text("id")?).parse()
-            else {
+            let Ok(item) = key_text(row, "id")?.parse() else {
                 return Ok(ControlFlow::Continue(()));
             };
             let at: i64 = row.get("at_ms")?;

@@ -4,7 +4,7 @@
 use jiff::Timestamp;
 use uuid::Uuid;
 
-use super::{ReadTx, WriteTx, damaged, int, time};
+use super::{ReadTx, WriteTx, int, key_text, optional_time, parse, read_key, time};
 use crate::storage::database::engine::{ResultRow, params};
 use crate::storage::database::error::DbError;
 use crate::storage::database::statements::items::StoredItem;
@@ -45,18 +45,8 @@ pub struct StreamRow {
     pub active: Timestamp,
 }
 
-/// Reads the key of an item from the columns `media_type` and `id`.
-fn read_key(what: &str, row: &dyn ResultRow) -> Result<ItemKey, DbError> {
-    let key = format!("{}/{}", row.text("media_type")?, row.text("id")?);
-    key.parse().map_err(|why| damaged(what, &why))
-}
-
 fn read_queued_item(row: &dyn ResultRow) -> Result<QueuedItem, DbError> {
-    Ok(QueuedItem {
-        position: row.get("position")?,
-        key: read_key("queued_items", row)?,
-        seq: row.get("seq")?,
-    })
+    Ok(QueuedItem { position: row.get("position")?, key: read_key(row)?, seq: row.get("seq")? })
 }
 
 impl ReadTx<'_> {
@@ -71,8 +61,8 @@ impl ReadTx<'_> {
         let newest = "SELECT coalesce(max(seq), 0) FROM item_log";
         let newest = self.tx.load_value(newest, params![])?;
         let oldest = "SELECT at_ms FROM item_log WHERE seq > ?1 ORDER BY seq LIMIT 1";
-        let oldest: Option<i64> = self.tx.find_value(oldest, params![after])?;
-        Ok((newest, oldest.map(|ms| time("item_log", ms)).transpose()?))
+        let oldest = self.tx.find_value(oldest, params![after])?;
+        Ok((newest, optional_time("item_log", oldest)?))
     }
 
     /// Lists the rows of the item log after `after`, at most `limit`.
@@ -85,7 +75,7 @@ impl ReadTx<'_> {
                 Ok(LogRow {
                     seq: row.get("seq")?,
                     // The row that requests a rebuild of the search index names no item.
-                    key: format!("{}/{}", row.text("media_type")?, row.text("id")?).parse().ok(),
+                    key: key_text(row, "id")?.parse().ok(),
                     is_newly_indexed: row.get("newly_indexed")?,
                     at: time("item_log", row.get("at_ms")?)?,
                 })
@@ -108,7 +98,7 @@ impl ReadTx<'_> {
         self.tx.list(
             "SELECT media_type, id, document FROM items ORDER BY item_id DESC LIMIT ?1",
             params![int(limit)],
-            |row| Ok((read_key("items", row)?, row.get("document")?)),
+            |row| Ok((read_key(row)?, row.get("document")?)),
         )
     }
 
@@ -148,7 +138,7 @@ impl ReadTx<'_> {
             "SELECT media_type, id FROM embargoed_items WHERE until_ms <= ?1
              ORDER BY until_ms, media_type, id LIMIT ?2",
             params![now.as_millisecond(), int(limit)],
-            |row| read_key("embargoed_items", row),
+            read_key,
         )
     }
 
@@ -195,7 +185,7 @@ impl ReadTx<'_> {
              JOIN notifications USING (number) WHERE available_seq > ?1 LIMIT ?2";
         // One more than the limit tells a truncated list from a complete one.
         let ids = self.tx.list(sql, params![after, int(limit.saturating_add(1))], |row| {
-            row.text("notification_id")?.parse::<Uuid>().map_err(|why| damaged("a stream", &why))
+            parse::<Uuid>("a stream", row.text("notification_id")?)
         })?;
         Ok((sequence, Some(ids).filter(|ids| ids.len() <= limit)))
     }

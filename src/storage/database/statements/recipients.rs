@@ -3,7 +3,7 @@
 
 use jiff::Timestamp;
 
-use super::{ALL_BEHIND, ReadTx, WriteTx, damaged, int, time};
+use super::{ALL_BEHIND, ReadTx, WriteTx, damaged, int, optional_time};
 use crate::storage::database::engine::{ResultRow, params};
 use crate::storage::database::error::DbError;
 use model::ContentHash;
@@ -33,14 +33,13 @@ const COLUMNS: &str =
 fn read_recipient(row: &dyn ResultRow) -> Result<MailRecipient, DbError> {
     let user = UserId(row.get("user_id")?);
     let what = format!("a recipient of mails of user {user}");
-    let at = |ms: Option<i64>| ms.map(|ms| time(&what, ms)).transpose();
     Ok(MailRecipient {
         user,
         address: row.get("address")?,
-        notified: at(row.get("notified_ms")?)?,
-        confirmation_sent: at(row.get("confirmation_sent_ms")?)?,
-        confirmed: at(row.get("confirmed_ms")?)?,
-        refused: at(row.get("refused_ms")?)?,
+        notified: optional_time(&what, row.get("notified_ms")?)?,
+        confirmation_sent: optional_time(&what, row.get("confirmation_sent_ms")?)?,
+        confirmed: optional_time(&what, row.get("confirmed_ms")?)?,
+        refused: optional_time(&what, row.get("refused_ms")?)?,
     })
 }
 

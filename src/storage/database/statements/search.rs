@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 use jiff::Timestamp;
 
 use super::item_rights::SET_RIGHTS;
-use super::{ReadTx, WriteTx, damaged, int};
+use super::{ReadTx, WriteTx, damaged, int, key_text, read_key};
 use crate::storage::database::engine::{ResultRow, params};
 use crate::storage::database::error::DbError;
 use crate::storage::database::statements::items::StoredItem;
@@ -205,10 +205,9 @@ impl ReadTx<'_> {
         let columns = StoredItem::columns();
         let sql = format!("SELECT {columns}, media_type, id FROM items WHERE item_id = ?1");
         self.tx.find(&sql, params![number], |row| {
-            let key = format!("{}/{}", row.text("media_type")?, row.text("id")?);
-            let what = format!("item {key}");
-            let key = key.parse().map_err(|why| damaged(&what, &why))?;
-            Ok((key, StoredItem::read(row, &what)?))
+            let key = read_key(row)?;
+            let item = StoredItem::read(row, &format!("item {key}"))?;
+            Ok((key, item))
         })
     }
 
@@ -239,16 +238,14 @@ impl WriteTx<'_> {
 /// Reads the columns `seq, media_type, id, change, at_ms`.
 fn read_position(row: &dyn ResultRow) -> Result<LogPosition, DbError> {
     let at_ms: i64 = row.get("at_ms")?;
-    let media_type = row.text("media_type")?;
-    let id = row.text("id")?;
-    let change = row.text("change")?;
-    Ok(LogPosition { row: row.get("seq")?, digest: format!("{media_type}/{id} {change} {at_ms}") })
+    let digest = format!("{} {} {at_ms}", key_text(row, "id")?, row.text("change")?);
+    Ok(LogPosition { row: row.get("seq")?, digest })
 }
 
 /// Reads the columns [`version_columns`]. Returns `None` for a version that search never finds, and for a damaged
 /// row: one such row must not keep the others out of the index.
 fn read_version(row: &dyn ResultRow) -> Result<Option<IndexedVersion>, DbError> {
-    let key = format!("{}/{}", row.text("media_type")?, row.text("id")?);
+    let key = key_text(row, "id")?;
     let (Ok(key), Some(status)) = (key.parse(), PubStatus::parse(row.text("pubstatus")?)) else {
         tracing::error!("search index: item {key} skipped: its key or status is damaged");
         return Ok(None);

@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 
-use super::{ALL_BEHIND, ReadTx, WriteTx, damaged, int, time};
+use super::{ALL_BEHIND, ReadTx, WriteTx, int, optional_time, parse, time};
 use crate::runtime::limits::SESSIONS_MAX;
 use crate::storage::database::account_change::AccountChange;
 use crate::storage::database::engine::params;
@@ -100,11 +100,10 @@ impl ReadTx<'_> {
             |row| {
                 let kid: String = row.get("kid")?;
                 let what = format!("signing key {kid}");
-                let retired: Option<i64> = row.get("retired_ms")?;
                 Ok(ListedSigningKey {
                     kid,
                     created: time(&what, row.get("created_ms")?)?,
-                    retired: retired.map(|ms| time(&what, ms)).transpose()?,
+                    retired: optional_time(&what, row.get("retired_ms")?)?,
                 })
             },
         )
@@ -128,7 +127,7 @@ impl WriteTx<'_> {
         let old: Vec<String> = self.tx.list_values(&sql, params![session.user.0, keep])?;
         // Ended one by one, because caches have to forget each of them.
         for hash in old {
-            self.end_session(&read_hash("session", &hash)?, now)?;
+            self.end_session(&parse("session", &hash)?, now)?;
         }
         self.tx.execute(
             "INSERT INTO sessions (session_hash, user_id, auth_ms, expires_ms, browser, address)
@@ -194,9 +193,4 @@ impl WriteTx<'_> {
         }
         Ok(removed)
     }
-}
-
-/// Parses a stored hash; `what` names its table in the error.
-pub(super) fn read_hash(what: &str, text: &str) -> Result<ContentHash, DbError> {
-    text.parse().map_err(|why| damaged(what, &why))
 }

@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 use serde_json::{Map, Value};
 
-use super::{ReadTx, WriteTx, damaged, time};
+use super::{ReadTx, WriteTx, damaged, parse_json, time};
 use crate::storage::database::engine::{ResultRow, params};
 use crate::storage::database::error::DbError;
 use model::account::OrganizationId;
@@ -39,8 +39,7 @@ const COLUMNS: &str = "template_id, organization_id, name, fields, changed_ms, u
 fn read_template(row: &dyn ResultRow) -> Result<MetadataTemplate, DbError> {
     let id: i64 = row.get("template_id")?;
     let what = format!("template {id}");
-    let mut fields: Map<String, Value> =
-        serde_json::from_str(row.text("fields")?).map_err(|why| damaged(&what, &why))?;
+    let mut fields: Map<String, Value> = parse_json(&what, row.text("fields")?)?;
     // Another version may know more fields; the template stays usable with the others.
     fields.retain(|name, change| {
         MetadataEdits::parse(&Map::from_iter([(name.clone(), change.clone())])).is_ok()

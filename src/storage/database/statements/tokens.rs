@@ -5,9 +5,7 @@ use jiff::Timestamp;
 use super::{
     ALL_BEHIND, ReadTx, WriteTx,
     grants::{FAMILY_COLUMNS, RefreshToken, read_family, read_scopes},
-    int,
-    sessions::read_hash,
-    time,
+    int, parse, time,
 };
 use crate::runtime::limits::USED_REFRESH_TOKENS_MAX;
 use crate::storage::database::account_change::AccountChange;
@@ -153,7 +151,7 @@ impl WriteTx<'_> {
         let ended: Vec<String> = self.tx.list_values(sql, params![family.0])?;
         // Each is logged, because caches hold a token until it expires.
         for hash in ended {
-            let hash = read_hash("access_tokens", &hash)?;
+            let hash = parse("access_tokens", &hash)?;
             self.log_account_change(AccountChange::Token(hash), now)?;
         }
         Ok(())

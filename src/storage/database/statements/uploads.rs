@@ -6,7 +6,7 @@ use std::collections::HashSet;
 use jiff::Timestamp;
 use uuid::Uuid;
 
-use super::{ReadTx, WriteTx, damaged, int, sessions::read_hash, time};
+use super::{ReadTx, WriteTx, damaged, int, parse, time};
 use crate::storage::database::engine::{ResultRow, params};
 use crate::storage::database::error::DbError;
 use model::ContentHash;
@@ -68,7 +68,7 @@ fn read_upload(row: &dyn ResultRow) -> Result<PendingUpload, DbError> {
     let id: String = row.get("upload_id")?;
     let what = format!("upload {id}");
     Ok(PendingUpload {
-        id: id.parse().map_err(|why| damaged(&what, &why))?,
+        id: parse(&what, &id)?,
         user: UserId(row.get("user_id")?),
         file_name: row.get("file_name")?,
         fingerprint: row.get("fingerprint")?,
@@ -135,10 +135,10 @@ impl ReadTx<'_> {
             params![id.to_string()],
             |row| {
                 Ok(UploadPart {
-                    key: read_hash(&what, row.text("part_key")?)?,
+                    key: parse(&what, row.text("part_key")?)?,
                     start: size(&what, row.get("start")?)?,
                     length: size(&what, row.get("length")?)?,
-                    checksum: read_hash(&what, row.text("checksum")?)?,
+                    checksum: parse(&what, row.text("checksum")?)?,
                 })
             },
         )
@@ -147,7 +147,7 @@ impl ReadTx<'_> {
     /// Returns the keys of the parts of all uploads.
     pub fn upload_part_keys(&self) -> Result<HashSet<ContentHash>, DbError> {
         let keys = self.tx.list("SELECT part_key FROM upload_parts", params![], |row| {
-            read_hash("parts of uploads", row.text("part_key")?)
+            parse::<ContentHash>("parts of uploads", row.text("part_key")?)
         })?;
         Ok(keys.into_iter().collect())
     }
@@ -243,10 +243,7 @@ impl WriteTx<'_> {
             "SELECT upload_id FROM uploads WHERE expires_ms < ?1 ORDER BY expires_ms LIMIT ?2",
             params![now.as_millisecond(), int(limit)],
         )?;
-        let delete = |id: &String| {
-            let parsed = id.parse().map_err(|why| damaged(format!("upload {id}"), &why))?;
-            self.delete_upload(parsed)
-        };
+        let delete = |id: &String| self.delete_upload(parse(&format!("upload {id}"), id)?);
         expired.iter().map(delete).collect()
     }
 }

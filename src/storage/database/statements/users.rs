@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use serde_json::{Map, Value};
 
 use super::accounts::{USER_COLUMNS, read_user};
-use super::{ALL_BEHIND, ReadTx, WriteTx, damaged, time};
+use super::{ALL_BEHIND, ReadTx, WriteTx, damaged, parse_json, time};
 use crate::storage::database::account_change::AccountChange;
 use crate::storage::database::engine::params;
 use crate::storage::database::error::DbError;
@@ -59,7 +59,7 @@ impl ReadTx<'_> {
         let sql = "SELECT profile FROM profiles WHERE user_id = ?1";
         let text: Option<String> = self.tx.find_value(sql, params![id.0])?;
         let Some(text) = text else { return Ok(Map::new()) };
-        serde_json::from_str(&text).map_err(|why| damaged(format!("profile of user {id}"), &why))
+        parse_json(&format!("profile of user {id}"), &text)
     }
 
     /// Lists the devices of a user, the most recently registered last.

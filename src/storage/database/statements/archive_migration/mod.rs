@@ -8,7 +8,7 @@ mod tables;
 
 use std::ops::{ControlFlow, RangeInclusive};
 
-use super::{ReadTx, WriteTx, damaged, int};
+use super::{ReadTx, WriteTx, damaged, int, key_text, parse_json};
 use crate::runtime::limits::{
     MIGRATION_BATCH_BYTES, MIGRATION_BATCH_ROWS, MIGRATION_STATEMENT_VALUES_MAX,
 };
@@ -240,7 +240,7 @@ impl ReadTx<'_> {
         self.tx.each(sql, params![], |row| {
             let stored_ms: i64 = row.get("stored_ms")?;
             // A version never changes, so its key and time identify it without its document.
-            let mark = format!("{}/{} {stored_ms}", row.text("media_type")?, row.text("id")?);
+            let mark = format!("{} {stored_ms}", key_text(row, "id")?);
             found.push((row.get("item_id")?, ContentHash::of(mark.as_bytes())));
             Ok(ControlFlow::Continue(()))
         })?;
@@ -305,8 +305,8 @@ impl ReadTx<'_> {
         let sql = "SELECT item_id, assets FROM items WHERE item_id > ?1 ORDER BY item_id";
         self.tx.each(sql, params![after], |row| {
             let doc: i64 = row.get("item_id")?;
-            let assets = serde_json::from_str::<Vec<Asset>>(row.text("assets")?)
-                .map_err(|why| damaged(format!("item number {doc}"), &why))?;
+            let what = format!("item number {doc}");
+            let assets: Vec<Asset> = parse_json(&what, row.text("assets")?)?;
             let to_original =
                 |asset: &Asset| NamedOriginal { hash: asset.blob(), length: asset.length(), doc };
             named.extend(assets.iter().map(to_original));
