@@ -9,6 +9,7 @@ use std::{fmt, ops::ControlFlow, sync::Arc};
 use super::error::DbError;
 use super::facts::{DatabaseFacts, DatabaseFlaw};
 use crate::runtime::limits::CHECK_FLAWS_MAX;
+use model::account::{AgreementId, FamilyId, OrderId, OrganizationId, ProductId, UserId};
 
 /// The purpose of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -220,6 +221,16 @@ macro_rules! column {
     })* };
 }
 column!(i64: int, u32: small_int, bool: bool, String: string, Vec<u8>: bytes);
+
+/// Implements [`ColumnValue`] for ids that are stored as numbers.
+macro_rules! ids {
+    ($($Id:ident),*) => { $(impl ColumnValue for $Id {
+        fn read(row: &dyn ResultRow, column: &str) -> Result<Self, DbError> {
+            row.int(column).map(Self)
+        }
+    })* };
+}
+ids!(AgreementId, FamilyId, OrderId, OrganizationId, ProductId, UserId);
 
 impl<T: ColumnValue> ColumnValue for Option<T> {
     fn read(row: &dyn ResultRow, column: &str) -> Result<Self, DbError> {

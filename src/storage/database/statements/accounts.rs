@@ -11,7 +11,7 @@ use crate::storage::database::error::DbError;
 use model::ContentHash;
 use model::account::{
     AccessLevels, Account, Agreement, AgreementId, AgreementType, Organization, OrganizationId,
-    PhoneNumbers, PrepaidDownloads, Product, ProductId, User, UserId,
+    PhoneNumbers, PrepaidDownloads, Product, User, UserId,
 };
 
 /// The columns that [`read_user`] reads.
@@ -23,8 +23,8 @@ pub(super) const USER_COLUMNS: &str = "user_id, organization_id, user_name, firs
 pub(super) fn read_user(row: &dyn ResultRow) -> Result<User, DbError> {
     let user_name: String = row.get("user_name")?;
     Ok(User {
-        id: UserId(row.get("user_id")?),
-        organization: row.get::<Option<i64>>("organization_id")?.map(OrganizationId),
+        id: row.get("user_id")?,
+        organization: row.get("organization_id")?,
         roles: parse_json(&format!("user {user_name}"), row.text("roles")?)?,
         user_name,
         first_name: row.get("first_name")?,
@@ -41,7 +41,7 @@ pub(super) fn read_user(row: &dyn ResultRow) -> Result<User, DbError> {
 /// Reads the columns `product_id, code, name, description`.
 pub(super) fn read_product(row: &dyn ResultRow) -> Result<Product, DbError> {
     Ok(Product {
-        id: ProductId(row.get("product_id")?),
+        id: row.get("product_id")?,
         code: row.get("code")?,
         name: row.get("name")?,
         description: row.get("description")?,
@@ -59,7 +59,7 @@ impl ReadTx<'_> {
         self.tx.find(
             "SELECT user_id, key_id FROM api_keys WHERE key_hash = ?1 AND revoked_ms IS NULL",
             params![key.to_string()],
-            |row| Ok((UserId(row.get("user_id")?), row.get("key_id")?)),
+            |row| Ok((row.get("user_id")?, row.get("key_id")?)),
         )
     }
 
@@ -174,7 +174,7 @@ impl ReadTx<'_> {
     }
 
     fn read_agreement(&self, row: &dyn ResultRow) -> Result<Agreement, DbError> {
-        let id = AgreementId(row.get("agreement_id")?);
+        let id: AgreementId = row.get("agreement_id")?;
         let what = format!("agreement {id}");
         let kind = AgreementType::find(row.text("type")?);
         let total: Option<u32> = row.get("prepaid_total")?;
@@ -182,7 +182,7 @@ impl ReadTx<'_> {
         let prepaids = total.zip(remaining);
         Ok(Agreement {
             id,
-            organization: OrganizationId(row.get("organization_id")?),
+            organization: row.get("organization_id")?,
             kind: kind.ok_or_else(|| damaged(&what, &"its type"))?,
             super_agreement: row.get("super")?,
             products: self.list_products_of_agreement(id)?,

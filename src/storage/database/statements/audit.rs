@@ -79,7 +79,7 @@ fn read_event(row: &dyn ResultRow) -> Result<ListedEvent, DbError> {
         at: time(&format!("row {seq} of audit_log"), row.get("at_ms")?)?,
         action: row.get("action")?,
         outcome: row.get("outcome")?,
-        user: row.get::<Option<i64>>("user_id")?.map(UserId),
+        user: row.get("user_id")?,
         user_name: row.get("user_name")?,
         credential: row.get("credential")?,
         credential_id: row.get("credential_id")?,

@@ -44,7 +44,7 @@ fn read_channel(tx: &ReadTx<'_>, row: &dyn ResultRow) -> Result<Channel, DbError
     let settings: Map<String, Value> =
         serde_json::from_str(&settings).map_err(|_| damaged(&what, &"its settings"))?;
     Ok(Channel {
-        user: UserId(row.get("user_id")?),
+        user: row.get("user_id")?,
         owner,
         name,
         method: method.ok_or_else(|| damaged(&what, &"its method"))?,

@@ -75,7 +75,7 @@ fn read_head(row: &dyn ResultRow) -> Result<CollectionHead, DbError> {
     Ok(CollectionHead {
         number,
         id: parse(&what, row.text("collection_id")?)?,
-        owner: UserId(row.get("user_id")?),
+        owner: row.get("user_id")?,
         owner_name: row.get("user_name")?,
         name: row.get("name")?,
         public: row.get("public")?,

@@ -131,12 +131,12 @@ fn read_delivery(row: &dyn ResultRow) -> Result<Delivery, DbError> {
     let crop: Option<String> = row.get("crop")?;
     Ok(Delivery {
         id: parse(&what, &id)?,
-        user: UserId(row.get("user_id")?),
-        organization: OrganizationId(row.get("organization_id")?),
+        user: row.get("user_id")?,
+        organization: row.get("organization_id")?,
         channel: channel.map_err(|why| damaged(&what, &why))?,
         item: parse(&what, &key_text(row, "item_id")?)?,
         version: row.get("version")?,
-        agreement: row.get::<Option<i64>>("agreement_id")?.map(AgreementId),
+        agreement: row.get("agreement_id")?,
         state: state.ok_or_else(|| damaged(&what, &"its state"))?,
         attempts: u32::try_from(attempts).map_err(|why| damaged(&what, &why))?,
         next: optional_time(&what, row.get("next_ms")?)?,

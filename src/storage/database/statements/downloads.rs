@@ -198,7 +198,7 @@ impl ReadTx<'_> {
         );
         self.tx.list(&sql, &condition.params(), |row| {
             Ok(OrganizationDownloads {
-                organization: OrganizationId(row.get("organization_id")?),
+                organization: row.get("organization_id")?,
                 name: row.get("name")?,
                 counts: read_counts(row)?,
             })
@@ -227,10 +227,10 @@ impl ReadTx<'_> {
         );
         self.tx.list(&sql, &condition.params(), |row| {
             Ok(AgreementDownloads {
-                agreement: AgreementId(row.get("agreement_id")?),
+                agreement: row.get("agreement_id")?,
                 name: row.get("name")?,
                 kind: row.get("type")?,
-                organization: OrganizationId(row.get("organization_id")?),
+                organization: row.get("organization_id")?,
                 organization_name: row.get("organization_name")?,
                 counts: read_counts(row)?,
             })

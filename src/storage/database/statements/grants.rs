@@ -83,11 +83,11 @@ pub(super) const FAMILY_COLUMNS: &str = "family_id, user_id, client_id, families
 
 /// Reads the columns [`FAMILY_COLUMNS`].
 pub(super) fn read_family(row: &dyn ResultRow) -> Result<TokenFamily, DbError> {
-    let id = FamilyId(row.get("family_id")?);
+    let id: FamilyId = row.get("family_id")?;
     let what = format!("family {id}");
     Ok(TokenFamily {
         id,
-        user: UserId(row.get("user_id")?),
+        user: row.get("user_id")?,
         client_id: row.get("client_id")?,
         scopes: read_scopes(&what, row.text("scopes")?)?,
         auth_time: time(&what, row.get("auth_ms")?)?,
@@ -182,18 +182,19 @@ impl WriteTx<'_> {
             "SELECT family_id FROM families WHERE user_id = ?1 AND client_id = ?2
              ORDER BY family_id DESC {ALL_BEHIND} ?3"
         );
-        let old = self.tx.list_values(&sql, params![new.user.0, new.client_id, keep])?;
+        let old: Vec<FamilyId> =
+            self.tx.list_values(&sql, params![new.user.0, new.client_id, keep])?;
         // Ended one by one, because caches have to forget the access tokens of each.
-        for family in old.into_iter().map(FamilyId) {
+        for family in old {
             self.end_family(family, now)?;
         }
-        let (ms, auth_ms) = (now.as_millisecond(), new.auth_time.as_millisecond());
-        let id = self.tx.load_value(
+        let ms = now.as_millisecond();
+        let auth_ms = new.auth_time.as_millisecond();
+        self.tx.load_value(
             "INSERT INTO families (user_id, client_id, scopes, auth_ms, created_ms, expires_ms)
              VALUES (?1, ?2, ?3, ?4, ?5, ?5) RETURNING family_id",
             params![new.user.0, new.client_id, new.scopes.to_string(), auth_ms, ms],
-        )?;
-        Ok(FamilyId(id))
+        )
     }
 
     /// Extends a family to last until `expires_ms` at least.

@@ -157,10 +157,7 @@ impl ReadTx<'_> {
 
     /// Finds the product of that code.
     pub fn find_product_id(&self, code: &str) -> Result<Option<ProductId>, DbError> {
-        let id = self
-            .tx
-            .find_value("SELECT product_id FROM products WHERE code = ?1", params![code])?;
-        Ok(id.map(ProductId))
+        self.tx.find_value("SELECT product_id FROM products WHERE code = ?1", params![code])
     }
 
     /// Finds the organization that the agreement belongs to.
@@ -169,7 +166,7 @@ impl ReadTx<'_> {
         id: AgreementId,
     ) -> Result<Option<OrganizationId>, DbError> {
         let sql = "SELECT organization_id FROM agreements WHERE agreement_id = ?1";
-        Ok(self.tx.find_value(sql, params![id.0])?.map(OrganizationId))
+        self.tx.find_value(sql, params![id.0])
     }
 
     /// Lists the names of the users that have the agreement.
@@ -395,7 +392,7 @@ impl WriteTx<'_> {
     ) -> Result<Option<UserId>, DbError> {
         let roles = serde_json::Value::from(new.roles.clone()).to_string();
         // A stated password always counts as a change, because each hash has its own salt.
-        let written = self.tx.find_value(
+        self.tx.find_value(
             "INSERT INTO users AS old (user_id, organization_id, user_name, password, first_name,
                  last_name, email_address, department, phone_direct, phone_mobile, roles, admin,
                  mediebank, active, service_account, created_ms)
@@ -434,8 +431,7 @@ impl WriteTx<'_> {
                 new.service_account,
                 now.as_millisecond()
             ],
-        )?;
-        Ok(written.map(UserId))
+        )
     }
 
     /// Writes a client. An existing client stays active or inactive; a new one is active.

@@ -181,10 +181,10 @@ impl WriteTx<'_> {
         now: Timestamp,
     ) -> Result<bool, DbError> {
         let sql = "SELECT family_id FROM families WHERE user_id = ?1 AND client_id = ?2";
-        let families: Vec<i64> = self.tx.list_values(sql, params![user.0, client_id])?;
+        let families: Vec<FamilyId> = self.tx.list_values(sql, params![user.0, client_id])?;
         // Ended one by one, because caches have to forget the access tokens of each.
         for family in &families {
-            self.end_family(FamilyId(*family), now)?;
+            self.end_family(*family, now)?;
         }
         let sql = "DELETE FROM consents WHERE user_id = ?1 AND client_id = ?2";
         let consents = self.tx.execute(sql, params![user.0, client_id])?;

@@ -72,7 +72,7 @@ use serde::de::DeserializeOwned;
 use super::engine::ResultRow;
 use super::error::{DbError, damaged};
 use super::transactions::{ClaimTx, ReadTx, WriteTx};
-use model::ItemKey;
+use model::{ItemKey, account::AgreementId};
 
 /// Selects all rows after the first n, where the parameter that follows is n.
 // SQLite accepts `OFFSET` only after a `LIMIT`.
@@ -115,8 +115,9 @@ fn int(number: usize) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
 }
 
-/// Parses numbers that `string_agg` concatenated; none where there is no text.
-fn numbers(what: &str, text: Option<&str>) -> Result<Vec<i64>, DbError> {
-    let parts = text.into_iter().flat_map(|text| text.split(','));
-    parts.map(|number| parse(what, number)).collect()
+/// Reads the column `agreements`, numbers that `string_agg` concatenated; none where there is no text.
+fn read_agreements(what: &str, row: &dyn ResultRow) -> Result<Vec<AgreementId>, DbError> {
+    let text: Option<String> = row.get("agreements")?;
+    let numbers = text.iter().flat_map(|text| text.split(','));
+    numbers.map(|number| parse(what, number).map(AgreementId)).collect()
 }

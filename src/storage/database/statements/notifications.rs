@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 use jiff::Timestamp;
 use uuid::Uuid;
 
-use super::{ReadTx, WriteTx, damaged, int, numbers, parse, parse_json};
+use super::{ReadTx, WriteTx, damaged, int, parse, parse_json, read_agreements};
 use crate::storage::database::engine::{ResultRow, params};
 use crate::storage::database::error::DbError;
 use model::MediaType;
@@ -70,7 +70,7 @@ fn read_notification(row: &dyn ResultRow) -> Result<Notification, DbError> {
     Ok(Notification {
         number,
         id: parse(&what, row.text("notification_id")?)?,
-        user: UserId(row.get("user_id")?),
+        user: row.get("user_id")?,
         media_type,
         title: row.get("title")?,
         query: SavedQuery {
@@ -90,13 +90,11 @@ fn read_watcher(
     notification: Notification,
 ) -> Result<NotificationWatcher, DbError> {
     let what = format!("user {}", notification.user.0);
-    let agreements: Option<String> = row.get("agreements")?;
-    let agreements = numbers(&what, agreements.as_deref())?;
     Ok(NotificationWatcher {
         notification,
         active: row.get("active")?,
         roles: parse_json(&what, row.text("roles")?)?,
-        agreements: agreements.into_iter().map(AgreementId).collect(),
+        agreements: read_agreements(&what, row)?,
     })
 }
 

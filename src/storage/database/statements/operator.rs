@@ -5,7 +5,7 @@ use jiff::Timestamp;
 use super::{
     ReadTx, WriteTx,
     accounts::{USER_COLUMNS, read_user},
-    int, numbers, optional_time, parse_json, time,
+    int, optional_time, parse_json, read_agreements, time,
 };
 use crate::runtime::limits::ENDED_TOKENS_LOGGED_MAX;
 use crate::storage::database::account_change::AccountChange;
@@ -86,14 +86,8 @@ impl ReadTx<'_> {
         );
         self.tx.list(&sql, params![], |row| {
             let user = read_user(row)?;
-            let agreements: Option<String> = row.get("agreements")?;
-            let what = format!("agreements of user {}", user.id);
-            let agreements = numbers(&what, agreements.as_deref())?;
-            Ok(ListedUser {
-                user,
-                has_password: row.get("has_password")?,
-                agreements: agreements.into_iter().map(AgreementId).collect(),
-            })
+            let agreements = read_agreements(&format!("agreements of user {}", user.id), row)?;
+            Ok(ListedUser { user, has_password: row.get("has_password")?, agreements })
         })
     }
 

@@ -118,7 +118,7 @@ const ORDER_COLUMNS: &str = "order_id, organization_id, user_id, media_type, ite
          WHERE agreements.agreement_id = orders.agreement_id) AS approver";
 
 fn read_order(row: &dyn ResultRow) -> Result<Order, DbError> {
-    let id = OrderId(row.get("order_id")?);
+    let id: OrderId = row.get("order_id")?;
     let what = format!("order {id}");
     let agreement: StoredAgreement = parse_json(&what, row.text("agreement")?)?;
     let approver: Option<String> = row.get("approver")?;
@@ -133,8 +133,8 @@ fn read_order(row: &dyn ResultRow) -> Result<Order, DbError> {
     };
     Ok(Order {
         id,
-        organization: OrganizationId(row.get("organization_id")?),
-        user: UserId(row.get("user_id")?),
+        organization: row.get("organization_id")?,
+        user: row.get("user_id")?,
         item: parse(&what, &key_text(row, "item_id")?)?,
         headline: row.get("headline")?,
         byline: row.get("byline")?,
@@ -367,7 +367,7 @@ impl WriteTx<'_> {
         let agreement = write_json(&what, &StoredAgreement { id, name, kind })?;
         let license = order.license.as_ref().map(StoredLicense::of);
         let license = license.map(|license| write_json(&what, &license)).transpose()?;
-        let number = self.tx.load_value(
+        self.tx.load_value(
             "INSERT INTO orders (organization_id, user_id, agreement_id, media_type, item_id,
                  headline, byline, source, agreement, product, license, created_ms,
                  downloadable_until_ms, reporting_deadline_ms, reported_ms, approved, manual,
@@ -395,8 +395,7 @@ impl WriteTx<'_> {
                 order.manual,
                 order.invoice_text,
             ],
-        )?;
-        Ok(OrderId(number))
+        )
     }
 
     /// Takes one download from a prepaid agreement and logs the change of its users' accounts; returns
@@ -413,14 +412,14 @@ impl WriteTx<'_> {
         }
         // Caches hold the remaining downloads with the account of each user of the agreement.
         let sql = "SELECT user_id FROM user_agreements WHERE agreement_id = ?1";
-        let users = self.tx.list_values(sql, params![agreement.0])?;
+        let users: Vec<UserId> = self.tx.list_values(sql, params![agreement.0])?;
         // Beyond the limit, one row that clears all caches costs less than a row per user.
         if users.len() > USERS_LOGGED_MAX {
             self.log_account_change(AccountChange::Everything, now)?;
             return Ok(true);
         }
         for user in users {
-            self.log_account_change(AccountChange::User(UserId(user)), now)?;
+            self.log_account_change(AccountChange::User(user), now)?;
         }
         Ok(true)
     }

@@ -33,7 +33,7 @@ fn read_message(row: &dyn ResultRow) -> Result<OutboxMessage, DbError> {
     Ok(OutboxMessage {
         id: parse(&what, &id)?,
         number: row.get("number")?,
-        user: UserId(row.get("user_id")?),
+        user: row.get("user_id")?,
         content: parse_json(&what, row.text("content")?)?,
         state: state.ok_or_else(|| damaged(&what, &"its state"))?,
         attempts: u32::try_from(attempts).map_err(|why| damaged(&what, &why))?,

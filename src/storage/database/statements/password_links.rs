@@ -36,7 +36,7 @@ fn read_link(row: &dyn ResultRow) -> Result<PasswordLink, DbError> {
     let kind = PasswordLinkKind::find(row.text("kind")?);
     Ok(PasswordLink {
         id: parse(&what, &id)?,
-        user: UserId(row.get("user_id")?),
+        user: row.get("user_id")?,
         kind: kind.ok_or_else(|| damaged(&what, &"its kind"))?,
         created: time(&what, row.get("created_ms")?)?,
         expires: time(&what, row.get("expires_ms")?)?,
@@ -88,9 +88,7 @@ impl ReadTx<'_> {
              FROM users WHERE organization_id = ?1 AND password IS NULL AND NOT service_account
              ORDER BY user_id",
             params![organization.0, now.as_millisecond()],
-            |row| {
-                Ok(PendingUser { id: UserId(row.get("user_id")?), invited: row.get("invited")? })
-            },
+            |row| Ok(PendingUser { id: row.get("user_id")?, invited: row.get("invited")? }),
         )
     }
 
@@ -104,14 +102,13 @@ impl ReadTx<'_> {
     /// ignoring case: at most `limit`, in the order of their numbers.
     pub fn find_users_to_reset(&self, text: &str, limit: usize) -> Result<Vec<UserId>, DbError> {
         // Service accounts have no use for a link, and without an address it cannot be sent.
-        let found: Vec<i64> = self.tx.list_values(
+        self.tx.list_values(
             "SELECT user_id FROM users
              WHERE (lower(user_name) = lower(?1) OR lower(email_address) = lower(?1))
                  AND active AND NOT service_account AND email_address IS NOT NULL
              ORDER BY user_id LIMIT ?2",
             params![text, int(limit)],
-        )?;
-        Ok(found.into_iter().map(UserId).collect())
+        )
     }
 }
 

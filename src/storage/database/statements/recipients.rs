@@ -31,7 +31,7 @@ const COLUMNS: &str =
     "user_id, address, notified_ms, confirmation_sent_ms, confirmed_ms, refused_ms";
 
 fn read_recipient(row: &dyn ResultRow) -> Result<MailRecipient, DbError> {
-    let user = UserId(row.get("user_id")?);
+    let user: UserId = row.get("user_id")?;
     let what = format!("a recipient of mails of user {user}");
     Ok(MailRecipient {
         user,

@@ -63,7 +63,7 @@ impl ReadTx<'_> {
              WHERE session_hash = ?1",
             params![session.to_string()],
             |row| {
-                let user = UserId(row.get("user_id")?);
+                let user: UserId = row.get("user_id")?;
                 let what = format!("session of user {user}");
                 Ok(BrowserSession {
                     user,

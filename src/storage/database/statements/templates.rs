@@ -46,7 +46,7 @@ fn read_template(row: &dyn ResultRow) -> Result<MetadataTemplate, DbError> {
     });
     Ok(MetadataTemplate {
         id,
-        organization: row.get::<Option<i64>>("organization_id")?.map(OrganizationId),
+        organization: row.get("organization_id")?,
         name: row.get("name")?,
         fields: MetadataEdits::parse(&fields).map_err(|why| damaged(&what, &why))?,
         changed: time(&what, row.get("changed_ms")?)?,

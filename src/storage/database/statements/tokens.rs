@@ -39,11 +39,11 @@ impl ReadTx<'_> {
              WHERE token_hash = ?1 AND active",
             params![token.to_string()],
             |row| {
-                let family = FamilyId(row.get("family_id")?);
+                let family: FamilyId = row.get("family_id")?;
                 let what = format!("access token of family {family}");
                 Ok(AccessToken {
                     family,
-                    user: UserId(row.get("user_id")?),
+                    user: row.get("user_id")?,
                     client_id: row.get("client_id")?,
                     scopes: read_scopes(&what, row.text("scopes")?)?,
                     expires: time(&what, row.get("expires_ms")?)?,

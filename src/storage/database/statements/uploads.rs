@@ -69,7 +69,7 @@ fn read_upload(row: &dyn ResultRow) -> Result<PendingUpload, DbError> {
     let what = format!("upload {id}");
     Ok(PendingUpload {
         id: parse(&what, &id)?,
-        user: UserId(row.get("user_id")?),
+        user: row.get("user_id")?,
         file_name: row.get("file_name")?,
         fingerprint: row.get("fingerprint")?,
         length: size(&what, row.get("length")?)?,

@@ -169,7 +169,7 @@ impl WriteTx<'_> {
             new.access.mediebank,
             now.as_millisecond(),
         ];
-        let id = UserId(self.tx.load_value(sql, values)?);
+        let id: UserId = self.tx.load_value(sql, values)?;
         self.tx.execute(
             "INSERT INTO user_agreements (user_id, agreement_id)
              SELECT ?1, agreement_id FROM agreements WHERE organization_id = ?2",
@@ -228,7 +228,7 @@ impl WriteTx<'_> {
         let ms = now.as_millisecond();
         // The former user is informed by mail (contract users-7).
         let sql = "SELECT user_id FROM devices WHERE token = ?1 AND user_id <> ?2";
-        let former_owner: Option<i64> = self.tx.find_value(sql, params![device.token, id.0])?;
+        let former_owner: Option<UserId> = self.tx.find_value(sql, params![device.token, id.0])?;
         self.tx.execute(
             "INSERT INTO devices (token, user_id, type, name, model, registered_ms)
              VALUES (?1, ?2, ?3, ?4, ?5, ?6)
@@ -244,7 +244,7 @@ impl WriteTx<'_> {
                   ORDER BY token = ?2 DESC, registered_ms DESC, token {ALL_BEHIND} ?3)"
         );
         self.tx.execute(&sql, params![id.0, device.token, keep])?;
-        Ok(former_owner.map(UserId))
+        Ok(former_owner)
     }
 
     /// Removes the device of that token, if it belongs to the user.
