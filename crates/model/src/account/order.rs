@@ -38,8 +38,8 @@ impl LicensePeriod {
     }
 }
 
-/// A licence under which the use of an item can be reported.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// A licence under which the use of an item can be reported, serialized as orders store it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct License {
     pub uuid: Uuid,
     /// The product that the licence belongs to.
@@ -79,14 +79,16 @@ impl OrderStatus {
     }
 }
 
-/// The agreement of an order, as it was at the time of purchase.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// The agreement of an order, as it was at the time of purchase, serialized as orders store it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OrderAgreement {
     pub id: AgreementId,
     pub name: Option<String>,
     /// How its downloads are paid for.
+    #[serde(rename = "type")]
     pub kind: AgreementType,
-    /// Who approves its orders at present.
+    /// Who approves its orders at present, which is not stored with the order.
+    #[serde(skip)]
     pub approver: Approver,
 }
 
@@ -125,4 +127,39 @@ pub struct Order {
     pub manual: bool,
     /// A text from the customer for the invoice.
     pub invoice_text: Option<String>,
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn an_agreement_is_stored_without_its_approver() {
+        let agreement = OrderAgreement {
+            id: AgreementId(7),
+            name: None,
+            kind: AgreementType::Normal,
+            approver: Approver::Admin,
+        };
+        let stored = json!({ "id": 7, "name": null, "type": "Normal" });
+        assert_eq!(serde_json::to_value(&agreement).unwrap(), stored);
+        let read: OrderAgreement = serde_json::from_value(stored).unwrap();
+        assert_eq!(read, OrderAgreement { approver: Approver::Owner, ..agreement });
+    }
+
+    #[test]
+    fn a_licence_is_stored_with_all_of_its_properties() {
+        let stored = json!({
+            "uuid": "0190a0b0-0000-7000-8000-000000000001",
+            "product": { "id": 3, "code": "FOTO" },
+            "period": "Year",
+            "volume": null,
+            "price": "1200.00",
+            "description": null,
+        });
+        let license: License = serde_json::from_value(stored.clone()).unwrap();
+        assert_eq!(serde_json::to_value(&license).unwrap(), stored);
+    }
 }

@@ -3,7 +3,7 @@
 //! A row contains copies of the agreement, product and licence as they were when it was written.
 
 use jiff::Timestamp;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 use super::accounts::read_product;
 use super::{ReadTx, WriteTx, damaged, int, key_text, optional_time, parse, parse_json, time};
@@ -13,8 +13,8 @@ use crate::storage::database::engine::{ResultRow, params};
 use crate::storage::database::error::DbError;
 use model::ItemKey;
 use model::account::{
-    AgreementId, AgreementType, Approver, License, LicensePeriod, Money, Order, OrderAgreement,
-    OrderId, OrderStatus, OrganizationId, Product, UserId,
+    AgreementId, Approver, License, LicensePeriod, Order, OrderAgreement, OrderId, OrderStatus,
+    OrganizationId, Product, UserId,
 };
 
 /// An order under which an item may be downloaded again.
@@ -64,50 +64,8 @@ pub struct UsageReport {
     pub until: Timestamp,
 }
 
-#[derive(Serialize, Deserialize)]
-struct StoredAgreement {
-    id: AgreementId,
-    name: Option<String>,
-    #[serde(rename = "type")]
-    kind: AgreementType,
-}
-
-#[derive(Serialize, Deserialize)]
-struct StoredLicense {
-    uuid: String,
-    product: Product,
-    period: Option<LicensePeriod>,
-    volume: Option<String>,
-    price: Option<Money>,
-    description: Option<String>,
-}
-
 fn write_json<T: Serialize>(what: &str, value: &T) -> Result<String, DbError> {
     serde_json::to_string(value).map_err(|why| damaged(what, &why))
-}
-
-impl StoredLicense {
-    fn of(license: &License) -> Self {
-        Self {
-            uuid: license.uuid.to_string(),
-            product: license.product.clone(),
-            period: license.period,
-            volume: license.volume.clone(),
-            price: license.price,
-            description: license.description.clone(),
-        }
-    }
-
-    fn license(self, what: &str) -> Result<License, DbError> {
-        Ok(License {
-            uuid: parse(what, &self.uuid)?,
-            product: self.product,
-            period: self.period,
-            volume: self.volume,
-            price: self.price,
-            description: self.description,
-        })
-    }
 }
 
 /// The columns that [`read_order`] reads.
@@ -120,17 +78,13 @@ const ORDER_COLUMNS: &str = "order_id, organization_id, user_id, media_type, ite
 fn read_order(row: &dyn ResultRow) -> Result<Order, DbError> {
     let id: OrderId = row.get("order_id")?;
     let what = format!("order {id}");
-    let agreement: StoredAgreement = parse_json(&what, row.text("agreement")?)?;
-    let approver: Option<String> = row.get("approver")?;
-    let approver = match approver.as_deref() {
-        Some(text) => Approver::find(text).ok_or_else(|| damaged(&what, &"its approver"))?,
-        // The agreement was written before agreements had an approver.
-        None => Approver::default(),
-    };
-    let license = match row.get::<Option<String>>("license")? {
-        Some(text) => Some(parse_json::<StoredLicense>(&what, &text)?.license(&what)?),
-        None => None,
-    };
+    let mut agreement: OrderAgreement = parse_json(&what, row.text("agreement")?)?;
+    // The default approver is not stored.
+    if let Some(word) = row.get::<Option<String>>("approver")? {
+        agreement.approver =
+            Approver::find(&word).ok_or_else(|| damaged(&what, &"its approver"))?;
+    }
+    let license: Option<String> = row.get("license")?;
     Ok(Order {
         id,
         organization: row.get("organization_id")?,
@@ -139,14 +93,9 @@ fn read_order(row: &dyn ResultRow) -> Result<Order, DbError> {
         headline: row.get("headline")?,
         byline: row.get("byline")?,
         source: row.get("source")?,
-        agreement: OrderAgreement {
-            id: agreement.id,
-            name: agreement.name,
-            kind: agreement.kind,
-            approver,
-        },
+        agreement,
         product: parse_json(&what, row.text("product")?)?,
-        license,
+        license: license.map(|text| parse_json(&what, &text)).transpose()?,
         created: time(&what, row.get("created_ms")?)?,
         downloadable_until: time(&what, row.get("downloadable_until_ms")?)?,
         reporting_deadline: optional_time(&what, row.get("reporting_deadline_ms")?)?,
@@ -363,10 +312,8 @@ impl WriteTx<'_> {
     /// Stores a new order and returns its number; the number in `order` is ignored.
     pub fn insert_order(&self, order: &Order) -> Result<OrderId, DbError> {
         let what = format!("order of {}", order.item);
-        let OrderAgreement { id, name, kind, .. } = order.agreement.clone();
-        let agreement = write_json(&what, &StoredAgreement { id, name, kind })?;
-        let license = order.license.as_ref().map(StoredLicense::of);
-        let license = license.map(|license| write_json(&what, &license)).transpose()?;
+        let license = order.license.as_ref();
+        let license = license.map(|license| write_json(&what, license)).transpose()?;
         self.tx.load_value(
             "INSERT INTO orders (organization_id, user_id, agreement_id, media_type, item_id,
                  headline, byline, source, agreement, product, license, created_ms,
@@ -378,13 +325,13 @@ impl WriteTx<'_> {
             params![
                 order.organization.0,
                 order.user.0,
-                id.0,
+                order.agreement.id.0,
                 order.item.media_type.as_str(),
                 order.item.id.as_str(),
                 order.headline,
                 order.byline,
                 order.source,
-                agreement,
+                write_json(&what, &order.agreement)?,
                 write_json(&what, &order.product)?,
                 license,
                 order.created.as_millisecond(),
@@ -429,8 +376,8 @@ impl WriteTx<'_> {
     /// `false` if the order was reported before or does not exist.
     pub fn report_order(&self, id: OrderId, report: &UsageReport) -> Result<bool, DbError> {
         let what = format!("order {id}");
-        let license = report.license.as_ref().map(StoredLicense::of);
-        let license = license.map(|license| write_json(&what, &license)).transpose()?;
+        let license = report.license.as_ref();
+        let license = license.map(|license| write_json(&what, license)).transpose()?;
         // Of two concurrent reports one changes the row (contract purchases-14).
         let changed = self.tx.execute(
             "UPDATE orders AS this SET approved = ?2, license = ?3, invoice_text = ?4,
