@@ -6,7 +6,7 @@
 
 use std::{fmt, ops::ControlFlow, sync::Arc};
 
-use super::error::DbError;
+use super::error::{DbError, wrong_value};
 use super::facts::{DatabaseFacts, DatabaseFlaw};
 use crate::runtime::limits::CHECK_FLAWS_MAX;
 use model::account::{AgreementId, FamilyId, OrderId, OrganizationId, ProductId, UserId};
@@ -222,6 +222,19 @@ macro_rules! column {
 }
 column!(i64: int, u32: small_int, bool: bool, String: string, Vec<u8>: bytes);
 
+/// Implements [`ColumnValue`] for numbers that are never negative, such as counts.
+macro_rules! unsigned {
+    ($($kind:ty),*) => { $(impl ColumnValue for $kind {
+        fn read(row: &dyn ResultRow, column: &str) -> Result<Self, DbError> {
+            let number = row.int(column)?;
+            Self::try_from(number).map_err(|_| {
+                wrong_value(format!("column {column} holds {number}, expected a count")).into()
+            })
+        }
+    })* };
+}
+unsigned!(u64, usize);
+
 /// Implements [`ColumnValue`] for ids that are stored as numbers.
 macro_rules! ids {
     ($($Id:ident),*) => { $(impl ColumnValue for $Id {
@@ -384,8 +397,7 @@ impl dyn EngineTransaction + '_ {
 
     /// Reads the number that a `count` query returns.
     pub(super) fn count(&self, sql: &str, params: Params<'_>) -> Result<usize, DbError> {
-        let count: i64 = self.load_value(sql, params)?;
-        Ok(usize::try_from(count).unwrap_or_default())
+        self.load_value(sql, params)
     }
 
     /// Returns whether the query finds a row.

@@ -50,9 +50,7 @@ impl ReadTx<'_> {
         // `sum` would be a number of another type in PostgreSQL.
         let sql = "SELECT CAST(coalesce(sum(count), 0) AS BIGINT) FROM diagnostics
              WHERE kind = ?1 AND at_ms >= ?2";
-        let count: i64 =
-            self.tx.load_value(sql, params![kind.as_str(), since.as_millisecond()])?;
-        Ok(u64::try_from(count).unwrap_or_default())
+        self.tx.load_value(sql, params![kind.as_str(), since.as_millisecond()])
     }
 }
 

@@ -105,16 +105,11 @@ const COUNTS: &str =
 /// Reads the columns [`COUNTS`].
 fn read_counts(row: &dyn ResultRow) -> Result<DownloadCounts, DbError> {
     Ok(DownloadCounts {
-        downloads: read_count(row, "downloads")?,
-        used: read_count(row, "used")?,
-        awaiting: read_count(row, "awaiting")?,
-        rejected: read_count(row, "rejected")?,
+        downloads: row.get("downloads")?,
+        used: row.get("used")?,
+        awaiting: row.get("awaiting")?,
+        rejected: row.get("rejected")?,
     })
-}
-
-fn read_count(row: &dyn ResultRow, column: &str) -> Result<u64, DbError> {
-    let count: i64 = row.get(column)?;
-    Ok(u64::try_from(count).unwrap_or_default())
 }
 
 /// A condition on orders, with the values of its parameters.

@@ -130,7 +130,7 @@ impl ReadTx<'_> {
         // By the text of the records, because parsing those of all items takes many times as long.
         let sql = "SELECT count(*) FROM items WHERE item_id > ?1 AND item_id <= ?2
              AND assets LIKE '%\"progressive\":%'";
-        Ok(u64::try_from(self.tx.count(sql, params![after, through])?).unwrap_or(u64::MAX))
+        self.tx.load_value(sql, params![after, through])
     }
 
     /// Finds the item whose current version has the number `doc`, with its files.

@@ -186,12 +186,9 @@ impl ReadTx<'_> {
         let sql = "SELECT count(*) AS messages, count(next_ms) AS waiting FROM outbox
              WHERE transport = ?1";
         self.tx.load(sql, params![transport.as_str()], |row| {
-            let messages: i64 = row.get("messages")?;
-            let waiting: i64 = row.get("waiting")?;
-            Ok(OutboxCount {
-                waiting: u64::try_from(waiting).unwrap_or_default(),
-                parked: u64::try_from(messages - waiting).unwrap_or_default(),
-            })
+            let messages: u64 = row.get("messages")?;
+            let waiting: u64 = row.get("waiting")?;
+            Ok(OutboxCount { waiting, parked: messages.saturating_sub(waiting) })
         })
     }
 

@@ -91,11 +91,9 @@ impl ReadTx<'_> {
                  min(due_ms) AS next_ms
              FROM purges WHERE endpoint = ?1";
         self.tx.load(sql, params![endpoint, now.as_millisecond()], |row| {
-            let keys: i64 = row.get("keys")?;
-            let due: i64 = row.get("due")?;
             Ok(PurgeBacklog {
-                keys: u64::try_from(keys).unwrap_or_default(),
-                due: u64::try_from(due).unwrap_or_default(),
+                keys: row.get("keys")?,
+                due: row.get("due")?,
                 next: optional_time("purges", row.get("next_ms")?)?,
                 unread,
             })

@@ -3,7 +3,7 @@
 
 use jiff::Timestamp;
 
-use super::{ALL_BEHIND, ReadTx, WriteTx, damaged, int, optional_time};
+use super::{ALL_BEHIND, ReadTx, WriteTx, int, optional_time};
 use crate::storage::database::engine::{ResultRow, params};
 use crate::storage::database::error::DbError;
 use model::ContentHash;
@@ -67,8 +67,7 @@ impl ReadTx<'_> {
     /// Returns the number of mails counted for `subject` in an hour.
     pub fn mails_in_hour(&self, subject: &str, hour: i64) -> Result<usize, DbError> {
         let sql = "SELECT mails FROM mail_counts WHERE subject = ?1 AND hour = ?2";
-        let found: Option<i64> = self.tx.find_value(sql, params![subject, hour])?;
-        usize::try_from(found.unwrap_or(0)).map_err(|why| damaged("mail_counts", &why))
+        Ok(self.tx.find_value(sql, params![subject, hour])?.unwrap_or_default())
     }
 }
 

@@ -87,8 +87,7 @@ impl ReadTx<'_> {
 
     /// Counts the items of the archive.
     pub fn count_items(&self) -> Result<u64, DbError> {
-        let count: i64 = self.tx.load_value("SELECT count(*) FROM items", params![])?;
-        Ok(u64::try_from(count).unwrap_or_default())
+        self.tx.load_value("SELECT count(*) FROM items", params![])
     }
 
     /// Returns the newest row of the item log.

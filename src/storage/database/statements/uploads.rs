@@ -160,11 +160,7 @@ impl ReadTx<'_> {
 }
 
 fn read_usage(row: &dyn ResultRow) -> Result<UploadUsage, DbError> {
-    let uploads: i64 = row.get("uploads")?;
-    Ok(UploadUsage {
-        uploads: usize::try_from(uploads).unwrap_or_default(),
-        bytes: size("uploads", row.get("bytes")?)?,
-    })
+    Ok(UploadUsage { uploads: row.get("uploads")?, bytes: row.get("bytes")? })
 }
 
 impl WriteTx<'_> {
