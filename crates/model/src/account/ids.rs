@@ -4,14 +4,29 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+/// The largest number that every JSON reader represents exactly (RFC 8259 §6).
+const ID_MAX: i64 = (1 << 53) - 1;
+
 macro_rules! ids {
     ($($(#[doc = $doc:literal])* $Name:ident;)*) => {$(
         $(#[doc = $doc])*
         #[derive(
             Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize,
         )]
-        #[serde(transparent)]
+        #[serde(try_from = "i64")]
         pub struct $Name(pub i64);
+
+        impl TryFrom<i64> for $Name {
+            type Error = &'static str;
+
+            fn try_from(id: i64) -> Result<Self, &'static str> {
+                if (1..=ID_MAX).contains(&id) {
+                    Ok(Self(id))
+                } else {
+                    Err("expected a whole number above 0")
+                }
+            }
+        }
 
         impl fmt::Display for $Name {
             fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -35,4 +50,20 @@ ids! {
     /// The id of one authorization of a client by a user: its code, its tokens and the tokens refreshed from
     /// them.
     FamilyId;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ids_are_whole_numbers_that_every_json_reader_represents_exactly() {
+        let parse = |text: &str| serde_json::from_str::<UserId>(text).ok();
+        assert_eq!(parse("1"), Some(UserId(1)));
+        assert_eq!(parse("9007199254740991"), Some(UserId(ID_MAX)));
+        for text in ["0", "-1", "9007199254740992", "1.0", "\"1\"", "null"] {
+            assert_eq!(parse(text), None, "{text}");
+        }
+        assert_eq!(serde_json::to_string(&UserId(7)).ok().as_deref(), Some("7"));
+    }
 }
