@@ -20,10 +20,10 @@ use crate::access::provisioning::{
 use crate::distribution::notifications::MessageOutbox;
 use crate::runtime::clock;
 use crate::runtime::config::{self, Config};
-use crate::runtime::limits::PASSWORD_BYTES_MAX;
 use crate::storage::audit::ObjectKind;
 use crate::storage::database::{ListedKey, ListedUser};
 use model::account::{AgreementId, GrantType, OAuthClient, OrganizationId};
+use model::limits::PASSWORD_BYTES_MAX;
 
 /// Imports an accounts file and prints how many entries of each list were created, updated and unchanged.
 pub(super) fn import(config: &Config, file: &Path, json: bool) -> Result<(), CommandFailure> {

@@ -20,6 +20,8 @@ pub const DIGEST_ITEMS_MAX: usize = 100;
 pub const CHANNEL_NAME_CHARS_MAX: usize = 64;
 /// Bytes of a user name.
 pub const USER_NAME_BYTES_MAX: usize = 254;
+/// Bytes of a password or a client secret; longer ones only cost hashing time.
+pub const PASSWORD_BYTES_MAX: usize = 1024;
 /// Stored characters of the reason why a delivery failed.
 pub const DELIVERY_ERROR_CHARS_MAX: usize = 500;
 /// Maximum time between two attempts of a delivery, before jitter, which spreads retries of deliveries that

@@ -18,13 +18,12 @@ use super::{
     throttle::{ThrottleDecision, ThrottleSubject, device_key},
 };
 use crate::runtime::error::{Error, Result};
-use crate::runtime::limits::PASSWORD_BYTES_MAX;
 use crate::runtime::telemetry;
 use crate::storage::audit::{self, AuditAction};
 use crate::storage::database::{DbError, ReadTx};
 use model::ContentHash;
 use model::account::{Account, ScopeSet, User};
-use model::limits::USER_NAME_BYTES_MAX;
+use model::limits::{PASSWORD_BYTES_MAX, USER_NAME_BYTES_MAX};
 
 /// The user name and password of a login, with their origin.
 #[derive(Clone, Copy)]

@@ -14,8 +14,9 @@ use parking_lot::Mutex;
 
 use super::Auth;
 use crate::runtime::error::{Error, Result};
-use crate::runtime::limits::{PASSWORD_BYTES_MAX, PASSWORD_CHARS_MIN};
+use crate::runtime::limits::PASSWORD_CHARS_MIN;
 use model::account::User;
+use model::limits::PASSWORD_BYTES_MAX;
 
 /// The passwords of at least 12 characters that occur most often in public leaks, in lower case and sorted;
 /// see `assets/LICENSES.md`.

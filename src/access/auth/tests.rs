@@ -3,34 +3,23 @@
 use std::time::Duration;
 
 use jiff::Timestamp;
+use serde_json::json;
 
 use super::throttle::{ThrottleDecision, ThrottleSubject};
 use super::{Auth, AuthMethod, HashLimits, LoginOutcome, LoginRequest, PresentedCredentials};
 use crate::runtime::error::Error;
-use crate::storage::database::{Db, NewUserRow};
-use model::account::{AccessLevels, PhoneNumbers, Scope, User, UserId};
+use crate::storage::database::Db;
+use model::account::accounts_file::UserEntry;
+use model::account::{Scope, User, UserId};
 
 fn at(second: i64) -> Timestamp {
     Timestamp::from_second(1_700_000_000 + second).unwrap()
 }
 
-fn editor(password: Option<String>, active: bool) -> NewUserRow {
-    NewUserRow {
-        id: Some(UserId(7)),
-        organization: None,
-        user_name: "editor".to_owned(),
-        password,
-        first_name: None,
-        last_name: None,
-        email_address: None,
-        department: None,
-        phone: PhoneNumbers::default(),
-        roles: Vec::new(),
-        access: AccessLevels { admin: true, mediebank: false },
-        agreements: Vec::new(),
-        active: Some(active),
-        service_account: false,
-    }
+fn editor(active: bool) -> UserEntry {
+    let access = json!({ "admin": true });
+    let entry = json!({ "id": 7, "userName": "editor", "access": access, "active": active });
+    serde_json::from_value(entry).unwrap()
 }
 
 const HOME: [u8; 4] = [192, 0, 2, 1];
@@ -56,7 +45,7 @@ fn started_with(limits: HashLimits) -> (Auth, tempfile::TempDir) {
     let dir = tempfile::tempdir().unwrap();
     let auth = Auth::start(Db::scratch(dir.path()).unwrap(), limits).unwrap();
     let hash = auth.hasher().hash("secret").unwrap();
-    auth.db().write_blocking(move |tx| tx.put_user(&editor(Some(hash), true), at(0))).unwrap();
+    auth.db().write_blocking(move |tx| tx.put_user(&editor(true), Some(&hash), at(0))).unwrap();
     (auth, dir)
 }
 
@@ -84,10 +73,10 @@ fn basic_is_the_user_without_administration_as_long_as_the_password_is_right() {
             assert_eq!(basic(&auth, "secret", second).await.unwrap().id, UserId(7));
         }
         let hash = auth.hasher().hash("another").unwrap();
-        auth.write(move |tx| tx.put_user(&editor(Some(hash), true), at(30))).await.unwrap();
+        auth.write(move |tx| tx.put_user(&editor(true), Some(&hash), at(30))).await.unwrap();
         assert_eq!(basic(&auth, "secret", 31).await, None, "the old password");
         assert!(basic(&auth, "another", 32).await.is_some());
-        auth.write(|tx| tx.put_user(&editor(None, false), at(33))).await.unwrap();
+        auth.write(|tx| tx.put_user(&editor(false), None, at(33))).await.unwrap();
         assert_eq!(basic(&auth, "another", 34).await, None, "the user is not active");
     });
 }
@@ -162,7 +151,7 @@ fn a_device_cookie_opens_a_locked_name_until_the_password_changes() {
         }
         assert!(is_throttled(&log_in(&auth, "secret", Some(&cookie), 7).await));
         let hash = auth.hasher().hash("another").unwrap();
-        auth.write(move |tx| tx.put_user(&editor(Some(hash), true), at(8))).await.unwrap();
+        auth.write(move |tx| tx.put_user(&editor(true), Some(&hash), at(8))).await.unwrap();
         assert!(is_throttled(&log_in(&auth, "another", Some(&cookie), 8).await));
         assert!(is_ok(&log_in(&auth, "another", None, 70).await));
     });

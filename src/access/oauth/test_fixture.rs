@@ -3,6 +3,7 @@
 use std::{net::IpAddr, time::Duration};
 
 use jiff::Timestamp;
+use serde_json::json;
 use tempfile::TempDir;
 use tokio::runtime::Runtime;
 
@@ -11,9 +12,10 @@ use super::{
     TokenLifetimes, TokenSet, parameters::decode,
 };
 use crate::access::auth::{Auth, HashLimits, LoginOutcome, RandomSecret};
-use crate::storage::database::{AccountChange, Db, LoginBrowser, LoginOrigin, NewUserRow};
+use crate::storage::database::{AccountChange, Db, LoginBrowser, LoginOrigin};
 use model::ContentHash;
-use model::account::{AccessLevels, GrantType, OAuthClient, PhoneNumbers, UserId};
+use model::account::accounts_file::UserEntry;
+use model::account::{GrantType, OAuthClient, UserId};
 
 pub(super) const ISSUER: &str = "https://auth.test";
 pub(super) const ADDRESS: IpAddr = IpAddr::V4(std::net::Ipv4Addr::LOCALHOST);
@@ -68,23 +70,9 @@ pub(super) struct OAuthFixture {
     dir: TempDir,
 }
 
-fn ada(active: bool) -> NewUserRow {
-    NewUserRow {
-        id: None,
-        organization: None,
-        user_name: "ada".to_owned(),
-        password: None,
-        first_name: None,
-        last_name: None,
-        email_address: None,
-        department: None,
-        phone: PhoneNumbers::default(),
-        roles: vec!["ROLE_OFP".to_owned()],
-        access: AccessLevels::default(),
-        agreements: Vec::new(),
-        active: Some(active),
-        service_account: false,
-    }
+fn ada(active: bool) -> UserEntry {
+    let entry = json!({ "userName": "ada", "roles": ["ROLE_OFP"], "active": active });
+    serde_json::from_value(entry).unwrap()
 }
 
 impl OAuthFixture {
@@ -98,7 +86,7 @@ impl OAuthFixture {
             OAuthClient { secret: Some(secret), ..client(name) }
         });
         let user = auth.db().write_blocking(move |tx| {
-            tx.put_user(&ada(true), at(0))?;
+            tx.put_user(&ada(true), None, at(0))?;
             tx.plant_user("ada", &password)?;
             for client in secrets.iter().chain([&client("spa")]) {
                 tx.plant_client(client)?;
@@ -187,7 +175,7 @@ impl OAuthFixture {
     }
 
     pub(super) fn disable_user(&self) {
-        let write = self.auth.write(move |tx| tx.put_user(&ada(false), at(0)));
+        let write = self.auth.write(move |tx| tx.put_user(&ada(false), None, at(0)));
         self.run(write).unwrap();
     }
 

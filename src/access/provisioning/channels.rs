@@ -4,15 +4,17 @@
 //! names.
 
 use jiff::Timestamp;
+use serde::Serialize;
 use serde_json::{Map, Value, json};
 
 use super::{Accounts, AccountsError};
-use crate::runtime::json_object::{FieldFault, FieldProblem, ObjectReader};
+use crate::runtime::json_object::{FieldFault, FieldProblem};
 use crate::runtime::limits::{
     CHANNEL_FORMATS_MAX, CHANNEL_SETTINGS_BYTES_MAX, DELIVERIES_LISTED_MAX,
 };
 use crate::storage::database::{DeliveriesOf, NewChannel};
 use crate::transport::Destination;
+use model::account::accounts_file::ChannelEntry;
 use model::account::{
     Channel, ChannelId, ChannelMethod, ChannelSettings, Delivery, DeliveryState,
 };
@@ -32,22 +34,13 @@ pub struct ChannelRequest {
     pub settings: Map<String, Value>,
 }
 
-/// Reads an entry of the list `channels`.
-pub(super) fn read(fields: &mut ObjectReader<'_>) -> Result<NewChannel, FieldProblem> {
-    let owner = fields.required_string("owner")?;
-    let name = fields.required_string("name")?;
-    let id = ChannelId::new(owner, name);
-    let id = id.map_err(|error| fields.violation("name", &error.to_string()))?;
-    // From here on, errors name the channel besides its position.
-    fields.label = format!("{:?}", id.to_string());
-    let methods = ChannelMethod::ALL.map(ChannelMethod::as_str).join(", ");
-    let method = |value: &Value| ChannelMethod::find(value.as_str()?);
-    let method = fields.required("method", &methods, method)?;
-    let text = |value: &Value| value.as_str().map(str::to_owned);
-    let formats = fields.list("formats", "a string", text)?;
-    let formats = channel_formats(&fields.require("formats", formats)?)?;
-    let settings = fields.read("settings", "an object", Value::as_object)?;
-    let settings = channel_settings(method, settings.cloned().unwrap_or_default())?;
+/// Checks an entry of an accounts file.
+pub(super) fn row(entry: ChannelEntry) -> Result<NewChannel, String> {
+    let ChannelEntry { owner, name, method, formats, settings } = entry;
+    let id = ChannelId::new(&owner, &name).map_err(|error| format!("name: {error}"))?;
+    let formats = channel_formats(&formats).map_err(|problem| problem.to_string())?;
+    let settings = channel_settings(method, settings.reveal().clone());
+    let settings = settings.map_err(|problem| problem.to_string())?;
     // An import leaves the activity of an existing channel unchanged.
     Ok(NewChannel { id, method, formats, settings, active: None, by_user: false })
 }
@@ -72,13 +65,6 @@ pub enum ChannelProblem {
     /// The method cannot use the settings.
     #[error(transparent)]
     Settings(#[from] FieldProblem),
-}
-
-impl From<ChannelProblem> for FieldProblem {
-    fn from(problem: ChannelProblem) -> Self {
-        let fault = FieldFault::RuleViolation(problem.to_string());
-        Self { prefix: String::new(), name: String::new(), fault }
-    }
 }
 
 /// Parses the formats of a channel; returns them in their canonical form, without duplicates.

@@ -8,16 +8,17 @@ use std::{
 
 use super::{
     AccountsError,
-    file::{AccountsEntry, AccountsFile},
+    file::{PlacedEntry, ValidAccounts},
 };
-use crate::storage::database::{NewAgreement, NewClient, NewProduct, NewUserRow, ReadTx};
+use crate::storage::database::ReadTx;
+use model::account::accounts_file::{AgreementEntry, ClientEntry, ProductEntry, UserEntry};
 use model::account::{AgreementId, OrganizationId, ProductId};
 
 /// Checks `file` for duplicates and dangling references.
 ///
 /// With `only_new`, users, clients, keys and channels that exist already are refused.
 pub(super) fn check(
-    file: &AccountsFile,
+    file: &ValidAccounts,
     tx: &ReadTx<'_>,
     only_new: bool,
 ) -> Result<(), AccountsError> {
@@ -33,11 +34,10 @@ pub(super) fn check(
         references.code(&entry.place, &entry.value.product)?;
     }
     for entry in &file.users {
-        references.user(&entry.place, &entry.value.entry, only_new)?;
+        references.user(&entry.place, &entry.value, only_new)?;
     }
     for entry in &file.clients {
-        let secret = entry.value.secret.is_some();
-        references.client(&entry.place, &entry.value.entry, secret, only_new)?;
+        references.client(&entry.place, &entry.value, only_new)?;
     }
     for entry in &file.api_keys {
         let user = &entry.value.user_name;
@@ -66,21 +66,21 @@ fn refuse(place: &str, why: impl Into<String>) -> AccountsError {
 }
 
 /// Refuses entries that name the same object twice.
-fn check_duplicates(file: &AccountsFile) -> Result<(), AccountsError> {
-    check_unique(&file.organizations, "id", |one| Some(one.id))?;
-    check_unique(&file.products, "code", |one| Some(one.code.as_str()))?;
-    check_unique(&file.products, "id", |one| one.id)?;
-    check_unique(&file.agreements, "id", |one| Some(one.id))?;
-    check_unique(&file.licenses, "uuid", |one| Some(one.uuid))?;
-    check_unique(&file.users, "userName", |one| Some(one.entry.user_name.as_str()))?;
-    check_unique(&file.users, "id", |one| one.entry.id)?;
-    check_unique(&file.clients, "client_id", |one| Some(one.entry.client_id.as_str()))?;
-    check_unique(&file.api_keys, "key", |one| Some(one.key_hash))?;
-    check_unique(&file.channels, "name", |one| Some(&one.id))
+fn check_duplicates(file: &ValidAccounts) -> Result<(), AccountsError> {
+    check_unique(&file.organizations, "id", |organization| Some(organization.id))?;
+    check_unique(&file.products, "code", |product| Some(&product.code))?;
+    check_unique(&file.products, "id", |product| product.id)?;
+    check_unique(&file.agreements, "id", |agreement| Some(agreement.id))?;
+    check_unique(&file.licenses, "uuid", |license| Some(license.uuid))?;
+    check_unique(&file.users, "userName", |user| Some(&user.user_name))?;
+    check_unique(&file.users, "id", |user| user.id)?;
+    check_unique(&file.clients, "client_id", |client| Some(&client.client_id))?;
+    check_unique(&file.api_keys, "key", |key| Some(key.key_hash))?;
+    check_unique(&file.channels, "name", |channel| Some(&channel.id))
 }
 
 fn check_unique<'a, T, K: Hash + Eq>(
-    entries: &'a [AccountsEntry<T>],
+    entries: &'a [PlacedEntry<T>],
     property: &str,
     key: impl Fn(&'a T) -> Option<K>,
 ) -> Result<(), AccountsError> {
@@ -105,16 +105,15 @@ struct EntryReferences<'a> {
 }
 
 impl<'a> EntryReferences<'a> {
-    fn of(file: &'a AccountsFile, tx: &'a ReadTx<'a>) -> Self {
-        let agreement =
-            |entry: &AccountsEntry<NewAgreement>| (entry.value.id, entry.value.organization);
+    fn of(file: &'a ValidAccounts, tx: &'a ReadTx<'a>) -> Self {
+        let agreements = file.agreements.iter().map(|entry| &entry.value);
         Self {
             tx,
             organizations: file.organizations.iter().map(|entry| entry.value.id).collect(),
-            codes: file.products.iter().map(|entry| entry.value.code.as_str()).collect(),
+            codes: file.products.iter().map(|entry| &*entry.value.code).collect(),
             products: file.products.iter().filter_map(|entry| entry.value.id).collect(),
-            agreements: file.agreements.iter().map(agreement).collect(),
-            users: file.users.iter().map(|entry| entry.value.entry.user_name.as_str()).collect(),
+            agreements: agreements.map(|entry| (entry.id, entry.organization)).collect(),
+            users: file.users.iter().map(|entry| &*entry.value.user_name).collect(),
         }
     }
 
@@ -138,8 +137,8 @@ impl<'a> EntryReferences<'a> {
         }
     }
 
-    fn product(&self, entry: &AccountsEntry<NewProduct>) -> Result<(), AccountsError> {
-        let NewProduct { id, code, .. } = &entry.value;
+    fn product(&self, entry: &PlacedEntry<ProductEntry>) -> Result<(), AccountsError> {
+        let ProductEntry { id, code, .. } = &entry.value;
         let (Some(id), Some(owner)) = (id, self.tx.find_product_id(code)?) else { return Ok(()) };
         if *id == owner {
             return Ok(());
@@ -147,8 +146,8 @@ impl<'a> EntryReferences<'a> {
         Err(refuse(&entry.place, format!("id: {id} is given, but product {owner} has the code")))
     }
 
-    fn agreement(&self, entry: &AccountsEntry<NewAgreement>) -> Result<(), AccountsError> {
-        let NewAgreement { id, organization, products, .. } = &entry.value;
+    fn agreement(&self, entry: &PlacedEntry<AgreementEntry>) -> Result<(), AccountsError> {
+        let AgreementEntry { id, organization, products, .. } = &entry.value;
         self.organization(&entry.place, *organization)?;
         for code in products {
             self.code(&entry.place, code)?;
@@ -167,7 +166,7 @@ impl<'a> EntryReferences<'a> {
         }
     }
 
-    fn user(&self, place: &str, new: &NewUserRow, only_new: bool) -> Result<(), AccountsError> {
+    fn user(&self, place: &str, new: &UserEntry, only_new: bool) -> Result<(), AccountsError> {
         self.user_id(place, new, only_new)?;
         if let Some(organization) = new.organization {
             self.organization(place, organization)?;
@@ -197,17 +196,18 @@ impl<'a> EntryReferences<'a> {
         Ok(())
     }
 
-    fn user_id(&self, place: &str, new: &NewUserRow, only_new: bool) -> Result<(), AccountsError> {
+    fn user_id(&self, place: &str, new: &UserEntry, only_new: bool) -> Result<(), AccountsError> {
         let stored = self.tx.find_user_by_name(&new.user_name)?;
         if only_new && stored.is_some() {
             return Err(refuse(place, "exists already"));
         }
         let Some(id) = new.id else { return Ok(()) };
         if let Some((stored, _)) = stored.filter(|(stored, _)| stored.id != id) {
-            let (name, own) = (&new.user_name, stored.id);
-            return Err(refuse(place, format!("id: {id} is given, but user {name:?} has {own}")));
+            let name = &*new.user_name;
+            let why = format!("id: {id} is given, but user {name:?} has {}", stored.id);
+            return Err(refuse(place, why));
         }
-        match self.tx.find_user(id)?.filter(|holder| holder.user_name != new.user_name) {
+        match self.tx.find_user(id)?.filter(|holder| holder.user_name != *new.user_name) {
             Some(holder) => {
                 let why = format!("id: {id} belongs to user {:?}", holder.user_name);
                 Err(refuse(place, why))
@@ -216,20 +216,14 @@ impl<'a> EntryReferences<'a> {
         }
     }
 
-    fn client(
-        &self,
-        place: &str,
-        new: &NewClient,
-        secret: bool,
-        only_new: bool,
-    ) -> Result<(), AccountsError> {
+    fn client(&self, place: &str, new: &ClientEntry, only_new: bool) -> Result<(), AccountsError> {
         let stored = self.tx.find_stored_client(&new.client_id)?;
         if only_new && stored.is_some() {
             return Err(refuse(place, "exists already"));
         }
         // An entry without a secret keeps the stored one.
-        let has_secret = secret || stored.is_some_and(|stored| stored.secret.is_some());
-        if new.public || has_secret {
+        let has_stored_secret = stored.is_some_and(|stored| stored.secret.is_some());
+        if new.public || new.client_secret.is_some() || has_stored_secret {
             return Ok(());
         }
         let why = "client_secret: is missing: a client that is not public needs one";

@@ -4,16 +4,12 @@ use std::{sync::Arc, thread};
 
 use jiff::Timestamp;
 
-use super::{
-    Accounts, AccountsError,
-    check::check,
-    file::{AccountsFile, PlaintextSecret},
-    roles,
-};
+use super::{Accounts, AccountsError, check::check, file::ValidAccounts, roles};
 use crate::runtime::limits::IMPORT_TRIES;
 use crate::storage::audit::{self, AuditAction, AuditEvent};
-use crate::storage::database::{DbError, NewClient, NewUserRow, PutOutcome, ReadTx, WriteTx};
+use crate::storage::database::{DbError, PutOutcome, ReadTx, WriteTx};
 use model::ContentHash;
+use model::account::accounts_file::PlaintextSecret;
 
 /// Numbers of imported entries of a list.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -75,7 +71,7 @@ impl ImportReport {
 
 /// The input of an import.
 pub(super) struct AccountsImport {
-    pub(super) file: AccountsFile,
+    pub(super) file: ValidAccounts,
     /// Whether users, clients, keys and channels must not exist yet.
     pub(super) only_new: bool,
     /// Name and value of a state to write in the same transaction.
@@ -107,7 +103,7 @@ impl Accounts {
     /// Imports the accounts file `text`, all of it or nothing. Idempotent.
     pub fn import(&self, text: &str, now: Timestamp) -> Result<ImportReport, AccountsError> {
         let import =
-            AccountsImport { file: AccountsFile::parse(text)?, only_new: false, note: None };
+            AccountsImport { file: ValidAccounts::parse(text)?, only_new: false, note: None };
         self.apply_import(import, now)
     }
 
@@ -125,7 +121,7 @@ impl Accounts {
         if self.db.read_blocking(move |tx| tx.find_state(&name))? == Some(hash) {
             return Ok(None);
         }
-        let import = AccountsImport { file: AccountsFile::parse(text)?, only_new: false, note };
+        let import = AccountsImport { file: ValidAccounts::parse(text)?, only_new: false, note };
         self.apply_import(import, now).map(Some)
     }
 
@@ -164,11 +160,11 @@ impl Accounts {
     /// Computes new hashes of the passwords and secrets that do not match the stored hashes.
     fn hash(
         &self,
-        file: &AccountsFile,
+        file: &ValidAccounts,
         stored: &SecretHashes,
     ) -> Result<SecretHashes, AccountsError> {
-        let users = file.users.iter().map(|entry| entry.value.secret.as_ref());
-        let clients = file.clients.iter().map(|entry| entry.value.secret.as_ref());
+        let users = file.users.iter().map(|entry| entry.value.password.as_ref());
+        let clients = file.clients.iter().map(|entry| entry.value.client_secret.as_ref());
         let stored_hashes = stored.passwords.iter().chain(&stored.secrets).map(Option::as_deref);
         let work: Vec<_> = users.chain(clients).zip(stored_hashes).collect();
         let mut hashes = Vec::with_capacity(work.len());
@@ -201,7 +197,7 @@ impl Accounts {
     ) -> Result<Option<String>, AccountsError> {
         // A matching hash is not replaced, so that a repeated import changes nothing and ends no
         // sessions.
-        let Some(PlaintextSecret(plaintext)) = plaintext else { return Ok(None) };
+        let Some(plaintext) = plaintext.map(PlaintextSecret::reveal) else { return Ok(None) };
         if stored.is_some_and(|stored| self.hasher.verify(plaintext, stored)) {
             return Ok(None);
         }
@@ -220,15 +216,15 @@ fn separate_refusal<T>(
 }
 
 /// Reads the stored hashes of the file's users and clients.
-fn stored_hashes(file: &AccountsFile, tx: &ReadTx<'_>) -> Result<SecretHashes, DbError> {
+fn stored_hashes(file: &ValidAccounts, tx: &ReadTx<'_>) -> Result<SecretHashes, DbError> {
     let mut passwords = Vec::with_capacity(file.users.len());
     for entry in &file.users {
-        let found = tx.find_user_by_name(&entry.value.entry.user_name)?;
+        let found = tx.find_user_by_name(&entry.value.user_name)?;
         passwords.push(found.and_then(|(_, password)| password));
     }
     let mut secrets = Vec::with_capacity(file.clients.len());
     for entry in &file.clients {
-        let found = tx.find_stored_client(&entry.value.entry.client_id)?;
+        let found = tx.find_stored_client(&entry.value.client_id)?;
         secrets.push(found.and_then(|client| client.secret));
     }
     Ok(SecretHashes { passwords, secrets })
@@ -236,7 +232,7 @@ fn stored_hashes(file: &AccountsFile, tx: &ReadTx<'_>) -> Result<SecretHashes, D
 
 /// Writes the users of a file; `passwords` are the new hashes, in the order of the file.
 fn write_users(
-    file: &AccountsFile,
+    file: &ValidAccounts,
     passwords: &[Option<String>],
     event: &AuditEvent,
     tx: &WriteTx<'_>,
@@ -246,11 +242,11 @@ fn write_users(
     // As for products: stated numbers first.
     for stated in [true, false] {
         let hashed = file.users.iter().zip(passwords);
-        for (entry, hash) in hashed.filter(|(entry, _)| entry.value.entry.id.is_some() == stated) {
-            let new = NewUserRow { password: hash.clone(), ..entry.value.entry.clone() };
-            let before = roles::roles_of(&tx.as_read(), &new.user_name)?;
-            counts.count(tx.put_user(&new, now)?);
-            roles::follow_change(tx, event, &new.user_name, &before)?;
+        for (entry, hash) in hashed.filter(|(entry, _)| entry.value.id.is_some() == stated) {
+            let user = &entry.value;
+            let before = roles::roles_of(&tx.as_read(), &user.user_name)?;
+            counts.count(tx.put_user(user, hash.as_deref(), now)?);
+            roles::follow_change(tx, event, &user.user_name, &before)?;
         }
     }
     Ok(counts)
@@ -291,8 +287,7 @@ fn write(
     }
     report.users = write_users(file, &hashes.passwords, event, tx, now)?;
     for (entry, hash) in file.clients.iter().zip(&hashes.secrets) {
-        let new = NewClient { secret: hash.clone(), ..entry.value.entry.clone() };
-        report.clients.count(tx.put_client(&new, now)?);
+        report.clients.count(tx.put_client(&entry.value, hash.as_deref(), now)?);
     }
     for entry in &file.api_keys {
         report.api_keys.count(tx.put_key(&entry.value, now)?);

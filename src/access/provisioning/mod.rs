@@ -1,7 +1,8 @@
 //! Provisioning of accounts by the operator: the accounts file of `wirephoto import` (contract operation-14)
 //! and the commands for single users, clients, keys and channels.
 //!
-//! A file is validated as a whole, first its form and then its references, and imported in one transaction.
+//! `model::account::accounts_file` has the form of the file. A file is validated as a whole, first its form, then its
+//! entries and then their references, and imported in one transaction.
 //! Entries are upserts: a stated value replaces the stored one, and objects without an entry stay unchanged.
 //! Unchanged values are: a password, a client's secret and the activity of a user if the entry does not state
 //! them; the activity of a client; the remaining prepaid downloads, unless another number was bought; the
@@ -13,9 +14,7 @@ mod channels;
 mod check;
 mod file;
 mod import;
-mod json;
 mod published_accounts;
-mod redirect;
 mod roles;
 mod single;
 #[cfg(test)]
@@ -37,15 +36,16 @@ use crate::storage::database::{Db, DbError};
 /// Why accounts were not changed. The text never repeats a password, a secret or a key.
 #[derive(Debug, thiserror::Error)]
 pub enum AccountsError {
-    /// The text does not have the form of an accounts file.
+    /// The text is not JSON, or not that of an accounts file.
     #[error("is not an accounts file: {0}")]
     Form(String),
     /// An entry is invalid.
     #[error("{entry}: {why}")]
     Entry {
-        /// List, position and name of the entry: `users[3] "editor"`.
+        /// List, position and name of the entry, `users[3] "editor"`; without the name if the entry could not be
+        /// read.
         entry: String,
-        /// What is wrong, with the name of the property if there is one.
+        /// What is wrong, with the path of the property if there is one.
         why: String,
     },
     /// There is no object of that name.

@@ -6,13 +6,11 @@
 
 use jiff::Timestamp;
 
-use super::{
-    Accounts, AccountsError,
-    file::{AccountsFile, PlaintextSecret},
-};
+use super::{Accounts, AccountsError, file::ValidAccounts};
 use crate::runtime::limits::IMPORT_TRIES;
 use crate::storage::database::{Db, DbError, ReadTx, RemovedUser, WriteTx};
 use model::account::OAuthClient;
+use model::account::accounts_file::{PlaintextSecret, RedirectUri};
 
 /// The accounts that were removed and those that stay.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -40,7 +38,7 @@ struct PublishedLogins {
 
 /// Returns whether an API key of the accounts file `text` gives access to the archive, however it was added.
 pub fn has_published_key(db: &Db, text: &str) -> Result<bool, AccountsError> {
-    let file = AccountsFile::parse(text)?;
+    let file = ValidAccounts::parse(text)?;
     let found = db.read_blocking(move |tx| {
         let keys = file.api_keys.iter().map(|entry| tx.find_key(&entry.value.key_hash));
         let found = keys.collect::<Result<Vec<_>, DbError>>()?;
@@ -62,11 +60,11 @@ impl Accounts {
         for _ in 0..IMPORT_TRIES {
             let read = text.to_owned();
             let before = self.db.read_blocking(move |tx| {
-                let file = AccountsFile::parse(&read);
+                let file = ValidAccounts::parse(&read);
                 file.map(|file| stored_logins(&file, tx))
                     .map_or_else(|error| Ok(Err(error)), |found| found.map(Ok))
             })??;
-            let file = AccountsFile::parse(text)?;
+            let file = ValidAccounts::parse(text)?;
             let published = self.published(&file, &before);
             // Comparing hashes is slow, so it happens before the transaction, which then checks
             // that nothing changed.
@@ -83,45 +81,52 @@ impl Accounts {
         Err(AccountsError::Busy)
     }
 
-    fn published(&self, file: &AccountsFile, before: &StoredLogins) -> PublishedLogins {
-        let is_published =
-            |plaintext: &Option<PlaintextSecret>, hash: Option<&String>| match (plaintext, hash) {
-                (Some(PlaintextSecret(plaintext)), Some(hash)) => {
-                    self.hasher.verify(plaintext, hash)
-                }
-                // A login needs a password: an account without one cannot be in use.
-                (_, None) => true,
-                (None, Some(_)) => false,
-            };
+    fn published(&self, file: &ValidAccounts, before: &StoredLogins) -> PublishedLogins {
         let users = file.users.iter().zip(&before.users).map(|(entry, stored)| {
-            stored.as_ref().is_some_and(|hash| is_published(&entry.value.secret, hash.as_ref()))
+            let stated = entry.value.password.as_ref();
+            stored.as_ref().is_some_and(|hash| self.is_published(stated, hash.as_deref()))
         });
         let clients = file.clients.iter().zip(&before.clients).map(|(entry, stored)| {
-            let stated = &entry.value.entry;
+            let stated = &entry.value;
             stored.as_ref().is_some_and(|client| match &client.secret {
-                Some(hash) => is_published(&entry.value.secret, Some(hash)),
+                Some(hash) => self.is_published(stated.client_secret.as_ref(), Some(hash)),
                 // A public client has no secret: it is the published one if its addresses are.
-                None => stated.public && client.redirect_uris == stated.redirect_uris,
+                None => stated.public && has_redirect_uris(client, &stated.redirect_uris),
             })
         });
         PublishedLogins { users: users.collect(), clients: clients.collect() }
     }
+
+    /// Whether the stored `hash` is that of the published secret.
+    fn is_published(&self, secret: Option<&PlaintextSecret>, hash: Option<&str>) -> bool {
+        match (secret, hash) {
+            (Some(secret), Some(hash)) => self.hasher.verify(secret.reveal(), hash),
+            // A login needs a password: an account without one cannot be in use.
+            (_, None) => true,
+            (None, Some(_)) => false,
+        }
+    }
 }
 
-fn stored_logins(file: &AccountsFile, tx: &ReadTx<'_>) -> Result<StoredLogins, DbError> {
-    let user = |name: &str| Ok(tx.find_user_by_name(name)?.map(|(_, password)| password));
-    let users = file.users.iter().map(|entry| user(&entry.value.entry.user_name));
-    let clients =
-        file.clients.iter().map(|entry| tx.find_stored_client(&entry.value.entry.client_id));
-    Ok(StoredLogins {
-        users: users.collect::<Result<_, DbError>>()?,
-        clients: clients.collect::<Result<_, DbError>>()?,
-    })
+fn has_redirect_uris(client: &OAuthClient, stated: &[RedirectUri]) -> bool {
+    client.redirect_uris.iter().map(String::as_str).eq(stated.iter().map(|uri| &**uri))
+}
+
+fn stored_logins(file: &ValidAccounts, tx: &ReadTx<'_>) -> Result<StoredLogins, DbError> {
+    let mut logins = StoredLogins { users: Vec::new(), clients: Vec::new() };
+    for entry in &file.users {
+        let found = tx.find_user_by_name(&entry.value.user_name)?;
+        logins.users.push(found.map(|(_, password)| password));
+    }
+    for entry in &file.clients {
+        logins.clients.push(tx.find_stored_client(&entry.value.client_id)?);
+    }
+    Ok(logins)
 }
 
 /// Performs the transaction that removes the accounts.
 fn remove(
-    file: &AccountsFile,
+    file: &ValidAccounts,
     published: &PublishedLogins,
     tx: &WriteTx<'_>,
     note: &str,
@@ -136,25 +141,25 @@ fn remove(
         }
     }
     for (entry, is_published) in file.users.iter().zip(&published.users) {
-        let name = &entry.value.entry.user_name;
-        let Some((user, _)) = tx.as_read().find_user_by_name(name)? else { continue };
+        let name = entry.value.user_name.to_string();
+        let Some((user, _)) = tx.as_read().find_user_by_name(&name)? else { continue };
         if !is_published {
-            outcome.retained.push(("user", name.clone(), "its password was changed"));
+            outcome.retained.push(("user", name, "its password was changed"));
             continue;
         }
         match tx.remove_user(user.id, now)? {
-            RemovedUser::Removed => outcome.removed.push(("user", name.clone())),
+            RemovedUser::Removed => outcome.removed.push(("user", name)),
             RemovedUser::Disabled => {
-                outcome.retained.push(("user", name.clone(), "orders name it; it is disabled"));
+                outcome.retained.push(("user", name, "orders name it; it is disabled"));
             }
         }
     }
     for (entry, is_published) in file.clients.iter().zip(&published.clients) {
-        let id = &entry.value.entry.client_id;
-        if *is_published && tx.remove_client(id, now)? {
-            outcome.removed.push(("client", id.clone()));
-        } else if tx.as_read().find_stored_client(id)?.is_some() {
-            outcome.retained.push(("client", id.clone(), "it was changed"));
+        let id = entry.value.client_id.to_string();
+        if *is_published && tx.remove_client(&id, now)? {
+            outcome.removed.push(("client", id));
+        } else if tx.as_read().find_stored_client(&id)?.is_some() {
+            outcome.retained.push(("client", id, "it was changed"));
         }
     }
     remove_unused(file, tx, &mut outcome)?;
@@ -165,7 +170,7 @@ fn remove(
 
 /// Removes objects that only the removed logins used.
 fn remove_unused(
-    file: &AccountsFile,
+    file: &ValidAccounts,
     tx: &WriteTx<'_>,
     outcome: &mut RemovedAccounts,
 ) -> Result<(), DbError> {
@@ -189,7 +194,7 @@ fn remove_unused(
                 outcome.removed.push(("product", format!("{code} with {count} licences")));
             }
             None if tx.as_read().find_product_id(code)?.is_some() => {
-                outcome.retained.push(("product", code.clone(), USED));
+                outcome.retained.push(("product", code.to_string(), USED));
             }
             None => {}
         }

@@ -2,12 +2,12 @@
 //! before end, since an administrator of a customer may have requested them.
 
 use jiff::Timestamp;
-use serde_json::Value;
 
-use super::{Accounts, AccountsError, file::word};
+use super::{Accounts, AccountsError};
 use crate::runtime::limits::ROLES_MAX;
 use crate::storage::audit::{AuditEvent, ObjectKind};
 use crate::storage::database::{DbError, ReadTx, WriteTx};
+use model::account::accounts_file::AsciiWord;
 use model::account::{ROLE_OPERATOR, ROLE_PROVIDER};
 
 /// The roles of the agency's own people. Other roles are those of customers and open nothing by themselves.
@@ -94,8 +94,10 @@ impl Accounts {
     ) -> Result<ChangedRoles, AccountsError> {
         let refuse =
             |why: String| AccountsError::Entry { entry: format!("user {user_name:?}"), why };
-        if let Some(role) = added.iter().find(|role| word(&Value::from(role.as_str())).is_none()) {
-            return Err(refuse(format!("roles: {role:?} is not a word")));
+        for role in added {
+            if AsciiWord::try_from(role.clone()).is_err() {
+                return Err(refuse(format!("roles: {role:?} is not a word")));
+            }
         }
         let (name, added, removed) = (user_name.to_owned(), added.to_vec(), removed.to_vec());
         let write = move |tx: &WriteTx<'_>| {

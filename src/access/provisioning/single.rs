@@ -3,12 +3,12 @@
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use super::{Accounts, AccountsError, file::AccountsFile, import::AccountsImport};
+use super::{Accounts, AccountsError, file::ValidAccounts, import::AccountsImport};
 use crate::access::auth::RandomSecret;
-use crate::runtime::limits::PASSWORD_BYTES_MAX;
 use crate::storage::database::{ListedKey, ListedUser};
 use model::ContentHash;
 use model::account::{AgreementId, GrantType, OAuthClient, OrganizationId};
+use model::limits::PASSWORD_BYTES_MAX;
 
 /// A user that the operator adds.
 #[derive(Clone, Debug, Default)]
@@ -142,7 +142,7 @@ impl Accounts {
     ) -> Result<(), AccountsError> {
         let import_new =
             |file| self.apply_import(AccountsImport { file, only_new: true, note: None }, now);
-        match AccountsFile::read(file).and_then(import_new) {
+        match ValidAccounts::read(file).and_then(import_new) {
             // The operator knows no file, so the error names the object instead of a position.
             Err(AccountsError::Entry { why, .. }) => {
                 Err(AccountsError::Entry { entry: what.to_owned(), why })

@@ -103,8 +103,6 @@ pub const TOKENS_CACHED_MAX: u64 = 100_000;
 pub const ACCOUNTS_CACHED_MAX: u64 = 20_000;
 /// Bytes of an access token, a refresh token, a code or a session that a caller presents.
 pub const TOKEN_BYTES_MAX: usize = 128;
-/// Bytes of a password or a client secret; longer ones only cost hashing time.
-pub const PASSWORD_BYTES_MAX: usize = 1024;
 /// Parameters of a request to an OAuth2 endpoint; real requests have fewer than 20.
 pub const PARAMETERS_MAX: usize = 64;
 /// Bytes of one decoded OAuth2 parameter. Redirect URIs are the longest.
@@ -179,14 +177,10 @@ pub const ORDERS_SIZE_DEFAULT: usize = 20;
 pub const INVOICE_TEXT_CHARS_MAX: usize = 2000;
 /// Bytes of an API key that a caller presents.
 pub const API_KEY_BYTES_MAX: usize = 256;
-/// Bytes of a name, a description and other free text in accounts.
-pub const ACCOUNT_TEXT_BYTES_MAX: usize = 4096;
 /// Roles that one user can have.
 pub const ROLES_MAX: usize = 100;
 /// Redirect URIs that one client can register.
 pub const REDIRECT_URIS_MAX: usize = 50;
-/// Bytes of a client's redirect URI.
-pub const REDIRECT_URI_BYTES_MAX: usize = 2048;
 /// Users of a changed agreement that the account log names; with more, caches are cleared as a whole.
 pub const USERS_LOGGED_MAX: usize = 50;
 /// Ended tokens or sessions that the account log names; if more end at once, caches are cleared as a

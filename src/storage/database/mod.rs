@@ -64,9 +64,7 @@ pub use statements::failed_logins::{FailedLogins, WindowStart};
 pub use statements::grants::{
     AuthorizationCode, NewCode, NewConsent, NewFamily, RefreshToken, TokenFamily,
 };
-pub use statements::import::{
-    NewAgreement, NewApiKey, NewClient, NewLicense, NewProduct, NewUserRow, PutOutcome,
-};
+pub use statements::import::{NewApiKey, PutOutcome};
 pub use statements::item_edits::{ItemEdit, PropertyChange};
 pub use statements::item_rights::RightsChange;
 pub use statements::items::{ItemWriteOutcome, NewItem, StoredItem};

@@ -41,7 +41,7 @@ impl AgreementType {
 }
 
 /// Who may approve the orders under an agreement.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Approver {
     /// The user who ordered, and the organization's administrators (contract purchases-14).

@@ -3,13 +3,15 @@
 
 use std::{fmt, str::FromStr};
 
+use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use super::UserId;
 use crate::limits::{CHANNEL_NAME_CHARS_MAX, USER_NAME_BYTES_MAX};
 
 /// The method by which a channel transfers files.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum ChannelMethod {
     /// Nothing is sent: the customer downloads a `.zip`.
     Download,

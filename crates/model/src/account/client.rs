@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 /// An OAuth2 grant type that a client may be allowed to use.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum GrantType {
     /// The authorization code grant, for web apps.

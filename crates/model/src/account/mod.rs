@@ -1,6 +1,7 @@
 //! The account types: organizations, users, products, agreements, licences, clients, orders,
 //! channels, deliveries, notifications. No database, no clock, no HTTP.
 
+pub mod accounts_file;
 mod agreement;
 mod channel;
 mod client;

@@ -3,33 +3,34 @@
 use serde::{Deserialize, Serialize};
 
 use super::OrganizationId;
+use super::accounts_file::{SingleLineText, object};
 
 /// A postal or visiting address; every part may be missing.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct PostalAddress {
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub street: Option<String>,
+    pub street: Option<SingleLineText>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub r#box: Option<String>,
+    pub r#box: Option<SingleLineText>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub zip_code: Option<String>,
+    pub zip_code: Option<SingleLineText>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub city: Option<String>,
+    pub city: Option<SingleLineText>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub country: Option<String>,
+    pub country: Option<SingleLineText>,
 }
 
 /// The addresses of an organization, by purpose.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct OrganizationAddresses {
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "object", skip_serializing_if = "Option::is_none")]
     pub visit: Option<PostalAddress>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "object", skip_serializing_if = "Option::is_none")]
     pub postal: Option<PostalAddress>,
     /// The address for invoices.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "object", skip_serializing_if = "Option::is_none")]
     pub billing: Option<PostalAddress>,
 }
 

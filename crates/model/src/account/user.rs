@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use super::accounts_file::or_default;
 use super::{Agreement, Organization, OrganizationId, UserId};
 
 /// The role of the agency's employees, who also see items under embargo.
@@ -31,8 +32,10 @@ pub struct PhoneNumbers {
 #[serde(deny_unknown_fields, default)]
 pub struct AccessLevels {
     /// Whether the user may administer the users of the same organization.
+    #[serde(deserialize_with = "or_default")]
     pub admin: bool,
     /// Whether the user has access to the media-bank product.
+    #[serde(deserialize_with = "or_default")]
     pub mediebank: bool,
 }
 

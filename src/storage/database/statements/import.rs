@@ -5,16 +5,18 @@
 use std::collections::BTreeSet;
 
 use jiff::Timestamp;
-use uuid::Uuid;
 
 use super::{ReadTx, WriteTx, damaged};
 use crate::storage::database::account_change::AccountChange;
 use crate::storage::database::engine::params;
 use crate::storage::database::error::DbError;
 use model::ContentHash;
+use model::account::accounts_file::{
+    AgreementEntry, ClientEntry, ClientScopes, LicenseEntry, PrepaidsEntry, ProductEntry,
+    UserEntry,
+};
 use model::account::{
-    AccessLevels, AgreementId, AgreementType, Approver, GrantType, LicensePeriod, Money,
-    OAuthClient, Organization, OrganizationId, PhoneNumbers, PrepaidDownloads, ProductId, UserId,
+    AgreementId, LicensePeriod, OAuthClient, Organization, OrganizationId, ProductId, UserId,
 };
 
 /// The outcome of writing a row.
@@ -26,97 +28,6 @@ pub enum PutOutcome {
     Updated,
     /// The row existed and was already as defined.
     Unchanged,
-}
-
-/// A product to be written.
-#[derive(Clone, Debug)]
-pub struct NewProduct {
-    /// Its number; `None`: the next one.
-    pub id: Option<ProductId>,
-    pub code: String,
-    pub name: Option<String>,
-    pub description: Option<String>,
-}
-
-/// An agreement to be written.
-#[derive(Clone, Debug)]
-pub struct NewAgreement {
-    pub id: AgreementId,
-    /// The organization that it belongs to.
-    pub organization: OrganizationId,
-    /// How downloads are paid.
-    pub kind: AgreementType,
-    /// Whether it covers every item.
-    pub super_agreement: bool,
-    /// Codes of the products that it covers.
-    pub products: Vec<String>,
-    pub name: Option<String>,
-    pub description: Option<String>,
-    /// When it ends; `None`: never.
-    pub expires: Option<Timestamp>,
-    /// Number of downloads bought, and number left at that time.
-    pub prepaids: Option<PrepaidDownloads>,
-    /// The approver of its orders.
-    pub approver: Approver,
-}
-
-/// A licence to be written.
-#[derive(Clone, Debug)]
-pub struct NewLicense {
-    pub uuid: Uuid,
-    /// The code of the product that it belongs to.
-    pub product: String,
-    /// The period of use that it covers.
-    pub period: Option<LicensePeriod>,
-    /// The number of uses that it covers, in words.
-    pub volume: Option<String>,
-    pub price: Option<Money>,
-    pub description: Option<String>,
-}
-
-/// A user to be written.
-#[derive(Clone, Debug)]
-pub struct NewUserRow {
-    /// Its number; `None`: the present one, or the next one for a new user.
-    pub id: Option<UserId>,
-    /// The organization that it belongs to.
-    pub organization: Option<OrganizationId>,
-    pub user_name: String,
-    /// The argon2id hash of a new password; `None` keeps the present one.
-    pub password: Option<String>,
-    pub first_name: Option<String>,
-    pub last_name: Option<String>,
-    pub email_address: Option<String>,
-    pub department: Option<String>,
-    pub phone: PhoneNumbers,
-    pub roles: Vec<String>,
-    pub access: AccessLevels,
-    /// Its agreements, in the order of their numbers.
-    pub agreements: Vec<AgreementId>,
-    /// Whether it may use the service; `None` keeps the state, and activates a new user.
-    pub active: Option<bool>,
-    /// Whether it is a program rather than a person.
-    pub service_account: bool,
-}
-
-/// An OAuth2 client to be written.
-#[derive(Clone, Debug)]
-pub struct NewClient {
-    /// Its id in requests.
-    pub client_id: String,
-    pub name: String,
-    /// Whether it is a public client, which cannot keep a secret.
-    pub public: bool,
-    /// The argon2id hash of a new secret; `None` keeps the present one.
-    pub secret: Option<String>,
-    /// Redirect addresses that it may use.
-    pub redirect_uris: Vec<String>,
-    /// The grant types that it may use.
-    pub grants: Vec<GrantType>,
-    /// Whether its scopes are enforced.
-    pub scopes_enforced: bool,
-    /// Lifetime of its access tokens in seconds; `None`: that of other clients.
-    pub access_token_s: Option<u32>,
 }
 
 /// An API key to be written; the key itself is never stored.
@@ -221,7 +132,7 @@ impl WriteTx<'_> {
     }
 
     /// Writes a product. The given number and code must not belong to two products.
-    pub fn put_product(&self, new: &NewProduct, now: Timestamp) -> Result<PutOutcome, DbError> {
+    pub fn put_product(&self, new: &ProductEntry, now: Timestamp) -> Result<PutOutcome, DbError> {
         let existing = match new.id {
             Some(id) => self.as_read().find_product_code(id)?.map(|_| id),
             None => self.as_read().find_product_id(&new.code)?,
@@ -234,7 +145,7 @@ impl WriteTx<'_> {
                  code = excluded.code, name = excluded.name, description = excluded.description
              WHERE (old.code, old.name, old.description)
                  IS DISTINCT FROM (excluded.code, excluded.name, excluded.description)",
-            params![id, new.code, new.name, new.description],
+            params![id, &*new.code, new.name.as_deref(), new.description.as_deref()],
         )?;
         if changed == 0 {
             Ok(PutOutcome::Unchanged)
@@ -249,12 +160,12 @@ impl WriteTx<'_> {
     /// when the number bought has changed.
     pub fn put_agreement(
         &self,
-        new: &NewAgreement,
+        new: &AgreementEntry,
         now: Timestamp,
     ) -> Result<PutOutcome, DbError> {
         let existed = self.as_read().find_agreement_owner(new.id)?.is_some();
         let total = new.prepaids.map(|prepaids| prepaids.total);
-        let remaining = new.prepaids.map(|prepaids| prepaids.remaining);
+        let remaining = new.prepaids.map(PrepaidsEntry::remaining);
         let expires = new.expires.map(|at| at.as_millisecond());
         // `prepaid_remaining` is left out: purchases lower it, and an import keeps that.
         let mut changed = self.tx.execute(
@@ -279,8 +190,8 @@ impl WriteTx<'_> {
                 new.organization.0,
                 new.kind.as_str(),
                 new.super_agreement,
-                new.name,
-                new.description,
+                new.name.as_deref(),
+                new.description.as_deref(),
                 expires,
                 total,
                 remaining,
@@ -296,7 +207,7 @@ impl WriteTx<'_> {
     }
 
     /// Writes a licence, whose product must exist. No cache contains licences.
-    pub fn put_license(&self, new: &NewLicense) -> Result<PutOutcome, DbError> {
+    pub fn put_license(&self, new: &LicenseEntry) -> Result<PutOutcome, DbError> {
         let uuid = new.uuid.to_string();
         let sql = "SELECT 1 FROM licenses WHERE uuid = ?1";
         let existed = self.tx.exists(sql, params![uuid])?;
@@ -311,11 +222,11 @@ impl WriteTx<'_> {
                      excluded.price, excluded.description)",
             params![
                 uuid,
-                new.product,
+                &*new.product,
                 new.period.map(LicensePeriod::as_str),
-                new.volume,
+                new.volume.as_deref(),
                 new.price.map(|price| price.to_string()),
-                new.description
+                new.description.as_deref()
             ],
         )?;
         Ok(match (changed, existed) {
@@ -334,16 +245,22 @@ impl WriteTx<'_> {
         Ok(PutOutcome::Updated)
     }
 
-    /// Writes a user, whose organization and agreements must exist.
+    /// Writes a user, whose organization and agreements must exist. `password` is the argon2id hash of a new
+    /// password; `None` keeps the present one.
     ///
     /// A new password ends the user's sessions and tokens, and so does deactivation.
-    pub fn put_user(&self, new: &NewUserRow, now: Timestamp) -> Result<PutOutcome, DbError> {
+    pub fn put_user(
+        &self,
+        new: &UserEntry,
+        password: Option<&str>,
+        now: Timestamp,
+    ) -> Result<PutOutcome, DbError> {
         let existing = self.as_read().find_user_by_name(&new.user_name)?;
         let was_active = existing.as_ref().is_none_or(|(user, _)| user.active);
         let is_active = new.active.unwrap_or(was_active);
         // An existing number is written explicitly, otherwise a repetition would use up the next one.
         let id = existing.as_ref().map(|(user, _)| user.id).or(new.id);
-        let written = self.write_user(new, id, is_active, now)?;
+        let written = self.write_user(new, password, id, is_active, now)?;
         // A row that was already as defined returns no number.
         let found = written.or(id);
         let id = found.ok_or_else(|| damaged(format!("user {}", new.user_name), &"is gone"))?;
@@ -356,7 +273,7 @@ impl WriteTx<'_> {
             return Ok(PutOutcome::Unchanged);
         }
         // Sessions and tokens may belong to someone who knew the old password (contract login-18).
-        if new.password.is_some() || (was_active && !is_active) {
+        if password.is_some() || (was_active && !is_active) {
             self.end_logins(id, now)?;
         }
         self.log_account_change(AccountChange::User(id), now)?;
@@ -385,12 +302,13 @@ impl WriteTx<'_> {
     /// Writes the row of a user; returns its number, or `None` if it was already as defined.
     fn write_user(
         &self,
-        new: &NewUserRow,
+        new: &UserEntry,
+        password: Option<&str>,
         id: Option<UserId>,
         active: bool,
         now: Timestamp,
     ) -> Result<Option<UserId>, DbError> {
-        let roles = serde_json::Value::from(new.roles.clone()).to_string();
+        let roles = serde_json::json!(new.roles).to_string();
         // A stated password always counts as a change, because each hash has its own salt.
         self.tx.find_value(
             "INSERT INTO users AS old (user_id, organization_id, user_name, password, first_name,
@@ -416,14 +334,14 @@ impl WriteTx<'_> {
             params![
                 id.map(|id| id.0),
                 new.organization.map(|id| id.0),
-                new.user_name,
-                new.password,
-                new.first_name,
-                new.last_name,
-                new.email_address,
-                new.department,
-                new.phone.direct,
-                new.phone.mobile,
+                &*new.user_name,
+                password,
+                new.first_name.as_deref(),
+                new.last_name.as_deref(),
+                new.email_address.as_deref(),
+                new.department.as_deref(),
+                new.phone_number.direct.as_deref(),
+                new.phone_number.mobile.as_deref(),
                 roles,
                 new.access.admin,
                 new.access.mediebank,
@@ -434,20 +352,26 @@ impl WriteTx<'_> {
         )
     }
 
-    /// Writes a client. An existing client stays active or inactive; a new one is active.
-    pub fn put_client(&self, new: &NewClient, now: Timestamp) -> Result<PutOutcome, DbError> {
+    /// Writes a client. `secret` is the argon2id hash of a new secret; `None` keeps the present one. An existing
+    /// client stays active or inactive; a new one is active.
+    pub fn put_client(
+        &self,
+        new: &ClientEntry,
+        secret: Option<&str>,
+        now: Timestamp,
+    ) -> Result<PutOutcome, DbError> {
         let existing = self.as_read().find_stored_client(&new.client_id)?;
         let stored_secret = existing.as_ref().and_then(|existing| existing.secret.clone());
         let client = OAuthClient {
-            client_id: new.client_id.clone(),
-            name: new.name.clone(),
+            client_id: new.client_id.to_string(),
+            name: new.name.as_deref().unwrap_or(&new.client_id).to_owned(),
             // A client that becomes public loses its secret, which it could not keep.
-            secret: new.secret.clone().or(stored_secret).filter(|_| !new.public),
-            redirect_uris: new.redirect_uris.clone(),
+            secret: secret.map(str::to_owned).or(stored_secret).filter(|_| !new.public),
+            redirect_uris: new.redirect_uris.iter().map(ToString::to_string).collect(),
             grants: new.grants.clone(),
             // What was disabled by hand stays disabled (contract operation-15).
             active: existing.as_ref().is_none_or(|existing| existing.active),
-            scopes_enforced: new.scopes_enforced,
+            scopes_enforced: new.scopes == ClientScopes::Enforced,
             access_token_s: new.access_token_s,
         };
         if existing.as_ref() == Some(&client) {

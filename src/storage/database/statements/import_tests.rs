@@ -1,19 +1,19 @@
 //! Tests that repeated imports are idempotent, and which changes are logged for caches.
 
 use jiff::Timestamp;
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
 
 use super::{
     WriteTx,
-    import::{NewAgreement, NewApiKey, NewClient, NewProduct, NewUserRow, PutOutcome},
+    import::{NewApiKey, PutOutcome},
 };
 use crate::storage::database::account_change::AccountChange;
 use crate::storage::database::engine::params;
 use crate::storage::database::{Db, DbError};
 use model::ContentHash;
-use model::account::{
-    AccessLevels, AgreementId, AgreementType, Approver, GrantType, OrganizationId, PhoneNumbers,
-    PrepaidDownloads, ProductId, UserId,
-};
+use model::account::UserId;
+use model::account::accounts_file::{AgreementEntry, ClientEntry, ProductEntry, UserEntry};
 
 fn at(second: i64) -> Timestamp {
     Timestamp::from_second(second).unwrap()
@@ -29,58 +29,33 @@ fn prepared() -> (Db, tempfile::TempDir) {
             params![],
         )?;
         tx.put_agreement(&prepaid(10, 10), at(1))?;
-        tx.put_user(&user(), at(1))?;
-        tx.put_client(&client(), at(1))
+        tx.put_user(&user(), None, at(1))?;
+        tx.put_client(&client(), Some("hash"), at(1))
     })
     .unwrap();
     (db, dir)
 }
 
-fn prepaid(total: u32, remaining: u32) -> NewAgreement {
-    NewAgreement {
-        id: AgreementId(1),
-        organization: OrganizationId(1),
-        kind: AgreementType::Prepaid,
-        super_agreement: false,
-        products: Vec::new(),
-        name: None,
-        description: None,
-        expires: None,
-        prepaids: Some(PrepaidDownloads { total, remaining }),
-        approver: Approver::default(),
-    }
+/// Reads an entry of an accounts file.
+fn entry<T: DeserializeOwned>(value: Value) -> T {
+    serde_json::from_value(value).unwrap()
 }
 
-fn user() -> NewUserRow {
-    NewUserRow {
-        id: None,
-        organization: Some(OrganizationId(1)),
-        user_name: "editor".to_owned(),
-        password: None,
-        first_name: None,
-        last_name: None,
-        email_address: None,
-        department: None,
-        phone: PhoneNumbers::default(),
-        roles: Vec::new(),
-        access: AccessLevels::default(),
-        agreements: vec![AgreementId(1)],
-        active: None,
-        service_account: false,
-    }
+fn prepaid(total: u32, remaining: u32) -> AgreementEntry {
+    let prepaids = json!({ "total": total, "remaining": remaining });
+    entry(json!({ "id": 1, "organization": 1, "type": "Prepaid", "prepaids": prepaids }))
 }
 
-fn client() -> NewClient {
-    NewClient {
-        client_id: "desk".to_owned(),
-        name: "Desk".to_owned(),
-        public: false,
-        secret: Some("hash".to_owned()),
-        redirect_uris: Vec::new(),
-        grants: vec![GrantType::Password],
-        scopes_enforced: false,
-        access_token_s: None,
-    }
+fn user() -> UserEntry {
+    entry(json!({ "organization": 1, "userName": "editor", "agreements": [1] }))
+}
+
+fn other_user() -> UserEntry {
+    entry(json!({ "organization": 1, "userName": "other", "agreements": [1] }))
+}
+
+fn client() -> ClientEntry {
+    entry(json!({ "client_id": "desk", "name": "Desk", "grants": ["password"] }))
 }
 
 /// Gives the user a session and a token, and returns how many it has after `change`.
@@ -138,16 +113,16 @@ fn a_new_password_and_the_end_of_being_active_end_sessions_and_tokens() {
         AccountChange::Token(token),
         AccountChange::User(UserId(1)),
     ];
-    let password = NewUserRow { password: Some("hash".to_owned()), ..user() };
-    assert_eq!(logins_after(move |tx| tx.put_user(&password, at(2))), (0, ended.clone()));
-    let inactive = NewUserRow { active: Some(false), ..user() };
-    assert_eq!(logins_after(move |tx| tx.put_user(&inactive, at(2))), (0, ended));
-    let renamed = NewUserRow { first_name: Some("E".to_owned()), ..user() };
+    let password = logins_after(|tx| tx.put_user(&user(), Some("hash"), at(2)));
+    assert_eq!(password, (0, ended.clone()));
+    let inactive = UserEntry { active: Some(false), ..user() };
+    assert_eq!(logins_after(move |tx| tx.put_user(&inactive, None, at(2))), (0, ended));
+    let renamed = UserEntry { first_name: Some(entry(json!("E"))), ..user() };
     let changed = vec![AccountChange::User(UserId(1))];
-    assert_eq!(logins_after(move |tx| tx.put_user(&renamed, at(2))), (2, changed.clone()));
-    let fewer = NewUserRow { agreements: Vec::new(), ..user() };
-    assert_eq!(logins_after(move |tx| tx.put_user(&fewer, at(2))), (2, changed));
-    assert_eq!(logins_after(|tx| tx.put_user(&user(), at(2))), (2, Vec::new()));
+    assert_eq!(logins_after(move |tx| tx.put_user(&renamed, None, at(2))), (2, changed.clone()));
+    let fewer = UserEntry { agreements: Vec::new(), ..user() };
+    assert_eq!(logins_after(move |tx| tx.put_user(&fewer, None, at(2))), (2, changed));
+    assert_eq!(logins_after(|tx| tx.put_user(&user(), None, at(2))), (2, Vec::new()));
 }
 
 #[test]
@@ -166,18 +141,14 @@ fn what_agreements_depend_on_is_logged_when_it_changed_and_only_then() {
     let logged = db
         .write_blocking(|tx| {
             let mut logged = Vec::new();
-            let foto = NewProduct {
-                id: Some(ProductId(10)),
-                code: "FOTO".to_owned(),
-                name: None,
-                description: None,
-            };
-            let image = NewProduct { code: "IMAGE".to_owned(), ..foto.clone() };
+            let foto: ProductEntry = entry(json!({ "id": 10, "code": "FOTO" }));
+            let image: ProductEntry = entry(json!({ "id": 10, "code": "IMAGE" }));
             for product in [&foto, &foto, &image] {
                 let put = tx.put_product(product, at(2))?;
                 logged.push((put, tx.account_changes().len()));
             }
-            let covers = NewAgreement { products: vec!["IMAGE".to_owned()], ..prepaid(10, 10) };
+            let products = vec![entry(json!("IMAGE"))];
+            let covers = AgreementEntry { products, ..prepaid(10, 10) };
             for agreement in [&covers, &covers, &prepaid(10, 10)] {
                 let put = tx.put_agreement(agreement, at(2))?;
                 logged.push((put, tx.account_changes().len()));
@@ -202,10 +173,10 @@ fn what_is_stated_again_uses_up_no_numbers() {
                 name: String::new(),
             };
             for _ in 0..3 {
-                tx.put_user(&user(), at(2))?;
+                tx.put_user(&user(), None, at(2))?;
                 tx.put_key(&key, at(2))?;
             }
-            tx.put_user(&NewUserRow { user_name: "other".to_owned(), ..user() }, at(2))?;
+            tx.put_user(&other_user(), None, at(2))?;
             tx.put_key(&NewApiKey { key_hash: ContentHash::of(b"2"), ..key }, at(2))?;
             let sql =
                 "SELECT (SELECT max(user_id) FROM users) + (SELECT max(key_id) FROM api_keys)";
@@ -226,7 +197,7 @@ fn a_key_that_goes_to_another_user_is_forgotten() {
     let (first, second) = (key("editor"), key("other"));
     let logged = db
         .write_blocking(move |tx| {
-            tx.put_user(&NewUserRow { user_name: "other".to_owned(), ..user() }, at(2))?;
+            tx.put_user(&other_user(), None, at(2))?;
             let puts = [&first, &first, &second].map(|key| tx.put_key(key, at(2)).ok());
             Ok((puts, tx.account_changes()))
         })

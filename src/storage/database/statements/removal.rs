@@ -3,11 +3,11 @@
 use jiff::Timestamp;
 
 use super::WriteTx;
-use super::import::{NewAgreement, NewProduct};
 use crate::storage::database::account_change::AccountChange;
 use crate::storage::database::engine::params;
 use crate::storage::database::error::DbError;
 use model::ContentHash;
+use model::account::accounts_file::{AgreementEntry, ProductEntry};
 use model::account::{Organization, UserId};
 
 /// The outcome of removing a user.
@@ -65,7 +65,7 @@ impl WriteTx<'_> {
     }
 
     /// Removes an agreement if it is as stated and neither users nor orders refer to it.
-    pub fn remove_unused_agreement(&self, stated: &NewAgreement) -> Result<bool, DbError> {
+    pub fn remove_unused_agreement(&self, stated: &AgreementEntry) -> Result<bool, DbError> {
         // What was changed since its import belongs to the operator (contract operation-18).
         let removed = self.tx.execute(
             "DELETE FROM agreements WHERE agreement_id = ?1 AND organization_id = ?2
@@ -74,7 +74,12 @@ impl WriteTx<'_> {
                      WHERE user_agreements.agreement_id = agreements.agreement_id)
                  AND NOT EXISTS (SELECT 1 FROM orders
                      WHERE orders.agreement_id = agreements.agreement_id)",
-            params![stated.id.0, stated.organization.0, stated.kind.as_str(), stated.name],
+            params![
+                stated.id.0,
+                stated.organization.0,
+                stated.kind.as_str(),
+                stated.name.as_deref()
+            ],
         )?;
         Ok(removed > 0)
     }
@@ -83,14 +88,15 @@ impl WriteTx<'_> {
     /// licences are in `licenses`. Returns the number of licences removed, or `None` if the product stays.
     pub fn remove_unused_product(
         &self,
-        stated: &NewProduct,
+        stated: &ProductEntry,
         licenses: &[String],
     ) -> Result<Option<usize>, DbError> {
         let sql = "SELECT product_id FROM products WHERE code = ?1
              AND name IS NOT DISTINCT FROM ?2
              AND NOT EXISTS (SELECT 1 FROM agreement_products
                  WHERE agreement_products.product_id = products.product_id)";
-        let id: Option<i64> = self.tx.find_value(sql, params![stated.code, stated.name])?;
+        let id: Option<i64> =
+            self.tx.find_value(sql, params![&*stated.code, stated.name.as_deref()])?;
         let Some(id) = id else { return Ok(None) };
         let sql = "SELECT uuid FROM licenses WHERE product_id = ?1";
         let stored: Vec<String> = self.tx.list_values(sql, params![id])?;

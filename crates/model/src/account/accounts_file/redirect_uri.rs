@@ -1,6 +1,7 @@
 //! Redirect URIs that a client may register (RFC 6749 §3.1.2, RFC 8252 §7).
 
-use crate::runtime::limits::REDIRECT_URI_BYTES_MAX;
+/// Bytes of a redirect URI.
+const REDIRECT_URI_BYTES_MAX: usize = 2048;
 
 /// Returns what is wrong with the redirect URI `text`, if anything.
 ///
