@@ -78,17 +78,11 @@ pub(super) struct AccountsImport {
     pub(super) note: Option<(String, String)>,
 }
 
-/// Hashes in the order of the users and clients of a file.
-#[derive(Clone, PartialEq, Eq)]
-struct SecretHashes {
-    passwords: Vec<Option<String>>,
-    secrets: Vec<Option<String>>,
-}
-
-/// The hashes that an import found, and those that it writes.
+/// The hashes that an import found, and the new ones: of the users' passwords and then of the clients' secrets, in the
+/// order of the file.
 struct ImportSecrets {
-    before: SecretHashes,
-    hashes: SecretHashes,
+    before: Vec<Option<String>>,
+    hashes: Vec<Option<String>>,
 }
 
 /// The outcome of an import transaction.
@@ -161,11 +155,11 @@ impl Accounts {
     fn hash(
         &self,
         file: &ValidAccounts,
-        stored: &SecretHashes,
-    ) -> Result<SecretHashes, AccountsError> {
+        stored: &[Option<String>],
+    ) -> Result<Vec<Option<String>>, AccountsError> {
         let users = file.users.iter().map(|entry| entry.value.password.as_ref());
         let clients = file.clients.iter().map(|entry| entry.value.client_secret.as_ref());
-        let stored_hashes = stored.passwords.iter().chain(&stored.secrets).map(Option::as_deref);
+        let stored_hashes = stored.iter().map(Option::as_deref);
         let work: Vec<_> = users.chain(clients).zip(stored_hashes).collect();
         let mut hashes = Vec::with_capacity(work.len());
         thread::scope(|scope| {
@@ -185,8 +179,7 @@ impl Accounts {
             }
             Ok::<_, AccountsError>(())
         })?;
-        let secrets = hashes.split_off(file.users.len());
-        Ok(SecretHashes { passwords: hashes, secrets })
+        Ok(hashes)
     }
 
     /// Returns the new hash of `plaintext`; `None` if there is nothing to hash or `stored` matches it.
@@ -215,19 +208,18 @@ fn separate_refusal<T>(
     }
 }
 
-/// Reads the stored hashes of the file's users and clients.
-fn stored_hashes(file: &ValidAccounts, tx: &ReadTx<'_>) -> Result<SecretHashes, DbError> {
-    let mut passwords = Vec::with_capacity(file.users.len());
+/// Reads the stored hashes of the file's users and then of its clients.
+fn stored_hashes(file: &ValidAccounts, tx: &ReadTx<'_>) -> Result<Vec<Option<String>>, DbError> {
+    let mut hashes = Vec::with_capacity(file.users.len() + file.clients.len());
     for entry in &file.users {
         let found = tx.find_user_by_name(&entry.value.user_name)?;
-        passwords.push(found.and_then(|(_, password)| password));
+        hashes.push(found.and_then(|(_, password)| password));
     }
-    let mut secrets = Vec::with_capacity(file.clients.len());
     for entry in &file.clients {
         let found = tx.find_stored_client(&entry.value.client_id)?;
-        secrets.push(found.and_then(|client| client.secret));
+        hashes.push(found.and_then(|client| client.secret));
     }
-    Ok(SecretHashes { passwords, secrets })
+    Ok(hashes)
 }
 
 /// Writes the users of a file; `passwords` are the new hashes, in the order of the file.
@@ -285,8 +277,9 @@ fn write(
     for entry in &file.licenses {
         report.licenses.count(tx.put_license(&entry.value)?);
     }
-    report.users = write_users(file, &hashes.passwords, event, tx, now)?;
-    for (entry, hash) in file.clients.iter().zip(&hashes.secrets) {
+    let (passwords, secrets) = hashes.split_at(file.users.len());
+    report.users = write_users(file, passwords, event, tx, now)?;
+    for (entry, hash) in file.clients.iter().zip(secrets) {
         report.clients.count(tx.put_client(&entry.value, hash.as_deref(), now)?);
     }
     for entry in &file.api_keys {
