@@ -4,6 +4,8 @@
 //! were changed. A user with another password belongs to a real person by now and stays, without the
 //! published key. Agreements, products and organizations are removed if they are as published and unused.
 
+use std::sync::Arc;
+
 use jiff::Timestamp;
 
 use super::{Accounts, AccountsError, file::ValidAccounts};
@@ -57,22 +59,19 @@ impl Accounts {
         note: &'static str,
         now: Timestamp,
     ) -> Result<RemovedAccounts, AccountsError> {
+        let file = Arc::new(ValidAccounts::parse(text)?);
         for _ in 0..IMPORT_TRIES {
-            let read = text.to_owned();
-            let before = self.db.read_blocking(move |tx| {
-                let file = ValidAccounts::parse(&read);
-                file.map(|file| stored_logins(&file, tx))
-                    .map_or_else(|error| Ok(Err(error)), |found| found.map(Ok))
-            })??;
-            let file = ValidAccounts::parse(text)?;
+            let reading = Arc::clone(&file);
+            let before = self.db.read_blocking(move |tx| stored_logins(&reading, tx))?;
             let published = self.published(&file, &before);
+            let writing = Arc::clone(&file);
             // Comparing hashes is slow, so it happens before the transaction, which then checks
             // that nothing changed.
             let removed = self.db.write_blocking(move |tx| {
-                if stored_logins(&file, &tx.as_read())? != before {
+                if stored_logins(&writing, &tx.as_read())? != before {
                     return Ok(None);
                 }
-                remove(&file, &published, tx, note, now).map(Some)
+                remove(&writing, &published, tx, note, now).map(Some)
             })?;
             if let Some(removed) = removed {
                 return Ok(removed);
