@@ -178,20 +178,13 @@ impl<'a> EntryReferences<'a> {
                 None => self.tx.find_agreement_owner(*id)?,
             };
             let Some(owner) = owner else { return Err(missing(place, "agreement", id)) };
-            match new.organization {
-                Some(own) if own == owner => {}
-                Some(own) => {
-                    let why =
-                        format!("agreement {id} belongs to organization {owner}, not to {own}");
-                    return Err(refuse(place, why));
-                }
-                None => {
-                    let why = format!(
-                        "agreement {id} belongs to organization {owner}, and the user to none"
-                    );
-                    return Err(refuse(place, why));
-                }
-            }
+            let own = match new.organization {
+                Some(own) if own == owner => continue,
+                Some(own) => format!("not to {own}"),
+                None => "and the user to none".to_owned(),
+            };
+            let why = format!("agreement {id} belongs to organization {owner}, {own}");
+            return Err(refuse(place, why));
         }
         Ok(())
     }
