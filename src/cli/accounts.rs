@@ -22,7 +22,8 @@ use crate::runtime::clock;
 use crate::runtime::config::{self, Config};
 use crate::storage::audit::ObjectKind;
 use crate::storage::database::{ListedKey, ListedUser};
-use model::account::{AgreementId, GrantType, OAuthClient, OrganizationId};
+use model::account::accounts_file::ClientScopes;
+use model::account::{AccessLevels, AgreementId, GrantType, OAuthClient, OrganizationId};
 use model::limits::PASSWORD_BYTES_MAX;
 
 /// Imports an accounts file and prints how many entries of each list were created, updated and unchanged.
@@ -303,10 +304,11 @@ pub(super) fn user(command: UserCommand) -> Result<(), CommandFailure> {
                 last_name,
                 roles,
                 agreements: agreements.into_iter().map(AgreementId).collect(),
-                admin,
+                access: AccessLevels { admin, mediebank: false },
                 service_account,
+                password: read_password(password_stdin)?,
             };
-            add_user(&on, &request, password_stdin)
+            add_user(&on, &request)
         }
         UserCommand::List { on } => list_users(&on),
         UserCommand::Disable { on, name } => set_user_active(&on, &name, false),
@@ -348,13 +350,8 @@ fn print_roles(on: &ArchiveArgs, name: &str, changed: &ChangedRoles) {
     });
 }
 
-fn add_user(
-    on: &ArchiveArgs,
-    request: &UserRequest,
-    password_stdin: bool,
-) -> Result<(), CommandFailure> {
-    let password = read_password(password_stdin)?;
-    let added = on.open()?.add_user(request, password, clock::now())?;
+fn add_user(on: &ArchiveArgs, request: &UserRequest) -> Result<(), CommandFailure> {
+    let added = on.open()?.add_user(request, clock::now())?;
     let (id, name) = (added.id, &request.user_name);
     let secret = added.secret.as_deref().map(|secret| ("password", secret));
     let what = format!("user {name:?} added with number {id}");
@@ -446,12 +443,16 @@ pub(super) fn client(command: ClientCommand) -> Result<(), CommandFailure> {
             access_token_s,
         } => {
             let request = ClientRequest {
-                name: name.unwrap_or_else(|| id.clone()),
                 client_id: id,
+                client_secret: None,
+                name,
                 public,
                 redirect_uris,
                 grants,
-                scopes_enforced: scopes == ScopeCheck::Enforced,
+                scopes: match scopes {
+                    ScopeCheck::Contract => ClientScopes::Contract,
+                    ScopeCheck::Enforced => ClientScopes::Enforced,
+                },
                 access_token_s,
             };
             let generated = on.open()?.add_client(&request, clock::now())?;

@@ -168,7 +168,7 @@ pub(super) fn channel(command: ChannelCommand) -> Result<(), CommandFailure> {
             let settings = settings(method, settings_file, &given)?;
             let method = method.as_str().to_owned();
             let request = ChannelRequest { owner, name, method, formats, settings };
-            let id = on.open()?.add_channel(request, clock::now())?;
+            let id = on.open()?.add_channel(&request, clock::now())?;
             done(&on, &id, "is added", true);
         }
         ChannelCommand::List { on, user } => list_channels(&on, user)?,

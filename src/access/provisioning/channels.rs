@@ -20,7 +20,8 @@ use model::account::{
 };
 use model::media_url::{FormatError, MediaFormat};
 
-/// A channel that the operator adds.
+/// A channel that the operator adds, as an entry of an accounts file.
+#[derive(Serialize)]
 pub struct ChannelRequest {
     /// The name of the user who owns the channel.
     pub owner: String,
@@ -163,20 +164,12 @@ impl Accounts {
     /// Fails if there is no such user, if it has a channel of that name, or if a property is invalid.
     pub fn add_channel(
         &self,
-        request: ChannelRequest,
+        request: &ChannelRequest,
         now: Timestamp,
     ) -> Result<ChannelId, AccountsError> {
-        let ChannelRequest { owner, name, method, formats, settings } = request;
-        let id = id(&owner, &name)?;
-        let entry = json!({
-            "owner": owner,
-            "name": name,
-            "method": method,
-            "formats": formats,
-            "settings": settings,
-        });
+        let id = id(&request.owner, &request.name)?;
         let what = format!("channel {:?}", id.to_string());
-        self.add(&what, &json!({ "channels": [entry] }), now)?;
+        self.add(&what, &json!({ "channels": [request] }), now)?;
         Ok(id)
     }
 

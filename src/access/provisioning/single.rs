@@ -1,20 +1,26 @@
-//! Commands for single users, clients and keys. New ones pass the same checks as a file.
+//! Commands for single users, clients and keys. A request becomes an accounts file with one entry, so it passes the
+//! same checks.
 
 use jiff::Timestamp;
+use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::{Accounts, AccountsError, file::ValidAccounts, import::AccountsImport};
 use crate::access::auth::RandomSecret;
 use crate::storage::database::{ListedKey, ListedUser};
 use model::ContentHash;
-use model::account::{AgreementId, GrantType, OAuthClient, OrganizationId};
-use model::limits::PASSWORD_BYTES_MAX;
+use model::account::accounts_file::{ClientScopes, PlaintextSecret};
+use model::account::{AccessLevels, AgreementId, GrantType, OAuthClient, OrganizationId};
 
-/// A user that the operator adds.
-#[derive(Clone, Debug, Default)]
+/// A user that the operator adds, as an entry of an accounts file. Has no `Debug`, so that the password reaches no
+/// log.
+#[derive(Clone, Default, Serialize)]
+#[serde(rename_all = "camelCase")]
 pub struct UserRequest {
     /// The name with which the user logs in.
     pub user_name: String,
+    /// The password; `None` asks for a generated one.
+    pub password: Option<String>,
     /// The organization to which the user belongs.
     pub organization: Option<OrganizationId>,
     pub email_address: Option<String>,
@@ -24,28 +30,31 @@ pub struct UserRequest {
     pub roles: Vec<String>,
     /// Numbers of the user's agreements.
     pub agreements: Vec<AgreementId>,
-    /// Whether the user administers the users of its organization.
-    pub admin: bool,
+    pub access: AccessLevels,
     /// Whether the user is a program instead of a person.
     pub service_account: bool,
 }
 
-/// An OAuth2 client that the operator adds.
-#[derive(Clone, Debug, Default)]
+/// An OAuth2 client that the operator adds, as an entry of an accounts file. Has no `Debug`, so that the secret reaches
+/// no log.
+#[derive(Clone, Default, Serialize)]
 pub struct ClientRequest {
     /// The identifier of the client in requests.
     pub client_id: String,
-    /// The display name of the client.
-    pub name: String,
+    /// The secret; `None` asks for a generated one, unless the client is public.
+    pub client_secret: Option<String>,
+    /// The display name of the client; `None`: its identifier.
+    pub name: Option<String>,
     /// Whether the client is public, which means that it cannot keep a secret.
     pub public: bool,
     /// Addresses to which responses may be redirected.
     pub redirect_uris: Vec<String>,
     /// Grant types that the client may use.
     pub grants: Vec<GrantType>,
-    /// Whether the client's scopes are enforced.
-    pub scopes_enforced: bool,
+    /// The scopes that the client's tokens need.
+    pub scopes: ClientScopes,
     /// Lifetime of the client's access tokens in seconds, if it is shorter than the general one.
+    #[serde(rename = "accessTokenSeconds")]
     pub access_token_s: Option<u32>,
 }
 
@@ -58,28 +67,16 @@ pub struct AddedAccount {
 }
 
 impl Accounts {
-    /// Adds a user with `password`, or with a generated one.
+    /// Adds a user.
     ///
     /// Fails if there is a user of that name or a property is invalid.
     pub fn add_user(
         &self,
         request: &UserRequest,
-        password: Option<String>,
         now: Timestamp,
     ) -> Result<AddedAccount, AccountsError> {
-        let (password, secret) = given_or_generated(password)?;
-        let entry = json!({
-            "userName": request.user_name,
-            "password": password,
-            "organization": request.organization,
-            "emailAddress": request.email_address,
-            "firstName": request.first_name,
-            "lastName": request.last_name,
-            "roles": request.roles,
-            "agreements": request.agreements,
-            "access": { "admin": request.admin },
-            "serviceAccount": request.service_account,
-        });
+        let (password, secret) = given_or_generated(request.password.clone())?;
+        let entry = UserRequest { password: Some(password), ..request.clone() };
         let what = format!("user {:?}", request.user_name);
         self.add(&what, &json!({ "users": [entry] }), now)?;
         let name = request.user_name.clone();
@@ -89,7 +86,7 @@ impl Accounts {
         Ok(AddedAccount { id: user.id.0, secret })
     }
 
-    /// Adds a client. A confidential client gets a secret, which is returned.
+    /// Adds a client, and returns its secret if that was generated.
     ///
     /// Fails if there is a client of that name or a property is invalid.
     pub fn add_client(
@@ -97,21 +94,15 @@ impl Accounts {
         request: &ClientRequest,
         now: Timestamp,
     ) -> Result<Option<String>, AccountsError> {
-        let secret = if request.public { None } else { given_or_generated(None)?.1 };
-        let grants: Vec<_> = request.grants.iter().map(|grant| grant.as_str()).collect();
-        let entry = json!({
-            "client_id": request.client_id,
-            "client_secret": secret,
-            "name": request.name,
-            "public": request.public,
-            "redirect_uris": request.redirect_uris,
-            "grants": grants,
-            "scopes": if request.scopes_enforced { "enforced" } else { "contract" },
-            "accessTokenSeconds": request.access_token_s,
-        });
+        let mut entry = request.clone();
+        let mut generated = None;
+        if !request.public && request.client_secret.is_none() {
+            generated = Some(generate_secret()?);
+            entry.client_secret.clone_from(&generated);
+        }
         let what = format!("client {:?}", request.client_id);
         self.add(&what, &json!({ "clients": [entry] }), now)?;
-        Ok(secret)
+        Ok(generated)
     }
 
     /// Creates an API key for a user; the key is returned as the secret.
@@ -250,9 +241,8 @@ fn given_or_generated(given: Option<String>) -> Result<(String, Option<String>),
     };
     // Only the length is checked: the rules are for passwords that users choose (contract
     // users-16).
-    if given.is_empty() || given.len() > PASSWORD_BYTES_MAX {
-        let (entry, why) = ("password".to_owned(), format!("has 1 to {PASSWORD_BYTES_MAX} bytes"));
-        return Err(AccountsError::Entry { entry, why });
+    match PlaintextSecret::try_from(given) {
+        Ok(password) => Ok((password.reveal().to_owned(), None)),
+        Err(why) => Err(AccountsError::Entry { entry: "password".to_owned(), why }),
     }
-    Ok((given, None))
 }

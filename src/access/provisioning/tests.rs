@@ -404,9 +404,9 @@ fn a_file_is_taken_in_once_until_it_is_another_one() {
 fn what_is_added_must_be_new_and_its_secret_is_made() {
     let (accounts, _dir) = open();
     let request = UserRequest { user_name: "editor".to_owned(), ..UserRequest::default() };
-    let added = accounts.add_user(&request, None, now()).ok().unwrap();
+    let added = accounts.add_user(&request, now()).ok().unwrap();
     assert_eq!(added.secret.map(|secret| secret.len()), Some(43));
-    let refused = accounts.add_user(&request, None, now()).err().unwrap().to_string();
+    let refused = accounts.add_user(&request, now()).err().unwrap().to_string();
     assert_eq!(refused, r#"user "editor": exists already"#);
     let given = accounts.set_password("editor", Some("x".to_owned()), now()).unwrap();
     assert_eq!(given, None);
@@ -430,9 +430,9 @@ fn a_channel_is_added_once_shut_and_opened_and_keeps_its_formats_in_one_spelling
         formats: vec![".xml".to_owned()],
         settings: serde_json::Map::new(),
     };
-    let refused = accounts.add_channel(request("desk"), now()).unwrap_err().to_string();
+    let refused = accounts.add_channel(&request("desk"), now()).unwrap_err().to_string();
     assert_eq!(refused, r#"channel "user:editor:desk": exists already"#);
-    accounts.add_channel(request("other"), now()).unwrap();
+    accounts.add_channel(&request("other"), now()).unwrap();
     accounts.set_channel_active("editor", "desk", false).unwrap();
     import(&accounts, &whole()).unwrap();
     assert_eq!(list().iter().map(|one| one.active).collect::<Vec<_>>(), [false, true]);
