@@ -9,7 +9,7 @@ use std::{
 };
 
 use clap::{ArgGroup, Args, Subcommand, ValueEnum};
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use super::{
     CommandFailure, CommonArgs, audit_record, open_archive, print_error, print_line, table::table,
@@ -30,13 +30,7 @@ use model::limits::PASSWORD_BYTES_MAX;
 pub(super) fn import(config: &Config, file: &Path, json: bool) -> Result<(), CommandFailure> {
     let imported = open_archive(config)?.import(config, file)?;
     if json {
-        let lists = imported.lists().into_iter().map(|(list, counts)| {
-            let EntryCounts { created, updated, unchanged } = counts;
-            let counts = json!({ "created": created, "updated": updated, "unchanged": unchanged });
-            (list.to_owned(), counts)
-        });
-        let report: Map<String, Value> = lists.collect();
-        print_line(&Value::from(report).to_string());
+        print_line(&json!(imported).to_string());
         return Ok(());
     }
     for (list, counts) in imported.lists() {

@@ -3,6 +3,7 @@
 use std::{sync::Arc, thread};
 
 use jiff::Timestamp;
+use serde::Serialize;
 
 use super::{Accounts, AccountsError, check::check, file::ValidAccounts, roles};
 use crate::runtime::limits::IMPORT_TRIES;
@@ -12,7 +13,7 @@ use model::ContentHash;
 use model::account::accounts_file::PlaintextSecret;
 
 /// Numbers of imported entries of a list.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct EntryCounts {
     /// Entries that did not exist before.
     pub created: usize,
@@ -39,7 +40,8 @@ impl EntryCounts {
 }
 
 /// The numbers of imported entries, by list.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
 pub struct ImportReport {
     pub organizations: EntryCounts,
     pub products: EntryCounts,
