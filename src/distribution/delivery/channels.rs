@@ -254,7 +254,7 @@ fn invalid(problem: ChannelProblem) -> Error {
             let rule = match problem.fault {
                 FieldFault::Missing => "required",
                 FieldFault::Unknown => "additionalProperties",
-                FieldFault::Mismatch(_) | FieldFault::RuleViolation(_) => "pattern",
+                FieldFault::Mismatch(_) => "pattern",
             };
             (problem.path(), rule)
         }
