@@ -1,11 +1,19 @@
-//! The pages in `docs/reference` equal those that the program generates from its tables.
+//! The pages in `docs/reference` equal those that the program generates from its tables, and the page of the accounts
+//! file has every property of its types.
 
-use std::fs;
+use std::{collections::BTreeSet, fs};
 
-use serde_json::Value;
+use model::account::accounts_file::{
+    AccountsFile, AgreementEntry, ApiKeyEntry, ChannelEntry, ClientEntry, LicenseEntry,
+    OrganizationEntry, OrganizationPhone, PrepaidsEntry, ProductEntry, UserEntry, UserPhones,
+};
+use model::account::{AccessLevels, OrganizationAddresses, PostalAddress};
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
 
 use crate::common::server::{output, wirephoto};
 use crate::common::{Server, checkout};
+use crate::documented::pages::block;
 
 /// The file names of the pages.
 const PAGES: [&str; 5] = ["commands.md", "errors.md", "http-api.md", "metrics.md", "settings.md"];
@@ -66,4 +74,100 @@ fn the_reference_lists_every_metric_that_the_server_reports() {
         let row = format!("| `{name}` | {kind} | ");
         assert!(page.contains(&row), "metrics.md lacks {row}");
     }
+}
+
+/// The names of the properties that serde expects in an object, each after `prefix`.
+fn properties<T: DeserializeOwned>(prefix: &str) -> Vec<String> {
+    let unknown = serde_json::from_value::<T>(json!({ "": 0 })).err().unwrap().to_string();
+    let (_, expected) = unknown.split_once(", expected ").unwrap();
+    expected.split('`').skip(1).step_by(2).map(|name| format!("{prefix}{name}")).collect()
+}
+
+/// The properties in the table below a heading of the page about the accounts file.
+fn described(heading: &str) -> BTreeSet<String> {
+    let page = page("accounts-file.md");
+    let is_heading = |line: &&str| line.starts_with('#') && line.ends_with(&format!(" {heading}"));
+    let section = page.lines().skip_while(|line| !is_heading(line)).skip(1);
+    let section = section.take_while(|line| !line.starts_with('#'));
+    let names = section.filter_map(|line| line.strip_prefix("| `")?.split('`').next());
+    names.map(str::to_owned).collect()
+}
+
+#[test]
+fn the_reference_describes_every_property_of_an_accounts_file() {
+    let check = |heading: &str, expected: &[Vec<String>]| {
+        let expected: BTreeSet<String> = expected.concat().into_iter().collect();
+        assert_eq!(described(heading), expected, "{heading}");
+    };
+    check("Format", &[properties::<AccountsFile>("")]);
+    let organization = properties::<OrganizationEntry>("");
+    let addresses = properties::<OrganizationAddresses>("address.");
+    let phone = properties::<OrganizationPhone>("phoneNumber.");
+    check("organizations", &[organization, addresses, phone]);
+    check("Addresses", &[properties::<PostalAddress>("")]);
+    check("products", &[properties::<ProductEntry>("")]);
+    let prepaids = properties::<PrepaidsEntry>("prepaids.");
+    check("agreements", &[properties::<AgreementEntry>(""), prepaids]);
+    check("licenses", &[properties::<LicenseEntry>("")]);
+    let phones = properties::<UserPhones>("phoneNumber.");
+    let access = properties::<AccessLevels>("access.");
+    check("users", &[properties::<UserEntry>(""), phones, access]);
+    check("clients", &[properties::<ClientEntry>("")]);
+    check("apiKeys", &[properties::<ApiKeyEntry>("")]);
+    check("channels", &[properties::<ChannelEntry>("")]);
+}
+
+/// Collects the names of properties, including those of nested objects.
+fn collect_names(value: &Value, prefix: &str, names: &mut BTreeSet<String>) {
+    for (name, value) in value.as_object().into_iter().flatten() {
+        let name = format!("{prefix}{name}");
+        collect_names(value, &format!("{name}."), names);
+        names.insert(name);
+    }
+}
+
+#[test]
+fn the_example_of_an_accounts_file_has_every_property() {
+    let example = block("docs/reference/accounts-file.md", "{").text;
+    let file: Value = serde_json::from_str(&example).unwrap();
+    let mut addresses = BTreeSet::new();
+    for (list, entries) in file.as_object().unwrap() {
+        let mut names = BTreeSet::new();
+        for entry in entries.as_array().unwrap() {
+            collect_names(entry, "", &mut names);
+        }
+        // Addresses have a table of their own, and settings depend on the method.
+        let parts = names.iter().filter_map(|name| name.strip_prefix("address.")?.split_once('.'));
+        addresses.extend(parts.map(|(_, part)| part.to_owned()));
+        names.retain(|name| name.matches('.').count() < 2 && !name.starts_with("settings."));
+        assert_eq!(names, described(list), "{list}");
+    }
+    assert_eq!(addresses, described("Addresses"));
+}
+
+#[test]
+fn the_example_of_an_accounts_file_is_imported_and_a_second_import_changes_nothing() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("accounts.json");
+    let example = block("docs/reference/accounts-file.md", "{").text;
+    fs::write(&file, &example).unwrap();
+    let import = || -> Value {
+        let mut command = wirephoto(dir.path());
+        command.args(["import", "--json", "--data"]).arg(dir.path().join("data")).arg(&file);
+        command.args(["--set", "auth.hash_memory_kib=64", "--set", "auth.hash_iterations=1"]);
+        let said = output(&mut command);
+        assert!(said.status.success(), "{}", String::from_utf8_lossy(&said.stderr));
+        serde_json::from_slice(&said.stdout).unwrap()
+    };
+    let entries: Value = serde_json::from_str(&example).unwrap();
+    let report = |counted: &str| -> Value {
+        let lists = entries.as_object().unwrap().iter().map(|(list, entries)| {
+            let mut counts = json!({ "created": 0, "updated": 0, "unchanged": 0 });
+            counts[counted] = json!(entries.as_array().unwrap().len());
+            (list.clone(), counts)
+        });
+        lists.collect()
+    };
+    assert_eq!(import(), report("created"));
+    assert_eq!(import(), report("unchanged"));
 }

@@ -87,6 +87,11 @@ const REGISTER: &[(&str, &str, Proof)] = &[
     ("docs/internals/architecture.md", " files, uploads", Shown),
     ("docs/internals/style.md", "  /// Moves a crop", Shown),
     ("docs/operations/accounts.md", "key=$(wirephoto key add", Run(COMMANDS)),
+    (
+        "docs/reference/accounts-file.md",
+        "{",
+        Run("the_example_of_an_accounts_file_is_imported_and_a_second_import_changes_nothing"),
+    ),
     ("docs/operations/audit-log.md", "wirephoto audit list --action", Run(AUDIT)),
     ("docs/operations/audit-log.md", "wirephoto audit list --user demo-editor", Run(AUDIT)),
     ("docs/operations/audit-log.md", "wirephoto audit list --object user/", Run(AUDIT)),

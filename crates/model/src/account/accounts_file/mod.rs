@@ -1,7 +1,8 @@
 //! The form of an accounts file: its entries and their properties (contract operation-14).
 //!
 //! The types are the format: a text has a type that accepts only valid ones, and an optional property may also be
-//! `null`. Rules about several properties or several entries belong to the importer.
+//! `null`. Rules about several properties or several entries belong to the importer. For operators,
+//! `docs/reference/accounts-file.md` describes every property.
 
 mod objects;
 mod redirect_uri;
