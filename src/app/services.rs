@@ -3,6 +3,7 @@
 use std::{path::PathBuf, sync::Arc, time::Duration};
 
 use jiff::SignedDuration;
+use strum::IntoEnumIterator;
 use tokio::runtime::Runtime;
 
 use super::assembly::{AccessServices, DomainServices, OutboundServices, ServerStorage};
@@ -115,7 +116,7 @@ pub(super) fn start_senders(
     let stopping = || app.shared.process.stopping.subscribe();
     let deliveries = app.shared.distribution.deliveries.clone();
     let mut senders = vec![runtime.spawn(deliveries.run(stopping(), drain))];
-    for transport in MessageTransport::ALL {
+    for transport in MessageTransport::iter() {
         let notifications = app.shared.distribution.notifications.clone();
         senders.push(runtime.spawn(notifications.send(transport, stopping(), drain)));
     }

@@ -6,7 +6,7 @@ use clap::Subcommand;
 use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
-use super::{CommandFailure, accounts::ArchiveArgs, print_line, table::table};
+use super::{CommandFailure, accounts::ArchiveArgs, print_line, table::table, word};
 use crate::access::provisioning::{ChannelRequest, shown_settings, typed_settings};
 use crate::runtime::clock;
 use crate::runtime::limits::CHANNEL_SETTINGS_BYTES_MAX;
@@ -24,7 +24,7 @@ pub(super) enum ChannelCommand {
         /// Name of the channel, without a colon.
         name: String,
         /// Delivery method: download, directory, email, ftp, ftps, sftp, s3, webhook.
-        #[arg(long, value_name = "METHOD", value_parser = method)]
+        #[arg(long, value_name = "METHOD", value_parser = word::<ChannelMethod>)]
         method: ChannelMethod,
         /// A format to deliver of each item, such as _NormalHires.jpg or .json; can be repeated.
         #[arg(
@@ -87,7 +87,7 @@ pub(super) enum DeliveryCommand {
         #[command(flatten)]
         on: ArchiveArgs,
         /// Lists only deliveries in this state: queued, sending, delivered, failed.
-        #[arg(long, value_name = "STATE", value_parser = state)]
+        #[arg(long, value_name = "STATE", value_parser = word::<DeliveryState>)]
         state: Option<DeliveryState>,
     },
     /// Queues a failed delivery again, with a fresh count of attempts.
@@ -97,16 +97,6 @@ pub(super) enum DeliveryCommand {
         /// Id of the delivery, as listed.
         id: Uuid,
     },
-}
-
-fn method(text: &str) -> Result<ChannelMethod, String> {
-    let names = ChannelMethod::ALL.map(ChannelMethod::as_str).join(", ");
-    ChannelMethod::find(text).ok_or_else(|| format!("expected one of {names}"))
-}
-
-fn state(text: &str) -> Result<DeliveryState, String> {
-    let names = DeliveryState::ALL.map(DeliveryState::as_str).join(", ");
-    DeliveryState::find(text).ok_or_else(|| format!("expected one of {names}"))
 }
 
 /// Parses one `--setting`; the value of `NAME=VALUE` is a string. Unlike the errors of the argument parser,

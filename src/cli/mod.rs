@@ -25,12 +25,14 @@ use std::{
     io::{self, IsTerminal, Write},
     path::{Path, PathBuf},
     process::ExitCode,
+    str::FromStr,
 };
 
 use clap::{Args, Parser, Subcommand};
 use clap_complete::Shell;
 use indicatif::ProgressBar;
 use serde_json::json;
+use strum::VariantNames;
 
 use crate::app::bench::{self, BenchEffort, BenchError, BenchSetup};
 use crate::app::{self, OpenArchive, ServerLaunch, ServerProcess, allow_connections};
@@ -370,6 +372,11 @@ struct SettingArgs {
     /// One setting, such as media.preview_px=1200; can be repeated.
     #[arg(long = "set", value_name = "NAME=VALUE", value_parser = name_and_value)]
     settings: Vec<(String, String)>,
+}
+
+/// Parses an argument that is the word of a variant of `T`.
+fn word<T: FromStr + VariantNames>(text: &str) -> Result<T, String> {
+    text.parse().map_err(|_| format!("expected one of {}", T::VARIANTS.join(", ")))
 }
 
 fn name_and_value(text: &str) -> Result<(String, String), String> {

@@ -6,7 +6,7 @@ use uuid::Uuid;
 
 use super::accounts::ArchiveArgs;
 use super::table::table;
-use super::{CommandFailure, print_line};
+use super::{CommandFailure, print_line, word};
 use crate::distribution::notifications::{self, MessageChoice};
 use crate::runtime::clock;
 use model::account::{MessageState, OutboxMessage};
@@ -18,7 +18,7 @@ pub(super) enum OutboxCommand {
         #[command(flatten)]
         on: ArchiveArgs,
         /// Only messages in this state: waiting, sending or parked.
-        #[arg(long, value_parser = state)]
+        #[arg(long, value_parser = word::<MessageState>)]
         state: Option<MessageState>,
     },
     /// Retries messages that were parked after their last attempt.
@@ -43,10 +43,6 @@ pub(super) enum OutboxCommand {
         #[arg(long, group = "which")]
         all: bool,
     },
-}
-
-fn state(text: &str) -> Result<MessageState, String> {
-    MessageState::find(text).ok_or_else(|| "expected waiting, sending or parked".to_owned())
 }
 
 pub(super) fn run(command: OutboxCommand) -> Result<(), CommandFailure> {

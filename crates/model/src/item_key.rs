@@ -34,7 +34,7 @@ impl ItemKey {
     /// Fails with [`ItemKeyError`].
     pub fn parse(text: &str) -> Result<Self, ItemKeyError> {
         let (media_type, id) = text.split_once('/').ok_or(ItemKeyError::NoSlash)?;
-        Ok(Self::new(MediaType::parse(media_type)?, ItemId::parse(id)?))
+        Ok(Self::new(media_type.parse()?, ItemId::parse(id)?))
     }
 
     /// Parses the identity out of a URI, with or without a crop operator.
@@ -121,7 +121,7 @@ impl ItemUri {
         else {
             return Err(ItemUriError::NotMedia);
         };
-        let media_type = MediaType::parse(media_type)?;
+        let media_type: MediaType = media_type.parse()?;
         // A second operator stays in the id, where `ItemId::parse` refuses it.
         let (id, crop) = match token::split_crop(id) {
             Some((id, parameters)) => (id, Some(CropSpec::parse(parameters)?)),

@@ -1,7 +1,6 @@
 //! The numeric parameters of operations in media URLs, such as `_w800_h600`.
 
-use std::fmt;
-
+use strum::{Display, EnumString, IntoStaticStr};
 use thiserror::Error;
 
 /// The maximum number of digits of a number, leading zeros included: enough for any `u64`.
@@ -9,6 +8,8 @@ const DIGITS_MAX: usize = 20;
 
 /// An operation that takes numbers of pixels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Display, IntoStaticStr)]
+#[strum(serialize_all = "lowercase")]
 pub enum PixelOperation {
     Crop,
     Fit,
@@ -18,17 +19,18 @@ pub enum PixelOperation {
 impl PixelOperation {
     /// Returns the name in URLs without its dash, as error bodies show it.
     pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Crop => "crop",
-            Self::Fit => "fit",
-            Self::Fill => "fill",
-        }
+        self.into()
     }
 
     /// Returns the parameters that the operation accepts.
     fn parameters(self) -> &'static [PixelParameter] {
         match self {
-            Self::Crop => &PixelParameter::ALL,
+            Self::Crop => &[
+                PixelParameter::Width,
+                PixelParameter::Height,
+                PixelParameter::X,
+                PixelParameter::Y,
+            ],
             Self::Fit | Self::Fill => &[PixelParameter::Width, PixelParameter::Height],
         }
     }
@@ -42,51 +44,19 @@ impl PixelOperation {
     }
 }
 
-impl fmt::Display for PixelOperation {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.as_str())
-    }
-}
-
 /// One parameter of an operation, a number of pixels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Display, EnumString)]
+#[strum(serialize_all = "lowercase", ascii_case_insensitive)]
 pub enum PixelParameter {
+    #[strum(serialize = "w")]
     Width,
+    #[strum(serialize = "h")]
     Height,
     /// `_x`: the offset from the left edge.
     X,
     /// `_y`: the offset from the upper edge.
     Y,
-}
-
-impl PixelParameter {
-    const ALL: [Self; 4] = [Self::Width, Self::Height, Self::X, Self::Y];
-
-    /// Returns the parameter's letter in the URL.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Width => "w",
-            Self::Height => "h",
-            Self::X => "x",
-            Self::Y => "y",
-        }
-    }
-
-    fn find(letter: char) -> Option<Self> {
-        match letter.to_ascii_lowercase() {
-            'w' => Some(Self::Width),
-            'h' => Some(Self::Height),
-            'x' => Some(Self::X),
-            'y' => Some(Self::Y),
-            _ => None,
-        }
-    }
-}
-
-impl fmt::Display for PixelParameter {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.as_str())
-    }
 }
 
 /// Why the parameters of an operation are malformed.
@@ -228,12 +198,11 @@ fn parse_parameter(
     operation: PixelOperation,
     text: &str,
 ) -> Result<(PixelParameter, u32), ParameterError> {
-    let mut chars = text.chars();
-    let parameter = chars.next().and_then(PixelParameter::find);
+    let (letter, digits) = text.split_at_checked(1).unwrap_or_default();
+    let parameter = letter.parse::<PixelParameter>().ok();
     let Some(parameter) = parameter.filter(|found| operation.parameters().contains(found)) else {
         return Err(ParameterError::Unknown { operation, found: text.to_owned() });
     };
-    let digits = chars.as_str();
     let found = || digits.to_owned();
     // `u32::from_str` alone would accept a sign.
     if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {

@@ -3,15 +3,19 @@
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
+use strum::{Display, EnumIter, EnumString, IntoEnumIterator, IntoStaticStr};
 use thiserror::Error;
 
 /// The variant of a rendition: how the image was processed.
 ///
 /// Contract media-2.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Display, EnumIter, EnumString, IntoStaticStr)]
+#[strum(ascii_case_insensitive)]
 pub enum RenditionVariant {
     Normal,
     /// With a watermark in the lower left corner.
+    #[strum(to_string = "Watermark", serialize = "Watermarked")]
     Watermark,
     BlackAndWhite,
     /// Cropped around the centre of interest.
@@ -23,40 +27,9 @@ pub enum RenditionVariant {
 }
 
 impl RenditionVariant {
-    /// Every variant of a rendition.
-    pub const ALL: [Self; 6] = [
-        Self::Normal,
-        Self::Watermark,
-        Self::BlackAndWhite,
-        Self::Cropped,
-        Self::Framegrab,
-        Self::Web,
-    ];
-
     /// Returns the canonical spelling of the variant.
     pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Normal => "Normal",
-            Self::Watermark => "Watermark",
-            Self::BlackAndWhite => "BlackAndWhite",
-            Self::Cropped => "Cropped",
-            Self::Framegrab => "Framegrab",
-            Self::Web => "Web",
-        }
-    }
-
-    /// Finds the variant with that name, ignoring case; `Watermarked` is [`Self::Watermark`].
-    pub fn find(text: &str) -> Option<Self> {
-        if text.eq_ignore_ascii_case(WATERMARKED) {
-            return Some(Self::Watermark);
-        }
-        Self::ALL.into_iter().find(|variant| variant.as_str().eq_ignore_ascii_case(text))
-    }
-}
-
-impl fmt::Display for RenditionVariant {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.as_str())
+        self.into()
     }
 }
 
@@ -64,6 +37,7 @@ impl fmt::Display for RenditionVariant {
 ///
 /// Contract media-2.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Display, EnumIter, EnumString, IntoStaticStr)]
 pub enum RenditionUsage {
     /// The smallest image, for lists.
     Thumbnail,
@@ -77,30 +51,9 @@ pub enum RenditionUsage {
 }
 
 impl RenditionUsage {
-    /// Every usage of a rendition.
-    pub const ALL: [Self; 5] =
-        [Self::Thumbnail, Self::Preview, Self::Hires, Self::Hidef, Self::Lores];
-
     /// Returns the canonical spelling of the usage.
     pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Thumbnail => "Thumbnail",
-            Self::Preview => "Preview",
-            Self::Hires => "Hires",
-            Self::Hidef => "Hidef",
-            Self::Lores => "Lores",
-        }
-    }
-
-    /// Finds the usage with that name, ignoring case.
-    pub fn find(text: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|usage| usage.as_str().eq_ignore_ascii_case(text))
-    }
-}
-
-impl fmt::Display for RenditionUsage {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.as_str())
+        self.into()
     }
 }
 
@@ -151,7 +104,7 @@ impl RenditionName {
     ///
     /// `Watermarked` is accepted for `Watermark` (contract media-2).
     pub fn find(text: &str) -> Option<Self> {
-        RenditionUsage::ALL.into_iter().find_map(|usage| {
+        RenditionUsage::iter().find_map(|usage| {
             // The usage is matched first, from the right: as
             // prefixes, `Watermark` and `Watermarked` collide.
             let start = text.len().checked_sub(usage.as_str().len())?;
@@ -159,7 +112,7 @@ impl RenditionName {
             if !tail.eq_ignore_ascii_case(usage.as_str()) {
                 return None;
             }
-            Some(Self::new(RenditionVariant::find(variant)?, usage))
+            Some(Self::new(variant.parse().ok()?, usage))
         })
     }
 
@@ -185,16 +138,13 @@ pub struct UnknownRendition {
     pub found: String,
 }
 
-/// The second spelling of [`RenditionVariant::Watermark`].
-const WATERMARKED: &str = "Watermarked";
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn names() -> impl Iterator<Item = RenditionName> {
-        RenditionVariant::ALL.into_iter().flat_map(|variant| {
-            RenditionUsage::ALL.into_iter().map(move |usage| RenditionName::new(variant, usage))
+        RenditionVariant::iter().flat_map(|variant| {
+            RenditionUsage::iter().map(move |usage| RenditionName::new(variant, usage))
         })
     }
 

@@ -28,8 +28,8 @@ pub(super) fn find_item(address: &str) -> Option<ItemKey> {
     let segments: Vec<&str> = path.split('/').skip(1).collect();
     // The last match counts: a host may serve several archives, each below its own path.
     segments.windows(3).rev().find_map(|parts| {
-        let media_type =
-            MediaType::parse(parts[1]).ok().filter(|_| PARENTS.contains(&parts[0]))?;
+        let media_type: MediaType =
+            parts[1].parse().ok().filter(|_| PARENTS.contains(&parts[0]))?;
         Some(ItemKey::new(media_type, find_id(parts[2])?))
     })
 }

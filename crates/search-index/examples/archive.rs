@@ -18,8 +18,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use jiff::{Timestamp, ToSpan as _, civil::Date, tz::TimeZone};
+use model::ItemKey;
 use model::item::{Document, PubStatus};
-use model::{ItemKey, MediaType};
 use query::{Facet, IndexedDocument, Query, QueryError, parse, parse_with_forms};
 use search_index::{
     ANALYSIS, CommitPosition, Coverage, IndexSnapshot, ItemVersion, ResultPage, SearchFilter,
@@ -179,7 +179,7 @@ fn read_search(
     let filter = SearchFilter {
         media_type: match media_type {
             "_all" => None,
-            name => MediaType::ALL.into_iter().find(|media_type| media_type.as_str() == name),
+            name => name.parse().ok(),
         },
         query: parse(parameter("q").unwrap_or_default(), zone)?,
         facet_values: Vec::new(),

@@ -1,6 +1,7 @@
 //! Metadata of the provider (OpenID Connect Discovery §3, RFC 8414, RFC 9207).
 
 use serde_json::{Value, json};
+use strum::VariantNames;
 
 use super::{
     claims,
@@ -28,7 +29,7 @@ pub(super) fn document(issuer: &str) -> Value {
         "response_types_supported": ResponseType::NAMES,
         "response_modes_supported": ["query", "fragment"],
         "grant_types_supported": grants.map(GrantType::as_str),
-        "scopes_supported": Scope::ALL.map(Scope::as_str),
+        "scopes_supported": Scope::VARIANTS,
         "claims_supported": claims::NAMES,
         "claims_parameter_supported": false,
         "subject_types_supported": ["public"],

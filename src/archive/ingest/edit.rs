@@ -225,7 +225,7 @@ fn check_properties(patch: &Map<String, Value>) -> Result<(), IngestError> {
         });
     let mut violations: Vec<SchemaViolation> = set_by_service.collect();
     if let Some(status) = patch.get("pubstatus") {
-        let parsed = status.as_str().and_then(PubStatus::parse);
+        let parsed = status.as_str().and_then(|word| word.parse().ok());
         if !parsed.is_some_and(|status| EDITABLE_STATUSES.contains(&status)) {
             let words = EDITABLE_STATUSES.map(PubStatus::as_str).join(", ");
             let message = format!("must be one of {words}; DELETE withdraws an item");

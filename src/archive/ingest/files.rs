@@ -133,7 +133,7 @@ pub(super) fn folder_key(path: &Path) -> Result<ItemKey, IngestError> {
     let not_an_item = |why: String| {
         IngestError::Name(format!("is not a folder <mediaType>/<id> with an item.json: {why}"))
     };
-    let media_type = MediaType::parse(&media_type).map_err(|e| not_an_item(e.to_string()))?;
+    let media_type = media_type.parse::<MediaType>().map_err(|e| not_an_item(e.to_string()))?;
     let id = ItemId::parse(&id).map_err(|e| not_an_item(e.to_string()))?;
     Ok(ItemKey { media_type, id })
 }

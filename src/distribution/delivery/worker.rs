@@ -4,6 +4,7 @@ use std::{panic::AssertUnwindSafe, sync::Arc, time::Duration};
 
 use futures_util::FutureExt;
 use jiff::Timestamp;
+use strum::VariantNames;
 use tokio::{sync::watch, time::Instant};
 use uuid::Uuid;
 
@@ -64,7 +65,7 @@ impl Deliveries {
     /// `drain` to finish; the others are released to the queue.
     pub async fn run(self, stop: watch::Receiver<bool>, drain: Duration) {
         // Initialize the series at zero, so that an alert sees the first failure as an increase.
-        for method in ChannelMethod::ALL.map(ChannelMethod::as_str).into_iter().chain([UNKNOWN]) {
+        for method in ChannelMethod::VARIANTS.iter().copied().chain([UNKNOWN]) {
             metrics::counter!(telemetry::DELIVERIES, "method" => method, "outcome" => "failed")
                 .increment(0);
         }

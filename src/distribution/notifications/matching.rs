@@ -4,6 +4,7 @@ use std::collections::HashSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use jiff::Timestamp;
+use strum::{EnumCount, IntoEnumIterator, VariantNames};
 use uuid::Uuid;
 
 use super::notification_matcher::{MatchedNotification, NotificationMatcher, record_heartbeat};
@@ -31,10 +32,10 @@ pub(super) struct MatchBatch {
     /// Queues that received items.
     queues: Vec<i64>,
     /// True for each transport whose messages were written, indexed by transport.
-    messages: [bool; MessageTransport::ALL.len()],
+    messages: [bool; MessageTransport::COUNT],
     /// Number of items that were matched.
     items: u64,
-    matches: [u64; NotificationKind::ALL.len()],
+    matches: [u64; NotificationKind::COUNT],
     /// Messages and items dropped because a queue or the outbox was full.
     lost: u64,
     /// Stream sequence number of this transaction; `None` until an item is queued.
@@ -230,7 +231,7 @@ impl Notifications {
         metrics::gauge!(telemetry::MATCHING_LAG_SECONDS).set(0.0);
         metrics::gauge!(telemetry::MATCHING_BEHIND).set(0);
         metrics::gauge!(telemetry::QUEUED_ITEMS).set(0);
-        for transport in MessageTransport::ALL.map(MessageTransport::as_str) {
+        for transport in MessageTransport::VARIANTS.iter().copied() {
             metrics::gauge!(telemetry::OUTBOX_WAITING, "transport" => transport).set(0);
             metrics::gauge!(telemetry::OUTBOX_PARKED, "transport" => transport).set(0);
         }
@@ -252,7 +253,10 @@ impl Notifications {
         let (behind, since, queued, counts) = self.db().read_blocking(move |tx| {
             let matched = tx.matched_seq()?;
             let (newest, since) = tx.matching_backlog(matched)?;
-            let counts = MessageTransport::ALL.map(|transport| tx.count_messages(transport));
+            let mut counts = Vec::new();
+            for transport in MessageTransport::iter() {
+                counts.push((transport.as_str(), tx.count_messages(transport)?));
+            }
             Ok((newest - matched, since, tx.count_queued_items(usize::MAX)?, counts))
         })?;
         // Negative after the clock was set back, which a gauge of a delay must not show.
@@ -263,9 +267,7 @@ impl Notifications {
         metrics::gauge!(telemetry::QUEUED_ITEMS).set(u32::try_from(queued).unwrap_or(u32::MAX));
         metrics::gauge!(telemetry::NOTIFICATIONS)
             .set(u32::try_from(notifications).unwrap_or(u32::MAX));
-        for (transport, transport_counts) in MessageTransport::ALL.into_iter().zip(counts) {
-            let transport = transport.as_str();
-            let transport_counts = transport_counts?;
+        for (transport, transport_counts) in counts {
             metrics::gauge!(telemetry::OUTBOX_WAITING, "transport" => transport)
                 .set(count(transport_counts.waiting));
             metrics::gauge!(telemetry::OUTBOX_PARKED, "transport" => transport)
@@ -431,10 +433,7 @@ impl MatchTransaction<'_, '_> {
         key: &ItemKey,
         version: i64,
     ) -> Result<(), DbError> {
-        let at = NotificationKind::ALL.iter().position(|kind| *kind == matched.kind);
-        if let Some(count) = at.and_then(|at| self.batch.matches.get_mut(at)) {
-            *count += 1;
-        }
+        self.batch.matches[matched.kind as usize] += 1;
         match matched.kind {
             NotificationKind::Stream => {
                 self.queue(number, key, version)?;
@@ -518,7 +517,7 @@ fn log_skipped(key: Option<&ItemKey>, outcome: Result<(), DbError>) -> Result<()
 fn report(batch: &MatchBatch) {
     metrics::counter!(telemetry::MATCHED_ITEMS).increment(batch.items);
     metrics::counter!(telemetry::NOTIFICATIONS_LOST).increment(batch.lost);
-    for (kind, count) in NotificationKind::ALL.into_iter().zip(batch.matches) {
-        metrics::counter!(telemetry::MATCHES, "type" => kind.as_str()).increment(count);
+    for (kind, count) in NotificationKind::VARIANTS.iter().zip(batch.matches) {
+        metrics::counter!(telemetry::MATCHES, "type" => *kind).increment(count);
     }
 }

@@ -31,6 +31,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use jiff::{Timestamp, tz::TimeZone};
+use strum::EnumCount;
 use tokio::sync::{Notify, Semaphore, watch};
 use uuid::Uuid;
 
@@ -148,7 +149,7 @@ struct NotificationsInner {
     answers: Semaphore,
     matcher: Arc<Mutex<NotificationMatcher>>,
     /// Wakes the senders, indexed by transport.
-    wakes: [Notify; MessageTransport::ALL.len()],
+    wakes: [Notify; MessageTransport::COUNT],
     /// Set at shutdown, when messages in flight are released.
     abandon: watch::Sender<bool>,
     /// Positions in the notification log at recent sweeps.
@@ -217,7 +218,7 @@ impl Notifications {
             signer,
             streams,
             answers: Semaphore::new(STREAM_ANSWERS_MAX),
-            wakes: MessageTransport::ALL.map(|_| Notify::new()),
+            wakes: Default::default(),
             abandon: watch::Sender::new(false),
             log_read: Mutex::default(),
             unreadable: Mutex::default(),

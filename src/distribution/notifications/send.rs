@@ -363,7 +363,9 @@ impl Notifications {
             | MessageContent::KeyMade { .. }
             | MessageContent::NewBrowser { .. } => Ok(SendOutcome::Dropped),
             MessageContent::Push { item, token, device } => {
-                let Some(kind) = DeviceKind::find(device) else { return Ok(SendOutcome::Dropped) };
+                let Ok(kind) = device.parse::<DeviceKind>() else {
+                    return Ok(SendOutcome::Dropped);
+                };
                 // A phone that changed hands or was signed out must not get messages of its former user.
                 let owner = message.user;
                 let devices = self.db().read(move |tx| tx.list_devices(owner)).await?;

@@ -106,12 +106,11 @@ struct DeliveryListing {
 }
 
 fn parse_listing(query: &QueryParameters) -> Result<DeliveryListing> {
-    let choices = DeliveryState::ALL.map(|state| (state.as_str(), state));
     let mut problems = ValidationErrors::new();
     let size = problems.check(request::count(query, "size", DELIVERIES_LISTED_MAX));
     let start_max = usize::try_from(u32::MAX).unwrap_or(usize::MAX);
     let start = problems.check(request::count(query, "start", start_max));
-    let state = problems.check(query.one_of("state", &choices));
+    let state = problems.check(query.variant("state"));
     // Every parameter is read before the first `?`, so that all problems are reported together.
     let read = || {
         let (size, start, state) = (size?, start?, state?);

@@ -13,6 +13,7 @@ use axum::{
 };
 use bytes::Bytes;
 use futures_util::StreamExt;
+use strum::VariantNames;
 
 use crate::archive::ingest::{
     self, BundleFile, FileRefusal, IngestError, ItemBundle, SpooledFile, UploadSpool,
@@ -162,8 +163,8 @@ pub(super) fn parse_item_key(segments: UploadPath) -> Result<ItemKey> {
     let not_utf8 = |_| Error::invalid("path", "id", "format", "the path is not UTF-8");
     let Path((media_type, id)) = segments.map_err(not_utf8)?;
     let mut problems = ValidationErrors::new();
-    let media_type = problems.check(MediaType::parse(&media_type).map_err(|_| {
-        let names = MediaType::ALL.map(MediaType::as_str).join(", ");
+    let media_type = problems.check(media_type.parse::<MediaType>().map_err(|_| {
+        let names = MediaType::VARIANTS.join(", ");
         Error::invalid("path", "mediaType", "enum", format!("mediaType must be one of {names}"))
     }));
     let id = problems.check(ItemId::parse(&id).map_err(|cause| {

@@ -98,12 +98,11 @@ struct OrderListing {
 ///
 /// At most [`ORDERS_LISTED_MAX`] orders, and a start that fits in 32 bits (contract purchases-12).
 fn parse_listing(query: &QueryParameters) -> Result<OrderListing> {
-    let choices = OrderStatus::ALL.map(|status| (status.as_str(), status));
     let mut problems = ValidationErrors::new();
     let size = problems.check(request::count(query, "size", ORDERS_LISTED_MAX));
     let start =
         problems.check(request::count(query, "start", usize::try_from(u32::MAX).unwrap_or(0)));
-    let status = problems.check(query.one_of("status", &choices));
+    let status = problems.check(query.variant("status"));
     // Every parameter is read before the first `?`, so that all problems are reported together.
     let read = || {
         let (size, start, status) = (size?, start?, status?);

@@ -182,8 +182,7 @@ fn device_token(token: Segment) -> Result<String> {
 
 fn device_kind(query: &QueryParameters) -> Result<DeviceKind> {
     query.required("type")?;
-    let choices = DeviceKind::ALL.map(|kind| (kind.as_str(), kind));
-    let found = query.one_of("type", &choices)?;
+    let found = query.variant("type")?;
     found.ok_or_else(|| Error::internal("a parameter that is present was not found"))
 }
 

@@ -49,7 +49,7 @@ impl NotificationForm {
         let text = |name| Ok::<_, Error>(site.parameter(name)?.unwrap_or_default().to_owned());
         let kind = text("type")?;
         // The type comes from a link and can still be changed in the form.
-        let kind = NotificationKind::find(&kind).unwrap_or(NotificationKind::Email);
+        let kind: NotificationKind = kind.parse().unwrap_or(NotificationKind::Email);
         let or_default = |found: String, default: &str| match found.is_empty() {
             true => default.to_owned(),
             false => found,
@@ -76,7 +76,7 @@ impl NotificationForm {
         let text = |name| form.find(name).unwrap_or_default().to_owned();
         let kind = text("type");
         // The type is part of the API's path, so it is checked before a call is built.
-        if NotificationKind::find(&kind).is_none() {
+        if kind.parse::<NotificationKind>().is_err() {
             return Err(Error::invalid(
                 "body",
                 "type",
@@ -144,7 +144,7 @@ impl NotificationForm {
     /// The call that creates the notification, or replaces the one with that id.
     pub(super) fn save(&self, id: Option<&str>) -> ApiCall {
         let base = format!("/content/v1/{}/notification", encode_segment(&self.media_type));
-        let kind = NotificationKind::find(&self.kind).unwrap_or(NotificationKind::Email);
+        let kind: NotificationKind = self.kind.parse().unwrap_or(NotificationKind::Email);
         let call = match id {
             None => ApiCall::post(format!("{base}/{}", kind.as_str())),
             Some(id) => ApiCall::put(format!("{base}/{}/{}", encode_segment(id), kind.as_str())),

@@ -335,7 +335,7 @@ mod tests {
     #[test]
     fn every_media_type_of_notifications_has_words() {
         for (value, words) in MEDIA_TYPES {
-            assert!(value == "_all" || MediaType::parse(value).is_ok(), "{value}");
+            assert!(value == "_all" || value.parse::<MediaType>().is_ok(), "{value}");
             assert!(!words.is_empty());
         }
     }

@@ -1,5 +1,7 @@
 //! The types of settings for the rules of an editorial desk.
 
+use strum::VariantNames;
+
 use super::SettingValue;
 use model::item::MetadataField;
 
@@ -10,9 +12,9 @@ pub struct RequiredFields(pub Vec<MetadataField>);
 impl SettingValue for RequiredFields {
     fn parse(text: &str) -> Result<Self, String> {
         let names = text.split(',').map(str::trim).filter(|name| !name.is_empty());
-        let fields: Option<Vec<_>> = names.map(MetadataField::parse).collect();
-        let fields = fields.ok_or_else(|| {
-            let known = MetadataField::ALL.map(MetadataField::as_str).join(", ");
+        let fields = names.map(str::parse::<MetadataField>).collect::<Result<Vec<_>, _>>();
+        let fields = fields.map_err(|_| {
+            let known = MetadataField::VARIANTS.join(", ");
             format!("expected names separated by commas, of {known}")
         })?;
         Ok(Self(fields))

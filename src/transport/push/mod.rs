@@ -20,6 +20,7 @@ mod tests;
 use std::{fmt, sync::Arc};
 
 use jiff::Timestamp;
+use strum::IntoEnumIterator;
 use uuid::Uuid;
 
 pub use self::error::PushError;
@@ -77,7 +78,7 @@ impl fmt::Debug for PushMessage {
 /// Leaves the keys out.
 impl fmt::Debug for Push {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let kinds = DeviceKind::ALL.into_iter().filter(|kind| self.reaches(*kind));
+        let kinds = DeviceKind::iter().filter(|kind| self.reaches(*kind));
         f.debug_list().entries(kinds.map(DeviceKind::as_str)).finish()
     }
 }

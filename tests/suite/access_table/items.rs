@@ -16,6 +16,7 @@ use reqwest::{
     blocking::{RequestBuilder, Response},
     header::{AUTHORIZATION, COOKIE, ETAG, IF_NONE_MATCH},
 };
+use strum::IntoEnumIterator;
 
 use super::CLIENTS;
 use super::scene::{self, Account, Credentials, Customer, STATES, key_of};
@@ -344,9 +345,9 @@ impl AddressCheck<'_> {
 /// Every address that the grammar of media URLs has without operations: media type, and what follows the id.
 fn grammar() -> BTreeSet<(String, String)> {
     let mut suffixes: BTreeSet<String> = ["", "/pricelist"].map(str::to_owned).into();
-    suffixes.extend(DocumentExtension::ALL.map(|extension| extension.as_str().to_owned()));
-    for variant in RenditionVariant::ALL {
-        for usage in RenditionUsage::ALL {
+    suffixes.extend(DocumentExtension::iter().map(|extension| extension.as_str().to_owned()));
+    for variant in RenditionVariant::iter() {
+        for usage in RenditionUsage::iter() {
             let name = format!("_{}{}", variant.as_str(), usage.as_str());
             suffixes.extend(
                 RenditionExtension::all().map(|extension| format!("{name}{}", extension.as_str())),
@@ -354,7 +355,7 @@ fn grammar() -> BTreeSet<(String, String)> {
         }
     }
     let mut found = BTreeSet::new();
-    for media_type in MediaType::ALL {
+    for media_type in MediaType::iter() {
         let of_type = |suffix: &String| (media_type.as_str().to_owned(), suffix.clone());
         found.extend(suffixes.iter().map(of_type));
     }

@@ -2,11 +2,13 @@
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
+use strum::{EnumString, IntoStaticStr, VariantNames};
 
 use super::{AgreementId, OrganizationId, ProductId};
 
 /// How the downloads under an agreement are paid for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(EnumString, IntoStaticStr, VariantNames)]
 pub enum AgreementType {
     /// Delivers immediately, without a limit on downloads.
     Subscription,
@@ -19,30 +21,18 @@ pub enum AgreementType {
 }
 
 impl AgreementType {
-    /// Every type, in the order that the contract lists them.
-    pub const ALL: [Self; 4] = [Self::Subscription, Self::Direct, Self::Normal, Self::Prepaid];
-
     /// Returns the name used in documents and in the database.
     #[must_use]
     pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Subscription => "Subscription",
-            Self::Direct => "Direct",
-            Self::Normal => "Normal",
-            Self::Prepaid => "Prepaid",
-        }
-    }
-
-    /// Finds the type with that name.
-    #[must_use]
-    pub fn find(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|kind| kind.as_str() == name)
+        self.into()
     }
 }
 
 /// Who may approve the orders under an agreement.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
+#[derive(EnumString, IntoStaticStr, VariantNames)]
+#[strum(serialize_all = "lowercase")]
 pub enum Approver {
     /// The user who ordered, and the organization's administrators (contract purchases-14).
     #[default]
@@ -55,16 +45,7 @@ impl Approver {
     /// Returns the word used in the accounts file and in the database.
     #[must_use]
     pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Owner => "owner",
-            Self::Admin => "admin",
-        }
-    }
-
-    /// Finds the approver with that word.
-    #[must_use]
-    pub fn find(word: &str) -> Option<Self> {
-        [Self::Owner, Self::Admin].into_iter().find(|approver| approver.as_str() == word)
+        self.into()
     }
 
     /// Returns the word to store, or `None` for the default, which is not stored.

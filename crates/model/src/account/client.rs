@@ -1,10 +1,13 @@
 //! OAuth2 clients: each integration has a client id and, unless it is public, a client secret.
 
 use serde::{Deserialize, Serialize};
+use strum::IntoStaticStr;
 
 /// An OAuth2 grant type that a client may be allowed to use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[derive(IntoStaticStr)]
+#[strum(serialize_all = "snake_case")]
 pub enum GrantType {
     /// The authorization code grant, for web apps.
     AuthorizationCode,
@@ -20,12 +23,7 @@ impl GrantType {
     /// Returns the name used in `grant_type` and in the accounts file.
     #[must_use]
     pub fn as_str(self) -> &'static str {
-        match self {
-            Self::AuthorizationCode => "authorization_code",
-            Self::Implicit => "implicit",
-            Self::Password => "password",
-            Self::RefreshToken => "refresh_token",
-        }
+        self.into()
     }
 }
 

@@ -1,6 +1,7 @@
 //! Deliveries: versions of items on their way through a channel.
 
 use jiff::Timestamp;
+use strum::{EnumString, IntoStaticStr, VariantNames};
 use uuid::Uuid;
 
 use super::{AgreementId, ChannelId, OrganizationId, UserId};
@@ -8,8 +9,10 @@ use crate::limits::DELIVERY_ERROR_CHARS_MAX;
 use crate::text::shorten;
 use crate::{CropSpec, ItemKey};
 
-/// The state of a delivery.
+/// The state of a delivery. The variants follow its progress.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(EnumString, IntoStaticStr, VariantNames)]
+#[strum(serialize_all = "lowercase")]
 pub enum DeliveryState {
     /// Waiting for its first attempt or a retry.
     Queued,
@@ -22,24 +25,10 @@ pub enum DeliveryState {
 }
 
 impl DeliveryState {
-    /// Every state, in the order of a delivery's progress.
-    pub const ALL: [Self; 4] = [Self::Queued, Self::Sending, Self::Delivered, Self::Failed];
-
     /// Returns the word used in responses, requests and the database.
     #[must_use]
     pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Queued => "queued",
-            Self::Sending => "sending",
-            Self::Delivered => "delivered",
-            Self::Failed => "failed",
-        }
-    }
-
-    /// Finds the state with that name.
-    #[must_use]
-    pub fn find(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|state| state.as_str() == name)
+        self.into()
     }
 }
 

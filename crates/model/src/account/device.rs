@@ -1,7 +1,11 @@
 //! Mobile devices that receive push messages (contract users-7).
 
+use strum::{EnumIter, EnumString, IntoStaticStr, VariantNames};
+
 /// The push service that reaches a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(EnumIter, EnumString, IntoStaticStr, VariantNames)]
+#[strum(serialize_all = "kebab-case")]
 pub enum DeviceKind {
     /// An iPhone or iPad, through Apple's production environment.
     Ios,
@@ -11,23 +15,10 @@ pub enum DeviceKind {
 }
 
 impl DeviceKind {
-    /// Every kind of device.
-    pub const ALL: [Self; 3] = [Self::Ios, Self::IosSandbox, Self::Android];
-
     /// Returns the name used in requests and in the database.
     #[must_use]
     pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Ios => "ios",
-            Self::IosSandbox => "ios-sandbox",
-            Self::Android => "android",
-        }
-    }
-
-    /// Finds the kind with that name.
-    #[must_use]
-    pub fn find(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|kind| kind.as_str() == name)
+        self.into()
     }
 }
 

@@ -2,6 +2,7 @@
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
+use strum::{EnumCount, EnumIter, EnumString, IntoStaticStr, VariantNames};
 use uuid::Uuid;
 
 use super::{AgreementId, DeviceKind, UserId};
@@ -10,6 +11,8 @@ use crate::{ItemKey, MediaType};
 
 /// How a user is notified of new matches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(EnumCount, EnumIter, EnumString, IntoStaticStr, VariantNames)]
+#[strum(serialize_all = "kebab-case")]
 pub enum NotificationKind {
     /// A push message to each of the user's devices.
     Mobile,
@@ -22,24 +25,10 @@ pub enum NotificationKind {
 }
 
 impl NotificationKind {
-    /// Every kind, in the order that the contract lists them.
-    pub const ALL: [Self; 4] = [Self::Mobile, Self::Email, Self::ScheduledEmail, Self::Stream];
-
     /// Returns the word used in responses, URLs and the database.
     #[must_use]
     pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Mobile => "mobile",
-            Self::Email => "email",
-            Self::ScheduledEmail => "scheduled-email",
-            Self::Stream => "stream",
-        }
-    }
-
-    /// Finds the kind with that name.
-    #[must_use]
-    pub fn find(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|kind| kind.as_str() == name)
+        self.into()
     }
 }
 
@@ -249,6 +238,8 @@ impl MessageContent {
 
 /// The transport that sends a message. Each has its own queue, so a slow one does not delay the others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(EnumCount, EnumIter, IntoStaticStr, VariantNames)]
+#[strum(serialize_all = "lowercase")]
 pub enum MessageTransport {
     Mail,
     /// Push messages to Apple devices.
@@ -258,8 +249,6 @@ pub enum MessageTransport {
 }
 
 impl MessageTransport {
-    pub const ALL: [Self; 3] = [Self::Mail, Self::Apple, Self::Google];
-
     /// Returns the transport for devices of that kind.
     #[must_use]
     pub fn for_device(kind: DeviceKind) -> Self {
@@ -269,29 +258,23 @@ impl MessageTransport {
         }
     }
 
-    /// Returns the position in [`MessageTransport::ALL`].
+    /// Returns the position of the transport among all of them.
     #[must_use]
     pub fn index(self) -> usize {
-        match self {
-            Self::Mail => 0,
-            Self::Apple => 1,
-            Self::Google => 2,
-        }
+        self as usize
     }
 
     /// Returns the word used in the database and in metrics.
     #[must_use]
     pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Mail => "mail",
-            Self::Apple => "apple",
-            Self::Google => "google",
-        }
+        self.into()
     }
 }
 
 /// The state of a message in the outbox; a message that was sent is removed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(EnumString, IntoStaticStr, VariantNames)]
+#[strum(serialize_all = "lowercase")]
 pub enum MessageState {
     /// Waiting for its first attempt or a retry.
     Waiting,
@@ -302,22 +285,10 @@ pub enum MessageState {
 }
 
 impl MessageState {
-    pub const ALL: [Self; 3] = [Self::Waiting, Self::Sending, Self::Parked];
-
     /// Returns the word used in the database and shown to operators.
     #[must_use]
     pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Waiting => "waiting",
-            Self::Sending => "sending",
-            Self::Parked => "parked",
-        }
-    }
-
-    /// Finds the state with that name.
-    #[must_use]
-    pub fn find(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|state| state.as_str() == name)
+        self.into()
     }
 }
 

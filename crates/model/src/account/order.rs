@@ -2,6 +2,7 @@
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
+use strum::{EnumString, IntoStaticStr, VariantNames};
 use uuid::Uuid;
 
 use super::{
@@ -11,6 +12,7 @@ use crate::ItemKey;
 
 /// The period that a licence covers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(EnumString, IntoStaticStr, VariantNames)]
 pub enum LicensePeriod {
     Year,
     Month,
@@ -18,23 +20,10 @@ pub enum LicensePeriod {
 }
 
 impl LicensePeriod {
-    /// Every period, in the order that the contract lists them.
-    pub const ALL: [Self; 3] = [Self::Year, Self::Month, Self::Single];
-
     /// Returns the name used in documents and in the database.
     #[must_use]
     pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Year => "Year",
-            Self::Month => "Month",
-            Self::Single => "Single",
-        }
-    }
-
-    /// Finds the period with that name.
-    #[must_use]
-    pub fn find(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|period| period.as_str() == name)
+        self.into()
     }
 }
 
@@ -56,27 +45,14 @@ pub struct License {
 
 /// A filter on a list of orders, by whether their use was reported (contract purchases-12).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(EnumString, VariantNames)]
+#[strum(serialize_all = "lowercase")]
 pub enum OrderStatus {
     /// Only orders whose use was reported.
     Reported,
     /// Only orders whose use was not reported.
     Unreported,
     All,
-}
-
-impl OrderStatus {
-    /// Every status, in the order that the contract lists them.
-    pub const ALL: [Self; 3] = [Self::Reported, Self::Unreported, Self::All];
-
-    /// Returns the word used in requests.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Reported => "reported",
-            Self::Unreported => "unreported",
-            Self::All => "all",
-        }
-    }
 }
 
 /// The agreement of an order, as it was at the time of purchase, serialized as orders store it.

@@ -1,7 +1,11 @@
 //! The purpose of a link for setting a password.
 
+use strum::{EnumString, IntoStaticStr, VariantNames};
+
 /// The purpose of a link for setting a password.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(EnumString, IntoStaticStr, VariantNames)]
+#[strum(serialize_all = "lowercase")]
 pub enum PasswordLinkKind {
     /// Invites a new user to set the first password.
     Invitation,
@@ -13,15 +17,6 @@ impl PasswordLinkKind {
     /// Returns the word used in the database and in responses.
     #[must_use]
     pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Invitation => "invitation",
-            Self::Reset => "reset",
-        }
-    }
-
-    /// Finds the kind with that word.
-    #[must_use]
-    pub fn find(word: &str) -> Option<Self> {
-        [Self::Invitation, Self::Reset].into_iter().find(|kind| kind.as_str() == word)
+        self.into()
     }
 }

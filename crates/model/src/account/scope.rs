@@ -2,17 +2,21 @@
 
 use std::fmt;
 
-/// A right of a token, or a set of claims in its id token.
+use strum::{EnumIter, EnumString, IntoEnumIterator, IntoStaticStr, VariantArray, VariantNames};
+
+/// A right of a token, or a set of claims in its id token. Scopes are printed in this order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(EnumIter, EnumString, IntoStaticStr, VariantArray, VariantNames)]
+#[strum(serialize_all = "lowercase")]
 #[repr(u16)]
 pub enum Scope {
     // The values only make a mask in memory; tokens are stored with the names of their scopes.
     /// Adds OpenID Connect: the identity of the user.
     OpenId = 1,
-    /// Exposes the claim `email`.
-    Email = 2,
     /// Exposes the claim `roles`; every API requires it.
     Roles = 4,
+    /// Exposes the claim `email`.
+    Email = 2,
     /// Exposes the claims `name`, `family_name`, `given_name`, `user_id`.
     User = 8,
     /// Exposes the claims `customer_id`, `customer_name`, `department`.
@@ -27,31 +31,10 @@ pub enum Scope {
 }
 
 impl Scope {
-    /// Every scope, in the order in which they are printed.
-    pub const ALL: [Self; 8] = [
-        Self::OpenId,
-        Self::Roles,
-        Self::Email,
-        Self::User,
-        Self::Customer,
-        Self::Profile,
-        Self::Collection,
-        Self::Admin,
-    ];
-
     /// Returns the name used in `scope` parameters.
     #[must_use]
     pub fn as_str(self) -> &'static str {
-        match self {
-            Self::OpenId => "openid",
-            Self::Email => "email",
-            Self::Roles => "roles",
-            Self::User => "user",
-            Self::Customer => "customer",
-            Self::Profile => "profile",
-            Self::Collection => "collection",
-            Self::Admin => "admin",
-        }
+        self.into()
     }
 
     fn bit(self) -> u16 {
@@ -90,14 +73,13 @@ impl ScopeSet {
     /// Returns the scopes of an API key: all but `admin`.
     #[must_use]
     pub fn for_api_key() -> Self {
-        let all = Self::from_scopes(&Scope::ALL);
-        Self(all.0 & !Scope::Admin.bit())
+        Self(Self::for_session().0 & !Scope::Admin.bit())
     }
 
     /// Returns the scopes of a browser session: all of them.
     #[must_use]
     pub fn for_session() -> Self {
-        Self::from_scopes(&Scope::ALL)
+        Scope::iter().fold(Self::NONE, Self::with)
     }
 
     /// Parses a `scope` parameter (RFC 6749 §3.3).
@@ -119,10 +101,11 @@ impl ScopeSet {
             if word == "offline_access" {
                 continue;
             }
-            let found = Scope::ALL.into_iter().find(|scope| scope.as_str() == word);
-            // The word is echoed in the response and may be as long as the request.
-            let unknown = || ScopeError::Unknown(word.chars().take(ECHO_CHARS_MAX).collect());
-            scopes = scopes.with(found.ok_or_else(unknown)?);
+            let Ok(scope) = word.parse::<Scope>() else {
+                // The word is echoed in the response and may be as long as the request.
+                return Err(ScopeError::Unknown(word.chars().take(ECHO_CHARS_MAX).collect()));
+            };
+            scopes = scopes.with(scope);
         }
         Ok(scopes)
     }
@@ -153,8 +136,8 @@ impl ScopeSet {
 
     /// Iterates over the scopes of the set.
     pub fn iter(self) -> impl Iterator<Item = Scope> {
-        // In the order of `ALL`, so that a set prints in the same way however it was written.
-        Scope::ALL.into_iter().filter(move |scope| self.contains(*scope))
+        // In the order of the enum, so that a set prints in the same way however it was written.
+        Scope::iter().filter(move |scope| self.contains(*scope))
     }
 }
 
@@ -201,9 +184,6 @@ mod tests {
                 && key.contains(Scope::Roles)
                 && key.contains(Scope::Collection)
         );
-        assert!(
-            key.is_subset(ScopeSet::from_scopes(&Scope::ALL))
-                && !ScopeSet::from_scopes(&Scope::ALL).is_subset(key)
-        );
+        assert!(key.is_subset(ScopeSet::for_session()) && !ScopeSet::for_session().is_subset(key));
     }
 }

@@ -123,8 +123,8 @@ impl MetadataEdits {
                 rule,
                 message: message.to_owned(),
             };
-            let field = MetadataField::parse(name)
-                .ok_or_else(|| error("additionalProperties", "is not a field"))?;
+            let field: MetadataField =
+                name.parse().map_err(|_| error("additionalProperties", "is not a field"))?;
             Ok((field, parse_edit(field, change).map_err(|(rule, why)| error(rule, &why))?))
         };
         let parsed: Result<Vec<_>, _> = changes.iter().map(parse).collect();

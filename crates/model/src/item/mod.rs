@@ -21,6 +21,7 @@ mod stated_rights;
 mod web_address;
 
 use serde_json::{Map, Value};
+use strum::{EnumString, IntoStaticStr, VariantNames};
 
 use crate::limits::REPLACING_MAX;
 use crate::{AssociationKey, ItemKey, MediaType};
@@ -43,6 +44,8 @@ pub use stated_rights::RightsStatements;
 
 /// The publication status of an item (contract items-18).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(EnumString, IntoStaticStr, VariantNames)]
+#[strum(serialize_all = "lowercase")]
 pub enum PubStatus {
     /// May be published; the default.
     Usable,
@@ -57,25 +60,10 @@ pub enum PubStatus {
 }
 
 impl PubStatus {
-    pub const ALL: [Self; 5] =
-        [Self::Usable, Self::Replaced, Self::Commissioned, Self::Withheld, Self::Canceled];
-
-    /// Finds the status with that word.
-    #[must_use]
-    pub fn parse(word: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|status| status.as_str() == word)
-    }
-
     /// Returns the word used in documents.
     #[must_use]
     pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Usable => "usable",
-            Self::Replaced => "replaced",
-            Self::Commissioned => "commissioned",
-            Self::Withheld => "withheld",
-            Self::Canceled => "canceled",
-        }
+        self.into()
     }
 
     /// Reports whether media of an item with this status are served.

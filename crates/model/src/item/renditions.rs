@@ -445,6 +445,8 @@ fn standard() -> Value {
 
 #[cfg(test)]
 mod tests {
+    use strum::IntoEnumIterator;
+
     use super::*;
 
     #[test]
@@ -455,8 +457,8 @@ mod tests {
             cropped_thumbnail_px: 256,
             web_preview_px: 512,
         };
-        for variant in RenditionVariant::ALL {
-            for usage in RenditionUsage::ALL {
+        for variant in RenditionVariant::iter() {
+            for usage in RenditionUsage::iter() {
                 let name = RenditionName::new(variant, usage);
                 let is_rendered = sizes.scaling(name).is_some();
                 assert_eq!(RenditionName::PICTURES.contains(&name), is_rendered, "{name}");

@@ -2,55 +2,47 @@
 
 use std::fmt;
 
+use strum::{EnumIter, IntoEnumIterator, IntoStaticStr};
+
 use crate::RenditionExtension;
 use crate::token;
 
 /// The extension of a document generated from the whole item.
 ///
+/// An extension precedes the one that it ends in, so that the first match is the longest.
+///
 /// Contract media-4.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(EnumIter, IntoStaticStr)]
 pub enum DocumentExtension {
-    /// `.json`: the news item document, and the only extension that accepts a crop.
-    Json,
-    Xml,
-    /// `.renditions.json`: the sizes and formats in which the item's picture can be had.
+    /// The sizes and formats in which the item's picture can be had.
+    #[strum(serialize = ".renditions.json")]
     Renditions,
-    /// `.metadata.json`: the properties of IPTC Photo Metadata that the item has.
+    /// The properties of IPTC Photo Metadata that the item has.
+    #[strum(serialize = ".metadata.json")]
     Metadata,
-    /// `.ninjs.json`: the item in ninjs 3, the news format of the IPTC.
+    /// The item in ninjs 3, the news format of the IPTC.
+    #[strum(serialize = ".ninjs.json")]
     Ninjs,
-    /// `.zip`: the bundle of all files.
+    /// The news item document, and the only extension that accepts a crop.
+    #[strum(serialize = ".json")]
+    Json,
+    #[strum(serialize = ".xml")]
+    Xml,
+    /// The bundle of all files.
+    #[strum(serialize = ".zip")]
     Zip,
+    #[strum(serialize = "-cutpaste.txt")]
     Cutpaste,
-    /// `-indesign.txt`: InDesign Tagged Text.
+    /// The text as InDesign Tagged Text.
+    #[strum(serialize = "-indesign.txt")]
     Indesign,
 }
 
 impl DocumentExtension {
-    /// Every extension; one that ends in another one precedes it.
-    pub const ALL: [Self; 8] = [
-        Self::Renditions,
-        Self::Metadata,
-        Self::Ninjs,
-        Self::Json,
-        Self::Xml,
-        Self::Zip,
-        Self::Cutpaste,
-        Self::Indesign,
-    ];
-
     /// Returns the canonical spelling that follows the id, or the id's crop.
     pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Json => ".json",
-            Self::Xml => ".xml",
-            Self::Renditions => ".renditions.json",
-            Self::Metadata => ".metadata.json",
-            Self::Ninjs => ".ninjs.json",
-            Self::Zip => ".zip",
-            Self::Cutpaste => "-cutpaste.txt",
-            Self::Indesign => "-indesign.txt",
-        }
+        self.into()
     }
 
     /// Returns the MIME type, without a character set.
@@ -99,7 +91,7 @@ impl FileExtension {
     /// `-cutpaste.txt` and `-indesign.txt` count as one extension; case is ignored.
     pub(crate) fn split(name: &str) -> Option<(&str, Self)> {
         let renditions = RenditionExtension::all().map(Self::Rendition);
-        let documents = DocumentExtension::ALL.into_iter().map(Self::Document);
+        let documents = DocumentExtension::iter().map(Self::Document);
         // `.json` is also the end of `.renditions.json`, which the list has first.
         renditions
             .chain(documents)

@@ -28,16 +28,16 @@ pub(crate) fn parse(path: &str) -> Result<MediaPath, PathError> {
         check_part(PARTS.get(index).copied().unwrap_or(part::PATH), text)?;
     }
     match parts[..] {
-        [media_type, name] => parse_file(MediaType::parse(media_type)?, name),
+        [media_type, name] => parse_file(media_type.parse()?, name),
         [media_type, name, PRICELIST] => {
             // A stored `uri` may end in a crop, and its price
             // list is that of the item (contract items-12).
-            let item = parse_item(MediaType::parse(media_type)?, name)?;
+            let item = parse_item(media_type.parse()?, name)?;
             Ok(MediaPath::pricelist(item.key().clone()))
         }
         [media_type, id, name] => parse_association(parse_key(media_type, id)?, name),
         // The first mistake from the left is named.
-        [media_type] => Err(match MediaType::parse(media_type) {
+        [media_type] => Err(match media_type.parse::<MediaType>() {
             Ok(_) => PathError::MissingId,
             Err(error) => error.into(),
         }),
@@ -61,8 +61,7 @@ fn check_part(part: &'static str, text: &str) -> Result<(), PathError> {
 }
 
 fn parse_key(media_type: &str, id: &str) -> Result<ItemKey, PathError> {
-    let media_type = MediaType::parse(media_type)?;
-    Ok(ItemKey::new(media_type, parse_id_of_item(id)?))
+    Ok(ItemKey::new(media_type.parse()?, parse_id_of_item(id)?))
 }
 
 /// Parses the item itself, with the crop that a stored URI may have.

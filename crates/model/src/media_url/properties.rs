@@ -2,6 +2,7 @@
 
 use proptest::prelude::*;
 use proptest::sample::select;
+use strum::IntoEnumIterator;
 
 use crate::media_url::{
     AssociationKey, DocumentExtension, MediaPath, MediaTarget, PictureOperation,
@@ -42,12 +43,14 @@ fn id_like() -> impl Strategy<Value = String> {
 
 fn any_key() -> impl Strategy<Value = ItemKey> {
     let ids = id_like().prop_filter_map("no id", |text| ItemId::parse(&text).ok());
-    (select(MediaType::ALL.to_vec()), ids).prop_map(|(kind, id)| ItemKey::new(kind, id))
+    (select(MediaType::iter().collect::<Vec<_>>()), ids)
+        .prop_map(|(kind, id)| ItemKey::new(kind, id))
 }
 
 fn any_name() -> impl Strategy<Value = RenditionName> {
-    (select(RenditionVariant::ALL.to_vec()), select(RenditionUsage::ALL.to_vec()))
-        .prop_map(|(variant, usage)| RenditionName::new(variant, usage))
+    let variants = select(RenditionVariant::iter().collect::<Vec<_>>());
+    let usages = select(RenditionUsage::iter().collect::<Vec<_>>());
+    (variants, usages).prop_map(|(variant, usage)| RenditionName::new(variant, usage))
 }
 
 fn any_association() -> impl Strategy<Value = Option<AssociationKey>> {
@@ -99,7 +102,7 @@ fn any_path() -> impl Strategy<Value = MediaPath> {
             Some(association) => MediaPath::association(key, association, name, extension),
             None => MediaPath::rendition(key, name, extension),
         });
-    let documents = (any_key(), select(DocumentExtension::ALL.to_vec()))
+    let documents = (any_key(), select(DocumentExtension::iter().collect::<Vec<_>>()))
         .prop_map(|(key, extension)| MediaPath::document(key, extension));
     let bare = prop_oneof![
         1 => any_key().prop_map(MediaPath::item),

@@ -28,6 +28,7 @@ use intern_table::{InternTable, index_of};
 use leaf::{ANY, ColumnMask, EVERY_TYPE, InterestPosting, LeafTable};
 use model::MediaType;
 use model::account::AgreementId;
+use strum::EnumCount;
 
 /// Many saved queries with an index over them, to find those that match one item.
 ///
@@ -70,7 +71,7 @@ pub struct InterestMatcher {
     leaves: LeafTable,
     products: InternTable<Arc<str>, ConditionPostings>,
     agreements: InternTable<AgreementId, ConditionPostings>,
-    by_type: [Vec<InterestPosting>; MediaType::ALL.len()],
+    by_type: [Vec<InterestPosting>; MediaType::COUNT],
     of_every_type: Vec<InterestPosting>,
     rarity: FrequencySketch,
     /// Number of the current item, from 1; 0 means none.

@@ -122,7 +122,7 @@ fn list_folder(path: &Path, depth: usize, found: &mut Vec<Arrival>) {
     let parent = path.parent().and_then(Path::file_name).and_then(|name| name.to_str());
     // Below a folder named after a media type, a folder without a document is an item that is still
     // arriving.
-    let is_item = depth > 0 && parent.is_some_and(|name| MediaType::parse(name).is_ok());
+    let is_item = depth > 0 && parent.is_some_and(|name| name.parse::<MediaType>().is_ok());
     if is_item || path.join(DOCUMENT).is_file() {
         found.extend(item_folder(path));
         return;

@@ -19,6 +19,7 @@ use axum::{
     routing::get,
 };
 use jiff::Timestamp;
+use strum::IntoEnumIterator;
 
 use crate::access::auth::Principal;
 use crate::archive::content::CallerVisibility;
@@ -108,7 +109,7 @@ fn parse_search(
     now: Timestamp,
     app: &AppState,
 ) -> Result<SearchParameters> {
-    let media_type = parameters.media_type(media_type, &MediaType::ALL);
+    let media_type = parameters.media_type(media_type, MediaType::iter());
     let selection = parameters.selection_with_forms();
     let filters = parameters.filters();
     let duplicates = parameters.duplicates();
@@ -186,7 +187,7 @@ impl RequestContext {
         }
         // Invalid credentials are an error and never an anonymous search (contract access-4).
         let presented = credentials::are_presented(&self.headers, &self.uri);
-        if !presented && media_type != ANY_MEDIA_TYPE && MediaType::parse(media_type).is_err() {
+        if !presented && media_type != ANY_MEDIA_TYPE && media_type.parse::<MediaType>().is_err() {
             // There is nothing to protect; the parser of the parameters reports the unknown media type.
             return Ok(None);
         }

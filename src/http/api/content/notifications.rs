@@ -75,7 +75,7 @@ async fn list(
     let text = request::path_segment("mediaType", media_type)?;
     let query = QueryParameters::parse("")?;
     let mut parameters = ContentParameters::new(&query, &app.shared.site.zone, Some(&caller));
-    let media_type = parameters.media_type(&text, &parameters::STREAM_MEDIA_TYPES);
+    let media_type = parameters.media_type(&text, parameters::STREAM_MEDIA_TYPES);
     let media_type = parameters.finish(media_type)?;
     let found =
         app.shared.distribution.notifications.list(&caller, media_type, clock::now()).await?;
@@ -224,7 +224,7 @@ fn parse_stream_poll(app: &AppState, path: NotificationPath, uri: Uri) -> Result
     let (media_type, id) = path_segments(path)?;
     let query = QueryParameters::of(&uri)?;
     let mut parameters = ContentParameters::new(&query, &app.shared.site.zone, None);
-    let media_type = parameters.media_type(&media_type, &parameters::STREAM_MEDIA_TYPES);
+    let media_type = parameters.media_type(&media_type, parameters::STREAM_MEDIA_TYPES);
     let size = parameters.read(batch_size);
     let layout = parameters.layout();
     let wait = parameters.read(|query| query.integer("wait", 1..=i64::from(STREAM_POLL_S)));
@@ -271,7 +271,7 @@ fn check_media_type(app: &AppState, text: &str) -> Result<Option<MediaType>> {
     // Only the path is read: parameters of the query are ignored (contract api-9).
     let query = QueryParameters::parse("")?;
     let mut parameters = ContentParameters::new(&query, &app.shared.site.zone, None);
-    let media_type = parameters.media_type(text, &parameters::STREAM_MEDIA_TYPES);
+    let media_type = parameters.media_type(text, parameters::STREAM_MEDIA_TYPES);
     parameters.finish(media_type)
 }
 
@@ -297,7 +297,7 @@ fn parse_draft(
     kind: NotificationKind,
     replaces: bool,
 ) -> Result<NotificationDraft> {
-    let media_type = parameters.media_type(media_type, &parameters::STREAM_MEDIA_TYPES);
+    let media_type = parameters.media_type(media_type, parameters::STREAM_MEDIA_TYPES);
     let saved_query = parse_saved_query(&mut parameters, kind, replaces);
     let optional = kind == NotificationKind::Stream && !replaces;
     let title = parameters.read(|query| match optional {

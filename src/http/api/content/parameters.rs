@@ -95,12 +95,11 @@ impl<'a> ContentParameters<'a> {
     pub(super) fn media_type(
         &mut self,
         text: &str,
-        choices: &[MediaType],
+        choices: impl IntoIterator<Item = MediaType>,
     ) -> Option<Option<MediaType>> {
-        let choices: Vec<_> = std::iter::once((ANY_MEDIA_TYPE, None))
-            .chain(choices.iter().map(|choice| (choice.as_str(), Some(*choice))))
-            .collect();
-        self.problems.check(parse_choice("path", "mediaType", text, &choices))
+        let mut words = vec![(ANY_MEDIA_TYPE, None)];
+        words.extend(choices.into_iter().map(|choice| (choice.as_str(), Some(choice))));
+        self.problems.check(parse_choice("path", "mediaType", text, &words))
     }
 
     /// Reads `q`, `p` and `agr`; words of `q` match only in the form in which they are written.

@@ -71,7 +71,7 @@ fn parse_poll(
     now: Timestamp,
     app: &AppState,
 ) -> Result<(SearchCriteria, DocumentForm<UrlLinks>, Duration)> {
-    let media_type = parameters.media_type(media_type, &parameters::STREAM_MEDIA_TYPES);
+    let media_type = parameters.media_type(media_type, parameters::STREAM_MEDIA_TYPES);
     let selection = parameters.selection();
     let sort = parameters.sort();
     let layout = parameters.layout();

@@ -2,6 +2,7 @@
 
 use axum::extract::{Request, State};
 use serde_json::{Map, Value, json};
+use strum::IntoEnumIterator;
 
 use super::parameters::{self, ContentParameters};
 use super::{BasicAuth, RequestContext, Segment};
@@ -44,7 +45,7 @@ fn parse(
     context: &RequestContext,
     app: &AppState,
 ) -> Result<Option<SuggestionRequest>> {
-    let media_type = parameters.media_type(media_type, &MediaType::ALL);
+    let media_type = parameters.media_type(media_type, MediaType::iter());
     let text = parameters.read(text);
     // The text is no query yet, so it takes no part in the selection.
     let selection = parameters.selection_without_query();

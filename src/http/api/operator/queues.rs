@@ -1,5 +1,7 @@
 //! Deliveries and messages of all users: lists, and what operators do with those that failed.
 
+use std::str::FromStr;
+
 use axum::{
     body::Body,
     extract::{Path, Request, rejection::PathRejection},
@@ -7,6 +9,7 @@ use axum::{
     response::Response,
 };
 use serde_json::{Value, json};
+use strum::VariantNames;
 use uuid::Uuid;
 
 use super::{OperatorCall, PageOfList};
@@ -31,8 +34,7 @@ type Segment = Result<Path<String>, PathRejection>;
 
 /// `GET /operator/v1/delivery`: deliveries of all users, newest first.
 pub(super) async fn list_deliveries(call: OperatorCall) -> ApiResult {
-    let choices = DeliveryState::ALL.map(|state| (state.as_str(), state));
-    let (PageOfList { start, size }, state) = listing(&call.query()?, &choices)?;
+    let (PageOfList { start, size }, state) = listing::<DeliveryState>(&call.query()?)?;
     let found = call.app.shared.distribution.deliveries.list_all(state, start, size).await?;
     let links = call.app.shared.media.links();
     let found: Vec<Value> = found.iter().map(|one| delivery_view(one, links)).collect();
@@ -69,8 +71,7 @@ pub(super) async fn retry_deliveries(call: OperatorCall, request: Request) -> Ap
 
 /// `GET /operator/v1/message`: the outbox, newest first.
 pub(super) async fn list_messages(call: OperatorCall) -> ApiResult {
-    let choices = MessageState::ALL.map(|state| (state.as_str(), state));
-    let (PageOfList { start, size }, state) = listing(&call.query()?, &choices)?;
+    let (PageOfList { start, size }, state) = listing::<MessageState>(&call.query()?)?;
     let found = call.app.shared.distribution.notifications.list_outbox(state, start, size).await?;
     let found: Vec<Value> = found.iter().map(message_view).collect();
     api::json(&json!({ "messages": found }))
@@ -133,14 +134,11 @@ fn queued(count: usize) -> ApiResult {
     Ok(response)
 }
 
-/// Reads the parameters `size`, `start` and `state`, one of `choices`.
-fn listing<T: Copy>(
-    query: &QueryParameters,
-    choices: &[(&str, T)],
-) -> Result<(PageOfList, Option<T>)> {
+/// Reads the parameters `size`, `start` and `state`.
+fn listing<T: FromStr + VariantNames>(query: &QueryParameters) -> Result<(PageOfList, Option<T>)> {
     let mut problems = ValidationErrors::new();
     let page = PageOfList::read(query, &mut problems);
-    let state = problems.check(query.one_of("state", choices));
+    let state = problems.check(query.variant("state"));
     problems.finish(page.zip(state))
 }
 
@@ -151,8 +149,7 @@ mod tests {
     type Listing = (PageOfList, Option<MessageState>);
 
     fn listed(query: &str) -> Result<Listing, Vec<(String, String)>> {
-        let choices = MessageState::ALL.map(|state| (state.as_str(), state));
-        let found = QueryParameters::parse(query).and_then(|query| listing(&query, &choices));
+        let found = QueryParameters::parse(query).and_then(|query| listing(&query));
         found.map_err(|error| request::tests::problems(&error))
     }
 

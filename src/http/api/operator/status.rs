@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
+use strum::IntoEnumIterator;
 use uuid::Uuid;
 
 use super::OperatorCall;
@@ -137,7 +138,7 @@ impl QueueFacts {
             deliveries.push((state, tx.count_deliveries(state, QUEUE_COUNTED_MAX)?));
         }
         let mut messages = Vec::new();
-        for transport in MessageTransport::ALL {
+        for transport in MessageTransport::iter() {
             messages.push((transport, tx.count_messages(transport)?));
         }
         let matched = tx.matched_seq()?;

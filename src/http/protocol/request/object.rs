@@ -3,7 +3,10 @@
 //! Adds to [`ObjectReader`] which properties may be absent or `null`, the validation of texts and the wording
 //! of the contract's errors. Problems name the path of their property, with dots: `phoneNumber.direct`.
 
+use std::str::FromStr;
+
 use serde_json::{Map, Value};
+use strum::VariantNames;
 use uuid::Uuid;
 
 use crate::runtime::error::{Error, ErrorDetail, Result};
@@ -234,6 +237,22 @@ impl<'a> PropertyReader<'a> {
     /// Reads the text `name`, which is required; returns an empty text after it reported a problem.
     pub fn required(&mut self, name: &'static str, text: TextRule) -> String {
         self.text(name, Presence::Required, text).value().unwrap_or_default()
+    }
+
+    /// Reads the text `name` as the word of a variant of `T`.
+    pub fn variant<T: FromStr + VariantNames>(
+        &mut self,
+        name: &'static str,
+        presence: Presence,
+    ) -> PropertyValue<T> {
+        self.read(name, presence, "a string", Value::as_str).and_then(|text| {
+            let found = text.parse().ok();
+            if found.is_none() {
+                let words = T::VARIANTS.join(", ");
+                self.report_rule(name, "enum", &format!("must be one of {words}"));
+            }
+            found
+        })
     }
 
     /// Reads the text `name` as one of `choices`.

@@ -5,9 +5,10 @@
 //!
 //! A parameter without a value, as forms send it (`trs=`), counts as absent.
 
-use std::ops::RangeInclusive;
+use std::{ops::RangeInclusive, str::FromStr};
 
 use axum::http::Uri;
+use strum::VariantNames;
 
 use crate::runtime::error::{Error, Result};
 use crate::runtime::limits::{QUERY_BYTES_MAX, QUERY_VALUES_MAX};
@@ -108,6 +109,15 @@ impl QueryParameters {
         self.text(name)?.map(|text| parse_choice("query", name, text, choices)).transpose()
     }
 
+    /// Reads the parameter `name` as the word of a variant of `T`.
+    pub fn variant<T: FromStr + VariantNames>(&self, name: &str) -> Result<Option<T>> {
+        let Some(text) = self.text(name)? else { return Ok(None) };
+        match text.parse() {
+            Ok(variant) => Ok(Some(variant)),
+            Err(_) => Err(unknown_word("query", name, text, T::VARIANTS)),
+        }
+    }
+
     /// Reads the parameter `name` as an integer in `range`.
     pub fn integer(&self, name: &str, range: RangeInclusive<i64>) -> Result<Option<i64>> {
         let Some(text) = self.text(name)? else { return Ok(None) };
@@ -204,13 +214,14 @@ pub(in crate::http) fn parse_choice<T: Copy>(
     if let Some((_, choice)) = choices.iter().find(|(choice, _)| *choice == text) {
         return Ok(*choice);
     }
-    let names: Vec<&str> = choices.iter().map(|(choice, _)| *choice).collect();
-    let message = format!(
-        "{name} is `{}`, expected one of {}",
-        shorten(text, ECHO_CHARS_MAX),
-        names.join(", ")
-    );
-    Err(Error::invalid(location, name, "enum", message))
+    let words: Vec<&str> = choices.iter().map(|(choice, _)| *choice).collect();
+    Err(unknown_word(location, name, text, &words))
+}
+
+fn unknown_word(location: &'static str, name: &str, text: &str, words: &[&str]) -> Error {
+    let found = shorten(text, ECHO_CHARS_MAX);
+    let words = words.join(", ");
+    Error::invalid(location, name, "enum", format!("{name} is `{found}`, expected one of {words}"))
 }
 
 /// Parses digits with an optional sign and an optional fraction of zeros: clients whose numbers are all

@@ -2,6 +2,7 @@
 
 use minijinja::context;
 use serde_json::Value;
+use strum::VariantNames;
 
 use super::{ListPage, MemberRequest, PageResult, elements, item_links, template_value};
 use crate::runtime::limits::DELIVERIES_SIZE_DEFAULT;
@@ -18,7 +19,7 @@ pub(super) async fn list(member: MemberRequest) -> PageResult {
     }
     let context = context! {
         deliveries => template_value(Value::Array(deliveries)),
-        states => DeliveryState::ALL.map(DeliveryState::as_str).to_vec(),
+        states => DeliveryState::VARIANTS.to_vec(),
         state => list_page.choice.1,
         start => list_page.start,
         pager,

@@ -5,6 +5,7 @@ use axum::http::StatusCode;
 use minijinja::context;
 use serde::Serialize;
 use serde_json::{Map, Value};
+use strum::IntoEnumIterator;
 
 use super::edit::{LoadedItem, edit_page, find};
 use super::fields::{FieldRules, FieldView, attach_errors, fields_of, typed};
@@ -92,9 +93,9 @@ impl CommonValues {
 /// `GET /desk/edit?item=…&item=…`: the form for several items.
 pub(super) async fn show(site: &SiteRequest, keys: &[ItemKey]) -> PageResult {
     let items = load_all(site, keys).await?;
-    let views = MetadataField::ALL.map(|field| ModeView::new(field, "", ""));
+    let views = MetadataField::iter().map(|field| ModeView::new(field, "", "")).collect();
     let shown = items.iter().map(ManyItem::of).collect();
-    let form = ManyForm { items: shown, saved: 0, views: views.into(), status: StatusCode::OK };
+    let form = ManyForm { items: shown, saved: 0, views, status: StatusCode::OK };
     page(site, form, &items).await
 }
 
@@ -118,7 +119,7 @@ struct ManyForm {
 
 async fn page(site: &SiteRequest, mut form: ManyForm, items: &[LoadedItem]) -> PageResult {
     let rules = FieldRules::of(site);
-    for (view, field) in form.views.iter_mut().zip(MetadataField::ALL) {
+    for (view, field) in form.views.iter_mut().zip(MetadataField::iter()) {
         CommonValues::of(field, items, &rules).describe(view);
     }
     // A form that is shown for the first time has no mistakes.

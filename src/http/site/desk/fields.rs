@@ -3,6 +3,7 @@
 use jiff::{Timestamp, civil::DateTime, tz::TimeZone};
 use serde::Serialize;
 use serde_json::{Map, Value};
+use strum::IntoEnumIterator;
 
 use super::SiteRequest;
 use crate::http::site::api_client::{ApiRefusal, FieldError};
@@ -125,7 +126,7 @@ impl FieldRules {
 
 /// The fields of items of `media_type`, in the order of forms.
 pub(super) fn fields_of(media_type: MediaType) -> impl Iterator<Item = MetadataField> {
-    MetadataField::ALL.into_iter().filter(move |field| field.applies_to(media_type))
+    MetadataField::iter().filter(move |field| field.applies_to(media_type))
 }
 
 fn kind(field: MetadataField) -> &'static str {
@@ -179,7 +180,7 @@ fn rule_of(error: &FieldError) -> &str {
 /// several fields.
 fn field_of_error(error: &FieldError) -> Option<&'static str> {
     let property = error.path.split('.').next().unwrap_or_default();
-    MetadataField::parse(property).map(MetadataField::as_str)
+    property.parse().ok().map(MetadataField::as_str)
 }
 
 /// The edits of a form that changes several fields in the same way: kinds and texts by field.
@@ -197,7 +198,7 @@ pub(super) fn mode_fields(form: &FormFields) -> Vec<ModeField> {
         mode: typed(form, &format!("mode.{}", field.as_str())).to_owned(),
         text: typed(form, field.as_str()).to_owned(),
     };
-    MetadataField::ALL.into_iter().map(read).collect()
+    MetadataField::iter().map(read).collect()
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@ use axum::http::StatusCode;
 use minijinja::context;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
+use strum::IntoEnumIterator;
 
 use super::fields::{
     FieldRules, FieldView, attach_errors, fields_of, find_typed, is_embargoed, typed,
@@ -149,7 +150,7 @@ async fn load(site: &SiteRequest, id: &str) -> Result<DescribedUpload, ApiRefusa
     let media_type = description["mediaType"].as_str().unwrap_or_default();
     let mut upload = DescribedUpload {
         id: id.to_owned(),
-        media_type: MediaType::parse(media_type).unwrap_or(MediaType::Image),
+        media_type: media_type.parse().unwrap_or(MediaType::Image),
         document: properties(&description["document"]),
         kept_embargo: None,
         description,
@@ -275,7 +276,7 @@ fn typed_card(id: &str, name: &str, form: &FormFields, rules: &FieldRules) -> Op
         let text = find_typed(form, &format!("{}.{id}", field.as_str()))?.to_owned();
         Some(rules.view(field, text.clone(), text))
     };
-    let fields: Vec<FieldView> = MetadataField::ALL.into_iter().filter_map(view).collect();
+    let fields: Vec<FieldView> = MetadataField::iter().filter_map(view).collect();
     if fields.is_empty() {
         return None;
     }
@@ -403,7 +404,7 @@ pub(super) async fn publish(posted: EditorForm) -> PageResult {
 fn apply(template: Option<&FoundTemplate>, fields: &mut [FieldView]) {
     let Some(template) = template else { return };
     for view in fields {
-        let Some(field) = MetadataField::parse(view.name) else { continue };
+        let Ok(field) = view.name.parse::<MetadataField>() else { continue };
         if let Some(edit) = template.fields.find(field) {
             view.value = edit.result(field, &view.value);
         }

@@ -55,7 +55,7 @@ fn status_before(changes: &[Value]) -> Option<PubStatus> {
     let withdrawal = changes.find(|change| {
         change["property"] == "pubstatus" && change["new"] == PubStatus::Canceled.as_str()
     })?;
-    withdrawal["old"].as_str().and_then(PubStatus::parse)
+    withdrawal["old"].as_str()?.parse().ok()
 }
 
 #[cfg(test)]

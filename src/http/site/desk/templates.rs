@@ -4,6 +4,7 @@ use axum::{extract::Path, http::StatusCode};
 use minijinja::{Value as PageValue, context};
 use serde::Serialize;
 use serde_json::{Value, json};
+use strum::IntoEnumIterator;
 
 use super::fields::{FieldRules, ModeField, mode_fields};
 use super::{
@@ -138,7 +139,7 @@ impl TemplateForm {
             name: template["name"].as_str().unwrap_or_default().to_owned(),
             is_shared: template["shared"] == true,
             tag,
-            views: MetadataField::ALL.into_iter().map(view).collect(),
+            views: MetadataField::iter().map(view).collect(),
             mistakes: Vec::new(),
             status: StatusCode::OK,
         }

@@ -3,6 +3,7 @@
 use axum::http::StatusCode;
 use minijinja::{Value as PageValue, context};
 use serde_json::{Value, json};
+use strum::VariantNames;
 
 use super::{OperatorForm, OperatorRequest};
 use crate::http::site::account::{ListPage, elements, item_links, template_value};
@@ -46,7 +47,7 @@ async fn show_deliveries(site: &SiteRequest, outcome: Outcome) -> PageResult {
     for delivery in &mut listed {
         delivery["places"] = item_links(delivery["item"].as_str().unwrap_or_default());
     }
-    let states = DeliveryState::ALL.map(DeliveryState::as_str).to_vec();
+    let states = DeliveryState::VARIANTS.to_vec();
     let context = context! { deliveries => template_value(Value::Array(listed)), states, pager };
     let context = context! { ..list_context(site, &list_page, &outcome)?, ..context };
     site.page_with(outcome.status, "operator/deliveries.html", context)
@@ -69,7 +70,7 @@ async fn show_messages(site: &SiteRequest, outcome: Outcome) -> PageResult {
     let list_page = ListPage::of(site, "state", OPERATOR_LISTED)?;
     let mut listed = elements(site.call(&list_page.call(MESSAGES)).await?, "messages");
     let pager = list_page.paginate(&mut listed);
-    let states = MessageState::ALL.map(MessageState::as_str).to_vec();
+    let states = MessageState::VARIANTS.to_vec();
     let context = context! { messages => template_value(Value::Array(listed)), states, pager };
     let context = context! { ..list_context(site, &list_page, &outcome)?, ..context };
     site.page_with(outcome.status, "operator/messages.html", context)

@@ -4,14 +4,14 @@ use std::{ops::ControlFlow, sync::Arc};
 
 use jiff::Timestamp;
 
-use super::{ReadTx, WriteTx, damaged, int, optional_time, parse_json};
+use super::{ReadTx, WriteTx, int, optional_time, parse, parse_json};
 use crate::storage::database::account_change::AccountChange;
 use crate::storage::database::engine::{ResultRow, params};
 use crate::storage::database::error::DbError;
 use model::ContentHash;
 use model::account::{
-    AccessLevels, Account, Agreement, AgreementId, AgreementType, Organization, OrganizationId,
-    PhoneNumbers, PrepaidDownloads, Product, User, UserId,
+    AccessLevels, Account, Agreement, AgreementId, Organization, OrganizationId, PhoneNumbers,
+    PrepaidDownloads, Product, User, UserId,
 };
 
 /// The columns that [`read_user`] reads.
@@ -176,14 +176,13 @@ impl ReadTx<'_> {
     fn read_agreement(&self, row: &dyn ResultRow) -> Result<Agreement, DbError> {
         let id: AgreementId = row.get("agreement_id")?;
         let what = format!("agreement {id}");
-        let kind = AgreementType::find(row.text("type")?);
         let total: Option<u32> = row.get("prepaid_total")?;
         let remaining: Option<u32> = row.get("prepaid_remaining")?;
         let prepaids = total.zip(remaining);
         Ok(Agreement {
             id,
             organization: row.get("organization_id")?,
-            kind: kind.ok_or_else(|| damaged(&what, &"its type"))?,
+            kind: parse(&what, row.text("type")?)?,
             super_agreement: row.get("super")?,
             products: self.list_products_of_agreement(id)?,
             name: row.get("name")?,

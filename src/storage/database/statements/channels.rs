@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 use serde_json::{Map, Value};
 
-use super::{ReadTx, WriteTx, damaged, import::PutOutcome, parse_json};
+use super::{ReadTx, WriteTx, damaged, import::PutOutcome, parse, parse_json};
 use crate::storage::database::engine::{ResultRow, params};
 use crate::storage::database::error::DbError;
 use model::account::{Channel, ChannelId, ChannelMethod, ChannelSettings, UserId};
@@ -38,7 +38,6 @@ fn read_channel(tx: &ReadTx<'_>, row: &dyn ResultRow) -> Result<Channel, DbError
     let owner: String = row.get("user_name")?;
     let name: String = row.get("name")?;
     let what = format!("channel {name:?} of user {owner:?}");
-    let method = ChannelMethod::find(row.text("method")?);
     let settings = tx.open_text(&settings_place(row.get("channel_id")?), row.get("settings")?)?;
     // A JSON parser's error may repeat part of the text, which contains secrets.
     let settings: Map<String, Value> =
@@ -47,7 +46,7 @@ fn read_channel(tx: &ReadTx<'_>, row: &dyn ResultRow) -> Result<Channel, DbError
         user: row.get("user_id")?,
         owner,
         name,
-        method: method.ok_or_else(|| damaged(&what, &"its method"))?,
+        method: parse(&what, row.text("method")?)?,
         formats: parse_json(&what, row.text("formats")?)?,
         settings: ChannelSettings::new(settings),
         active: row.get("active")?,

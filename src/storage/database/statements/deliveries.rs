@@ -126,7 +126,6 @@ fn read_delivery(row: &dyn ResultRow) -> Result<Delivery, DbError> {
     let id: String = row.get("delivery_id")?;
     let what = format!("delivery {id}");
     let channel = ChannelId::new(row.text("user_name")?, row.text("channel")?);
-    let state = DeliveryState::find(row.text("state")?);
     let attempts: i64 = row.get("attempts")?;
     let crop: Option<String> = row.get("crop")?;
     Ok(Delivery {
@@ -137,7 +136,7 @@ fn read_delivery(row: &dyn ResultRow) -> Result<Delivery, DbError> {
         item: parse(&what, &key_text(row, "item_id")?)?,
         version: row.get("version")?,
         agreement: row.get("agreement_id")?,
-        state: state.ok_or_else(|| damaged(&what, &"its state"))?,
+        state: parse(&what, row.text("state")?)?,
         attempts: u32::try_from(attempts).map_err(|why| damaged(&what, &why))?,
         next: optional_time(&what, row.get("next_ms")?)?,
         error: row.get("error")?,

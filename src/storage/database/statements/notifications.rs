@@ -52,12 +52,11 @@ fn read_notification(row: &dyn ResultRow) -> Result<Notification, DbError> {
     let what = format!("notification {number}");
     let media_type = match row.text("media_type")? {
         ALL => None,
-        text => Some(MediaType::parse(text).map_err(|why| damaged(&what, &why))?),
+        text => Some(parse::<MediaType>(&what, text)?),
     };
-    let kind = NotificationKind::find(row.text("type")?);
     let email: Option<String> = row.get("email")?;
     let email = email.unwrap_or_default();
-    let method = match kind.ok_or_else(|| damaged(&what, &"its type"))? {
+    let method = match parse::<NotificationKind>(&what, row.text("type")?)? {
         NotificationKind::Mobile => NotificationMethod::Mobile,
         NotificationKind::Stream => NotificationMethod::Stream,
         NotificationKind::Email => NotificationMethod::Email { email },

@@ -13,8 +13,8 @@ use crate::storage::database::engine::{ResultRow, params};
 use crate::storage::database::error::DbError;
 use model::ItemKey;
 use model::account::{
-    AgreementId, Approver, License, LicensePeriod, Order, OrderAgreement, OrderId, OrderStatus,
-    OrganizationId, Product, UserId,
+    AgreementId, License, Order, OrderAgreement, OrderId, OrderStatus, OrganizationId, Product,
+    UserId,
 };
 
 /// An order under which an item may be downloaded again.
@@ -81,8 +81,7 @@ fn read_order(row: &dyn ResultRow) -> Result<Order, DbError> {
     let mut agreement: OrderAgreement = parse_json(&what, row.text("agreement")?)?;
     // The default approver is not stored.
     if let Some(word) = row.get::<Option<String>>("approver")? {
-        agreement.approver =
-            Approver::find(&word).ok_or_else(|| damaged(&what, &"its approver"))?;
+        agreement.approver = parse(&what, &word)?;
     }
     let license: Option<String> = row.get("license")?;
     Ok(Order {
@@ -294,8 +293,7 @@ fn read_license(row: &dyn ResultRow) -> Result<License, DbError> {
     let uuid: String = row.get("uuid")?;
     let what = format!("licence {uuid}");
     let period: Option<String> = row.get("period")?;
-    let period =
-        period.map(|name| LicensePeriod::find(&name).ok_or_else(|| damaged(&what, &"its period")));
+    let period = period.map(|name| parse(&what, &name));
     let price: Option<String> = row.get("price")?;
     let price = price.map(|text| parse(&what, &text));
     Ok(License {

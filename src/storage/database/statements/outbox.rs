@@ -28,14 +28,13 @@ const COLUMNS: &str = "message_id, number, user_id, content, state, attempts, ne
 fn read_message(row: &dyn ResultRow) -> Result<OutboxMessage, DbError> {
     let id: String = row.get("message_id")?;
     let what = format!("message {id}");
-    let state = MessageState::find(row.text("state")?);
     let attempts: i64 = row.get("attempts")?;
     Ok(OutboxMessage {
         id: parse(&what, &id)?,
         number: row.get("number")?,
         user: row.get("user_id")?,
         content: parse_json(&what, row.text("content")?)?,
-        state: state.ok_or_else(|| damaged(&what, &"its state"))?,
+        state: parse(&what, row.text("state")?)?,
         attempts: u32::try_from(attempts).map_err(|why| damaged(&what, &why))?,
         next: optional_time(&what, row.get("next_ms")?)?,
         error: row.get("error")?,

@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use serde::Serialize;
 use uuid::Uuid;
 
-use super::{ALL_BEHIND, ReadTx, WriteTx, damaged, int, parse, time};
+use super::{ALL_BEHIND, ReadTx, WriteTx, int, parse, time};
 use crate::storage::database::engine::{ResultRow, params};
 use crate::storage::database::error::DbError;
 use model::account::{OrganizationId, PasswordLinkKind, UserId};
@@ -33,11 +33,10 @@ const COLUMNS: &str = "link_id, user_id, kind, created_ms, expires_ms";
 fn read_link(row: &dyn ResultRow) -> Result<PasswordLink, DbError> {
     let id: String = row.get("link_id")?;
     let what = format!("password link {id}");
-    let kind = PasswordLinkKind::find(row.text("kind")?);
     Ok(PasswordLink {
         id: parse(&what, &id)?,
         user: row.get("user_id")?,
-        kind: kind.ok_or_else(|| damaged(&what, &"its kind"))?,
+        kind: parse(&what, row.text("kind")?)?,
         created: time(&what, row.get("created_ms")?)?,
         expires: time(&what, row.get("expires_ms")?)?,
     })

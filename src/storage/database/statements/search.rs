@@ -245,7 +245,7 @@ fn read_position(row: &dyn ResultRow) -> Result<LogPosition, DbError> {
 /// row: one such row must not keep the others out of the index.
 fn read_version(row: &dyn ResultRow) -> Result<Option<IndexedVersion>, DbError> {
     let key = key_text(row, "id")?;
-    let (Ok(key), Some(status)) = (key.parse(), PubStatus::parse(row.text("pubstatus")?)) else {
+    let (Ok(key), Ok(status)) = (key.parse(), row.text("pubstatus")?.parse::<PubStatus>()) else {
         tracing::error!("search index: item {key} skipped: its key or status is damaged");
         return Ok(None);
     };

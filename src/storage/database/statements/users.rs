@@ -4,13 +4,11 @@ use jiff::Timestamp;
 use serde_json::{Map, Value};
 
 use super::accounts::{USER_COLUMNS, read_user};
-use super::{ALL_BEHIND, ReadTx, WriteTx, damaged, parse_json, time};
+use super::{ALL_BEHIND, ReadTx, WriteTx, parse, parse_json, time};
 use crate::storage::database::account_change::AccountChange;
 use crate::storage::database::engine::params;
 use crate::storage::database::error::DbError;
-use model::account::{
-    AccessLevels, Device, DeviceKind, OrganizationId, PhoneNumbers, User, UserId,
-};
+use model::account::{AccessLevels, Device, OrganizationId, PhoneNumbers, User, UserId};
 
 /// A new user of an organization; it is active and has no password.
 #[derive(Clone, Debug)]
@@ -79,10 +77,9 @@ impl ReadTx<'_> {
             params![id.0],
             |row| {
                 let what = format!("device of user {id}");
-                let kind = DeviceKind::find(row.text("type")?);
                 let device = Device {
                     token: row.get("token")?,
-                    kind: kind.ok_or_else(|| damaged(&what, &"its type"))?,
+                    kind: parse(&what, row.text("type")?)?,
                     name: row.get("name")?,
                     model: row.get("model")?,
                 };
