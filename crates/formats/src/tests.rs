@@ -18,6 +18,7 @@ use proptest::prelude::*;
 use serde_json::Map;
 use serde_json::Value;
 use serde_json::json;
+use strum::IntoEnumIterator;
 
 fn written_in(document: &Value, version: NewsmlVersion) -> Vec<u8> {
     let sender = "Agency & <sons>\n";
@@ -148,7 +149,7 @@ proptest! {
         full in strategy::document(95),
     ) {
         let folder = tempfile::tempdir().unwrap();
-        for version in NewsmlVersion::ALL {
+        for version in NewsmlVersion::iter() {
             let all = documents.iter().chain([&full]);
             let messages: Vec<_> = all.map(|document| written_in(document, version)).collect();
             schemas::assert_valid(&messages, version, folder.path());
@@ -221,7 +222,7 @@ fn every_media_type_makes_a_valid_message() {
 fn without_rights_the_versions_differ_in_their_numbers_only() {
     let document =
         json!({"uri": "http://a.example/1", "associations": {"a": {"uri": "http://a"}}});
-    let [old, new] = NewsmlVersion::ALL
+    let [old, new] = [NewsmlVersion::V2_30, NewsmlVersion::V2_35]
         .map(|version| String::from_utf8(written_in(&document, version)).unwrap());
     let renumbered = new.replace("standardversion=\"2.35\"", "standardversion=\"2.30\"");
     assert_eq!(renumbered, old);

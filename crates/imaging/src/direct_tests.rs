@@ -1,5 +1,7 @@
 //! Direct renders compared with plain ones.
 
+use strum::IntoEnumIterator;
+
 use super::render::tests::{chains, job, marker, pixels, plainly, psnr};
 use super::*;
 use geometry::Rect;
@@ -57,7 +59,7 @@ fn every_direct_path_equals_the_plain_path() {
         let indexed =
             IndexedJpeg::open(pictures::jpeg(SIZE, space, chroma, 11), &LIMITS).expect("baseline");
         for steps in chains() {
-            for orientation in Orientation::ALL {
+            for orientation in Orientation::iter() {
                 let mut job = job(&indexed.jpeg, &steps);
                 job.source.orientation = orientation;
                 if output_size(orientation.oriented_size(SIZE), &steps).is_err() {
@@ -151,7 +153,7 @@ fn a_local_mark_is_as_good_as_a_full_re_encode() {
 
 #[test]
 fn a_rectangle_round_trips_through_upright_coordinates() {
-    for orientation in Orientation::ALL {
+    for orientation in Orientation::iter() {
         let stored = Rect { x: 7, y: 20, width: 31, height: 44 };
         let upright = orientation.to_upright(stored, SIZE);
         assert_eq!(orientation.to_stored(upright, SIZE), stored, "{orientation:?}");

@@ -23,6 +23,7 @@ use jpeg::scan::Scan;
 pub use jpeg::scan::ShouldContinue;
 use jpeg::scan::index::ScanIndex;
 use serde::Serialize;
+use strum::IntoStaticStr;
 use thiserror::Error;
 
 pub use bands::{BandsError, ParallelMap, decode_bands};
@@ -177,6 +178,8 @@ pub enum RenderStage {
 
 /// The render path: how much of the original was decoded for a result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(IntoStaticStr)]
+#[strum(serialize_all = "kebab-case")]
 pub enum RenderPath {
     /// The picture data of the original is unchanged.
     Original,
@@ -200,16 +203,7 @@ impl RenderPath {
     /// Returns a stable name for headers, logs and metrics.
     #[must_use]
     pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Original => "original",
-            Self::LosslessCrop => "lossless-crop",
-            Self::Region => "region",
-            Self::LocalMark => "local-mark",
-            Self::Bands => "bands",
-            Self::Stored => "stored",
-            Self::Level => "level",
-            Self::Whole => "whole",
-        }
+        self.into()
     }
 }
 

@@ -3,12 +3,15 @@
 use geometry::{Rect, Size};
 use jpeg::codec::Pixels;
 use serde::Serialize;
+use strum::{EnumIter, IntoEnumIterator};
 
 /// Edge in pixels of the tiles in which pixels are moved; two tiles fit the processor's cache.
 const TILE: usize = 32;
 
-/// The EXIF orientation, 1 to 8: the transformation from the stored picture to the upright one.
+/// The EXIF orientation, 1 to 8: the transformation from the stored picture to the upright one. The variants are in
+/// the order of the tag's values.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize)]
+#[derive(EnumIter)]
 pub enum Orientation {
     /// 1: the stored picture is upright.
     #[default]
@@ -39,23 +42,11 @@ pub struct ReversedAxes {
 }
 
 impl Orientation {
-    /// All orientations, in the order of the tag's values.
-    pub const ALL: [Orientation; 8] = [
-        Orientation::Upright,
-        Orientation::Mirrored,
-        Orientation::Half,
-        Orientation::Flipped,
-        Orientation::Transposed,
-        Orientation::Quarter,
-        Orientation::Transverse,
-        Orientation::ThreeQuarters,
-    ];
-
     /// Returns the orientation for a value of the tag; upright for values other than 1 to 8.
     #[must_use]
     pub fn from_tag(value: u32) -> Orientation {
         let index = value.checked_sub(1).and_then(|index| usize::try_from(index).ok());
-        index.and_then(|index| Orientation::ALL.get(index).copied()).unwrap_or_default()
+        index.and_then(|index| Orientation::iter().nth(index)).unwrap_or_default()
     }
 
     /// Whether rows of the upright picture are columns of the stored one.
@@ -219,7 +210,7 @@ mod tests {
     fn an_upright_rectangle_is_found_in_the_stored_picture() {
         let stored = Size { width: 7, height: 5 };
         let data: Vec<u8> = (0..35).collect();
-        for orientation in Orientation::ALL {
+        for orientation in Orientation::iter() {
             let whole = Pixels { size: stored, channels: 1, data: data.clone() };
             let upright = orientation.orient(whole);
             let rect = Rect { x: 1, y: 2, width: 3, height: 2 };

@@ -112,6 +112,8 @@ fn encoded(base: &LightPixels, size: Size, light: SampleLight) -> Pixels {
 
 #[cfg(test)]
 mod tests {
+    use strum::IntoEnumIterator;
+
     use super::*;
     use crate::BandDecoder;
     use crate::render::tests::{pixels, psnr, source};
@@ -157,7 +159,7 @@ mod tests {
     fn pictures_are_upright_in_every_orientation() {
         let jpeg = pictures::photograph(Size::new(900, 600), ChromaSubsampling::Quarter);
         let upright = made(&source(&jpeg), &STEPS[2..3]);
-        for orientation in Orientation::ALL {
+        for orientation in Orientation::iter() {
             let source = RenderSource { orientation, ..source(&jpeg) };
             let found = made(&source, &STEPS[2..3]);
             let back = orientation.orient(upright.pictures[0].clone());

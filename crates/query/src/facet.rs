@@ -1,15 +1,24 @@
 //! Defines the facets: properties whose values are counted over the hits of a search.
 
+use strum::{EnumCount, EnumIter, EnumString, IntoStaticStr, VariantNames};
+
 /// A property whose values are counted over all hits of a search.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(EnumCount, EnumIter, EnumString, IntoStaticStr, VariantNames)]
+#[strum(serialize_all = "lowercase")]
 pub enum Facet {
+    #[strum(serialize = "subject.code")]
     SubjectCode,
+    #[strum(serialize = "product.code")]
     ProductCode,
+    #[strum(serialize = "place.name")]
     PlaceName,
+    #[strum(serialize = "person.name")]
     PersonName,
     CopyrightHolder,
     /// How a picture was made, by the code of the IPTC's vocabulary.
     DigitalSourceType,
+    #[strum(serialize = "subject.name")]
     SubjectName,
     Byline,
     /// The shape of a picture, see [`ORIENTATIONS`](crate::ORIENTATIONS).
@@ -20,54 +29,15 @@ pub enum Facet {
 }
 
 impl Facet {
-    /// Every facet, in a fixed order.
-    pub const ALL: [Self; 11] = [
-        Self::SubjectCode,
-        Self::ProductCode,
-        Self::PlaceName,
-        Self::PersonName,
-        Self::CopyrightHolder,
-        Self::DigitalSourceType,
-        Self::SubjectName,
-        Self::Byline,
-        Self::Orientation,
-        Self::Colour,
-        Self::MediaType,
-    ];
-
     /// The name of the property, such as `person.name`.
     #[must_use]
     pub fn as_str(self) -> &'static str {
-        match self {
-            Self::SubjectCode => "subject.code",
-            Self::ProductCode => "product.code",
-            Self::PlaceName => "place.name",
-            Self::PersonName => "person.name",
-            Self::CopyrightHolder => "copyrightholder",
-            Self::DigitalSourceType => "digitalsourcetype",
-            Self::SubjectName => "subject.name",
-            Self::Byline => "byline",
-            Self::Orientation => "orientation",
-            Self::Colour => "colour",
-            Self::MediaType => "mediatype",
-        }
+        self.into()
     }
 
-    /// The index of this facet in [`Facet::ALL`].
+    /// The position of the facet among all of them, by which arrays are indexed.
     #[must_use]
     pub fn index(self) -> usize {
-        match self {
-            Self::SubjectCode => 0,
-            Self::ProductCode => 1,
-            Self::PlaceName => 2,
-            Self::PersonName => 3,
-            Self::CopyrightHolder => 4,
-            Self::DigitalSourceType => 5,
-            Self::SubjectName => 6,
-            Self::Byline => 7,
-            Self::Orientation => 8,
-            Self::Colour => 9,
-            Self::MediaType => 10,
-        }
+        self as usize
     }
 }

@@ -1,5 +1,7 @@
 //! Names the parts of a document that a query searches.
 
+use strum::{EnumIter, EnumString, IntoStaticStr};
+
 use super::property::{self, QueryField};
 
 /// The part of a document in which words are searched.
@@ -59,8 +61,10 @@ impl TextField {
     }
 }
 
-/// A date property that supports range queries.
+/// A date property that supports range queries. The order is stored in indexes and never changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(EnumIter, EnumString, IntoStaticStr)]
+#[strum(serialize_all = "lowercase")]
 pub enum DateField {
     VersionCreated,
     VersionStored,
@@ -77,34 +81,9 @@ pub enum DateField {
 }
 
 impl DateField {
-    /// Every date property. The order is stored in indexes and never changes.
-    pub const ALL: [Self; 10] = [
-        Self::VersionCreated,
-        Self::VersionStored,
-        Self::FirstCreated,
-        Self::ContentCreated,
-        Self::Date,
-        Self::DateTime,
-        Self::EndDate,
-        Self::EndDateTime,
-        Self::Embargoed,
-        Self::Expires,
-    ];
-
     /// Returns the name of the property.
     #[must_use]
     pub fn as_str(self) -> &'static str {
-        match self {
-            Self::VersionCreated => "versioncreated",
-            Self::VersionStored => "versionstored",
-            Self::FirstCreated => "firstcreated",
-            Self::ContentCreated => "contentcreated",
-            Self::Date => "date",
-            Self::DateTime => "datetime",
-            Self::EndDate => "enddate",
-            Self::EndDateTime => "enddatetime",
-            Self::Embargoed => "embargoed",
-            Self::Expires => "expires",
-        }
+        self.into()
     }
 }

@@ -5,6 +5,8 @@
 
 use std::fmt::{self, Display, Formatter};
 
+use strum::IntoEnumIterator;
+
 use super::facet::Facet;
 use super::fold::words;
 use super::picture::{COLOURS, ORIENTATIONS};
@@ -29,7 +31,7 @@ pub enum FilterField {
 impl FilterField {
     /// Iterates over all fields: those of the facets in their order, then the others.
     pub fn all() -> impl Iterator<Item = Self> {
-        Facet::ALL.into_iter().map(Self::Facet).chain([Self::MinPx, Self::Terms])
+        Facet::iter().map(Self::Facet).chain([Self::MinPx, Self::Terms])
     }
 
     /// Returns the name of the parameter.

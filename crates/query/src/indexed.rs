@@ -2,6 +2,7 @@
 
 use jiff::{Timestamp, tz::TimeZone};
 use serde_json::Value;
+use strum::{EnumCount, IntoEnumIterator};
 
 use super::facet::Facet;
 use super::field::{DateField, TextField};
@@ -63,8 +64,8 @@ pub struct IndexedDocument {
     pub rest: String,
     /// Tokens other than plain words: words of one property, words with accents, the id.
     pub tags: String,
-    /// The distinct values of every facet, in the order of [`Facet::ALL`].
-    pub facets: [Vec<String>; Facet::ALL.len()],
+    /// The distinct values of every facet, by [`Facet::index`].
+    pub facets: [Vec<String>; Facet::COUNT],
     /// The dates of the document.
     pub dates: Vec<(DateField, Timestamp)>,
     /// The numbers of the document in order, including those in lists.
@@ -126,7 +127,10 @@ impl IndexedDocument {
         };
         let WordCollector { rest, mut tags, accents, numbers, .. } = reader;
         push_accents(&mut tags, accents);
-        let facets = Facet::ALL.map(|facet| facet_values(key, document, facts, facet));
+        let mut facets: [Vec<String>; Facet::COUNT] = Default::default();
+        for facet in Facet::iter() {
+            facets[facet.index()] = facet_values(key, document, facts, facet);
+        }
         let dates = dates(document, zone);
         let language = document.text("language").unwrap_or_default().to_owned();
         let picture_hash = facts.picture_hash;
@@ -185,13 +189,13 @@ impl WordCollector {
             // List indexes are no part of a path: `subject.name` means the names of all subjects.
             Value::Array(values) => values.iter().for_each(|value| self.walk(path, value)),
             Value::String(text) => self.named(path, text),
-            Value::Number(number) => match NumberField::find(path) {
-                Some(field) => {
+            Value::Number(number) => match path.parse::<NumberField>() {
+                Ok(field) => {
                     // Compared as a number and not as a word.
                     let number = number.as_f64().and_then(FiniteNumber::new);
                     self.numbers.extend(number.map(|number| (field, number)));
                 }
-                None => self.named(path, &number_text(number)),
+                Err(_) => self.named(path, &number_text(number)),
             },
             Value::Bool(flag) => self.named(path, if *flag { "true" } else { "false" }),
             Value::Null => {}
@@ -387,5 +391,5 @@ fn dates(document: &Document, zone: &TimeZone) -> Vec<(DateField, Timestamp)> {
         };
         Some((field, moment?))
     };
-    DateField::ALL.into_iter().filter_map(read).collect()
+    DateField::iter().filter_map(read).collect()
 }

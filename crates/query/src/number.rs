@@ -2,8 +2,13 @@
 
 use std::fmt::{self, Display, Formatter};
 
-/// A property with numeric values, which are compared as numbers and not as words.
+use strum::{EnumIter, EnumString, IntoStaticStr};
+
+/// A property with numeric values, which are compared as numbers and not as words. Indexes have columns in this
+/// order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(EnumIter, EnumString, IntoStaticStr)]
+#[strum(serialize_all = "lowercase")]
 pub enum NumberField {
     Urgency,
     Week,
@@ -11,10 +16,13 @@ pub enum NumberField {
     NewsValue,
     CharCount,
     WordCount,
-    /// The property `subject.relevance`, of which a document can have several.
+    /// A document can have several.
+    #[strum(serialize = "subject.relevance")]
     SubjectRelevance,
-    /// The property `subject.confidence`, of which a document can have several.
+    /// A document can have several.
+    #[strum(serialize = "subject.confidence")]
     SubjectConfidence,
+    #[strum(serialize = "signals.multipagecount")]
     MultiPageCount,
     /// The width of the upright picture in pixels, which its file states.
     Width,
@@ -23,42 +31,10 @@ pub enum NumberField {
 }
 
 impl NumberField {
-    /// Every number property, in the order of the columns of an index.
-    pub const ALL: [Self; 11] = [
-        Self::Urgency,
-        Self::Week,
-        Self::WebPrio,
-        Self::NewsValue,
-        Self::CharCount,
-        Self::WordCount,
-        Self::SubjectRelevance,
-        Self::SubjectConfidence,
-        Self::MultiPageCount,
-        Self::Width,
-        Self::Height,
-    ];
-
     /// Returns the path of the property in a document; sizes of pictures are no properties of documents.
     #[must_use]
     pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Urgency => "urgency",
-            Self::Week => "week",
-            Self::WebPrio => "webprio",
-            Self::NewsValue => "newsvalue",
-            Self::CharCount => "charcount",
-            Self::WordCount => "wordcount",
-            Self::SubjectRelevance => "subject.relevance",
-            Self::SubjectConfidence => "subject.confidence",
-            Self::MultiPageCount => "signals.multipagecount",
-            Self::Width => "width",
-            Self::Height => "height",
-        }
-    }
-
-    /// Finds the property with this path.
-    pub(super) fn find(path: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|field| field.as_str() == path)
+        self.into()
     }
 }
 

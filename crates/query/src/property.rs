@@ -85,11 +85,10 @@ const CODES_MAX: usize = LETTERS.len() * LETTERS.len();
 /// Finds the field that a query calls `name`; case-insensitive.
 pub(super) fn find(name: &str) -> Option<QueryField> {
     let name = name.to_ascii_lowercase();
-    let date =
-        DateField::ALL.into_iter().find(|date| date.as_str() == name).map(OrderedField::Date);
+    let date = name.parse::<DateField>().ok().map(OrderedField::Date);
     // Dates and numbers are columns, not words, so they are not in the table.
-    let ordered = date.or_else(|| NumberField::find(&name).map(OrderedField::Number));
-    if let Some(ordered) = ordered {
+    let number = name.parse::<NumberField>().ok().map(OrderedField::Number);
+    if let Some(ordered) = date.or(number) {
         return Some(QueryField::Ordered(ordered));
     }
     Some(QueryField::Words(match name.as_str() {
@@ -362,6 +361,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     use serde_json::Value;
+    use strum::IntoEnumIterator;
 
     use super::*;
 
@@ -443,7 +443,7 @@ mod tests {
             });
             ["number", "integer"].contains(&node["type"].as_str().unwrap_or_default())
         };
-        let of_documents = NumberField::ALL.into_iter().filter(|one| !OWN_NUMBERS.contains(one));
+        let of_documents = NumberField::iter().filter(|one| !OWN_NUMBERS.contains(one));
         let expected: BTreeSet<&str> = of_documents.map(NumberField::as_str).collect();
         let found: BTreeSet<&str> = leaves.iter().filter(is_number).map(String::as_str).collect();
         assert_eq!(found, expected);

@@ -26,6 +26,7 @@ use search_index::{
     SearchIndex, SortDate, SortOrder,
 };
 use serde_json::Value;
+use strum::IntoEnumIterator;
 
 /// The same allocator as in the product, which affects memory and speed with several threads.
 #[global_allocator]
@@ -211,7 +212,7 @@ fn read_search(
         _ => by(SortDate::Order, true),
     };
     let skip = parameter("fr").map_or(Ok(0), str::parse)?;
-    let facets = if parameter("facets").is_some() { Facet::ALL.to_vec() } else { Vec::new() };
+    let facets = parameter("facets").map_or_else(Vec::new, |_| Facet::iter().collect());
     let line = format!("{} {}", search["path"], search["parameters"]);
     Ok(ExampleSearch { filter, page: ResultPage { sort, skip, size: PAGE }, facets, line })
 }

@@ -10,6 +10,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 use crate::limits::FACET_COUNTS_MAX;
 use query::Facet;
 use roaring::RoaringBitmap;
+use strum::EnumCount;
 use tantivy::columnar::{Cardinality, Column};
 
 use crate::error::{IndexError, Result};
@@ -24,7 +25,7 @@ const DOCS_PER_DEADLINE_CHECK: usize = 65_536;
 
 /// The values of every facet in the whole index, by number.
 #[derive(Default)]
-pub(crate) struct FacetDictionaries([RwLock<FacetDictionary>; Facet::ALL.len()]);
+pub(crate) struct FacetDictionaries([RwLock<FacetDictionary>; Facet::COUNT]);
 
 /// The numbered values of one facet.
 #[derive(Default)]

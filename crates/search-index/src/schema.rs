@@ -1,6 +1,7 @@
 //! Defines the fields of an indexed document, and the tokenizer of its texts.
 
 use query::{DateField, Facet, NumberField};
+use strum::IntoEnumIterator;
 use tantivy::schema::{
     Field, IndexRecordOption, NumericOptions, Schema, SchemaBuilder, TextFieldIndexing,
     TextOptions,
@@ -48,25 +49,23 @@ pub(crate) struct SchemaFields {
     pub(crate) picture_hash: Field,
     /// The bands of that hash, by which pictures are looked up.
     pub(crate) picture_bands: Field,
-    /// The dates of a document, in milliseconds, in the order of [`DateField::ALL`].
-    pub(crate) dates: [Field; DateField::ALL.len()],
-    /// The numbers of a document, as integers of the same order, in the order of [`NumberField::ALL`].
-    pub(crate) numbers: [Field; NumberField::ALL.len()],
-    /// The values of facets, in the order of [`Facet::ALL`].
-    pub(crate) facets: [Field; Facet::ALL.len()],
+    /// The dates of a document, in milliseconds, in the order of [`DateField`].
+    dates: Vec<Field>,
+    /// The numbers of a document, as integers of the same order, in the order of [`NumberField`].
+    numbers: Vec<Field>,
+    /// The values of facets, in the order of [`Facet`].
+    pub(crate) facets: Vec<Field>,
 }
 
 impl SchemaFields {
     /// Returns the field of a date.
     pub(crate) fn date(&self, date: DateField) -> Field {
-        let at = DateField::ALL.iter().position(|one| *one == date);
-        self.dates[at.unwrap_or_default()]
+        self.dates[date as usize]
     }
 
     /// Returns the field of a number.
     pub(crate) fn number_of(&self, number: NumberField) -> Field {
-        let at = NumberField::ALL.iter().position(|one| *one == number);
-        self.numbers[at.unwrap_or_default()]
+        self.numbers[number as usize]
     }
 
     /// Returns the field of a facet.
@@ -104,10 +103,13 @@ pub(crate) fn schema() -> (Schema, SchemaFields) {
         stems: builder.add_text_field("stems", text(TERMS, IndexRecordOption::Basic, false)),
         picture_hash: builder.add_u64_field(PICTURE_HASH, column.clone()),
         picture_bands: builder.add_text_field("picture_bands", term.clone()),
-        dates: DateField::ALL.map(|date| builder.add_i64_field(date_column(date), column.clone())),
-        numbers: NumberField::ALL
-            .map(|number| builder.add_i64_field(number_column(number), column.clone())),
-        facets: Facet::ALL.map(|facet| add_facet(&mut builder, facet, &term)),
+        dates: DateField::iter()
+            .map(|date| builder.add_i64_field(date_column(date), column.clone()))
+            .collect(),
+        numbers: NumberField::iter()
+            .map(|number| builder.add_i64_field(number_column(number), column.clone()))
+            .collect(),
+        facets: Facet::iter().map(|facet| add_facet(&mut builder, facet, &term)).collect(),
     };
     (builder.build(), fields)
 }

@@ -4,6 +4,7 @@ use std::sync::{Arc, OnceLock};
 
 use query::{DateField, Facet, NumberField};
 use roaring::RoaringBitmap;
+use strum::EnumCount;
 use tantivy::columnar::{Column, ColumnValues};
 use tantivy::index::SegmentId;
 use tantivy::schema::{Field, IndexRecordOption};
@@ -26,7 +27,7 @@ pub(crate) struct SegmentColumns {
     /// Documents with an embargo, each with its end in milliseconds.
     embargoed: Vec<(u32, i64)>,
     /// The index-wide numbers of each facet's values, by their position in the segment's dictionary; lazy.
-    values: [OnceLock<Arc<SegmentFacetValues>>; Facet::ALL.len()],
+    values: [OnceLock<Arc<SegmentFacetValues>>; Facet::COUNT],
 }
 
 /// A segment at one commit.

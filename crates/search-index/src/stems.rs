@@ -14,6 +14,7 @@ use std::collections::HashMap;
 
 use frostem::{Algorithm, Stemmer};
 use query::{IndexedDocument, TextField, Word, WordPattern, words};
+use strum::{EnumIter, IntoEnumIterator, IntoStaticStr};
 
 /// Whether `found`, a word of a text in the language of `tag`, is an inflected form of `searched`, by the rules of
 /// a search for forms.
@@ -36,20 +37,23 @@ const STEM_FIELDS: [(&str, TextField); 3] =
 
 /// A language with a stemming algorithm.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(EnumIter, IntoStaticStr)]
 pub(crate) enum StemLanguage {
+    #[strum(serialize = "sv")]
     Swedish,
+    #[strum(serialize = "en")]
     English,
+    #[strum(serialize = "no")]
     Norwegian,
+    #[strum(serialize = "da")]
     Danish,
+    #[strum(serialize = "fi")]
     Finnish,
+    #[strum(serialize = "de")]
     German,
 }
 
 impl StemLanguage {
-    /// All languages with stems.
-    pub(crate) const ALL: [Self; 6] =
-        [Self::Swedish, Self::English, Self::Norwegian, Self::Danish, Self::Finnish, Self::German];
-
     /// Returns the languages in which a document with this language tag is stemmed.
     ///
     /// The first part of the tag determines it, case-insensitively: `en-GB` is English. Swedish and English
@@ -70,14 +74,7 @@ impl StemLanguage {
 
     /// Returns its code in the index.
     fn code(self) -> &'static str {
-        match self {
-            Self::Swedish => "sv",
-            Self::English => "en",
-            Self::Norwegian => "no",
-            Self::Danish => "da",
-            Self::Finnish => "fi",
-            Self::German => "de",
-        }
+        self.into()
     }
 
     /// Returns the stem of a word.
@@ -247,7 +244,7 @@ pub(crate) fn query_terms(pattern: &WordPattern) -> Vec<String> {
         |field: TextField| pattern.place == TextField::Anywhere || pattern.place == field;
     let mut terms = Vec::new();
     for word in &pattern.words {
-        for language in StemLanguage::ALL {
+        for language in StemLanguage::iter() {
             let Stem { folded, accented } = language.stem(word);
             // An accent in the query is significant (contract search-14); the index has both
             // spellings of a stem.

@@ -34,36 +34,28 @@ use super::DocumentRights;
 use super::MessageHeader;
 use serde_json::Value;
 use std::io;
+use strum::{EnumIter, EnumString, IntoStaticStr, VariantNames};
 
 /// A version of the standard.
 ///
 /// Some clients compare the version in a message with the one that they know, so the older one stays.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
+#[derive(EnumIter, EnumString, IntoStaticStr, VariantNames)]
 pub enum NewsmlVersion {
-    /// 2.30, without rights and provenance besides those of the document.
+    /// Without rights and provenance besides those of the document.
+    #[strum(serialize = "2.30")]
     V2_30,
-    /// 2.35, with `digitalSourceType` and `dataMining`.
+    /// With `digitalSourceType` and `dataMining`.
     #[default]
+    #[strum(serialize = "2.35")]
     V2_35,
 }
 
 impl NewsmlVersion {
-    /// Every version that can be written.
-    pub const ALL: [Self; 2] = [Self::V2_30, Self::V2_35];
-
     /// Returns the number of the version as in messages.
     #[must_use]
     pub fn as_str(self) -> &'static str {
-        match self {
-            Self::V2_30 => "2.30",
-            Self::V2_35 => "2.35",
-        }
-    }
-
-    /// Finds the version with this number.
-    #[must_use]
-    pub fn parse(text: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|version| version.as_str() == text)
+        self.into()
     }
 
     /// Reports whether messages of this version state rights and provenance.

@@ -1,5 +1,7 @@
 //! Renders that scale, compared with the scaler on a full decode.
 
+use strum::IntoEnumIterator;
+
 use super::tests::{job, marker, pixels, psnr, run, scaled, smooth};
 use super::*;
 use crate::{BandDecoder, RenderSource, output_size};
@@ -73,7 +75,7 @@ fn only_the_region_is_decoded_of_an_original_with_an_index() {
     let indexed = IndexedJpeg::open(jpeg.clone(), &samples::LIMITS).unwrap();
     let region = Rect { x: 400, y: 300, width: 120, height: 90 };
     let steps = [RenderStep::Scale { region, size: Size { width: 60, height: 45 } }];
-    for orientation in Orientation::ALL {
+    for orientation in Orientation::iter() {
         let mut job = job(&jpeg, &steps);
         job.source.orientation = orientation;
         let whole = run(&job);
@@ -95,7 +97,7 @@ fn a_level_shows_the_same_region_as_the_original() {
         EncodeOptions { quality: 95, space: ColourSpace::YCbCr, chroma: ChromaSubsampling::Full };
     let level = encode(&level, encoding).unwrap();
     let region = Rect { x: 101, y: 57, width: 390, height: 270 };
-    for orientation in Orientation::ALL {
+    for orientation in Orientation::iter() {
         let steps = [RenderStep::Scale { region, size: Size { width: 130, height: 90 } }];
         let mut job = job(&jpeg, &steps);
         job.source.orientation = orientation;

@@ -1,5 +1,7 @@
 //! Renders compared with the same steps on a full decode.
 
+use strum::IntoEnumIterator;
+
 use super::*;
 use crate::BandDecoder;
 use crate::mark::tests::text;
@@ -126,7 +128,7 @@ fn before_encoding_a_crop_is_exactly_that_of_the_full_decode() {
         let jpeg = pictures::jpeg(size, space, chroma, 12);
         let marker = marker();
         for steps in chains() {
-            for orientation in Orientation::ALL {
+            for orientation in Orientation::iter() {
                 let mut job = job(&jpeg, &steps);
                 job.source.orientation = orientation;
                 if output_size(orientation.oriented_size(size), &steps).is_err() {
@@ -152,7 +154,7 @@ fn before_encoding_a_crop_is_exactly_that_of_the_full_decode() {
 fn every_orientation_is_rendered_upright() {
     let size = Size { width: 96, height: 64 };
     let upright = pictures::pixels(size, 3, 5);
-    for orientation in Orientation::ALL {
+    for orientation in Orientation::iter() {
         let back = match orientation {
             Orientation::Quarter => Orientation::ThreeQuarters,
             Orientation::ThreeQuarters => Orientation::Quarter,

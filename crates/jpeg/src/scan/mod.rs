@@ -54,6 +54,7 @@ mod tests;
 
 use std::ops::Range;
 
+use strum::IntoStaticStr;
 use thiserror::Error;
 
 use crate::codec::{ChromaSubsampling, ColourSpace};
@@ -85,6 +86,8 @@ pub const ZIGZAG: [u8; 64] = [
 
 /// Why random access into a scan failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[derive(IntoStaticStr)]
+#[strum(serialize_all = "lowercase")]
 pub enum ScanError {
     /// The coding process is progressive, arithmetic, lossless or hierarchical.
     #[error("it is not coded as a single baseline scan")]
@@ -129,19 +132,7 @@ impl ScanError {
     /// Returns a stable one-word name for metrics and logs.
     #[must_use]
     pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Process => "process",
-            Self::Precision => "precision",
-            Self::Scans => "scans",
-            Self::Sampling => "sampling",
-            Self::Tables => "tables",
-            Self::Damaged { .. } => "damaged",
-            Self::Range => "range",
-            Self::Outside => "outside",
-            Self::Bytes => "bytes",
-            Self::Length => "length",
-            Self::Stopped => "stopped",
-        }
+        self.into()
     }
 }
 

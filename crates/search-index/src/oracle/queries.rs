@@ -4,6 +4,7 @@ use jiff::{SignedDuration, tz::TimeZone};
 use proptest::prelude::*;
 use proptest::sample::select;
 use query::{Facet, parse, parse_with_forms};
+use strum::IntoEnumIterator;
 
 use super::{NAMES, NUMBERS, PRODUCTS, STATUSES, SUBJECTS, TYPES, WORDS, start};
 use crate::request::{Coverage, OrderPosition, ResultPage, SearchFilter, SortDate, SortOrder};
@@ -163,7 +164,7 @@ pub fn searches() -> impl Strategy<Value = SampleSearch> {
         [SortDate::Order, SortDate::Date, SortDate::VersionCreated, SortDate::VersionStored];
     let sort = (select(dates.to_vec()), any::<bool>());
     let page = (sort, 0..12_usize, 0..30_usize);
-    let facets = select(vec![vec![], Facet::ALL.to_vec(), vec![Facet::PersonName]]);
+    let facets = select(vec![vec![], Facet::iter().collect(), vec![Facet::PersonName]]);
     let flags = any::<(bool, bool)>();
     (what, range, statuses, flags, page, facets).prop_map(
         move |(

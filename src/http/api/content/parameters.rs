@@ -246,8 +246,7 @@ impl<'a> ContentParameters<'a> {
 
     /// Reads `facets` without duplicates.
     pub(super) fn facets(&mut self) -> Option<Vec<Facet>> {
-        let choices = Facet::ALL.map(|facet| (facet.as_str(), facet));
-        let requested = self.read(|query| query.list_of("facets", &choices))?;
+        let requested = self.read(|query| query.variants::<Facet>("facets"))?;
         // A facet that is named twice would be counted twice and be twice in the answer.
         let mut facets = Vec::new();
         for facet in requested {

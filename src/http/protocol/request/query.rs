@@ -111,11 +111,12 @@ impl QueryParameters {
 
     /// Reads the parameter `name` as the word of a variant of `T`.
     pub fn variant<T: FromStr + VariantNames>(&self, name: &str) -> Result<Option<T>> {
-        let Some(text) = self.text(name)? else { return Ok(None) };
-        match text.parse() {
-            Ok(variant) => Ok(Some(variant)),
-            Err(_) => Err(unknown_word("query", name, text, T::VARIANTS)),
-        }
+        self.text(name)?.map(|text| parse_variant(name, text)).transpose()
+    }
+
+    /// Reads the list `name` with each element the word of a variant of `T`.
+    pub fn variants<T: FromStr + VariantNames>(&self, name: &str) -> Result<Vec<T>> {
+        self.list(name)?.into_iter().map(|text| parse_variant(name, text)).collect()
     }
 
     /// Reads the parameter `name` as an integer in `range`.
@@ -216,6 +217,10 @@ pub(in crate::http) fn parse_choice<T: Copy>(
     }
     let words: Vec<&str> = choices.iter().map(|(choice, _)| *choice).collect();
     Err(unknown_word(location, name, text, &words))
+}
+
+fn parse_variant<T: FromStr + VariantNames>(name: &str, text: &str) -> Result<T> {
+    text.parse().map_err(|_| unknown_word("query", name, text, T::VARIANTS))
 }
 
 fn unknown_word(location: &'static str, name: &str, text: &str, words: &[&str]) -> Error {
