@@ -49,10 +49,10 @@ use crate::media::Sale;
 use crate::media::TextAnswer;
 use crate::media::cache_keys::CacheKeys;
 use crate::runtime::clock;
-use crate::runtime::config::NewsmlVersion;
 use crate::runtime::error::{Error, ErrorKind, Result};
 use crate::runtime::fair_queue::RequestClient;
 use crate::runtime::limits::{CALLER_LOOKUP_MAX, MEDIA_PATH_BYTES_MAX, RESOLVED_MAX};
+use formats::NewsmlVersion;
 use model::account::AgreementId;
 use model::media_url::DocumentExtension;
 use model::media_url::MediaPath;
@@ -388,8 +388,7 @@ fn newsml_parameter(uri: &Uri) -> Result<Option<NewsmlVersion>> {
     if credentials::query_value(uri, "version").is_none() {
         return Ok(None);
     }
-    let known = NewsmlVersion::ALL.map(|version| (version.as_str(), version));
-    QueryParameters::of(uri)?.one_of("version", &known)
+    QueryParameters::of(uri)?.variant("version")
 }
 
 /// Sets the headers that 200, 206 and 304 share.

@@ -18,10 +18,10 @@ use crate::media::links::UrlLinks;
 use crate::media::plan::PlannedRendition;
 use crate::media::rights::EffectiveRights;
 use crate::media::texts::ItemText;
-use crate::runtime::config::NewsmlVersion;
 use crate::runtime::error::{Error, Result};
 use crate::runtime::limits::ITEMS_CACHED_MAX;
 use crate::storage::database::{Db, StoredItem};
+use formats::NewsmlVersion;
 use metadata::{Caption, RightsMetadata};
 use model::item::{Asset, AssetGroup, Document, MediaLinks, RightsLayers, RightsStatements};
 use model::{AssociationKey, ContentHash, ItemKey, RenditionExtension, RenditionName};
@@ -222,8 +222,8 @@ impl CatalogEntry {
     ) -> Result<Bytes> {
         let cell = match text {
             ItemText::Json => &self.json,
-            ItemText::Newsml(NewsmlVersion::Version230) => &self.newsml_230,
-            ItemText::Newsml(NewsmlVersion::Version235) => &self.newsml_235,
+            ItemText::Newsml(NewsmlVersion::V2_30) => &self.newsml_230,
+            ItemText::Newsml(NewsmlVersion::V2_35) => &self.newsml_235,
             ItemText::Metadata => &self.metadata,
             ItemText::Ninjs => &self.ninjs,
             ItemText::Cutpaste | ItemText::Indesign => return make(),

@@ -2,12 +2,11 @@
 
 use std::{fs, path::Path, sync::Arc, time::Duration};
 
-use crate::runtime::config::{
-    AvifRendering, Config, NewsmlVersion, RenditionPresets, RenditionWidths,
-};
+use crate::runtime::config::{AvifRendering, Config, RenditionPresets, RenditionWidths};
 use crate::runtime::error::{Error, Result};
 use crate::runtime::hot_swap::HotSwap;
 use crate::runtime::limits::WATERMARK_BYTES_MAX;
+use formats::NewsmlVersion;
 use imaging::{MarkKind, MarkSetup, Watermark};
 use jpeg::header::HeaderLimits;
 use metadata::RightsMetadata;

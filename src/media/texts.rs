@@ -6,10 +6,9 @@ use bytes::Bytes;
 use serde_json::{Map, Value};
 
 use super::{CatalogEntry, Media, TextAnswer, cache_keys::CacheKeys, plan};
-use crate::runtime::config::NewsmlVersion;
 use crate::runtime::error::{Error, Result};
 use crate::storage::database::ReadTx;
-use formats::{DocumentRights, MessageHeader};
+use formats::{DocumentRights, MessageHeader, NewsmlVersion};
 use model::item::{DocumentLayout, DocumentRequest, ItemPresence};
 use model::media_url::DocumentExtension;
 use model::{AssociationKey, ContentHash, CropSpec, ItemKey, MediaType, Rect};
@@ -93,14 +92,6 @@ pub(super) fn is_text(media_type: MediaType) -> bool {
     }
 }
 
-/// The version of the standard as its writer knows it.
-fn standard(version: NewsmlVersion) -> formats::NewsmlVersion {
-    match version {
-        NewsmlVersion::Version230 => formats::NewsmlVersion::V2_30,
-        NewsmlVersion::Version235 => formats::NewsmlVersion::V2_35,
-    }
-}
-
 impl Media {
     /// Writes a text of the item.
     pub(super) async fn text(
@@ -156,12 +147,12 @@ impl Media {
             ItemText::Newsml(version) => {
                 let rights = match version {
                     // The older version has no place for them.
-                    NewsmlVersion::Version230 => DocumentRights::default(),
-                    NewsmlVersion::Version235 => self.stated_rights(entry),
+                    NewsmlVersion::V2_30 => DocumentRights::default(),
+                    NewsmlVersion::V2_35 => self.stated_rights(entry),
                 };
                 // Not the present time: the same document has to give the same bytes and `ETag`.
                 let sent = entry.stored.to_string();
-                let (sender, version) = (&self.inner.settings.sender, standard(version));
+                let sender = &self.inner.settings.sender;
                 let message = MessageHeader { sent: &sent, sender, version };
                 let mut written = Vec::new();
                 formats::newsml(&document()?, &rights, &message, &mut written)

@@ -16,7 +16,6 @@ use crate::access::oauth::{Prompt, ResponseType};
 use crate::access::orders::DownloadGrouping;
 use crate::archive::ingest::ExistingPolicy;
 use crate::cluster::findings::FindingLevel;
-use crate::runtime::config::NewsmlVersion;
 use crate::runtime::limits::{
     CHANNEL_FORMATS_MAX, COLLECTION_ELEMENTS_MAX, COLLECTION_NAME_CHARS_MAX,
     DELIVERIES_LISTED_MAX, DELIVERIES_SIZE_DEFAULT, DEVICE_TOKEN_BYTES_MAX, EMAIL_CHARS_MAX,
@@ -24,6 +23,7 @@ use crate::runtime::limits::{
     ORDERS_LISTED_MAX, ORDERS_SIZE_DEFAULT, POLL_S, POLL_S_MAX, SHORT_TEXT_CHARS_MAX,
     STREAM_POLL_S, SUGGESTIONS_DEFAULT, SUGGESTIONS_MAX, URI_CHARS_MAX,
 };
+use formats::NewsmlVersion;
 use model::account::{
     AgreementType, Approver, ChannelMethod, DeliveryState, DeviceKind, GrantType, LicensePeriod,
     MessageState, MessageTransport, NotificationKind, OrderStatus, Scope, ScopeSet,
@@ -353,7 +353,7 @@ fn expected_words() -> Vec<(&'static str, Value)> {
         ("access", json!(["open", "agreement", "purchase"])),
         ("pubstatus", json!(statuses.map(PubStatus::as_str))),
         ("facets", json!(Facet::VARIANTS)),
-        ("version", json!(NewsmlVersion::ALL.map(NewsmlVersion::as_str))),
+        ("version", json!(NewsmlVersion::VARIANTS)),
         ("type", json!(DeviceKind::VARIANTS)),
         ("type", json!(AgreementType::VARIANTS)),
         ("type", json!(NotificationKind::VARIANTS)),

@@ -26,7 +26,7 @@ pub use originals_location::{
     AddressStyle, BucketCredentials, OriginalsLocation, ScrubPeriod, ServiceEndpoints,
 };
 pub use reload::{RELOADABLE, SettingChanges};
-pub use rights::{ContentUsage, DataMiningTerm, LinkUrl, NewsmlVersion};
+pub use rights::{ContentUsage, DataMiningTerm, LinkUrl};
 pub use role::NodeRole;
 pub use secret::SecretSource;
 pub use sizes::{RenditionPreset, RenditionPresets, RenditionWidths};
@@ -38,6 +38,7 @@ use value::{AnyValue, SettingBounds};
 
 use crate::runtime::modes;
 use crate::runtime::telemetry::LogFormat;
+use formats::NewsmlVersion;
 
 /// The source that a setting's value came from.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,6 +1,7 @@
 //! The types of settings about rights in pictures, and about their use by crawlers.
 
 use super::SettingValue;
+use formats::NewsmlVersion;
 use metadata::rights::DATA_MINING;
 
 /// A URL that is published as it is written; empty means none.
@@ -43,38 +44,9 @@ impl SettingValue for DataMiningTerm {
     }
 }
 
-/// A version of the standard NewsML-G2.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum NewsmlVersion {
-    /// 2.30, for clients that compare the number of the version.
-    Version230,
-    /// 2.35, which has places for rights and provenance.
-    Version235,
-}
-
-impl NewsmlVersion {
-    /// Every version that documents can have.
-    pub const ALL: [Self; 2] = [Self::Version230, Self::Version235];
-
-    /// Returns the number of the version as documents have it.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Version230 => "2.30",
-            Self::Version235 => "2.35",
-        }
-    }
-
-    /// Finds the version with that number.
-    #[must_use]
-    pub fn find(number: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|known| known.as_str() == number)
-    }
-}
-
 impl SettingValue for NewsmlVersion {
     fn parse(text: &str) -> Result<Self, String> {
-        Self::find(text.trim()).ok_or_else(|| "expected 2.35 or 2.30".to_owned())
+        text.trim().parse().map_err(|_| "expected 2.35 or 2.30".to_owned())
     }
     fn print(&self) -> String {
         self.as_str().to_owned()
