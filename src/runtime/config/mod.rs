@@ -20,6 +20,8 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use strum::IntoStaticStr;
+
 pub use house_rules::RequiredFields;
 pub use load::{SettingSources, find_program, load};
 pub use originals_location::{
@@ -42,6 +44,8 @@ use formats::NewsmlVersion;
 
 /// The source that a setting's value came from.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(IntoStaticStr)]
+#[strum(serialize_all = "lowercase")]
 pub enum SettingOrigin {
     Default,
     File,
@@ -53,12 +57,7 @@ impl SettingOrigin {
     /// The name of the origin as `wirephoto config` prints it.
     #[must_use]
     pub fn as_str(&self) -> &'static str {
-        match self {
-            Self::Default => "default",
-            Self::File => "file",
-            Self::Environment => "environment",
-            Self::Flag => "flag",
-        }
+        self.into()
     }
 }
 

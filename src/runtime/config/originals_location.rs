@@ -2,6 +2,8 @@
 
 use std::{path::PathBuf, time::Duration};
 
+use strum::{EnumString, IntoStaticStr, VariantNames};
+
 use super::value::{BaseUrl, SettingValue};
 
 /// The storage location of originals.
@@ -71,6 +73,8 @@ impl SettingValue for OriginalsLocation {
 
 /// The part of a URL that names the bucket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(EnumString, IntoStaticStr, VariantNames)]
+#[strum(serialize_all = "lowercase")]
 pub enum AddressStyle {
     /// The path if an endpoint is set, otherwise the host name.
     Auto,
@@ -88,25 +92,6 @@ impl AddressStyle {
             Self::Path => true,
             Self::Host => false,
         }
-    }
-}
-
-impl SettingValue for AddressStyle {
-    fn parse(text: &str) -> Result<Self, String> {
-        match text {
-            "auto" => Ok(Self::Auto),
-            "path" => Ok(Self::Path),
-            "host" => Ok(Self::Host),
-            _ => Err("expected auto, path or host".to_owned()),
-        }
-    }
-    fn print(&self) -> String {
-        match self {
-            Self::Auto => "auto",
-            Self::Path => "path",
-            Self::Host => "host",
-        }
-        .to_owned()
     }
 }
 
@@ -134,6 +119,8 @@ impl SettingValue for ServiceEndpoints {
 
 /// The source of the credentials for a bucket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(EnumString, IntoStaticStr, VariantNames)]
+#[strum(serialize_all = "kebab-case")]
 pub enum BucketCredentials {
     /// The settings, or files that they name.
     Key,
@@ -141,25 +128,6 @@ pub enum BucketCredentials {
     WebIdentity,
     /// The metadata service of the machine.
     Instance,
-}
-
-impl SettingValue for BucketCredentials {
-    fn parse(text: &str) -> Result<Self, String> {
-        match text {
-            "key" => Ok(Self::Key),
-            "web-identity" => Ok(Self::WebIdentity),
-            "instance" => Ok(Self::Instance),
-            _ => Err("expected key, web-identity or instance".to_owned()),
-        }
-    }
-    fn print(&self) -> String {
-        match self {
-            Self::Key => "key",
-            Self::WebIdentity => "web-identity",
-            Self::Instance => "instance",
-        }
-        .to_owned()
-    }
 }
 
 /// The period in which all originals are read once in the background.

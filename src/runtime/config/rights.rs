@@ -1,7 +1,6 @@
 //! The types of settings about rights in pictures, and about their use by crawlers.
 
 use super::SettingValue;
-use formats::NewsmlVersion;
 use metadata::rights::DATA_MINING;
 
 /// A URL that is published as it is written; empty means none.
@@ -44,15 +43,6 @@ impl SettingValue for DataMiningTerm {
     }
 }
 
-impl SettingValue for NewsmlVersion {
-    fn parse(text: &str) -> Result<Self, String> {
-        text.trim().parse().map_err(|_| "expected 2.35 or 2.30".to_owned())
-    }
-    fn print(&self) -> String {
-        self.as_str().to_owned()
-    }
-}
-
 /// The value of the header `Content-Usage` (draft-ietf-aipref-attach), such as `train-ai=n`; empty means none.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ContentUsage(pub String);
@@ -88,6 +78,8 @@ impl SettingValue for ContentUsage {
 
 #[cfg(test)]
 mod tests {
+    use formats::NewsmlVersion;
+
     use super::*;
 
     fn check<T: SettingValue>(text: &str, is_valid: bool) {

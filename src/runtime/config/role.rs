@@ -1,9 +1,11 @@
 //! The role of a process among several over one database.
 
-use super::value::SettingValue;
+use strum::{EnumString, IntoStaticStr, VariantNames};
 
 /// The role of a node: which requests it serves and whether it runs background jobs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(EnumString, IntoStaticStr, VariantNames)]
+#[strum(serialize_all = "lowercase")]
 pub enum NodeRole {
     /// Serves all requests and runs background jobs.
     All,
@@ -16,18 +18,10 @@ pub enum NodeRole {
 }
 
 impl NodeRole {
-    /// All roles, in the order of the documentation.
-    pub const ALL: [Self; 4] = [Self::All, Self::Web, Self::Worker, Self::Edge];
-
     /// Returns the role's name in the settings.
     #[must_use]
     pub fn as_str(self) -> &'static str {
-        match self {
-            Self::All => "all",
-            Self::Web => "web",
-            Self::Worker => "worker",
-            Self::Edge => "edge",
-        }
+        self.into()
     }
 
     /// Whether the node runs background jobs.
@@ -46,16 +40,5 @@ impl NodeRole {
     #[must_use]
     pub fn is_read_only(self) -> bool {
         self == Self::Edge
-    }
-}
-
-impl SettingValue for NodeRole {
-    fn parse(text: &str) -> Result<Self, String> {
-        let found = Self::ALL.into_iter().find(|role| role.as_str() == text);
-        found.ok_or_else(|| "expected all, web, worker or edge".to_owned())
-    }
-
-    fn print(&self) -> String {
-        self.as_str().to_owned()
     }
 }

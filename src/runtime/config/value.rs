@@ -7,7 +7,11 @@ use std::{
     path::PathBuf,
 };
 
+use strum::{EnumString, IntoStaticStr, VariantNames};
+
+use super::{AddressStyle, BucketCredentials, NodeRole};
 use crate::runtime::telemetry::LogFormat;
+use formats::NewsmlVersion;
 
 /// A type that a setting can have.
 pub trait SettingValue: Sized {
@@ -67,6 +71,31 @@ value_from_str! {
     f32: "a number",
     bool: "true or false",
     SocketAddr: "an address and port such as 127.0.0.1:8080",
+}
+
+macro_rules! value_from_words {
+    ($($kind:ty),* $(,)?) => {$(
+        impl SettingValue for $kind {
+            fn parse(text: &str) -> Result<Self, String> {
+                let words = <$kind>::VARIANTS;
+                text.trim().parse().map_err(|_| format!("expected one of {}", words.join(", ")))
+            }
+            fn print(&self) -> String {
+                <&str>::from(self).to_owned()
+            }
+        }
+    )*};
+}
+
+value_from_words! {
+    AddressStyle,
+    AvifRendering,
+    BucketCredentials,
+    LogFormat,
+    MailTls,
+    NewsmlVersion,
+    NodeRole,
+    PdfActiveContent,
 }
 
 /// The address of an optional listener; empty means none.
@@ -229,25 +258,6 @@ impl SettingValue for NetworkList {
     }
 }
 
-impl SettingValue for LogFormat {
-    fn parse(text: &str) -> Result<Self, String> {
-        match text {
-            "auto" => Ok(Self::Auto),
-            "text" => Ok(Self::Text),
-            "json" => Ok(Self::Json),
-            _ => Err("expected auto, text or json".to_owned()),
-        }
-    }
-    fn print(&self) -> String {
-        match self {
-            Self::Auto => "auto",
-            Self::Text => "text",
-            Self::Json => "json",
-        }
-        .to_owned()
-    }
-}
-
 /// The name of an HTTP header, or a method; empty means none.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FieldName(pub String);
@@ -351,6 +361,8 @@ impl SettingValue for DatabaseUrl {
 
 /// How a connection to a mail server is encrypted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(EnumString, IntoStaticStr, VariantNames)]
+#[strum(serialize_all = "lowercase")]
 pub enum MailTls {
     /// The connection is not encrypted.
     None,
@@ -360,27 +372,10 @@ pub enum MailTls {
     Tls,
 }
 
-impl SettingValue for MailTls {
-    fn parse(text: &str) -> Result<Self, String> {
-        match text {
-            "none" => Ok(Self::None),
-            "starttls" => Ok(Self::StartTls),
-            "tls" => Ok(Self::Tls),
-            _ => Err("expected none, starttls or tls".to_owned()),
-        }
-    }
-    fn print(&self) -> String {
-        match self {
-            Self::None => "none",
-            Self::StartTls => "starttls",
-            Self::Tls => "tls",
-        }
-        .to_owned()
-    }
-}
-
 /// The policy for a PDF with active content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(EnumString, IntoStaticStr, VariantNames)]
+#[strum(serialize_all = "lowercase")]
 pub enum PdfActiveContent {
     /// Accept it with a warning.
     Warn,
@@ -388,47 +383,15 @@ pub enum PdfActiveContent {
     Refuse,
 }
 
-impl SettingValue for PdfActiveContent {
-    fn parse(text: &str) -> Result<Self, String> {
-        match text {
-            "warn" => Ok(Self::Warn),
-            "refuse" => Ok(Self::Refuse),
-            _ => Err("expected warn or refuse".to_owned()),
-        }
-    }
-    fn print(&self) -> String {
-        match self {
-            Self::Warn => "warn",
-            Self::Refuse => "refuse",
-        }
-        .to_owned()
-    }
-}
-
 /// When the AVIF of the standard renditions is made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(EnumString, IntoStaticStr, VariantNames)]
+#[strum(serialize_all = "kebab-case")]
 pub enum AvifRendering {
     /// At the first request.
     OnRequest,
     /// When a photograph is new, as part of cache warming.
     Ahead,
-}
-
-impl SettingValue for AvifRendering {
-    fn parse(text: &str) -> Result<Self, String> {
-        match text {
-            "on-request" => Ok(Self::OnRequest),
-            "ahead" => Ok(Self::Ahead),
-            _ => Err("expected on-request or ahead".to_owned()),
-        }
-    }
-    fn print(&self) -> String {
-        match self {
-            Self::OnRequest => "on-request",
-            Self::Ahead => "ahead",
-        }
-        .to_owned()
-    }
 }
 
 /// A time zone name of the IANA database.

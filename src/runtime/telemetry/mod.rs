@@ -9,6 +9,7 @@ mod logs;
 mod values;
 
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
+use strum::{EnumString, IntoStaticStr, VariantNames};
 
 pub use descriptions::{Description, descriptions};
 pub use logs::{LogFilter, LogSetup, Logs};
@@ -186,6 +187,8 @@ pub const TLS_HANDSHAKES_FAILED: &str = "wirephoto_tls_handshakes_failed_total";
 
 /// The format of log lines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(EnumString, IntoStaticStr, VariantNames)]
+#[strum(serialize_all = "lowercase")]
 pub enum LogFormat {
     /// Text on a terminal, JSON otherwise.
     Auto,
