@@ -5,7 +5,7 @@ use jiff::{SignedDuration, Timestamp, civil::Date, tz::TimeZone};
 use serde_json::{Value, json};
 
 use super::table::table;
-use super::{CommandFailure, CommonArgs, open_archive, print_line};
+use super::{CommandFailure, CommonArgs, open_archive, print_line, word};
 use crate::runtime::clock;
 use crate::runtime::config;
 use crate::runtime::config::NetworkList;
@@ -33,14 +33,14 @@ pub(super) enum AuditCommand {
         #[arg(long, value_name = "NAME|ID")]
         user: Option<String>,
         /// Only events of this action, such as login or key_created.
-        #[arg(long, value_parser = action)]
+        #[arg(long, value_parser = word::<AuditAction>)]
         action: Option<AuditAction>,
         /// Only events about this object, such as key/7; with a trailing slash, about all objects of the
         /// kind.
         #[arg(long)]
         object: Option<String>,
         /// Only events with this outcome: done, refused, failed.
-        #[arg(long, value_parser = outcome)]
+        #[arg(long, value_parser = word::<AuditOutcome>)]
         outcome: Option<AuditOutcome>,
         /// Only events from this address or network; separate several with commas.
         #[arg(long, value_name = "IP|NET")]
@@ -49,15 +49,6 @@ pub(super) enum AuditCommand {
         #[arg(long, value_name = "N", default_value_t = AUDIT_LISTED_DEFAULT)]
         limit: usize,
     },
-}
-
-fn action(text: &str) -> Result<AuditAction, String> {
-    let names = || AuditAction::ALL.iter().map(|(action, _)| action.as_str()).collect::<Vec<_>>();
-    AuditAction::find(text).ok_or_else(|| format!("expected one of {}", names().join(", ")))
-}
-
-fn outcome(text: &str) -> Result<AuditOutcome, String> {
-    AuditOutcome::find(text).ok_or_else(|| "expected done, refused or failed".to_owned())
 }
 
 /// Parses a time, a day (midnight in `zone`), or an age before `now`; `None` for any other text.

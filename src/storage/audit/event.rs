@@ -1,195 +1,200 @@
 //! Defines the events of the audit log: who did what to which object, and with which outcome.
 //!
-//! The words of the enums are stable: the table, log lines and filters use them. A new kind of event is one
-//! line in [`AuditAction`].
+//! The words of the enums are stable: the table, log lines and filters use them, and a page of the documentation
+//! lists them. A new kind of event is one line in [`AuditAction`].
 
 use std::{fmt::Display, net::IpAddr};
 
 use jiff::Timestamp;
+use strum::{EnumString, IntoStaticStr, VariantNames};
 
 use crate::runtime::clock;
 use crate::runtime::limits::{AUDIT_DETAIL_CHARS_MAX, AUDIT_ID_CHARS_MAX};
 use model::account::{User, UserId};
 
-macro_rules! words {
-    (
-        $(#[doc = $doc:literal])*
-        $Name:ident { $(#[doc = $meaning:literal] $Variant:ident = $word:literal,)* }
-    ) => {
-        $(#[doc = $doc])*
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-        pub enum $Name {
-            $(#[doc = $meaning] $Variant,)*
-        }
-
-        impl $Name {
-            /// Every value with its meaning, in the order of the documentation.
-            pub const ALL: &[(Self, &str)] = &[$((Self::$Variant, $meaning),)*];
-
-            /// Returns the stable word that the table, log lines and filters use.
-            #[must_use]
-            pub fn as_str(self) -> &'static str {
-                match self {
-                    $(Self::$Variant => $word,)*
-                }
-            }
-
-            /// Finds the value that a word names.
-            #[must_use]
-            pub fn find(word: &str) -> Option<Self> {
-                Self::ALL.iter().map(|(value, _)| *value).find(|value| value.as_str() == word)
-            }
-        }
-    };
+/// The action that was performed or attempted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(EnumString, IntoStaticStr, VariantNames)]
+#[strum(serialize_all = "snake_case")]
+pub enum AuditAction {
+    /// A user name and password were checked.
+    Login,
+    /// A login was refused without a password check, after too many failures.
+    LoginThrottled,
+    /// A browser session was ended by logging out.
+    Logout,
+    /// A client requested tokens.
+    TokenIssued,
+    /// A code or refresh token was reused, which revokes the tokens issued for it.
+    TokenReused,
+    /// A client revoked a token.
+    TokenRevoked,
+    /// A client presented its secret and was refused.
+    ClientRefused,
+    /// An API key was created.
+    KeyCreated,
+    /// An API key was revoked.
+    KeyRevoked,
+    /// A delivery channel was created.
+    ChannelCreated,
+    /// A delivery channel was changed.
+    ChannelChanged,
+    /// A delivery channel was removed.
+    ChannelRemoved,
+    /// A user was created.
+    UserCreated,
+    /// A user was changed, disabled or enabled.
+    UserChanged,
+    /// A command or an import gave a user roles or took them away.
+    RolesChanged,
+    /// The password of a user was changed.
+    PasswordChanged,
+    /// An administrator created a link by which a user sets a password.
+    PasswordLinkSent,
+    /// An administrator withdrew such a link.
+    PasswordLinkWithdrawn,
+    /// A password reset mail was requested from the login page.
+    PasswordForgotten,
+    /// A user or an administrator ended a session.
+    SessionEnded,
+    /// An OAuth2 client was created.
+    ClientCreated,
+    /// An OAuth2 client was changed, disabled or enabled.
+    ClientChanged,
+    /// A device moved from one user to another.
+    DeviceMoved,
+    /// A user consented to a client acting on their behalf.
+    ConsentGiven,
+    /// A user withdrew the consent given to a client.
+    ConsentWithdrawn,
+    /// A purchase was recorded, or an order that awaits approval.
+    OrderCreated,
+    /// An order was reported as used.
+    OrderReported,
+    /// An order was reported as not used.
+    OrderRefused,
+    /// An item was stored.
+    ItemStored,
+    /// The document of an item was changed by an editor.
+    ItemChanged,
+    /// An item was withdrawn.
+    ItemWithdrawn,
+    /// A property of the rights override of an item was changed.
+    ItemRightsChanged,
+    /// A metadata template was created.
+    TemplateCreated,
+    /// A metadata template was changed.
+    TemplateChanged,
+    /// A metadata template was removed.
+    TemplateRemoved,
+    /// A recipient of mails accepted or stopped them.
+    MailAnswered,
+    /// An operator queued failed deliveries again.
+    DeliveryRetried,
+    /// An operator queued parked messages again.
+    MessageRetried,
+    /// An operator removed a message from the outbox.
+    MessageRemoved,
+    /// The secrets of an archive were encrypted for the first time.
+    SecretsEncrypted,
+    /// Another command that changes data or makes a copy was run.
+    Command,
 }
 
-words! {
-    /// The action that was performed or attempted.
-    AuditAction {
-        /// A user name and password were checked.
-        Login = "login",
-        /// A login was refused without a password check, after too many failures.
-        LoginThrottled = "login_throttled",
-        /// A browser session was ended by logging out.
-        Logout = "logout",
-        /// A client requested tokens.
-        TokenIssued = "token_issued",
-        /// A code or refresh token was reused, which revokes the tokens issued for it.
-        TokenReused = "token_reused",
-        /// A client revoked a token.
-        TokenRevoked = "token_revoked",
-        /// A client presented its secret and was refused.
-        ClientRefused = "client_refused",
-        /// An API key was created.
-        KeyCreated = "key_created",
-        /// An API key was revoked.
-        KeyRevoked = "key_revoked",
-        /// A delivery channel was created.
-        ChannelCreated = "channel_created",
-        /// A delivery channel was changed.
-        ChannelChanged = "channel_changed",
-        /// A delivery channel was removed.
-        ChannelRemoved = "channel_removed",
-        /// A user was created.
-        UserCreated = "user_created",
-        /// A user was changed, disabled or enabled.
-        UserChanged = "user_changed",
-        /// A command or an import gave a user roles or took them away.
-        RolesChanged = "roles_changed",
-        /// The password of a user was changed.
-        PasswordChanged = "password_changed",
-        /// An administrator created a link by which a user sets a password.
-        PasswordLinkSent = "password_link_sent",
-        /// An administrator withdrew such a link.
-        PasswordLinkWithdrawn = "password_link_withdrawn",
-        /// A password reset mail was requested from the login page.
-        PasswordForgotten = "password_forgotten",
-        /// A user or an administrator ended a session.
-        SessionEnded = "session_ended",
-        /// An OAuth2 client was created.
-        ClientCreated = "client_created",
-        /// An OAuth2 client was changed, disabled or enabled.
-        ClientChanged = "client_changed",
-        /// A device moved from one user to another.
-        DeviceMoved = "device_moved",
-        /// A user consented to a client acting on their behalf.
-        ConsentGiven = "consent_given",
-        /// A user withdrew the consent given to a client.
-        ConsentWithdrawn = "consent_withdrawn",
-        /// A purchase was recorded, or an order that awaits approval.
-        OrderCreated = "order_created",
-        /// An order was reported as used.
-        OrderReported = "order_reported",
-        /// An order was reported as not used.
-        OrderRefused = "order_refused",
-        /// An item was stored.
-        ItemStored = "item_stored",
-        /// The document of an item was changed by an editor.
-        ItemChanged = "item_changed",
-        /// An item was withdrawn.
-        ItemWithdrawn = "item_withdrawn",
-        /// A property of the rights override of an item was changed.
-        ItemRightsChanged = "item_rights_changed",
-        /// A metadata template was created.
-        TemplateCreated = "template_created",
-        /// A metadata template was changed.
-        TemplateChanged = "template_changed",
-        /// A metadata template was removed.
-        TemplateRemoved = "template_removed",
-        /// A recipient of mails accepted or stopped them.
-        MailAnswered = "mail_answered",
-        /// An operator queued failed deliveries again.
-        DeliveryRetried = "delivery_retried",
-        /// An operator queued parked messages again.
-        MessageRetried = "message_retried",
-        /// An operator removed a message from the outbox.
-        MessageRemoved = "message_removed",
-        /// The secrets of an archive were encrypted for the first time.
-        SecretsEncrypted = "secrets_encrypted",
-        /// Another command that changes data or makes a copy was run.
-        Command = "command",
+impl AuditAction {
+    /// Returns the stable word that the table, log lines and filters use.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        self.into()
     }
 }
 
-words! {
-    /// The outcome of an action.
-    AuditOutcome {
-        /// The action was carried out.
-        Done = "done",
-        /// The action was not allowed, or the credentials were wrong.
-        Refused = "refused",
-        /// The action was attempted and failed.
-        Failed = "failed",
+/// The outcome of an action.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(EnumString, IntoStaticStr, VariantNames)]
+#[strum(serialize_all = "snake_case")]
+pub enum AuditOutcome {
+    /// The action was carried out.
+    Done,
+    /// The action was not allowed, or the credentials were wrong.
+    Refused,
+    /// The action was attempted and failed.
+    Failed,
+}
+
+impl AuditOutcome {
+    /// Returns the stable word that the table, log lines and filters use.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        self.into()
     }
 }
 
-words! {
-    /// The kind of credentials that the actor presented.
-    CredentialKind {
-        /// A user name and a password, in a form or at the token endpoint.
-        Password = "password",
-        /// The session of a browser, by its cookie.
-        Session = "session",
-        /// An access token; the id is that of its token family.
-        AccessToken = "access_token",
-        /// An API key; the id is the number of the key.
-        ApiKey = "api_key",
-        /// HTTP Basic authentication with a user name and password.
-        Basic = "basic",
-        /// The secret of an OAuth2 client; the id is that of the client.
-        ClientSecret = "client_secret",
-        /// The command line; the user name and the id are those of the operating system.
-        CommandLine = "command_line",
-        /// No credentials, or work of the service itself.
-        None = "none",
+/// The kind of credentials that the actor presented.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(IntoStaticStr, VariantNames)]
+#[strum(serialize_all = "snake_case")]
+pub enum CredentialKind {
+    /// A user name and a password, in a form or at the token endpoint.
+    Password,
+    /// The session of a browser, by its cookie.
+    Session,
+    /// An access token; the id is that of its token family.
+    AccessToken,
+    /// An API key; the id is the number of the key.
+    ApiKey,
+    /// HTTP Basic authentication with a user name and password.
+    Basic,
+    /// The secret of an OAuth2 client; the id is that of the client.
+    ClientSecret,
+    /// The command line; the user name and the id are those of the operating system.
+    CommandLine,
+    /// No credentials, or work of the service itself.
+    None,
+}
+
+impl CredentialKind {
+    /// Returns the stable word that the table, log lines and filters use.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        self.into()
     }
 }
 
-words! {
-    /// The kind of object that an event is about; its word precedes the id: `key/7`.
-    ObjectKind {
-        /// A user, by number.
-        User = "user",
-        /// An API key, by number.
-        Key = "key",
-        /// A delivery channel, by its name in requests.
-        Channel = "channel",
-        /// An OAuth2 client, by id.
-        Client = "client",
-        /// An order, by number.
-        Order = "order",
-        /// An item, by media type and id.
-        Item = "item",
-        /// A metadata template, by number.
-        Template = "template",
-        /// The consent of a user, by client.
-        Consent = "consent",
-        /// A delivery, by id.
-        Delivery = "delivery",
-        /// A message in the outbox, by id.
-        Message = "message",
-        /// A backup, a file or another path of the operator.
-        Path = "path",
+/// The kind of object that an event is about; its word precedes the id: `key/7`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(IntoStaticStr, VariantNames)]
+#[strum(serialize_all = "snake_case")]
+pub enum ObjectKind {
+    /// A user, by number.
+    User,
+    /// An API key, by number.
+    Key,
+    /// A delivery channel, by its name in requests.
+    Channel,
+    /// An OAuth2 client, by id.
+    Client,
+    /// An order, by number.
+    Order,
+    /// An item, by media type and id.
+    Item,
+    /// A metadata template, by number.
+    Template,
+    /// The consent of a user, by client.
+    Consent,
+    /// A delivery, by id.
+    Delivery,
+    /// A message in the outbox, by id.
+    Message,
+    /// A backup, a file or another path of the operator.
+    Path,
+}
+
+impl ObjectKind {
+    /// Returns the stable word that the table, log lines and filters use.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        self.into()
     }
 }
 
@@ -298,17 +303,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_word_finds_its_value_and_no_two_are_alike() {
-        for (action, _) in AuditAction::ALL {
-            assert_eq!(AuditAction::find(action.as_str()), Some(*action));
+    fn the_documentation_lists_every_word() {
+        let page = include_str!("../../../docs/operations/audit-log.md");
+        let words = [AuditAction::VARIANTS, AuditOutcome::VARIANTS, CredentialKind::VARIANTS];
+        for word in words.concat() {
+            assert!(page.contains(&format!("`{word}`")), "{word}");
         }
-        for (outcome, _) in AuditOutcome::ALL {
-            assert_eq!(AuditOutcome::find(outcome.as_str()), Some(*outcome));
+        for word in ObjectKind::VARIANTS {
+            assert!(page.contains(&format!("`{word}/")), "{word}");
         }
-        for (kind, _) in CredentialKind::ALL {
-            assert_eq!(CredentialKind::find(kind.as_str()), Some(*kind));
-        }
-        assert_eq!(AuditAction::find("Login"), None);
     }
 
     #[test]
