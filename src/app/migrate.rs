@@ -7,6 +7,7 @@ use std::sync::{
 };
 
 use parking_lot::Mutex;
+use strum::IntoEnumIterator;
 
 use super::backup::{CopyEvent, CopyParameters, CopyTally, copy_named_originals, store_failed};
 use super::ownership::{refuse_foreign, replace_mark};
@@ -220,7 +221,7 @@ fn copy_derived(
     }
     let from = archive.originals.derived();
     let copied = AtomicUsize::new(0);
-    for kind in DerivedKind::ALL {
+    for kind in DerivedKind::iter() {
         let hashes = from.list(kind).map_err(store_failed)?;
         let is_named =
             |hash: &_| named.binary_search_by_key(hash, |one: &NamedOriginal| one.hash).is_ok();

@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 
 use super::{
     CommandFailure, CommonArgs, audit_record, open_archive, print_error, print_line, table::table,
+    word,
 };
 use crate::access::provisioning::{
     Accounts, AccountsError, ChangedRoles, ClientRequest, EntryCounts, UserRequest,
@@ -197,7 +198,7 @@ pub(super) enum ClientCommand {
         /// A grant that the client may use: authorization_code, password, refresh_token, implicit; can be
         /// repeated.
         #[arg(long = "grant", value_name = "GRANT", required = true, value_delimiter = ',',
-            value_parser = grant)]
+            value_parser = word::<GrantType>)]
         grants: Vec<GrantType>,
         /// The scopes that its tokens need: contract (`roles` grants almost everything) or enforced.
         #[arg(long, value_name = "KIND", default_value = "contract", hide_possible_values = true)]
@@ -268,11 +269,6 @@ pub(super) enum ScopeCheck {
     Contract,
     /// One scope for each area of the API, named after it.
     Enforced,
-}
-
-fn grant(text: &str) -> Result<GrantType, String> {
-    let expected = "expected authorization_code, password, refresh_token or implicit";
-    serde_json::from_value(text.into()).map_err(|_| expected.to_owned())
 }
 
 pub(super) fn user(command: UserCommand) -> Result<(), CommandFailure> {

@@ -75,8 +75,7 @@ pub(super) struct PdfArgs {
 /// Fails with the reason as text.
 pub(super) fn pdf(arguments: &PdfArgs) -> Result<(), String> {
     let PdfArgs { task, limits, long_px, file } = arguments;
-    let task_kind = PdfTask::ALL.into_iter().find(|kind| kind.as_str() == task);
-    let task_kind = task_kind.ok_or_else(|| format!("unknown task {task}"))?;
+    let task_kind = task.parse().map_err(|_| format!("unknown task {task}"))?;
     limits.set().map_err(|cause| format!("limits cannot be set: {cause}"))?;
     let bytes = read(file).map_err(|cause| format!("cannot be read: {cause}"))?;
     let result = run(task_kind, &bytes, *long_px)?;

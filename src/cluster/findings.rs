@@ -4,6 +4,7 @@
 use std::{collections::BTreeMap, io, path::Path};
 
 use jiff::Timestamp;
+use strum::{IntoStaticStr, VariantNames};
 
 use super::membership::{NodeDescription, ObservedNode, limits::SKEW_S};
 use crate::storage::database::DatabaseFacts;
@@ -11,10 +12,13 @@ use crate::storage::database::DatabaseFacts;
 /// Percentage of a database server's connections from which a warning is issued.
 const CONNECTIONS_SHARE: i64 = 80;
 
-/// The severity of a finding.
+/// The severity of a finding, the least one first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(IntoStaticStr, VariantNames)]
+#[strum(serialize_all = "lowercase")]
 pub enum FindingLevel {
     /// Everything is in order.
+    #[strum(serialize = "ok")]
     Fine,
     /// It works, but needs attention.
     Warning,
@@ -23,17 +27,10 @@ pub enum FindingLevel {
 }
 
 impl FindingLevel {
-    /// Every level, the least severe first.
-    pub const ALL: [Self; 3] = [Self::Fine, Self::Warning, Self::Problem];
-
     /// Returns the word for the severity in output and responses.
     #[must_use]
     pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Fine => "ok",
-            Self::Warning => "warning",
-            Self::Problem => "problem",
-        }
+        self.into()
     }
 
     fn max_with(self, other: Self) -> Self {

@@ -5,6 +5,7 @@ use std::{sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use parking_lot::Mutex;
+use strum::IntoStaticStr;
 
 use super::{
     Media, MediaState, RenditionAnswer,
@@ -30,10 +31,13 @@ use metadata::Caption;
 
 /// The source of a rendition's bytes.
 #[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(IntoStaticStr)]
+#[strum(serialize_all = "lowercase")]
 pub enum RenditionSource {
     Memory,
     Disk,
-    /// Rendered for this request or an equal one.
+    /// Rendered for this request or an equal one: no cache had the bytes.
+    #[strum(serialize = "miss")]
     Rendered {
         render_path: RenderPath,
         /// The time that each stage took.
@@ -45,12 +49,7 @@ impl RenditionSource {
     /// The word for the source in log lines.
     #[must_use]
     pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Memory => "memory",
-            Self::Disk => "disk",
-            // Also a render that another request started: no cache had the bytes.
-            Self::Rendered { .. } => "miss",
-        }
+        self.into()
     }
 }
 

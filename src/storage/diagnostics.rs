@@ -10,6 +10,7 @@ use std::{fmt::Display, sync::Arc, time::Duration};
 
 use jiff::Timestamp;
 use parking_lot::Mutex;
+use strum::{EnumIter, IntoStaticStr};
 
 use crate::runtime::limits::{
     DIAGNOSTIC_DETAIL_CHARS_MAX, DIAGNOSTIC_SUBJECT_CHARS_MAX, DIAGNOSTICS_PENDING_MAX,
@@ -18,6 +19,8 @@ use model::shorten;
 
 /// The kind of a diagnostic record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(EnumIter, IntoStaticStr)]
+#[strum(serialize_all = "kebab-case")]
 pub enum DiagnosticKind {
     /// A file or an upload that was not ingested.
     IngestError,
@@ -26,15 +29,10 @@ pub enum DiagnosticKind {
 }
 
 impl DiagnosticKind {
-    pub const ALL: [Self; 2] = [Self::IngestError, Self::SlowSearch];
-
     /// Returns the word that the table uses.
     #[must_use]
     pub fn as_str(self) -> &'static str {
-        match self {
-            Self::IngestError => "ingest-error",
-            Self::SlowSearch => "slow-search",
-        }
+        self.into()
     }
 }
 

@@ -18,6 +18,8 @@ mod rendition_extension;
 mod resize;
 mod retry;
 pub mod schedule;
+#[cfg(test)]
+mod stored_words_tests;
 mod text;
 pub mod token;
 

@@ -26,7 +26,7 @@ pub(super) fn document(issuer: &str) -> Value {
         "revocation_endpoint": format!("{issuer}/o/oauth2/revoke"),
         "jwks_uri": format!("{issuer}/o/oauth2/keys"),
         "userinfo_endpoint": format!("{issuer}/o/v2/user"),
-        "response_types_supported": ResponseType::NAMES,
+        "response_types_supported": ResponseType::VARIANTS,
         "response_modes_supported": ["query", "fragment"],
         "grant_types_supported": grants.map(GrantType::as_str),
         "scopes_supported": Scope::VARIANTS,
@@ -37,7 +37,7 @@ pub(super) fn document(issuer: &str) -> Value {
         "token_endpoint_auth_methods_supported": methods,
         "revocation_endpoint_auth_methods_supported": methods,
         "code_challenge_methods_supported": ["S256"],
-        "prompt_values_supported": Prompt::ALL.map(Prompt::as_str),
+        "prompt_values_supported": Prompt::VARIANTS,
         "authorization_response_iss_parameter_supported": true,
         "request_parameter_supported": false,
         // Absent, this one would count as true (OpenID Connect Discovery §3).

@@ -2,12 +2,17 @@
 
 use std::fmt;
 
+use strum::{EnumIter, IntoStaticStr};
+
 use crate::runtime::error::{Error, ErrorKind};
 use crate::runtime::limits::RETRY_AFTER_S;
 use crate::storage::database::DbError;
 
-/// The code of an error (RFC 6749 §4.1.2.1 and §5.2, OpenID Connect Core §3.1.2.6).
+/// The code of an error (RFC 6749 §4.1.2.1 and §5.2, OpenID Connect Core §3.1.2.6). The reference page has them in
+/// this order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(EnumIter, IntoStaticStr)]
+#[strum(serialize_all = "snake_case")]
 pub enum OAuthErrorCode {
     /// A parameter is missing, repeated or malformed.
     InvalidRequest,
@@ -25,10 +30,6 @@ pub enum OAuthErrorCode {
     InvalidScope,
     /// The user refused the request.
     AccessDenied,
-    /// The provider failed; its log has the cause.
-    ServerError,
-    /// The provider is overloaded or throttles the client; a retry may succeed.
-    TemporarilyUnavailable,
     /// The user would have to log in, but `prompt=none` forbids to ask.
     LoginRequired,
     /// The user would have to consent, but `prompt=none` forbids to ask.
@@ -39,28 +40,13 @@ pub enum OAuthErrorCode {
     RequestUriNotSupported,
     /// The parameter `registration` is not supported.
     RegistrationNotSupported,
+    /// The provider failed; its log has the cause.
+    ServerError,
+    /// The provider is overloaded or throttles the client; a retry may succeed.
+    TemporarilyUnavailable,
 }
 
 impl OAuthErrorCode {
-    /// All codes, in the order of the reference page.
-    pub const ALL: [Self; 15] = [
-        Self::InvalidRequest,
-        Self::InvalidClient,
-        Self::InvalidGrant,
-        Self::UnauthorizedClient,
-        Self::UnsupportedGrantType,
-        Self::UnsupportedResponseType,
-        Self::InvalidScope,
-        Self::AccessDenied,
-        Self::LoginRequired,
-        Self::ConsentRequired,
-        Self::RequestNotSupported,
-        Self::RequestUriNotSupported,
-        Self::RegistrationNotSupported,
-        Self::ServerError,
-        Self::TemporarilyUnavailable,
-    ];
-
     /// Returns what happened, and what the client can do about it.
     #[must_use]
     pub fn meaning(self) -> &'static str {
@@ -108,23 +94,7 @@ impl OAuthErrorCode {
     /// Returns the value of `error`.
     #[must_use]
     pub fn as_str(self) -> &'static str {
-        match self {
-            Self::InvalidRequest => "invalid_request",
-            Self::InvalidClient => "invalid_client",
-            Self::InvalidGrant => "invalid_grant",
-            Self::UnauthorizedClient => "unauthorized_client",
-            Self::UnsupportedGrantType => "unsupported_grant_type",
-            Self::UnsupportedResponseType => "unsupported_response_type",
-            Self::InvalidScope => "invalid_scope",
-            Self::AccessDenied => "access_denied",
-            Self::ServerError => "server_error",
-            Self::TemporarilyUnavailable => "temporarily_unavailable",
-            Self::LoginRequired => "login_required",
-            Self::ConsentRequired => "consent_required",
-            Self::RequestNotSupported => "request_not_supported",
-            Self::RequestUriNotSupported => "request_uri_not_supported",
-            Self::RegistrationNotSupported => "registration_not_supported",
-        }
+        self.into()
     }
 }
 

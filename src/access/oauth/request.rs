@@ -3,6 +3,8 @@
 
 use std::fmt;
 
+use strum::{EnumString, IntoStaticStr, VariantNames};
+
 use super::{
     error::{AuthorizationError, OAuthErrorCode, description},
     parameters::OAuthParameters,
@@ -36,6 +38,8 @@ const KNOWN: [&str; 12] = [
 
 /// A screen that a client asks the provider to show to the user.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(EnumString, VariantNames)]
+#[strum(serialize_all = "snake_case")]
 #[repr(u8)]
 pub enum Prompt {
     /// Show nothing, even if that means an error.
@@ -46,22 +50,6 @@ pub enum Prompt {
     Consent = 4,
     /// Show a choice of accounts.
     SelectAccount = 8,
-}
-
-impl Prompt {
-    /// All prompts, as published in the metadata.
-    pub const ALL: [Self; 4] = [Self::None, Self::Login, Self::Consent, Self::SelectAccount];
-
-    /// Returns the word for the prompt in requests.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::None => "none",
-            Self::Login => "login",
-            Self::Consent => "consent",
-            Self::SelectAccount => "select_account",
-        }
-    }
 }
 
 /// The set of prompts in the parameter `prompt`.
@@ -79,8 +67,7 @@ impl PromptSet {
     fn parse(text: &str) -> Option<Self> {
         let mut prompts = Self::default();
         for word in text.split(' ').filter(|word| !word.is_empty()) {
-            let prompt = Prompt::ALL.into_iter().find(|prompt| prompt.as_str() == word)?;
-            prompts.0 |= prompt as u8;
+            prompts.0 |= word.parse::<Prompt>().ok()? as u8;
         }
         let is_valid = prompts.0 == Prompt::None as u8 || !prompts.has(Prompt::None);
         is_valid.then_some(prompts)
@@ -89,37 +76,22 @@ impl PromptSet {
 
 /// The kind of response that a client requests, by the tokens in it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(EnumString, IntoStaticStr, VariantNames)]
+#[strum(serialize_all = "snake_case")]
 pub enum ResponseType {
     Code,
     Token,
     IdToken,
+    /// The words may have any order.
+    #[strum(to_string = "id_token token", serialize = "token id_token")]
     IdTokenAndToken,
 }
 
 impl ResponseType {
-    /// All response types, as published in the metadata.
-    pub const NAMES: [&str; 4] = ["code", "token", "id_token", "id_token token"];
-
-    /// Parses the parameter; its words may have any order.
-    fn parse(text: &str) -> Option<Self> {
-        match text {
-            "code" => Some(Self::Code),
-            "token" => Some(Self::Token),
-            "id_token" => Some(Self::IdToken),
-            "id_token token" | "token id_token" => Some(Self::IdTokenAndToken),
-            _ => None,
-        }
-    }
-
     /// Returns the words in requests, under which consent is stored.
     #[must_use]
     pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Code => "code",
-            Self::Token => "token",
-            Self::IdToken => "id_token",
-            Self::IdTokenAndToken => "id_token token",
-        }
+        self.into()
     }
 
     fn grant(self) -> GrantType {
@@ -308,7 +280,7 @@ impl AuthorizationRequest {
         let Some(response_type) = parameters.find("response_type") else {
             return refuse(InvalidRequest, "response_type is missing");
         };
-        let Some(response_type) = ResponseType::parse(response_type) else {
+        let Ok(response_type) = response_type.parse::<ResponseType>() else {
             return refuse(UnsupportedResponseType, "the response_type is unknown");
         };
         self.response_type = response_type;

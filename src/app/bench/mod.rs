@@ -15,6 +15,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use strum::IntoEnumIterator;
 use tokio::runtime::{Builder, Runtime};
 use tokio::signal::unix::{SignalKind, signal};
 
@@ -143,7 +144,7 @@ fn measure_in(
     // With a single worker, the second pass would repeat the first.
     for workers in [Some(1), Some(all).filter(|all| *all > 1)].into_iter().flatten() {
         let media = bench.clients(workers)?;
-        for operation in BenchOperation::ALL {
+        for operation in BenchOperation::iter() {
             progress(&format!("{}, workers: {workers}", operation.title(&config)));
             operations.push(bench.measure(operation, &media, stop)?);
         }
@@ -225,7 +226,7 @@ fn derived_files(
         }
         Ok(sum)
     };
-    blobs::DerivedKind::ALL.into_iter().map(of_kind).collect()
+    blobs::DerivedKind::iter().map(of_kind).collect()
 }
 
 /// Whether the run should end early.

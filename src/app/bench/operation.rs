@@ -1,5 +1,7 @@
 //! The measured operations, as media URLs.
 
+use strum::{EnumIter, IntoStaticStr};
+
 use crate::runtime::config::Config;
 use model::{ItemKey, Rect, Size};
 
@@ -8,8 +10,10 @@ const CROP: Size = Size { width: 800, height: 600 };
 /// A multiple of the MCU size of every usual chroma subsampling except 4:1:1, in pixels.
 const GRID_PX: u32 = 16;
 
-/// An operation that is measured.
+/// An operation that is measured. The report has this order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(EnumIter, IntoStaticStr)]
+#[strum(serialize_all = "kebab-case")]
 pub enum BenchOperation {
     /// A crop of the Hires at an arbitrary position.
     Crop,
@@ -26,29 +30,10 @@ pub enum BenchOperation {
 }
 
 impl BenchOperation {
-    /// All operations, in the order of the report.
-    pub const ALL: [Self; 7] = [
-        Self::Crop,
-        Self::CropOnGrid,
-        Self::CropWatermark,
-        Self::Watermark,
-        Self::Preview,
-        Self::PreviewWatermark,
-        Self::Thumbnail,
-    ];
-
     /// The name in JSON.
     #[must_use]
     pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Crop => "crop",
-            Self::CropOnGrid => "crop-on-grid",
-            Self::CropWatermark => "crop-watermark",
-            Self::Watermark => "watermark",
-            Self::Preview => "preview",
-            Self::PreviewWatermark => "preview-watermark",
-            Self::Thumbnail => "thumbnail",
-        }
+        self.into()
     }
 
     /// The name in the table.
@@ -119,6 +104,8 @@ fn scatter(index: u64) -> u64 {
 mod tests {
     use std::collections::BTreeSet;
 
+    use strum::IntoEnumIterator;
+
     use super::*;
     use model::media_url::MediaPath;
 
@@ -156,7 +143,7 @@ mod tests {
     #[test]
     fn every_path_is_one_of_the_grammar_and_the_same_each_time() {
         let key: ItemKey = "image/a".parse().unwrap();
-        for operation in BenchOperation::ALL {
+        for operation in BenchOperation::iter() {
             let path = operation.path(&key, Size::new(6000, 4000), 3);
             assert_eq!(MediaPath::parse(&path).unwrap().key(), &key, "{path}");
             assert_eq!(path, operation.path(&key, Size::new(6000, 4000), 3));

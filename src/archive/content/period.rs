@@ -1,33 +1,25 @@
 //! The range of `_tstamp` that the parameters `tr`, `trs` and `tre` select (contract search-4).
 
 use jiff::{Span, Timestamp, civil::Date, tz::TimeZone};
+use strum::{EnumString, IntoStaticStr, VariantNames};
 
 /// A time span up to now (`tr`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(EnumString, IntoStaticStr, VariantNames)]
 pub enum RecentSpan {
+    #[strum(serialize = "h")]
     Hour,
+    #[strum(serialize = "d")]
     Day,
+    #[strum(serialize = "w")]
     Week,
+    #[strum(serialize = "m")]
     Month,
+    #[strum(serialize = "y")]
     Year,
 }
 
 impl RecentSpan {
-    /// Every value with its word in the parameter.
-    pub const ALL: [(&'static str, Self); 5] = [
-        ("h", Self::Hour),
-        ("d", Self::Day),
-        ("w", Self::Week),
-        ("m", Self::Month),
-        ("y", Self::Year),
-    ];
-
-    /// Finds the time span of a word; `None` for an unknown word.
-    #[must_use]
-    pub fn find(word: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|(known, _)| *known == word).map(|(_, recent)| recent)
-    }
-
     /// The moment at which the time span began.
     ///
     /// Days, weeks, months and years are calendar units in `zone`, back to the same time of day.

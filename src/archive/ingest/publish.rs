@@ -4,6 +4,7 @@ use std::path::Path;
 
 use jiff::Timestamp;
 use serde_json::{Map, Value};
+use strum::{EnumString, VariantNames};
 
 use super::bundle::refused;
 use super::edit::{published_edit, version_tag};
@@ -23,6 +24,8 @@ use model::{ContentHash, ItemId, ItemKey, MediaType, RenditionExtension, Renditi
 
 /// What happens if the item of an upload exists already.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(EnumString, VariantNames)]
+#[strum(serialize_all = "lowercase")]
 pub enum ExistingPolicy {
     /// The upload is refused.
     Refuse,
@@ -30,12 +33,6 @@ pub enum ExistingPolicy {
     Replace,
     /// The upload becomes an item of its own, whose id comes from its content.
     New,
-}
-
-impl ExistingPolicy {
-    /// Every policy with its word in requests.
-    pub const WORDS: [(&str, Self); 3] =
-        [("refuse", Self::Refuse), ("replace", Self::Replace), ("new", Self::New)];
 }
 
 /// How an upload is published.

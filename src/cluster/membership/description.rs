@@ -3,11 +3,14 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
+use strum::{EnumIter, EnumString, IntoStaticStr};
 
 use crate::storage::database::NodeRow;
 
 /// A function that a node cannot perform while other nodes may.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(EnumIter, EnumString, IntoStaticStr)]
+#[strum(serialize_all = "lowercase")]
 pub enum NodeFault {
     /// The database cannot be read, or at least one kind of connection fails.
     Database,
@@ -20,17 +23,10 @@ pub enum NodeFault {
 }
 
 impl NodeFault {
-    pub const ALL: [Self; 4] = [Self::Database, Self::Search, Self::Store, Self::Disk];
-
     /// Returns the name of the fault in rows and metrics.
     #[must_use]
     pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Database => "database",
-            Self::Search => "search",
-            Self::Store => "store",
-            Self::Disk => "disk",
-        }
+        self.into()
     }
 }
 
@@ -48,8 +44,8 @@ pub(super) fn print(faults: &[NodeFault]) -> String {
 /// a fault that this version does not know.
 #[must_use]
 pub fn faults_of(row: &NodeRow) -> Option<Vec<NodeFault>> {
-    let named = |name: &str| NodeFault::ALL.into_iter().find(|fault| fault.as_str() == name);
-    row.faults.split(' ').filter(|name| !name.is_empty()).map(named).collect()
+    let names = row.faults.split(' ').filter(|name| !name.is_empty());
+    names.map(|name| name.parse().ok()).collect()
 }
 
 /// The description that a node publishes at the start of its incarnation.

@@ -36,6 +36,7 @@ use std::{
 };
 
 use jiff::Timestamp;
+use strum::{EnumIter, IntoStaticStr};
 use tokio::sync::watch as channel;
 use uuid::Uuid;
 
@@ -54,6 +55,8 @@ pub use volume::Volume;
 
 /// A job that one node does at a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(EnumIter, IntoStaticStr)]
+#[strum(serialize_all = "lowercase")]
 pub enum ClusterLease {
     /// Matches items with notifications, ends embargoes and prepares scheduled mails.
     Matching,
@@ -70,27 +73,11 @@ pub enum ClusterLease {
 }
 
 impl ClusterLease {
-    pub const ALL: [Self; 6] = [
-        Self::Matching,
-        Self::Purging,
-        Self::Sweeping,
-        Self::Watching,
-        Self::Starting,
-        Self::Scrubbing,
-    ];
-
     /// Returns the name of the lease in the database. The name of a watched folder is appended to
     /// [`Self::Watching`].
     #[must_use]
     pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Matching => "matching",
-            Self::Purging => "purging",
-            Self::Sweeping => "sweeping",
-            Self::Watching => "watching",
-            Self::Starting => "starting",
-            Self::Scrubbing => "scrubbing",
-        }
+        self.into()
     }
 }
 

@@ -1,5 +1,6 @@
 //! Incarnations and leases over a real database.
 
+use strum::IntoEnumIterator;
 use uuid::Uuid;
 
 use super::*;
@@ -180,11 +181,19 @@ fn an_incarnation_whose_beginning_was_not_answered_begins_once() {
 }
 
 #[test]
+fn words_in_the_database_are_those_of_other_versions() {
+    let leases: Vec<_> = ClusterLease::iter().map(ClusterLease::as_str).collect();
+    assert_eq!(leases.join(" "), "matching purging sweeping watching starting scrubbing");
+    let faults: Vec<_> = NodeFault::iter().map(NodeFault::as_str).collect();
+    assert_eq!(faults.join(" "), "database search store disk");
+}
+
+#[test]
 fn a_lease_that_was_declined_does_not_come_back() {
     let dir = tempfile::tempdir().expect("folder");
     let db = Db::scratch(dir.path()).expect("opened");
     let node = node(&db, dir.path());
-    let was_wanted = ClusterLease::ALL.to_vec();
+    let was_wanted = ClusterLease::iter().collect();
     node.decline_lease(ClusterLease::Purging);
     // A poll that was in flight in the meantime.
     node.set_held(was_wanted);

@@ -16,6 +16,7 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
+use strum::IntoEnumIterator;
 use tokio::sync::oneshot;
 
 use crate::cluster::jobs::{BackgroundJob, JobSpec, RunOutcome};
@@ -87,7 +88,7 @@ impl Readiness {
         let faults: Vec<NodeFault> = verdict.faults.iter().map(|(fault, _)| *fault).collect();
         self.inner.parts.node.report(&faults);
         metrics::gauge!(telemetry::READY).set(u8::from(verdict.is_ready));
-        for fault in NodeFault::ALL {
+        for fault in NodeFault::iter() {
             let is_present = u8::from(faults.contains(&fault));
             metrics::gauge!(telemetry::FAULT, "fault" => fault.as_str()).set(is_present);
         }

@@ -106,8 +106,8 @@ fn recent(
     tr: Option<&str>,
     now: Timestamp,
 ) -> Result<Vec<String>, DbError> {
-    let period =
-        TimestampFilter { recent: tr.and_then(RecentSpan::find), ..TimestampFilter::default() };
+    let recent = tr.and_then(|word| word.parse::<RecentSpan>().ok());
+    let period = TimestampFilter { recent, ..TimestampFilter::default() };
     // Ranges reach back weeks or months to the same time of day, so the zone does not matter.
     let (from, _) = period.bounds(now, &TimeZone::UTC);
     let (mut items, mut seen) = (Vec::new(), HashSet::new());

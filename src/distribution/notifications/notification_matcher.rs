@@ -207,7 +207,7 @@ impl NotificationMatcher {
             id: notification.id,
             user: notification.user,
             kind: notification.method.kind(),
-            recent: saved.tr.as_deref().and_then(RecentSpan::find),
+            recent: saved.tr.as_deref().and_then(|word| word.parse().ok()),
             after_seq: notification.after_seq,
         };
         self.notifications.insert(notification.number, matched);

@@ -60,9 +60,8 @@ pub(crate) fn routes() -> Router<AppState> {
 /// `layout=bare` is for clients that need only the names (contract collections-4). Items, which may be very
 /// many, are not read then.
 async fn list(State(app): State<AppState>, ApiCaller(caller): ApiCaller, uri: Uri) -> ApiResult {
-    let choices = [("full", DocumentLayout::Full), ("bare", DocumentLayout::Bare)];
-    let layout = QueryParameters::of(&uri)?.one_of("layout", &choices)?.unwrap_or_default();
-    if layout == DocumentLayout::Bare {
+    let layout = QueryParameters::of(&uri)?.variant::<DocumentLayout>("layout")?;
+    if layout == Some(DocumentLayout::Bare) {
         let found = app.shared.archive.collections.list_heads(&caller).await?;
         return api::json(&found.iter().map(CollectionSummary::from).collect::<Vec<_>>());
     }

@@ -1,5 +1,7 @@
 //! Decides at each tick, from counters alone, whether a connection violates a limit.
 
+use strum::IntoStaticStr;
+
 use crate::http::listener::{
     counters::ConnectionSample, flood::FloodDetector, limits::ListenerLimits,
 };
@@ -10,6 +12,8 @@ const CLOSING_TICKS: u32 = 4;
 
 /// The reason why a connection is ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(IntoStaticStr)]
+#[strum(serialize_all = "snake_case")]
 pub enum ConnectionFault {
     /// No request arrived within the idle timeout.
     Idle,
@@ -30,15 +34,7 @@ pub enum ConnectionFault {
 impl ConnectionFault {
     /// The value of the label `reason` in metrics and logs.
     pub fn name(self) -> &'static str {
-        match self {
-            Self::Idle => "idle",
-            Self::SlowHead => "slow_head",
-            Self::SlowBody => "slow_body",
-            Self::SlowReader => "slow_reader",
-            Self::SlowHandshake => "slow_handshake",
-            Self::Handshakes => "handshakes",
-            Self::Flood => "flood",
-        }
+        self.into()
     }
 }
 

@@ -122,9 +122,8 @@ impl ApiDescription {
                 TaggedText::new(pages.render_in(language, "docs.html", context)?)?,
             ))
         };
-        let [one, other] = PageLanguage::ALL;
         Ok(Self {
-            pages: [frame(one)?, frame(other)?],
+            pages: [frame(PageLanguage::English)?, frame(PageLanguage::Swedish)?],
             trials: trial::trial_operations(&document),
             document: TaggedText::new(document.to_string())?,
             body,

@@ -14,6 +14,7 @@ use super::page::operations;
 use super::{BaseUrls, document};
 use crate::access::oauth::{Prompt, ResponseType};
 use crate::access::orders::DownloadGrouping;
+use crate::archive::content::RecentSpan;
 use crate::archive::ingest::ExistingPolicy;
 use crate::cluster::findings::FindingLevel;
 use crate::runtime::limits::{
@@ -26,9 +27,10 @@ use crate::runtime::limits::{
 use formats::NewsmlVersion;
 use model::account::{
     AgreementType, Approver, ChannelMethod, DeliveryState, DeviceKind, GrantType, LicensePeriod,
-    MessageState, MessageTransport, NotificationKind, OrderStatus, Scope, ScopeSet,
+    MessageState, MessageTransport, NotificationKind, OrderStatus, PasswordLinkKind, Scope,
+    ScopeSet,
 };
-use model::item::{PubStatus, has_picture};
+use model::item::{DocumentLayout, PubStatus, has_picture};
 use model::limits::CHANNEL_NAME_CHARS_MAX;
 use model::{ItemId, MediaType, PresetName, RenditionExtension, RenditionName};
 use query::Facet;
@@ -361,15 +363,18 @@ fn expected_words() -> Vec<(&'static str, Value)> {
         ("state", json!(DeliveryState::VARIANTS)),
         ("state", json!(MessageState::VARIANTS)),
         ("transport", json!(MessageTransport::VARIANTS)),
-        ("level", json!(FindingLevel::ALL.map(FindingLevel::as_str))),
-        ("by", json!(DownloadGrouping::ALL.map(DownloadGrouping::as_str))),
+        ("level", json!(FindingLevel::VARIANTS)),
+        ("by", json!(DownloadGrouping::VARIANTS)),
         ("period", json!(LicensePeriod::VARIANTS)),
         ("approver", json!([Approver::Admin.as_str()])),
         ("method", json!(ChannelMethod::VARIANTS)),
-        ("response_type", json!(ResponseType::NAMES)),
+        ("response_type", json!(ResponseType::VARIANTS)),
         ("grant_type", json!(grants.map(GrantType::as_str))),
+        ("tr", json!(RecentSpan::VARIANTS)),
+        ("layout", json!(DocumentLayout::VARIANTS)),
+        ("kind", json!(PasswordLinkKind::VARIANTS)),
+        ("existing", json!(ExistingPolicy::VARIANTS)),
         // Enumerations without a type in the code.
-        ("tr", json!(["h", "d", "w", "m", "y"])),
         ("tr", json!(["h", "d", "w", "y"])),
         (
             "sort",
@@ -386,7 +391,6 @@ fn expected_words() -> Vec<(&'static str, Value)> {
             ]),
         ),
         ("sort", json!(["asc", "desc", "stor", "rel"])),
-        ("layout", json!(["full", "bare"])),
         ("terms", json!(["special", "none"])),
         ("again", json!([true])),
         ("response_mode", json!(["query", "fragment"])),
@@ -401,8 +405,6 @@ fn expected_words() -> Vec<(&'static str, Value)> {
         ("location", json!(["path", "query", "headers", "body"])),
         ("type", json!(["Subscription", "Direct", "Normal", "Sketch"])),
         ("madeBy", json!(["user", "operator"])),
-        ("kind", json!(["invitation", "reset"])),
-        ("existing", json!(ExistingPolicy::WORDS.map(|(word, _)| word))),
     ]
 }
 
@@ -497,7 +499,7 @@ fn scopes_facets_and_prompts_are_those_of_the_types() {
     assert_eq!(key[0]["oauth2"], json!(of_key));
     let parameters = &document["paths"]["/o/oauth2/auth"]["get"]["parameters"];
     let prompt = parameters.as_array().unwrap().iter().find(|one| one["name"] == "prompt");
-    let words = Prompt::ALL.map(Prompt::as_str).join(", ");
+    let words = Prompt::VARIANTS.join(", ");
     assert_eq!(prompt.unwrap()["schema"]["description"], words);
     let token = &document["paths"]["/user/v1/device/{token}"]["put"]["parameters"][0];
     let text = token["description"].as_str().unwrap();

@@ -6,6 +6,7 @@ use axum::{
     http::{HeaderMap, HeaderValue, header},
     response::Response,
 };
+use strum::IntoEnumIterator;
 
 use super::respond::status;
 use crate::access::oauth::OAuthErrorCode;
@@ -140,7 +141,7 @@ pub fn reference() -> String {
         "## OAuth2\n\nThe endpoints for tokens answer as RFC 6749 defines: `{\"error\": …, \"error_description\": \
          …}`. The authorization endpoint sends the same codes to the client's redirect address.",
     );
-    for code in OAuthErrorCode::ALL {
+    for code in OAuthErrorCode::iter() {
         let number = oauth::status(code).as_u16();
         push_paragraph(
             &mut page,

@@ -5,15 +5,19 @@ use std::{collections::HashMap, future::Future};
 use axum::http::{HeaderMap, header};
 use minijinja::value::{Rest, Value};
 use rust_embed::RustEmbed;
+use strum::{EnumString, IntoStaticStr};
 
 use crate::runtime::error::{Error, Result};
 use crate::runtime::limits::ACCEPT_LANGUAGES_MAX;
 
 /// A language of the pages.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(EnumString, IntoStaticStr)]
 pub(crate) enum PageLanguage {
     #[default]
+    #[strum(serialize = "en")]
     English,
+    #[strum(serialize = "sv")]
     Swedish,
 }
 
@@ -60,20 +64,9 @@ fn read<Texts: RustEmbed>() -> Result<Translations> {
 }
 
 impl PageLanguage {
-    /// All languages, the default first.
-    pub(in crate::http) const ALL: [Self; 2] = [Self::English, Self::Swedish];
-
     /// The language tag (RFC 5646).
     pub(in crate::http) fn tag(self) -> &'static str {
-        match self {
-            Self::English => "en",
-            Self::Swedish => "sv",
-        }
-    }
-
-    /// Finds the language with that tag.
-    pub(in crate::http) fn find(tag: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|language| language.tag() == tag)
+        self.into()
     }
 
     /// The language of a request: the visitor's choice, else the browser's first supported preference, else
@@ -107,7 +100,7 @@ pub(in crate::http) fn current_language() -> PageLanguage {
 }
 
 fn cookie_language(headers: &HeaderMap) -> Option<PageLanguage> {
-    PageLanguage::find(preference_cookie(headers, COOKIE)?)
+    preference_cookie(headers, COOKIE)?.parse().ok()
 }
 
 /// The value of the cookie `name`, which stores a choice of the visitor.
@@ -127,7 +120,7 @@ fn accepted_language(headers: &HeaderMap) -> Option<PageLanguage> {
         let weight = weight.trim().strip_prefix("q=").map_or(Some(1.0), |q| q.parse().ok());
         // `sv-FI` asks for Swedish as well: the pages have no regional variants.
         let primary = tag.trim().split('-').next().unwrap_or_default().to_ascii_lowercase();
-        if let (Some(language), Some(weight)) = (PageLanguage::find(&primary), weight)
+        if let (Ok(language), Some(weight)) = (primary.parse::<PageLanguage>(), weight)
             // A weight of 0 means that the language is not acceptable (RFC 9110 §12.4.2).
             && weight > 0.0
             // On equal weights the first one in the header wins.

@@ -467,7 +467,7 @@ pub(super) fn routes() -> Router<AppState> {
 async fn choose_language(request: Request) -> PageResult {
     let (_, text) = form_body(request).await?;
     let form = FormFields::parse(&text)?;
-    let language = form.find("language").and_then(PageLanguage::find);
+    let language = form.find("language").and_then(|tag| tag.parse().ok());
     back_with_cookie(&form, language.map(PageLanguage::cookie))
 }
 
@@ -475,7 +475,7 @@ async fn choose_language(request: Request) -> PageResult {
 async fn choose_scheme(request: Request) -> PageResult {
     let (_, text) = form_body(request).await?;
     let form = FormFields::parse(&text)?;
-    let scheme = form.find("scheme").and_then(ColourScheme::find);
+    let scheme = form.find("scheme").and_then(|name| name.parse().ok());
     back_with_cookie(&form, scheme.map(ColourScheme::cookie))
 }
 

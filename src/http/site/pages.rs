@@ -52,8 +52,9 @@ impl PageRenderer {
             }
             Ok::<_, Error>((language, environment))
         };
-        let [english, swedish] = PageLanguage::ALL;
-        Ok(Self { environments: [environment(english)?, environment(swedish)?] })
+        let english = environment(PageLanguage::English)?;
+        let swedish = environment(PageLanguage::Swedish)?;
+        Ok(Self { environments: [english, swedish] })
     }
 
     /// Renders the page `name` with `context` in the current language.

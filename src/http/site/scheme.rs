@@ -1,11 +1,14 @@
 //! The colour scheme of the pages: that of the visitor's system, or light or dark by the visitor's choice.
 
 use axum::http::HeaderMap;
+use strum::{EnumString, IntoStaticStr};
 
 use super::language::preference_cookie;
 
 /// A colour scheme of the pages.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(EnumString, IntoStaticStr)]
+#[strum(serialize_all = "lowercase")]
 pub(super) enum ColourScheme {
     /// The one that the visitor's system prefers.
     #[default]
@@ -18,25 +21,15 @@ pub(super) enum ColourScheme {
 const COOKIE: &str = "wirephoto_scheme";
 
 impl ColourScheme {
-    const ALL: [Self; 3] = [Self::System, Self::Light, Self::Dark];
-
     /// The name in the cookie, in forms and in the style sheets.
     pub(super) fn as_str(self) -> &'static str {
-        match self {
-            Self::System => "system",
-            Self::Light => "light",
-            Self::Dark => "dark",
-        }
-    }
-
-    /// Finds the scheme with that name.
-    pub(super) fn find(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|scheme| scheme.as_str() == name)
+        self.into()
     }
 
     /// The scheme of a request: the visitor's choice, else that of the system.
     pub(super) fn of(headers: &HeaderMap) -> Self {
-        preference_cookie(headers, COOKIE).and_then(Self::find).unwrap_or_default()
+        let chosen = preference_cookie(headers, COOKIE);
+        chosen.and_then(|name| name.parse().ok()).unwrap_or_default()
     }
 
     /// The `Set-Cookie` value that stores the choice for a year, or removes it for the default.

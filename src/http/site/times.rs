@@ -9,7 +9,7 @@ use crate::archive::content::{RecentSpan, TimestampFilter, parse_day};
 /// Whether no time can satisfy the filters of a search: "the last hour" before yesterday.
 pub(super) fn times_contradict(form: &SearchForm, now: Timestamp, zone: &TimeZone) -> bool {
     let period = TimestampFilter {
-        recent: RecentSpan::find(&form.tr),
+        recent: form.tr.parse::<RecentSpan>().ok(),
         // A date that cannot be read contradicts nothing; the API reports it.
         start: parse_day(&form.trs),
         end: parse_day(&form.tre),

@@ -20,6 +20,7 @@ mod standard_set;
 use std::{ops::Range, path::Path, sync::Arc};
 
 use moka::sync::Cache;
+use strum::IntoEnumIterator;
 
 use crate::runtime::limits::{DERIVED_RETRY_DELAY, INDEX_CACHE_BYTES, SIDE_FILE_BYTES_MAX};
 use crate::runtime::telemetry;
@@ -473,7 +474,7 @@ impl OriginalStore {
     /// Lists all derived files in the store.
     pub fn list_derived(&self) -> Result<Vec<(DerivedKind, ContentHash)>, StoreError> {
         let mut found = Vec::new();
-        for kind in DerivedKind::ALL {
+        for kind in DerivedKind::iter() {
             found.extend(self.derived.list(kind)?.into_iter().map(|hash| (kind, hash)));
         }
         Ok(found)
@@ -498,7 +499,7 @@ impl OriginalStore {
     pub fn remove_derived(&self, hash: ContentHash) -> Result<(), StoreError> {
         self.facts_cache.invalidate(&hash);
         self.incomplete.invalidate(&hash);
-        for kind in DerivedKind::ALL {
+        for kind in DerivedKind::iter() {
             self.derived.remove(kind, hash)?;
         }
         Ok(())

@@ -13,6 +13,7 @@ use std::{
 };
 
 use serde::{Deserialize, Serialize};
+use strum::{EnumString, IntoStaticStr};
 
 use crate::runtime::limits::PROGRAM_OUTPUT_BYTES_MAX;
 use run::{ProgramRun, run};
@@ -57,6 +58,8 @@ impl ProgramError {
 
 /// A task for the PDF reader.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(EnumString, IntoStaticStr)]
+#[strum(serialize_all = "lowercase")]
 pub enum PdfTask {
     /// Prints facts about the PDF, as the JSON of [`PdfSummary`].
     Facts,
@@ -67,17 +70,10 @@ pub enum PdfTask {
 }
 
 impl PdfTask {
-    /// All tasks, in the order of the command's help.
-    pub const ALL: [Self; 3] = [Self::Facts, Self::Grey, Self::Page];
-
     /// Returns the word on the command line.
     #[must_use]
     pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Facts => "facts",
-            Self::Grey => "grey",
-            Self::Page => "page",
-        }
+        self.into()
     }
 }
 

@@ -13,6 +13,7 @@ use std::{
 };
 
 use bytes::Bytes;
+use strum::{EnumIter, IntoEnumIterator, IntoStaticStr};
 use uuid::Uuid;
 
 use super::bucket::Bucket;
@@ -24,6 +25,8 @@ use model::ContentHash;
 
 /// The kind of a derived file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(EnumIter, IntoStaticStr)]
+#[strum(serialize_all = "lowercase")]
 pub enum DerivedKind {
     /// The entry points for random access to an original.
     Index,
@@ -34,17 +37,10 @@ pub enum DerivedKind {
 }
 
 impl DerivedKind {
-    /// All kinds of derived files.
-    pub const ALL: [Self; 3] = [Self::Index, Self::Working, Self::Standard];
-
     /// Returns the word in file names and messages.
     #[must_use]
     pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Index => "index",
-            Self::Working => "working",
-            Self::Standard => "standard",
-        }
+        self.into()
     }
 }
 
@@ -205,7 +201,7 @@ pub(super) struct DerivedFolder {
 
 impl DerivedFolder {
     pub(super) fn open(dir: &Path) -> Result<Self, StoreError> {
-        for kind in DerivedKind::ALL {
+        for kind in DerivedKind::iter() {
             let folder = dir.join(kind.as_str());
             modes::create_private_folder(&folder).map_err(failed(&folder))?;
         }
@@ -296,7 +292,7 @@ impl DerivedFolder {
 
     pub(super) fn leftovers(&self) -> Result<Vec<PathBuf>, StoreError> {
         let mut found = Vec::new();
-        for kind in DerivedKind::ALL {
+        for kind in DerivedKind::iter() {
             found.extend(super::folder::abandoned(&self.folder(kind), "tmp-")?);
         }
         Ok(found)

@@ -12,6 +12,7 @@ use std::{
 use bytes::Bytes;
 use futures_util::TryStreamExt;
 use object_store::{ObjectStore, ObjectStoreExt, memory::InMemory, path::Path as Key};
+use strum::IntoEnumIterator;
 
 use super::bucket::{Bucket, ObjectClients};
 use super::circuit_breaker::CircuitBreaker;
@@ -310,10 +311,16 @@ fn check_replacing(scene: &Scene) {
 }
 
 #[test]
+fn derived_files_are_below_the_same_folders() {
+    let words: Vec<_> = DerivedKind::iter().map(DerivedKind::as_str).collect();
+    assert_eq!(words, ["index", "working", "standard"]);
+}
+
+#[test]
 fn derived_files_are_written_read_and_removed() {
     each(|scene| {
         let (derived, hash) = (scene.derived(), ContentHash([9; 32]));
-        for kind in DerivedKind::ALL {
+        for kind in DerivedKind::iter() {
             assert_eq!(derived.read(kind, hash, 10).unwrap(), None);
             assert_eq!(derived.length(kind, hash).unwrap(), None);
             derived.write(kind, hash, b"first").unwrap();

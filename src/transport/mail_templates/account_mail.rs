@@ -2,6 +2,7 @@
 //! is not known.
 
 use minijinja::{Value, context};
+use strum::IntoStaticStr;
 
 use super::{MailTemplates, MailTexts, line::line, view::address};
 use crate::runtime::error::{Error, Result};
@@ -16,10 +17,13 @@ pub struct AccountMail {
     pub content: AccountMailContent,
 }
 
-/// The occasion of a mail about an account, with its facts.
+/// The occasion of a mail about an account, with its facts; its word begins the names of templates.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(IntoStaticStr)]
+#[strum(serialize_all = "kebab-case")]
 pub enum AccountMailContent {
     /// Another user registered a device of the recipient.
+    #[strum(serialize = "device")]
     DeviceMoved { device: String },
     /// The recipient is invited to set a first password.
     Invitation(PasswordLine),
@@ -50,18 +54,6 @@ pub struct PasswordLine {
 }
 
 impl AccountMailContent {
-    /// Returns the prefix of its template names.
-    fn name(&self) -> &'static str {
-        match self {
-            Self::DeviceMoved { .. } => "device",
-            Self::Invitation(_) => "invitation",
-            Self::PasswordReset(_) => "password-reset",
-            Self::PasswordChanged { .. } => "password-changed",
-            Self::KeyMade { .. } => "key-made",
-            Self::NewBrowser { .. } => "new-browser",
-        }
-    }
-
     fn facts(&self) -> Result<Value> {
         // Clients choose the names of devices, keys and browsers.
         let short = |text: &str| line(text, MAIL_NAME_CHARS_MAX);
@@ -94,7 +86,7 @@ impl MailTemplates {
     ///
     /// Fails for a URL that is not `http` or `https`, which is a mistake of the caller.
     pub fn render_account_mail(&self, mail: &AccountMail) -> Result<MailTexts> {
-        let name = mail.content.name();
+        let name: &str = (&mail.content).into();
         let site = mail.site_url.trim_end_matches('/');
         let page = |path: &str| address(&format!("{site}{path}"));
         let facts = context! {

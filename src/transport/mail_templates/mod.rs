@@ -14,6 +14,7 @@ mod view;
 use std::path::Path;
 
 use minijinja::{Environment, context, value::Serde};
+use strum::IntoStaticStr;
 
 pub use self::account_mail::{AccountMail, AccountMailContent, PasswordLine};
 pub use self::line::line;
@@ -43,8 +44,10 @@ pub struct NotificationMail {
     pub site_url: String,
 }
 
-/// The occasion of a notification mail.
+/// The occasion of a notification mail; its word begins the names of templates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(IntoStaticStr)]
+#[strum(serialize_all = "kebab-case")]
 pub enum MailOccasion {
     /// The mail is about one new item.
     Item,
@@ -88,15 +91,6 @@ pub struct MailTexts {
     pub html: String,
 }
 
-impl MailOccasion {
-    fn name(self) -> &'static str {
-        match self {
-            Self::Item => "item",
-            Self::Digest => "digest",
-        }
-    }
-}
-
 impl MailTemplates {
     /// Compiles the templates; those in the folder `overrides` replace the embedded ones.
     ///
@@ -125,7 +119,7 @@ impl MailTemplates {
     /// mistakes of the caller.
     pub fn render_notification(&self, mail: &NotificationMail) -> Result<MailTexts> {
         let view = MailView::of(mail)?;
-        let name = mail.occasion.name();
+        let name: &str = mail.occasion.into();
         let subject = self.render(&format!("{name}.subject.txt"), &view, "")?;
         let subject = line(&subject, limits::MAIL_SUBJECT_CHARS_MAX);
         let text = self.render(&format!("{name}.txt"), &view, &subject)?;

@@ -4,6 +4,7 @@
 use std::{collections::BTreeMap, fs, path::Path};
 
 use serde_json::{Value, json};
+use strum::{Display, EnumIter, IntoEnumIterator};
 
 use super::table::OrderRow;
 use crate::common::{
@@ -34,6 +35,8 @@ const SETTINGS: [&str; 4] = [
 
 /// The kinds of callers that have an account.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Display, EnumIter)]
+#[strum(serialize_all = "kebab-case")]
 pub enum Customer {
     Uncovered,
     Subscriber,
@@ -50,36 +53,6 @@ pub enum Customer {
 }
 
 impl Customer {
-    const ALL: [Self; 11] = [
-        Self::Uncovered,
-        Self::Subscriber,
-        Self::Prepaid,
-        Self::UsedUp,
-        Self::Direct,
-        Self::Bought,
-        Self::Provider,
-        Self::Administrator,
-        Self::Service,
-        Self::Operator,
-        Self::Clerk,
-    ];
-
-    fn word(self) -> &'static str {
-        match self {
-            Self::Uncovered => "uncovered",
-            Self::Subscriber => "subscriber",
-            Self::Prepaid => "prepaid",
-            Self::UsedUp => "used-up",
-            Self::Direct => "direct",
-            Self::Bought => "bought",
-            Self::Provider => "provider",
-            Self::Administrator => "administrator",
-            Self::Service => "service",
-            Self::Operator => "operator",
-            Self::Clerk => "clerk",
-        }
-    }
-
     /// Returns whether the customer places orders, so that each address needs an organization that has bought
     /// nothing.
     pub fn places_orders(self) -> bool {
@@ -127,7 +100,7 @@ impl Account {
     }
 
     pub fn name(self) -> String {
-        format!("{}-{}", self.customer.word(), self.number)
+        format!("{}-{}", self.customer, self.number)
     }
 
     pub fn key(self) -> String {
@@ -135,8 +108,7 @@ impl Account {
     }
 
     fn id(self, customer: Customer) -> usize {
-        let place = Customer::ALL.iter().position(|one| *one == customer).unwrap();
-        1000 + self.number * 100 + place
+        1000 + self.number * 100 + customer as usize
     }
 
     fn organization(self) -> usize {
@@ -177,8 +149,7 @@ fn accounts(count: usize, is_lapsed: bool) -> Value {
     push("products", json!({ "id": 10, "code": COVERED, "name": "Photo" }));
     push("products", json!({ "id": 11, "code": OTHER, "name": "Another" }));
     for number in 0..count {
-        for customer in Customer::ALL.into_iter().filter(|one| number == 0 || one.places_orders())
-        {
+        for customer in Customer::iter().filter(|one| number == 0 || one.places_orders()) {
             let account = Account { customer, number };
             let (id, name) = (account.organization(), account.name());
             if customer != Customer::Clerk {

@@ -1,12 +1,12 @@
 //! OAuth2 clients: each integration has a client id and, unless it is public, a client secret.
 
 use serde::{Deserialize, Serialize};
-use strum::IntoStaticStr;
+use strum::{EnumString, IntoStaticStr, VariantNames};
 
 /// An OAuth2 grant type that a client may be allowed to use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-#[derive(IntoStaticStr)]
+#[derive(EnumString, IntoStaticStr, VariantNames)]
 #[strum(serialize_all = "snake_case")]
 pub enum GrantType {
     /// The authorization code grant, for web apps.

@@ -1,11 +1,14 @@
 //! The layouts in which a document is served (contract search-9).
 
 use serde_json::{Map, Value};
+use strum::{EnumString, VariantNames};
 
 use crate::{RenditionUsage, RenditionVariant};
 
 /// How much of a document is served.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(EnumString, VariantNames)]
+#[strum(serialize_all = "lowercase")]
 pub enum DocumentLayout {
     #[default]
     Full,

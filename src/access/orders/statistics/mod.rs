@@ -9,6 +9,7 @@ mod table;
 use std::collections::BTreeMap;
 
 use jiff::{Timestamp, ToSpan, civil::Date, tz::TimeZone};
+use strum::{EnumString, IntoStaticStr, VariantNames};
 
 use super::Orders;
 use crate::runtime::error::Result;
@@ -22,8 +23,10 @@ use model::account::{AgreementId, OrganizationId};
 /// The word in place of the kind of credentials of orders whose audit event was removed or never stored.
 const UNKNOWN_CREDENTIAL: &str = "unknown";
 
-/// What downloads are counted by.
+/// What downloads are counted by. The page has this order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(EnumString, IntoStaticStr, VariantNames)]
+#[strum(serialize_all = "lowercase")]
 pub enum DownloadGrouping {
     /// The organization of the customer.
     Organization,
@@ -35,20 +38,10 @@ pub enum DownloadGrouping {
 }
 
 impl DownloadGrouping {
-    /// Every grouping, in the order of the page.
-    pub const ALL: [Self; 5] =
-        [Self::Organization, Self::Agreement, Self::Item, Self::Day, Self::Credential];
-
     /// Returns the word used in requests.
     #[must_use]
     pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Organization => "organization",
-            Self::Agreement => "agreement",
-            Self::Item => "item",
-            Self::Day => "day",
-            Self::Credential => "credential",
-        }
+        self.into()
     }
 }
 

@@ -52,7 +52,8 @@ async fn run_search(app: &AppState, request: Request) -> ApiResult {
     let query = QueryParameters::of(&context.uri)?;
     let mut parameters = ContentParameters::new(&query, &app.shared.site.zone, Some(&caller));
     let selection = parameters.selection();
-    let period = parameters.period(&TIMES);
+    let recent = parameters.read(|query| query.one_of("tr", &TIMES));
+    let period = parameters.period_with(recent);
     let (size, skip) = parameters.page_range();
     let sort = parameters.read(|query| query.one_of("sort", &SORTS));
     // Every parameter is read before the first `?`, so that all problems are reported together.

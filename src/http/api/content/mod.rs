@@ -24,7 +24,6 @@ use strum::IntoEnumIterator;
 use crate::access::auth::Principal;
 use crate::archive::content::CallerVisibility;
 use crate::archive::content::DocumentForm;
-use crate::archive::content::RecentSpan;
 use crate::http::AppState;
 use crate::http::api;
 use crate::http::api::ApiError;
@@ -114,7 +113,7 @@ fn parse_search(
     let filters = parameters.filters();
     let duplicates = parameters.duplicates();
     let after = parameters.read(stream::last_item);
-    let period = parameters.period(&RecentSpan::ALL);
+    let period = parameters.period();
     let statuses = parameters.statuses();
     let (size, skip) = parameters.page_range();
     let sort = parameters.sort();

@@ -336,7 +336,7 @@ fn parse_saved_query(
         NotificationKind::Mobile | NotificationKind::Email => false,
     };
     let tr = match takes_tr {
-        true => parameters.read(|query| query.one_of("tr", &RecentSpan::ALL)),
+        true => parameters.read(|query| query.variant::<RecentSpan>("tr")),
         false => Some(None),
     };
     let agr = parameters.read(|query| {
@@ -346,12 +346,9 @@ fn parse_saved_query(
     let (selection, q, p, tr) = (selection?, q?, p?, tr?);
     // Counted only; the ids come from the selection, which has checked that the user has them.
     agr?;
-    let name_of = |recent: RecentSpan| {
-        let found = RecentSpan::ALL.into_iter().find(|(_, one)| *one == recent);
-        found.map(|(name, _)| name.to_owned())
-    };
     let q = q.filter(|q| !q.is_empty());
-    Some(SavedQuery { q, p, agr: selection.agreements, tr: tr.and_then(name_of) })
+    let tr = tr.map(|recent| <&str>::from(recent).to_owned());
+    Some(SavedQuery { q, p, agr: selection.agreements, tr })
 }
 
 /// Reads the parameter `name` and refuses control characters: it is shown in mails and lists.

@@ -206,12 +206,20 @@ impl<'a> ContentParameters<'a> {
         })
     }
 
-    /// Reads `tr` (one of `times`), `trs` and `tre`.
-    pub(super) fn period(&mut self, times: &[(&str, RecentSpan)]) -> Option<TimestampFilter> {
+    /// Reads `tr`, `trs` and `tre`.
+    pub(super) fn period(&mut self) -> Option<TimestampFilter> {
+        let recent = self.read(|query| query.variant("tr"));
+        self.period_with(recent)
+    }
+
+    /// Reads `trs` and `tre`, for a caller that has read `tr`.
+    pub(super) fn period_with(
+        &mut self,
+        recent: Option<Option<RecentSpan>>,
+    ) -> Option<TimestampFilter> {
         let day = |query: &QueryParameters, name| {
             query.parsed(name, "format", "a date YYYY-MM-dd", content::parse_day)
         };
-        let recent = self.read(|query| query.one_of("tr", times));
         let start = self.read(|query| day(query, "trs"));
         let end = self.read(|query| day(query, "tre"));
         Some(TimestampFilter { recent: recent?, start: start?, end: end? })
@@ -259,8 +267,7 @@ impl<'a> ContentParameters<'a> {
 
     /// Reads `layout`, by default the full one.
     pub(super) fn layout(&mut self) -> Option<DocumentLayout> {
-        let choices = [("full", DocumentLayout::Full), ("bare", DocumentLayout::Bare)];
-        let layout = self.read(|query| query.one_of("layout", &choices))?;
+        let layout = self.read(|query| query.variant("layout"))?;
         Some(layout.unwrap_or_default())
     }
 }

@@ -6,7 +6,6 @@ use strum::IntoEnumIterator;
 
 use super::parameters::{self, ContentParameters};
 use super::{BasicAuth, RequestContext, Segment};
-use crate::archive::content::RecentSpan;
 use crate::http::AppState;
 use crate::http::api;
 use crate::http::api::ApiResult;
@@ -50,7 +49,7 @@ fn parse(
     // The text is no query yet, so it takes no part in the selection.
     let selection = parameters.selection_without_query();
     let filters = parameters.filters();
-    let period = parameters.period(&RecentSpan::ALL);
+    let period = parameters.period();
     let size = parameters.count("s", SUGGESTIONS_DEFAULT, SUGGESTIONS_MAX);
     let is_true = |text: &str| text.parse().ok();
     let respells =

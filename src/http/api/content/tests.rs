@@ -3,6 +3,7 @@
 use jiff::tz::TimeZone;
 
 use super::*;
+use crate::archive::content::RecentSpan;
 use crate::http::protocol::request::tests::problems;
 use crate::storage::search::{Coverage, FacetCondition};
 use model::item::{DocumentLayout, PubStatus};
@@ -43,8 +44,8 @@ fn ok_defaults_are_those_of_the_contract() {
     assert_eq!(read("sort=", |it| it.sort()).unwrap(), SORT_DEFAULT);
     assert_eq!(read("layout=", |it| it.layout()).unwrap(), DocumentLayout::Full);
     assert_eq!(
-        read("tr=&trs=&tre=", |it| it.period(&RecentSpan::ALL)).unwrap(),
-        read("", |it| it.period(&RecentSpan::ALL)).unwrap()
+        read("tr=&trs=&tre=", |it| it.period()).unwrap(),
+        read("", |it| it.period()).unwrap()
     );
     let wanted = parameters::search_request(selection, None, Timestamp::UNIX_EPOCH);
     assert_eq!((wanted.coverage, wanted.sees_embargoed), (Coverage::Everything, false));
@@ -86,9 +87,15 @@ fn ok_every_choice_is_read() {
     let page = |text: &str| read(text, |it| Some(it.page_range())).unwrap();
     assert_eq!(page("s=0&fr=10000"), (Some(0), Some(10_000)));
     assert_eq!(page("s=10000&fr=7"), (Some(10_000), Some(7)));
-    for (text, times) in [("h", 0), ("d", 1), ("w", 2), ("m", 3), ("y", 4)] {
-        let period = read(&format!("tr={text}"), |it| it.period(&RecentSpan::ALL)).unwrap();
-        assert_eq!(period.recent, Some(RecentSpan::ALL[times].1));
+    for (text, expected) in [
+        ("h", RecentSpan::Hour),
+        ("d", RecentSpan::Day),
+        ("w", RecentSpan::Week),
+        ("m", RecentSpan::Month),
+        ("y", RecentSpan::Year),
+    ] {
+        let period = read(&format!("tr={text}"), |it| it.period()).unwrap();
+        assert_eq!(period.recent, Some(expected));
     }
 }
 
@@ -176,7 +183,7 @@ fn err_each_bad_parameter_is_named_with_its_rule() {
     }
     assert_eq!(refused("facets=subject", |it| it.facets()), ["enum facets"]);
     assert_eq!(refused("pubstatus=withheld", |it| it.statuses()), ["enum pubstatus"]);
-    let period = |it: &mut ContentParameters<'_>| it.period(&RecentSpan::ALL);
+    let period = |it: &mut ContentParameters<'_>| it.period();
     for text in ["tr=x", "tr=hour", "tr=H", "tr=1d"] {
         assert_eq!(refused(text, period), ["enum tr"], "{text}");
     }

@@ -65,9 +65,8 @@ fn csv(name: &str, text: String) -> ApiResult {
 /// Reads `by`, `from`, `to`, `organization`, `agreement`, `item`, `size` and `start`. Without days it is the
 /// last [`STATISTICS_DAYS_DEFAULT`] days, today included.
 fn parse(query: &QueryParameters, zone: &TimeZone, now: Timestamp) -> Result<StatisticsRequest> {
-    let choices = DownloadGrouping::ALL.map(|grouping| (grouping.as_str(), grouping));
     let mut problems = ValidationErrors::new();
-    let grouping = problems.check(query.one_of("by", &choices));
+    let grouping = problems.check(query.variant("by"));
     let page = PageOfList::read(query, &mut problems);
     let day = |name| query.parsed(name, "format", "a day such as 2026-11-30", parse_day);
     let (from, to) = (problems.check(day("from")), problems.check(day("to")));

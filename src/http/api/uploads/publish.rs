@@ -134,8 +134,7 @@ fn parse_request(body: &Value) -> Result<PublishRequest> {
         if let Some(Err(cause)) = &id {
             wanted.report_rule("id", "pattern", &format!("is no id: {cause}"));
         }
-        let existing =
-            wanted.one_of("existing", Presence::NotNull, &ExistingPolicy::WORDS).value();
+        let existing = wanted.variant("existing", Presence::NotNull).value();
         let patch = wanted.members("document", Presence::NotNull).value().unwrap_or_default();
         PublishRequest {
             id: id.and_then(std::result::Result::ok),

@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 
 use axum::http::{HeaderMap, HeaderValue, header};
+use strum::IntoEnumIterator;
 
 use super::{accept_encoding::AcceptedCodings, encode::ContentCoding};
 use crate::http::protocol::conditional::{EntityTagRef, tags};
@@ -30,7 +31,7 @@ pub(super) fn with_plain_tags<'a>(
 
 /// The plain tag for a tag of an accepted coding.
 fn plain_tag(tag: &EntityTagRef<'_>, accepted: &AcceptedCodings) -> Option<HeaderValue> {
-    let codings = ContentCoding::ALL.into_iter().filter(|coding| accepted.accepts(*coding));
+    let codings = ContentCoding::iter().filter(|coding| accepted.accepts(*coding));
     let mut plain =
         codings.filter_map(|coding| tag.opaque.strip_suffix(coding.suffix().as_bytes()));
     let text = std::str::from_utf8(plain.next()?).ok()?;
@@ -63,7 +64,7 @@ pub(super) fn restore_client_tag(
         opaque.is_some_and(|opaque| all.into_iter().any(|tag| tag.opaque == opaque))
     };
     // The preferred coding comes first: a cache may hold several.
-    let others = ContentCoding::ALL.into_iter().filter(|coding| accepted.accepts(*coding));
+    let others = ContentCoding::iter().filter(|coding| accepted.accepts(*coding));
     let codings = accepted.preferred().into_iter().chain(others);
     let coded = codings.filter_map(|coding| coded_tag(&plain, coding)).find(is_of_client);
     if let Some(tag) = coded {

@@ -255,23 +255,6 @@ impl<'a> PropertyReader<'a> {
         })
     }
 
-    /// Reads the text `name` as one of `choices`.
-    pub fn one_of<T: Copy>(
-        &mut self,
-        name: &'static str,
-        presence: Presence,
-        choices: &[(&str, T)],
-    ) -> PropertyValue<T> {
-        self.read(name, presence, "a string", Value::as_str).and_then(|text| {
-            let found = choices.iter().find(|(choice, _)| *choice == text);
-            if found.is_none() {
-                let names: Vec<&str> = choices.iter().map(|(choice, _)| *choice).collect();
-                self.report_rule(name, "enum", &format!("must be one of {}", names.join(", ")));
-            }
-            found.map(|(_, choice)| *choice)
-        })
-    }
-
     /// Reads the boolean `name`.
     pub fn flag(&mut self, name: &'static str, presence: Presence) -> PropertyValue<bool> {
         self.read(name, presence, "a boolean", Value::as_bool)

@@ -6,6 +6,7 @@ use axum::{
 };
 use proptest::prelude::*;
 use serde_json::{Value, json};
+use strum::{EnumString, VariantNames};
 
 use super::*;
 use crate::runtime::error::ErrorKind;
@@ -57,6 +58,10 @@ fn ok_a_list_is_the_same_in_every_form() {
     }
     assert!(query("q=1").list("p").unwrap().is_empty());
     assert_eq!(query("agr=1,-2&agr[]=+3").integers("agr").unwrap(), [1, -2, 3]);
+    assert_eq!(
+        query("k=b,a").variants::<SampleKind>("k").unwrap(),
+        [SampleKind::B, SampleKind::A]
+    );
     let choices = [("usable", 1), ("replaced", 2)];
     assert_eq!(query("s=replaced,usable").list_of("s", &choices).unwrap(), [2, 1]);
 }
@@ -67,6 +72,8 @@ fn err_a_parameter_is_named_with_the_rule_that_it_breaks() {
     check_refused(query("a=1&a=2").text("a"), "type", "a");
     check_refused(query("a=").required("a"), "required", "a");
     check_refused(query("b=1").required("a"), "required", "a");
+    check_refused(query("a=B").variant::<SampleKind>("a"), "enum", "a");
+    check_refused(query("a=a,c").variants::<SampleKind>("a"), "enum", "a");
     check_refused(query("a=ASC").one_of("a", &choices), "enum", "a");
     check_refused(query("a=asc,up").list_of("a", &choices), "enum", "a");
     check_refused(query("a=1,x").integers("a"), "type", "a");
@@ -102,6 +109,7 @@ fn ok_a_parameter_without_a_value_is_absent() {
     for name in ["a", "b"] {
         assert_eq!(query.text(name).unwrap(), None);
         assert_eq!(query.integer(name, 1..=9).unwrap(), None);
+        assert_eq!(query.variant::<SampleKind>(name).unwrap(), None);
         assert_eq!(query.one_of(name, &choices).unwrap(), None);
         assert_eq!(query.parsed(name, "format", "x", |_| None::<u8>).unwrap(), None);
         assert!(query.list_of(name, &choices).unwrap().is_empty());
@@ -160,13 +168,21 @@ fn all_problems_are_reported_at_once() {
     assert_eq!(ValidationErrors::new().finish(Some(1)).unwrap(), 1);
 }
 
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(EnumString, VariantNames)]
+#[strum(serialize_all = "lowercase")]
+enum SampleKind {
+    A,
+    B,
+}
+
 /// The properties of a sample body, as they were read.
 #[derive(Debug, PartialEq, Eq)]
 struct Sample {
     email: String,
     note: PropertyValue<String>,
     inner: PropertyValue<PropertyValue<bool>>,
-    kind: PropertyValue<u8>,
+    kind: PropertyValue<SampleKind>,
 }
 
 fn sample(body: &Value) -> Result<Sample> {
@@ -177,7 +193,7 @@ fn sample(body: &Value) -> Result<Sample> {
             inner.text("id", Presence::Optional, TextRule::UUID);
             inner.flag("on", Presence::NotNull)
         }),
-        kind: sample.one_of("kind", Presence::Optional, &[("a", 1), ("b", 2)]),
+        kind: sample.variant("kind", Presence::Optional),
     })
 }
 
@@ -197,7 +213,7 @@ fn ok_properties_are_read_as_absent_null_or_given() {
     let given = Sample {
         note: PropertyValue::Null,
         inner: PropertyValue::Present(PropertyValue::Present(false)),
-        kind: PropertyValue::Present(2),
+        kind: PropertyValue::Present(SampleKind::B),
         ..absent
     };
     assert_eq!(sample(&body).unwrap(), given);

@@ -10,6 +10,7 @@ use axum::{
 use jiff::{ToSpan, civil::Date};
 use minijinja::{Value as PageValue, context, value::Serde};
 use serde_json::{Value, json};
+use strum::VariantNames;
 
 use super::OperatorRequest;
 use super::chart::{DayChart, share};
@@ -105,10 +106,11 @@ pub(super) async fn show(member: OperatorRequest) -> PageResult {
         }
         Err(refusal) => return Err(refusal.into()),
     };
-    let groupings = DownloadGrouping::ALL.map(DownloadGrouping::as_str).map(|by| {
-        let target = choice.clone().with("by", by).page();
-        json!({ "by": by, "target": target, "current": by == choice.grouping() })
-    });
+    let mut groupings = Vec::new();
+    for by in DownloadGrouping::VARIANTS {
+        let target = choice.clone().with("by", *by).page();
+        groupings.push(json!({ "by": by, "target": target, "current": *by == choice.grouping() }));
+    }
     let context = context! {
         by => choice.grouping(),
         groupings => template_value(json!(groupings)),

@@ -1,6 +1,7 @@
 //! Stores the newest ingest errors and slow searches of all nodes, for operators.
 
 use jiff::Timestamp;
+use strum::IntoEnumIterator;
 
 use super::{ReadTx, WriteTx, int, time};
 use crate::runtime::limits::DIAGNOSTICS_KEPT_MAX;
@@ -80,7 +81,7 @@ impl WriteTx<'_> {
     }
 
     fn trim_diagnostics(&self, max: usize) -> Result<(), DbError> {
-        for kind in DiagnosticKind::ALL {
+        for kind in DiagnosticKind::iter() {
             // Where there are fewer, the subquery finds no number, and nothing is below it.
             let sql = "DELETE FROM diagnostics WHERE kind = ?1 AND record_id <=
                      (SELECT record_id FROM diagnostics WHERE kind = ?1
@@ -112,6 +113,12 @@ mod tests {
     fn listed(db: &Db, kind: DiagnosticKind) -> Vec<String> {
         let found = db.read_blocking(move |tx| tx.list_diagnostics(kind, 0, 100)).unwrap();
         found.into_iter().map(|one| format!("{} {}", one.node, one.record.subject)).collect()
+    }
+
+    #[test]
+    fn words_of_the_table_stay_the_same() {
+        let words: Vec<_> = DiagnosticKind::iter().map(DiagnosticKind::as_str).collect();
+        assert_eq!(words, ["ingest-error", "slow-search"]);
     }
 
     #[test]

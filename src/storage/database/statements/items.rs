@@ -3,6 +3,7 @@
 use std::ops::ControlFlow;
 
 use jiff::Timestamp;
+use strum::IntoStaticStr;
 
 use super::item_rights::{self, SET_RIGHTS};
 use super::{ReadTx, WriteTx, damaged, int, optional_time, parse_json, read_key, time};
@@ -35,6 +36,8 @@ pub struct NewItem {
 
 /// The outcome of [`WriteTx::write_item`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(IntoStaticStr)]
+#[strum(serialize_all = "lowercase")]
 pub enum ItemWriteOutcome {
     /// The item is new.
     Created,
@@ -46,10 +49,7 @@ impl ItemWriteOutcome {
     /// Returns the word for logs and reports.
     #[must_use]
     pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Created => "created",
-            Self::Replaced => "replaced",
-        }
+        self.into()
     }
 }
 
