@@ -199,7 +199,7 @@ fn a_key_that_was_revoked_stays_revoked() {
 }
 
 #[test]
-fn err_forms_are_refused_with_their_place() {
+fn err_forms_of_users_are_refused_with_their_place() {
     let (accounts, _dir) = open();
     let check = |pointer: &str, value: Value, part: &str| {
         refused(&accounts, &with(pointer, value), part);
@@ -232,6 +232,15 @@ fn err_forms_are_refused_with_their_place() {
     check("/users/0/id", json!(7.5), "id: expected a whole number");
     check("/users/0/id", json!(1u64 << 53), "id: expected a whole number");
     check("/users/0/agreements", json!(["1"]), "agreements[0]: expected a whole number");
+    assert_eq!(accounts.list_users().unwrap(), [], "nothing of a refused file comes in");
+}
+
+#[test]
+fn err_forms_of_what_users_have_are_refused_with_their_place() {
+    let (accounts, _dir) = open();
+    let check = |pointer: &str, value: Value, part: &str| {
+        refused(&accounts, &with(pointer, value), part);
+    };
     check("/organizations/0/id", Value::Null, "organizations[0]: id: expected a whole number");
     check("/organizations/0/address/visit/street", json!(1), "address.visit.street: expected");
     check("/organizations/0/address/visit/no", json!(1), "address.visit.no: is unknown");
