@@ -4,12 +4,10 @@
 //! most edges, weighted towards the middle, is chosen. The choice is deterministic: the same picture
 //! always gives the same window.
 
-use crate::RasterError;
+use crate::filter::sobel_gradients;
 use crate::resize::resize;
 use crate::steps::fit;
 use geometry::{Rect, Size};
-use image::GrayImage;
-use imageproc::gradients::sobel_gradients;
 use jpeg::codec::Pixels;
 
 /// Long side in pixels of the reduced picture in which edges are detected.
@@ -24,13 +22,13 @@ const GRADIENT_MAX: u16 = 400;
 /// Finds the window of size `cut` in `pixels` with the most weighted edges.
 ///
 /// `cut` must not be larger than the picture. In a tie, the window nearest to the middle is chosen.
-pub(crate) fn window(pixels: &Pixels, cut: Size) -> Result<Rect, RasterError> {
+pub(crate) fn window(pixels: &Pixels, cut: Size) -> Rect {
     let size = pixels.size;
     let (free_x, free_y) = (size.width - cut.width, size.height - cut.height);
     let (mut x, mut y) = (free_x / 2, free_y / 2);
     // A cut of the full size leaves no choice, so the edges need not be detected.
     if free_x > 0 || free_y > 0 {
-        let edges = EdgeSums::of(pixels)?;
+        let edges = EdgeSums::of(pixels);
         if free_x > 0 {
             x = best_start(&edges.columns, size.width, cut.width);
         }
@@ -38,7 +36,7 @@ pub(crate) fn window(pixels: &Pixels, cut: Size) -> Result<Rect, RasterError> {
             y = best_start(&edges.rows, size.height, cut.height);
         }
     }
-    Ok(Rect { x, y, width: cut.width, height: cut.height })
+    Rect { x, y, width: cut.width, height: cut.height }
 }
 
 /// Weighted edge strengths of a reduced picture, added up by column and by row.
@@ -48,21 +46,21 @@ struct EdgeSums {
 }
 
 impl EdgeSums {
-    fn of(pixels: &Pixels) -> Result<EdgeSums, RasterError> {
+    fn of(pixels: &Pixels) -> EdgeSums {
         let grey = Pixels { size: pixels.size, channels: 1, data: luma(pixels) };
         let small = resize(grey, fit(pixels.size, LONG_PX));
         let Size { width, height } = small.size;
-        let image = GrayImage::from_raw(width, height, small.data).ok_or_else(|| {
-            RasterError::Internal("edge map: size and samples differ".to_owned())
-        })?;
         let mut edges = EdgeSums { columns: vec![0.0; len(width)], rows: vec![0.0; len(height)] };
-        for (x, y, gradient) in sobel_gradients(&image).enumerate_pixels() {
-            let strength = f64::from(gradient.0[0].min(GRADIENT_MAX));
-            let weight = strength * prior(x, width) * prior(y, height);
-            edges.columns[len(x)] += weight;
-            edges.rows[len(y)] += weight;
+        let gradients = sobel_gradients(&small.data, small.size);
+        for (row, y) in gradients.chunks_exact(len(width)).zip(0..) {
+            for (gradient, x) in row.iter().zip(0..) {
+                let strength = f64::from(*gradient.min(&GRADIENT_MAX));
+                let weight = strength * prior(x, width) * prior(y, height);
+                edges.columns[len(x)] += weight;
+                edges.rows[len(y)] += weight;
+            }
         }
-        Ok(edges)
+        edges
     }
 }
 
@@ -152,7 +150,7 @@ mod tests {
     fn the_window_holds_the_subject_left_and_right() {
         let cut = Size { width: 256, height: 256 };
         for x in [10, 60, 160, 260, 310] {
-            let found = window(&scene(384, 256, x, 90), cut).expect("window");
+            let found = window(&scene(384, 256, x, 90), cut);
             assert!(found.x <= x && found.x + 256 >= x + 60, "subject at {x}: {found:?}");
         }
     }
@@ -161,7 +159,7 @@ mod tests {
     fn the_window_holds_the_subject_above_and_below() {
         let cut = Size { width: 256, height: 256 };
         for y in [10, 200, 310] {
-            let found = window(&scene(256, 384, 90, y), cut).expect("window");
+            let found = window(&scene(256, 384, 90, y), cut);
             assert!(found.y <= y && found.y + 256 >= y + 60, "subject at {y}: {found:?}");
         }
     }
@@ -173,7 +171,7 @@ mod tests {
             channels: 1,
             data: vec![128; 30_100],
         };
-        let found = window(&flat, Size { width: 100, height: 100 }).expect("window");
+        let found = window(&flat, Size { width: 100, height: 100 });
         assert_eq!((found.x, found.y), (100, 0));
     }
 
@@ -182,7 +180,7 @@ mod tests {
         for (width, height) in [(1, 1), (2, 1), (1, 5)] {
             let data = vec![3; len(width * height)];
             let pixels = Pixels { size: Size { width, height }, channels: 1, data };
-            let found = window(&pixels, Size { width: 1, height: 1 }).expect("window");
+            let found = window(&pixels, Size { width: 1, height: 1 });
             assert!(found.x < width && found.y < height);
         }
     }

@@ -86,7 +86,7 @@ pub fn standard_pictures(
         let pixels = source.orientation.orient(pixels);
         pictures.push(match cut {
             Some(cut) => {
-                let window = interest::window(&pixels, cut)?;
+                let window = interest::window(&pixels, cut);
                 crop_pixels(pixels, window)
             }
             None => pixels,

@@ -7,10 +7,10 @@
 mod grids;
 
 use crate::blend::{MarkBitmap, MarkPosition};
+use crate::filter::gaussian_blur;
 use crate::resize::resize;
 use geometry::{Rect, Size};
 use image::{GrayImage, ImageFormat, ImageReader, Limits, Luma};
-use imageproc::filter::gaussian_blur_f32;
 use jpeg::codec::Pixels;
 use rusttype::{Font, Point, PositionedGlyph, Scale};
 use serde::Serialize;
@@ -57,7 +57,7 @@ const SHADOW_FONT_MAX: f32 = 64.0;
 const SMALL: f32 = 16.0;
 
 /// Version of the drawing code; changed whenever the same settings give different pixels.
-const VERSION: &str = "mark-1";
+const VERSION: &str = "mark-2";
 
 /// The image or text of a watermark.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -388,11 +388,13 @@ fn shadow_size(ink: LineBounds, size: Size) -> Size {
 
 /// Computes the darkness of the shadow for each pixel; 255 is black.
 fn shadow(letters: &GrayImage, font_size: f32) -> Vec<u8> {
+    let (width, height) = letters.dimensions();
     let mut clear = vec![1.0f32; letters.as_raw().len()];
     for (sigma, gain, darkest) in SHADOWS {
-        let blurred = gaussian_blur_f32(letters, (sigma * font_size).max(SIGMA_MIN));
+        let sigma = (sigma * font_size).max(SIGMA_MIN);
+        let blurred = gaussian_blur(letters.as_raw(), Size { width, height }, sigma);
         let gain = gain * (1.0 + SMALL / font_size.max(1.0));
-        for (clear, shadow) in clear.iter_mut().zip(blurred.as_raw()) {
+        for (clear, shadow) in clear.iter_mut().zip(&blurred) {
             *clear *= 1.0 - (f32::from(*shadow) / 255.0 * gain).min(1.0) * darkest;
         }
     }

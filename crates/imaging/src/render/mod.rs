@@ -159,7 +159,7 @@ impl<'a> RenderState<'a> {
                 self.scale(scaled)?;
                 // The window is chosen by content, so the pixels are needed now.
                 let pixels = self.marked_pixels()?;
-                let window = interest::window(&pixels, cut)?;
+                let window = interest::window(&pixels, cut);
                 self.rebase(pixels);
                 self.region = window;
                 self.windows.push(window);
