@@ -45,27 +45,42 @@ pub fn output(command: &mut Command) -> Output {
 fn demo_archive() -> &'static Path {
     static ARCHIVE: OnceLock<TempDir> = OnceLock::new();
     let dir = ARCHIVE.get_or_init(|| {
-        let root = Path::new(env!("CARGO_TARGET_TMPDIR"));
-        // An earlier run that was interrupted may have left its own.
-        for entry in fs::read_dir(root).into_iter().flatten().flatten() {
-            if entry.file_name().to_string_lossy().starts_with("archive-") {
-                drop(fs::remove_dir_all(entry.path()));
-            }
-        }
-        let dir = tempfile::Builder::new().prefix("archive-").tempdir_in(root).expect("folder");
-        let data = dir.path().join("data");
-        let run = |arguments: &[&str]| {
-            let mut command = wirephoto(dir.path());
-            command.args(arguments).arg("--data").arg(&data);
-            let output = output(&mut command);
-            assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-        };
-        run(&["ingest", &checkout("media-store/demo").to_string_lossy()]);
-        run(&["import", &checkout("media-store/accounts.json").to_string_lossy()]);
+        let dir = new_archive("demo-");
+        succeed(dir.path(), "ingest", &checkout("media-store/demo"));
+        succeed(dir.path(), "import", &checkout("media-store/accounts.json"));
         derive_standard_renditions(dir.path());
         dir
     });
     dir.path()
+}
+
+/// A data directory with the accounts of the demo archive and no items, made once for all tests.
+fn demo_accounts() -> &'static Path {
+    static ARCHIVE: OnceLock<TempDir> = OnceLock::new();
+    let dir = ARCHIVE.get_or_init(|| {
+        let dir = new_archive("accounts-");
+        succeed(dir.path(), "import", &checkout("media-store/accounts.json"));
+        dir
+    });
+    dir.path()
+}
+
+/// A folder for an archive that tests copy. Removes that of an earlier run that was interrupted.
+fn new_archive(prefix: &str) -> TempDir {
+    let root = Path::new(env!("CARGO_TARGET_TMPDIR"));
+    for entry in fs::read_dir(root).into_iter().flatten().flatten() {
+        if entry.file_name().to_string_lossy().starts_with(prefix) {
+            drop(fs::remove_dir_all(entry.path()));
+        }
+    }
+    tempfile::Builder::new().prefix(prefix).tempdir_in(root).expect("folder")
+}
+
+/// Runs a command with the file or folder `input` on the data directory in `dir`.
+fn succeed(dir: &Path, command: &str, input: &Path) {
+    let output =
+        output(wirephoto(dir).arg(command).arg(input).arg("--data").arg(dir.join("data")));
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
 }
 
 /// Has a server make the standard renditions of `archive`, which would otherwise take every server of the tests
@@ -101,7 +116,10 @@ fn copy_of(archive: &Path) -> TempDir {
         assert!(!from.exists() || fs::copy(&from, data.join(name)).is_ok(), "{name}");
     }
     for kind in DERIVED_KINDS {
-        copy_files(&from.join("derived").join(kind), &data.join("derived").join(kind));
+        let from = from.join("derived").join(kind);
+        if from.exists() {
+            copy_files(&from, &data.join("derived").join(kind));
+        }
     }
     postgres::copy(archive, dir.path());
     link_files(&from.join("originals"), &data.join("originals"));
@@ -169,20 +187,13 @@ impl Server {
 
     /// A server over `pictures`, each an id and a JPEG, and the accounts of the demo archive.
     pub fn with_pictures<I: AsRef<str>>(settings: &[&str], pictures: &[(I, Vec<u8>)]) -> Self {
-        let dir = tempfile::tempdir().expect("folder");
+        let dir = copy_of(demo_accounts());
         let incoming = dir.path().join("incoming");
         fs::create_dir(&incoming).expect("folder");
         for (id, jpeg) in pictures {
             fs::write(incoming.join(format!("{}.jpg", id.as_ref())), jpeg).expect("written");
         }
-        let accounts = checkout("media-store/accounts.json");
-        for arguments in [["ingest"], ["import"]] {
-            let file = if arguments == ["ingest"] { &incoming } else { &accounts };
-            let mut command = wirephoto(dir.path());
-            command.args(arguments).arg(file).arg("--data").arg(dir.path().join("data"));
-            let output = output(&mut command);
-            assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-        }
+        succeed(dir.path(), "ingest", &incoming);
         Self::start(dir, settings)
     }
 
