@@ -11,7 +11,7 @@ use reqwest::blocking::{Client, Response};
 use serde_json::{Value, json};
 
 use crate::common::server::isolate_environment;
-use crate::common::{DEMO_KEY, Server, news, pause, postgres};
+use crate::common::{DEMO_KEY, Server, is_before_release, news, pause, postgres};
 use crate::faults::kit;
 use crate::search::{BUYER_KEY, ids};
 
@@ -293,7 +293,7 @@ fn check_mails(server: &Server, count: usize) {
 #[test]
 fn a_server_killed_again_and_again_loses_and_duplicates_nothing() {
     // Two nodes over PostgreSQL are killed by tests of their own.
-    let kills = if postgres::is_used() { 30 } else { 100_usize };
+    let kills = if is_before_release() && !postgres::is_used() { 100 } else { 25_usize };
     let settings = [
         "server.unready_s=0",
         "notifications.mail_workers=16",

@@ -19,6 +19,12 @@ pub const DEMO_KEY: &str = "demo-key-0000-0000-000000000001";
 /// A demo photograph of 4272 x 2848 pixels, progressive 4:2:2.
 pub const LARGE: &str = "image/demo-solnedgang-over-bergen";
 
+/// Whether these are the tests before a release, as `./test all` runs them: more repetitions, examples and window sizes
+/// than every change needs.
+pub fn is_before_release() -> bool {
+    std::env::var_os("TEST_BEFORE_RELEASE").is_some()
+}
+
 /// A path in the checkout.
 pub fn checkout(path: &str) -> std::path::PathBuf {
     std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join(path)
@@ -27,7 +33,7 @@ pub fn checkout(path: &str) -> std::path::PathBuf {
 /// How long a test waits for a condition before it fails: long enough for a slow and busy machine.
 pub const WAIT_TIMEOUT: std::time::Duration = std::time::Duration::from_secs(180);
 
-/// Sleeps between two polls: a busy loop would take CPU time from the server under test.
+/// Sleeps between two polls. Each is a request or a script in a browser, and takes CPU time from the server under test.
 pub fn pause() {
-    std::thread::sleep(std::time::Duration::from_millis(5));
+    std::thread::sleep(std::time::Duration::from_millis(20));
 }

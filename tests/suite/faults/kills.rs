@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use super::kit::{document, scene};
 use super::ledger::{Items, Ledger};
-use crate::common::Server;
+use crate::common::{Server, is_before_release};
 
 const SETTINGS: [&str; 4] = [
     "server.unready_s=0",
@@ -63,7 +63,8 @@ fn killed_at_random_points_of_mixed_load_nothing_acknowledged_is_lost_or_duplica
     let number = |name: &str, default: u64| {
         std::env::var(name).map_or(default, |text| text.parse().expect("a number"))
     };
-    let (kills, seed) = (number("FAULT_KILLS", 25), number("FAULT_SEED", 0x2545_F491_4F6C_DD1D));
+    let kills = number("FAULT_KILLS", if is_before_release() { 25 } else { 8 });
+    let seed = number("FAULT_SEED", 0x2545_F491_4F6C_DD1D);
     print_progress(&format!("{kills} kills, FAULT_SEED={seed}"));
     let dir = scene(&[("image/old", document("Gammal"))]);
     let mut server = Server::start(dir, &SETTINGS);

@@ -21,7 +21,7 @@ use serde_json::Value;
 
 use crate::common::pictures::Picture;
 use crate::common::server::wirephoto;
-use crate::common::{DEMO_KEY, LARGE, Server};
+use crate::common::{DEMO_KEY, LARGE, Server, is_before_release};
 use bombs::Expected;
 use corpus::CorpusFile;
 
@@ -174,7 +174,7 @@ fn finish(server: Server, what: &str) {
     assert!(peak <= MEMORY_BYTES + OVERHEAD_BYTES, "{what}: {} MiB", peak >> 20);
 }
 
-/// The files that are offered: a fixed part of each kind, or all.
+/// The files that are offered: a fixed part of each kind, a larger one before a release, or all.
 fn offered() -> Vec<CorpusFile> {
     let all = std::env::var("HOSTILE_FILES").is_ok_and(|value| value == "all");
     let mut seen: BTreeMap<u8, usize> = BTreeMap::new();
@@ -185,6 +185,7 @@ fn offered() -> Vec<CorpusFile> {
             "png" | "zip" => (1, 40),
             _ => (2, 3),
         };
+        let every = if is_before_release() { every } else { 4 * every };
         let number = seen.entry(group).or_default();
         *number += 1;
         all || number.is_multiple_of(every)
