@@ -244,6 +244,7 @@ fn err_forms_of_what_users_have_are_refused_with_their_place() {
     check("/organizations/0/id", Value::Null, "organizations[0]: id: expected a whole number");
     check("/organizations/0/address/visit/street", json!(1), "address.visit.street: expected");
     check("/organizations/0/address/visit/no", json!(1), "address.visit.no: is unknown");
+    check("/products/0/id", json!(0), "products[0]: id: expected a whole number");
     check("/products/0/code", json!("F O"), "products[0]: code: expected a word");
     check("/agreements/0/type", json!("subscription"), "type: expected one of `Subscription`");
     check("/agreements/0/expires", json!("2030-01-01"), "expires: expected a time");

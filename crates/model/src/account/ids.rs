@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 const ID_MAX: i64 = (1 << 53) - 1;
 
 macro_rules! ids {
-    ($($(#[doc = $doc:literal])* $Name:ident;)*) => {$(
+    ($($(#[doc = $doc:literal])* $Name:ident >= $min:literal;)*) => {$(
         $(#[doc = $doc])*
         #[derive(
             Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize,
@@ -20,7 +20,7 @@ macro_rules! ids {
             type Error = &'static str;
 
             fn try_from(id: i64) -> Result<Self, &'static str> {
-                if (1..=ID_MAX).contains(&id) {
+                if ($min..=ID_MAX).contains(&id) {
                     Ok(Self(id))
                 } else {
                     Err("expected a whole number above 0")
@@ -38,18 +38,18 @@ macro_rules! ids {
 
 ids! {
     /// The id of a user.
-    UserId;
+    UserId >= 1;
     /// The id of an organization, the customer that users belong to.
-    OrganizationId;
+    OrganizationId >= 1;
     /// The id of an agreement of an organization.
-    AgreementId;
-    /// The id of a product that agreements cover.
-    ProductId;
+    AgreementId >= 1;
+    /// The id of a product that agreements cover; 0 in orders under an agreement that covers everything and has no product.
+    ProductId >= 0;
     /// The id of an order row.
-    OrderId;
+    OrderId >= 1;
     /// The id of one authorization of a client by a user: its code, its tokens and the tokens refreshed from
     /// them.
-    FamilyId;
+    FamilyId >= 1;
 }
 
 #[cfg(test)]
@@ -64,6 +64,7 @@ mod tests {
         for text in ["0", "-1", "9007199254740992", "1.0", "\"1\"", "null"] {
             assert_eq!(parse(text), None, "{text}");
         }
+        assert_eq!(serde_json::from_str::<ProductId>("0").ok(), Some(ProductId(0)));
         assert_eq!(serde_json::to_string(&UserId(7)).ok().as_deref(), Some("7"));
     }
 }

@@ -17,7 +17,7 @@ use super::{
     LicensePeriod, Money, OrganizationAddresses, OrganizationId, ProductId, UserId,
 };
 use objects::{
-    JsonObject, distinct, list, object_or_default, read_settings, read_time, read_uuid,
+    JsonObject, distinct, list, object_or_default, product_id, read_settings, read_time, read_uuid,
 };
 pub(super) use objects::{object, or_default};
 pub use texts::{
@@ -85,6 +85,7 @@ pub struct OrganizationPhone {
 #[serde(deny_unknown_fields)]
 pub struct ProductEntry {
     /// Its number; `None`: the present one, or the next one for a new product.
+    #[serde(default, deserialize_with = "product_id")]
     pub id: Option<ProductId>,
     pub code: AsciiWord,
     pub name: Option<SingleLineText>,

@@ -11,7 +11,7 @@ use serde::{
 use serde_json::{Map, Value};
 use uuid::Uuid;
 
-use crate::account::ChannelSettings;
+use crate::account::{ChannelSettings, ProductId};
 
 /// A JSON object. The derived code for a struct would also accept a list of its values in the order of the fields.
 pub(super) struct JsonObject<T>(pub(super) T);
@@ -72,6 +72,17 @@ where
 {
     let objects: Vec<JsonObject<T>> = or_default(deserializer)?;
     Ok(objects.into_iter().map(|JsonObject(object)| object).collect())
+}
+
+/// Reads the optional id of a product; orders alone have the id 0.
+pub(super) fn product_id<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Option<ProductId>, D::Error> {
+    let id = Option::deserialize(deserializer)?;
+    if id == Some(ProductId(0)) {
+        return Err(Error::custom("expected a whole number above 0"));
+    }
+    Ok(id)
 }
 
 /// Reads an optional list and leaves out repeated values.
