@@ -11,9 +11,9 @@ use std::{
 use clap::{ArgGroup, Args, Subcommand, ValueEnum};
 use serde_json::{Value, json};
 
+use super::values::word;
 use super::{
     CommandFailure, CommonArgs, audit_record, open_archive, print_error, print_line, table::table,
-    word,
 };
 use crate::access::provisioning::{
     Accounts, AccountsError, ChangedRoles, ClientRequest, EntryCounts, UserRequest,

@@ -5,7 +5,8 @@ use jiff::{SignedDuration, Timestamp, civil::Date, tz::TimeZone};
 use serde_json::{Value, json};
 
 use super::table::table;
-use super::{CommandFailure, CommonArgs, open_archive, print_line, word};
+use super::values::word;
+use super::{CommandFailure, CommonArgs, open_archive, print_line};
 use crate::runtime::clock;
 use crate::runtime::config;
 use crate::runtime::config::NetworkList;

@@ -6,7 +6,8 @@ use clap::Subcommand;
 use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
-use super::{CommandFailure, accounts::ArchiveArgs, print_line, table::table, word};
+use super::values::word;
+use super::{CommandFailure, accounts::ArchiveArgs, print_line, table::table};
 use crate::access::provisioning::{ChannelRequest, shown_settings, typed_settings};
 use crate::runtime::clock;
 use crate::runtime::limits::CHANNEL_SETTINGS_BYTES_MAX;

@@ -20,19 +20,18 @@ mod signing_key;
 mod store;
 mod subprocess;
 mod table;
+mod values;
 
 use std::{
     io::{self, IsTerminal, Write},
     path::{Path, PathBuf},
     process::ExitCode,
-    str::FromStr,
 };
 
 use clap::{Args, Parser, Subcommand};
 use clap_complete::Shell;
 use indicatif::ProgressBar;
 use serde_json::json;
-use strum::VariantNames;
 
 use crate::app::bench::{self, BenchEffort, BenchError, BenchSetup};
 use crate::app::{self, OpenArchive, ServerLaunch, ServerProcess, allow_connections};
@@ -42,6 +41,7 @@ use crate::runtime::error::{Error, ErrorKind};
 use crate::runtime::limits::{BENCH_SECONDS, BENCH_SECONDS_MAX};
 use crate::runtime::modes;
 use crate::runtime::telemetry::{LogSetup, Logs};
+use values::name_and_value;
 
 /// Rendition server and content API for news agencies and picture desks.
 #[derive(Debug, Parser)]
@@ -372,16 +372,6 @@ struct SettingArgs {
     /// One setting, such as media.preview_px=1200; can be repeated.
     #[arg(long = "set", value_name = "NAME=VALUE", value_parser = name_and_value)]
     settings: Vec<(String, String)>,
-}
-
-/// Parses an argument that is the word of a variant of `T`.
-fn word<T: FromStr + VariantNames>(text: &str) -> Result<T, String> {
-    text.parse().map_err(|_| format!("expected one of {}", T::VARIANTS.join(", ")))
-}
-
-fn name_and_value(text: &str) -> Result<(String, String), String> {
-    let (name, value) = text.split_once('=').ok_or("expected NAME=VALUE")?;
-    Ok((name.trim().to_owned(), value.to_owned()))
 }
 
 impl CommonArgs {

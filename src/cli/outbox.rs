@@ -6,7 +6,8 @@ use uuid::Uuid;
 
 use super::accounts::ArchiveArgs;
 use super::table::table;
-use super::{CommandFailure, print_line, word};
+use super::values::word;
+use super::{CommandFailure, print_line};
 use crate::distribution::notifications::{self, MessageChoice};
 use crate::runtime::clock;
 use model::account::{MessageState, OutboxMessage};
