@@ -120,6 +120,10 @@ impl H2 {
         if frame.kind == SETTINGS && frame.flags & ACK == 0 {
             self.send(&self::frame(SETTINGS, ACK, 0, &[]));
         }
+        // A connection that leaves pings unanswered is closed.
+        if frame.kind == PING && frame.flags & ACK == 0 {
+            self.send(&self::frame(PING, ACK, 0, &frame.payload));
+        }
         Some(frame)
     }
 
