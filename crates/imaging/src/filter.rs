@@ -1,5 +1,6 @@
 //! Filters over one channel of 8-bit samples, stored row by row. Samples beyond an edge repeat those at the edge.
 
+use crate::reduce::index;
 use geometry::Size;
 
 /// Blurs `samples` of a picture of `size` with a Gaussian of the standard deviation `sigma`, in pixels, above 0.
@@ -8,7 +9,8 @@ use geometry::Size;
 pub(crate) fn gaussian_blur(samples: &[u8], size: Size, sigma: f32) -> Vec<u8> {
     let kernel = gaussian_kernel(sigma);
     let radius = kernel.len() / 2;
-    let (width, height) = (index(size.width), index(size.height));
+    let width = index(size.width);
+    let height = index(size.height);
     let mut across = vec![0.0; width * height];
     let mut padded = vec![0.0; width + 2 * radius];
     for (row, sums) in samples.chunks_exact(width).zip(across.chunks_exact_mut(width)) {
@@ -36,7 +38,8 @@ pub(crate) fn gaussian_blur(samples: &[u8], size: Size, sigma: f32) -> Vec<u8> {
 
 /// Computes the strength of the edge at each sample: the length of its Sobel gradient, 0 to 1442.
 pub(crate) fn sobel_gradients(samples: &[u8], size: Size) -> Vec<u16> {
-    let (width, height) = (index(size.width), index(size.height));
+    let width = index(size.width);
+    let height = index(size.height);
     let mut gradients = Vec::with_capacity(width * height);
     for y in 0..height {
         let rows =
@@ -83,13 +86,14 @@ fn rounded(mean: f32) -> u8 {
     mean.round() as u8
 }
 
-fn index(value: u32) -> usize {
-    usize::try_from(value).expect("indices have at least 32 bits")
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// A sample of the blurred picture below, which is 21 pixels wide.
+    fn sample(blurred: &[u8], x: usize, y: usize) -> u8 {
+        blurred[y * 21 + x]
+    }
 
     #[test]
     fn a_blur_keeps_flat_areas_and_spreads_a_point_evenly() {
@@ -98,11 +102,12 @@ mod tests {
         let mut point = [0; 315];
         point[7 * 21 + 10] = 255;
         let blurred = gaussian_blur(&point, size, 1.0);
-        let at = |x: usize, y: usize| blurred[y * 21 + x];
         // 255 / (2 π σ²), a little more because the kernel is cut off.
-        assert_eq!(at(10, 7), 41);
-        assert_eq!([at(9, 7), at(11, 7), at(10, 6), at(10, 8)], [25; 4]);
-        assert_eq!(at(13, 7), 0, "beyond two standard deviations");
+        assert_eq!(sample(&blurred, 10, 7), 41);
+        for (x, y) in [(9, 7), (11, 7), (10, 6), (10, 8)] {
+            assert_eq!(sample(&blurred, x, y), 25, "{x}, {y}");
+        }
+        assert_eq!(sample(&blurred, 13, 7), 0, "beyond two standard deviations");
         assert_eq!(gaussian_blur(&[9], Size { width: 1, height: 1 }, 4.0), [9]);
     }
 

@@ -5,6 +5,7 @@
 //! always gives the same window.
 
 use crate::filter::sobel_gradients;
+use crate::reduce::index;
 use crate::resize::resize;
 use crate::steps::fit;
 use geometry::{Rect, Size};
@@ -50,22 +51,19 @@ impl EdgeSums {
         let grey = Pixels { size: pixels.size, channels: 1, data: luma(pixels) };
         let small = resize(grey, fit(pixels.size, LONG_PX));
         let Size { width, height } = small.size;
-        let mut edges = EdgeSums { columns: vec![0.0; len(width)], rows: vec![0.0; len(height)] };
+        let mut edges =
+            EdgeSums { columns: vec![0.0; index(width)], rows: vec![0.0; index(height)] };
         let gradients = sobel_gradients(&small.data, small.size);
-        for (row, y) in gradients.chunks_exact(len(width)).zip(0..) {
+        for (row, y) in gradients.chunks_exact(index(width)).zip(0..) {
             for (gradient, x) in row.iter().zip(0..) {
                 let strength = f64::from(*gradient.min(&GRADIENT_MAX));
                 let weight = strength * prior(x, width) * prior(y, height);
-                edges.columns[len(x)] += weight;
-                edges.rows[len(y)] += weight;
+                edges.columns[index(x)] += weight;
+                edges.rows[index(y)] += weight;
             }
         }
         edges
     }
-}
-
-fn len(value: u32) -> usize {
-    usize::try_from(value).expect("indices have at least 32 bits")
 }
 
 /// Computes the weight of a position: 1 in the middle of `edge` pixels, [`BORDER_WEIGHT`] at both ends.
@@ -135,11 +133,11 @@ mod tests {
 
     /// A flat picture with a checkered square of 60 pixels at `x`, `y`.
     fn scene(width: u32, height: u32, x: u32, y: u32) -> Pixels {
-        let mut data = vec![90; len(width * height * 3)];
+        let mut data = vec![90; index(width * height * 3)];
         for row in y..(y + 60).min(height) {
             for column in x..(x + 60).min(width) {
                 let value = if (row / 6 + column / 6) % 2 == 0 { 230 } else { 20 };
-                let at = len((row * width + column) * 3);
+                let at = index((row * width + column) * 3);
                 data[at..at + 3].fill(value);
             }
         }
@@ -178,7 +176,7 @@ mod tests {
     #[test]
     fn tiny_pictures_have_a_window() {
         for (width, height) in [(1, 1), (2, 1), (1, 5)] {
-            let data = vec![3; len(width * height)];
+            let data = vec![3; index(width * height)];
             let pixels = Pixels { size: Size { width, height }, channels: 1, data };
             let found = window(&pixels, Size { width: 1, height: 1 });
             assert!(found.x < width && found.y < height);

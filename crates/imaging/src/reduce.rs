@@ -230,6 +230,7 @@ impl Reduction<'_> {
     }
 }
 
-fn index(value: u32) -> usize {
+/// Converts a coordinate or an edge to an index of samples.
+pub(crate) fn index(value: u32) -> usize {
     usize::try_from(value).expect("indices have at least 32 bits")
 }

@@ -1,7 +1,7 @@
 //! Chooses the scale of decoding, and scales and cuts pixels where light does not matter.
 
 use crate::linear::{SampleLight, scale_region};
-use crate::reduce::in_sequence;
+use crate::reduce::{in_sequence, index};
 use crate::{Orientation, RenderStep, scaled_size};
 use geometry::{Rect, Size};
 use jpeg::codec::{DecodeScale, Pixels};
@@ -59,7 +59,6 @@ pub(crate) fn crop_pixels(pixels: Pixels, region: Rect) -> Pixels {
     if pixels.size == size {
         return pixels;
     }
-    let index = |value: u32| usize::try_from(value).expect("indices have at least 32 bits");
     let stride = index(pixels.size.width) * pixels.channels;
     let (left, length) =
         (index(region.x) * pixels.channels, index(region.width) * pixels.channels);

@@ -9,6 +9,7 @@ use std::sync::{Arc, PoisonError};
 use super::{CACHED_BITMAPS_MAX, CACHED_PIXELS_MAX, Watermark};
 use crate::Orientation;
 use crate::blend::{MarkBitmap, blend_chroma_sample, chroma_components, composite, luma};
+use crate::reduce::index;
 use geometry::{Rect, Size};
 use jpeg::codec::{ChromaSubsampling, Pixels};
 use jpeg::scan::region::{RegionSamples, SampleGrid};
@@ -169,8 +170,4 @@ fn for_each_row(
         let samples = &mut grid.data[start..start + index(right - left)];
         paint(index(y - rect.y), samples, index(left - rect.x));
     }
-}
-
-fn index(value: u32) -> usize {
-    usize::try_from(value).expect("indices have at least 32 bits")
 }

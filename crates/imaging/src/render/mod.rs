@@ -12,7 +12,7 @@ use crate::colour::SrgbConversion;
 use crate::format::{DecodableFile, UnencodedPicture};
 use crate::linear::{PixelRegion, SampleLight, scale_region};
 use crate::mark::Watermark;
-use crate::reduce::{Reduction, in_sequence, light_of};
+use crate::reduce::{Reduction, in_sequence, index, light_of};
 use crate::resize::crop_pixels;
 use crate::steps::{check_crop, check_scale, cover, fit};
 use crate::{
@@ -431,7 +431,6 @@ pub(super) fn orient_planes(planes: Planes, region: Rect, orientation: Orientati
     let layout = Planes::layout(size, space, chroma);
     let target = Planes::layout(size_of(region), space, chroma);
     let (across, down) = chroma.cell();
-    let index = |value: u32| usize::try_from(value).expect("indices have at least 32 bits");
     let edge = |value: usize| u32::try_from(value).expect("edges come from 32-bit sizes");
     let mut out = Vec::with_capacity(Planes::sample_count(&target));
     for (number, (from, to)) in layout.iter().zip(&target).enumerate() {
