@@ -293,7 +293,7 @@ fn check_mails(server: &Server, count: usize) {
 #[test]
 fn a_server_killed_again_and_again_loses_and_duplicates_nothing() {
     // Two nodes over PostgreSQL are killed by tests of their own.
-    let kills = if is_before_release() && !postgres::is_used() { 100 } else { 25_usize };
+    let kills = if is_before_release() && !postgres::is_used() { 100 } else { 30_usize };
     let settings = [
         "server.unready_s=0",
         "notifications.mail_workers=16",

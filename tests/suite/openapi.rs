@@ -261,7 +261,7 @@ fn schemathesis_finds_no_server_error_and_no_undocumented_response() {
     let key = format!("ApiKey {DEMO_KEY}");
     // Before a release, one of them meets every boundary of every parameter. The others see a part of the operations or
     // are refused before their parameters are read, so few requests show what there is to see.
-    let few = ["--phases", "fuzzing", "--max-examples", "2"];
+    let few = ["--phases", "fuzzing", "--max-examples", "3"];
     let (of_admin, of_editor) =
         if is_before_release() { (&[][..], &few[..2]) } else { (&few[..], &few[..]) };
     examine(&server, &folder, Some(&admin), of_admin);

@@ -288,9 +288,7 @@ impl Browser {
                 self.set_viewport(width, scheme);
                 self.check_layout(&format!("{name}, {width}, {scheme}"));
                 // The result depends on the colours and on what a width hides.
-                if is_examined {
-                    self.check_accessible(&format!("{name}, {width}, {scheme}"));
-                }
+                self.check_accessible(&format!("{name}, {width}, {scheme}"));
                 self.screenshot(&format!("{name}-{width}-{scheme}.png"));
             }
         }

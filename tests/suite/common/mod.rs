@@ -19,7 +19,7 @@ pub const DEMO_KEY: &str = "demo-key-0000-0000-000000000001";
 /// A demo photograph of 4272 x 2848 pixels, progressive 4:2:2.
 pub const LARGE: &str = "image/demo-solnedgang-over-bergen";
 
-/// Whether these are the tests before a release, as `./test all` runs them: more repetitions, examples and window sizes
+/// Returns whether the tests run before a release, as `./test all` does: with more repetitions, examples and window sizes
 /// than every change needs.
 pub fn is_before_release() -> bool {
     std::env::var_os("TEST_BEFORE_RELEASE").is_some()

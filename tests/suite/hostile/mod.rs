@@ -2,7 +2,7 @@
 //! rendition (docs/operations/untrusted-media.md).
 //!
 //! `HOSTILE_FILES=all` offers all files of the corpus, which takes minutes; by default a fixed part of them is
-//! offered.
+//! offered, before a release a larger one.
 
 mod bombs;
 mod corpus;
