@@ -72,11 +72,14 @@ use serde::de::DeserializeOwned;
 use super::engine::ResultRow;
 use super::error::{DbError, damaged};
 use super::transactions::{ClaimTx, ReadTx, WriteTx};
-use model::{ItemKey, account::AgreementId};
+use model::{ItemKey, account::AgreementId, shorten};
 
 /// Selects all rows after the first n, where the parameter that follows is n.
 // SQLite accepts `OFFSET` only after a `LIMIT`.
 const ALL_BEHIND: &str = "LIMIT 9223372036854775807 OFFSET";
+
+/// Maximum number of characters of a stored text that an error quotes.
+const QUOTED_CHARS_MAX: usize = 100;
 
 /// Converts a time that is stored in milliseconds; `what` names its row in the error.
 pub(in crate::storage::database) fn time(what: &str, ms: i64) -> Result<Timestamp, DbError> {
@@ -88,9 +91,12 @@ fn optional_time(what: &str, ms: Option<i64>) -> Result<Option<Timestamp>, DbErr
     ms.map(|ms| time(what, ms)).transpose()
 }
 
-/// Parses a stored text; `what` names its row in the error.
+/// Parses a stored text; `what` names its row in the error, which quotes the text.
 fn parse<T: FromStr<Err: Display>>(what: &str, text: &str) -> Result<T, DbError> {
-    T::from_str(text).map_err(|why| damaged(what, &why))
+    T::from_str(text).map_err(|why| {
+        let quoted = shorten(text, QUOTED_CHARS_MAX);
+        damaged(what, &format!("{quoted:?}: {why}"))
+    })
 }
 
 /// Parses stored JSON; `what` names its row in the error.
@@ -101,7 +107,8 @@ fn parse_json<T: DeserializeOwned>(what: &str, text: &str) -> Result<T, DbError>
 /// Reads the key of an item from the columns `media_type` and `id`.
 fn read_key(row: &dyn ResultRow) -> Result<ItemKey, DbError> {
     let key = key_text(row, "id")?;
-    parse(&format!("item {key}"), &key)
+    // Long results read a key in every row, and its name is for the error alone.
+    key.parse().map_err(|why| damaged(format!("item {key}"), &why))
 }
 
 /// Reads the text of an item's key from the column `media_type` and the one with the id.

@@ -239,8 +239,11 @@ impl WriteTx<'_> {
             "SELECT upload_id FROM uploads WHERE expires_ms < ?1 ORDER BY expires_ms LIMIT ?2",
             params![now.as_millisecond(), int(limit)],
         )?;
-        let delete = |id: &String| self.delete_upload(parse(&format!("upload {id}"), id)?);
-        expired.iter().map(delete).collect()
+        let mut parts = Vec::with_capacity(expired.len());
+        for id in &expired {
+            parts.push(self.delete_upload(parse(&format!("upload {id}"), id)?)?);
+        }
+        Ok(parts)
     }
 }
 
