@@ -1,7 +1,7 @@
 //! The pages in `docs/reference` equal those that the program generates from its tables, and the page of the accounts
 //! file has every property of its types.
 
-use std::{collections::BTreeSet, fs};
+use std::{collections::BTreeSet, fs, path::Path};
 
 use model::account::accounts_file::{
     AccountsFile, AgreementEntry, ApiKeyEntry, ChannelEntry, ClientEntry, LicenseEntry,
@@ -151,23 +151,27 @@ fn the_example_of_an_accounts_file_is_imported_and_a_second_import_changes_nothi
     let file = dir.path().join("accounts.json");
     let example = block("docs/reference/accounts-file.md", "{").text;
     fs::write(&file, &example).unwrap();
-    let import = || -> Value {
-        let mut command = wirephoto(dir.path());
-        command.args(["import", "--json", "--data"]).arg(dir.path().join("data")).arg(&file);
-        command.args(["--set", "auth.hash_memory_kib=64", "--set", "auth.hash_iterations=1"]);
-        let said = output(&mut command);
-        assert!(said.status.success(), "{}", String::from_utf8_lossy(&said.stderr));
-        serde_json::from_slice(&said.stdout).unwrap()
-    };
     let entries: Value = serde_json::from_str(&example).unwrap();
-    let report = |counted: &str| -> Value {
-        let lists = entries.as_object().unwrap().iter().map(|(list, entries)| {
-            let mut counts = json!({ "created": 0, "updated": 0, "unchanged": 0 });
-            counts[counted] = json!(entries.as_array().unwrap().len());
-            (list.clone(), counts)
-        });
-        lists.collect()
-    };
-    assert_eq!(import(), report("created"));
-    assert_eq!(import(), report("unchanged"));
+    assert_eq!(import(dir.path()), report_of(&entries, "created"));
+    assert_eq!(import(dir.path()), report_of(&entries, "unchanged"));
+}
+
+/// Imports the accounts file in `dir` into its data directory; returns the report.
+fn import(dir: &Path) -> Value {
+    let mut command = wirephoto(dir);
+    command.args(["import", "--json", "accounts.json", "--data"]).arg(dir.join("data"));
+    command.args(["--set", "auth.hash_memory_kib=64", "--set", "auth.hash_iterations=1"]);
+    let said = output(&mut command);
+    assert!(said.status.success(), "{}", String::from_utf8_lossy(&said.stderr));
+    serde_json::from_slice(&said.stdout).unwrap()
+}
+
+/// The report of an import that counts every one of `entries` as `counted`.
+fn report_of(entries: &Value, counted: &str) -> Value {
+    let lists = entries.as_object().unwrap().iter().map(|(list, entries)| {
+        let mut counts = json!({ "created": 0, "updated": 0, "unchanged": 0 });
+        counts[counted] = json!(entries.as_array().unwrap().len());
+        (list.clone(), counts)
+    });
+    lists.collect()
 }

@@ -45,7 +45,7 @@ pub enum AccountsError {
         /// List, position and name of the entry, `users[3] "editor"`; without the name if the entry could not be
         /// read.
         entry: String,
-        /// What is wrong, with the path of the property if there is one.
+        /// The mistake, with the path of the property if there is one.
         why: String,
     },
     /// There is no object of that name.

@@ -96,7 +96,7 @@ impl Accounts {
         PublishedLogins { users: users.collect(), clients: clients.collect() }
     }
 
-    /// Whether the stored `hash` is that of the published secret.
+    /// Returns whether the stored `hash` is that of the published secret.
     fn is_published(&self, secret: Option<&PlaintextSecret>, hash: Option<&str>) -> bool {
         match (secret, hash) {
             (Some(secret), Some(hash)) => self.hasher.verify(secret.reveal(), hash),

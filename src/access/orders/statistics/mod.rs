@@ -23,7 +23,7 @@ use model::account::{AgreementId, OrganizationId};
 /// The word in place of the kind of credentials of orders whose audit event was removed or never stored.
 const UNKNOWN_CREDENTIAL: &str = "unknown";
 
-/// What downloads are counted by. The page has this order.
+/// The property by which downloads are counted. The page lists them in this order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[derive(EnumString, IntoStaticStr, VariantNames)]
 #[strum(serialize_all = "lowercase")]

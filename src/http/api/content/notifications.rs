@@ -335,9 +335,10 @@ fn parse_saved_query(
         NotificationKind::Stream => replaces,
         NotificationKind::Mobile | NotificationKind::Email => false,
     };
-    let tr = match takes_tr {
-        true => parameters.read(|query| query.variant::<RecentSpan>("tr")),
-        false => Some(None),
+    let tr = if takes_tr {
+        parameters.read(|query| query.variant::<RecentSpan>("tr"))
+    } else {
+        Some(None)
     };
     let agr = parameters.read(|query| {
         let agr = query.integers("agr")?;

@@ -99,10 +99,10 @@ pub struct AgreementEntry {
     pub id: AgreementId,
     /// The organization that holds the agreement.
     pub organization: OrganizationId,
-    /// How downloads are paid for.
+    /// The way in which downloads are paid for.
     #[serde(rename = "type")]
     pub kind: AgreementType,
-    /// Whether it covers every item.
+    /// `true` for an agreement that covers every item.
     #[serde(default, deserialize_with = "or_default")]
     pub super_agreement: bool,
     /// Codes of the products that it covers.
@@ -178,9 +178,9 @@ pub struct UserEntry {
     pub roles: Vec<AsciiWord>,
     #[serde(default, deserialize_with = "object_or_default")]
     pub access: AccessLevels,
-    /// Whether it may use the service; `None` keeps the state, and activates a new user.
+    /// `false` locks the user out; `None` keeps the state, and activates a new user.
     pub active: Option<bool>,
-    /// Whether it is a program rather than a person.
+    /// `true` for a program, `false` for a person.
     #[serde(default, deserialize_with = "or_default")]
     pub service_account: bool,
 }
@@ -202,7 +202,7 @@ pub struct ClientEntry {
     pub client_secret: Option<PlaintextSecret>,
     /// The display name; `None`: the client id.
     pub name: Option<SingleLineText>,
-    /// Whether it is public, that is, cannot keep a secret.
+    /// `true` for a client that cannot keep a secret.
     #[serde(default, deserialize_with = "or_default")]
     pub public: bool,
     #[serde(default, deserialize_with = "or_default")]

@@ -1,5 +1,4 @@
-//! Reads lists, objects and values of an accounts file for which the derived code would be too lenient, or its errors
-//! too long.
+//! Reads parts of an accounts file for which the derived code would be too lenient, or would print secrets in errors.
 
 use std::{collections::HashSet, fmt, hash::Hash, marker::PhantomData};
 
