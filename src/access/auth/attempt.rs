@@ -13,7 +13,6 @@ use super::{
 };
 use crate::runtime::error::{Error, Result};
 use crate::runtime::limits::{FAILED_LOGINS_MAX, SWEEP_ROWS};
-use crate::storage::database::WriteTx;
 
 /// A secret that is about to be verified.
 pub(super) struct VerificationAttempt {
@@ -92,8 +91,8 @@ impl AttemptEvaluation {
         // A failure that the throttle refuses at this point was not counted, so it is not stored
         // either.
         let is_counted = !fits && decision == ThrottleDecision::Evaluate;
-        let store = || auth.store_failure(runtime, &attempt.subject, *now);
-        EvaluationOutcome { decision, fits, stored: is_counted.then(store) }
+        let stored = is_counted.then(|| auth.store_failure(runtime, &attempt.subject, *now));
+        EvaluationOutcome { decision, fits, stored }
     }
 }
 
@@ -175,9 +174,16 @@ impl Auth {
                 Err(wait_s) => return Ok(AttemptOutcome::Throttled { wait_s }),
             }
         }
-        let (auth, address) = (self.clone(), attempt.address);
-        let verify = move || auth.inner.passwords.verify(&attempt.secret, attempt.hash.as_deref());
-        self.inner.passwords.run(address, || None, verify, |_| AttemptOutcome::Wrong).await
+        let auth = self.clone();
+        self.inner
+            .passwords
+            .run(
+                attempt.address,
+                || None,
+                move || auth.inner.passwords.verify(&attempt.secret, attempt.hash.as_deref()),
+                |_| AttemptOutcome::Wrong,
+            )
+            .await
     }
 
     /// Verifies a secret in its slot, after `wait`, even if its client disconnects before: otherwise networks
@@ -188,7 +194,8 @@ impl Auth {
         wait: Duration,
         now: Timestamp,
     ) -> Result<EvaluationOutcome> {
-        let (auth, slot_time) = (self.clone(), now.checked_add(wait).unwrap_or(now));
+        let auth = self.clone();
+        let slot_time = now.checked_add(wait).unwrap_or(now);
         let task = tokio::spawn(async move {
             tokio::time::sleep(wait).await;
             auth.hash(attempt, true, slot_time).await
@@ -204,16 +211,25 @@ impl Auth {
         is_paced: bool,
         now: Timestamp,
     ) -> Result<EvaluationOutcome> {
-        let (address, runtime) = (attempt.address, Handle::current());
+        let address = attempt.address;
+        let runtime = Handle::current();
         let evaluation = AttemptEvaluation { auth: self.clone(), attempt, is_paced, now, runtime };
         // Decided here as well, so that a refused attempt takes no place in the queue.
         if let Some(refused) = evaluation.refuse() {
             return Ok(refused);
         }
         let for_refusal = Arc::new(evaluation);
-        let (for_verification, for_count) = (Arc::clone(&for_refusal), Arc::clone(&for_refusal));
-        let (refuse, verify) = (move || for_refusal.refuse(), move || for_verification.verify());
-        self.inner.passwords.run(address, refuse, verify, move |fits| for_count.count(fits)).await
+        let for_verification = Arc::clone(&for_refusal);
+        let for_count = Arc::clone(&for_refusal);
+        self.inner
+            .passwords
+            .run(
+                address,
+                move || for_refusal.refuse(),
+                move || for_verification.verify(),
+                move |fits| for_count.count(fits),
+            )
+            .await
     }
 
     /// Writes a failure to the database, whether its client still waits or not. This process has counted it
@@ -224,19 +240,21 @@ impl Auth {
         subject: &ThrottleSubject,
         now: Timestamp,
     ) -> JoinHandle<()> {
-        let (auth, throttle) = (self.clone(), &self.inner.throttle);
-        let (keys, window) = (subject.keys(), throttle.window_start(now));
+        let auth = self.clone();
+        let throttle = &self.inner.throttle;
+        let keys = subject.keys();
+        let window = throttle.window_start(now);
         let must_bound = throttle.record_write();
-        let write = move |tx: &WriteTx<'_>| {
-            // Sweeping with some of the writes bounds the table even under a flood of guesses.
-            if must_bound {
-                tx.sweep_failed_logins(window, SWEEP_ROWS)?;
-                tx.bound_failed_logins(FAILED_LOGINS_MAX)?;
-            }
-            keys.iter().try_for_each(|key| tx.count_failed_login(key, window, now))
-        };
         runtime.spawn(async move {
-            if let Err(cause) = auth.inner.db.write(write).await {
+            let write = auth.inner.db.write(move |tx| {
+                // Sweeping with some of the writes bounds the table even under a flood of guesses.
+                if must_bound {
+                    tx.sweep_failed_logins(window, SWEEP_ROWS)?;
+                    tx.bound_failed_logins(FAILED_LOGINS_MAX)?;
+                }
+                keys.iter().try_for_each(|key| tx.count_failed_login(key, window, now))
+            });
+            if let Err(cause) = write.await {
                 tracing::warn!(
                     "login throttle: a failed login cannot be stored and counts in this process \
                      only: {cause}"

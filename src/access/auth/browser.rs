@@ -26,11 +26,15 @@ pub fn browser_name(user_agent: &str) -> String {
         ("CrOS", "ChromeOS"),
         ("Linux", "Linux"),
     ];
-    let find = |names: &[(&str, &'static str)]| {
-        names.iter().find(|(mark, _)| user_agent.contains(mark)).map(|(_, name)| *name)
-    };
-    let names_found: Vec<&str> = [find(&BROWSERS), find(&SYSTEMS)].into_iter().flatten().collect();
+    let browser = find_name(user_agent, &BROWSERS);
+    let system = find_name(user_agent, &SYSTEMS);
+    let names_found: Vec<&str> = [browser, system].into_iter().flatten().collect();
     if names_found.is_empty() { user_agent.to_owned() } else { names_found.join(", ") }
+}
+
+/// Finds the first mark in `marks` that `user_agent` contains, and returns the name that follows it.
+fn find_name(user_agent: &str, marks: &[(&str, &'static str)]) -> Option<&'static str> {
+    marks.iter().find(|(mark, _)| user_agent.contains(mark)).map(|(_, name)| *name)
 }
 
 #[cfg(test)]

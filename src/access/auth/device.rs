@@ -15,7 +15,7 @@ use jiff::Timestamp;
 use super::RandomSecret;
 use crate::runtime::error::{Error, Result};
 use crate::runtime::limits::DEVICE_COOKIE_FOR;
-use crate::storage::database::{Db, WriteTx};
+use crate::storage::database::{Db, DbError, WriteTx};
 use model::account::UserId;
 
 /// Name of the stored secret that holds the key. All nodes share it, and a migration copies it.
@@ -81,12 +81,7 @@ impl DeviceKey {
             Some(stored) => stored,
             None => {
                 let generated = RandomSecret::new()?.reveal().to_owned();
-                // Another node may have been faster.
-                let create = move |tx: &WriteTx<'_>| match tx.as_read().find_secret_state(KEY)? {
-                    Some(stored) => Ok(stored),
-                    None => tx.write_secret_state(KEY, &generated).map(|()| generated),
-                };
-                db.write(create).await?
+                db.write(move |tx| create_unless_stored(generated, tx)).await?
             }
         };
         let key = URL_SAFE_NO_PAD.decode(text).map_err(Error::internal)?;
@@ -120,6 +115,15 @@ impl DeviceKey {
             // `verify` compares in constant time.
             && hmac::verify(&self.0, &message, &cookie.signature).is_ok()
     }
+}
+
+/// Stores a new key, and returns it. Another node may have been faster: then its key is returned.
+fn create_unless_stored(generated: String, tx: &WriteTx<'_>) -> Result<String, DbError> {
+    if let Some(stored) = tx.as_read().find_secret_state(KEY)? {
+        return Ok(stored);
+    }
+    tx.write_secret_state(KEY, &generated)?;
+    Ok(generated)
 }
 
 fn message(signed: &[u8; SIGNED_BYTES], owner: DeviceOwner<'_>) -> Vec<u8> {

@@ -98,21 +98,17 @@ impl Auth {
         if is_too_long(&request) {
             return Ok(None);
         }
-        let principal = |account| {
-            let principal = Principal::new(account, ScopeSet::for_api_key(), AuthMethod::Basic);
-            Some(Arc::new(principal))
-        };
         let candidate = self.find_candidate(&request, now).await?;
         let verdict = self.count_cached_login(&request, &candidate, now);
         // Programs send Basic with each request: only evaluated logins are counted and audited.
         if let (CachedVerdict::Right, Some(user)) = (&verdict, &candidate.user) {
-            return Ok(self.account(user.id).await?.and_then(principal));
+            return Ok(self.account(user.id).await?.map(basic_principal));
         }
         let counted = verdict.decision_counted();
         let outcome = record_metric(self.evaluate_login(&request, candidate, counted, now).await);
         self.record_login(&outcome, &request, now).await;
         match outcome? {
-            LoginOutcome::Ok(authenticated) => Ok(principal(authenticated.account)),
+            LoginOutcome::Ok(authenticated) => Ok(Some(basic_principal(authenticated.account))),
             LoginOutcome::Refused => Ok(None),
             LoginOutcome::Throttled(wait_s) => Err(throttled(wait_s)),
         }
@@ -126,13 +122,17 @@ impl Auth {
         if typed == lower || typed.len() > USER_NAME_BYTES_MAX {
             return Ok(typed);
         }
-        let read = move |tx: &ReadTx<'_>| {
-            // An exact name wins: names that differ only in case may both exist.
-            let is_exact = tx.find_user_by_name(&typed)?.is_some();
-            let is_lower = !is_exact && tx.find_user_by_name(&lower)?.is_some();
-            Ok(if is_lower { lower } else { typed })
-        };
-        Ok(self.inner.db.read(read).await?)
+        let canonical = self
+            .inner
+            .db
+            .read(move |tx| {
+                // An exact name wins: names that differ only in case may both exist.
+                let is_exact = tx.find_user_by_name(&typed)?.is_some();
+                let is_lower = !is_exact && tx.find_user_by_name(&lower)?.is_some();
+                Ok(if is_lower { lower } else { typed })
+            })
+            .await?;
+        Ok(canonical)
     }
 
     /// Logs a user in by password, without a browser that could have a device cookie; otherwise like
@@ -219,15 +219,17 @@ impl Auth {
         // valid.
         keys.extend(cookie.map(|cookie| device_key(cookie.device())));
         let name = request.user_name.to_owned();
-        let read = move |tx: &ReadTx<'_>| {
-            Ok((tx.find_user_by_name(&name)?, tx.list_failed_logins(&keys)?))
-        };
-        let (found, failures) = self.inner.db.read(read).await?;
+        let (found, failures) = self
+            .inner
+            .db
+            .read(move |tx| Ok((tx.find_user_by_name(&name)?, tx.list_failed_logins(&keys)?)))
+            .await?;
         self.inner.throttle.merge(&failures, now);
         // An unknown or inactive user is checked all the same, so that it takes as long as a wrong
         // password.
         let (user, password_hash) = found.unzip();
-        let (user, password_hash) = (user.filter(|user| user.active), password_hash.flatten());
+        let user = user.filter(|user| user.active);
+        let password_hash = password_hash.flatten();
         let mut candidate = LoginCandidate { user, password_hash, subject };
         if let Some(cookie) = cookie
             && self.is_device_of(&cookie, &candidate, now).await?
@@ -265,8 +267,8 @@ impl Auth {
         else {
             return CachedVerdict::Nothing;
         };
-        let (password, address) = (request.password, request.address);
-        self.count_cached(self.inner.verified.is_right(password, hash, address), subject, now)
+        let right = self.inner.verified.is_right(request.password, hash, request.address);
+        self.count_cached(right, subject, now)
     }
 
     async fn evaluate_login(
@@ -292,9 +294,8 @@ impl Auth {
         }
         let Some((user, hash)) = user.zip(password_hash) else { return Ok(LoginOutcome::Refused) };
         self.inner.verified.remember(request.password, &hash, request.address);
-        let password = hash.into();
-        let logged_in = |account| LoginOutcome::Ok(AuthenticatedLogin { account, password });
-        Ok(self.account(user.id).await?.map_or(LoginOutcome::Refused, logged_in))
+        let Some(account) = self.account(user.id).await? else { return Ok(LoginOutcome::Refused) };
+        Ok(LoginOutcome::Ok(AuthenticatedLogin { account, password: hash.into() }))
     }
 
     /// Runs `read` in a transaction that also loads the failures of the network of `address`, for an attempt
@@ -312,8 +313,8 @@ impl Auth {
         // processes.
         self.refuse_locked(&subject, now)?;
         let keys = subject.keys();
-        let read = move |tx: &ReadTx<'_>| Ok((read(tx)?, tx.list_failed_logins(&keys)?));
-        let (found, failures) = self.inner.db.read(read).await?;
+        let (found, failures) =
+            self.inner.db.read(move |tx| Ok((read(tx)?, tx.list_failed_logins(&keys)?))).await?;
         self.inner.throttle.merge(&failures, now);
         self.refuse_locked(&subject, now)?;
         Ok(found)
@@ -392,6 +393,11 @@ impl Auth {
     async fn device_key(&self) -> Result<&DeviceKey> {
         self.inner.device_key.get_or_try_init(|| DeviceKey::load(&self.inner.db)).await
     }
+}
+
+/// Returns the caller of `account`, authenticated by HTTP Basic.
+fn basic_principal(account: Arc<Account>) -> Arc<Principal> {
+    Arc::new(Principal::new(account, ScopeSet::for_api_key(), AuthMethod::Basic))
 }
 
 /// Counts the outcome of a login in the metrics.

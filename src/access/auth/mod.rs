@@ -291,8 +291,8 @@ impl Auth {
             return Ok(None);
         }
         let hash = ContentHash::of(text.as_bytes());
-        let read = move |tx: &ReadTx<'_>| tx.find_access_token(&hash);
-        let token = self.cached(&self.inner.tokens, hash, read).await?;
+        let token =
+            self.cached(&self.inner.tokens, hash, move |tx| tx.find_access_token(&hash)).await?;
         Ok(token.filter(|token| token.expires > now))
     }
 
@@ -306,8 +306,8 @@ impl Auth {
             return Ok(None);
         }
         let hash = ContentHash::of(text.as_bytes());
-        let read = move |tx: &ReadTx<'_>| tx.find_session(&hash);
-        let session = self.cached(&self.inner.sessions, hash, read).await?;
+        let session =
+            self.cached(&self.inner.sessions, hash, move |tx| tx.find_session(&hash)).await?;
         let session = session.filter(|session| session.expires > now);
         if session.is_some() {
             self.inner.uses.record(UsedCredential::Session(hash), now);
@@ -338,8 +338,7 @@ impl Auth {
 
     /// Returns the user `id` with its rights, if it is active.
     pub async fn account(&self, id: UserId) -> Result<Option<Arc<Account>>> {
-        let read = move |tx: &ReadTx<'_>| tx.find_account(id);
-        let account = self.cached(&self.inner.accounts, id, read).await?;
+        let account = self.cached(&self.inner.accounts, id, move |tx| tx.find_account(id)).await?;
         Ok(account.filter(|account| account.user.active))
     }
 
@@ -372,9 +371,8 @@ impl Auth {
     /// Finds the user `id`, if it is active, for work that it requested and that is done later, with the
     /// rights that its API keys have at that moment.
     pub async fn find_user(&self, id: UserId) -> Result<Option<Principal>> {
-        let principal =
-            |account| Principal::new(account, ScopeSet::for_api_key(), AuthMethod::Queue);
-        Ok(self.account(id).await?.map(principal))
+        let Some(account) = self.account(id).await? else { return Ok(None) };
+        Ok(Some(Principal::new(account, ScopeSet::for_api_key(), AuthMethod::Queue)))
     }
 
     /// Returns the number of possible changes of signing keys; a reader with an older number reads the keys
@@ -391,8 +389,11 @@ impl Auth {
         T: Send + 'static,
         F: FnOnce(&WriteTx<'_>) -> Result<T, DbError> + Send + 'static,
     {
-        let work = |tx: &WriteTx<'_>| write(tx).map(|outcome| (outcome, tx.account_changes()));
-        let (outcome, changes) = self.inner.db.write(work).await?;
+        let (outcome, changes) = self
+            .inner
+            .db
+            .write(|tx| write(tx).map(|outcome| (outcome, tx.account_changes())))
+            .await?;
         self.invalidate(&changes);
         Ok(outcome)
     }

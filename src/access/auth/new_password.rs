@@ -12,7 +12,7 @@ use std::{
 use flate2::read::GzDecoder;
 use parking_lot::Mutex;
 
-use super::Auth;
+use super::{Argon2Hasher, Auth};
 use crate::runtime::error::{Error, Result};
 use crate::runtime::limits::PASSWORD_CHARS_MIN;
 use model::account::User;
@@ -91,7 +91,6 @@ pub fn check_new_password(password: &str, user: &User) -> Result<(), PasswordFla
 /// Returns whether the password has too few characters besides the names of the user.
 fn is_personal(lower: &str, user: &User) -> bool {
     let address = user.email_address.as_deref().unwrap_or_default();
-    let local_part = |address: &str| address.split('@').next().unwrap_or_default().to_owned();
     let names = [
         user.user_name.clone(),
         local_part(&user.user_name),
@@ -105,6 +104,11 @@ fn is_personal(lower: &str, user: &User) -> bool {
         names.iter().map(|name| name.to_lowercase()).filter(|name| name.chars().count() > 2);
     let rest = names.fold(lower.to_owned(), |rest, name| rest.replace(&name, ""));
     rest.chars().count() < OWN_CHARS_MIN
+}
+
+/// Returns the part of an address in front of the `@`.
+fn local_part(address: &str) -> String {
+    address.split('@').next().unwrap_or_default().to_owned()
 }
 
 /// Returns whether the text has at most three different characters.
@@ -122,6 +126,18 @@ fn is_leaked(lower: &str) -> bool {
     lines.map_while(std::io::Result::ok).any(|line| line == lower)
 }
 
+/// Checks a new password of `user`, and returns its hash or its flaw.
+fn hash_unless_flawed(
+    hasher: &Argon2Hasher,
+    password: &str,
+    user: &User,
+) -> Result<Result<String, PasswordFlaw>> {
+    match check_new_password(password, user) {
+        Ok(()) => hasher.hash(password).map(Ok),
+        Err(flaw) => Ok(Err(flaw)),
+    }
+}
+
 impl Auth {
     /// Hashes a new password of `user`, or returns its flaw; both are done on a hashing thread.
     ///
@@ -133,20 +149,25 @@ impl Auth {
         user: &User,
         address: IpAddr,
     ) -> Result<Result<String, PasswordFlaw>> {
-        let (hasher, password, user) =
-            (self.inner.hasher.clone(), password.to_owned(), user.clone());
+        let hasher = self.inner.hasher.clone();
+        let password = password.to_owned();
+        let user = user.clone();
         let result = Arc::new(Mutex::new(None));
         let result_slot = Arc::clone(&result);
-        let work = move || {
-            let hash = match check_new_password(&password, &user) {
-                Ok(()) => hasher.hash(&password).map(Ok),
-                Err(flaw) => Ok(Err(flaw)),
-            };
-            // An overdue task may run twice; both hashes are valid, and the later one is used.
-            *result_slot.lock() = Some(hash);
-            true
-        };
-        self.inner.passwords.run(address, || None, work, |_| ()).await?;
+        self.inner
+            .passwords
+            .run(
+                address,
+                || None,
+                move || {
+                    let hash = hash_unless_flawed(&hasher, &password, &user);
+                    // An overdue task may run twice; both hashes are valid, and the later one is used.
+                    *result_slot.lock() = Some(hash);
+                    true
+                },
+                |_| (),
+            )
+            .await?;
         let result = result.lock().take();
         result.unwrap_or_else(|| Err(Error::internal("a password was not hashed")))
     }

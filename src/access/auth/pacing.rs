@@ -52,7 +52,7 @@ impl LoginPacer {
     /// Reserves the next slot of a name and returns the time until it. Fails with the number of seconds after
     /// which a slot may be free.
     pub(super) fn reserve(&self, attempt: PacedAttempt, now: Timestamp) -> Result<Duration, u64> {
-        let wait_s_max = || PACE_WAIT_MAX.as_secs();
+        let wait_s_max = PACE_WAIT_MAX.as_secs();
         let names = if attempt.has_failed { &self.failed } else { &self.clean };
         let mut names = names.lock();
         if names.len() >= PACED_NAMES_MAX && !names.contains_key(&attempt.key) {
@@ -63,13 +63,13 @@ impl LoginPacer {
             // A flood of names must not grow the map, so further names wait until one has no slots
             // left.
             if names.len() >= PACED_NAMES_MAX {
-                return Err(wait_s_max());
+                return Err(wait_s_max);
             }
         }
         let slots = names.entry(attempt.key).or_default();
         drop_expired(slots, now);
         let last = slots.iter().map(|slot| slot.at).max().unwrap_or(now).max(now);
-        let at = last.checked_add(interval(attempt.overrun)).map_err(|_| wait_s_max())?;
+        let at = last.checked_add(interval(attempt.overrun)).map_err(|_| wait_s_max)?;
         let wait = until(at, now);
         let network = network(attempt.address);
         let mut waiting = slots.iter().filter(|slot| slot.at > now);

@@ -98,8 +98,9 @@ impl Principal {
     ///
     /// Fails for a user without one.
     pub fn organization(&self) -> Result<OrganizationId> {
-        let missing = || Error::forbidden("organization_required", "The user has no organization");
-        self.user().organization.ok_or_else(missing)
+        self.user().organization.ok_or_else(|| {
+            Error::forbidden("organization_required", "The user has no organization")
+        })
     }
 
     /// Returns the scopes of the credentials.

@@ -155,8 +155,7 @@ impl From<HashLimits> for ThrottleLimits {
 
 impl LoginThrottle {
     pub(super) fn new(limits: ThrottleLimits) -> Self {
-        let (counts, written) = (Mutex::default(), AtomicU32::new(0));
-        Self { counts, limits: HotSwap::new(limits), written }
+        Self { counts: Mutex::default(), limits: HotSwap::new(limits), written: AtomicU32::new(0) }
     }
 
     /// Applies new limits from now on; existing counters are retained.
@@ -251,7 +250,9 @@ impl LoginThrottle {
         now: Timestamp,
     ) -> ThrottleDecision {
         let limits = self.limits.get();
-        let (mut locked, mut paced, mut has_failed) = (None, None, false);
+        let mut locked = None;
+        let mut paced = None;
+        let mut has_failed = false;
         for (key, rule) in &subject.counters {
             let Some(count) = counts.get(key) else { continue };
             let Some(remaining) = self.remaining(*count, now) else { continue };
@@ -296,7 +297,6 @@ impl LoginThrottle {
 
     /// Makes room for the counters of one attempt. Evicted counters are still in the database.
     fn evict_for(&self, counts: &mut Counts, now: Timestamp) {
-        let is_full = |counts: &Counts| counts.len() + COUNTERS_MAX > THROTTLE_KEYS_MAX;
         if is_full(counts) {
             counts.retain(|_, count| self.remaining(*count, now).is_some());
         }
@@ -323,6 +323,11 @@ impl LoginThrottle {
             }
         }
     }
+}
+
+/// Returns whether the counters of one more attempt would exceed the limit.
+fn is_full(counts: &Counts) -> bool {
+    counts.len() + COUNTERS_MAX > THROTTLE_KEYS_MAX
 }
 
 /// Largest number of counters of one attempt.
