@@ -44,20 +44,18 @@ impl IdToken<'_> {
     /// Returns all claims of the token for `account`.
     pub(super) fn claims(&self, account: &Account) -> Map<String, Value> {
         let mut claims = Map::new();
-        let mut insert = |name: &str, value: Value| claims.insert(name.to_owned(), value);
-        insert("iss", self.issuer.into());
+        insert(&mut claims, "iss", self.issuer);
         // `sub` is a string (OpenID Connect Core §2); `user_id` is the same id as a number.
-        insert("sub", account.user.id.to_string().into());
-        insert("aud", self.client_id.into());
-        insert("exp", self.expires.as_second().into());
-        insert("iat", self.issued.as_second().into());
-        insert("auth_time", self.auth_time.as_second().into());
-        if let Some(nonce) = self.nonce {
-            insert("nonce", nonce.into());
-        }
+        insert(&mut claims, "sub", account.user.id.to_string());
+        insert(&mut claims, "aud", self.client_id);
+        insert(&mut claims, "exp", self.expires.as_second());
+        insert(&mut claims, "iat", self.issued.as_second());
+        insert(&mut claims, "auth_time", self.auth_time.as_second());
+        insert_known(&mut claims, "nonce", self.nonce);
         if let Some(access_token) = self.access_token {
             // The left half of the token's SHA-256 as base64url (OpenID Connect Core §3.1.3.6).
-            insert("at_hash", ContentHash::of(access_token.as_bytes()).short().into());
+            let half = ContentHash::of(access_token.as_bytes()).short();
+            insert(&mut claims, "at_hash", half);
         }
         claims.extend(exposed(account, self.scopes));
         claims
@@ -75,28 +73,37 @@ pub(super) fn user_info(account: &Account, scopes: ScopeSet) -> Value {
 
 /// Returns the claims that `scopes` expose about a user; unknown ones are left out.
 fn exposed(account: &Account, scopes: ScopeSet) -> Map<String, Value> {
-    let (user, mut claims) = (&account.user, Map::new());
-    let mut insert = |name: &str, value: Option<Value>| {
-        claims.extend(value.map(|value| (name.to_owned(), value)));
-    };
-    let text = |text: &Option<String>| text.clone().map(Value::from);
+    let user = &account.user;
+    let mut claims = Map::new();
     if scopes.contains(Scope::Email) {
-        insert("email", text(&user.email_address));
+        insert_known(&mut claims, "email", user.email_address.as_deref());
     }
     if scopes.contains(Scope::Roles) {
-        insert("roles", Some(user.roles.clone().into()));
+        insert(&mut claims, "roles", user.roles.clone());
     }
     if scopes.contains(Scope::User) {
-        insert("name", Some(user.display_name().into()));
-        insert("family_name", text(&user.last_name));
-        insert("given_name", text(&user.first_name));
-        insert("user_id", Some(user.id.0.into()));
+        insert(&mut claims, "name", user.display_name());
+        insert_known(&mut claims, "family_name", user.last_name.as_deref());
+        insert_known(&mut claims, "given_name", user.first_name.as_deref());
+        insert(&mut claims, "user_id", user.id.0);
     }
     if scopes.contains(Scope::Customer) {
         let organization = account.organization.as_ref();
-        insert("customer_id", user.organization.map(|id| id.0.into()));
-        insert("customer_name", organization.and_then(|one| text(&one.name)));
-        insert("department", text(&user.department));
+        let customer_name = organization.and_then(|organization| organization.name.as_deref());
+        insert_known(&mut claims, "customer_id", user.organization.map(|id| id.0));
+        insert_known(&mut claims, "customer_name", customer_name);
+        insert_known(&mut claims, "department", user.department.as_deref());
     }
     claims
+}
+
+fn insert(claims: &mut Map<String, Value>, name: &str, value: impl Into<Value>) {
+    claims.insert(name.to_owned(), value.into());
+}
+
+/// Inserts a claim, unless its value is unknown.
+fn insert_known(claims: &mut Map<String, Value>, name: &str, value: Option<impl Into<Value>>) {
+    if let Some(value) = value {
+        insert(claims, name, value);
+    }
 }

@@ -12,7 +12,6 @@ use super::{
 use crate::access::auth::Auth;
 use crate::runtime::error::{Error, ErrorKind};
 use crate::storage::audit::{self, AuditAction, AuditOutcome, ObjectKind};
-use crate::storage::database::ReadTx;
 use model::account::OAuthClient;
 
 /// The client credentials in the header of a request.
@@ -67,11 +66,12 @@ async fn verify(
     now: Timestamp,
 ) -> Result<OAuthClient, TokenError> {
     let PresentedClient { client_id, secret } = presented;
-    let read = move |tx: &ReadTx<'_>| tx.find_client(&client_id);
     // Only a secret can be guessed, so a public client is never locked out.
     let client = match secret {
-        Some(_) => auth.read_unless_locked(address, now, read).await?,
-        None => auth.db().read(read).await?,
+        Some(_) => {
+            auth.read_unless_locked(address, now, move |tx| tx.find_client(&client_id)).await?
+        }
+        None => auth.db().read(move |tx| tx.find_client(&client_id)).await?,
     };
     // An inactive client is verified like an unknown one, without a hash.
     let client = client.filter(|client| client.active);
@@ -107,18 +107,25 @@ fn invalid_client() -> TokenError {
     TokenError::new(OAuthErrorCode::InvalidClient, "the client is unknown or its secret wrong")
 }
 
+fn invalid_request(text: &str) -> TokenError {
+    TokenError::new(OAuthErrorCode::InvalidRequest, text)
+}
+
 fn from_form(form: &OAuthParameters) -> Result<PresentedClient, TokenError> {
-    let none = || TokenError::new(OAuthErrorCode::InvalidClient, "the request names no client");
-    let client_id = form.find("client_id").ok_or_else(none)?.to_owned();
-    Ok(PresentedClient { client_id, secret: form.find("client_secret").map(str::to_owned) })
+    let Some(client_id) = form.find("client_id") else {
+        return Err(TokenError::new(OAuthErrorCode::InvalidClient, "the request names no client"));
+    };
+    Ok(PresentedClient {
+        client_id: client_id.to_owned(),
+        secret: form.find("client_secret").map(str::to_owned),
+    })
 }
 
 /// Parses HTTP Basic credentials; id and secret are form-urlencoded inside (RFC 6749 §2.3.1).
 fn from_header(header: &str, form: &OAuthParameters) -> Result<PresentedClient, TokenError> {
     // A client must not use two methods in one request (RFC 6749 §2.3).
-    let invalid = |text| TokenError::new(OAuthErrorCode::InvalidRequest, text);
     if form.find("client_secret").is_some() {
-        return Err(invalid("the request has two kinds of client credentials"));
+        return Err(invalid_request("the request has two kinds of client credentials"));
     }
     let bytes = STANDARD.decode(header).map_err(|_| invalid_client())?;
     let text = String::from_utf8(bytes).map_err(|_| invalid_client())?;
@@ -126,7 +133,7 @@ fn from_header(header: &str, form: &OAuthParameters) -> Result<PresentedClient, 
     let client_id = decode(client_id).map_err(|_| invalid_client())?;
     let secret = decode(secret).map_err(|_| invalid_client())?;
     if form.find("client_id").is_some_and(|other| other != client_id) {
-        return Err(invalid("header and form name different clients"));
+        return Err(invalid_request("header and form name different clients"));
     }
     // An empty secret counts as none, as in a form (RFC 6749 §2.3.1).
     Ok(PresentedClient { client_id, secret: Some(secret).filter(|secret| !secret.is_empty()) })

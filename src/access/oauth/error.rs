@@ -101,8 +101,12 @@ impl OAuthErrorCode {
 /// Replaces the characters that RFC 6749 §5.2 does not allow, which is all but printable ASCII without `"`
 /// and `\`.
 pub(super) fn description(text: &str) -> String {
-    let allowed = |c: char| matches!(c, ' ' | '!' | '#'..='[' | ']'..='~');
-    text.chars().map(|c| if allowed(c) { c } else { '?' }).collect()
+    text.chars()
+        .map(|c| match c {
+            ' ' | '!' | '#'..='[' | ']'..='~' => c,
+            _ => '?',
+        })
+        .collect()
 }
 
 /// Why an authorization request does not lead to a login.

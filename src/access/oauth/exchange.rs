@@ -148,7 +148,8 @@ pub(super) fn redeem(
     tx.mark_code_used(hash, now)?;
     let scopes = code.family.scopes;
     tokens.write(tx, &code.family, scopes)?;
-    let (auth_time, nonce) = (code.family.auth_time, code.nonce);
+    let auth_time = code.family.auth_time;
+    let nonce = code.nonce;
     Ok(ExchangeOutcome::Granted(Box::new(GrantedAccess { account, scopes, auth_time, nonce })))
 }
 

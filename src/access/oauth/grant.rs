@@ -77,10 +77,11 @@ fn reject_repeated(form: &OAuthParameters) -> Result<(), TokenError> {
 
 /// Parses the scopes of a form; `None` if it has none.
 fn scopes(form: &OAuthParameters) -> Result<Option<ScopeSet>, TokenError> {
-    let invalid = |cause: model::account::ScopeError| {
-        TokenError::new(OAuthErrorCode::InvalidScope, &cause.to_string())
-    };
-    form.find("scope").map(ScopeSet::parse).transpose().map_err(invalid)
+    let Some(text) = form.find("scope") else { return Ok(None) };
+    match ScopeSet::parse(text) {
+        Ok(scopes) => Ok(Some(scopes)),
+        Err(cause) => refuse(OAuthErrorCode::InvalidScope, &cause.to_string()),
+    }
 }
 
 /// Handles a request to the token endpoint: authenticates the client, then performs its grant.
@@ -196,15 +197,20 @@ async fn redeem(
         redirect_uri: form.find("redirect_uri").map(str::to_owned),
         verifier: form.find("code_verifier").map(str::to_owned),
     };
-    let (client, tokens, now) = (client.clone(), issue.tokens, issue.now);
+    let client = client.clone();
+    let tokens = issue.tokens;
+    let now = issue.now;
     let event = token_event(&client, GrantType::AuthorizationCode);
-    let work = move |tx: &WriteTx<'_>| {
-        let outcome = exchange::redeem(tx, &hash, &proof, &client, &tokens, now)?;
-        // The event is part of the transaction, so no token is issued without a record.
-        record(tx, event, &outcome)?;
-        Ok(outcome)
-    };
-    Ok(inner.auth.write(work).await?)
+    let outcome = inner
+        .auth
+        .write(move |tx| {
+            let outcome = exchange::redeem(tx, &hash, &proof, &client, &tokens, now)?;
+            // The event is part of the transaction, so no token is issued without a record.
+            record(tx, event, &outcome)?;
+            Ok(outcome)
+        })
+        .await?;
+    Ok(outcome)
 }
 
 async fn refresh(
@@ -216,14 +222,19 @@ async fn refresh(
     let hash = ContentHash::of(required(form, "refresh_token")?.as_bytes());
     // Without scopes, the request is for all that was granted (RFC 6749 §6).
     let requested = scopes(form)?.filter(|requested| !requested.is_empty());
-    let (client, tokens, now) = (client.clone(), issue.tokens, issue.now);
+    let client = client.clone();
+    let tokens = issue.tokens;
+    let now = issue.now;
     let event = token_event(&client, GrantType::RefreshToken);
-    let work = move |tx: &WriteTx<'_>| {
-        let outcome = exchange::refresh(tx, &hash, requested, &client, &tokens, now)?;
-        record(tx, event, &outcome)?;
-        Ok(outcome)
-    };
-    Ok(inner.auth.write(work).await?)
+    let outcome = inner
+        .auth
+        .write(move |tx| {
+            let outcome = exchange::refresh(tx, &hash, requested, &client, &tokens, now)?;
+            record(tx, event, &outcome)?;
+            Ok(outcome)
+        })
+        .await?;
+    Ok(outcome)
 }
 
 /// Logs in the user whose name and password are in `form`; also returns the requested scopes.
@@ -233,7 +244,8 @@ async fn log_in(
     address: IpAddr,
     now: Timestamp,
 ) -> Result<(AuthenticatedLogin, ScopeSet), TokenError> {
-    let (user_name, password) = (required(form, "username")?, required(form, "password")?);
+    let user_name = required(form, "username")?;
+    let password = required(form, "password")?;
     let scopes = scopes(form)?.unwrap_or_default();
     // The contract requires `roles` for the password grant.
     if !scopes.contains(Scope::Roles) {
@@ -255,16 +267,23 @@ async fn open(
     client: &OAuthClient,
     issue: &IssuedTokens,
 ) -> Result<ExchangeOutcome, DbError> {
-    let (tokens, now) = (issue.tokens, issue.now);
-    let (user, client_id) = (login.account.user.id, client.client_id.clone());
-    let family = NewFamily { user, client_id, scopes, auth_time: now };
-    let event = token_event(client, GrantType::Password);
-    let work = move |tx: &WriteTx<'_>| {
-        let outcome = exchange::open(tx, &login, &family, &tokens, now)?;
-        record(tx, event, &outcome)?;
-        Ok(outcome)
+    let tokens = issue.tokens;
+    let now = issue.now;
+    let family = NewFamily {
+        user: login.account.user.id,
+        client_id: client.client_id.clone(),
+        scopes,
+        auth_time: now,
     };
-    inner.auth.write(work).await
+    let event = token_event(client, GrantType::Password);
+    inner
+        .auth
+        .write(move |tx| {
+            let outcome = exchange::open(tx, &login, &family, &tokens, now)?;
+            record(tx, event, &outcome)?;
+            Ok(outcome)
+        })
+        .await
 }
 
 /// Creates the audit event for tokens that `client` requests.
@@ -310,15 +329,18 @@ pub(super) async fn revoke(
     let hash = ContentHash::of(required(form, "token")?.as_bytes());
     let event =
         audit::event(AuditAction::TokenRevoked).with_object(ObjectKind::Client, &client.client_id);
-    let work = move |tx: &WriteTx<'_>| {
-        let revoked = exchange::revoke(tx, &hash, &client, now)?;
-        if let RevocationOutcome::Ended(user) = &revoked {
-            let user = tx.as_read().find_user(*user)?;
-            tx.write_audit(&user.iter().fold(event, |event, user| event.by_user(user)))?;
-        }
-        Ok(revoked)
-    };
-    match inner.auth.write(work).await? {
+    let revoked = inner
+        .auth
+        .write(move |tx| {
+            let revoked = exchange::revoke(tx, &hash, &client, now)?;
+            if let RevocationOutcome::Ended(user) = &revoked {
+                let user = tx.as_read().find_user(*user)?;
+                tx.write_audit(&user.iter().fold(event, |event, user| event.by_user(user)))?;
+            }
+            Ok(revoked)
+        })
+        .await?;
+    match revoked {
         RevocationOutcome::Ended(_) | RevocationOutcome::Unknown => Ok(()),
         RevocationOutcome::ForeignClient => {
             refuse(OAuthErrorCode::InvalidGrant, "the token was issued to another client")

@@ -2,6 +2,7 @@
 
 use aws_lc_rs::{
     encoding::{AsDer, Pkcs8V1Der},
+    error::Unspecified,
     rsa::{KeyPair, KeySize},
 };
 use base64::{
@@ -49,11 +50,11 @@ impl SigningKeySet {
                 tx.as_read().list_signing_keys()
             })?;
         }
-        Self::of(&keys)
+        Self::from_rows(&keys)
     }
 
     /// Builds the set from rows, newest first; the first key that is not retired signs.
-    pub(super) fn of(keys: &[SigningKey]) -> Result<Self> {
+    pub(super) fn from_rows(keys: &[SigningKey]) -> Result<Self> {
         let current = keys.iter().find(|key| !key.is_retired);
         let current = current.ok_or_else(|| Error::internal("there is no signing key"))?;
         Ok(Self {
@@ -73,23 +74,27 @@ impl SigningKeySet {
     pub(super) fn sign(&self, claims: &Map<String, Value>) -> Result<String> {
         let mut header = Header::new(Algorithm::RS256);
         header.kid = Some(self.kid.clone());
-        let missing = || Error::internal("this node has no signing key");
-        let signing = self.signing.as_ref().ok_or_else(missing)?;
+        let Some(signing) = &self.signing else {
+            return Err(Error::internal("this node has no signing key"));
+        };
         jsonwebtoken::encode(&header, claims, signing).map_err(Error::internal)
     }
 }
 
 /// Generates a key. Takes a tenth of a second.
 pub(super) fn make() -> Result<SigningKey> {
-    let failed = |_| Error::internal("a signing key cannot be created");
-    let pair = KeyPair::generate(KeySize::Rsa2048).map_err(failed)?;
-    let pkcs8: Pkcs8V1Der<'_> = pair.as_der().map_err(failed)?;
+    let pair = KeyPair::generate(KeySize::Rsa2048).map_err(generation_error)?;
+    let pkcs8: Pkcs8V1Der<'_> = pair.as_der().map_err(generation_error)?;
     let pkcs8 = pkcs8.as_ref().to_vec();
     let (n, e) = components(&encoding_key(&pkcs8)?)?;
     // The thumbprint of RFC 7638: required members only, in alphabetical order.
     let thumbprint = format!(r#"{{"e":"{e}","kty":"RSA","n":"{n}"}}"#);
     let kid = URL_SAFE_NO_PAD.encode(ContentHash::of(thumbprint.as_bytes()).0);
     Ok(SigningKey { kid, pkcs8, is_retired: false })
+}
+
+fn generation_error(_: Unspecified) -> Error {
+    Error::internal("a signing key cannot be created")
 }
 
 /// Converts a key for jsonwebtoken, which uses PKCS #1 inside and accepts PKCS #8 only as PEM.

@@ -102,7 +102,7 @@ impl OAuthInner {
         let read = self.auth.db().read(|tx| tx.list_signing_keys()).await;
         match read
             .map_err(crate::runtime::error::Error::from)
-            .and_then(|keys| SigningKeySet::of(&keys))
+            .and_then(|keys| SigningKeySet::from_rows(&keys))
         {
             Ok(keys) => {
                 let keys = Arc::new(keys);
@@ -176,11 +176,10 @@ impl OAuth {
         if request.asks_each_time {
             return Ok(false);
         }
-        let (client_id, kind) = (request.client_id.clone(), request.response_type.as_str());
-        let read = move |tx: &crate::storage::database::ReadTx<'_>| {
-            tx.find_consent(user, &client_id, kind)
-        };
-        let consented = self.inner.auth.db().read(read).await?;
+        let client_id = request.client_id.clone();
+        let kind = request.response_type.as_str();
+        let consented =
+            self.inner.auth.db().read(move |tx| tx.find_consent(user, &client_id, kind)).await?;
         Ok(request.scopes.is_subset(consented))
     }
 
@@ -199,11 +198,14 @@ impl OAuth {
             response_type: request.response_type.as_str(),
             scopes: request.scopes,
         };
-        let write = move |tx: &crate::storage::database::WriteTx<'_>| {
-            tx.write_consent(&new, now)?;
-            tx.write_audit(&event.with_detail(new.scopes))
-        };
-        Ok(self.inner.auth.write(write).await?)
+        self.inner
+            .auth
+            .write(move |tx| {
+                tx.write_consent(&new, now)?;
+                tx.write_audit(&event.with_detail(new.scopes))
+            })
+            .await?;
+        Ok(())
     }
 
     /// Grants `request` to `user`, who is logged in by `session` (the value of the cookie) and has consented.
@@ -232,9 +234,10 @@ impl OAuth {
                 self.authorize_tokens(request, user, session, new, now).await
             }
         };
-        let login_ended =
-            || self.refuse(request, OAuthErrorCode::LoginRequired, "the login has ended");
-        Ok(granted?.unwrap_or_else(login_ended))
+        let Some(address) = granted? else {
+            return Ok(self.refuse(request, OAuthErrorCode::LoginRequired, "the login has ended"));
+        };
+        Ok(address)
     }
 
     async fn authorize_code(
@@ -254,17 +257,22 @@ impl OAuth {
             nonce: request.nonce.clone(),
             expires: after(now, CODE_S),
         };
-        let write = move |tx: &crate::storage::database::WriteTx<'_>| {
-            let Some(auth_time) = logged_in(tx, &session, new_family.user, now)? else {
-                return Ok(false);
-            };
-            let family = tx.open_family(&NewFamily { auth_time, ..new_family }, now)?;
-            tx.write_code(&hash, family, &new)?;
-            Ok(true)
-        };
-        let written = self.inner.auth.write(write).await?;
-        let redirect = || request.address(&self.inner.issuer, vec![("code", code.reveal())]);
-        Ok(written.then(redirect))
+        let is_written = self
+            .inner
+            .auth
+            .write(move |tx| {
+                let Some(auth_time) = logged_in(tx, &session, new_family.user, now)? else {
+                    return Ok(false);
+                };
+                let family = tx.open_family(&NewFamily { auth_time, ..new_family }, now)?;
+                tx.write_code(&hash, family, &new)?;
+                Ok(true)
+            })
+            .await?;
+        if !is_written {
+            return Ok(None);
+        }
+        Ok(Some(request.address(&self.inner.issuer, vec![("code", code.reveal())])))
     }
 
     /// Performs the implicit grant: tokens in the redirect address, and never a refresh token.
@@ -286,17 +294,19 @@ impl OAuth {
         let event = audit::event(AuditAction::TokenIssued)
             .with_object(ObjectKind::Client, &request.client_id)
             .with_detail("implicit");
-        let write = move |tx: &crate::storage::database::WriteTx<'_>| {
-            let found = logged_in(tx, &session, new_family.user, now)?;
-            // An id token alone cannot be revoked or refreshed, so it needs no family.
-            let Some((auth_time, hash)) = found.zip(token) else { return Ok(found) };
-            let (scopes, family) = (new_family.scopes, NewFamily { auth_time, ..new_family });
-            let id = tx.open_family(&family, now)?;
-            tx.write_access_token(&hash, id, scopes, expires)?;
-            tx.write_audit(&event)?;
-            Ok(found)
-        };
-        let Some(auth_time) = auth.write(write).await? else { return Ok(None) };
+        let found = auth
+            .write(move |tx| {
+                let found = logged_in(tx, &session, new_family.user, now)?;
+                // An id token alone cannot be revoked or refreshed, so it needs no family.
+                let Some((auth_time, hash)) = found.zip(token) else { return Ok(found) };
+                let scopes = new_family.scopes;
+                let id = tx.open_family(&NewFamily { auth_time, ..new_family }, now)?;
+                tx.write_access_token(&hash, id, scopes, expires)?;
+                tx.write_audit(&event)?;
+                Ok(found)
+            })
+            .await?;
+        let Some(auth_time) = found else { return Ok(None) };
         let access_token = request.response_type.has_token().then(|| access.reveal());
         let id_token = IdToken {
             issuer,
@@ -309,11 +319,13 @@ impl OAuth {
             expires,
         };
         // Signing takes a millisecond, for which the write lock need not be held.
-        let id_token = match request.response_type.has_id_token() {
-            true => Some(self.inner.keys().await.sign(&id_token.claims(user))?),
-            false => None,
+        let id_token = if request.response_type.has_id_token() {
+            Some(self.inner.keys().await.sign(&id_token.claims(user))?)
+        } else {
+            None
         };
-        let (seconds, scope) = (access_token_s.to_string(), request.scopes.to_string());
+        let seconds = access_token_s.to_string();
+        let scope = request.scopes.to_string();
         let mut pairs = Vec::new();
         if let Some(access_token) = access_token {
             pairs.extend([("access_token", access_token), ("token_type", "Bearer")]);
@@ -399,15 +411,20 @@ impl OAuth {
         now: Timestamp,
     ) -> Result<Option<RandomSecret>> {
         let secret = RandomSecret::new()?;
-        let (hash, expires) = (secret.hash(), after(now, self.inner.lifetimes.get().session_s));
+        let hash = secret.hash();
+        let expires = after(now, self.inner.lifetimes.get().session_s);
         let user = login.account.user.id;
         let session = BrowserSession { user, auth_time: now, expires, from };
         audit::note_caller(&login.account, CredentialKind::Password, CredentialId::None);
         let login = login.clone();
-        let write = move |tx: &crate::storage::database::WriteTx<'_>| {
-            // The password may have changed while its hash was compared.
-            let is_valid = login.is_still_valid(&tx.as_read())?;
-            if is_valid {
+        let is_open = self
+            .inner
+            .auth
+            .write(move |tx| {
+                // The password may have changed while its hash was compared.
+                if !login.is_still_valid(&tx.as_read())? {
+                    return Ok(false);
+                }
                 tx.write_session(&hash, &session)?;
                 // A login with a new browser is mailed to its user (contract users-17).
                 if tx.record_browser(user, &browser, BROWSERS_MAX, now)? {
@@ -416,21 +433,24 @@ impl OAuth {
                     let message = NewMessage::about_account(user, content);
                     tx.insert_message(&message, OUTBOX_PER_USER_MAX, now)?;
                 }
-            }
-            Ok(is_valid)
-        };
-        Ok(self.inner.auth.write(write).await?.then_some(secret))
+                Ok(true)
+            })
+            .await?;
+        Ok(is_open.then_some(secret))
     }
 
     /// Ends the session of that text, if there is one.
     pub async fn close_session(&self, session: &str, now: Timestamp) -> Result<()> {
         let hash = ContentHash::of(session.as_bytes());
         let event = audit::event(AuditAction::Logout);
-        let write = move |tx: &crate::storage::database::WriteTx<'_>| {
-            tx.end_session(&hash, now)?;
-            tx.write_audit(&event)
-        };
-        Ok(self.inner.auth.write(write).await?)
+        self.inner
+            .auth
+            .write(move |tx| {
+                tx.end_session(&hash, now)?;
+                tx.write_audit(&event)
+            })
+            .await?;
+        Ok(())
     }
 
     /// Removes expired rows, including counters of failed logins, and old entries of the account log; at most
@@ -441,18 +461,23 @@ impl OAuth {
         let followed_by_all = now.checked_sub(span).unwrap_or(Timestamp::MIN);
         let failures = self.inner.auth.failure_window(now);
         let retired = published_since(now, self.inner.lifetimes.get().access_token_s);
-        let sweep = move |tx: &crate::storage::database::WriteTx<'_>| {
-            let mut removed = tx.sweep_tokens(now, SWEEP_ROWS)?;
-            removed += tx.sweep_families(now, SWEEP_ROWS)?;
-            removed += tx.sweep_sessions(now, SWEEP_ROWS)?;
-            removed += tx.sweep_password_links(now, SWEEP_ROWS)?;
-            removed += tx.sweep_failed_logins(failures, SWEEP_ROWS)?;
-            removed += tx.sweep_signing_keys(retired, now)?;
-            removed += tx.sweep_account_log(followed_by_all, SWEEP_ROWS)?;
-            Ok(removed)
-        };
         // Not by `Auth::write`: caches compare the time of tokens and sessions themselves.
-        Ok(self.inner.auth.db().write(sweep).await?)
+        let removed = self
+            .inner
+            .auth
+            .db()
+            .write(move |tx| {
+                let mut removed = tx.sweep_tokens(now, SWEEP_ROWS)?;
+                removed += tx.sweep_families(now, SWEEP_ROWS)?;
+                removed += tx.sweep_sessions(now, SWEEP_ROWS)?;
+                removed += tx.sweep_password_links(now, SWEEP_ROWS)?;
+                removed += tx.sweep_failed_logins(failures, SWEEP_ROWS)?;
+                removed += tx.sweep_signing_keys(retired, now)?;
+                removed += tx.sweep_account_log(followed_by_all, SWEEP_ROWS)?;
+                Ok(removed)
+            })
+            .await?;
+        Ok(removed)
     }
 }
 

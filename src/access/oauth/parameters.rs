@@ -54,8 +54,12 @@ impl OAuthParameters {
     /// Returns the first of `names` that occurs more than once. Names that an endpoint does not know may be
     /// repeated: they are ignored.
     pub(super) fn find_repeated<'a>(&self, names: &[&'a str]) -> Option<&'a str> {
-        let count = |name: &str| self.0.iter().filter(|(own, _)| own == name).count();
-        names.iter().copied().find(|name| count(name) > 1)
+        names.iter().copied().find(|name| self.count(name) > 1)
+    }
+
+    /// Counts the values of the parameter `name`.
+    fn count(&self, name: &str) -> usize {
+        self.0.iter().filter(|(own, _)| own == name).count()
     }
 }
 
@@ -73,7 +77,8 @@ pub(super) fn decode(text: &str) -> Result<String, ParametersError> {
         let decoded = match byte {
             b'+' => b' ',
             b'%' => {
-                let (high, low) = (rest.next().and_then(hex), rest.next().and_then(hex));
+                let high = rest.next().and_then(hex);
+                let low = rest.next().and_then(hex);
                 let (high, low) = high.zip(low).ok_or(ParametersError::Percent)?;
                 high << 4 | low
             }

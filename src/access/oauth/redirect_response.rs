@@ -19,21 +19,22 @@ const EXECUTABLE_SCHEMES: [&str; 5] = ["javascript", "data", "vbscript", "blob",
 /// A mistake of the operator must not become a header of two lines or a script: the address is absolute,
 /// consists of URI characters only, and has no fragment (RFC 6749 §3.1.2) and no executable scheme.
 pub(super) fn is_usable(uri: &str) -> bool {
-    let allowed = |byte: u8| {
-        byte.is_ascii_graphic()
-            && !matches!(
-                byte,
-                b'#' | b'"' | b'<' | b'>' | b'\\' | b'^' | b'`' | b'{' | b'|' | b'}'
-            )
-    };
     let Some((scheme, rest)) = uri.split_once(':') else { return false };
-    let is_scheme_character =
-        |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'-' | b'.');
     scheme.starts_with(|c: char| c.is_ascii_alphabetic())
         && scheme.bytes().all(is_scheme_character)
         && !EXECUTABLE_SCHEMES.iter().any(|executable| scheme.eq_ignore_ascii_case(executable))
         && !rest.is_empty()
-        && rest.bytes().all(allowed)
+        && rest.bytes().all(is_uri_character)
+}
+
+fn is_scheme_character(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'-' | b'.')
+}
+
+/// Returns whether a URI contains `byte` as it is, outside a fragment.
+fn is_uri_character(byte: u8) -> bool {
+    const EXCLUDED: &[u8] = b"#\"<>\\^`{|}";
+    byte.is_ascii_graphic() && !EXCLUDED.contains(&byte)
 }
 
 /// Appends `pairs` to the address `uri`. An existing query stays unchanged.

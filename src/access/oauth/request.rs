@@ -392,9 +392,12 @@ fn challenge(
     if method != Some("S256") {
         return refuse(code, "code_challenge_method is not S256");
     }
-    let is_letter = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
-    if challenge.len() != CHALLENGE_CHARS || !challenge.bytes().all(is_letter) {
+    if challenge.len() != CHALLENGE_CHARS || !challenge.bytes().all(is_base64url) {
         return refuse(code, "code_challenge is not 43 characters of base64url");
     }
     Ok(Some(challenge.to_owned()))
+}
+
+fn is_base64url(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_')
 }

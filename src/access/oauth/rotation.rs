@@ -9,7 +9,7 @@ use jiff::{SignedDuration, Timestamp};
 use super::keys;
 use crate::runtime::error::Result;
 use crate::runtime::limits::SIGNING_KEY_MARGIN_S;
-use crate::storage::database::{Db, ListedSigningKey, WriteTx};
+use crate::storage::database::{Db, ListedSigningKey};
 
 /// Returns for how long a retired key is published if access tokens last `access_token_s` seconds.
 fn published_for(access_token_s: u32) -> SignedDuration {
@@ -40,13 +40,12 @@ impl SigningKeys {
         // Generated before the transaction, since it takes a tenth of a second.
         let generated = keys::make()?;
         let kid = generated.kid.clone();
-        let write = move |tx: &WriteTx<'_>| {
+        self.db.write_blocking(move |tx| {
             // Retired first, so that only the new key is left to sign.
             tx.retire_signing_keys(now)?;
             tx.write_signing_key(&generated, now)?;
             tx.log_account_change(crate::storage::database::AccountChange::SigningKeys, now)
-        };
-        self.db.write_blocking(write)?;
+        })?;
         Ok(kid)
     }
 
