@@ -17,8 +17,8 @@ pub fn any_covers(agreements: &[Agreement], codes: &[String], now: Timestamp) ->
 /// nothing.
 #[must_use]
 pub fn covers(agreement: &Agreement, codes: &[String], now: Timestamp) -> bool {
-    let in_common = || agreement.products.iter().any(|product| codes.contains(&product.code));
-    agreement.is_in_force(now) && (agreement.super_agreement || in_common())
+    agreement.is_in_force(now)
+        && (agreement.super_agreement || product_in_common(agreement, codes).is_some())
 }
 
 /// Returns those of `agreements` that cover an item with these product codes at `now`, in the order in which
@@ -33,10 +33,11 @@ pub fn covering<'a>(
     agr: Option<AgreementId>,
     now: Timestamp,
 ) -> Vec<&'a Agreement> {
-    let is_candidate = |agreement: &&Agreement| {
-        agr.is_none_or(|id| id == agreement.id) && covers(agreement, codes, now)
-    };
-    let mut covering: Vec<&Agreement> = agreements.iter().filter(is_candidate).collect();
+    let mut covering: Vec<&Agreement> = agreements
+        .iter()
+        .filter(|agreement| agr.is_none_or(|id| id == agreement.id))
+        .filter(|agreement| covers(agreement, codes, now))
+        .collect();
     covering.sort_by_key(|agreement| (rank(agreement), agreement.id));
     covering
 }
@@ -84,9 +85,10 @@ pub enum AgreementChoice<'a> {
 /// download never costs anything; then a Prepaid agreement with a download left; then an order.
 #[must_use]
 pub fn choose<'a>(candidates: &[AgreementCandidate<'a>]) -> AgreementChoice<'a> {
-    let of_kind = |kind| candidates.iter().find(move |one| one.agreement.kind == kind);
-    if let Some(AgreementCandidate { agreement, live, .. }) = of_kind(AgreementType::Subscription)
-    {
+    let subscription = candidates
+        .iter()
+        .find(|candidate| candidate.agreement.kind == AgreementType::Subscription);
+    if let Some(AgreementCandidate { agreement, live, .. }) = subscription {
         // A Subscription costs nothing extra, but its downloads are recorded once, too.
         return live.map_or(AgreementChoice::Buy(agreement), |live| {
             AgreementChoice::Free(agreement, live)
@@ -95,11 +97,12 @@ pub fn choose<'a>(candidates: &[AgreementCandidate<'a>]) -> AgreementChoice<'a> 
     if let Some(bought) = candidates.iter().find_map(AgreementCandidate::bought) {
         return bought;
     }
-    let prepaid = |one: &&AgreementCandidate<'_>| one.agreement.kind == AgreementType::Prepaid;
-    if let Some(one) = candidates.iter().filter(prepaid).find(|one| one.remaining > 0) {
-        return AgreementChoice::Buy(one.agreement);
+    let with_downloads =
+        candidates.iter().find(|candidate| candidate.is_prepaid() && candidate.remaining > 0);
+    if let Some(candidate) = with_downloads {
+        return AgreementChoice::Buy(candidate.agreement);
     }
-    match candidates.iter().find(|one| !prepaid(one)) {
+    match candidates.iter().find(|candidate| !candidate.is_prepaid()) {
         Some(AgreementCandidate { agreement, live, .. }) => {
             AgreementChoice::Order { agreement, recorded: live.is_some() }
         }
@@ -108,6 +111,10 @@ pub fn choose<'a>(candidates: &[AgreementCandidate<'a>]) -> AgreementChoice<'a> 
 }
 
 impl<'a> AgreementCandidate<'a> {
+    fn is_prepaid(&self) -> bool {
+        self.agreement.kind == AgreementType::Prepaid
+    }
+
     /// Returns the choice of the existing order, if the item may be downloaded again under it.
     fn bought(&self) -> Option<AgreementChoice<'a>> {
         let live = self.live?;

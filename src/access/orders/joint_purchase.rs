@@ -57,7 +57,9 @@ impl Orders {
         agr: Option<AgreementId>,
         now: Timestamp,
     ) -> Result<Vec<Result<CoverageDecision>>> {
-        let (mut decisions, mut indexes, mut requests) = (Vec::new(), Vec::new(), Vec::new());
+        let mut decisions = Vec::new();
+        let mut indexes = Vec::new();
+        let mut requests = Vec::new();
         for (index, item) in items.iter().enumerate() {
             match self.purchase_request(principal, *item, agr, now).await {
                 // Neither an earlier purchase nor a Subscription uses up a download.
@@ -109,8 +111,10 @@ impl Orders {
             return Ok(());
         }
         let recorded = requests.clone();
-        let record = move |tx: &WriteTx<'_>| record_all(&recorded, confirmed.as_deref(), tx);
-        let outcomes = self.write(record).await.map_err(recording_error)?;
+        let outcomes = self
+            .write(move |tx| record_all(&recorded, confirmed.as_deref(), tx))
+            .await
+            .map_err(recording_error)?;
         let Some(outcomes) = outcomes else { return Err(cost_changed()) };
         // If one item is refused, the others were not bought either, so nothing is cached.
         if let Some(index) = outcomes.iter().position(|outcome| !delivers(outcome)) {

@@ -215,8 +215,8 @@ impl Orders {
 
     /// Returns whether the cache has a purchase of the item under one of `covering`.
     fn is_bought(&self, covering: &[&Agreement], item: &ItemKey, now: Timestamp) -> bool {
-        covering.iter().any(|one| {
-            let key = (one.organization, one.id, item.clone());
+        covering.iter().any(|agreement| {
+            let key = (agreement.organization, agreement.id, item.clone());
             self.inner.bought.get(&key).is_some_and(|until| until > now)
         })
     }
@@ -287,7 +287,7 @@ pub fn cost_changed() -> Error {
 }
 
 fn exhausted(agreements: &[Agreement]) -> Error {
-    let ids: Vec<String> = agreements.iter().map(|one| one.id.to_string()).collect();
+    let ids: Vec<String> = agreements.iter().map(|agreement| agreement.id.to_string()).collect();
     let message = format!("The prepaid agreement {} is used up", ids.join(", "));
     Error::forbidden("agreement_required", message)
 }

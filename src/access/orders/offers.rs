@@ -52,7 +52,7 @@ impl Orders {
                 PurchaseRequest::new(principal, item, &[agreement], Some(agreement.id), now)
             })
             .collect();
-        let visible = OrderVisibility::of(principal).all_visible();
+        let visible = OrderVisibility::new(principal).all_visible();
         let key = item.key.clone();
         let offers = self.db().read(move |tx| {
             let mut offers = Vec::with_capacity(requests.len());

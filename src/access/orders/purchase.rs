@@ -17,6 +17,7 @@ use model::account::{
     Agreement, AgreementId, AgreementType, Approver, Order, OrderAgreement, OrderId,
     OrganizationId, Product, ProductId, UserId,
 };
+use model::item::Document;
 
 /// A download that a caller requests, with the agreements that cover it.
 #[derive(Debug)]
@@ -86,17 +87,16 @@ impl PurchaseRequest {
         agr: Option<AgreementId>,
         now: Timestamp,
     ) -> Arc<Self> {
-        let text = |name| item.document.text(name).unwrap_or_default().to_owned();
         Arc::new(Self {
             user: principal.user().id,
             item: item.key.clone(),
             codes: item.codes(),
             // An order keeps these, because the item may change or be withdrawn later.
-            headline: text("headline"),
-            byline: text("byline"),
-            source: text("source"),
+            headline: text_or_empty(item.document, "headline"),
+            byline: text_or_empty(item.document, "byline"),
+            source: text_or_empty(item.document, "source"),
             agreements: covering.iter().copied().cloned().collect(),
-            own_orders: OrderVisibility::of(principal).all_visible(),
+            own_orders: OrderVisibility::new(principal).all_visible(),
             agr,
             event: audit::event(AuditAction::OrderCreated).by_user(principal.user()),
             now,
@@ -209,19 +209,20 @@ impl PurchaseRequest {
         tx.write_audit(&self.event.clone().with_object(ObjectKind::Order, id).with_detail(detail))
     }
 
-    fn candidates<'a>(&'a self, tx: &ReadTx<'_>) -> Result<Vec<AgreementCandidate<'a>>, DbError> {
-        let candidate = |agreement: &'a Agreement| {
-            let (id, organization) = (agreement.id, agreement.organization);
-            let live = tx.find_live_order(organization, &self.item, id, self.now)?;
+    fn candidates(&self, tx: &ReadTx<'_>) -> Result<Vec<AgreementCandidate<'_>>, DbError> {
+        let mut candidates = Vec::with_capacity(self.agreements.len());
+        for agreement in &self.agreements {
+            let id = agreement.id;
+            let live = tx.find_live_order(agreement.organization, &self.item, id, self.now)?;
             let remaining = match agreement.kind {
                 // Read in this transaction: concurrent downloads must not take more than are left
                 // (contract purchases-5).
                 AgreementType::Prepaid => tx.prepaid_remaining(id)?,
                 AgreementType::Subscription | AgreementType::Direct | AgreementType::Normal => 0,
             };
-            Ok(AgreementCandidate { agreement, live, remaining })
-        };
-        self.agreements.iter().map(candidate).collect()
+            candidates.push(AgreementCandidate { agreement, live, remaining });
+        }
+        Ok(candidates)
     }
 
     /// Creates the order for a purchase under `agreement`.
@@ -270,14 +271,20 @@ impl PurchaseRequest {
         if let Some(product) = tx.first_known_product(&self.codes)? {
             return Ok(product);
         }
-        let agreement_as_product = || Product {
+        if let Some(product) = agreement.products.first() {
+            return Ok(product.clone());
+        }
+        Ok(Product {
             id: ProductId(0),
             code: String::new(),
             name: agreement.name.clone(),
             description: None,
-        };
-        Ok(agreement.products.first().cloned().unwrap_or_else(agreement_as_product))
+        })
     }
+}
+
+fn text_or_empty(document: &Document, name: &str) -> String {
+    document.text(name).unwrap_or_default().to_owned()
 }
 
 /// Returns the time `duration` after `now`, saturating.

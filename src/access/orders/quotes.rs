@@ -9,7 +9,6 @@ use super::purchase::{PurchaseOutcome, PurchaseRequest};
 use super::{ItemFacts, Orders, covering, exhausted};
 use crate::access::auth::Principal;
 use crate::runtime::error::Result;
-use crate::storage::database::ReadTx;
 use model::account::AgreementId;
 
 /// What a download of one item would take.
@@ -47,7 +46,7 @@ impl PurchaseQuote {
         }
     }
 
-    fn of(request: &PurchaseRequest, outcome: PurchaseOutcome) -> Self {
+    fn from_outcome(request: &PurchaseRequest, outcome: PurchaseOutcome) -> Self {
         match outcome {
             PurchaseOutcome::Bought { agreement, until, .. } => {
                 Self::Bought { agreement: Some(agreement), until: Some(until) }
@@ -75,7 +74,8 @@ impl Orders {
         now: Timestamp,
     ) -> Result<Vec<PurchaseQuote>> {
         let mut quotes = Vec::with_capacity(items.len());
-        let (mut indexes, mut requests) = (Vec::new(), Vec::new());
+        let mut indexes = Vec::new();
+        let mut requests = Vec::new();
         for (index, item) in items.iter().enumerate() {
             // A placeholder for covered items, overwritten below.
             let mut quote = PurchaseQuote::OWNED;
@@ -97,10 +97,9 @@ impl Orders {
         }
         let previewed: Vec<Arc<PurchaseRequest>> = requests.clone();
         // A read of many rows must not delay short reads, so it uses the connections for searches.
-        let read = move |tx: &ReadTx<'_>| preview_all(&previewed, tx);
-        let outcomes = self.inner.db.search(read).await?;
+        let outcomes = self.inner.db.search(move |tx| preview_all(&previewed, tx)).await?;
         for ((index, request), outcome) in indexes.into_iter().zip(&requests).zip(outcomes) {
-            quotes[index] = PurchaseQuote::of(request, outcome);
+            quotes[index] = PurchaseQuote::from_outcome(request, outcome);
         }
         Ok(quotes)
     }

@@ -7,7 +7,6 @@ use super::report::OrderVisibility;
 use super::{ItemFacts, Orders, coverage, coverage_error};
 use crate::access::auth::{AuthMethod, Principal};
 use crate::runtime::error::Result;
-use crate::storage::database::ReadTx;
 use model::ItemKey;
 use model::account::AgreementId;
 
@@ -46,20 +45,23 @@ impl Orders {
         now: Timestamp,
     ) -> Result<Vec<bool>> {
         let is_open = principal.method() == AuthMethod::Operator;
-        let found = |item: &ItemFacts<'_>| is_open || Self::is_found(principal, *item, now);
-        let mut allowed: Vec<bool> = items.iter().map(found).collect();
+        let mut allowed: Vec<bool> =
+            items.iter().map(|item| is_open || Self::is_found(principal, *item, now)).collect();
         let not_covered: Vec<usize> = (0..items.len()).filter(|index| !allowed[*index]).collect();
         if not_covered.is_empty() {
             return Ok(allowed);
         }
         let keys: Vec<ItemKey> =
             not_covered.iter().map(|index| items[*index].key.clone()).collect();
-        let visible = OrderVisibility::of(principal).all_visible();
-        let read = move |tx: &ReadTx<'_>| {
-            keys.iter().map(|key| tx.has_delivering_order(visible, key, None, now)).collect()
-        };
+        let visible = OrderVisibility::new(principal).all_visible();
         // A read of many rows must not delay short reads, so it uses the connections for searches.
-        let owned: Vec<bool> = self.inner.db.search(read).await?;
+        let owned: Vec<bool> = self
+            .inner
+            .db
+            .search(move |tx| {
+                keys.iter().map(|key| tx.has_delivering_order(visible, key, None, now)).collect()
+            })
+            .await?;
         for (index, is_owned) in not_covered.into_iter().zip(owned) {
             allowed[index] = is_owned;
         }
@@ -82,8 +84,13 @@ impl Orders {
         if principal.method() == AuthMethod::Operator {
             return Ok(true);
         }
-        let (visible, item) = (OrderVisibility::of(principal).all_visible(), item.key.clone());
-        let read = move |tx: &ReadTx<'_>| tx.has_delivering_order(visible, &item, agr, now);
-        Ok(self.inner.db.read(read).await?)
+        let visible = OrderVisibility::new(principal).all_visible();
+        let item = item.key.clone();
+        let is_owned = self
+            .inner
+            .db
+            .read(move |tx| tx.has_delivering_order(visible, &item, agr, now))
+            .await?;
+        Ok(is_owned)
     }
 }

@@ -76,7 +76,8 @@ pub(super) struct OrderVisibility {
 }
 
 impl OrderVisibility {
-    pub(super) fn of(principal: &Principal) -> Self {
+    /// Determines which orders `principal` sees.
+    pub(super) fn new(principal: &Principal) -> Self {
         let user = principal.user();
         // Agreements belong to organizations: a user without one has bought nothing.
         let organization = user.organization.unwrap_or(OrganizationId(0));
@@ -92,13 +93,17 @@ impl OrderVisibility {
     }
 
     fn is_visible(self, order: &Order) -> bool {
-        let is_of = |owner| match owner {
-            OrdersOf::User { id, organization } => {
-                order.user == id && order.organization == organization
-            }
-            OrdersOf::Organization(id) => order.organization == id,
-        };
-        is_of(self.own_orders) || self.organization_orders.is_some_and(is_of)
+        is_among(order, self.own_orders)
+            || self.organization_orders.is_some_and(|orders| is_among(order, orders))
+    }
+}
+
+fn is_among(order: &Order, orders: OrdersOf) -> bool {
+    match orders {
+        OrdersOf::User { id, organization } => {
+            order.user == id && order.organization == organization
+        }
+        OrdersOf::Organization(id) => order.organization == id,
     }
 }
 
@@ -112,8 +117,8 @@ impl Orders {
         size: usize,
         status: OrderStatus,
     ) -> Result<Vec<Order>> {
-        let (visible, size) =
-            (OrderVisibility::of(principal).all_visible(), size.min(ORDERS_LISTED_MAX));
+        let visible = OrderVisibility::new(principal).all_visible();
+        let size = size.min(ORDERS_LISTED_MAX);
         Ok(self.inner.db.read(move |tx| tx.list_orders(visible, status, start, size)).await?)
     }
 
@@ -129,26 +134,27 @@ impl Orders {
     ) -> Result<Vec<ItemOrder>> {
         let user = principal.user();
         let Some(organization) = user.organization else { return Ok(Vec::new()) };
-        let (visibility, caller, item) = (OrderVisibility::of(principal), user.id, item.clone());
+        let visibility = OrderVisibility::new(principal);
+        let item = item.clone();
         let found = self
             .inner
             .db
             .read(move |tx| tx.list_orders_of_item(organization, &item, size))
             .await?;
-        let known = |order: Order| ItemOrder {
+        let orders = found.iter().map(|order| ItemOrder {
             created: order.created,
             is_waiting: order.manual && order.approved.is_none(),
-            is_own: order.user == caller,
-            visible: visibility.is_visible(&order).then_some(order.id),
-        };
-        Ok(found.into_iter().map(known).collect())
+            is_own: order.user == user.id,
+            visible: visibility.is_visible(order).then_some(order.id),
+        });
+        Ok(orders.collect())
     }
 
     /// Loads the order `id`.
     ///
     /// Fails with [`ErrorKind::NotFound`] if `principal` sees no such order.
     pub async fn load(&self, principal: &Principal, id: OrderId) -> Result<Order> {
-        let visibility = OrderVisibility::of(principal);
+        let visibility = OrderVisibility::new(principal);
         let found = self.inner.db.read(move |tx| tx.find_order(id)).await?;
         found.filter(|order| visibility.is_visible(order)).ok_or_else(|| missing(id))
     }
@@ -167,8 +173,8 @@ impl Orders {
         now: Timestamp,
     ) -> Result<Order> {
         report.check()?;
-        let (owner, agreements) =
-            (OrderVisibility::of(principal), principal.agreements().to_vec());
+        let owner = OrderVisibility::new(principal);
+        let agreements = principal.agreements().to_vec();
         let is_admin = principal.user().access.admin;
         let action =
             if report.approve { AuditAction::OrderReported } else { AuditAction::OrderRefused };
@@ -184,7 +190,8 @@ impl Orders {
         principal: &Principal,
         item: &ItemKey,
     ) -> Result<Vec<String>> {
-        let (visible, item) = (OrderVisibility::of(principal).all_visible(), item.clone());
+        let visible = OrderVisibility::new(principal).all_visible();
+        let item = item.clone();
         let products =
             self.inner.db.read(move |tx| tx.list_products_to_report(visible, &item)).await?;
         Ok(products.into_iter().map(|product| product.code).collect())

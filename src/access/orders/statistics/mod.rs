@@ -66,17 +66,19 @@ impl DayRange {
     /// Returns the start of the first day and the end of the last one.
     fn bounds(&self) -> (Timestamp, Timestamp) {
         // The last day of the calendar has no end that a timestamp could hold.
-        let midnight = |day: Date| {
-            day.to_zoned(self.zone.clone()).map_or(Timestamp::MAX, |start| start.timestamp())
-        };
-        let end = self.last.checked_add(1.day()).map_or(Timestamp::MAX, midnight);
-        (midnight(self.first), end)
+        let end = self.last.checked_add(1.day()).map_or(Timestamp::MAX, |day| self.midnight(day));
+        (self.midnight(self.first), end)
+    }
+
+    /// Returns the start of `day`, or the latest timestamp if no timestamp could hold it.
+    fn midnight(&self, day: Date) -> Timestamp {
+        day.to_zoned(self.zone.clone()).map_or(Timestamp::MAX, |start| start.timestamp())
     }
 
     /// Iterates over the days in their order.
     fn days(&self) -> impl Iterator<Item = Date> + use<> {
-        let (first, last) = (self.first, self.last);
-        std::iter::successors(Some(first), |day| day.checked_add(1.day()).ok())
+        let last = self.last;
+        std::iter::successors(Some(self.first), |day| day.checked_add(1.day()).ok())
             .take_while(move |day| *day <= last)
     }
 }
@@ -143,12 +145,15 @@ impl Orders {
             agreement: request.agreement,
             item: request.item.clone(),
         };
-        let read = move |tx: &ReadTx<'_>| {
-            let total = tx.count_downloads(&filter)?;
-            let rows = rows(&request, &filter, total, tx)?;
-            Ok(DownloadStatistics { grouping: request.grouping, total, rows })
-        };
-        Ok(self.db().search(read).await?)
+        let statistics = self
+            .db()
+            .search(move |tx| {
+                let total = tx.count_downloads(&filter)?;
+                let rows = rows(&request, &filter, total, tx)?;
+                Ok(DownloadStatistics { grouping: request.grouping, total, rows })
+            })
+            .await?;
+        Ok(statistics)
     }
 }
 
@@ -199,7 +204,7 @@ fn by_day(range: &DayRange, quarters: &[(i64, DownloadCounts)]) -> Vec<DownloadR
 
 /// Adds a row for the orders of `total` that have no audit event.
 fn with_unknown(known: Vec<(String, DownloadCounts)>, total: DownloadCounts) -> Vec<DownloadRow> {
-    let sum = known.iter().fold(DownloadCounts::default(), |sum, (_, one)| sum.plus(*one));
+    let sum = known.iter().fold(DownloadCounts::default(), |sum, (_, counts)| sum.plus(*counts));
     let unknown = total.minus(sum);
     let mut rows: Vec<DownloadRow> =
         known.into_iter().map(|(word, counts)| DownloadRow::Credential(word, counts)).collect();

@@ -70,19 +70,26 @@ impl DownloadStatistics {
     /// left out; `item_url` writes the URL of an item.
     #[must_use]
     pub fn json(&self, item_url: &dyn Fn(&ItemKey) -> String) -> Map<String, Value> {
-        let row = |row: &DownloadRow| -> Value {
-            let pairs = self.names().zip(values(row, item_url));
-            let stated = pairs.filter(|(_, value)| !value.is_null());
-            Value::Object(stated.map(|(name, value)| (name.to_owned(), value)).collect())
-        };
         let names = COUNTS.into_iter().map(str::to_owned);
         let total: Map<String, Value> = names.zip(counts(self.total)).collect();
-        let rows: Vec<Value> = self.rows.iter().map(row).collect();
+        let rows: Vec<Value> =
+            self.rows.iter().map(|row| Value::Object(self.row_json(row, item_url))).collect();
         Map::from_iter([
             ("by".to_owned(), json!(self.grouping.as_str())),
             ("total".to_owned(), Value::Object(total)),
             ("rows".to_owned(), Value::Array(rows)),
         ])
+    }
+
+    /// Renders a row as JSON, without properties that have no value.
+    fn row_json(&self, row: &DownloadRow, item_url: ItemUrl<'_>) -> Map<String, Value> {
+        let mut object = Map::new();
+        for (name, value) in self.names().zip(values(row, item_url)) {
+            if !value.is_null() {
+                object.insert(name.to_owned(), value);
+            }
+        }
+        object
     }
 
     /// Renders the statistic as CSV (RFC 4180), with the names of the columns as its first line; `item_url`
