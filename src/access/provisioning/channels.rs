@@ -75,8 +75,9 @@ pub fn channel_formats(listed: &[String]) -> Result<Vec<String>, ChannelProblem>
     }
     let mut formats = Vec::with_capacity(listed.len());
     for (index, text) in listed.iter().enumerate() {
-        let invalid = |error| ChannelProblem::Format { index, error };
-        let format = MediaFormat::parse(text).map_err(invalid)?.to_string();
+        let format = MediaFormat::parse(text)
+            .map_err(|error| ChannelProblem::Format { index, error })?
+            .to_string();
         // Compared in canonical form, because a format can be written in several ways.
         if !formats.contains(&format) {
             formats.push(format);
@@ -175,15 +176,14 @@ impl Accounts {
 
     /// Lists all channels, or those of one user, by owner and name.
     pub fn list_channels(&self, owner: Option<String>) -> Result<Vec<Channel>, AccountsError> {
-        let read = move |tx: &crate::storage::database::ReadTx<'_>| {
+        self.db.read_blocking(move |tx| {
             let Some(owner) = &owner else { return tx.list_channels(None).map(Ok) };
             // A misspelled name must not look like a user without channels.
             if tx.find_user_by_name(owner)?.is_none() {
                 return Ok(Err(AccountsError::Unknown(format!("user {owner:?}"))));
             }
             tx.list_channels(Some(owner)).map(Ok)
-        };
-        self.db.read_blocking(read)?
+        })?
     }
 
     /// Activates or deactivates a channel.
@@ -213,11 +213,10 @@ impl Accounts {
         &self,
         state: Option<DeliveryState>,
     ) -> Result<Vec<Delivery>, AccountsError> {
-        let owner = DeliveriesOf::Everybody;
-        let read = move |tx: &crate::storage::database::ReadTx<'_>| {
-            tx.list_deliveries(owner, state, 0, DELIVERIES_LISTED_MAX)
-        };
-        Ok(self.db.read_blocking(read)?)
+        let deliveries = self.db.read_blocking(move |tx| {
+            tx.list_deliveries(DeliveriesOf::Everybody, state, 0, DELIVERIES_LISTED_MAX)
+        })?;
+        Ok(deliveries)
     }
 
     /// Queues a failed delivery again, as if it were new.

@@ -23,7 +23,7 @@ pub(super) fn check(
     only_new: bool,
 ) -> Result<(), AccountsError> {
     check_duplicates(file)?;
-    let references = EntryReferences::of(file, tx);
+    let references = EntryReferences::new(file, tx);
     for entry in &file.products {
         references.product(entry)?;
     }
@@ -105,7 +105,7 @@ struct EntryReferences<'a> {
 }
 
 impl<'a> EntryReferences<'a> {
-    fn of(file: &'a ValidAccounts, tx: &'a ReadTx<'a>) -> Self {
+    fn new(file: &'a ValidAccounts, tx: &'a ReadTx<'a>) -> Self {
         let agreements = file.agreements.iter().map(|entry| &entry.value);
         Self {
             tx,
@@ -139,8 +139,9 @@ impl<'a> EntryReferences<'a> {
 
     fn product(&self, entry: &PlacedEntry<ProductEntry>) -> Result<(), AccountsError> {
         let ProductEntry { id, code, .. } = &entry.value;
-        let (Some(id), Some(owner)) = (id, self.tx.find_product_id(code)?) else { return Ok(()) };
-        if *id == owner {
+        let owner = self.tx.find_product_id(code)?;
+        let Some((id, owner)) = id.zip(owner) else { return Ok(()) };
+        if id == owner {
             return Ok(());
         }
         Err(refuse(&entry.place, format!("id: {id} is given, but product {owner} has the code")))

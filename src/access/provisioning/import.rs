@@ -111,7 +111,8 @@ impl Accounts {
         text: &str,
         now: Timestamp,
     ) -> Result<Option<ImportReport>, AccountsError> {
-        let (name, hash) = (name.to_owned(), ContentHash::of(text.as_bytes()).to_string());
+        let name = name.to_owned();
+        let hash = ContentHash::of(text.as_bytes()).to_string();
         let note = Some((name.clone(), hash.clone()));
         // Two processes may both go on from here, which is harmless: an import is idempotent.
         if self.db.read_blocking(move |tx| tx.find_state(&name))? == Some(hash) {
@@ -133,18 +134,18 @@ impl Accounts {
         let event = audit::event(AuditAction::RolesChanged);
         for _ in 0..IMPORT_TRIES {
             let reading = Arc::clone(&import);
-            let read = move |tx: &ReadTx<'_>| {
+            let before = self.db.read_blocking(move |tx| {
                 let checked = check(&reading.file, tx, reading.only_new);
                 let checked = checked.and_then(|()| Ok(stored_hashes(&reading.file, tx)?));
                 separate_refusal(checked)
-            };
-            let before = self.db.read_blocking(read)??;
+            })??;
             let hashes = self.hash(&import.file, &before)?;
-            let (writing, event) = (Arc::clone(&import), event.clone());
-            let write = move |tx: &WriteTx<'_>| {
+            let writing = Arc::clone(&import);
+            let event = event.clone();
+            let attempt = self.db.write_blocking(move |tx| {
                 write(&writing, &ImportSecrets { before, hashes }, &event, tx, now)
-            };
-            match self.db.write_blocking(write)? {
+            })?;
+            match attempt {
                 ImportAttempt::Done(imported) => return Ok(imported),
                 ImportAttempt::Refused(error) => return Err(error),
                 ImportAttempt::Stale => {}
@@ -167,13 +168,12 @@ impl Accounts {
         thread::scope(|scope| {
             // `chunks` panics for a size of 0.
             let chunk_size = work.len().div_ceil(self.workers).max(1);
-            let hash = |part: &[(Option<&PlaintextSecret>, Option<&str>)]| {
-                part.iter().map(|(plaintext, hash)| self.hash_one(*plaintext, *hash)).collect()
-            };
-            let threads: Vec<_> =
-                work.chunks(chunk_size).map(|part| scope.spawn(move || hash(part))).collect();
+            let threads: Vec<_> = work
+                .chunks(chunk_size)
+                .map(|part| scope.spawn(move || self.hash_part(part)))
+                .collect();
             for thread in threads {
-                let part: Result<Vec<_>, AccountsError> = match thread.join() {
+                let part = match thread.join() {
                     Ok(part) => part,
                     Err(panic) => std::panic::resume_unwind(panic),
                 };
@@ -182,6 +182,14 @@ impl Accounts {
             Ok::<_, AccountsError>(())
         })?;
         Ok(hashes)
+    }
+
+    /// Computes the new hashes of a part of the work; each plaintext is beside its stored hash.
+    fn hash_part(
+        &self,
+        part: &[(Option<&PlaintextSecret>, Option<&str>)],
+    ) -> Result<Vec<Option<String>>, AccountsError> {
+        part.iter().map(|(plaintext, stored)| self.hash_one(*plaintext, *stored)).collect()
     }
 
     /// Returns the new hash of `plaintext`; `None` if there is nothing to hash or `stored` matches it.

@@ -176,7 +176,8 @@ fn remove_unused(
     const USED: &str = "it is used or was changed";
     // In this order, because agreements refer to products and organizations.
     for entry in &file.agreements {
-        let (id, name) = (entry.value.id, entry.value.id.to_string());
+        let id = entry.value.id;
+        let name = id.to_string();
         if tx.remove_unused_agreement(&entry.value)? {
             outcome.removed.push(("agreement", name));
         } else if tx.as_read().find_agreement_owner(id)?.is_some() {
@@ -199,7 +200,8 @@ fn remove_unused(
         }
     }
     for entry in &file.organizations {
-        let (id, name) = (entry.value.id, entry.value.id.to_string());
+        let id = entry.value.id;
+        let name = id.to_string();
         if tx.remove_unused_organization(&entry.value)? {
             outcome.removed.push(("organization", name));
         } else if tx.as_read().find_organization(id)?.is_some() {

@@ -62,12 +62,17 @@ fn gains_role(before: &[String], after: &[String]) -> bool {
 /// Describes the change of the agency's roles: `+ROLE` for one that was given, `-ROLE` for one that was taken
 /// away.
 fn describe(before: &[String], after: &[String]) -> Vec<String> {
-    let change = |role: &str| match (has(before, role), has(after, role)) {
-        (false, true) => Some(format!("+{role}")),
-        (true, false) => Some(format!("-{role}")),
-        (true, true) | (false, false) => None,
-    };
-    AGENCY_ROLES.into_iter().filter_map(change).collect()
+    let mut changes = Vec::new();
+    for role in AGENCY_ROLES {
+        let was_given = has(before, role);
+        let is_given = has(after, role);
+        if is_given && !was_given {
+            changes.push(format!("+{role}"));
+        } else if was_given && !is_given {
+            changes.push(format!("-{role}"));
+        }
+    }
+    changes
 }
 
 /// Applies changes to roles: removes `removed`, then adds those of `added` that are missing.
@@ -81,6 +86,10 @@ fn changed(mut roles: Vec<String>, added: &[String], removed: &[String]) -> Vec<
     roles
 }
 
+fn refuse(user_name: &str, why: String) -> AccountsError {
+    AccountsError::Entry { entry: format!("user {user_name:?}"), why }
+}
+
 impl Accounts {
     /// Adds roles to a user and removes others. A role of the agency ends the password links of the user.
     ///
@@ -92,15 +101,15 @@ impl Accounts {
         removed: &[String],
         now: Timestamp,
     ) -> Result<ChangedRoles, AccountsError> {
-        let refuse =
-            |why: String| AccountsError::Entry { entry: format!("user {user_name:?}"), why };
         for role in added {
             if AsciiWord::try_from(role.clone()).is_err() {
-                return Err(refuse(format!("roles: {role:?} is not a word")));
+                return Err(refuse(user_name, format!("roles: {role:?} is not a word")));
             }
         }
-        let (name, added, removed) = (user_name.to_owned(), added.to_vec(), removed.to_vec());
-        let write = move |tx: &WriteTx<'_>| {
+        let name = user_name.to_owned();
+        let added = added.to_vec();
+        let removed = removed.to_vec();
+        let found = self.db.write_blocking(move |tx| {
             let Some((user, _)) = tx.as_read().find_user_by_name(&name)? else { return Ok(None) };
             let roles = changed(user.roles.clone(), &added, &removed);
             let gains_agency_role = gains_role(&user.roles, &roles);
@@ -112,11 +121,10 @@ impl Accounts {
             }
             let email_address = user.email_address;
             Ok(Some(ChangedRoles { roles, gains_agency_role, email_address }))
-        };
-        let found = self.db.write_blocking(write)?;
+        })?;
         let found = found.ok_or_else(|| AccountsError::Unknown(format!("user {user_name:?}")))?;
         if found.roles.len() > ROLES_MAX {
-            return Err(refuse(format!("a user has at most {ROLES_MAX} roles")));
+            return Err(refuse(user_name, format!("a user has at most {ROLES_MAX} roles")));
         }
         Ok(found)
     }

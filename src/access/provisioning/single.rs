@@ -131,9 +131,10 @@ impl Accounts {
         file: &Value,
         now: Timestamp,
     ) -> Result<(), AccountsError> {
-        let import_new =
-            |file| self.apply_import(AccountsImport { file, only_new: true, note: None }, now);
-        match ValidAccounts::read(file).and_then(import_new) {
+        let imported = ValidAccounts::read(file).and_then(|file| {
+            self.apply_import(AccountsImport { file, only_new: true, note: None }, now)
+        });
+        match imported {
             // The operator knows no file, so the error names the object instead of a position.
             Err(AccountsError::Entry { why, .. }) => {
                 Err(AccountsError::Entry { entry: what.to_owned(), why })
@@ -154,15 +155,14 @@ impl Accounts {
 
     /// Lists all API keys, or those of one user, by number.
     pub fn list_keys(&self, user: Option<String>) -> Result<Vec<ListedKey>, AccountsError> {
-        let read = move |tx: &crate::storage::database::ReadTx<'_>| {
+        self.db.read_blocking(move |tx| {
             let Some(user) = &user else { return tx.list_stored_keys(None).map(Ok) };
             // A misspelled name must not look like a user without keys.
             if tx.find_user_by_name(user)?.is_none() {
                 return Ok(Err(AccountsError::Unknown(format!("user {user:?}"))));
             }
             tx.list_stored_keys(Some(user)).map(Ok)
-        };
-        self.db.read_blocking(read)?
+        })?
     }
 
     /// Activates or deactivates a user. Deactivation ends its sessions and tokens.
