@@ -16,10 +16,9 @@ const PHONE_CHARS_MAX: usize = 40;
 pub fn is_phone_number(text: &str) -> bool {
     let digits = text.bytes().filter(u8::is_ascii_digit).count();
     let rest = text.strip_prefix('+').unwrap_or(text);
-    let allowed = |c: char| c.is_ascii_digit() || " -()./".contains(c);
     text.chars().count() <= PHONE_CHARS_MAX
         && (PHONE_DIGITS_MIN..=PHONE_DIGITS_MAX).contains(&digits)
-        && rest.chars().all(allowed)
+        && rest.chars().all(|c| c.is_ascii_digit() || " -()./".contains(c))
 }
 
 /// A new user, validated.
@@ -71,14 +70,9 @@ pub struct UserChange {
 impl UserChange {
     pub(super) fn apply(self, user: &mut User) {
         // These properties can be replaced but not emptied (contract users-12).
-        let set = |target: &mut Option<String>, value: Option<String>| {
-            if value.is_some() {
-                *target = value;
-            }
-        };
-        set(&mut user.email_address, self.email_address);
-        set(&mut user.first_name, self.first_name);
-        set(&mut user.last_name, self.last_name);
+        replace_if_given(&mut user.email_address, self.email_address);
+        replace_if_given(&mut user.first_name, self.first_name);
+        replace_if_given(&mut user.last_name, self.last_name);
         replace(&mut user.department, self.department);
         replace(&mut user.phone.direct, self.phone_direct);
         replace(&mut user.phone.mobile, self.phone_mobile);
@@ -90,6 +84,12 @@ impl UserChange {
     }
 }
 
+fn replace_if_given(target: &mut Option<String>, value: Option<String>) {
+    if value.is_some() {
+        *target = value;
+    }
+}
+
 fn replace<T>(target: &mut T, value: Option<T>) {
     if let Some(value) = value {
         *target = value;
@@ -97,11 +97,10 @@ fn replace<T>(target: &mut T, value: Option<T>) {
 }
 
 fn set_role(roles: &mut Vec<String>, role: &str, is_needed: bool) {
-    let has_role = roles.iter().any(|own| own == role);
-    match (has_role, is_needed) {
-        (false, true) => roles.push(role.to_owned()),
-        (true, false) => roles.retain(|own| own != role),
-        (true, true) | (false, false) => {}
+    if !is_needed {
+        roles.retain(|own| own != role);
+    } else if !roles.iter().any(|own| own == role) {
+        roles.push(role.to_owned());
     }
 }
 

@@ -27,8 +27,7 @@ impl<'a> From<&'a (Device, Timestamp)> for OwnDevice<'a> {
     fn from(listed: &'a (Device, Timestamp)) -> Self {
         let (device, registered) = listed;
         let Device { token, kind, name, model } = device;
-        let (kind, registered) = (kind.as_str(), *registered);
-        Self { token, kind, name: name.as_deref(), model, registered }
+        Self { token, kind: kind.as_str(), name: name.as_deref(), model, registered: *registered }
     }
 }
 
@@ -80,18 +79,17 @@ impl<'a> UserBase<'a> {
     /// not require are left out if a scope for them is enforced and missing.
     #[must_use]
     pub fn seen_by(user: &'a User, caller: &Principal) -> Self {
-        let shows = |permission, text: &'a Option<String>| {
-            text.as_deref().filter(|_| caller.allows(permission))
-        };
+        let shows_name = caller.allows(Permission::Name);
+        let shows_email = caller.allows(Permission::Email);
         let shows_organization = caller.allows(Permission::Organization);
         Self {
             id: user.id,
             customer_id: user.organization.filter(|_| shows_organization),
             user_name: &user.user_name,
-            first_name: shows(Permission::Name, &user.first_name),
-            last_name: shows(Permission::Name, &user.last_name),
-            email_address: shows(Permission::Email, &user.email_address),
-            department: shows(Permission::Organization, &user.department),
+            first_name: user.first_name.as_deref().filter(|_| shows_name),
+            last_name: user.last_name.as_deref().filter(|_| shows_name),
+            email_address: user.email_address.as_deref().filter(|_| shows_email),
+            department: user.department.as_deref().filter(|_| shows_organization),
             active: user.active,
         }
     }
@@ -146,11 +144,6 @@ pub struct OldAgreementProduct<'a> {
 
 impl<'a> From<&'a Agreement> for OldAgreement<'a> {
     fn from(agreement: &'a Agreement) -> Self {
-        let product = |product: &'a Product| OldAgreementProduct {
-            name: product.name.as_deref(),
-            description: product.description.as_deref(),
-            code: &product.code,
-        };
         let kind = match agreement.kind {
             AgreementType::Subscription | AgreementType::Direct | AgreementType::Normal => {
                 Some(agreement.kind.as_str())
@@ -162,7 +155,17 @@ impl<'a> From<&'a Agreement> for OldAgreement<'a> {
             description: agreement.description.as_deref(),
             kind,
             is_super_agreement: agreement.super_agreement,
-            products: agreement.products.iter().map(product).collect(),
+            products: agreement.products.iter().map(OldAgreementProduct::from).collect(),
+        }
+    }
+}
+
+impl<'a> From<&'a Product> for OldAgreementProduct<'a> {
+    fn from(product: &'a Product) -> Self {
+        Self {
+            name: product.name.as_deref(),
+            description: product.description.as_deref(),
+            code: &product.code,
         }
     }
 }

@@ -13,7 +13,7 @@ use crate::access::auth::{Principal, RandomSecret};
 use crate::runtime::error::{Error, ErrorKind, Result};
 use crate::runtime::limits::{KEYS_PER_USER_MAX, OUTBOX_PER_USER_MAX};
 use crate::storage::audit::{self, AuditAction, ObjectKind};
-use crate::storage::database::{ListedKey, NewApiKey, NewMessage, WriteTx};
+use crate::storage::database::{ListedKey, NewApiKey, NewMessage};
 use model::account::{MessageContent, Permission};
 
 /// A new key. Has no `Debug`, so that the secret reaches no log.
@@ -46,10 +46,11 @@ impl Users {
         caller.require_person()?;
         caller.require_login()?;
         let secret = RandomSecret::for_copying()?;
-        let (user, user_name) = (caller.user().id, caller.user().user_name.clone());
+        let user = caller.user().id;
+        let user_name = caller.user().user_name.clone();
         let new = NewApiKey { key_hash: secret.hash(), user_name, name };
         let event = audit::event(AuditAction::KeyCreated);
-        let write = move |tx: &WriteTx<'_>| {
+        let creation = self.auth.write(move |tx| {
             let created = tx.make_key(&new, KEYS_PER_USER_MAX, now)?;
             // Mail and event are part of the transaction: no key appears that its owner cannot
             // notice.
@@ -65,13 +66,12 @@ impl Users {
                 )?;
             }
             Ok(created)
-        };
-        let created = self.auth.write(write).await?;
-        let too_many = || {
+        });
+        let Some(key) = creation.await? else {
             let message = format!("The user has {KEYS_PER_USER_MAX} keys, revoke one first");
-            Error::new(ErrorKind::Conflict, message)
+            return Err(Error::new(ErrorKind::Conflict, message));
         };
-        Ok(CreatedKey { key: created.ok_or_else(too_many)?, secret })
+        Ok(CreatedKey { key, secret })
     }
 
     /// Revokes the caller's key of that number for good, with immediate effect.
@@ -82,14 +82,14 @@ impl Users {
         caller.require(Permission::RevokeKeys)?;
         let user = caller.user().id;
         let event = audit::event(AuditAction::KeyRevoked).with_object(ObjectKind::Key, id);
-        let write = move |tx: &WriteTx<'_>| {
+        let revocation = self.auth.write(move |tx| {
             let is_revoked = tx.revoke_own_key(user, id, now)?;
             if is_revoked {
                 tx.write_audit(&event)?;
             }
             Ok(is_revoked)
-        };
-        if self.auth.write(write).await? {
+        });
+        if revocation.await? {
             return Ok(());
         }
         Err(Error::new(ErrorKind::NotFound, format!("no API key {id}")))

@@ -7,7 +7,7 @@ use crate::access::auth::Principal;
 use crate::runtime::error::{Error, ErrorKind, Result};
 use crate::storage::audit::{self, AuditAction, ObjectKind};
 use crate::storage::database::{
-    ListedApplication, ListedSession, LoginCount, PasswordLink, PendingUser, ReadTx, WriteTx,
+    ListedApplication, ListedSession, LoginCount, PasswordLink, PendingUser,
 };
 use model::account::{Permission, UserId};
 
@@ -48,20 +48,21 @@ impl Users {
     /// Fails with [`ErrorKind::NotFound`] if there is no such session.
     pub async fn end_session(&self, caller: &Principal, name: &str, now: Timestamp) -> Result<()> {
         require_login_permission(caller)?;
-        let (id, session_name) = (caller.user().id, name.to_owned());
+        let id = caller.user().id;
+        let session_name = name.to_owned();
         let event = audit::event(AuditAction::SessionEnded).with_object(ObjectKind::User, id);
-        let write = move |tx: &WriteTx<'_>| {
+        let ending = self.auth.write(move |tx| {
             let is_ended = tx.end_session_named(id, &session_name, now)?;
             // A session of another user is not found, and leaves no event.
             if is_ended {
                 tx.write_audit(&event)?;
             }
             Ok(is_ended)
-        };
-        match self.auth.write(write).await? {
-            true => Ok(()),
-            false => Err(Error::new(ErrorKind::NotFound, format!("no session {name}"))),
+        });
+        if ending.await? {
+            return Ok(());
         }
+        Err(Error::new(ErrorKind::NotFound, format!("no session {name}")))
     }
 
     /// Lists the applications that may act for the caller, by name.
@@ -81,20 +82,21 @@ impl Users {
         now: Timestamp,
     ) -> Result<()> {
         require_login_permission(caller)?;
-        let (id, client) = (caller.user().id, client_id.to_owned());
+        let id = caller.user().id;
+        let client = client_id.to_owned();
         let event = audit::event(AuditAction::ConsentWithdrawn)
             .with_object(ObjectKind::Consent, client_id);
-        let write = move |tx: &WriteTx<'_>| {
+        let revocation = self.auth.write(move |tx| {
             let is_ended = tx.revoke_application(id, &client, now)?;
             if is_ended {
                 tx.write_audit(&event)?;
             }
             Ok(is_ended)
-        };
-        match self.auth.write(write).await? {
-            true => Ok(()),
-            false => Err(Error::new(ErrorKind::NotFound, format!("no application {client_id}"))),
+        });
+        if revocation.await? {
+            return Ok(());
         }
+        Err(Error::new(ErrorKind::NotFound, format!("no application {client_id}")))
     }
 }
 
@@ -104,7 +106,7 @@ impl Administration<'_> {
     /// Fails with [`ErrorKind::NotFound`] for a user of another organization.
     pub async fn login_state(&self, id: UserId, now: Timestamp) -> Result<UserLoginState> {
         let account = self.load(id).await?;
-        let read = move |tx: &ReadTx<'_>| {
+        let state = self.users.db().read(move |tx| {
             Ok(UserLoginState {
                 active: account.user.active,
                 is_service_account: account.user.service_account,
@@ -112,15 +114,16 @@ impl Administration<'_> {
                 link: tx.list_password_links(id, now)?.into_iter().next(),
                 logins: tx.count_logins(id, now)?,
             })
-        };
-        Ok(self.users.db().read(read).await?)
+        });
+        Ok(state.await?)
     }
 
     /// Lists the people of the organization who have no password yet.
     pub async fn users_without_password(&self, now: Timestamp) -> Result<Vec<PendingUser>> {
         let organization = self.organization;
-        let read = move |tx: &ReadTx<'_>| tx.list_pending_users(organization, now);
-        Ok(self.users.db().read(read).await?)
+        let users =
+            self.users.db().read(move |tx| tx.list_pending_users(organization, now)).await?;
+        Ok(users)
     }
 
     /// Deactivates the user `id` of the organization, which ends its sessions, tokens and links, or
@@ -137,7 +140,7 @@ impl Administration<'_> {
         let event = audit::event(AuditAction::UserChanged).with_object(ObjectKind::User, id);
         let event = event.with_detail(if active { "reactivated" } else { "deactivated" });
         let name = account.user.user_name;
-        let write = move |tx: &WriteTx<'_>| {
+        let change = self.users.auth.write(move |tx| {
             let found = tx.as_read().find_account(id)?;
             // Compared in the transaction, so that a repeated request records nothing.
             if found.is_some_and(|account| account.user.active != active) {
@@ -149,8 +152,8 @@ impl Administration<'_> {
                 tx.write_audit(&event)?;
             }
             Ok(())
-        };
-        Ok(self.users.auth.write(write).await?)
+        });
+        Ok(change.await?)
     }
 
     /// Ends the sessions and tokens of the user `id` of the organization.
@@ -161,11 +164,11 @@ impl Administration<'_> {
         let event = audit::event(AuditAction::SessionEnded)
             .with_object(ObjectKind::User, id)
             .with_detail("all");
-        let write = move |tx: &WriteTx<'_>| {
+        let ending = self.users.auth.write(move |tx| {
             tx.end_logins(id, now)?;
             tx.write_audit(&event)
-        };
-        Ok(self.users.auth.write(write).await?)
+        });
+        Ok(ending.await?)
     }
 
     /// Revokes all keys of the user `id` of the organization.
@@ -174,12 +177,12 @@ impl Administration<'_> {
     pub async fn revoke_keys(&self, id: UserId, now: Timestamp) -> Result<()> {
         self.load(id).await?;
         let event = audit::event(AuditAction::KeyRevoked);
-        let write = move |tx: &WriteTx<'_>| {
+        let revocation = self.users.auth.write(move |tx| {
             for key in tx.revoke_keys_of(id, now)? {
                 tx.write_audit(&event.clone().with_object(ObjectKind::Key, key))?;
             }
             Ok(())
-        };
-        Ok(self.users.auth.write(write).await?)
+        });
+        Ok(revocation.await?)
     }
 }

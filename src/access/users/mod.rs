@@ -82,8 +82,8 @@ impl Users {
     /// Returns the caller's organization. Fails with [`ErrorKind::NotFound`] for a caller without one.
     pub fn organization(caller: &Principal) -> Result<&Organization> {
         caller.require(Permission::Organization)?;
-        let none = || Error::new(ErrorKind::NotFound, "The user has no organization");
-        caller.account().organization.as_deref().ok_or_else(none)
+        let organization = caller.account().organization.as_deref();
+        organization.ok_or_else(|| Error::new(ErrorKind::NotFound, "The user has no organization"))
     }
 
     /// Returns the user administration of the caller's organization.
@@ -94,9 +94,13 @@ impl Users {
         caller.require_admin()?;
         let organization = caller.organization()?;
         let Account { user, organization: details, .. } = caller.account().as_ref();
-        let details = details.clone();
-        let (administrator, is_provider) = (user.id, has_role(user, ROLE_PROVIDER));
-        Ok(Administration { users: self, organization, details, administrator, is_provider })
+        Ok(Administration {
+            users: self,
+            organization,
+            details: details.clone(),
+            administrator: user.id,
+            is_provider: has_role(user, ROLE_PROVIDER),
+        })
     }
 
     /// Returns the caller's profile; empty for a user who never wrote one.
@@ -137,7 +141,7 @@ impl Users {
         let id = caller.user().id;
         // A property that is not listed is ignored (contract users-6).
         changes.retain(|name, _| names.contains(&name.as_str()));
-        let write = move |tx: &crate::storage::database::WriteTx<'_>| {
+        let patch = self.db().write(move |tx| {
             // Read and written in one transaction, or one of two concurrent changes would be lost.
             let mut profile = tx.as_read().read_profile(id)?;
             profile.extend(changes);
@@ -147,8 +151,8 @@ impl Users {
                 tx.write_profile(id, &text)?;
             }
             Ok(fits)
-        };
-        if self.db().write(write).await? { Ok(()) } else { Err(profile_too_large()) }
+        });
+        if patch.await? { Ok(()) } else { Err(profile_too_large()) }
     }
 
     /// Lists the caller's devices with their times of registration, the latest at the end.
@@ -172,7 +176,7 @@ impl Users {
         caller.require(Permission::Devices)?;
         let id = caller.user().id;
         let event = audit::event(AuditAction::DeviceMoved);
-        let write = move |tx: &crate::storage::database::WriteTx<'_>| {
+        let registration = self.db().write(move |tx| {
             let Some(previous_owner) = tx.write_device(id, &device, DEVICES_PER_USER_MAX, now)?
             else {
                 return Ok(());
@@ -184,8 +188,8 @@ impl Users {
                 now,
             )?;
             tx.write_audit(&event.with_object(ObjectKind::User, previous_owner))
-        };
-        Ok(self.db().write(write).await?)
+        });
+        Ok(registration.await?)
     }
 
     /// Removes the caller's device of that token.
@@ -241,10 +245,8 @@ impl Administration<'_> {
     /// Lists the users of the organization by number, including inactive ones.
     pub async fn list(&self) -> Result<Vec<User>> {
         let organization = self.organization;
-        let read = move |tx: &crate::storage::database::ReadTx<'_>| {
-            tx.list_users_of_organization(organization)
-        };
-        Ok(self.users.db().read(read).await?)
+        let users = self.users.db().read(move |tx| tx.list_users_of_organization(organization));
+        Ok(users.await?)
     }
 
     /// Loads the user `id` of the organization with its agreements.
@@ -252,8 +254,9 @@ impl Administration<'_> {
     /// Fails with [`ErrorKind::NotFound`] for any other user, whether it exists or not.
     pub async fn load(&self, id: UserId) -> Result<Account> {
         let found = self.users.db().read(move |tx| tx.find_account(id)).await?;
-        let ours = |account: &Account| account.user.organization == Some(self.organization);
-        found.filter(ours).ok_or_else(not_found)
+        found
+            .filter(|account| account.user.organization == Some(self.organization))
+            .ok_or_else(not_found)
     }
 
     /// Creates a user of the organization.
@@ -275,7 +278,7 @@ impl Administration<'_> {
         let event = audit::event(AuditAction::UserCreated);
         let invited = audit::event(AuditAction::PasswordLinkSent);
         let is_mailed = self.users.can_mail(Some(member.email_address.as_str()));
-        let write = move |tx: &crate::storage::database::WriteTx<'_>| {
+        let creation = self.users.auth.write(move |tx| {
             let read = tx.as_read();
             // Count first, because the response that a name is taken also reveals something.
             let wait =
@@ -300,8 +303,8 @@ impl Administration<'_> {
                 tx.write_audit(&link_event(invited, &link, is_mailed))?;
             }
             Ok(Ok(read.find_account(id)?))
-        };
-        match self.users.auth.write(write).await? {
+        });
+        match creation.await? {
             Ok(account) => account
                 .ok_or_else(|| Error::internal("a user that was just created cannot be found")),
             Err(refused) => Err(self.refusal(refused, now)),
@@ -361,17 +364,16 @@ impl Administration<'_> {
     /// a provider unless the administrator is one too, and with `mailDomain_not_allowed` for a new address
     /// outside the mail domains of the organization.
     pub async fn update(&self, id: UserId, change: UserChange, now: Timestamp) -> Result<Account> {
-        let (organization, administrator) = (self.organization, self.administrator);
+        let organization = self.organization;
+        let administrator = self.administrator;
         let is_provider = self.is_provider;
         let address = change.email_address.clone();
         let outside_address = address.filter(|address| !self.allows_address(address));
         let event = audit::event(AuditAction::UserChanged);
-        let write = move |tx: &crate::storage::database::WriteTx<'_>| {
+        let update = self.users.auth.write(move |tx| {
             let found = tx.as_read().find_account(id)?;
-            let ours = |account: &Account| account.user.organization == Some(organization);
-            let Some(mut account) = found.filter(ours) else {
-                return Ok(Err(UserRefusal::Missing));
-            };
+            let ours = found.filter(|account| account.user.organization == Some(organization));
+            let Some(mut account) = ours else { return Ok(Err(UserRefusal::Missing)) };
             // An address from before the domains were configured may stay.
             if outside_address.is_some() && account.user.email_address != outside_address {
                 return Ok(Err(UserRefusal::Domain));
@@ -390,9 +392,8 @@ impl Administration<'_> {
                 tx.write_audit(&changed(event, &before, &account.user))?;
             }
             Ok(Ok(account))
-        };
-        let changed = self.users.auth.write(write).await?;
-        changed.map_err(|refused| self.refusal(refused, now))
+        });
+        update.await?.map_err(|refused| self.refusal(refused, now))
     }
 }
 

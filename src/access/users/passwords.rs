@@ -17,7 +17,7 @@ use crate::runtime::limits::{
     RESET_USERS_MAX, RESETS_PER_NAME_MAX, RESETS_PER_NETWORK_MAX,
 };
 use crate::storage::audit::{self, AuditAction, AuditEvent, ObjectKind};
-use crate::storage::database::{DbError, NewMessage, PasswordLink, ReadTx, WriteTx};
+use crate::storage::database::{DbError, NewMessage, PasswordLink, WriteTx};
 use model::account::{Account, MessageContent, PasswordLinkKind, User, UserId};
 use model::limits::USER_NAME_BYTES_MAX;
 use model::{ContentHash, network};
@@ -119,9 +119,10 @@ pub(super) fn invite(
     is_mailed: bool,
     now: Timestamp,
 ) -> Result<PasswordLink, DbError> {
-    let (kind, valid_s) = match tx.as_read().has_password(user)? {
-        true => (PasswordLinkKind::Reset, ADMIN_RESET_S),
-        false => (PasswordLinkKind::Invitation, INVITATION_S),
+    let (kind, valid_s) = if tx.as_read().has_password(user)? {
+        (PasswordLinkKind::Reset, ADMIN_RESET_S)
+    } else {
+        (PasswordLinkKind::Invitation, INVITATION_S)
     };
     // The previous link may have been sent to a wrong address.
     tx.delete_password_links(user)?;
@@ -194,21 +195,21 @@ impl Users {
             hour,
         };
         let event = audit::event(AuditAction::PasswordForgotten);
-        let subjects = (request.name_subject.clone(), request.network_subject.clone());
-        let count = move |tx: &WriteTx<'_>| {
+        let name = request.name_subject.clone();
+        let network = request.network_subject.clone();
+        let counts = self.db().write(move |tx| {
             let read = tx.as_read();
-            let (name, network) = (&subjects.0, &subjects.1);
-            let of_network = read.mails_in_hour(network, hour)?;
-            let of_name = read.mails_in_hour(name, hour)?;
+            let of_network = read.mails_in_hour(&network, hour)?;
+            let of_name = read.mails_in_hour(&name, hour)?;
             // Beyond the limit nothing is written, so that a flood costs only reads.
             if of_network < RESETS_PER_NETWORK_MAX {
-                tx.count_mails(network, hour, 1)?;
-                tx.count_mails(name, hour, 1)?;
+                tx.count_mails(&network, hour, 1)?;
+                tx.count_mails(&name, hour, 1)?;
                 tx.write_audit(&event)?;
             }
             Ok((of_name, of_network))
-        };
-        let (of_name, of_network) = self.db().write(count).await?;
+        });
+        let (of_name, of_network) = counts.await?;
         if of_network >= RESETS_PER_NETWORK_MAX {
             let message =
                 "Too many passwords have been requested from your network, try again later";
@@ -233,7 +234,7 @@ impl Users {
 
     /// Queues one mail for each address of the users that the request names.
     async fn queue_resets(&self, request: ResetRequest, now: Timestamp) -> Result<()> {
-        let write = move |tx: &WriteTx<'_>| {
+        let queueing = self.db().write(move |tx| {
             let read = tx.as_read();
             let mut mails: Vec<(String, UserId, Vec<Uuid>)> = Vec::new();
             for id in read.find_users_to_reset(&request.text, RESET_USERS_MAX)? {
@@ -265,22 +266,22 @@ impl Users {
                 tx.insert_message(&message, OUTBOX_PER_USER_MAX, now)?;
             }
             Ok(())
-        };
-        Ok(self.db().write(write).await?)
+        });
+        Ok(queueing.await?)
     }
 
     /// Opens the link with that token; `None` if it was used, withdrawn, has expired or is not of this
     /// service, and if its user is not active.
     pub async fn open_link(&self, token: &str, now: Timestamp) -> Result<Option<OpenedLink>> {
         let Some(id) = self.signer.read(token) else { return Ok(None) };
-        let read = move |tx: &ReadTx<'_>| {
+        let opening = self.db().read(move |tx| {
             let Some(link) = tx.find_password_link(id, now)? else { return Ok(None) };
             let found = tx.find_account(link.user)?.filter(|account| account.user.active);
             let Some(account) = found else { return Ok(None) };
             let keys = tx.count_logins(link.user, now)?.keys;
             Ok(Some(OpenedLink { link, account, keys }))
-        };
-        Ok(self.db().read(read).await?)
+        });
+        Ok(opening.await?)
     }
 
     /// Sets the password of the link's user.
@@ -300,9 +301,10 @@ impl Users {
             Ok(hash) => NewHash { hash, revokes_keys: reset.revokes_keys },
             Err(flaw) => return Ok(PasswordOutcome::Flawed(flaw)),
         };
-        let (id, kind) = (opened.link.id, opened.link.kind);
+        let id = opened.link.id;
+        let kind = opened.link.kind;
         let events = PasswordEvents::new(&user, kind.as_str());
-        let write = move |tx: &WriteTx<'_>| {
+        let change = self.auth.write(move |tx| {
             // Hashing took time: the link may have been used, or its user deactivated, in the
             // meantime.
             let read = tx.as_read();
@@ -316,8 +318,8 @@ impl Users {
                 queue_change_mail(tx, account.user.id, now)?;
             }
             Ok(PasswordOutcome::Done)
-        };
-        Ok(self.auth.write(write).await?)
+        });
+        Ok(change.await?)
     }
 
     /// Changes the password of a user who is logged in, after verifying the old one.
@@ -346,15 +348,15 @@ impl Users {
             Err(flaw) => return Ok(PasswordOutcome::Flawed(flaw)),
         };
         let events = PasswordEvents::new(&user, "own");
-        let write = move |tx: &WriteTx<'_>| {
+        let replacement = self.auth.write(move |tx| {
             if !login.is_still_valid(&tx.as_read())? {
                 return Ok(PasswordOutcome::Wrong);
             }
             store_new_hash(tx, &user, &hash, &events, now)?;
             queue_change_mail(tx, user.id, now)?;
             Ok(PasswordOutcome::Done)
-        };
-        Ok(self.auth.write(write).await?)
+        });
+        Ok(replacement.await?)
     }
 }
 
@@ -409,12 +411,13 @@ impl Administration<'_> {
     pub async fn send_password_link(&self, id: UserId, now: Timestamp) -> Result<SentLink> {
         let account = self.load(id).await?;
         self.require_login_of(&account)?;
-        let (organization, administrator) = (self.organization, self.administrator);
+        let organization = self.organization;
+        let administrator = self.administrator;
         let is_provider = self.is_provider;
         let address = account.user.email_address.clone();
         let is_mailed = self.users.can_mail(address.as_deref());
         let event = audit::event(AuditAction::PasswordLinkSent);
-        let write = move |tx: &WriteTx<'_>| {
+        let sending = self.users.auth.write(move |tx| {
             // In the transaction: a role that was given meanwhile ended the links before this one.
             let found = tx.as_read().find_account(id)?;
             let protection =
@@ -430,9 +433,8 @@ impl Administration<'_> {
             let link = invite(tx, id, is_mailed, now)?;
             tx.write_audit(&link_event(event, &link, is_mailed))?;
             Ok(Ok(link))
-        };
-        let link = self.users.auth.write(write).await?;
-        let link = link.map_err(|refused| self.refusal(refused, now))?;
+        });
+        let link = sending.await?.map_err(|refused| self.refusal(refused, now))?;
         let delivery = match address.filter(|_| is_mailed) {
             Some(address) => LinkDelivery::Mailed(address),
             None => LinkDelivery::PassedOn(self.users.password_link_url(link.id)),
@@ -447,14 +449,14 @@ impl Administration<'_> {
         self.load(id).await?;
         let event =
             audit::event(AuditAction::PasswordLinkWithdrawn).with_object(ObjectKind::User, id);
-        let write = move |tx: &WriteTx<'_>| {
+        let withdrawal = self.users.auth.write(move |tx| {
             let count = tx.delete_password_links(id)?;
             if count > 0 {
                 tx.write_audit(&event)?;
             }
             Ok(count)
-        };
-        match self.users.auth.write(write).await? {
+        });
+        match withdrawal.await? {
             0 => Err(Error::new(ErrorKind::NotFound, "The user has no link to revoke")),
             _ => Ok(()),
         }
@@ -462,10 +464,12 @@ impl Administration<'_> {
 
     /// Fails for a user that may not log in with a password.
     fn require_login_of(&self, account: &Account) -> Result<()> {
-        let message = match (account.user.active, account.user.service_account) {
-            (true, false) => return Ok(()),
-            (false, _) => "The user is deactivated, reactivate it first",
-            (true, true) => "The user is a service account and logs in with a key",
+        let message = if !account.user.active {
+            "The user is deactivated, reactivate it first"
+        } else if account.user.service_account {
+            "The user is a service account and logs in with a key"
+        } else {
+            return Ok(());
         };
         Err(Error::new(ErrorKind::Conflict, message))
     }
