@@ -108,11 +108,14 @@ impl CodeProof {
 /// Returns whether `challenge` is the S256 challenge of `verifier`, which must have the grammar of RFC 7636
 /// §4.1.
 fn matches_challenge(verifier: &str, challenge: &str) -> bool {
-    let is_letter =
-        |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_' | b'~');
     VERIFIER_BYTES.contains(&verifier.len())
-        && verifier.bytes().all(is_letter)
+        && verifier.bytes().all(is_unreserved)
         && URL_SAFE_NO_PAD.encode(ContentHash::of(verifier.as_bytes()).0) == challenge
+}
+
+/// Returns whether `byte` is an unreserved character of RFC 3986.
+fn is_unreserved(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_' | b'~')
 }
 
 /// Exchanges a code. A second exchange ends all tokens that the first one issued (RFC 6749 §4.1.2).

@@ -132,9 +132,7 @@ impl<'a> AgreementCandidate<'a> {
 /// is also one of the agreement's.
 #[must_use]
 pub fn product_in_common<'a>(agreement: &'a Agreement, codes: &[String]) -> Option<&'a Product> {
-    let agreed_product =
-        |code: &String| agreement.products.iter().find(|product| product.code == *code);
-    codes.iter().find_map(agreed_product)
+    codes.iter().find_map(|code| agreement.products.iter().find(|product| product.code == *code))
 }
 
 /// Returns those of an item's product codes that agreements in force at `now` cover, in the item's order and
