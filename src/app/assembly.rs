@@ -118,7 +118,8 @@ impl DomainServices {
         storage: &ServerStorage,
         ingest: Ingest,
     ) -> Result<(Self, StreamCommands)> {
-        let (db, guard) = (&storage.db, &storage.guard);
+        let db = &storage.db;
+        let guard = &storage.guard;
         let auth = Auth::start(db.clone(), hash_limits(config))?;
         let oauth = start_oauth(config, &auth)?;
         let sender = ChannelSender::of(config)?;
@@ -202,14 +203,15 @@ impl HttpListeners {
 }
 
 fn listen(setting: &str, address: SocketAddr) -> Result<TcpListener> {
-    let failed = |cause| {
+    let bound = TcpListener::bind(address).and_then(|listener| {
+        // The async runtime takes over only sockets that do not block.
+        listener.set_nonblocking(true)?;
+        Ok(listener)
+    });
+    bound.map_err(|cause| {
         Error::new(ErrorKind::Unavailable, format!("{setting} {address} cannot be used"))
             .with_source(cause)
-    };
-    let listener = TcpListener::bind(address).map_err(failed)?;
-    // The async runtime takes over only sockets that do not block.
-    listener.set_nonblocking(true).map_err(failed)?;
-    Ok(listener)
+    })
 }
 
 /// The base URL of links if none is set: one that a browser on this machine can open.
@@ -247,12 +249,13 @@ impl BackgroundTasks {
         let shared = &app.shared;
         let scrub = storage.scrub(config);
         let ServerStorage { db, watched, diagnostics, guard, .. } = storage;
-        let (purging, followed) = PurgeStarter::of(config, &db, &guard)?;
+        let (purging, followed) = PurgeStarter::open(config, &db, &guard)?;
         let (to_warm, warm_queue) = mpsc::channel(WARM_QUEUE_MAX);
         // A worker serves no media, so it has no use for a warm cache.
         let is_warming = config.media.warm && guard.node().role() != NodeRole::Worker;
         let to_warm = is_warming.then_some(to_warm);
-        let (media, auth) = (&shared.media, &shared.access.auth);
+        let media = &shared.media;
+        let auth = &shared.access.auth;
         let notifications = &shared.distribution.notifications;
         let mut threads = vec![start_follower(media, auth, to_warm, followed, &guard)?];
         threads.extend(start_threads(notifications, watched, &guard)?);

@@ -59,10 +59,9 @@ async fn write(db: &Db, pending: &PendingEvents, batch: Vec<AuditEvent>, attempt
     let batch = Arc::new(batch);
     for attempts_left in (0..attempts_max).rev() {
         let events = Arc::clone(&batch);
-        let insert = move |tx: &crate::storage::database::WriteTx<'_>| {
-            events.iter().try_for_each(|event| tx.insert_audit(event))
-        };
-        match db.write(insert).await {
+        let insertion =
+            db.write(move |tx| events.iter().try_for_each(|event| tx.insert_audit(event)));
+        match insertion.await {
             Ok(()) => break,
             Err(_) if attempts_left > 0 => tokio::time::sleep(AUDIT_RETRY_DELAY).await,
             Err(cause) => {

@@ -18,6 +18,7 @@ use std::{
 use jiff::Timestamp;
 use parking_lot::Mutex;
 
+use super::check::is_named;
 use super::manifest::{BackupManifest, FORM, FORM_BUCKET, MANIFEST, read_manifest};
 use super::open_store;
 use super::original_copies::CopyLocation;
@@ -119,7 +120,8 @@ pub fn backup(
     progress: Hear<'_>,
 ) -> Result<(BackupManifest, CopyTally)> {
     require_file_database(config)?;
-    let (dir, target) = (config.data.dir.as_path(), request.target);
+    let dir = config.data.dir.as_path();
+    let target = request.target;
     if !dir.join(DATABASE_FILE_NAME).is_file() {
         let message =
             format!("{} holds no archive: there is no {DATABASE_FILE_NAME}", dir.display());
@@ -167,7 +169,8 @@ fn write_backup(
     schema: u32,
     progress: Hear<'_>,
 ) -> Result<(BackupManifest, CopyTally)> {
-    let (dir, target) = (config.data.dir.as_path(), request.target);
+    let dir = config.data.dir.as_path();
+    let target = request.target;
     let snapshot = DatabaseSnapshot::open(part)?;
     check_pages(&snapshot, dir)?;
     let (named, damaged_rows) = snapshot.read(|tx| tx.named_originals())?;
@@ -191,7 +194,7 @@ fn write_backup(
         database_sum: database_copy_hash(part)?,
         items,
         originals: named.len(),
-        originals_bytes: named.iter().map(|one| one.length).sum(),
+        originals_bytes: named.iter().map(|original| original.length).sum(),
         lost: lost + damaged_rows.len(),
         secrets_key: key.id,
         secrets_key_file: key.file,
@@ -213,12 +216,15 @@ fn write_backup(
 /// Creates the folder, or checks that it is a backup of this product; locks it for this process, and removes
 /// leftovers of interrupted backups. Creates a subfolder for originals if `has_originals`.
 pub(super) fn prepare(target: &Path, has_originals: bool) -> Result<File> {
-    let fail = |cause: io::Error| failed(target, &cause);
-    DirBuilder::new().recursive(true).mode(0o700).create(target).map_err(fail)?;
+    let created = DirBuilder::new().recursive(true).mode(0o700).create(target);
+    created.map_err(|cause| failed(target, &cause))?;
     let lock = target.join(LOCK);
-    if !lock.exists() && fs::read_dir(target).map_err(fail)?.next().is_some() {
-        let message = format!("{} holds something other than a backup", target.display());
-        return Err(Error::new(ErrorKind::Conflict, message));
+    if !lock.exists() {
+        let mut entries = fs::read_dir(target).map_err(|cause| failed(target, &cause))?;
+        if entries.next().is_some() {
+            let message = format!("{} holds something other than a backup", target.display());
+            return Err(Error::new(ErrorKind::Conflict, message));
+        }
     }
     let lock_file = OpenOptions::new()
         .write(true)
@@ -231,14 +237,15 @@ pub(super) fn prepare(target: &Path, has_originals: bool) -> Result<File> {
     for name in entry_names(target)? {
         // This process holds the lock, so these are leftovers of others that ended.
         if name.contains(".part") {
-            fs::remove_file(target.join(name)).map_err(fail)?;
+            fs::remove_file(target.join(name)).map_err(|cause| failed(target, &cause))?;
         }
     }
     if !has_originals {
         return Ok(lock_file);
     }
     let originals = target.join("originals");
-    DirBuilder::new().recursive(true).mode(0o700).create(&originals).map_err(fail)?;
+    let created = DirBuilder::new().recursive(true).mode(0o700).create(&originals);
+    created.map_err(|cause| failed(target, &cause))?;
     BlobStore::open(&originals).and_then(|store| store.sweep()).map_err(store_failed)?;
     Ok(lock_file)
 }
@@ -255,11 +262,12 @@ fn busy(folder: &Path, cause: TryLockError) -> Error {
 
 /// The names of the entries in a folder.
 fn entry_names(dir: &Path) -> Result<Vec<String>> {
-    let entries = fs::read_dir(dir).map_err(|cause| failed(dir, &cause))?;
-    let name = |entry: io::Result<fs::DirEntry>| {
-        entry.map(|entry| entry.file_name().to_string_lossy().into_owned())
-    };
-    entries.map(name).collect::<io::Result<_>>().map_err(|cause| failed(dir, &cause))
+    let mut names = Vec::new();
+    for entry in fs::read_dir(dir).map_err(|cause| failed(dir, &cause))? {
+        let entry = entry.map_err(|cause| failed(dir, &cause))?;
+        names.push(entry.file_name().to_string_lossy().into_owned());
+    }
+    Ok(names)
 }
 
 /// Fails when pages of a copy are damaged; `source` is the path that the message names.
@@ -327,7 +335,6 @@ pub(super) fn copy_named_originals(
 /// Renames the copy of the database and writes the manifest that names it, which makes the folder this
 /// backup. Then removes the earlier copies.
 fn write_manifest(target: &Path, part: &Path, manifest: &BackupManifest) -> Result<()> {
-    let fail = |cause: io::Error| failed(target, &cause);
     let text = serde_json::to_string_pretty(manifest).map_err(Error::internal)?;
     let manifest_part = target.join(format!("{MANIFEST}.part"));
     let written =
@@ -340,17 +347,17 @@ fn write_manifest(target: &Path, part: &Path, manifest: &BackupManifest) -> Resu
         );
     written.map_err(|cause| failed(&manifest_part, &cause))?;
     // The following steps need no disk space.
-    fs::rename(part, target.join(&manifest.database)).map_err(fail)?;
+    fs::rename(part, target.join(&manifest.database)).map_err(|cause| failed(target, &cause))?;
     // Flushed in between, so that the manifest never names a copy that is not there.
     flush(target)?;
-    fs::rename(&manifest_part, target.join(MANIFEST)).map_err(fail)?;
+    fs::rename(&manifest_part, target.join(MANIFEST)).map_err(|cause| failed(target, &cause))?;
     flush(target)?;
     // Not before: until the new manifest is durable, the earlier copy is the backup.
     for name in entry_names(target)? {
         let older = name.starts_with("wirephoto-") && name.ends_with(".db");
         let older_key = is_older_key(&name, &manifest.key());
         if older_key || older && name != manifest.database {
-            fs::remove_file(target.join(name)).map_err(fail)?;
+            fs::remove_file(target.join(name)).map_err(|cause| failed(target, &cause))?;
         }
     }
     Ok(())
@@ -363,9 +370,8 @@ fn flush(dir: &Path) -> Result<()> {
 
 fn prune(store: &BlobStore, named: &[NamedOriginal]) -> Result<usize> {
     let stored = store.list().map_err(store_failed)?;
-    let is_named = |hash: &ContentHash| named.binary_search_by_key(hash, |one| one.hash).is_ok();
     let mut pruned = 0;
-    for hash in stored.into_iter().filter(|hash| !is_named(hash)) {
+    for hash in stored.into_iter().filter(|hash| !is_named(named, hash)) {
         store.remove(hash).map_err(store_failed)?;
         pruned += 1;
     }
@@ -384,7 +390,8 @@ fn hash_file(path: &Path) -> io::Result<ContentHash> {
 
 /// Copies a file and returns the SHA-256 of its bytes.
 fn copy_and_hash(from: &Path, to: &mut dyn Write) -> io::Result<ContentHash> {
-    let (mut from, mut hash) = (File::open(from)?, ContentHash::hasher());
+    let mut from = File::open(from)?;
+    let mut hash = ContentHash::hasher();
     let mut buffer = vec![0; COPY_BYTES];
     loop {
         let read = from.read(&mut buffer)?;
@@ -434,11 +441,11 @@ pub fn restore(
         Err(_) => None,
     };
     let dir = config.data.dir.as_path();
-    let fail = |cause: io::Error| failed(dir, &cause);
     require_empty(dir)?;
     // Read first, so that a missing key or another one is noticed before anything is written.
     let key = key_to_restore(config, source, &manifest.key())?;
-    DirBuilder::new().recursive(true).mode(0o700).create(dir).map_err(fail)?;
+    let created = DirBuilder::new().recursive(true).mode(0o700).create(dir);
+    created.map_err(|cause| failed(dir, &cause))?;
     let exclusive_lock = DirectoryLock::exclusive(dir)?;
     // Another process may have started a restore there before this one acquired the lock.
     require_empty(dir)?;
@@ -467,7 +474,7 @@ pub fn restore(
     }
     // The key comes before the database: an archive without its key could not be served.
     restore_key(key)?;
-    fs::rename(&part, dir.join(DATABASE_FILE_NAME)).map_err(fail)?;
+    fs::rename(&part, dir.join(DATABASE_FILE_NAME)).map_err(|cause| failed(dir, &cause))?;
     flush(dir)?;
     drop(exclusive_lock);
     Ok(RestoreReport { tally, lost, lacks: lacking(config, &manifest.key()) })

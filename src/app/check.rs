@@ -29,7 +29,7 @@ pub use super::standard_progress::StandardReport;
 use super::warnings;
 use crate::archive::ingest::{OriginalsState, UnreferencedOriginals, remove_unreferenced};
 use crate::media;
-use crate::media::original::{OriginalError, OriginalFault, serially};
+use crate::media::original::{OriginalFault, serially};
 use crate::runtime::clock::Stopwatch;
 use crate::runtime::config::Config;
 use crate::runtime::error::{Error, Result};
@@ -162,23 +162,25 @@ impl ArchiveCheck<'_> {
             progress.record_checked(index, self.original(*named));
             Ok(())
         })?;
-        let is_named = |hash: &ContentHash| {
-            found.originals.binary_search_by_key(hash, |one| one.hash).is_ok()
-        };
         let mut removed = 0;
         let mut orphans = OrphanReport::default();
         // Orphans can only be identified if all items were read.
         if found.is_complete {
-            let unnamed = stored.into_iter().filter(|(hash, _)| !is_named(hash)).collect();
+            let unnamed =
+                stored.into_iter().filter(|(hash, _)| !is_named(&found.originals, hash)).collect();
             orphans = self.report_orphans(unnamed)?;
             if self.repair {
-                let unnamed: BTreeSet<ContentHash> =
-                    derived.iter().map(|(_, hash)| *hash).filter(|hash| !is_named(hash)).collect();
+                let unnamed: BTreeSet<ContentHash> = derived
+                    .iter()
+                    .map(|(_, hash)| *hash)
+                    .filter(|hash| !is_named(&found.originals, hash))
+                    .collect();
                 let orphaned = still_orphans(archive, unnamed.into_iter().collect())?;
-                let is_kept = |hash| orphaned.binary_search(&hash).is_err();
                 // Only files of the first listing are removed, because a later one may belong to
                 // an ingest in progress.
-                let swept = archive.originals.sweep_derived(&derived, &is_kept);
+                let swept = archive
+                    .originals
+                    .sweep_derived(&derived, &|hash| orphaned.binary_search(&hash).is_err());
                 removed = swept.map_err(Error::internal)?;
             }
         }
@@ -231,7 +233,8 @@ impl ArchiveCheck<'_> {
         for flaw in &found.flaws {
             self.report(&ArchiveProblem::Database { flaw: flaw.clone(), repaired: None });
         }
-        let (db, dir) = (&self.archive.db, search_dir(config));
+        let db = &self.archive.db;
+        let dir = search_dir(config);
         let index_flaws = check_index(&mut db.snapshot_reader()?, &dir);
         // A failure to read is reported as damage, and the check continues.
         let index_flaws =
@@ -251,7 +254,6 @@ impl ArchiveCheck<'_> {
     /// Checks an original and its derived files; returns the number of problems that remain.
     pub(super) fn original(&self, named: NamedOriginal) -> usize {
         let NamedOriginal { hash, length, .. } = named;
-        let is_derived = |finding: &OriginalFault| matches!(finding, OriginalFault::Derived(_));
         let mut result = self.archive.originals.check(hash, length);
         if result.as_ref().is_ok_and(|found| found.iter().any(is_derived)) {
             // A server may have been rebuilding the files at that moment, so check once more.
@@ -261,7 +263,8 @@ impl ArchiveCheck<'_> {
             Ok(found) if found.is_empty() => return 0,
             Ok(found) => found,
             Err(cause) => {
-                let (of, why) = (self.file_of(named), cause.to_string());
+                let of = self.file_of(named);
+                let why = cause.to_string();
                 self.report(&ArchiveProblem::Unreadable { of, hash, why });
                 return 1;
             }
@@ -303,23 +306,34 @@ impl ArchiveCheck<'_> {
 
     /// Checks files outside the database: cached renditions and leftovers of interrupted writes.
     fn files(&self, cache: &Path) -> Result<()> {
-        let remove = |file: &Path| {
-            self.repair.then(|| fs::remove_file(file).map_err(|cause| cause.to_string()))
-        };
         // The server skips a damaged file too, so its removal costs one render at most.
         media::check_cache(cache, &mut |file| {
-            let (file, repaired) = (file.to_owned(), remove(file));
-            self.report(&ArchiveProblem::Cached { file, repaired });
+            let repaired = self.remove_file(file);
+            self.report(&ArchiveProblem::Cached { file: file.to_owned(), repaired });
         })
         .map_err(Error::internal)?;
         let mut leftovers = self.archive.originals.store().leftovers().map_err(Error::internal)?;
         leftovers.extend(self.archive.originals.derived().leftovers().map_err(Error::internal)?);
         for file in leftovers {
-            let repaired = remove(&file);
+            let repaired = self.remove_file(&file);
             self.report(&ArchiveProblem::Leftover { file, repaired });
         }
         Ok(())
     }
+
+    /// Removes a file if this check repairs what it finds.
+    fn remove_file(&self, file: &Path) -> Repair {
+        self.repair.then(|| fs::remove_file(file).map_err(|cause| cause.to_string()))
+    }
+}
+
+fn is_derived(fault: &OriginalFault) -> bool {
+    matches!(fault, OriginalFault::Derived(_))
+}
+
+/// Returns whether `named`, which is sorted by hash, contains the original `hash`.
+pub(super) fn is_named(named: &[NamedOriginal], hash: &ContentHash) -> bool {
+    named.binary_search_by_key(hash, |original| original.hash).is_ok()
 }
 
 /// The orphans that a check found.
@@ -351,7 +365,7 @@ fn prune(
     if !flaws.is_empty() {
         return Ok(BTreeSet::new());
     }
-    old.retain(|hash| named.binary_search_by_key(hash, |one| one.hash).is_err());
+    old.retain(|hash| !is_named(&named, hash));
     let unreferenced = UnreferencedOriginals { since, hashes: old };
     let removed = remove_unreferenced(&archive.db, &archive.originals, &unreferenced)?;
     Ok(removed.into_iter().collect())
@@ -366,20 +380,21 @@ fn still_orphans(
     archive: &OpenArchive,
     mut orphans: Vec<ContentHash>,
 ) -> Result<Vec<ContentHash>> {
-    let age = |hash: &ContentHash| archive.originals.store().age(*hash).map_err(Error::internal);
-    let (mut commits, stopwatch) = (archive.db.commit_watcher()?, Stopwatch::start());
+    let mut commits = archive.db.commit_watcher()?;
+    let stopwatch = Stopwatch::start();
     let (_sender, never) = mpsc::channel::<()>();
     while !orphans.is_empty() {
         // A list of all originals is expensive, so it is repeated only after a commit. The first
         // call always reports one, which covers the time since the inspection.
         if commits.has_commits()? {
             let (named, _) = archive.db.read_blocking(|tx| tx.named_originals())?;
-            orphans.retain(|hash| named.binary_search_by_key(hash, |one| one.hash).is_err());
+            orphans.retain(|hash| !is_named(&named, hash));
         }
         // A young original may belong to an ingest whose transaction has not been committed yet.
         let mut has_young = false;
         for hash in &orphans {
-            has_young |= age(hash)?.is_some_and(|age| age < ORPHAN_AGE_MIN);
+            let age = archive.originals.store().age(*hash).map_err(Error::internal)?;
+            has_young |= age.is_some_and(|age| age < ORPHAN_AGE_MIN);
         }
         if !has_young || stopwatch.elapsed() >= ORPHAN_GRACE_PERIOD {
             break;
@@ -404,14 +419,15 @@ fn repair_derived(
     NamedOriginal { hash, length, .. }: NamedOriginal,
     faults: &[OriginalFault],
 ) -> std::result::Result<(), String> {
-    let message = |cause: OriginalError| cause.to_string();
-    let is_at_fault = |kind| faults.contains(&OriginalFault::Derived(kind));
-    if is_at_fault(DerivedKind::Standard) {
+    if faults.contains(&OriginalFault::Derived(DerivedKind::Standard)) {
         // A service makes the set again, in the sizes of its settings.
         archive.originals.remove_standard_set(hash).map_err(|cause| cause.to_string())?;
     }
-    if is_at_fault(DerivedKind::Index) || is_at_fault(DerivedKind::Working) {
-        archive.originals.rebuild_files(hash, length, &serially).map_err(message)?;
+    if faults.contains(&OriginalFault::Derived(DerivedKind::Index))
+        || faults.contains(&OriginalFault::Derived(DerivedKind::Working))
+    {
+        let rebuilt = archive.originals.rebuild_files(hash, length, &serially);
+        rebuilt.map_err(|cause| cause.to_string())?;
     }
     // A failure to write is only logged during the rebuild, so the files are read back.
     match archive.originals.check(hash, length) {

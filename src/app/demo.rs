@@ -7,7 +7,7 @@ use std::{
 
 use super::{OpenArchive, file_error, read_accounts};
 use crate::access::provisioning::{RemovedAccounts, has_published_key};
-use crate::archive::ingest::{self, FoundFiles, IngestFailure, IngestedItem};
+use crate::archive::ingest::{self, FoundFiles, IngestFailure};
 use crate::runtime::clock;
 use crate::runtime::config::Config;
 use crate::runtime::error::{Error, ErrorKind, Result};
@@ -49,24 +49,21 @@ pub fn find_demo(config: &Config) -> Result<PathBuf> {
 /// changes to them persist.
 pub fn ingest_demo(archive: &OpenArchive, config: &Config, source: &Path) -> Result<usize> {
     let FoundFiles { incoming, failures, .. } = ingest::find(&[source.join("demo")]);
-    let failed =
-        |failure: &IngestFailure| Error::new(ErrorKind::InvalidArgument, failure.to_string());
     if let Some(failure) = failures.first() {
-        return Err(failed(failure));
+        return Err(ingest_error(failure));
     }
     let missing = incoming.into_iter().filter(|path| !is_known(archive, path)).collect::<Vec<_>>();
     let count = missing.len();
     let problem = std::sync::Mutex::new(None);
-    let report = |_: &ingest::IncomingPath, outcome: &Result<IngestedItem, IngestFailure>| {
+    let ingest = archive.ingest(config)?;
+    ingest::ingest_all(&ingest, missing, config.ingest_workers(), &clock::now, &|_, outcome| {
         if let Err(failure) = outcome
             && let Ok(mut problem) = problem.lock()
         {
             // Several workers report; the first failure is enough to refuse the start.
-            problem.get_or_insert(failed(failure));
+            problem.get_or_insert(ingest_error(failure));
         }
-    };
-    let ingest = archive.ingest(config)?;
-    ingest::ingest_all(&ingest, missing, config.ingest_workers(), &clock::now, &report);
+    });
     if let Some(error) = problem.into_inner().ok().flatten() {
         return Err(error);
     }
@@ -77,6 +74,10 @@ pub fn ingest_demo(archive: &OpenArchive, config: &Config, source: &Path) -> Res
         imported.map_err(|cause| file_error(&accounts, &cause))?;
     }
     Ok(count)
+}
+
+fn ingest_error(failure: &IngestFailure) -> Error {
+    Error::new(ErrorKind::InvalidArgument, failure.to_string())
 }
 
 /// Whether an item of the demo archive exists already, by the name of its file or folder.

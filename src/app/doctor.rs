@@ -68,15 +68,17 @@ fn archive_findings(config: &Config, archive: &OpenArchive) -> Vec<Finding> {
         .into_iter()
         .map(|text| Finding::new(FindingLevel::Warning, "settings", text))
         .collect();
-    let mut add = |about, outcome: Result<Vec<Finding>>| {
-        let failed =
-            |cause: Error| vec![Finding::new(FindingLevel::Problem, about, with_source(&cause))];
-        found.extend(outcome.unwrap_or_else(failed));
-    };
-    add("database", database(config, &archive.db));
-    add("store", store(config, archive));
-    add("nodes", node_findings(config, &archive.db));
+    found.extend(findings_or_failure("database", database(config, &archive.db)));
+    found.extend(findings_or_failure("store", store(config, archive)));
+    found.extend(findings_or_failure("nodes", node_findings(config, &archive.db)));
     found
+}
+
+/// Returns the findings about an area, or the failure to examine it as the only one.
+fn findings_or_failure(about: &'static str, findings: Result<Vec<Finding>>) -> Vec<Finding> {
+    findings.unwrap_or_else(|cause| {
+        vec![Finding::new(FindingLevel::Problem, about, with_source(&cause))]
+    })
 }
 
 fn database(config: &Config, db: &Db) -> Result<Vec<Finding>> {
@@ -103,7 +105,7 @@ fn database(config: &Config, db: &Db) -> Result<Vec<Finding>> {
 fn store(config: &Config, archive: &OpenArchive) -> Result<Vec<Finding>> {
     let store = archive.originals.store();
     let name = store.name();
-    let names = ownership::ArchiveNames::of(config, store);
+    let names = ownership::ArchiveNames::new(config, store);
     let id = archive.db.read_blocking(|tx| tx.archive_id())?;
     let only_reads = config.server.role.is_read_only();
     let mut found = vec![match ownership::examine(&archive.db, store, &names, only_reads) {

@@ -69,12 +69,15 @@ impl BackupManifest {
     }
 }
 
+fn refuse<T>(why: String) -> Result<T> {
+    Err(Error::new(ErrorKind::Conflict, why))
+}
+
 /// Reads the manifest of a backup.
 ///
 /// Fails when there is none, as after an interrupted backup, or when a later version wrote it.
 pub(super) fn read_manifest(source: &Path) -> Result<BackupManifest> {
     let path = source.join(MANIFEST);
-    let refuse = |why: String| Err(Error::new(ErrorKind::Conflict, why));
     let metadata = match fs::metadata(&path) {
         Ok(metadata) => metadata,
         Err(cause) if cause.kind() == io::ErrorKind::NotFound => {

@@ -10,6 +10,7 @@ use parking_lot::Mutex;
 use strum::IntoEnumIterator;
 
 use super::backup::{CopyEvent, CopyParameters, CopyTally, copy_named_originals, store_failed};
+use super::check::is_named;
 use super::ownership::{refuse_foreign, replace_mark};
 use super::parallel::for_each_parallel;
 use super::secrets::key_source;
@@ -223,10 +224,9 @@ fn copy_derived(
     let copied = AtomicUsize::new(0);
     for kind in DerivedKind::iter() {
         let hashes = from.list(kind).map_err(store_failed)?;
-        let is_named =
-            |hash: &_| named.binary_search_by_key(hash, |one: &NamedOriginal| one.hash).is_ok();
         // Derived files of originals that no item refers to would be copied for nothing.
-        for_each_parallel(workers, hashes.into_iter().filter(is_named), &|hash| {
+        let hashes = hashes.into_iter().filter(|hash| is_named(named, hash));
+        for_each_parallel(workers, hashes, &|hash| {
             if to.length(kind, hash).map_err(store_failed)?.is_some() {
                 return Ok(());
             }

@@ -189,17 +189,14 @@ impl OpenArchive {
         // Set before the first write of the process, which may record an event.
         audit::store_rows(config.audit.retention_days > 0);
         let dir = &config.data.dir;
-        let unusable = |cause: String| {
-            let message = format!("data directory {} cannot be used", dir.display());
-            Error::new(ErrorKind::Unavailable, message).with_source(cause)
-        };
-        modes::create_private_folder(dir).map_err(|cause| unusable(cause.to_string()))?;
+        modes::create_private_folder(dir)
+            .map_err(|cause| unusable_folder(dir, cause.to_string()))?;
         let db = if config.database.url.0.is_empty() {
             let opened = if only_reads { Db::open_to_read(dir) } else { Db::open(dir) };
             opened.map_err(|cause| match write_probe(dir) {
                 // The database's error lacks the cause that the operating system reports.
-                Err(system) => unusable(format!("{cause}: {system}")),
-                Ok(()) => unusable(cause.to_string()),
+                Err(system) => unusable_folder(dir, format!("{cause}: {system}")),
+                Ok(()) => unusable_folder(dir, cause.to_string()),
             })?
         } else {
             connect(config, only_reads)?
@@ -208,11 +205,11 @@ impl OpenArchive {
         let store =
             open_store(config, start_policy).map_err(|cause| match &config.store.originals {
                 OriginalsLocation::Data | OriginalsLocation::Folder(_) => {
-                    unusable(cause.to_string())
+                    unusable_folder(dir, cause.to_string())
                 }
                 OriginalsLocation::Bucket { .. } => unusable_originals(cause),
             })?;
-        let names = ArchiveNames::of(config, &store);
+        let names = ArchiveNames::new(config, &store);
         let ownership =
             ownership.map(|usage| determine_ownership(&db, &store, &names, usage)).transpose()?;
         let is_determined = match ownership {
@@ -224,7 +221,7 @@ impl OpenArchive {
         };
         let derived = store
             .derived(&dir.join("derived"), config.store.side_files_bytes)
-            .map_err(|cause| unusable(cause.to_string()))?;
+            .map_err(|cause| unusable_folder(dir, cause.to_string()))?;
         let DecodeLimits { header, .. } = DecodeLimits::of(config);
         let originals = OriginalStore::new(store, derived, header);
         let memory = Arc::new(MemoryBudget::new(config.ingest.memory_bytes));
@@ -284,8 +281,9 @@ impl OpenArchive {
         };
         let zone = config.ingest.timezone.0.clone();
         let marker = MediaSettings::of(config)?.marker;
-        let (db, originals, programs) =
-            (self.db.clone(), self.originals.clone(), programs(config)?);
+        let db = self.db.clone();
+        let originals = self.originals.clone();
+        let programs = programs(config)?;
         let memory = Arc::clone(&self.memory);
         let ingest = Ingest::new(db, originals, programs, limits, memory, zone, marker);
         Ok(ingest.recording_in(self.diagnostics.clone()))
@@ -332,6 +330,11 @@ pub fn warnings(config: &Config, db: &Db) -> Vec<String> {
     found
 }
 
+fn unusable_folder(dir: &Path, cause: String) -> Error {
+    let message = format!("data directory {} cannot be used", dir.display());
+    Error::new(ErrorKind::Unavailable, message).with_source(cause)
+}
+
 fn unusable_originals(cause: StoreError) -> Error {
     Error::new(ErrorKind::Unavailable, "the originals cannot be used").with_source(cause)
 }
@@ -370,7 +373,6 @@ fn open_store(
     let OriginalsLocation::Bucket { bucket, prefix } = &given.originals else {
         return BlobStore::open(&config.originals_dir());
     };
-    let seconds = |seconds: u32| Duration::from_secs(u64::from(seconds));
     let settings = BucketSettings {
         bucket: bucket.clone(),
         prefix: prefix.clone(),
@@ -385,6 +387,10 @@ fn open_store(
         requests: given.requests,
     };
     BlobStore::in_bucket(&settings, &config.data.dir.join("scratch"), start_policy)
+}
+
+fn seconds(count: u32) -> Duration {
+    Duration::from_secs(u64::from(count))
 }
 
 /// The source of the credentials for the bucket.

@@ -1,13 +1,13 @@
 //! The location of a backup's originals, and copies of only the originals, for a database with its own backup
 //! tools.
 
-use std::{io, path::Path, time::Duration};
+use std::{io, path::Path};
 
 use super::backup::{
     CopyParameters, CopyTally, Hear, copy_named_originals, prepare, store_failed,
 };
 use super::ownership::{refuse_foreign, replace_mark};
-use super::{OpenArchive, open_store};
+use super::{OpenArchive, open_store, seconds};
 use crate::runtime::config::{Config, OriginalsLocation, SecretSource, SettingValue};
 use crate::runtime::error::{Error, ErrorKind, Result};
 use crate::storage::blobs::{
@@ -94,8 +94,8 @@ fn folder(dir: &Path) -> Result<BlobStore> {
 
 /// Opens the bucket of a backup. Its timeouts are those of the archive's own bucket (`store.*`).
 fn open_bucket(config: &Config, bucket: &str, prefix: &str) -> Result<BlobStore> {
-    let (given, limits) = (&config.backup, &config.store);
-    let seconds = |seconds: u32| Duration::from_secs(u64::from(seconds));
+    let given = &config.backup;
+    let limits = &config.store;
     let settings = BucketSettings {
         bucket: bucket.to_owned(),
         prefix: prefix.to_owned(),

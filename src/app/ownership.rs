@@ -45,7 +45,8 @@ impl ArchiveNames {
         &self.store
     }
 
-    pub(super) fn of(config: &Config, store: &BlobStore) -> Self {
+    /// Returns the names of the store and of the settings' database.
+    pub(super) fn new(config: &Config, store: &BlobStore) -> Self {
         let database = match config.database.url.0.as_str() {
             "" => config.data.dir.join(DATABASE_FILE_NAME).display().to_string(),
             _ => config.database.url.print(),
@@ -432,33 +433,34 @@ fn unusable(cause: StoreError) -> Error {
 
 /// Checks the ownership of a store that did not answer again in the background; the thread ends on success.
 pub(super) fn retry_ownership_check(db: Db, store: BlobStore, names: ArchiveNames) -> Result<()> {
-    let retry = move || {
-        let store_name = names.store.clone();
-        let (_open, never) = mpsc::channel::<()>();
-        let mut last_reason = None;
-        let mut report = |why: String| {
-            // The same reason would fill the log every two seconds.
-            if last_reason.as_ref() != Some(&why) {
-                tracing::error!(
-                    "uploads are refused, store ownership is unknown: {store_name}: {why}"
-                );
-                last_reason = Some(why);
-            }
-        };
-        loop {
-            // Nothing is ever sent, so this only waits.
-            match never.recv_timeout(OWNERSHIP_RETRY_INTERVAL) {
-                Ok(()) | Err(_) => {}
-            }
-            match determine_ownership(&db, &store, &names, OwnershipUse::Serve) {
-                Ok(StoreOwnership::Ours) => return,
-                Ok(StoreOwnership::Unknown(why)) => report(why),
-                Err(cause) => report(cause.to_string()),
-            }
-        }
-    };
     let thread = std::thread::Builder::new().name("store-owner".to_owned());
-    thread.spawn(retry).map(drop).map_err(Error::internal)
+    let spawned = thread.spawn(move || check_until_ours(&db, &store, &names));
+    spawned.map(drop).map_err(Error::internal)
+}
+
+/// Checks the ownership of a store repeatedly until it is the archive's, and logs the reason why it is not.
+fn check_until_ours(db: &Db, store: &BlobStore, names: &ArchiveNames) {
+    let store_name = &names.store;
+    let (_open, never) = mpsc::channel::<()>();
+    let mut last_reason = None;
+    loop {
+        // Nothing is ever sent, so this only waits.
+        match never.recv_timeout(OWNERSHIP_RETRY_INTERVAL) {
+            Ok(()) | Err(_) => {}
+        }
+        let why = match determine_ownership(db, store, names, OwnershipUse::Serve) {
+            Ok(StoreOwnership::Ours) => return,
+            Ok(StoreOwnership::Unknown(why)) => why,
+            Err(cause) => cause.to_string(),
+        };
+        // The same reason would fill the log every two seconds.
+        if last_reason.as_ref() != Some(&why) {
+            tracing::error!(
+                "uploads are refused, store ownership is unknown: {store_name}: {why}"
+            );
+            last_reason = Some(why);
+        }
+    }
 }
 
 /// The result of adopting a store.
@@ -489,7 +491,8 @@ pub fn adopt(config: &Config, is_forced: bool) -> Result<AdoptionReport> {
     let mark = store.mark().map_err(unusable)?;
     let (named, _) = archive.db.read_blocking(|tx| tx.named_originals())?;
     let stored = store.list().map_err(unusable)?;
-    let missing = named.iter().filter(|one| stored.binary_search(&one.hash).is_err()).count();
+    let missing =
+        named.iter().filter(|original| stored.binary_search(&original.hash).is_err()).count();
     if missing * 2 > named.len() && !is_forced {
         let claim = archive.db.read_blocking(|tx| tx.claimed_store())?;
         let claim = claim.map(|claim| claim.name);

@@ -2,7 +2,7 @@
 
 use parking_lot::Mutex;
 
-use crate::runtime::error::Result;
+use crate::runtime::error::{Error, Result};
 
 /// Runs `work` for each of `items` on `workers` threads, until all are done or one fails.
 pub(super) fn for_each_parallel<T: Send>(
@@ -12,17 +12,11 @@ pub(super) fn for_each_parallel<T: Send>(
 ) -> Result<()> {
     let queue = Mutex::new(items);
     let failure = Mutex::new(None);
-    let take = || {
-        // The other threads stop after the first failure.
-        let failed = failure.lock().is_some();
-        let next = || queue.lock().next();
-        if failed { None } else { next() }
-    };
     std::thread::scope(|scope| {
         // Without a thread, no item would be processed and the call would succeed.
         for _ in 0..workers.max(1) {
             scope.spawn(|| {
-                while let Some(item) = take() {
+                while let Some(item) = next_item(&queue, &failure) {
                     if let Err(error) = work(item) {
                         let mut failure = failure.lock();
                         // Several threads may fail at the same time; the first failure is the one
@@ -35,4 +29,15 @@ pub(super) fn for_each_parallel<T: Send>(
         }
     });
     failure.into_inner().map_or(Ok(()), Err)
+}
+
+/// Returns the next item; `None` after a failure, so that the other threads stop.
+fn next_item<T>(
+    queue: &Mutex<impl Iterator<Item = T>>,
+    failure: &Mutex<Option<Error>>,
+) -> Option<T> {
+    if failure.lock().is_some() {
+        return None;
+    }
+    queue.lock().next()
 }

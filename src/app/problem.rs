@@ -128,12 +128,6 @@ impl ArchiveProblem {
 
 impl std::fmt::Display for ArchiveProblem {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let ends =
-            |f: &mut std::fmt::Formatter<'_>, ends: [&str; 3], repaired: &Repair| match repaired {
-                None => write!(f, "; {}", ends[0]),
-                Some(Ok(())) => write!(f, "; {}", ends[1]),
-                Some(Err(cause)) => write!(f, "; {}: {cause}", ends[2]),
-            };
         match self {
             Self::Missing { of, hash } => write!(f, "{of}: original {hash} is missing"),
             Self::Damaged { of, hash } => {
@@ -162,7 +156,7 @@ impl std::fmt::Display for ArchiveProblem {
                 };
                 let kind = kind.as_str();
                 write!(f, "{of}: the {kind} file of original {hash} is {state}")?;
-                ends(f, outcomes, repaired)
+                write_outcome(f, outcomes, repaired)
             }
             Self::Orphaned { hash, bytes, is_pruned } => {
                 let removed = if *is_pruned { "; removed" } else { "" };
@@ -172,12 +166,12 @@ impl std::fmt::Display for ArchiveProblem {
             Self::Cached { file, repaired } => {
                 write!(f, "{}: this file of the rendition cache is damaged", file.display())?;
                 let later = "it is skipped, or removed by --repair";
-                ends(f, [later, "removed", "it cannot be removed"], repaired)
+                write_outcome(f, [later, "removed", "it cannot be removed"], repaired)
             }
             Self::Leftover { file, repaired } => {
                 write!(f, "{}: an interrupted write left this file", file.display())?;
                 let later = "--repair removes it";
-                ends(f, [later, "removed", "it cannot be removed"], repaired)
+                write_outcome(f, [later, "removed", "it cannot be removed"], repaired)
             }
             Self::Database { flaw, repaired } => {
                 // Only the search index can be rebuilt, so other flaws have no repair to report.
@@ -187,8 +181,22 @@ impl std::fmt::Display for ArchiveProblem {
                 write!(f, "search: {flaw}")?;
                 let later = "--repair or `wirephoto reindex` has a new index built";
                 let done = "a new index is built by the service, or when it starts";
-                ends(f, [later, done, "it cannot be replaced"], repaired)
+                write_outcome(f, [later, done, "it cannot be replaced"], repaired)
             }
         }
+    }
+}
+
+/// Writes the outcome of a repair: the first of `texts` if none was attempted, the second one if it succeeded, the
+/// third one with the cause if it failed.
+fn write_outcome(
+    f: &mut std::fmt::Formatter<'_>,
+    texts: [&str; 3],
+    repaired: &Repair,
+) -> std::fmt::Result {
+    match repaired {
+        None => write!(f, "; {}", texts[0]),
+        Some(Ok(())) => write!(f, "; {}", texts[1]),
+        Some(Err(cause)) => write!(f, "; {}: {cause}", texts[2]),
     }
 }

@@ -61,16 +61,14 @@ impl<'a> CheckProgress<'a> {
     /// Starts at the first original, or with `resume` at the first one that an interrupted check has not
     /// read.
     pub(super) fn begin(db: &'a Db, named: &'a [NamedOriginal], resume: bool) -> Result<Self> {
-        let checkpoint = match resume {
-            true => db.read_blocking(|tx| tx.find_state(PROGRESS_KEY))?,
-            false => None,
-        };
+        let checkpoint =
+            if resume { db.read_blocking(|tx| tx.find_state(PROGRESS_KEY))? } else { None };
         // Progress that a later version stored in another format is ignored.
         let checkpoint: Option<Checkpoint> =
             checkpoint.and_then(|text| serde_json::from_str(&text).ok());
         let earlier = checkpoint.map(|checkpoint| InterruptedCheck {
             // An original that was ingested since with a smaller hash counts as read.
-            originals: named.partition_point(|one| one.hash <= checkpoint.through),
+            originals: named.partition_point(|original| original.hash <= checkpoint.through),
             problems: checkpoint.problems,
             began: checkpoint.began,
         });

@@ -35,7 +35,7 @@ pub(super) struct PurgeStarter {
 impl PurgeStarter {
     /// Opens the sender according to the settings. Also returns the channel for the row of the item log up to
     /// which this process serves no outdated versions.
-    pub(super) fn of(
+    pub(super) fn open(
         config: &Config,
         db: &Db,
         guard: &ClusterGuard,

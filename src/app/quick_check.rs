@@ -2,7 +2,7 @@
 
 use uuid::Uuid;
 
-use super::check::{ArchiveCheck, ArchiveProblem, CheckReport, OrphanReport};
+use super::check::{ArchiveCheck, ArchiveProblem, CheckReport, OrphanReport, is_named};
 use super::parallel::for_each_parallel;
 use crate::runtime::error::{Error, Result};
 use crate::storage::database::NamedOriginal;
@@ -23,18 +23,20 @@ impl ArchiveCheck<'_> {
         for flaw in rows {
             self.report(&ArchiveProblem::Database { flaw, repaired: None });
         }
-        let found = StoreComparison::of(&named, &stored);
+        let found = StoreComparison::new(&named, &stored);
         for named in found.missing {
             self.report(&ArchiveProblem::Missing { of: self.file_of(named), hash: named.hash });
         }
         for (named, found) in found.other_length {
-            let (of, NamedOriginal { hash, length: expected, .. }) = (self.file_of(named), named);
+            let NamedOriginal { hash, length: expected, .. } = named;
+            let of = self.file_of(named);
             self.report(&ArchiveProblem::Length { of, hash, found, expected });
         }
         // An unreadable item may refer to any original, so orphans are known only if all were read.
-        let orphans = match is_complete {
-            true => self.report_orphans(found.unnamed)?,
-            false => OrphanReport::default(),
+        let orphans = if is_complete {
+            self.report_orphans(found.unnamed)?
+        } else {
+            OrphanReport::default()
         };
         let sampled = random_sample(found.present, sample);
         let read = sampled.len();
@@ -70,18 +72,17 @@ pub(super) struct StoreComparison {
 
 impl StoreComparison {
     /// Compares two lists that are sorted by hash.
-    pub(super) fn of(named: &[NamedOriginal], stored: &[(ContentHash, u64)]) -> Self {
+    pub(super) fn new(named: &[NamedOriginal], stored: &[(ContentHash, u64)]) -> Self {
         let mut found = Self::default();
-        for one in named {
-            match stored.binary_search_by_key(&one.hash, |(hash, _)| *hash) {
-                Ok(index) if stored[index].1 == one.length => found.present.push(*one),
-                Ok(index) => found.other_length.push((*one, stored[index].1)),
-                Err(_) => found.missing.push(*one),
+        for original in named {
+            match stored.binary_search_by_key(&original.hash, |(hash, _)| *hash) {
+                Ok(index) if stored[index].1 == original.length => found.present.push(*original),
+                Ok(index) => found.other_length.push((*original, stored[index].1)),
+                Err(_) => found.missing.push(*original),
             }
         }
-        let is_named =
-            |hash: &ContentHash| named.binary_search_by_key(hash, |one| one.hash).is_ok();
-        found.unnamed = stored.iter().filter(|(hash, _)| !is_named(hash)).copied().collect();
+        found.unnamed =
+            stored.iter().filter(|(hash, _)| !is_named(named, hash)).copied().collect();
         found
     }
 }
@@ -134,7 +135,7 @@ mod tests {
         hashes.sort_unstable();
         let named = |at: usize| NamedOriginal { hash: hashes[at], length: 10, doc: 0 };
         let stored = [(hashes[0], 10), (hashes[1], 9), (hashes[3], 10)];
-        let found = StoreComparison::of(&[named(0), named(1), named(2)], &stored);
+        let found = StoreComparison::new(&[named(0), named(1), named(2)], &stored);
         assert_eq!(found.present, [named(0)]);
         assert_eq!(found.other_length, [(named(1), 9)]);
         assert_eq!(found.missing, [named(2)]);

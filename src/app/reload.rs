@@ -38,24 +38,22 @@ impl SettingsReload {
         let mut all_succeeded = true;
         // The parts are independent: a bad certificate must not keep the log file from being
         // reopened.
-        let mut note_failure = |what: &str, outcome: Result<()>| {
-            if let Err(cause) = outcome {
-                tracing::error!("{what}: {cause}");
-                all_succeeded = false;
-            }
-        };
-        note_failure(
-            "log file cannot be reopened, the old one stays in use",
-            self.launch.logs.reopen(),
-        );
-        note_failure(
-            "settings cannot be reloaded, the previous ones stay in force",
-            self.settings(),
-        );
-        note_failure(
-            "certificate cannot be reloaded, the previous one stays in use",
-            self.certificate(),
-        );
+        if let Err(cause) = self.launch.logs.reopen() {
+            tracing::error!("log file cannot be reopened, the old one stays in use: {cause}");
+            all_succeeded = false;
+        }
+        if let Err(cause) = self.settings() {
+            tracing::error!(
+                "settings cannot be reloaded, the previous ones stay in force: {cause}"
+            );
+            all_succeeded = false;
+        }
+        if let Err(cause) = self.certificate() {
+            tracing::error!(
+                "certificate cannot be reloaded, the previous one stays in use: {cause}"
+            );
+            all_succeeded = false;
+        }
         let outcome = if all_succeeded { "done" } else { "failed" };
         metrics::counter!(telemetry::RELOADS, "outcome" => outcome).increment(1);
         if all_succeeded {
@@ -93,7 +91,8 @@ impl SettingsReload {
 
     /// Distributes the settings in force to the components that use them.
     fn apply(&self) {
-        let (config, shared) = (&self.running, &self.shared);
+        let config = &self.running;
+        let shared = &self.shared;
         // The limit of open files is raised before the listener accepts more connections.
         allow_connections(config.server.connections_max);
         self.listener_settings.limits.set(listener_limits(config));
@@ -131,9 +130,10 @@ impl SettingsReload {
 pub(super) fn certificate(config: &Config) -> Result<Option<HotSwap<Certificate>>> {
     let no_key = config.server.tls_key.as_os_str().is_empty();
     if config.serves_tls() == no_key {
-        let (present, missing) = match no_key {
-            true => ("server.tls_certificate", "server.tls_key"),
-            false => ("server.tls_key", "server.tls_certificate"),
+        let (present, missing) = if no_key {
+            ("server.tls_certificate", "server.tls_key")
+        } else {
+            ("server.tls_key", "server.tls_certificate")
         };
         let message = format!("{present} is set and {missing} is not; TLS needs both");
         return Err(Error::invalid("body", missing, "required", message));

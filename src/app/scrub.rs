@@ -65,24 +65,30 @@ struct ScrubPass {
 impl ScrubPass {
     /// The share of the period for each item.
     fn share(&self, period: Duration) -> Duration {
-        period.div_f64(f64::from(u32::try_from(self.items.max(1)).unwrap_or(u32::MAX)))
+        period.div_f64(to_f64(self.items.max(1)))
     }
 
     fn report(&self) {
-        let of = |count: u64| f64::from(u32::try_from(count).unwrap_or(u32::MAX));
-        let ratio = (of(self.done) / of(self.items.max(1))).min(1.0);
+        let ratio = (to_f64(self.done) / to_f64(self.items.max(1))).min(1.0);
         report(ratio, Some(self.began), self.ended);
     }
 }
 
 /// Sets the gauges of the pass.
 fn report(ratio: f64, began: Option<Timestamp>, ended: Option<Timestamp>) {
-    let seconds = |at: Option<Timestamp>| {
-        at.map_or(0.0, |at| at.duration_since(Timestamp::UNIX_EPOCH).as_secs_f64())
-    };
     metrics::gauge!(telemetry::SCRUB_DONE_RATIO).set(ratio);
-    metrics::gauge!(telemetry::SCRUB_BEGAN_SECONDS).set(seconds(began));
-    metrics::gauge!(telemetry::SCRUB_ENDED_SECONDS).set(seconds(ended));
+    metrics::gauge!(telemetry::SCRUB_BEGAN_SECONDS).set(unix_seconds(began));
+    metrics::gauge!(telemetry::SCRUB_ENDED_SECONDS).set(unix_seconds(ended));
+}
+
+/// Converts a number of items; a number beyond `u32` becomes the largest one.
+fn to_f64(count: u64) -> f64 {
+    f64::from(u32::try_from(count).unwrap_or(u32::MAX))
+}
+
+/// Returns the seconds since the Unix epoch; 0 without a time.
+fn unix_seconds(at: Option<Timestamp>) -> f64 {
+    at.map_or(0.0, |at| at.duration_since(Timestamp::UNIX_EPOCH).as_secs_f64())
 }
 
 /// The result of verifying one original.
@@ -155,7 +161,8 @@ impl OriginalsScrub {
             log.record(&Ok::<_, DbError>(()));
             pass.report();
             if numbers.is_empty() {
-                let (at, last) = (pass.at, pass.last);
+                let at = pass.at;
+                let last = pass.last;
                 let read = self.db.read(move |tx| tx.list_item_numbers(at, last, SCRUB_ITEMS));
                 numbers = read.await?.into();
             }
@@ -183,9 +190,18 @@ impl OriginalsScrub {
 
     async fn begin(&self, ended: Option<Timestamp>) -> Result<ScrubPass, DbError> {
         let read = self.db.read(|tx| Ok((tx.last_version()?, tx.count_items()?)));
-        let ((last, items), began) = (read.await?, clock::now());
-        let (due, damaged) = (began, Vec::new());
-        let mut pass = ScrubPass { began, last, items, done: 0, at: 0, due, damaged, ended };
+        let (last, items) = read.await?;
+        let began = clock::now();
+        let mut pass = ScrubPass {
+            began,
+            last,
+            items,
+            done: 0,
+            at: 0,
+            due: began,
+            damaged: Vec::new(),
+            ended,
+        };
         pass.due = later(began, pass.share(self.period));
         Ok(pass)
     }
@@ -296,7 +312,8 @@ impl OriginalsScrub {
         asset: &Asset,
         pass: &mut ScrubPass,
     ) -> ControlFlow<(), StoreError> {
-        let (hash, length) = (asset.blob(), asset.length());
+        let hash = asset.blob();
+        let length = asset.length();
         let mut found = self.verify_original(hash, length).await;
         if let ScrubFinding::Damaged(_) = found {
             // The original may have been replaced while it was read, so verify it once more.

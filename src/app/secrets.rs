@@ -28,9 +28,10 @@ pub fn key_source(config: &Config) -> KeySource {
     if !given.key.0.is_empty() {
         return KeySource::Setting;
     }
-    match given.key_file.as_os_str().is_empty() {
-        true => KeySource::File(config.data.dir.join(KEY_FILE)),
-        false => KeySource::File(given.key_file.clone()),
+    if given.key_file.as_os_str().is_empty() {
+        KeySource::File(config.data.dir.join(KEY_FILE))
+    } else {
+        KeySource::File(given.key_file.clone())
     }
 }
 
@@ -128,24 +129,22 @@ fn first(keys: &[SecretKey]) -> Result<KeyId> {
 
 /// Loads the keys of the settings, if the key in force is among them.
 fn use_keys(config: &Config, db: &Db, source: KeySource, id: KeyId) -> Result<()> {
-    let refused = |why: String| {
-        let message = format!(
-            "the secrets in the database are encrypted with key {id}, and {why}; every node of an \
-             archive needs the same key"
-        );
-        Err(Error::new(ErrorKind::Conflict, message))
-    };
-    match load(config, &source) {
+    let why = match load(config, &source) {
         Ok(keys) if keys.iter().any(|key| key.id() == id) => {
             db.load_keys(source, keys);
-            Ok(())
+            return Ok(());
         }
         Ok(keys) => {
             let ids: Vec<String> = keys.iter().map(|key| key.id().to_string()).collect();
-            refused(format!("{source} has key {}", ids.join(" and ")))
+            format!("{source} has key {}", ids.join(" and "))
         }
-        Err(cause) => refused(cause.to_string()),
-    }
+        Err(cause) => cause.to_string(),
+    };
+    let message = format!(
+        "the secrets in the database are encrypted with key {id}, and {why}; every node of an \
+         archive needs the same key"
+    );
+    Err(Error::new(ErrorKind::Conflict, message))
 }
 
 /// The result of a rotation.
@@ -168,24 +167,28 @@ pub struct RotationReport {
 pub fn rotate(config: &Config, db: &Db) -> Result<RotationReport> {
     let source = key_source(config);
     let KeySource::File(path) = &source else { return rotate_setting(config, db, source) };
-    let conflict = |cause: SecretError| Error::new(ErrorKind::Conflict, cause.to_string());
-    let _lock = secrets::lock(path).map_err(conflict)?;
+    let _lock = secrets::lock(path).map_err(|cause| conflict(&cause))?;
     let before = in_force(db)?;
     // Without the key in force nothing could be decrypted, and the file stays as it is.
     use_keys(config, db, source.clone(), before)?;
-    let mut keys = secrets::read(path).map_err(conflict)?;
-    let new_key = SecretKey::draw().map_err(conflict)?;
+    let mut keys = secrets::read(path).map_err(|cause| conflict(&cause))?;
+    let new_key = SecretKey::draw().map_err(|cause| conflict(&cause))?;
     let after = new_key.id();
     // Drop keys of interrupted rotations, but not the key in force.
     keys.retain(|key| key.id() == before);
     keys.push(new_key.clone());
-    secrets::replace(path, &keys).map_err(conflict)?;
+    secrets::replace(path, &keys).map_err(|cause| conflict(&cause))?;
     db.load_keys(source.clone(), keys);
     let count = db.encrypt_secrets(Some(before), after)?;
     // No value is encrypted with the old key any more, so the file and the memory drop it.
-    secrets::replace(path, std::slice::from_ref(&new_key)).map_err(conflict)?;
+    let written = secrets::replace(path, std::slice::from_ref(&new_key));
+    written.map_err(|cause| conflict(&cause))?;
     db.load_keys(source.clone(), vec![new_key]);
     Ok(RotationReport { before, after, count, source })
+}
+
+fn conflict(cause: &SecretError) -> Error {
+    Error::new(ErrorKind::Conflict, cause.to_string())
 }
 
 fn rotate_setting(config: &Config, db: &Db, source: KeySource) -> Result<RotationReport> {
@@ -231,8 +234,7 @@ pub(super) fn copy_key(
     if is_stored_elsewhere || source == KeySource::Setting {
         return Ok(without_copy);
     }
-    let keys = load(config, &source)
-        .map_err(|cause| Error::new(ErrorKind::Conflict, cause.to_string()))?;
+    let keys = load(config, &source).map_err(|cause| conflict(&cause))?;
     let Some(key) = keys.into_iter().find(|key| key.id() == id) else {
         let message = format!(
             "{source} does not have the key {id} of the database, so the backup would be \
@@ -264,23 +266,24 @@ pub(super) fn key_to_restore(
 ) -> Result<Option<(PathBuf, Vec<SecretKey>)>> {
     let (Some(id), Some(file)) = (&key.id, &key.file) else { return Ok(None) };
     let KeySource::File(path) = key_source(config) else { return Ok(None) };
-    let conflict = |message: String| Error::new(ErrorKind::Conflict, message);
     // A manifest may come from elsewhere, and a name with a slash would lead out of its folder.
     if file.contains('/') || !file.starts_with(IN_BACKUP) {
-        return Err(conflict(format!("{}: `{file}` is not the name of a key", source.display())));
+        let message = format!("{}: `{file}` is not the name of a key", source.display());
+        return Err(Error::new(ErrorKind::Conflict, message));
     }
-    let keys = secrets::read(&source.join(file)).map_err(|cause| conflict(cause.to_string()))?;
+    let keys = secrets::read(&source.join(file)).map_err(|cause| conflict(&cause))?;
     if !path.exists() {
         return Ok(Some((path, keys)));
     }
-    let existing = secrets::read(&path).map_err(|cause| conflict(cause.to_string()))?;
+    let existing = secrets::read(&path).map_err(|cause| conflict(&cause))?;
     if existing.iter().any(|key| key.id().to_string() == *id) {
         return Ok(None);
     }
-    Err(conflict(format!(
+    let message = format!(
         "{} holds another key than {id}, which the backup is encrypted with: move it away",
         path.display()
-    )))
+    );
+    Err(Error::new(ErrorKind::Conflict, message))
 }
 
 /// Writes the key to the path that [`key_to_restore`] determined.

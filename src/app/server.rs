@@ -102,8 +102,12 @@ impl ServerProcess {
         let drain = http.settings.limits.get().drain;
         let background =
             BackgroundTasks::start(&config, storage, &app, stream_commands, &runtime, drain)?;
-        let (shared, listener_settings) = (Arc::clone(&app.shared), http.settings.clone());
-        let reload = SettingsReload { launch, running: config, shared, listener_settings };
+        let reload = SettingsReload {
+            launch,
+            running: config,
+            shared: Arc::clone(&app.shared),
+            listener_settings: http.settings.clone(),
+        };
         // The node takes leases only now, because the jobs that they belong to run only now.
         keeper.node().work(clock::now());
         let BackgroundTasks { threads, senders, first_probe } = background;
@@ -144,9 +148,9 @@ impl ServerProcess {
         // Audit events and spans of the last requests are written after the drain, so these tasks
         // get their own stop signal.
         let (end, ended) = watch::channel(false);
-        let (events, db) = (app.shared.access.audit.pending(), app.shared.process.db.clone());
-        let write = |events| runtime.spawn(write_events(db, events, ended.clone()));
-        let events = events.map(write);
+        let events = app.shared.access.audit.pending();
+        let db = app.shared.process.db.clone();
+        let events = events.map(|events| runtime.spawn(write_events(db, events, ended.clone())));
         let export = self.export.map(|export| runtime.spawn(export.run(ended)));
         if let Some(admin) = admin {
             runtime.spawn(serve_admin(admin, settings.clone(), app.clone()));
@@ -279,10 +283,10 @@ struct ProcessSignals {
 impl ProcessSignals {
     /// Starts to catch the signals; must be called inside the runtime.
     fn catch() -> Result<Self> {
-        let catch = |kind| signal(kind).map_err(Error::internal);
-        let (terminate, interrupt) = (SignalKind::terminate(), SignalKind::interrupt());
-        let stop = StopSignals { terminate: catch(terminate)?, interrupt: catch(interrupt)? };
-        Ok(Self { stop, hangup: catch(SignalKind::hangup())? })
+        let terminate = signal(SignalKind::terminate()).map_err(Error::internal)?;
+        let interrupt = signal(SignalKind::interrupt()).map_err(Error::internal)?;
+        let hangup = signal(SignalKind::hangup()).map_err(Error::internal)?;
+        Ok(Self { stop: StopSignals { terminate, interrupt }, hangup })
     }
 }
 

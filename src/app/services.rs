@@ -8,6 +8,7 @@ use tokio::runtime::Runtime;
 
 use super::assembly::{AccessServices, DomainServices, OutboundServices, ServerStorage};
 use super::purging::open_policy;
+use super::seconds;
 use crate::access::auth::{Auth, HashLimits, IdSigner};
 use crate::access::oauth::{OAuth, TokenLifetimes};
 use crate::access::orders::Orders;
@@ -113,12 +114,13 @@ pub(super) fn start_senders(
     if !app.shared.process.node.role().runs_background_work() {
         return Vec::new();
     }
-    let stopping = || app.shared.process.stopping.subscribe();
+    let stopping = &app.shared.process.stopping;
     let deliveries = app.shared.distribution.deliveries.clone();
-    let mut senders = vec![runtime.spawn(deliveries.run(stopping(), drain))];
+    let mut senders = vec![runtime.spawn(deliveries.run(stopping.subscribe(), drain))];
     for transport in MessageTransport::iter() {
         let notifications = app.shared.distribution.notifications.clone();
-        senders.push(runtime.spawn(notifications.send(transport, stopping(), drain)));
+        let sending = notifications.send(transport, stopping.subscribe(), drain);
+        senders.push(runtime.spawn(sending));
     }
     senders
 }
@@ -197,7 +199,8 @@ pub(super) fn start_uploads(
         total_bytes: config.ingest.upload_total_bytes,
         kept: SignedDuration::from_hours(i64::from(config.ingest.upload_hours)),
     };
-    let (db, parts) = (storage.db.clone(), storage.store.parts());
+    let db = storage.db.clone();
+    let parts = storage.store.parts();
     let pending = PendingUploads::new(db, parts, spool.clone(), limits);
     Ok(Uploads::new(ingest, spool, pending, config.ingest_workers()))
 }
@@ -271,7 +274,6 @@ pub(super) fn shared(
 
 /// The settings that handlers use and that can change at run time.
 pub(super) fn tunable_settings(config: &Config) -> LiveSettings {
-    let seconds = |count: u32| Duration::from_secs(u64::from(count));
     LiveSettings {
         open_images: config.search.open_images,
         session_s: config.auth.session_s,
@@ -325,7 +327,6 @@ pub(super) fn poll_limits(config: &Config) -> SlotLimits {
 }
 
 pub(super) fn listener_limits(config: &Config) -> ListenerLimits {
-    let seconds = |count: u32| Duration::from_secs(u64::from(count));
     let server = &config.server;
     ListenerLimits {
         connections_max: usize::try_from(server.connections_max).unwrap_or(usize::MAX),

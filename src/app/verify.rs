@@ -113,12 +113,13 @@ pub fn verify(
     for flaw in rows {
         report(&ArchiveProblem::Database { flaw, repaired: None });
     }
-    let found = StoreComparison::of(&named, &stored);
+    let found = StoreComparison::new(&named, &stored);
     for named in found.missing {
         report(&ArchiveProblem::Missing { of: source.file_of(named), hash: named.hash });
     }
     for (named, found) in found.other_length {
-        let (of, NamedOriginal { hash, length: expected, .. }) = (source.file_of(named), named);
+        let NamedOriginal { hash, length: expected, .. } = named;
+        let of = source.file_of(named);
         report(&ArchiveProblem::Length { of, hash, found, expected });
     }
     let to_read = if request.read { found.present } else { Vec::new() };
@@ -137,9 +138,13 @@ pub fn verify(
         }
         Ok(())
     })?;
-    let (originals, unnamed) = (named.len(), found.unnamed.len());
-    let problems = problems.load(Ordering::Relaxed);
-    Ok(VerifyReport { place: location.print(), originals, read, problems, unnamed })
+    Ok(VerifyReport {
+        place: location.print(),
+        originals: named.len(),
+        read,
+        problems: problems.load(Ordering::Relaxed),
+        unnamed: found.unnamed.len(),
+    })
 }
 
 /// Opens the database of a backup, and returns the location of its originals if that is not its folder.

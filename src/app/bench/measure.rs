@@ -37,14 +37,16 @@ pub struct LatencyPercentiles {
 impl LatencyPercentiles {
     /// The percentiles of `ms` by nearest rank, so that each is one of the values; 0 if there are none.
     #[must_use]
-    pub fn of(mut ms: Vec<f64>) -> Self {
+    pub fn from_ms(mut ms: Vec<f64>) -> Self {
         ms.sort_by(f64::total_cmp);
-        let rank = |percent: usize| {
-            let index = (ms.len() * percent).div_ceil(100).saturating_sub(1);
-            ms.get(index).copied().unwrap_or(0.0)
-        };
-        Self { p50: rank(50), p95: rank(95), p99: rank(99) }
+        Self { p50: percentile(&ms, 50), p95: percentile(&ms, 95), p99: percentile(&ms, 99) }
     }
+}
+
+/// Returns a percentile of sorted values by nearest rank; 0 if there are none.
+fn percentile(sorted: &[f64], percent: usize) -> f64 {
+    let index = (sorted.len() * percent).div_ceil(100).saturating_sub(1);
+    sorted.get(index).copied().unwrap_or(0.0)
 }
 
 /// The result of one operation.
@@ -140,13 +142,17 @@ impl<'a> RenditionBench<'a> {
         // A caller has one rendition in flight, and its worker may not be idle again yet.
         let places = QueuePlaces::new(workers, 1.0);
         let compute = ComputePool::start(workers, places, self.config.media.memory_bytes)?;
-        let client = |_| {
-            let OpenArchive { db, originals, .. } = self.archive;
-            let (orders, originals) = (Orders::new(db.clone(), None), originals.clone());
-            let cache = self.config.data.dir.join("derived").join("cache");
-            Media::start(self.settings.clone(), orders, originals, compute.clone(), &cache)
-        };
-        (0..workers).map(client).collect()
+        let OpenArchive { db, originals, .. } = self.archive;
+        let cache = self.config.data.dir.join("derived").join("cache");
+        let mut clients = Vec::with_capacity(workers);
+        for _ in 0..workers {
+            let settings = self.settings.clone();
+            let orders = Orders::new(db.clone(), None);
+            let client =
+                Media::start(settings, orders, originals.clone(), compute.clone(), &cache)?;
+            clients.push(client);
+        }
+        Ok(clients)
     }
 
     /// Renders with one caller for each of `media` until the measurement is complete.
@@ -169,8 +175,10 @@ impl<'a> RenditionBench<'a> {
         };
         let results = thread::scope(|scope| {
             let run = &run;
-            let caller = |media| scope.spawn(move || self.call(operation, media, run, stop));
-            let callers: Vec<_> = media.iter().map(caller).collect();
+            let callers: Vec<_> = media
+                .iter()
+                .map(|media| scope.spawn(move || self.call(operation, media, run, stop)))
+                .collect();
             let ended = callers.into_iter().map(|caller| match caller.join() {
                 Ok(totals) => totals,
                 Err(panic) => std::panic::resume_unwind(panic),
@@ -188,7 +196,7 @@ impl<'a> RenditionBench<'a> {
             workers: media.len(),
             renditions: all.ms.len(),
             seconds,
-            ms: LatencyPercentiles::of(all.ms),
+            ms: LatencyPercentiles::from_ms(all.ms),
             render_paths: all.render_paths,
             bytes: all.bytes,
             peak_bytes: peak::bytes(),
@@ -240,15 +248,18 @@ impl<'a> RenditionBench<'a> {
                 }
             }
         });
-        let with_url = |cause: Error| Error::new(cause.kind(), format!("{text}: {cause}"));
-        let obtained = obtained.map_err(with_url)?;
+        let obtained = obtained.map_err(|cause| with_url(&text, &cause))?;
         // A rendition from the cache would measure the cache.
         let RenditionSource::Rendered { render_path, .. } = obtained.source else {
-            return Err(with_url(Error::internal("it was not rendered")));
+            return Err(with_url(&text, &Error::internal("it was not rendered")));
         };
-        let bytes = deliver(media, &obtained.body).map_err(with_url)?;
+        let bytes = deliver(media, &obtained.body).map_err(|cause| with_url(&text, &cause))?;
         Ok((render_path, bytes))
     }
+}
+
+fn with_url(url: &str, cause: &Error) -> Error {
+    Error::new(cause.kind(), format!("{url}: {cause}"))
 }
 
 /// Reads the parts of a body in the store, as a server does to send them; returns the length in bytes.
@@ -278,7 +289,7 @@ mod tests {
     fn percentiles_are_times_that_were_measured() {
         let check = |ms: Vec<f64>, expected: [f64; 3]| {
             let [p50, p95, p99] = expected;
-            assert_eq!(LatencyPercentiles::of(ms), LatencyPercentiles { p50, p95, p99 });
+            assert_eq!(LatencyPercentiles::from_ms(ms), LatencyPercentiles { p50, p95, p99 });
         };
         check((1..=100).rev().map(f64::from).collect(), [50.0, 95.0, 99.0]);
         check((1..=5).map(f64::from).collect(), [3.0, 5.0, 5.0]);

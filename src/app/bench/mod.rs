@@ -151,12 +151,12 @@ fn measure_in(
     }
     // Standard sets exist only now: the first small rendition of a photograph makes its set.
     let derived = derived_files(&archive, &ingested.photographs)?;
-    let assets = || ingested.photographs.iter().map(|photograph| &photograph.asset);
+    let photographs = &ingested.photographs;
     Ok(BenchReport {
-        photographs: ingested.photographs.len(),
-        pixels: assets().map(|asset| asset.stored.pixels()).sum(),
-        bytes: assets().map(|asset| asset.length).sum(),
-        ingest_ms: LatencyPercentiles::of(ingested.ms),
+        photographs: photographs.len(),
+        pixels: photographs.iter().map(|photograph| photograph.asset.stored.pixels()).sum(),
+        bytes: photographs.iter().map(|photograph| photograph.asset.length).sum(),
+        ingest_ms: LatencyPercentiles::from_ms(ingested.ms),
         derived,
         operations,
     })
@@ -208,8 +208,10 @@ fn photograph(archive: &OpenArchive, key: ItemKey) -> Result<BenchPhotograph, Er
     let asset = item
         .as_ref()
         .and_then(|item| AssetGroup::of_item(&item.assets).picture(RenditionUsage::Hires));
-    let missing = || Error::new(ErrorKind::NotFound, format!("{key} has no Hires"));
-    Ok(BenchPhotograph { asset: asset.ok_or_else(missing)?.clone(), key })
+    let Some(asset) = asset else {
+        return Err(Error::new(ErrorKind::NotFound, format!("{key} has no Hires")));
+    };
+    Ok(BenchPhotograph { asset: asset.clone(), key })
 }
 
 fn derived_files(
@@ -217,16 +219,17 @@ fn derived_files(
     photographs: &[BenchPhotograph],
 ) -> Result<Vec<DerivedFiles>, Error> {
     let derived = archive.originals.derived();
-    let of_kind = |kind: blobs::DerivedKind| {
+    let mut sums = Vec::new();
+    for kind in blobs::DerivedKind::iter() {
         let mut sum = DerivedFiles { kind: kind.as_str(), files: 0, bytes: 0 };
         for photograph in photographs {
             let length = derived.length(kind, photograph.asset.blob).map_err(Error::internal)?;
             sum.files += usize::from(length.is_some());
             sum.bytes += length.unwrap_or(0);
         }
-        Ok(sum)
-    };
-    blobs::DerivedKind::iter().map(of_kind).collect()
+        sums.push(sum);
+    }
+    Ok(sums)
 }
 
 /// Whether the run should end early.
@@ -238,9 +241,8 @@ impl StopFlag {
     fn catch(runtime: &Runtime) -> Result<Self, Error> {
         // A signal handler registers with the runtime of the current thread.
         let _inside = runtime.enter();
-        let catch = |kind| signal(kind).map_err(Error::internal);
-        let mut interrupt = catch(SignalKind::interrupt())?;
-        let mut terminate = catch(SignalKind::terminate())?;
+        let mut interrupt = signal(SignalKind::interrupt()).map_err(Error::internal)?;
+        let mut terminate = signal(SignalKind::terminate()).map_err(Error::internal)?;
         let stop = Self(Arc::default());
         let requested = Arc::clone(&stop.0);
         runtime.spawn(async move {

@@ -76,18 +76,21 @@ impl BenchOperation {
             }
         };
         // A crop must lie inside the picture, so a smaller picture is cropped to its own size.
-        let (width, height) = (CROP.width.min(size.width), CROP.height.min(size.height));
-        let offset = |room: u32, number: u64| {
-            let offset = number % (u64::from(room) + 1);
-            // Rounding down keeps the crop inside the picture.
-            u32::try_from(offset).unwrap_or(room) / grid * grid
-        };
+        let width = CROP.width.min(size.width);
+        let height = CROP.height.min(size.height);
         // The halves of one number serve as x and y: SplitMix64 mixes all 64 bits.
         let number = scatter(index);
-        let x = offset(size.width - width, number >> 32);
-        let y = offset(size.height - height, number & 0xFFFF_FFFF);
+        let x = offset(size.width - width, number >> 32, grid);
+        let y = offset(size.height - height, number & 0xFFFF_FFFF, grid);
         Some(Rect { x, y, width, height })
     }
+}
+
+/// Returns the multiple of `grid`, at most `room`, that `number` selects.
+fn offset(room: u32, number: u64, grid: u32) -> u32 {
+    let offset = number % (u64::from(room) + 1);
+    // Rounding down keeps the crop inside the picture.
+    u32::try_from(offset).unwrap_or(room) / grid * grid
 }
 
 /// A pseudo-random number that depends only on `index`: SplitMix64 (Steele, Lea and Flood, 2014) with a fixed

@@ -49,7 +49,8 @@ impl BenchReport {
         );
         for (index, derived) in self.derived.iter().enumerate() {
             let comma = if index == 0 { "" } else { "," };
-            let (kind, files) = (derived.kind, derived.files);
+            let kind = derived.kind;
+            let files = derived.files;
             put(
                 &mut text,
                 format_args!("{comma} {kind} {:.1} % ({files})", self.percent(derived)),
@@ -76,18 +77,19 @@ impl BenchReport {
     /// Formats the results as one JSON object.
     #[must_use]
     pub fn json(&self) -> Value {
-        let derived = |derived: &DerivedFiles| {
+        let mut derived_files = Map::new();
+        for derived in &self.derived {
             let percent = self.percent(derived);
             let value =
                 json!({ "files": derived.files, "bytes": derived.bytes, "percent": percent });
-            (derived.kind.to_owned(), value)
-        };
+            derived_files.insert(derived.kind.to_owned(), value);
+        }
         json!({
             "photographs": self.photographs,
             "pixels": self.pixels,
             "bytes": self.bytes,
             "ingestMs": self.ingest_ms.json(),
-            "derived": self.derived.iter().map(derived).collect::<Map<_, _>>(),
+            "derived": derived_files,
             "operations": self.operations.iter().map(OperationResult::json).collect::<Vec<_>>(),
         })
     }

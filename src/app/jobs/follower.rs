@@ -37,13 +37,21 @@ pub(in crate::app) fn start_follower(
     followed: watch::Sender<i64>,
     guard: &ClusterGuard,
 ) -> Result<JobThread> {
-    let (node, began) = (guard.node(), Stopwatch::start());
+    let node = guard.node();
+    let began = Stopwatch::start();
     let log = auth.db().log_follower()?;
     // The caches are empty, so anything read from now on is at least this recent.
     node.set_followed(log.seq());
     node.record_end_of_log(began);
-    let (media, auth, node) = (media.clone(), auth.clone(), node.clone());
-    JobThread::start(CacheFollower { log, media, auth, to_warm, followed, node }, guard)
+    let follower = CacheFollower {
+        log,
+        media: media.clone(),
+        auth: auth.clone(),
+        to_warm,
+        followed,
+        node: node.clone(),
+    };
+    JobThread::start(follower, guard)
 }
 
 impl BlockingJob for CacheFollower {

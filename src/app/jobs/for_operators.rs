@@ -29,17 +29,19 @@ impl JobContext<'_> {
         if role.is_read_only() {
             return;
         }
-        let (db, node) = (shared.process.db.clone(), shared.process.node.clone());
+        let db = &shared.process.db;
+        let node = shared.process.node.clone();
         // Records of the last requests are written during the drain.
         self.run_until_shutdown(DiagnosticsJob { db: db.clone(), node, log });
-        let stop = || shared.process.stopping.subscribe();
-        self.run_until(stop(), FiguresJob { shared: Arc::clone(shared), published: None });
+        let stopping = &shared.process.stopping;
+        let figures_job = FiguresJob { shared: Arc::clone(shared), published: None };
+        self.run_until(stopping.subscribe(), figures_job);
         if role.runs_background_work() {
-            let old = sweep("sweep-diagnostics", DIAGNOSTICS_SWEEP, &db, |db, now| async move {
+            let old = sweep("sweep-diagnostics", DIAGNOSTICS_SWEEP, db, |db, now| async move {
                 let before = now - DIAGNOSTICS_RETENTION;
                 db.write(move |tx| tx.sweep_diagnostics(before, SWEEP_ROWS)).await
             });
-            self.run_until(stop(), old);
+            self.run_until(stopping.subscribe(), old);
         }
     }
 }
@@ -103,14 +105,16 @@ impl BackgroundJob for FiguresJob {
 
     async fn run(&mut self) -> Result<RunOutcome, DbError> {
         let process = &self.shared.process;
-        let (figures, incarnation) = (process.own_figures().await, process.node.incarnation());
-        let is_current =
-            |published: &PublishedFigures| published.is_current(&figures, incarnation);
+        let figures = process.own_figures().await;
+        let incarnation = process.node.incarnation();
         // An idle machine sleeps: figures that did not change are not written.
-        if self.published.as_ref().is_some_and(is_current) {
+        if let Some(published) = &self.published
+            && published.is_current(&figures, incarnation)
+        {
             return Ok(RunOutcome::Idle);
         }
-        let (text, now) = (figures.print(), clock::now());
+        let text = figures.print();
+        let now = clock::now();
         process.db.write(move |tx| tx.write_figures(incarnation, &text, now)).await?;
         let since = Stopwatch::start();
         self.published = Some(PublishedFigures { since, figures, incarnation });

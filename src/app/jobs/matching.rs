@@ -109,7 +109,8 @@ pub(in crate::app) fn start_reader_waker(
     notifications: &Notifications,
     guard: &ClusterGuard,
 ) -> Result<JobThread> {
-    let (commits, notifications) = (notifications.commit_watcher()?, notifications.clone());
+    let commits = notifications.commit_watcher()?;
+    let notifications = notifications.clone();
     JobThread::start(ReaderWaker { commits, notifications, due: true }, guard)
 }
 

@@ -77,7 +77,7 @@ impl JobContext<'_> {
     }
 
     fn start_sweeps(self, shared: &SharedState, config: &Config) {
-        let stop = || shared.process.stopping.subscribe();
+        let stopping = &shared.process.stopping;
         let DistributionState { deliveries, recipients, .. } = &shared.distribution;
         let oauth = &shared.access.oauth;
         let pending_uploads = shared.archive.uploads.pending();
@@ -86,30 +86,30 @@ impl JobContext<'_> {
             sweep("sweep-accounts", ACCOUNTS_SWEEP, oauth, |oauth, now| async move {
                 oauth.sweep(now).await
             });
-        self.run_until(stop(), account_sweep);
-        self.run_until(stop(), sweep_item_log(db));
+        self.run_until(stopping.subscribe(), account_sweep);
+        self.run_until(stopping.subscribe(), sweep_item_log(db));
         let delivery_sweep =
             sweep("sweep-deliveries", DELIVERIES_SWEEP, deliveries, |all, now| async move {
                 all.sweep(now).await
             });
-        self.run_until(stop(), delivery_sweep);
+        self.run_until(stopping.subscribe(), delivery_sweep);
         let recipient_sweep = sweep(
             "sweep-recipients",
             RECIPIENT_SWEEP_INTERVAL,
             recipients,
             |all, now| async move { all.sweep(now).await },
         );
-        self.run_until(stop(), recipient_sweep);
-        self.run_until(stop(), sweep_events(db, config.audit.retention_days));
+        self.run_until(stopping.subscribe(), recipient_sweep);
+        self.run_until(stopping.subscribe(), sweep_events(db, config.audit.retention_days));
         let upload_sweep =
             sweep("sweep-uploads", UPLOADS_SWEEP, pending_uploads, |all, now| async move {
                 all.sweep(now).await
             });
-        self.run_until(stop(), upload_sweep);
+        self.run_until(stopping.subscribe(), upload_sweep);
         // The same setting as for renditions that are made ahead of the first request.
         if config.media.warm {
             let job = StandardSetsJob { media: shared.media.clone(), db: db.clone() };
-            self.run_until(stop(), job);
+            self.run_until(stopping.subscribe(), job);
         }
     }
 }

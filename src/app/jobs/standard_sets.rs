@@ -75,7 +75,8 @@ impl StandardSetsJob {
             })
             .await?;
         let is_last = numbers.len() < STANDARD_SETS_BATCH;
-        let (mut progress, mut interruption) = (before.clone(), None);
+        let mut progress = before.clone();
+        let mut interruption = None;
         for number in numbers {
             match self.item(number).await {
                 Ok(outcome) => {

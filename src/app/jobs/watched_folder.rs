@@ -1,6 +1,6 @@
 //! The job that ingests files from the watched folder of the settings.
 
-use std::{io, time::Duration};
+use std::{io, path::Path, time::Duration};
 
 use crate::app::OpenArchive;
 use crate::archive::ingest::folder_watch::{FolderWatch, ScanContext};
@@ -30,19 +30,19 @@ impl WatchedFolder {
             return Ok(None);
         }
         let ingest = archive.ingest(config)?.for_server();
-        let unusable = |cause| {
-            let message = format!("ingest.watch: folder {} cannot be used", dir.display());
-            Error::new(ErrorKind::Unavailable, message).with_source(cause)
-        };
-        let watch = FolderWatch::open(dir, ingest, config.ingest_workers()).map_err(unusable)?;
+        let watch = FolderWatch::open(dir, ingest, config.ingest_workers())
+            .map_err(|cause| unusable(dir, cause))?;
+        let name = watch.name().map_err(|cause| unusable(dir, cause))?.to_string();
         // Nodes may watch different folders, so the lease carries the name of the folder.
-        node.request_lease(
-            ClusterLease::Watching,
-            Some(&watch.name().map_err(unusable)?.to_string()),
-        );
+        node.request_lease(ClusterLease::Watching, Some(&name));
         let interval = Duration::from_millis(u64::from(config.ingest.watch_interval_ms));
         Ok(Some(Self { watch, interval }))
     }
+}
+
+fn unusable(dir: &Path, cause: io::Error) -> Error {
+    let message = format!("ingest.watch: folder {} cannot be used", dir.display());
+    Error::new(ErrorKind::Unavailable, message).with_source(cause)
 }
 
 impl BlockingJob for WatchedFolder {
@@ -53,8 +53,7 @@ impl BlockingJob for WatchedFolder {
     }
 
     fn run(&mut self, stop: &StopSignal) -> io::Result<RunOutcome> {
-        let stops = || stop.is_set();
-        self.watch.scan(&ScanContext { now: &clock::now, stops: &stops })?;
+        self.watch.scan(&ScanContext { now: &clock::now, stops: &|| stop.is_set() })?;
         Ok(RunOutcome::Done)
     }
 }
