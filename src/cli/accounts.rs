@@ -342,7 +342,8 @@ fn print_roles(on: &ArchiveArgs, name: &str, changed: &ChangedRoles) {
 
 fn add_user(on: &ArchiveArgs, request: &UserRequest) -> Result<(), CommandFailure> {
     let added = on.open()?.add_user(request, clock::now())?;
-    let (id, name) = (added.id, &request.user_name);
+    let id = added.id;
+    let name = &request.user_name;
     let secret = added.secret.as_deref().map(|secret| ("password", secret));
     let what = format!("user {name:?} added with number {id}");
     on.print_done(&what, json!({ "id": id, "userName": name }), secret);
@@ -358,8 +359,7 @@ fn read_password(from_stdin: bool) -> Result<Option<String>, CommandFailure> {
     let limit = u64::try_from(PASSWORD_BYTES_MAX + 3).unwrap_or(u64::MAX);
     let mut line = String::new();
     let read = io::stdin().lock().take(limit).read_line(&mut line);
-    let failed = |cause: io::Error| CommandFailure::Usage(format!("standard input: {cause}"));
-    read.map_err(failed)?;
+    read.map_err(|cause| CommandFailure::Usage(format!("standard input: {cause}")))?;
     let password = line.strip_suffix('\n').unwrap_or(&line);
     Ok(Some(password.strip_suffix('\r').unwrap_or(password).to_owned()))
 }
@@ -381,25 +381,26 @@ fn list_users(on: &ArchiveArgs) -> Result<(), CommandFailure> {
         print_line(&users.iter().map(user_facts).collect::<Value>().to_string());
         return Ok(());
     }
-    let row = |listed: &ListedUser| {
-        let ListedUser { user, agreements, .. } = listed;
-        let mut marks = vec![enabled(user.active)];
-        marks.extend(user.access.admin.then_some("admin"));
-        marks.extend(user.service_account.then_some("service account"));
-        marks.extend((!listed.has_password).then_some("no password"));
-        let agreements: Vec<_> = agreements.iter().map(ToString::to_string).collect();
-        [
-            user.id.to_string(),
-            user.user_name.clone(),
-            user.organization.map(|id| id.to_string()).unwrap_or_default(),
-            agreements.join(" "),
-            user.roles.join(" "),
-            marks.join(", "),
-        ]
-    };
-    let rows: Vec<_> = users.iter().map(row).collect();
+    let rows: Vec<_> = users.iter().map(user_row).collect();
     print_line(&table(["ID", "NAME", "ORGANIZATION", "AGREEMENTS", "ROLES", "STATE"], &rows));
     Ok(())
+}
+
+fn user_row(listed: &ListedUser) -> [String; 6] {
+    let ListedUser { user, agreements, .. } = listed;
+    let mut marks = vec![enabled(user.active)];
+    marks.extend(user.access.admin.then_some("admin"));
+    marks.extend(user.service_account.then_some("service account"));
+    marks.extend((!listed.has_password).then_some("no password"));
+    let agreements: Vec<_> = agreements.iter().map(ToString::to_string).collect();
+    [
+        user.id.to_string(),
+        user.user_name.clone(),
+        user.organization.map(|id| id.to_string()).unwrap_or_default(),
+        agreements.join(" "),
+        user.roles.join(" "),
+        marks.join(", "),
+    ]
 }
 
 fn user_facts(listed: &ListedUser) -> Value {
@@ -473,42 +474,44 @@ fn set_client_active(on: &ArchiveArgs, id: &str, active: bool) -> Result<(), Com
 fn list_clients(on: &ArchiveArgs) -> Result<(), CommandFailure> {
     let clients = on.open()?.list_clients()?;
     if on.json {
-        let facts = |client: &OAuthClient| {
-            json!({
-                "client_id": client.client_id,
-                "name": client.name,
-                "public": client.is_public(),
-                "redirect_uris": client.redirect_uris,
-                "grants": client.grants,
-                "active": client.active,
-                "scopes": if client.scopes_enforced { "enforced" } else { "contract" },
-                "accessTokenSeconds": client.access_token_s,
-            })
-        };
-        print_line(&clients.iter().map(facts).collect::<Value>().to_string());
+        print_line(&clients.iter().map(client_facts).collect::<Value>().to_string());
         return Ok(());
     }
-    let row = |client: &OAuthClient| {
-        let grants: Vec<_> = client.grants.iter().map(|grant| grant.as_str()).collect();
-        let kind = if client.is_public() { "public" } else { "confidential" };
-        let mut state = format!("{}, {kind}", enabled(client.active));
-        if client.scopes_enforced {
-            state.push_str(", scopes enforced");
-        }
-        if let Some(seconds) = client.access_token_s {
-            state.push_str(&format!(", tokens of {seconds} s"));
-        }
-        [
-            client.client_id.clone(),
-            client.name.clone(),
-            grants.join(" "),
-            client.redirect_uris.join(" "),
-            state,
-        ]
-    };
-    let rows: Vec<_> = clients.iter().map(row).collect();
+    let rows: Vec<_> = clients.iter().map(client_row).collect();
     print_line(&table(["CLIENT_ID", "NAME", "GRANTS", "REDIRECT URIS", "STATE"], &rows));
     Ok(())
+}
+
+fn client_facts(client: &OAuthClient) -> Value {
+    json!({
+        "client_id": client.client_id,
+        "name": client.name,
+        "public": client.is_public(),
+        "redirect_uris": client.redirect_uris,
+        "grants": client.grants,
+        "active": client.active,
+        "scopes": if client.scopes_enforced { "enforced" } else { "contract" },
+        "accessTokenSeconds": client.access_token_s,
+    })
+}
+
+fn client_row(client: &OAuthClient) -> [String; 5] {
+    let grants: Vec<_> = client.grants.iter().map(|grant| grant.as_str()).collect();
+    let kind = if client.is_public() { "public" } else { "confidential" };
+    let mut state = format!("{}, {kind}", enabled(client.active));
+    if client.scopes_enforced {
+        state.push_str(", scopes enforced");
+    }
+    if let Some(seconds) = client.access_token_s {
+        state.push_str(&format!(", tokens of {seconds} s"));
+    }
+    [
+        client.client_id.clone(),
+        client.name.clone(),
+        grants.join(" "),
+        client.redirect_uris.join(" "),
+        state,
+    ]
 }
 
 pub(super) fn key(command: KeyCommand) -> Result<(), CommandFailure> {
@@ -539,32 +542,28 @@ pub(super) fn key(command: KeyCommand) -> Result<(), CommandFailure> {
 fn list_keys(on: &ArchiveArgs, user: Option<String>) -> Result<(), CommandFailure> {
     let keys = on.open()?.list_keys(user)?;
     if on.json {
-        let facts = |key: &ListedKey| {
-            json!({
-                "id": key.id,
-                "user": key.user_name,
-                "name": key.name,
-                "created": key.created,
-                "revoked": key.revoked,
-            })
-        };
-        print_line(&keys.iter().map(facts).collect::<Value>().to_string());
+        print_line(&keys.iter().map(key_facts).collect::<Value>().to_string());
         return Ok(());
     }
-    let row = |key: &ListedKey| {
-        let state = match key.revoked {
-            Some(at) => format!("revoked {at}"),
-            None => "enabled".to_owned(),
-        };
-        [
-            key.id.to_string(),
-            key.user_name.clone(),
-            key.name.clone(),
-            key.created.to_string(),
-            state,
-        ]
-    };
-    let rows: Vec<_> = keys.iter().map(row).collect();
+    let rows: Vec<_> = keys.iter().map(key_row).collect();
     print_line(&table(["KEY_ID", "USER", "NAME", "CREATED", "STATE"], &rows));
     Ok(())
+}
+
+fn key_facts(key: &ListedKey) -> Value {
+    json!({
+        "id": key.id,
+        "user": key.user_name,
+        "name": key.name,
+        "created": key.created,
+        "revoked": key.revoked,
+    })
+}
+
+fn key_row(key: &ListedKey) -> [String; 5] {
+    let state = match key.revoked {
+        Some(at) => format!("revoked {at}"),
+        None => "enabled".to_owned(),
+    };
+    [key.id.to_string(), key.user_name.clone(), key.name.clone(), key.created.to_string(), state]
 }

@@ -74,6 +74,21 @@ fn moment(text: &str, zone: &TimeZone, now: Timestamp) -> Option<Timestamp> {
     now.checked_sub(SignedDuration::from_secs(count.checked_mul(seconds)?)).ok()
 }
 
+/// Parses the moment that the flag of that name states; `None` without the flag.
+fn parse_flag(
+    flag: &str,
+    text: Option<&str>,
+    zone: &TimeZone,
+    now: Timestamp,
+) -> Result<Option<Timestamp>, CommandFailure> {
+    let Some(text) = text else { return Ok(None) };
+    let Some(at) = moment(text, zone, now) else {
+        let expected = "expected a time, a day or an age such as 24h";
+        return Err(CommandFailure::Usage(format!("--{flag} {text}: {expected}")));
+    };
+    Ok(Some(at))
+}
+
 pub(super) fn run(command: AuditCommand) -> Result<(), CommandFailure> {
     let AuditCommand::List {
         common,
@@ -88,17 +103,10 @@ pub(super) fn run(command: AuditCommand) -> Result<(), CommandFailure> {
         limit,
     } = command;
     let (config, _) = config::load(&common.sources(&[]))?;
-    let (zone, now) = (&config.ingest.timezone.0, clock::now());
-    let parse_flag = |flag: &str, text: Option<String>| {
-        let parsed = text.map(|text| {
-            moment(&text, zone, now).ok_or_else(|| {
-                let expected = "expected a time, a day or an age such as 24h";
-                CommandFailure::Usage(format!("--{flag} {text}: {expected}"))
-            })
-        });
-        parsed.transpose()
-    };
-    let (since, until) = (parse_flag("since", since)?, parse_flag("until", until)?);
+    let zone = &config.ingest.timezone.0;
+    let now = clock::now();
+    let since = parse_flag("since", since.as_deref(), zone, now)?;
+    let until = parse_flag("until", until.as_deref(), zone, now)?;
     let filter = AuditFilter { since, until, user, action, outcome, object, addresses: address };
     // All listed events are held in memory.
     let limit = limit.min(AUDIT_LISTED_MAX);
@@ -113,29 +121,33 @@ fn print(events: &[ListedEvent], json: bool) {
         events.iter().for_each(|event| print_line(&facts(event).to_string()));
         return;
     }
-    let row = |event: &ListedEvent| {
-        let number = || event.user.map(|user| user.to_string());
-        let credential = match &event.credential_id {
-            Some(id) => format!("{} {id}", event.credential),
-            None => event.credential.clone(),
-        };
-        let detail = event.detail.clone().unwrap_or_default();
-        // A repeated event, such as a failed login of a scan, is one row with a count.
-        let detail = if event.count > 1 { format!("{}x {detail}", event.count) } else { detail };
-        [
-            event.at.to_string(),
-            event.action.clone(),
-            event.outcome.clone(),
-            event.user_name.clone().or_else(number).unwrap_or_default(),
-            credential,
-            event.address.clone().unwrap_or_default(),
-            event.object.clone().unwrap_or_default(),
-            detail,
-        ]
-    };
     let rows: Vec<_> = events.iter().map(row).collect();
     let head = ["TIME", "ACTION", "OUTCOME", "USER", "CREDENTIAL", "ADDRESS", "OBJECT", "DETAIL"];
     print_line(&table(head, &rows));
+}
+
+fn row(event: &ListedEvent) -> [String; 8] {
+    let user = match &event.user_name {
+        Some(name) => name.clone(),
+        None => event.user.map(|number| number.to_string()).unwrap_or_default(),
+    };
+    let credential = match &event.credential_id {
+        Some(id) => format!("{} {id}", event.credential),
+        None => event.credential.clone(),
+    };
+    let detail = event.detail.clone().unwrap_or_default();
+    // A repeated event, such as a failed login of a scan, is one row with a count.
+    let detail = if event.count > 1 { format!("{}x {detail}", event.count) } else { detail };
+    [
+        event.at.to_string(),
+        event.action.clone(),
+        event.outcome.clone(),
+        user,
+        credential,
+        event.address.clone().unwrap_or_default(),
+        event.object.clone().unwrap_or_default(),
+        detail,
+    ]
 }
 
 fn facts(event: &ListedEvent) -> Value {

@@ -158,9 +158,6 @@ pub(super) fn audit_extent(command: &CliCommand) -> AuditExtent {
 }
 
 fn of_user(command: &UserCommand) -> AuditExtent {
-    let changed = |name: &String, detail: &str| {
-        event_about(AuditAction::UserChanged, ObjectKind::User, name, format!("{detail} {name}"))
-    };
     match command {
         UserCommand::List { .. } => AuditExtent::Nothing,
         UserCommand::Add { name, .. } => event_about(
@@ -176,8 +173,14 @@ fn of_user(command: &UserCommand) -> AuditExtent {
             let detail = format!("user role {name} {}", changes.join(" "));
             event_about(AuditAction::RolesChanged, ObjectKind::User, name, detail)
         }
-        UserCommand::Disable { name, .. } => changed(name, "user disable"),
-        UserCommand::Enable { name, .. } => changed(name, "user enable"),
+        UserCommand::Disable { name, .. } => {
+            let detail = format!("user disable {name}");
+            event_about(AuditAction::UserChanged, ObjectKind::User, name, detail)
+        }
+        UserCommand::Enable { name, .. } => {
+            let detail = format!("user enable {name}");
+            event_about(AuditAction::UserChanged, ObjectKind::User, name, detail)
+        }
         UserCommand::Password { name, .. } => {
             let detail = format!("user password {name}");
             event_about(AuditAction::PasswordChanged, ObjectKind::User, name, detail)

@@ -1,6 +1,10 @@
 //! The commands for delivery channels and for deliveries.
 
-use std::{fs, path::PathBuf};
+use std::{
+    fmt::Display,
+    fs,
+    path::{Path, PathBuf},
+};
 
 use clap::Subcommand;
 use serde_json::{Map, Value, json};
@@ -103,45 +107,56 @@ pub(super) enum DeliveryCommand {
 /// Parses one `--setting`; the value of `NAME=VALUE` is a string. Unlike the errors of the argument parser,
 /// an error here does not repeat the argument, which may contain a password.
 fn setting(text: &str) -> Result<(String, Value), CommandFailure> {
-    let usage = |why: String| CommandFailure::Usage(format!("--setting: {why}"));
-    let parts = text.split_once('=');
-    let (name, value) =
-        parts.ok_or_else(|| usage("expected NAME=VALUE or NAME:=JSON".to_owned()))?;
-    match name.strip_suffix(':') {
-        None => Ok((name.to_owned(), value.into())),
-        Some(name) => match serde_json::from_str(value) {
-            Ok(value) => Ok((name.to_owned(), value)),
-            Err(_) => Err(usage(format!("{name}:= is not followed by JSON"))),
-        },
+    let Some((name, value)) = text.split_once('=') else {
+        let message = "--setting: expected NAME=VALUE or NAME:=JSON";
+        return Err(CommandFailure::Usage(message.to_owned()));
+    };
+    let Some(name) = name.strip_suffix(':') else { return Ok((name.to_owned(), value.into())) };
+    match serde_json::from_str(value) {
+        Ok(value) => Ok((name.to_owned(), value)),
+        Err(_) => {
+            let message = format!("--setting: {name}:= is not followed by JSON");
+            Err(CommandFailure::Usage(message))
+        }
     }
+}
+
+/// Reads a file with a JSON object of settings.
+fn read_settings(file: &Path) -> Result<Map<String, Value>, CommandFailure> {
+    let length = fs::metadata(file).map_err(|cause| file_error(file, &cause))?.len();
+    // Twice the limit of the stored settings leaves room for indentation.
+    if usize::try_from(length).unwrap_or(usize::MAX) > 2 * CHANNEL_SETTINGS_BYTES_MAX {
+        return Err(file_error(file, &"is too large for settings"));
+    }
+    let text = fs::read_to_string(file).map_err(|cause| file_error(file, &cause))?;
+    // A JSON parser's message may quote the input, which may contain secrets.
+    serde_json::from_str(&text).map_err(|_| file_error(file, &"is not a JSON object"))
+}
+
+fn file_error(file: &Path, why: &dyn Display) -> CommandFailure {
+    CommandFailure::Usage(format!("{}: {why}", file.display()))
 }
 
 /// Reads the settings of the file, then those of the flags, which override them. A flag `NAME=VALUE` becomes
 /// a number or a boolean where the method expects one; the types of a file, which is JSON, are not converted.
 fn settings(
     method: ChannelMethod,
-    file: Option<PathBuf>,
+    file: Option<&Path>,
     flags: &[String],
 ) -> Result<Map<String, Value>, CommandFailure> {
-    let mut settings = Map::new();
-    if let Some(file) = file {
-        let shown = file.display();
-        let bad = |why: String| CommandFailure::Usage(format!("{shown}: {why}"));
-        let length = fs::metadata(&file).map_err(|cause| bad(cause.to_string()))?.len();
-        // Twice the limit of the stored settings leaves room for indentation.
-        if usize::try_from(length).unwrap_or(usize::MAX) > 2 * CHANNEL_SETTINGS_BYTES_MAX {
-            return Err(bad("is too large for settings".to_owned()));
-        }
-        let text = fs::read_to_string(&file).map_err(|cause| bad(cause.to_string()))?;
-        // A JSON parser's message may quote the input, which may contain secrets.
-        let parsed = serde_json::from_str(&text);
-        settings = parsed.map_err(|_| bad("is not a JSON object".to_owned()))?;
-    }
-    let given: Vec<_> = flags.iter().map(|flag| setting(flag)).collect::<Result<_, _>>()?;
+    let mut settings = match file {
+        Some(file) => read_settings(file)?,
+        None => Map::new(),
+    };
     // Only flags without JSON are converted, because their type is not known.
-    let is_text = |(name, value): &(String, Value)| value.is_string().then(|| name.clone());
-    let texts: Vec<String> = given.iter().filter_map(is_text).collect();
-    settings.extend(given);
+    let mut texts = Vec::new();
+    let given: Vec<_> = flags.iter().map(|flag| setting(flag)).collect::<Result<_, _>>()?;
+    for (name, value) in given {
+        if value.is_string() {
+            texts.push(name.clone());
+        }
+        settings.insert(name, value);
+    }
     Ok(typed_settings(method, settings, &texts))
 }
 
@@ -156,7 +171,7 @@ pub(super) fn channel(command: ChannelCommand) -> Result<(), CommandFailure> {
             settings: given,
             settings_file,
         } => {
-            let settings = settings(method, settings_file, &given)?;
+            let settings = settings(method, settings_file.as_deref(), &given)?;
             let method = method.as_str().to_owned();
             let request = ChannelRequest { owner, name, method, formats, settings };
             let id = on.open()?.add_channel(&request, clock::now())?;
@@ -187,33 +202,35 @@ fn done(on: &ArchiveArgs, id: &ChannelId, what: &str, active: bool) {
 fn list_channels(on: &ArchiveArgs, user: Option<String>) -> Result<(), CommandFailure> {
     let channels = on.open()?.list_channels(user)?;
     if on.is_json() {
-        let facts = |channel: &Channel| {
-            json!({
-                "channel": channel.id().to_string(),
-                "owner": channel.owner,
-                "name": channel.name,
-                "method": channel.method.as_str(),
-                "formats": channel.formats,
-                "settings": shown_settings(channel),
-                "active": channel.active,
-            })
-        };
-        print_line(&channels.iter().map(facts).collect::<Value>().to_string());
+        print_line(&channels.iter().map(channel_facts).collect::<Value>().to_string());
         return Ok(());
     }
-    let row = |channel: &Channel| {
-        let state = if channel.active { "enabled" } else { "disabled" };
-        [
-            channel.id().to_string(),
-            channel.method.as_str().to_owned(),
-            channel.formats.join(" "),
-            shown_settings(channel).to_string(),
-            state.to_owned(),
-        ]
-    };
-    let rows: Vec<_> = channels.iter().map(row).collect();
+    let rows: Vec<_> = channels.iter().map(channel_row).collect();
     print_line(&table(["CHANNEL", "METHOD", "FORMATS", "SETTINGS", "STATE"], &rows));
     Ok(())
+}
+
+fn channel_facts(channel: &Channel) -> Value {
+    json!({
+        "channel": channel.id().to_string(),
+        "owner": channel.owner,
+        "name": channel.name,
+        "method": channel.method.as_str(),
+        "formats": channel.formats,
+        "settings": shown_settings(channel),
+        "active": channel.active,
+    })
+}
+
+fn channel_row(channel: &Channel) -> [String; 5] {
+    let state = if channel.active { "enabled" } else { "disabled" };
+    [
+        channel.id().to_string(),
+        channel.method.as_str().to_owned(),
+        channel.formats.join(" "),
+        shown_settings(channel).to_string(),
+        state.to_owned(),
+    ]
 }
 
 pub(super) fn delivery(command: DeliveryCommand) -> Result<(), CommandFailure> {
@@ -231,37 +248,39 @@ pub(super) fn delivery(command: DeliveryCommand) -> Result<(), CommandFailure> {
 fn list_deliveries(on: &ArchiveArgs, state: Option<DeliveryState>) -> Result<(), CommandFailure> {
     let deliveries = on.open()?.list_deliveries(state)?;
     if on.is_json() {
-        let facts = |delivery: &Delivery| {
-            json!({
-                "id": delivery.id.to_string(),
-                "state": delivery.state.as_str(),
-                "channel": delivery.channel.to_string(),
-                "item": delivery.item.to_string(),
-                "attempts": delivery.attempts,
-                "created": delivery.created,
-                "updated": delivery.updated,
-                "nextAttempt": delivery.next,
-                "delivered": delivery.delivered,
-                "error": delivery.error,
-            })
-        };
-        print_line(&deliveries.iter().map(facts).collect::<Value>().to_string());
+        print_line(&deliveries.iter().map(delivery_facts).collect::<Value>().to_string());
         return Ok(());
     }
-    let row = |delivery: &Delivery| {
-        [
-            delivery.id.to_string(),
-            delivery.state.as_str().to_owned(),
-            delivery.channel.to_string(),
-            delivery.item.to_string(),
-            delivery.attempts.to_string(),
-            delivery.updated.to_string(),
-            delivery.error.clone().unwrap_or_default(),
-        ]
-    };
-    let rows: Vec<_> = deliveries.iter().map(row).collect();
+    let rows: Vec<_> = deliveries.iter().map(delivery_row).collect();
     print_line(&table(["ID", "STATE", "CHANNEL", "ITEM", "TRIES", "UPDATED", "ERROR"], &rows));
     Ok(())
+}
+
+fn delivery_facts(delivery: &Delivery) -> Value {
+    json!({
+        "id": delivery.id.to_string(),
+        "state": delivery.state.as_str(),
+        "channel": delivery.channel.to_string(),
+        "item": delivery.item.to_string(),
+        "attempts": delivery.attempts,
+        "created": delivery.created,
+        "updated": delivery.updated,
+        "nextAttempt": delivery.next,
+        "delivered": delivery.delivered,
+        "error": delivery.error,
+    })
+}
+
+fn delivery_row(delivery: &Delivery) -> [String; 7] {
+    [
+        delivery.id.to_string(),
+        delivery.state.as_str().to_owned(),
+        delivery.channel.to_string(),
+        delivery.item.to_string(),
+        delivery.attempts.to_string(),
+        delivery.updated.to_string(),
+        delivery.error.clone().unwrap_or_default(),
+    ]
 }
 
 #[cfg(test)]

@@ -24,15 +24,17 @@ pub(super) fn run(config: &Config, json: bool) -> Result<(), CommandFailure> {
             print_line(&line.to_string());
         }
     } else {
-        let row = |finding: &Finding| {
-            [finding.level.as_str().to_owned(), finding.about.to_owned(), finding.text.clone()]
-        };
-        print_line(&table(["", "ABOUT", "FOUND"], &found.iter().map(row).collect::<Vec<_>>()));
+        let rows: Vec<_> = found.iter().map(row).collect();
+        print_line(&table(["", "ABOUT", "FOUND"], &rows));
     }
-    match found.iter().any(|finding| finding.level == FindingLevel::Problem) {
-        true => Err(CommandFailure::Reported),
-        false => Ok(()),
+    if found.iter().any(|finding| finding.level == FindingLevel::Problem) {
+        return Err(CommandFailure::Reported);
     }
+    Ok(())
+}
+
+fn row(finding: &Finding) -> [String; 3] {
+    [finding.level.as_str().to_owned(), finding.about.to_owned(), finding.text.clone()]
 }
 
 /// Checks the service at its public address as a client sees it: through the load balancer, the proxy and
@@ -58,20 +60,19 @@ fn public_view(config: &Config) -> Result<Vec<Finding>, CommandFailure> {
 fn public_answer(url: &str, HealthReply { status, body, date }: &HealthReply) -> Vec<Finding> {
     // The error page of a proxy is not JSON, or has no status in this form.
     let is_ours = body["status"].is_string();
-    let mut found = vec![match (*status, is_ours) {
-        (200, true) => Finding::new(FindingLevel::Fine, "public", format!("{url}: ready")),
-        (_, true) => {
-            let why = body["reason"].as_str().unwrap_or_default();
-            Finding::new(FindingLevel::Problem, "public", format!("{url}: {status}, {why}"))
-        }
-        (_, false) => {
-            let text = format!(
-                "{url}: {status}, and not an answer of this service: either no node behind the proxy \
-                 is ready, or it does not pass /health/ready on"
-            );
-            Finding::new(FindingLevel::Warning, "public", text)
-        }
-    }];
+    let answer = if !is_ours {
+        let text = format!(
+            "{url}: {status}, and not an answer of this service: either no node behind the proxy \
+             is ready, or it does not pass /health/ready on"
+        );
+        Finding::new(FindingLevel::Warning, "public", text)
+    } else if *status == 200 {
+        Finding::new(FindingLevel::Fine, "public", format!("{url}: ready"))
+    } else {
+        let why = body["reason"].as_str().unwrap_or_default();
+        Finding::new(FindingLevel::Problem, "public", format!("{url}: {status}, {why}"))
+    };
+    let mut found = vec![answer];
     if let Some(date) = date {
         let seconds = date.duration_since(clock::now()).as_secs_f64();
         if seconds.abs() >= SKEW_S {

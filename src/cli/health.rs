@@ -25,8 +25,9 @@ pub(super) fn check_service(
     let url = format!("{}/health/ready", base.trim_end_matches('/'));
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(Error::internal)?;
-    let failed = |cause: String| Error::new(ErrorKind::Unavailable, format!("{url}: {cause}"));
-    let reply = runtime.block_on(get(&url, CertificateTrust::Any)).map_err(failed)?;
+    let reply = runtime
+        .block_on(get(&url, CertificateTrust::Any))
+        .map_err(|cause| Error::new(ErrorKind::Unavailable, format!("{url}: {cause}")))?;
     let HealthReply { status, body, date: _ } = reply;
     let ready = status == 200 && body["status"] == "ready";
     let reason = body["reason"].as_str();

@@ -14,7 +14,7 @@ use serde_json::json;
 use super::{CommandFailure, audit_record, open_archive, print_error, print_line, report_opened};
 use crate::app::OpenArchive;
 use crate::archive::ingest::{
-    self, FoundFiles, IncomingPath, Ingest, IngestFailure, IngestedItem, LinesEvent, LinesTally,
+    self, FoundFiles, Ingest, IngestFailure, IngestedItem, LinesEvent, LinesTally,
 };
 use crate::runtime::clock;
 use crate::runtime::config::Config;
@@ -35,18 +35,17 @@ pub(super) fn ingest_paths(
     let FoundFiles { incoming, lines, skipped, failures } = ingest::find(paths);
     let bar = progress_bar(incoming.len(), json);
     let tally = Mutex::new(IngestTally::default());
-    let report = |_: &IncomingPath, outcome: &Result<IngestedItem, IngestFailure>| {
-        let mut tally = tally.lock();
-        // Messages and the bar share the terminal.
-        bar.suspend(|| tally.report(outcome, json));
-        bar.inc(1);
-    };
     for failure in failures {
         let outcome = Err(failure);
         tally.lock().report(&outcome, json);
     }
     let ingest = archive.ingest(config)?.with_sources(paths);
-    ingest::ingest_all(&ingest, incoming, config.ingest_workers(), &clock::now, &report);
+    ingest::ingest_all(&ingest, incoming, config.ingest_workers(), &clock::now, &|_, outcome| {
+        let mut tally = tally.lock();
+        // Messages and the bar share the terminal.
+        bar.suspend(|| tally.report(outcome, json));
+        bar.inc(1);
+    });
     bar.finish_and_clear();
     let mut tally = tally.into_inner();
     for path in &lines {
@@ -79,7 +78,8 @@ pub(super) fn withdraw(
     json: bool,
 ) -> Result<(), CommandFailure> {
     let ingest = open_archive(config)?.ingest(config)?;
-    let (mut withdrawn, mut failed) = (0_u64, 0_u64);
+    let mut withdrawn = 0_u64;
+    let mut failed = 0_u64;
     for name in names {
         // A bad name must not keep the other items from being withdrawn.
         let outcome = match item_of(name) {
@@ -119,11 +119,12 @@ pub(super) fn withdraw(
 
 /// Parses a URI or `<mediaType>/<id>` as the key of an item.
 pub(super) fn item_of(name: &str) -> Result<ItemKey, String> {
-    let not_an_item = |cause: &dyn std::fmt::Display| format!("{name}: names no item: {cause}");
-    if name.contains("://") {
-        return ItemKey::from_uri(name).map_err(|cause| not_an_item(&cause));
-    }
-    ItemKey::parse(name).map_err(|cause| not_an_item(&cause))
+    let parsed = if name.contains("://") {
+        ItemKey::from_uri(name).map_err(|cause| cause.to_string())
+    } else {
+        ItemKey::parse(name).map_err(|cause| cause.to_string())
+    };
+    parsed.map_err(|cause| format!("{name}: names no item: {cause}"))
 }
 
 fn progress_bar(length: usize, json: bool) -> ProgressBar {
@@ -160,7 +161,7 @@ impl IngestTally {
         let bar = bar(length, style, json);
         bar.set_message(path.display().to_string());
         let diagnostics = self.diagnostics.clone();
-        let mut report = |event: LinesEvent<'_>| {
+        let file_tally = ingest::ingest_lines(ingest, path, workers, &clock::now, &mut |event| {
             match event {
                 LinesEvent::Failed(failure) => {
                     bar.suspend(|| report_failure(failure, json));
@@ -169,8 +170,7 @@ impl IngestTally {
                 LinesEvent::Bytes(bytes) => bar.set_position(bytes),
             }
             ControlFlow::Continue(())
-        };
-        let file_tally = ingest::ingest_lines(ingest, path, workers, &clock::now, &mut report);
+        });
         bar.finish_and_clear();
         let LinesTally { created, replaced, failed, .. } = file_tally;
         self.created += created;

@@ -387,19 +387,26 @@ pub(super) fn backup(
     json: bool,
 ) -> Result<(), CommandFailure> {
     let BackupArgs { prune, verify, without_key, bucket, originals_only, target } = args;
-    let (bucket, target) = (bucket.as_ref(), target.as_deref());
+    let bucket = bucket.as_ref();
+    let target = target.as_deref();
     let bar = CopyProgressBar::new(json);
-    let on_event = |event: CopyEvent<'_>| bar.update(event);
     let Some(target) = target.filter(|_| !originals_only) else {
         let location = copy_location(target, bucket)?;
-        let result = original_copies::copy_originals(config, location, *verify, &on_event);
+        let result = original_copies::copy_originals(config, location, *verify, &|event| {
+            bar.update(event);
+        });
         bar.shown.finish_and_clear();
         let (tally, lost) = result?;
         return report_copied(location, tally, lost, json);
     };
-    let (prune, verify, without_key) = (*prune, *verify, *without_key);
-    let request = BackupRequest { target, bucket, prune, verify, without_key };
-    let result = backup::backup(config, request, clock::now(), &on_event);
+    let request = BackupRequest {
+        target,
+        bucket,
+        prune: *prune,
+        verify: *verify,
+        without_key: *without_key,
+    };
+    let result = backup::backup(config, request, clock::now(), &|event| bar.update(event));
     // Cleared before an error is printed, which would otherwise end up in the line of the bar.
     bar.shown.finish_and_clear();
     let (manifest, tally) = result?;
@@ -450,46 +457,27 @@ pub(super) fn restore(
     json: bool,
 ) -> Result<(), CommandFailure> {
     let RestoreArgs { rebuild, bucket, originals_only, source } = args;
-    let (bucket, source) = (bucket.as_ref(), source.as_deref());
+    let bucket = bucket.as_ref();
+    let source = source.as_deref();
     let bar = CopyProgressBar::new(json);
-    let on_event = |event: CopyEvent<'_>| bar.update(event);
     let Some(source) = source.filter(|_| !originals_only) else {
         let location = copy_location(source, bucket)?;
-        let result = original_copies::restore_originals(config, location, &on_event);
+        let result =
+            original_copies::restore_originals(config, location, &|event| bar.update(event));
         bar.shown.finish_and_clear();
         let (tally, lost) = result?;
         return report_copied(location, tally, lost, json);
     };
-    let restored = backup::restore(config, source, bucket, &on_event);
+    let restored = backup::restore(config, source, bucket, &|event| bar.update(event));
     bar.shown.finish_and_clear();
     let RestoreReport { tally, lost, lacks } = restored?;
     if let Some(lacks) = &lacks {
         print_error(lacks);
     }
-    // Check the restored archive. Derived files that are missing are counted, not reported: they
-    // are built on demand.
     let archive = report_opened(OpenArchive::open_restored(config)?);
     forget_standard_progress(&archive.db)?;
-    let underived = AtomicUsize::new(0);
-    let report =
-        check::check(&archive, config, CheckRequest::full(*rebuild), &|problem| match problem {
-            ArchiveProblem::Derived { repaired: None, .. } => {
-                underived.fetch_add(1, Ordering::Relaxed);
-            }
-            // `--rebuild` has created it, as requested.
-            ArchiveProblem::Derived { repaired: Some(Ok(())), .. } => {}
-            ArchiveProblem::Missing { .. }
-            | ArchiveProblem::Damaged { .. }
-            | ArchiveProblem::Length { .. }
-            | ArchiveProblem::Unreadable { .. }
-            | ArchiveProblem::Derived { repaired: Some(Err(_)), .. }
-            | ArchiveProblem::Orphaned { .. }
-            | ArchiveProblem::Cached { .. }
-            | ArchiveProblem::Leftover { .. }
-            | ArchiveProblem::Warning(_)
-            | ArchiveProblem::Database { .. } => print(problem, json),
-        })?;
-    let underived = underived.into_inner();
+    let (report, underived) =
+        check_restored(&archive, config, CheckRequest::full(*rebuild), json)?;
     let problems = report.remaining.saturating_sub(underived);
     let originals = report.originals;
     if json {
@@ -514,6 +502,35 @@ pub(super) fn restore(
         print_line(&text);
     }
     if problems + lost > 0 { Err(CommandFailure::Reported) } else { Ok(()) }
+}
+
+/// Checks a restored archive and prints its problems. Derived files that are missing are counted, not printed: they
+/// are built on demand. Returns the report and that number.
+fn check_restored(
+    archive: &OpenArchive,
+    config: &Config,
+    request: CheckRequest,
+    json: bool,
+) -> Result<(CheckReport, usize), CommandFailure> {
+    let underived = AtomicUsize::new(0);
+    let report = check::check(archive, config, request, &|problem| match problem {
+        ArchiveProblem::Derived { repaired: None, .. } => {
+            underived.fetch_add(1, Ordering::Relaxed);
+        }
+        // `--rebuild` has created it, as requested.
+        ArchiveProblem::Derived { repaired: Some(Ok(())), .. } => {}
+        ArchiveProblem::Missing { .. }
+        | ArchiveProblem::Damaged { .. }
+        | ArchiveProblem::Length { .. }
+        | ArchiveProblem::Unreadable { .. }
+        | ArchiveProblem::Derived { repaired: Some(Err(_)), .. }
+        | ArchiveProblem::Orphaned { .. }
+        | ArchiveProblem::Cached { .. }
+        | ArchiveProblem::Leftover { .. }
+        | ArchiveProblem::Warning(_)
+        | ArchiveProblem::Database { .. } => print(problem, json),
+    })?;
+    Ok((report, underived.into_inner()))
 }
 
 /// A progress bar on a terminal; failures are printed above it.

@@ -6,7 +6,7 @@ use std::{
 };
 
 use indicatif::{ProgressBar, ProgressStyle};
-use serde_json::json;
+use serde_json::{Map, Value, json};
 
 use super::{CommandFailure, open_archive, print_error, print_line, report_upgrade};
 use crate::app::backup::{CopyEvent, CopyTally};
@@ -35,7 +35,6 @@ pub(super) fn migrate(
         return undo_migration(config, args, json);
     }
     // Only the database records which location is the current one.
-    let usage = |message: String| Err(CommandFailure::Usage(message));
     if args.to.is_none() && args.store.is_none() {
         return usage("nothing to migrate: give --to, --store or both".to_owned());
     }
@@ -58,25 +57,33 @@ pub(super) fn migrate(
         verify: args.verify,
     };
     let bar = bar(json);
-    let (rows, originals) = (bar.clone(), bar.clone());
+    let row_bar = bar.clone();
     let on_rows = Arc::new(move |table: &'static str, count: usize| {
-        rows.set_message(table);
-        rows.inc(u64::try_from(count).unwrap_or_default());
+        row_bar.set_message(table);
+        row_bar.inc(u64::try_from(count).unwrap_or_default());
     });
-    let on_event = |event: CopyEvent<'_>| match event {
-        // Only a backup copies pages of a database file.
-        CopyEvent::Pages(..) => {}
-        CopyEvent::Originals(_) => originals.set_message("originals"),
-        CopyEvent::Original => originals.inc(1),
-        CopyEvent::Failed(why) => originals.suspend(|| print_error(why)),
-    };
-    let report = migrate::migrate(config, request, &on_event, on_rows);
+    let report = migrate::migrate(config, request, &|event| show_event(&bar, event), on_rows);
     // Cleared before an error is printed, which would otherwise end up in the line of the bar.
     bar.finish_and_clear();
     let report = report?;
     report_upgrade(report.upgraded);
     print_line(&print_report(&report, request, json));
     if report.lost > 0 { Err(CommandFailure::Reported) } else { Ok(()) }
+}
+
+/// Returns the failure for arguments that do not fit together or cannot be parsed.
+fn usage(message: String) -> Result<(), CommandFailure> {
+    Err(CommandFailure::Usage(message))
+}
+
+fn show_event(bar: &ProgressBar, event: CopyEvent<'_>) {
+    match event {
+        // Only a backup copies pages of a database file.
+        CopyEvent::Pages(..) => {}
+        CopyEvent::Originals(_) => bar.set_message("originals"),
+        CopyEvent::Original => bar.inc(1),
+        CopyEvent::Failed(why) => bar.suspend(|| print_error(why)),
+    }
 }
 
 fn bar(json: bool) -> ProgressBar {
@@ -91,18 +98,10 @@ fn bar(json: bool) -> ProgressBar {
 fn print_report(report: &MigrationReport, request: MigrationRequest<'_>, json: bool) -> String {
     let MigrationReport { rows, originals, derived, lost, upgraded: _, key } = report;
     if json {
-        let tables = |rows: &MigratedRows| {
-            let table = |(name, count): &(&str, usize)| ((*name).to_owned(), json!(count));
-            rows.tables.iter().map(table).collect::<serde_json::Map<_, _>>()
-        };
-        let copied = |tally: &CopyTally| {
-            json!({ "copied": tally.copied, "copiedBytes": tally.copied_bytes,
-                "there": tally.present })
-        };
         let line = json!({
-            "rows": rows.as_ref().map(tables),
+            "rows": rows.as_ref().map(table_facts),
             "heldMs": rows.as_ref().map(|rows| rows.held_ms),
-            "originals": originals.as_ref().map(copied),
+            "originals": originals.as_ref().map(copy_facts),
             "derived": derived,
             "lost": lost,
             "switched": request.switch,
@@ -135,24 +134,27 @@ fn print_report(report: &MigrationReport, request: MigrationRequest<'_>, json: b
     if *lost > 0 {
         text.push(format!("{lost} originals are missing here too, see `wirephoto check`"));
     }
-    text.push(
-        match (request.switch, rows) {
-            (true, _) => {
-                "the archive has been switched over: start the service with its new settings; \
-                 this data directory no longer accepts writes"
-            }
-            (false, Some(_)) => {
-                "dry run: the archive is still in use here, and later writes are not copied; run \
-                 the command again with --switch to switch over"
-            }
-            (false, None) => {
-                "later originals are not copied: repeat the command when the service is stopped, \
-                 then start it with its new settings"
-            }
-        }
-        .to_owned(),
-    );
+    let next_step = if request.switch {
+        "the archive has been switched over: start the service with its new settings; this data \
+         directory no longer accepts writes"
+    } else if rows.is_some() {
+        "dry run: the archive is still in use here, and later writes are not copied; run the \
+         command again with --switch to switch over"
+    } else {
+        "later originals are not copied: repeat the command when the service is stopped, then \
+         start it with its new settings"
+    };
+    text.push(next_step.to_owned());
     text.join("\n")
+}
+
+/// Returns the number of rows by table.
+fn table_facts(rows: &MigratedRows) -> Map<String, Value> {
+    rows.tables.iter().map(|(table, count)| ((*table).to_owned(), json!(count))).collect()
+}
+
+fn copy_facts(tally: &CopyTally) -> Value {
+    json!({ "copied": tally.copied, "copiedBytes": tally.copied_bytes, "there": tally.present })
 }
 
 /// Undoes a switch, so that the archive is used from this data directory again.
@@ -165,9 +167,10 @@ fn undo_migration(config: &Config, args: &MigrateArgs, json: bool) -> Result<(),
     let to = args.to.as_deref().map(DatabaseUrl::parse).transpose();
     let to = to.map_err(|why| CommandFailure::Usage(format!("--to: {why}")))?;
     let home = migrate::undo_migration(&open_archive(config)?, config, to.as_ref())?;
-    print_line(&match json {
-        true => json!({ "movedTo": home, "switched": false }).to_string(),
-        false => format!("the archive is in use here again, and no longer in {home}"),
-    });
+    if json {
+        print_line(&json!({ "movedTo": home, "switched": false }).to_string());
+    } else {
+        print_line(&format!("the archive is in use here again, and no longer in {home}"));
+    }
     Ok(())
 }

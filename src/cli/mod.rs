@@ -580,9 +580,9 @@ fn serve(
     // Fails before a data directory is created.
     let demo_folder = if demo { Some(app::find_demo(&config)?) } else { None };
     let telemetry = &config.telemetry;
-    let (format, level) = (telemetry.log_format, telemetry.log_level.as_str());
-    let logs = Logs::start(LogSetup { format, level, file: &telemetry.log_file })
-        .map_err(|error| CommandFailure::Usage(error.to_string()))?;
+    let level = telemetry.log_level.as_str();
+    let setup = LogSetup { format: telemetry.log_format, level, file: &telemetry.log_file };
+    let logs = Logs::start(setup).map_err(|error| CommandFailure::Usage(error.to_string()))?;
     allow_connections(config.server.connections_max);
     let archive = OpenArchive::open_to_serve(&config)?;
     if !demo && let Some(warning) = app::demo_warning(&archive.db)? {
@@ -592,8 +592,9 @@ fn serve(
     if let Some(demo_folder) = &demo_folder {
         // Several nodes may start at once: the first ingests the demo under the lease, the others find it
         // complete.
-        let ingest = || app::ingest_demo(&archive, &config, demo_folder);
-        let count = node.run_exclusively(ClusterLease::Starting, ingest)?;
+        let count = node.run_exclusively(ClusterLease::Starting, || {
+            app::ingest_demo(&archive, &config, demo_folder)
+        })?;
         if count > 0 {
             print_line(&format!("ingested {count} items of the demo archive"));
         }
@@ -680,10 +681,12 @@ fn print_config(sources: &SettingSources, json: bool) -> Result<(), CommandFailu
         }
         let value = if row.value.is_empty() { "\"\"" } else { &row.value };
         let unit = if row.unit.is_empty() { String::new() } else { format!(" {}", row.unit) };
-        let default = match (row.value == row.default, row.default.is_empty()) {
-            (true, _) => "default".to_owned(),
-            (false, true) => format!("{}, default empty", row.origin.as_str()),
-            (false, false) => format!("{}, default {}", row.origin.as_str(), row.default),
+        let default = if row.value == row.default {
+            "default".to_owned()
+        } else if row.default.is_empty() {
+            format!("{}, default empty", row.origin.as_str())
+        } else {
+            format!("{}, default {}", row.origin.as_str(), row.default)
         };
         let reloads = if row.reloads { ", changes on SIGHUP" } else { "" };
         print_line(&format!("{key} = {value}{unit}  ({default}{reloads})\n    {}", row.doc));

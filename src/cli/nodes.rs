@@ -11,39 +11,41 @@ use crate::runtime::config::Config;
 pub(super) fn list(config: &Config, json: bool) -> Result<(), CommandFailure> {
     let nodes = membership::observe(&open_archive(config)?.db, HEARTBEAT_TIMEOUT)?;
     if json {
-        let facts = |node: &ObservedNode| {
-            json!({
-                "node": node.row.node,
-                "role": node.row.role,
-                "alive": node.is_alive,
-                "heartbeat": node.row.heartbeat,
-                "seen": node.row.seen.to_string(),
-                "leases": node.leases,
-                "incarnation": node.row.incarnation.to_string(),
-            })
-        };
         print_line(&nodes.iter().map(facts).collect::<Value>().to_string());
         return Ok(());
     }
-    let row = |node: &ObservedNode| {
-        let alive = match node.is_alive {
-            Some(true) => "yes",
-            Some(false) => "no",
-            None => "alone",
-        };
-        [
-            node.row.node.clone(),
-            node.row.role.clone(),
-            alive.to_owned(),
-            node.row.seen.to_string(),
-            node.leases.join(", "),
-            node.row.incarnation.to_string(),
-        ]
-    };
     let rows: Vec<_> = nodes.iter().map(row).collect();
     print_line(&table(
         ["NODE", "ROLE", "HEARTBEATS", "LAST SEEN", "LEASES", "INCARNATION"],
         &rows,
     ));
     Ok(())
+}
+
+fn facts(node: &ObservedNode) -> Value {
+    json!({
+        "node": node.row.node,
+        "role": node.row.role,
+        "alive": node.is_alive,
+        "heartbeat": node.row.heartbeat,
+        "seen": node.row.seen.to_string(),
+        "leases": node.leases,
+        "incarnation": node.row.incarnation.to_string(),
+    })
+}
+
+fn row(node: &ObservedNode) -> [String; 6] {
+    let alive = match node.is_alive {
+        Some(true) => "yes",
+        Some(false) => "no",
+        None => "alone",
+    };
+    [
+        node.row.node.clone(),
+        node.row.role.clone(),
+        alive.to_owned(),
+        node.row.seen.to_string(),
+        node.leases.join(", "),
+        node.row.incarnation.to_string(),
+    ]
 }

@@ -80,18 +80,19 @@ fn list(on: &ArchiveArgs, state: Option<MessageState>) -> Result<(), CommandFail
         );
         return Ok(());
     }
-    let row = |message: &OutboxMessage| {
-        [
-            message.id.to_string(),
-            message.content.kind().to_owned(),
-            message.state.as_str().to_owned(),
-            message.user.to_string(),
-            message.attempts.to_string(),
-            message.created.to_string(),
-            message.error.clone().unwrap_or_default(),
-        ]
-    };
     let rows: Vec<_> = messages.iter().map(row).collect();
     print_line(&table(["ID", "KIND", "STATE", "USER", "TRIES", "CREATED", "ERROR"], &rows));
     Ok(())
+}
+
+fn row(message: &OutboxMessage) -> [String; 7] {
+    [
+        message.id.to_string(),
+        message.content.kind().to_owned(),
+        message.state.as_str().to_owned(),
+        message.user.to_string(),
+        message.attempts.to_string(),
+        message.created.to_string(),
+        message.error.clone().unwrap_or_default(),
+    ]
 }

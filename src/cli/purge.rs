@@ -15,22 +15,25 @@ pub(super) fn purge(
     all: bool,
     json: bool,
 ) -> Result<(), CommandFailure> {
-    let item = |name: &String| item_of(name).map_err(CommandFailure::Usage);
-    let request = match all {
-        true => PurgeRequest::Everything,
-        false => PurgeRequest::Items(names.iter().map(item).collect::<Result<_, _>>()?),
+    let request = if all {
+        PurgeRequest::Everything
+    } else {
+        let items: Result<Vec<_>, _> = names.iter().map(|name| item_of(name)).collect();
+        PurgeRequest::Items(items.map_err(CommandFailure::Usage)?)
     };
     let archive = open_archive(config)?;
     let queued = cdn::purge(&config.cdn, &archive.db, &request, clock::now());
-    let count = queued.map_err(|error| match error.kind() == ErrorKind::InvalidArgument {
-        true => CommandFailure::Usage(error.to_string()),
-        false => CommandFailure::Failed(error),
-    })?;
-    match json {
-        true => print_line(&json!({ "keys": count }).to_string()),
-        false => {
-            print_line(&format!("{count} keys queued; the running service sends them to the CDN"));
+    let count = queued.map_err(|error| {
+        if error.kind() == ErrorKind::InvalidArgument {
+            CommandFailure::Usage(error.to_string())
+        } else {
+            CommandFailure::Failed(error)
         }
+    })?;
+    if json {
+        print_line(&json!({ "keys": count }).to_string());
+    } else {
+        print_line(&format!("{count} keys queued; the running service sends them to the CDN"));
     }
     Ok(())
 }

@@ -124,16 +124,7 @@ fn command(page: &mut String, command: &Command, common: &[Arg], mark: &str) {
     let usage: Vec<String> =
         usage.filter(|line| !line.is_empty()).map(|line| format!("`{line}`")).collect();
     page.push_str(&format!("\n{mark} {name}\n\n{}\n\n{}\n", escaped(&about), usage.join("\\\n")));
-    let is_own = |arg: &&Arg| {
-        // An option with the same name but another help text has another meaning here.
-        let is_common = |shared: &Arg| {
-            arg.get_long().is_some()
-                && arg.get_long() == shared.get_long()
-                && help(arg) == help(shared)
-        };
-        !arg.is_hide_set() && arg.get_long() != Some("help") && !common.iter().any(is_common)
-    };
-    let own: Vec<&Arg> = command.get_arguments().filter(is_own).collect();
+    let own: Vec<&Arg> = command.get_arguments().filter(|arg| is_own(arg, common)).collect();
     if !own.is_empty() {
         page.push('\n');
         options(page, own.into_iter());
@@ -143,6 +134,19 @@ fn command(page: &mut String, command: &Command, common: &[Arg], mark: &str) {
     {
         self::command(page, subcommand, common, "###");
     }
+}
+
+/// Returns whether an argument is described with its command, and not with the common ones.
+fn is_own(arg: &Arg, common: &[Arg]) -> bool {
+    if arg.is_hide_set() || arg.get_long() == Some("help") {
+        return false;
+    }
+    // An option with the same name but another help text has another meaning here.
+    let is_common = arg.get_long().is_some()
+        && common
+            .iter()
+            .any(|shared| arg.get_long() == shared.get_long() && help(arg) == help(shared));
+    !is_common
 }
 
 fn help(arg: &Arg) -> String {

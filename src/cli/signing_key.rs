@@ -1,7 +1,6 @@
 //! `wirephoto signing-key`: the keys that sign id tokens.
 
 use clap::Subcommand;
-use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::{CommandFailure, CommonArgs, open_archive, print_error, print_line, table::table};
@@ -39,9 +38,10 @@ pub(super) fn run(command: SigningKeyCommand) -> Result<(), CommandFailure> {
             let (config, _) = config::load(&common.sources(&[]))?;
             let keys = SigningKeys::new(open_archive(&config)?.db);
             let kid = keys.rotate(clock::now())?;
-            match json {
-                true => print_line(&json!({ "kid": kid }).to_string()),
-                false => print_error(&format!("id tokens are signed with the new key {kid}")),
+            if json {
+                print_line(&json!({ "kid": kid }).to_string());
+            } else {
+                print_error(&format!("id tokens are signed with the new key {kid}"));
             }
             Ok(())
         }
@@ -55,26 +55,33 @@ pub(super) fn run(command: SigningKeyCommand) -> Result<(), CommandFailure> {
 }
 
 fn list(keys: &[ListedSigningKey], access_token_s: u32, json: bool) {
-    let until = |retired: Timestamp| SigningKeys::published_until(retired, access_token_s);
     if json {
-        let facts = |key: &ListedSigningKey| {
-            json!({
-                "kid": key.kid,
-                "created": key.created,
-                "retired": key.retired,
-                "publishedUntil": key.retired.map(until),
-            })
-        };
-        print_line(&keys.iter().map(facts).collect::<Value>().to_string());
+        let facts: Value = keys.iter().map(|key| facts(key, access_token_s)).collect();
+        print_line(&facts.to_string());
         return;
     }
-    let row = |key: &ListedSigningKey| {
-        let state = match key.retired {
-            Some(retired) => format!("retired {retired}, published until {}", until(retired)),
-            None => "signs".to_owned(),
-        };
-        [key.kid.clone(), key.created.to_string(), state]
-    };
-    let rows: Vec<_> = keys.iter().map(row).collect();
+    let rows: Vec<_> = keys.iter().map(|key| row(key, access_token_s)).collect();
     print_line(&table(["KID", "CREATED", "STATE"], &rows));
+}
+
+fn facts(key: &ListedSigningKey, access_token_s: u32) -> Value {
+    let published_until =
+        key.retired.map(|retired| SigningKeys::published_until(retired, access_token_s));
+    json!({
+        "kid": key.kid,
+        "created": key.created,
+        "retired": key.retired,
+        "publishedUntil": published_until,
+    })
+}
+
+fn row(key: &ListedSigningKey, access_token_s: u32) -> [String; 3] {
+    let state = match key.retired {
+        Some(retired) => {
+            let until = SigningKeys::published_until(retired, access_token_s);
+            format!("retired {retired}, published until {until}")
+        }
+        None => "signs".to_owned(),
+    };
+    [key.kid.clone(), key.created.to_string(), state]
 }

@@ -52,8 +52,9 @@ fn address_space() -> io::Result<u64> {
     let text = std::fs::read_to_string("/proc/self/status")?;
     let line = text.lines().find_map(|line| line.strip_prefix("VmSize:"));
     let kibibytes = line.and_then(|line| line.trim().strip_suffix(" kB")?.trim().parse().ok());
-    let missing = || io::Error::new(io::ErrorKind::InvalidData, "/proc/self/status has no VmSize");
-    kibibytes.map(|count: u64| count.saturating_mul(1024)).ok_or_else(missing)
+    kibibytes.map(|count: u64| count.saturating_mul(1024)).ok_or_else(|| {
+        io::Error::new(io::ErrorKind::InvalidData, "/proc/self/status has no VmSize")
+    })
 }
 
 /// Arguments of the subcommand `pdf`.
@@ -104,10 +105,9 @@ fn pdf_limits() -> PdfLimits {
 
 fn run(task: PdfTask, bytes: &[u8], long_px: u32) -> Result<Vec<u8>, String> {
     let limits = pdf_limits();
-    let message = |cause: pdf::PdfError| cause.to_string();
     match task {
         PdfTask::Facts => {
-            let facts = pdf::facts(bytes, &limits).map_err(message)?;
+            let facts = pdf::facts(bytes, &limits).map_err(|cause| cause.to_string())?;
             let facts = PdfSummary {
                 pages: facts.pages as u64,
                 width_pt: facts.width_pt,
@@ -117,9 +117,9 @@ fn run(task: PdfTask, bytes: &[u8], long_px: u32) -> Result<Vec<u8>, String> {
             };
             serde_json::to_vec(&facts).map_err(|cause| cause.to_string())
         }
-        PdfTask::Grey => pdf::grey(bytes, &limits).map_err(message),
+        PdfTask::Grey => pdf::grey(bytes, &limits).map_err(|cause| cause.to_string()),
         PdfTask::Page => {
-            let page = pdf::raster(bytes, long_px, &limits).map_err(message)?;
+            let page = pdf::raster(bytes, long_px, &limits).map_err(|cause| cause.to_string())?;
             let size = Size { width: page.width, height: page.height };
             let pixels = Pixels { size, channels: 3, data: page.rgb };
             // Lines and letters lose their edges with chroma subsampling.

@@ -4,22 +4,28 @@
 ///
 /// Control characters in cells are shown as `?`, because user input must not move the cursor of a terminal.
 pub(super) fn table<const N: usize>(head: [&str; N], rows: &[[String; N]]) -> String {
-    let shown = |cell: &str| -> String {
-        cell.chars().map(|c| if c.is_control() { '?' } else { c }).collect()
-    };
     let mut lines = vec![head.map(str::to_owned)];
-    lines.extend(rows.iter().map(|row| row.each_ref().map(|cell| shown(cell))));
+    lines.extend(rows.iter().map(|row| row.each_ref().map(|cell| without_controls(cell))));
     let mut widths = [0; N];
     for line in &lines {
         for (width, cell) in widths.iter_mut().zip(line) {
             *width = (*width).max(cell.chars().count());
         }
     }
-    let print = |line: &[String; N]| {
-        let cells = line.iter().zip(widths).map(|(cell, width)| format!("{cell:width$}"));
-        cells.collect::<Vec<_>>().join("  ").trim_end().to_owned()
-    };
-    lines.iter().map(print).collect::<Vec<_>>().join("\n")
+    lines.iter().map(|line| padded(line, &widths)).collect::<Vec<_>>().join("\n")
+}
+
+fn without_controls(cell: &str) -> String {
+    cell.chars().map(|c| if c.is_control() { '?' } else { c }).collect()
+}
+
+/// Joins the cells of a line, padded to the widths of the columns.
+fn padded(cells: &[String], widths: &[usize]) -> String {
+    let mut line = String::new();
+    for (cell, &width) in cells.iter().zip(widths) {
+        line.push_str(&format!("{cell:width$}  "));
+    }
+    line.trim_end().to_owned()
 }
 
 #[cfg(test)]
