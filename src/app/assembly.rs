@@ -122,7 +122,7 @@ impl DomainServices {
         let guard = &storage.guard;
         let auth = Auth::start(db.clone(), hash_limits(config))?;
         let oauth = start_oauth(config, &auth)?;
-        let sender = ChannelSender::of(config)?;
+        let sender = ChannelSender::from_config(config)?;
         let users = start_users(config, &auth, &sender)?;
         let orders = Orders::new(db.clone(), Some(auth.clone()));
         let media = start_media(config, &orders, storage.originals.clone())?;
@@ -132,7 +132,8 @@ impl DomainServices {
         let content = content.recording_slow(storage.diagnostics.clone(), config.search.slow_ms);
         let uploads = start_uploads(config, storage, ingest)?;
         let mailer = sender.mailer().clone();
-        let recipients = Recipients::new(db.clone(), mailer, RecipientSettings::of(config));
+        let recipients =
+            Recipients::new(db.clone(), mailer, RecipientSettings::from_config(config));
         let access = AccessServices { auth: &auth, users: &users, orders: &orders };
         let outbound = OutboundServices { sender: &sender, recipients: &recipients };
         let deliveries = start_deliveries(config, access, &media, outbound, guard);

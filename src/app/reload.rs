@@ -101,12 +101,15 @@ impl SettingsReload {
         shared.edge.live_settings.set(tuned);
         shared.access.auth.set_throttle_limits(hash_limits(config));
         shared.access.oauth.set_lifetimes(lifetimes(config));
-        shared.distribution.deliveries.set_settings(delivery::DeliverySettings::of(config));
+        shared
+            .distribution
+            .deliveries
+            .set_settings(delivery::DeliverySettings::from_config(config));
         shared
             .distribution
             .notifications
-            .set_settings(notifications::NotificationSettings::of(config));
-        shared.distribution.recipients.set_settings(RecipientSettings::of(config));
+            .set_settings(notifications::NotificationSettings::from_config(config));
+        shared.distribution.recipients.set_settings(RecipientSettings::from_config(config));
         if let Some(traces) = &shared.edge.traces {
             traces.set_ratio(config.telemetry.trace_ratio);
         }

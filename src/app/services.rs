@@ -76,7 +76,7 @@ pub(super) fn start_deliveries(
         recipients: outbound.recipients.clone(),
         guard: guard.clone(),
     };
-    Deliveries::new(services, delivery::DeliverySettings::of(config))
+    Deliveries::new(services, delivery::DeliverySettings::from_config(config))
 }
 
 pub(super) fn start_notifications(
@@ -98,10 +98,14 @@ pub(super) fn start_notifications(
         mailer: outbound.sender.mailer().clone(),
         mail_templates: MailTemplates::compile(overrides)?,
         recipients: outbound.recipients.clone(),
-        push: Push::of(config)?,
+        push: Push::from_config(config)?,
         guard: guard.clone(),
     };
-    Notifications::start(services, notifications::NotificationSettings::of(config), clock::now())
+    Notifications::start(
+        services,
+        notifications::NotificationSettings::from_config(config),
+        clock::now(),
+    )
 }
 
 /// Starts sending deliveries, mails and push messages until the service stops.

@@ -80,20 +80,20 @@ pub(super) fn describe(error: &(dyn std::error::Error + 'static)) -> String {
 /// Parses the URL in the setting `name`: `https`, or `http` where `plain` allows it; without user name and
 /// password, which belong in settings that are not listed.
 pub(super) fn address(name: &'static str, text: &str, plain: bool) -> Result<Url, FieldProblem> {
-    let invalid = |expected: &str| invalid_setting(name, expected);
-    let url = Url::parse(text).map_err(|_| invalid("an address such as https://example.org/"))?;
+    let url = Url::parse(text)
+        .map_err(|_| invalid_setting(name, "an address such as https://example.org/"))?;
     match url.scheme() {
         "https" => {}
         "http" if plain => {}
-        "http" => return Err(invalid("https; settings.allowHttp permits http")),
-        _ => return Err(invalid("an address that begins with https://")),
+        "http" => return Err(invalid_setting(name, "https; settings.allowHttp permits http")),
+        _ => return Err(invalid_setting(name, "an address that begins with https://")),
     }
     if !url.username().is_empty() || url.password().is_some() {
-        return Err(invalid("an address without a user name and password"));
+        return Err(invalid_setting(name, "an address without a user name and password"));
     }
     // A fragment is never sent, so it can only be a mistake.
     if url.host_str().is_none() || url.fragment().is_some() {
-        return Err(invalid("an address with a host and without a fragment"));
+        return Err(invalid_setting(name, "an address with a host and without a fragment"));
     }
     Ok(url)
 }

@@ -70,11 +70,13 @@ impl Destination {
             }
         };
         match target {
-            Some(target) => {
+            Some(target) => Ok(Some(Self {
+                target,
                 // `only_public` restricts the channels of users (contract deliveries-21).
-                let (policy, listed) = (NetworkPolicy::Anywhere, fields.finish()?);
-                Ok(Some(Self { target, policy, method, listed }))
-            }
+                policy: NetworkPolicy::Anywhere,
+                method,
+                listed: fields.finish()?,
+            })),
             // The settings of downloads are validated elsewhere.
             None => Ok(None),
         }

@@ -64,7 +64,8 @@ impl DirectoryTarget {
                 let _ignored = rustix::fs::unlinkat(&folder, &temporary, AtFlags::empty());
                 return Err(error);
             }
-            let (folder, name) = (duplicate(&folder, &conversation)?, file.name().to_owned());
+            let folder = duplicate(&folder, &conversation)?;
+            let name = file.name().to_owned();
             let renamed = run_blocking(move || {
                 // The content is on disk already; this keeps its name after a crash.
                 rustix::fs::renameat(&folder, &temporary, &folder, &name)?;
@@ -161,7 +162,8 @@ async fn write(
     name: &str,
     timeouts: TransportTimeouts,
 ) -> Result<(), SendFault> {
-    let (folder, name) = (folder.try_clone().map_err(SendFault::Local)?, name.to_owned());
+    let folder = folder.try_clone().map_err(SendFault::Local)?;
+    let name = name.to_owned();
     let created = run_blocking(move || create(folder, &name)).await?;
     let mut target = tokio::fs::File::from_std(std::fs::File::from(created));
     let mut reader = OutgoingReader::open(file, timeouts.answer).await?;

@@ -2,7 +2,7 @@
 
 use crate::runtime::limits;
 use crate::transport::{
-    DeliveryParcel,
+    DeliveryParcel, Introduction,
     conversation::{RemoteConversation, TransportTimeouts},
     error::{SendError, SendFault, SendStep},
     file::{OutgoingFile, OutgoingReader},
@@ -20,14 +20,11 @@ pub(super) struct EmailTarget {
 impl EmailTarget {
     pub(super) fn read(fields: &mut SettingsReader<'_>) -> Result<Self, FieldProblem> {
         let texts = fields.texts("to")?;
-        let expected = || {
-            let most = limits::MAIL_RECIPIENTS_MAX;
-            invalid_setting("to", format!("a mail address or a list of up to {most}"))
-        };
         if texts.len() > limits::MAIL_RECIPIENTS_MAX {
-            return Err(expected());
+            return Err(invalid_recipients());
         }
-        let read = texts.iter().map(|text| MailAddress::parse(text).ok_or_else(expected));
+        let read =
+            texts.iter().map(|text| MailAddress::parse(text).ok_or_else(invalid_recipients));
         Ok(Self { to: read.collect::<Result<_, _>>()? })
     }
 
@@ -54,14 +51,11 @@ impl EmailTarget {
         }
         let headline = one_line(&parcel.headline, limits::MAIL_SUBJECT_CHARS_MAX);
         let subject = if headline.is_empty() { parcel.item_uri.clone() } else { headline };
-        let introduction_for = |to: &MailAddress| {
-            parcel.introductions.iter().find(|introduction| introduction.to == *to)
-        };
-        let others = self.to.iter().filter(|to| introduction_for(to).is_none()).cloned().collect();
+        let others = self.to.iter().filter(|to| introduction_for(to, parcel).is_none());
         let mail = Mail {
             id: parcel.id.clone(),
             at: (parcel.clock)(),
-            to: others,
+            to: others.cloned().collect(),
             subject: one_line(&subject, limits::MAIL_SUBJECT_CHARS_MAX),
             text: text(parcel, files, attachments.is_empty()),
             html: None,
@@ -72,7 +66,7 @@ impl EmailTarget {
         };
         // Numbered by the recipient's position in the channel, so that the id is the same at every attempt.
         for (number, to) in self.to.iter().enumerate() {
-            let Some(introduction) = introduction_for(to) else { continue };
+            let Some(introduction) = introduction_for(to, parcel) else { continue };
             let id = format!("{}.{number}", parcel.id);
             let mut introduced = Mail { id, to: vec![to.clone()], ..mail.clone() };
             introduced.introduce(introduction);
@@ -81,16 +75,26 @@ impl EmailTarget {
             introduction.sent.set();
         }
         // Each of the recipients may have received a mail of its own above.
-        match mail.to.is_empty() {
-            true => Ok(()),
-            false => mailer.send(&mail).await,
+        if mail.to.is_empty() {
+            return Ok(());
         }
+        mailer.send(&mail).await
     }
 
     /// Returns the recipients in the order of the settings.
     pub(super) fn recipients(&self) -> &[MailAddress] {
         &self.to
     }
+}
+
+fn invalid_recipients() -> FieldProblem {
+    let most = limits::MAIL_RECIPIENTS_MAX;
+    invalid_setting("to", format!("a mail address or a list of up to {most}"))
+}
+
+/// Finds the introduction of the sender to a recipient of the parcel.
+fn introduction_for<'a>(to: &MailAddress, parcel: &'a DeliveryParcel) -> Option<&'a Introduction> {
+    parcel.introductions.iter().find(|introduction| introduction.to == *to)
 }
 
 async fn read(file: &OutgoingFile, timeouts: TransportTimeouts) -> Result<Attachment, SendFault> {
@@ -107,7 +111,7 @@ fn text(parcel: &DeliveryParcel, files: &[OutgoingFile], linked: bool) -> String
     let mut text = format!("{}\n\n", one_line(&parcel.headline, usize::MAX));
     for file in files {
         text.push_str(&format!("{} ({} bytes)\n", file.name(), file.size_bytes()));
-        if let (true, Some(url)) = (linked, file.url()) {
+        if linked && let Some(url) = file.url() {
             text.push_str(&format!("{url}\n"));
         }
     }

@@ -50,10 +50,12 @@ impl FtpTarget {
         fields: &mut SettingsReader<'_>,
         encrypted: bool,
     ) -> Result<Self, FieldProblem> {
-        let security = match (encrypted, encrypted && fields.switch("implicit")?) {
-            (false, _) => FtpSecurity::None,
-            (true, false) => FtpSecurity::Explicit,
-            (true, true) => FtpSecurity::Implicit,
+        let security = if !encrypted {
+            FtpSecurity::None
+        } else if fields.switch("implicit")? {
+            FtpSecurity::Implicit
+        } else {
+            FtpSecurity::Explicit
         };
         let port = match security {
             FtpSecurity::None | FtpSecurity::Explicit => 21,
@@ -67,9 +69,10 @@ impl FtpTarget {
             username: fields.text("username")?,
             password: password.ok_or_else(|| missing("password"))?,
             path: FolderPath::read(fields, "path", true)?,
-            authority: match encrypted {
-                true => CustomAuthority::read(fields)?,
-                false => CustomAuthority::default(),
+            authority: if encrypted {
+                CustomAuthority::read(fields)?
+            } else {
+                CustomAuthority::default()
             },
         })
     }
@@ -97,8 +100,12 @@ impl FtpTarget {
         Ok(())
     }
 
-    fn connector(&self) -> Result<AsyncRustlsConnector, SendFault> {
-        let config = self.authority.client()?;
+    fn connector(
+        &self,
+        conversation: &RemoteConversation<'_>,
+    ) -> Result<AsyncRustlsConnector, SendError> {
+        let config = self.authority.client();
+        let config = config.map_err(|fault| conversation.fail(SendStep::Secure, fault))?;
         Ok(TlsConnector::from(Arc::new(config)).into())
     }
 
@@ -108,8 +115,6 @@ impl FtpTarget {
         policy: NetworkPolicy,
     ) -> Result<AsyncRustlsFtpStream, SendError> {
         let host = self.host.as_str();
-        let connector =
-            || self.connector().map_err(|fault| conversation.fail(SendStep::Secure, fault));
         if self.security == FtpSecurity::Implicit {
             // The library opens this connection itself, so it gets addresses that were checked.
             let addresses = conversation
@@ -120,7 +125,7 @@ impl FtpTarget {
                 .await?;
             let connected = AsyncRustlsFtpStream::connect_secure_implicit(
                 addresses.as_slice(),
-                connector()?,
+                self.connector(conversation)?,
                 host,
             );
             let mut ftp = conversation.await_connection(SendStep::Connect, connected).await?;
@@ -139,7 +144,8 @@ impl FtpTarget {
         if self.security == FtpSecurity::None {
             return Ok(ftp);
         }
-        conversation.await_answer(SendStep::Secure, ftp.into_secure(connector()?, host)).await
+        let connector = self.connector(conversation)?;
+        conversation.await_answer(SendStep::Secure, ftp.into_secure(connector, host)).await
     }
 }
 
@@ -151,7 +157,8 @@ struct FtpSession<'a> {
 
 impl FtpSession<'_> {
     async fn log_in(&mut self, account: &FtpTarget) -> Result<(), SendError> {
-        let (username, password) = (account.username.as_str(), account.password.reveal());
+        let username = account.username.as_str();
+        let password = account.password.reveal();
         let login = async {
             self.ftp.login(username, password).await.map_err(|e| SendFault::from(e).of_login())
         };

@@ -179,7 +179,6 @@ impl Mail {
         for (name, value) in &self.headers {
             builder = builder.raw_header(header(name, value)?);
         }
-        let invalid = |error: lettre::error::Error| SendFault::Protocol(error.to_string());
         let message = match (&self.html, self.attachments.as_slice()) {
             (None, []) => builder.singlepart(SinglePart::plain(self.text.clone())),
             (Some(html), []) => builder.multipart(self.alternatives(html)?),
@@ -196,7 +195,7 @@ impl Mail {
                 builder.multipart(parts)
             }
         };
-        let message = message.map_err(invalid)?;
+        let message = message.map_err(|error| SendFault::Protocol(error.to_string()))?;
         Ok(ComposedMail { envelope: message.envelope().clone(), bytes: message.formatted() })
     }
 
@@ -221,9 +220,10 @@ impl Mail {
 
 fn inline(picture: &InlineImage) -> Result<SinglePart, SendFault> {
     // Other characters could end the header `Content-ID`.
-    let is_allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"._-".contains(&byte);
+    let is_allowed =
+        picture.cid.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"._-".contains(&byte));
     let fits = (1..=limits::MAIL_CID_CHARS_MAX).contains(&picture.cid.len());
-    if !fits || !picture.cid.bytes().all(is_allowed) {
+    if !fits || !is_allowed {
         return Err(SendRefusal::Header("picture's id".into()).into());
     }
     check_value("picture's media type", &picture.mime)?;
@@ -233,9 +233,8 @@ fn inline(picture: &InlineImage) -> Result<SinglePart, SendFault> {
 }
 
 fn part(attachment: &Attachment) -> Result<SinglePart, SendFault> {
-    let refused = || SendRefusal::Header("attachment's name".into());
     if !is_name(&attachment.name, limits::TRANSPORT_NAME_CHARS_MAX) {
-        return Err(refused().into());
+        return Err(SendRefusal::Header("attachment's name".into()).into());
     }
     check_value("attachment's media type", &attachment.mime)?;
     let mime = ContentType::parse(&attachment.mime)
@@ -258,21 +257,22 @@ const RESERVED: [&str; 9] =
     ["from", "sender", "to", "cc", "bcc", "subject", "date", "message-id", "mime-version"];
 
 fn header(name: &str, value: &str) -> Result<HeaderValue, SendRefusal> {
-    let is_token = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-';
+    let is_token = name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
     let lower = name.to_ascii_lowercase();
     // `Content-…` describes the encoding of the body, which is composed here.
     let is_free = !RESERVED.contains(&lower.as_str()) && !lower.starts_with("content-");
-    let refused = || {
-        // The name may be hostile, and the error is logged.
-        let shown = name.chars().filter(|c| c.is_ascii_graphic()).take(76).collect();
-        SendRefusal::Header(shown)
-    };
-    if !name.bytes().all(is_token) || !is_free {
-        return Err(refused());
+    if !is_token || !is_free {
+        return Err(refused_header(name));
     }
-    let parsed = HeaderName::new_from_ascii(name.to_owned()).map_err(|_| refused())?;
+    let parsed = HeaderName::new_from_ascii(name.to_owned()).map_err(|_| refused_header(name))?;
     check_value(name, value)?;
     Ok(HeaderValue::new(parsed, value.to_owned()))
+}
+
+fn refused_header(name: &str) -> SendRefusal {
+    // The name may be hostile, and the error is logged.
+    let shown = name.chars().filter(|c| c.is_ascii_graphic()).take(76).collect();
+    SendRefusal::Header(shown)
 }
 
 #[cfg(test)]

@@ -117,7 +117,9 @@ impl Mailer {
         let composed = composed.map_err(|fault| conversation.fail(SendStep::Prepare, fault))?;
         match &self.settings.transport {
             MailTransport::Outbox { folder, is_shared } => {
-                let (folder, is_shared, id) = (folder.clone(), *is_shared, mail.id.clone());
+                let folder = folder.clone();
+                let is_shared = *is_shared;
+                let id = mail.id.clone();
                 let written = tokio::task::spawn_blocking(move || {
                     write_to_outbox(&folder, is_shared, &id, &composed)
                 });

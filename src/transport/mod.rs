@@ -96,7 +96,9 @@ impl ChannelTransports {
         files: &[OutgoingFile],
     ) -> Result<(), SendError> {
         self.check(destination, parcel, files)?;
-        let (timeouts, policy, id) = (self.timeouts, destination.policy, parcel.id.as_str());
+        let timeouts = self.timeouts;
+        let policy = destination.policy;
+        let id = parcel.id.as_str();
         match &destination.target {
             MethodSettings::Directory(directory) => {
                 directory.send(self.directory_root.as_deref(), timeouts, id, files).await

@@ -130,15 +130,18 @@ fn is_public_v4(address: Ipv4Addr) -> bool {
     !special && address != Ipv4Addr::new(168, 63, 129, 16)
 }
 
+/// Returns the IPv4 address whose halves are the last two segments of an IPv6 address.
+fn embedded_v4(high: u16, low: u16) -> Ipv4Addr {
+    let [a, b] = high.to_be_bytes();
+    let [c, d] = low.to_be_bytes();
+    Ipv4Addr::new(a, b, c, d)
+}
+
 fn is_public_v6(address: Ipv6Addr) -> bool {
-    let embedded = |high: u16, low: u16| {
-        let ([a, b], [c, d]) = (high.to_be_bytes(), low.to_be_bytes());
-        is_public_v4(Ipv4Addr::new(a, b, c, d))
-    };
     match address.segments() {
         // ::ffff:0:0/96 are IPv4-mapped addresses; 64:ff9b::/96 (NAT64) is translated to IPv4.
         [0, 0, 0, 0, 0, 0xffff, high, low] | [0x64, 0xff9b, 0, 0, 0, 0, high, low] => {
-            embedded(high, low)
+            is_public_v4(embedded_v4(high, low))
         }
         // Protocols with Teredo (2001::/23), documentation, 6to4 relays.
         [0x2001, 0..=0x1ff | 0xdb8, ..] | [0x2002, ..] | [0x3fff, 0..=0xfff, ..] => false,

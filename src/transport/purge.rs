@@ -2,6 +2,7 @@
 //!
 //! The operator sets the endpoint, so any address is allowed. Calls are idempotent.
 
+use std::path::Path;
 use std::time::Duration;
 
 use reqwest::{Client, Method, RequestBuilder, StatusCode, Url};
@@ -67,7 +68,7 @@ impl CachePurger {
     ///
     /// Reads the certificate file; blocks. Fails when a setting is invalid; the message names it and contains
     /// no secret.
-    pub fn of(cdn: &Cdn) -> Result<Vec<Self>> {
+    pub fn from_settings(cdn: &Cdn) -> Result<Vec<Self>> {
         let mut urls: Vec<String> = Vec::new();
         for url in cdn.purge_url.split_whitespace() {
             // A queue is named after its URL, so a repeated one would share it.
@@ -85,7 +86,6 @@ impl CachePurger {
         for url in &urls {
             // As it is called: the placeholder itself need not be valid in a URL.
             let parsed = Url::parse(&url.replace(KEY, "k"));
-            let is_web = |url: &Url| matches!(url.scheme(), "http" | "https") && url.has_host();
             if !parsed.is_ok_and(|url| is_web(&url)) {
                 return Err(wrong("purge_url", "is not an http:// or https:// address"));
             }
@@ -107,7 +107,7 @@ impl CachePurger {
         let client = client.map_err(|fault| wrong("purge_ca", &fault.to_string()))?;
         let header = Some(header).filter(|name| !name.is_empty());
         let authorization = authorization(&cdn.purge_authorization.0)?;
-        let purger = |url| Self {
+        let purgers = urls.into_iter().map(|url| Self {
             client: client.clone(),
             url,
             method: method.clone(),
@@ -115,8 +115,8 @@ impl CachePurger {
             body: cdn.purge_body.clone(),
             authorization: authorization.clone(),
             timeout,
-        };
-        Ok(urls.into_iter().map(purger).collect())
+        });
+        Ok(purgers.collect())
     }
 
     /// Returns a name for the URL: a hash, because the URL may carry a token.
@@ -159,19 +159,14 @@ impl CachePurger {
 
     /// Makes one call; returns whether the cache had nothing under the key.
     async fn call(&self, url: &str, keys: &[String]) -> std::result::Result<bool, PurgeError> {
-        let failed = |endpoint: &str, reason: String| PurgeError {
-            endpoint: endpoint.to_owned(),
-            reason,
-            is_permanent: false,
-        };
-        let url = Url::parse(url).map_err(|error| failed("purge_url", error.to_string()))?;
+        let url =
+            Url::parse(url).map_err(|error| temporary_error("purge_url", error.to_string()))?;
         let endpoint = host_and_port_of(&url);
         let request = self.request(self.client.request(self.method.clone(), url), keys);
-        let sent = request.send().await;
-        // The URL may carry a token.
-        let network_error =
-            |error: reqwest::Error| failed(&endpoint, describe(&error.without_url()));
-        let mut response = sent.map_err(network_error)?;
+        let mut response = request.send().await.map_err(|error| {
+            // The URL may carry a token.
+            temporary_error(&endpoint, describe(&error.without_url()))
+        })?;
         let status = response.status();
         // Read only so that the connection can be reused.
         let _ignored = client::body(&mut response).await;
@@ -179,7 +174,7 @@ impl CachePurger {
         if status.is_success() || is_absent {
             return Ok(is_absent);
         }
-        let refusal = failed(&endpoint, format!("answered {status}"));
+        let refusal = temporary_error(&endpoint, format!("answered {status}"));
         Err(PurgeError { is_permanent: is_for_good(status), ..refusal })
     }
 
@@ -195,10 +190,8 @@ impl CachePurger {
             return request;
         }
         // The body is free text, so its type follows from its first character.
-        let content_type = match self.body.trim_start().starts_with(['{', '[']) {
-            true => "application/json",
-            false => "text/plain",
-        };
+        let is_json = self.body.trim_start().starts_with(['{', '[']);
+        let content_type = if is_json { "application/json" } else { "text/plain" };
         let quoted: Vec<String> = keys.iter().map(|key| format!("\"{key}\"")).collect();
         let body = self
             .body
@@ -207,6 +200,14 @@ impl CachePurger {
             .replace("{keys}", &keys.join(" "));
         request.header("content-type", content_type).body(body)
     }
+}
+
+fn is_web(url: &Url) -> bool {
+    matches!(url.scheme(), "http" | "https") && url.has_host()
+}
+
+fn temporary_error(endpoint: &str, reason: String) -> PurgeError {
+    PurgeError { endpoint: endpoint.to_owned(), reason, is_permanent: false }
 }
 
 /// Returns whether the call itself is wrong. Permissions and rate limits may change at any time, so their
@@ -226,16 +227,21 @@ fn authority(cdn: &Cdn) -> Result<CustomAuthority> {
     if path.as_os_str().is_empty() {
         return Ok(CustomAuthority::default());
     }
-    let unreadable = |why: String| wrong("purge_ca", &format!("{} {why}", path.display()));
+    let metadata = std::fs::metadata(path);
     let metadata =
-        std::fs::metadata(path).map_err(|why| unreadable(format!("cannot be read: {why}")))?;
+        metadata.map_err(|why| wrong_authority(path, &format!("cannot be read: {why}")))?;
     if metadata.len() > CERTIFICATES_BYTES_MAX {
-        return Err(unreadable(format!("has more than {CERTIFICATES_BYTES_MAX} bytes")));
+        let why = format!("has more than {CERTIFICATES_BYTES_MAX} bytes");
+        return Err(wrong_authority(path, &why));
     }
     let text = std::fs::read_to_string(path);
-    let text = text.map_err(|why| unreadable(format!("cannot be read: {why}")))?;
+    let text = text.map_err(|why| wrong_authority(path, &format!("cannot be read: {why}")))?;
     CustomAuthority::parse(&text)
-        .ok_or_else(|| unreadable("holds no certificates in PEM".to_owned()))
+        .ok_or_else(|| wrong_authority(path, "holds no certificates in PEM"))
+}
+
+fn wrong_authority(path: &Path, why: &str) -> Error {
+    wrong("purge_ca", &format!("{} {why}", path.display()))
 }
 
 /// Parses the setting `cdn.purge_authorization`: `NAME: VALUE`, or a value of `Authorization`, whose scheme

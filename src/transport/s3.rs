@@ -52,8 +52,9 @@ impl S3Target {
             None => None,
         };
         let bucket = fields.text("bucket")?;
-        let in_bucket = |byte: u8| byte.is_ascii_alphanumeric() || b".-_".contains(&byte);
-        if !(3..=63).contains(&bucket.len()) || !bucket.bytes().all(in_bucket) {
+        let is_allowed =
+            bucket.bytes().all(|byte| byte.is_ascii_alphanumeric() || b".-_".contains(&byte));
+        if !(3..=63).contains(&bucket.len()) || !is_allowed {
             return Err(invalid_setting("bucket", "a bucket's name"));
         }
         let region = fields.find_text("region")?;
@@ -114,8 +115,12 @@ impl S3Target {
         last_refusal: &LastRefusal,
     ) -> Result<AmazonS3, SendFault> {
         let client = client::client(&self.authority, timeouts, policy)?;
-        let (last_refusal, answer) = (last_refusal.clone(), timeouts.answer);
-        let connector = PolicyConnector { client, policy, last_refusal, answer_timeout: answer };
+        let connector = PolicyConnector {
+            client,
+            policy,
+            last_refusal: last_refusal.clone(),
+            answer_timeout: timeouts.answer,
+        };
         // The delivery queue retries; retries here would only use up the attempt's time.
         let no_retries = RetryConfig { max_retries: 0, ..RetryConfig::default() };
         let mut builder = AmazonS3Builder::new()
@@ -188,7 +193,8 @@ impl BucketUpload<'_> {
         reader: &mut OutgoingReader,
         parts: &mut Box<dyn MultipartUpload>,
     ) -> Result<(), SendFault> {
-        let (mut in_flight, mut buffer) = (FuturesUnordered::new(), BytesMut::new());
+        let mut in_flight = FuturesUnordered::new();
+        let mut buffer = BytesMut::new();
         while let Some(payload) = next_part(reader, &mut buffer).await? {
             // Bounds the memory, since each part is held until the bucket has it.
             if in_flight.len() == limits::S3_PARTS_MAX
@@ -247,11 +253,7 @@ impl LastRefusal {
 
 fn answer(status: u16, body: &[u8]) -> SendFault {
     let body = String::from_utf8_lossy(body);
-    let part = |name: &str| {
-        let (_, rest) = body.split_once(&format!("<{name}>"))?;
-        Some(rest.split_once("</")?.0.to_owned())
-    };
-    let code = part("Code").unwrap_or_default();
+    let code = error_code(&body).unwrap_or_default().to_owned();
     if matches!(code.as_str(), "InvalidAccessKeyId" | "SignatureDoesNotMatch") {
         return SendFault::Credentials(code);
     }
@@ -259,6 +261,13 @@ fn answer(status: u16, body: &[u8]) -> SendFault {
     let busy = matches!(code.as_str(), "RequestTimeout" | "SlowDown" | "InternalError");
     let temporary = busy || client::is_temporary(status);
     SendFault::Answer { code: status.into(), server_message: code, temporary }
+}
+
+/// Returns the content of the element `Code` of an error response.
+fn error_code(body: &str) -> Option<&str> {
+    let (_, rest) = body.split_once("<Code>")?;
+    let (code, _) = rest.split_once("</")?;
+    Some(code)
 }
 
 /// Makes the library use our HTTP client.
@@ -277,30 +286,36 @@ impl fmt::Debug for PolicyConnector {
 
 impl HttpConnector for PolicyConnector {
     fn connect(&self, _options: &ClientOptions) -> object_store::Result<HttpClient> {
-        let (client, last_refusal) = (self.client.clone(), self.last_refusal.clone());
-        let (policy, answer) = (self.policy, self.answer_timeout);
-        Ok(HttpClient::new(Self { client, policy, last_refusal, answer_timeout: answer }))
+        Ok(HttpClient::new(Self {
+            client: self.client.clone(),
+            policy: self.policy,
+            last_refusal: self.last_refusal.clone(),
+            answer_timeout: self.answer_timeout,
+        }))
     }
+}
+
+fn network_error(error: reqwest::Error) -> HttpError {
+    HttpError::new(HttpErrorKind::Unknown, error.without_url())
 }
 
 impl PolicyConnector {
     async fn send_request(&self, request: HttpRequest) -> Result<HttpResponse, HttpError> {
-        let failed =
-            |error: reqwest::Error| HttpError::new(HttpErrorKind::Unknown, error.without_url());
         let (parts, body) = request.into_parts();
         let bytes = u64::try_from(body.content_length()).unwrap_or(u64::MAX);
         let limit =
             TransportTimeouts { answer: self.answer_timeout, ..TransportTimeouts::default() }
                 .transfer(bytes);
-        let refused = |refusal| HttpError::new(HttpErrorKind::Connect, refusal);
         let url = reqwest::Url::parse(&parts.uri.to_string());
         let url = url.map_err(|error| HttpError::new(HttpErrorKind::Request, error))?;
         // The resolver checks only host names, so a URL with an IP address is checked here.
-        self.policy.check(&url).map_err(refused)?;
+        self.policy
+            .check(&url)
+            .map_err(|refusal| HttpError::new(HttpErrorKind::Connect, refusal))?;
         let request = self.client.request(parts.method, url).headers(parts.headers);
         let request = request.timeout(limit).body(reqwest::Body::wrap(body));
-        let mut response = request.send().await.map_err(failed)?;
-        let body = client::body(&mut response).await.map_err(failed)?;
+        let mut response = request.send().await.map_err(network_error)?;
+        let body = client::body(&mut response).await.map_err(network_error)?;
         if !response.status().is_success() || body.starts_with(b"<Error") {
             self.last_refusal.note(response.status().as_u16(), &body);
         }

@@ -71,9 +71,10 @@ impl<'a> SettingsReader<'a> {
     }
 
     fn read_text(&mut self, name: &'static str) -> FieldValue<&'a str> {
-        let fits = |text: &&str| (1..=limits::TRANSPORT_SETTING_CHARS_MAX).contains(&text.len());
-        let expected = "a text of at least one character";
-        self.settings.read(name, expected, |value| value.as_str().filter(fits))
+        self.settings.read(name, "a text of at least one character", |value| {
+            let text = value.as_str()?;
+            (1..=limits::TRANSPORT_SETTING_CHARS_MAX).contains(&text.len()).then_some(text)
+        })
     }
 
     /// Reads an optional text that is listed, without control characters.
@@ -128,8 +129,10 @@ impl<'a> SettingsReader<'a> {
 
     /// Reads a port, `default` when absent.
     pub(super) fn port(&mut self, name: &'static str, default: u16) -> Result<u16, FieldProblem> {
-        let port = |value: &Value| u16::try_from(value.as_u64()?).ok().filter(|port| *port > 0);
-        let port = self.settings.read(name, "a number from 1 to 65535", port)?.unwrap_or(default);
+        let port = self.settings.read(name, "a number from 1 to 65535", |value| {
+            u16::try_from(value.as_u64()?).ok().filter(|port| *port > 0)
+        })?;
+        let port = port.unwrap_or(default);
         self.record_listed(name, port);
         Ok(port)
     }
@@ -137,10 +140,11 @@ impl<'a> SettingsReader<'a> {
     /// Reads a required host name or IP address.
     pub(super) fn host(&mut self, name: &'static str) -> Result<String, FieldProblem> {
         let host = self.text(name)?;
-        let name_like = |byte: u8| byte.is_ascii_alphanumeric() || b".-_".contains(&byte);
+        let is_allowed =
+            host.bytes().all(|byte| byte.is_ascii_alphanumeric() || b".-_".contains(&byte));
         // The 255 octets of a name (RFC 1035 §2.3.4) are 253 characters as text.
-        let fits = host.len() <= 253 && host.bytes().all(name_like);
-        if fits || host.parse::<std::net::IpAddr>().is_ok() {
+        let is_name = is_allowed && host.len() <= 253;
+        if is_name || host.parse::<std::net::IpAddr>().is_ok() {
             Ok(host)
         } else {
             Err(invalid_setting(name, "a host name or an address, without a port"))
@@ -149,18 +153,10 @@ impl<'a> SettingsReader<'a> {
 
     /// Reads a required text or list of texts.
     pub(super) fn texts(&mut self, name: &'static str) -> Result<Vec<String>, FieldProblem> {
-        let read = |value: &Value| {
-            let texts: Vec<String> = match value.as_array() {
-                Some(values) => values
-                    .iter()
-                    .map(|value| value.as_str().map(str::to_owned))
-                    .collect::<Option<_>>()?,
-                None => vec![value.as_str()?.to_owned()],
-            };
-            (!texts.is_empty()).then(|| (texts, value.clone()))
-        };
-        let texts = self.settings.read(name, "a text or a list of texts", read)?;
-        let (texts, value) = texts.ok_or_else(|| missing(name))?;
+        let found = self.settings.read(name, "a text or a list of texts", |value| {
+            Some((read_texts(value)?, value.clone()))
+        })?;
+        let (texts, value) = found.ok_or_else(|| missing(name))?;
         self.record_listed(name, value);
         Ok(texts)
     }
@@ -178,6 +174,14 @@ impl<'a> SettingsReader<'a> {
             None => Ok(Value::Object(self.listed)),
         }
     }
+}
+
+/// Reads a text or a list of at least one text; `None` for any other value.
+fn read_texts(value: &Value) -> Option<Vec<String>> {
+    let Some(values) = value.as_array() else { return Some(vec![value.as_str()?.to_owned()]) };
+    let texts: Vec<String> =
+        values.iter().map(|value| value.as_str().map(str::to_owned)).collect::<Option<_>>()?;
+    (!texts.is_empty()).then_some(texts)
 }
 
 fn one_line<'a>(name: &str, text: &'a str) -> Result<&'a str, FieldProblem> {
@@ -209,9 +213,10 @@ impl FolderPath {
     ) -> Result<Self, FieldProblem> {
         let Some(text) = fields.find_text(name)? else { return Ok(Self::default()) };
         let path = Self::parse(&text).filter(|path| absolute || !path.absolute);
-        let expected = match absolute {
-            true => "a path without `.`, `..`, empty parts and backslashes",
-            false => "a relative path without `.`, `..`, empty parts and backslashes",
+        let expected = if absolute {
+            "a path without `.`, `..`, empty parts and backslashes"
+        } else {
+            "a relative path without `.`, `..`, empty parts and backslashes"
         };
         path.ok_or_else(|| invalid_setting(name, expected))
     }
@@ -227,13 +232,15 @@ impl FolderPath {
             "" => Vec::new(),
             rest => rest.split('/').map(str::to_owned).collect(),
         };
-        let safe = |part: &String| {
-            // Common file systems allow 255 bytes, and Windows reads a backslash as a separator.
-            !matches!(part.as_str(), "" | "." | "..") && part.len() <= 255 && !part.contains('\\')
-        };
-        let fits = parts.len() <= limits::TRANSPORT_FOLDERS_MAX && parts.iter().all(safe);
+        let is_safe = parts.iter().all(|part| is_safe_name(part));
+        let fits = parts.len() <= limits::TRANSPORT_FOLDERS_MAX && is_safe;
         fits.then_some(Self { absolute, parts })
     }
+}
+
+fn is_safe_name(name: &str) -> bool {
+    // Common file systems allow 255 bytes, and Windows reads a backslash as a separator.
+    !matches!(name, "" | "." | "..") && name.len() <= 255 && !name.contains('\\')
 }
 
 #[cfg(test)]

@@ -57,17 +57,17 @@ impl HostKey {
     fn read(fields: &mut SettingsReader<'_>) -> Result<Self, FieldProblem> {
         let text = fields.text("hostKey")?;
         let text = text.trim();
-        let expected =
-            || invalid_setting("hostKey", "`SHA256:…` or a line such as `ssh-ed25519 AAAA…`");
         if let Some(digest) = text.strip_prefix("SHA256:") {
             // 32 bytes in base64 without its padding, which some tools add.
             let digest = digest.trim_end_matches('=');
-            let base64 = |byte: u8| byte.is_ascii_alphanumeric() || b"+/".contains(&byte);
-            let fits = digest.len() == 43 && digest.bytes().all(base64);
-            let fingerprint = format!("SHA256:{digest}");
-            return if fits { Ok(Self { fingerprint, algorithm: None }) } else { Err(expected()) };
+            let is_base64 =
+                digest.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"+/".contains(&byte));
+            if !is_base64 || digest.len() != 43 {
+                return Err(invalid_host_key());
+            }
+            return Ok(Self { fingerprint: format!("SHA256:{digest}"), algorithm: None });
         }
-        let key = PublicKey::from_openssh(text).map_err(|_| expected())?;
+        let key = PublicKey::from_openssh(text).map_err(|_| invalid_host_key())?;
         if key.algorithm().is_rsa() {
             let other = "an Ed25519 or ECDSA key; RSA is not supported";
             return Err(invalid_setting("hostKey", other));
@@ -75,6 +75,10 @@ impl HostKey {
         let fingerprint = key.fingerprint(HashAlg::Sha256).to_string();
         Ok(Self { fingerprint, algorithm: Some(key.algorithm()) })
     }
+}
+
+fn invalid_host_key() -> FieldProblem {
+    invalid_setting("hostKey", "`SHA256:…` or a line such as `ssh-ed25519 AAAA…`")
 }
 
 /// An account on an SSH server.
@@ -226,11 +230,12 @@ async fn answer_questions(
             KeyboardInteractiveAuthResponse::Success => return Ok(()),
             KeyboardInteractiveAuthResponse::Failure { .. } => break,
             KeyboardInteractiveAuthResponse::InfoRequest { prompts, .. } => {
-                // A prompt whose answer may be echoed does not ask for a password.
-                let response_to =
-                    |hidden: bool| if hidden { password.reveal() } else { "" }.to_owned();
-                let responses = prompts.iter().map(|prompt| response_to(!prompt.echo)).collect();
-                ssh.authenticate_keyboard_interactive_respond(responses).await?
+                let responses = prompts.iter().map(|prompt| {
+                    // A prompt whose answer may be echoed does not ask for a password.
+                    let response = if prompt.echo { "" } else { password.reveal() };
+                    response.to_owned()
+                });
+                ssh.authenticate_keyboard_interactive_respond(responses.collect()).await?
             }
         };
     }
@@ -245,19 +250,20 @@ fn private_key(
         Some(_) => "an OpenSSH key that the passphrase opens",
         None => "an OpenSSH key without a passphrase",
     };
-    let invalid = |expected: &str| invalid_setting("privateKey", expected);
     if passphrase.is_some() {
         // The key file sets the cost of unlocking and comes from a user: without a limit it could take
         // forever.
-        let locked = PrivateKey::from_openssh(key.reveal()).map_err(|_| invalid(expected))?;
+        let locked = PrivateKey::from_openssh(key.reveal())
+            .map_err(|_| invalid_setting("privateKey", expected))?;
         if matches!(locked.kdf(), Kdf::Bcrypt { rounds, .. } if *rounds > limits::SFTP_KEY_ROUNDS_MAX)
         {
             let most = limits::SFTP_KEY_ROUNDS_MAX;
-            return Err(invalid(&format!("a key encrypted with at most {most} rounds")));
+            let expected = format!("a key encrypted with at most {most} rounds");
+            return Err(invalid_setting("privateKey", expected));
         }
     }
     let read = decode_secret_key(key.reveal(), passphrase.map(TransportSecret::reveal));
-    let key = read.map_err(|_| invalid(expected))?;
+    let key = read.map_err(|_| invalid_setting("privateKey", expected))?;
     match key.algorithm() {
         Algorithm::Ed25519 | Algorithm::Ecdsa { .. } => Ok(Arc::new(key)),
         Algorithm::Dsa
@@ -265,7 +271,7 @@ fn private_key(
         | Algorithm::SkEcdsaSha2NistP256
         | Algorithm::SkEd25519
         | Algorithm::Other(_)
-        | _ => Err(invalid("an Ed25519 or ECDSA key")),
+        | _ => Err(invalid_setting("privateKey", "an Ed25519 or ECDSA key")),
     }
 }
 

@@ -37,8 +37,8 @@ impl<'a> RemoteFolder<'a> {
         path: &FolderPath,
     ) -> Result<Self, SendError> {
         let version = conversation.await_answer(SendStep::Folder, session.init()).await?;
-        let supports = |name: &str| version.extensions.contains_key(name);
-        let (renames_over, syncs) = (supports(POSIX_RENAME), supports(FSYNC));
+        let renames_over = version.extensions.contains_key(POSIX_RENAME);
+        let syncs = version.extensions.contains_key(FSYNC);
         let mut prefix = if path.absolute { "/" } else { "" }.to_owned();
         for part in &path.parts {
             prefix.push_str(part);
@@ -68,7 +68,8 @@ impl<'a> RemoteFolder<'a> {
         file: &OutgoingFile,
         temporary: &str,
     ) -> Result<(), SendError> {
-        let (from, to) = (self.path(temporary), self.path(file.name()));
+        let from = self.path(temporary);
+        let to = self.path(file.name());
         let limit = self.conversation.timeouts.transfer(file.size_bytes());
         self.conversation.run_within(limit, SendStep::Upload, self.write(file, &from)).await?;
         if self.renames_over {

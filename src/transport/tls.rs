@@ -30,15 +30,16 @@ impl CustomAuthority {
         let certificates = read.collect::<Result<Vec<_>, _>>().ok()?;
         let mut roots = RootCertStore::empty();
         // The decoder accepts any bytes; adding a root parses the certificate.
-        let all_valid = certificates.iter().all(|one| roots.add(one.clone()).is_ok());
+        let all_valid =
+            certificates.iter().all(|certificate| roots.add(certificate.clone()).is_ok());
         let usable = all_valid && !certificates.is_empty();
         usable.then(|| Self { certificates, pem: pem.to_owned() })
     }
 
     pub(super) fn read(fields: &mut SettingsReader<'_>) -> Result<Self, FieldProblem> {
         let Some(pem) = fields.find_secret("ca")? else { return Ok(Self::default()) };
-        let expected = || invalid_setting("ca", "one or more certificates in PEM");
-        let authority = Self::parse(pem.reveal()).ok_or_else(expected)?;
+        let authority = Self::parse(pem.reveal())
+            .ok_or_else(|| invalid_setting("ca", "one or more certificates in PEM"))?;
         // Certificates are public, so their number replaces the `***` of a secret.
         fields.record_listed("ca", format!("{} certificates", authority.certificates.len()));
         Ok(authority)
@@ -52,13 +53,14 @@ impl CustomAuthority {
     /// Builds a TLS configuration that trusts the public authorities and this one.
     pub(super) fn client(&self) -> Result<ClientConfig, SendFault> {
         let mut roots = RootCertStore { roots: webpki_roots::TLS_SERVER_ROOTS.to_vec() };
-        let refused = |error: rustls::Error| SendRefusal::Certificate(error.to_string());
         for certificate in &self.certificates {
-            roots.add(certificate.clone()).map_err(refused)?;
+            roots
+                .add(certificate.clone())
+                .map_err(|error| SendRefusal::Certificate(error.to_string()))?;
         }
         let config = ClientConfig::builder_with_provider(Arc::new(aws_lc_rs::default_provider()))
             .with_safe_default_protocol_versions()
-            .map_err(refused)?;
+            .map_err(|error| SendRefusal::Certificate(error.to_string()))?;
         Ok(config.with_root_certificates(roots).with_no_client_auth())
     }
 }

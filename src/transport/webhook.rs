@@ -82,16 +82,12 @@ impl WebhookTarget {
             format!("{}://{}/{HIDDEN}", url.scheme(), host_and_port_of(&url)),
         );
         let secret = fields.secret("secret")?;
-        let expected = || {
-            let bytes = limits::WEBHOOK_SECRET_BYTES_MIN;
-            invalid_setting("secret", format!("`whsec_` and base64, or {bytes} bytes"))
-        };
         let bytes = match secret.reveal().strip_prefix("whsec_") {
-            Some(text) => STANDARD.decode(text).map_err(|_| expected())?,
+            Some(text) => STANDARD.decode(text).map_err(|_| invalid_secret())?,
             None => secret.reveal().as_bytes().to_vec(),
         };
         if bytes.len() < limits::WEBHOOK_SECRET_BYTES_MIN {
-            return Err(expected());
+            return Err(invalid_secret());
         }
         let mode = match fields.find_text("mode")?.as_deref() {
             None | Some("notify") => WebhookMode::Notify,
@@ -242,6 +238,11 @@ async fn post(request: RequestBuilder) -> Result<(), SendFault> {
     })
 }
 
+fn invalid_secret() -> FieldProblem {
+    let bytes = limits::WEBHOOK_SECRET_BYTES_MIN;
+    invalid_setting("secret", format!("`whsec_` and base64, or {bytes} bytes"))
+}
+
 /// Finds the read failure of our own file that aborted a request.
 fn own_failure(error: &(dyn std::error::Error + 'static)) -> Option<SendFault> {
     let mut next = Some(error);
@@ -250,8 +251,7 @@ fn own_failure(error: &(dyn std::error::Error + 'static)) -> Option<SendFault> {
             // Rebuilt, because an error cannot be moved or cloned out of the chain.
             return Some(match fault {
                 SendFault::Length { name, expected, found } => {
-                    let (name, expected, found) = (name.clone(), *expected, *found);
-                    SendFault::Length { name, expected, found }
+                    SendFault::Length { name: name.clone(), expected: *expected, found: *found }
                 }
                 other @ (SendFault::Network(_)
                 | SendFault::TimedOut(_)

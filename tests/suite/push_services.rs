@@ -75,7 +75,7 @@ fn push(settings: &[String]) -> Push {
         (name.to_owned(), value.to_owned())
     };
     let sources = SettingSources { file: None, flags: settings.iter().map(flag).collect() };
-    Push::of(&config::load(&sources).unwrap().0).unwrap()
+    Push::from_config(&config::load(&sources).unwrap().0).unwrap()
 }
 
 /// The requests that a stand-in has received so far; fails if it found one invalid.

@@ -31,7 +31,7 @@ use crate::runtime::limits::{
     PURGE_REFUSED_DELAY, PURGE_RETRY_FIRST, PURGE_RETRY_MAX, PURGES_QUEUED_MAX,
 };
 use crate::runtime::telemetry;
-use crate::storage::database::{Db, DbError, PendingPurge, PurgeBacklog, ReadTx, WriteTx};
+use crate::storage::database::{Db, DbError, PendingPurge, PurgeBacklog, WriteTx};
 use crate::transport::{CachePurger, PurgeError, PurgeResult};
 use model::{Backoff, ItemKey, RetryPolicy};
 
@@ -104,11 +104,12 @@ impl CdnPurgers {
     ///
     /// A new endpoint starts at the end of the item log. Fails when a setting is invalid.
     pub fn open(settings: &config::Cdn, db: &Db, guard: &ClusterGuard) -> Result<Option<Self>> {
-        let purgers = CachePurger::of(settings)?;
+        let purgers = CachePurger::from_settings(settings)?;
         let names: Vec<String> = purgers.iter().map(CachePurger::name).collect();
         // Also without endpoints: a removed endpoint must not keep rows of the item log alive.
         if !names.is_empty() || !db.read_blocking(|tx| tx.purging_endpoints())?.is_empty() {
-            let (names, incarnation) = (names.clone(), guard.node().incarnation());
+            let names = names.clone();
+            let incarnation = guard.node().incarnation();
             db.write_blocking(move |tx| {
                 let mut others = tx.as_read().list_nodes()?.into_iter();
                 // Another node may still be configured with an endpoint.
@@ -121,20 +122,21 @@ impl CdnPurgers {
         if names.is_empty() {
             return Ok(None);
         }
-        let endpoint = |((purger, name), number)| CdnEndpoint {
-            db: db.clone(),
-            purger,
-            name,
-            number,
-            keys_max: settings.purge_keys_max,
-            retry_interval: Duration::from_secs(u64::from(settings.purge_again_s)),
-            guard: guard.clone(),
-        };
-        let endpoints: Vec<_> = purgers.into_iter().zip(names).zip(1..).map(endpoint).collect();
-        for endpoint in &endpoints {
+        let mut endpoints = Vec::with_capacity(purgers.len());
+        for ((purger, name), number) in purgers.into_iter().zip(names).zip(1..) {
+            let endpoint = CdnEndpoint {
+                db: db.clone(),
+                purger,
+                name,
+                number,
+                keys_max: settings.purge_keys_max,
+                retry_interval: Duration::from_secs(u64::from(settings.purge_again_s)),
+                guard: guard.clone(),
+            };
             // Initialize the series at zero: an alert does not see one that begins with its first event.
             endpoint.count_keys("refused", 0);
             endpoint.count_keys("given_up", 0);
+            endpoints.push(endpoint);
         }
         Ok(Some(Self { endpoints }))
     }
@@ -204,8 +206,10 @@ impl PurgeJob<'_> {
             PurgeOutcome::Nothing => {}
             PurgeOutcome::Purged => self.backoff = PurgeBackoff::new(),
             PurgeOutcome::Failed(cause) => {
-                let (address, wait) = (self.endpoint.number, self.backoff.begin());
-                let (tries, s) = (self.backoff.backoff.failures(), wait.as_secs_f64());
+                let wait = self.backoff.begin();
+                let address = self.endpoint.number;
+                let tries = self.backoff.backoff.failures();
+                let s = wait.as_secs_f64();
                 tracing::warn!(address, tries, retry_s = s, "CDN purge failed, retrying: {cause}");
             }
         }
@@ -237,7 +241,8 @@ impl CdnEndpoint {
     async fn purge_batch(&self, seq: i64, is_backing_off: bool) -> Result<PurgeRun> {
         let now = clock::now();
         let (waiting, unread) = self.queue_changes(seq, now).await?;
-        let (name, keys_max) = (self.name.clone(), self.keys_max);
+        let name = self.name.clone();
+        let keys_max = self.keys_max;
         let due = self.db.read(move |tx| tx.due_purges(&name, now, keys_max)).await?;
         self.report(waiting, due.first(), now);
         let (due, keys) = batch(due);
@@ -266,11 +271,8 @@ impl CdnEndpoint {
     ) -> Result<Option<PurgeError>> {
         let PurgeResult { purged, refused, failed, absent: _ } = result;
         // A key may be in several rows, which one call completes together.
-        let numbers = |is_affected: &dyn Fn(&str) -> bool| -> Vec<i64> {
-            due.iter().filter(|purge| is_affected(&purge.key)).map(|purge| purge.number).collect()
-        };
-        let done = numbers(&|key| purged.iter().any(|purged| purged == key));
-        let postponed = numbers(&|key| refused.iter().any(|(refused, _)| refused == key));
+        let done = row_numbers(&due, |key| purged.iter().any(|purged| purged == key));
+        let postponed = row_numbers(&due, |key| refused.iter().any(|(refused, _)| refused == key));
         let now = clock::now();
         let repeat_at = (!self.retry_interval.is_zero()).then(|| now + self.retry_interval);
         let accepted_any = !purged.is_empty();
@@ -288,17 +290,19 @@ impl CdnEndpoint {
     /// more to read immediately.
     async fn queue_changes(&self, seq: i64, now: Timestamp) -> Result<(PurgeBacklog, bool)> {
         let name = self.name.clone();
-        let read_queue = move |tx: &ReadTx<'_>| {
-            let (read, waiting) = (tx.purged_seq(&name)?, tx.purges_waiting(&name, now)?);
+        let queue = self.db.read(move |tx| {
+            let read = tx.purged_seq(&name)?;
+            let waiting = tx.purges_waiting(&name, now)?;
             Ok((read, waiting, tx.due_purges(&name, now, 1)?))
-        };
-        let (read, waiting, oldest) = self.db.read(read_queue).await?;
+        });
+        let (read, waiting, oldest) = queue.await?;
         let before = now - ITEM_LOG_RETENTION;
         // Expiry needs a trusted clock: one that jumped ahead would drop purges that are still due.
         if oldest.first().is_some_and(|purge| purge.since < before) && self.guard.trusts_clock() {
             let name = self.name.clone();
             let lost = self.write(move |tx| tx.drop_expired_purges(&name, before)).await?;
-            let (address, lost) = (self.number, lost.unwrap_or_default());
+            let address = self.number;
+            let lost = lost.unwrap_or_default();
             tracing::error!(address, keys = lost, "CDN purges given up: retention exceeded");
             self.count_keys("given_up", lost);
         }
@@ -323,10 +327,10 @@ impl CdnEndpoint {
     {
         let incarnation = self.guard.node().incarnation();
         let written = self.db.write(move |tx| {
-            match tx.holds_lease(Work::Purging.as_str(), incarnation)? {
-                true => write(tx).map(Some),
-                false => Ok(None),
+            if !tx.holds_lease(Work::Purging.as_str(), incarnation)? {
+                return Ok(None);
             }
+            write(tx).map(Some)
         });
         let written = written.await?;
         if written.is_none() {
@@ -345,7 +349,8 @@ impl CdnEndpoint {
         }
         let done = result.purged.len();
         if done > 0 {
-            let (first, ms) = (result.purged.first(), stopwatch.elapsed_ms());
+            let first = result.purged.first();
+            let ms = stopwatch.elapsed_ms();
             tracing::info!(address, keys = done, first, ms, "purged");
         }
     }
@@ -373,12 +378,18 @@ impl CdnEndpoint {
     }
 }
 
+/// Returns the numbers of the rows whose key is affected.
+fn row_numbers(rows: &[PendingPurge], is_affected: impl Fn(&str) -> bool) -> Vec<i64> {
+    rows.iter().filter(|row| is_affected(&row.key)).map(|row| row.number).collect()
+}
+
 /// Counts the keys of a call with `keys` keys by their outcome, as the metric names it.
 ///
 /// The numbers come from the transport. If they contradict each other a count is 0, because a counter must not
 /// fail the purge.
 fn outcome_counts(result: &PurgeResult, keys: usize) -> [(&'static str, usize); 4] {
-    let (purged, refused) = (result.purged.len(), result.refused.len());
+    let purged = result.purged.len();
+    let refused = result.refused.len();
     [
         ("done", purged.saturating_sub(result.absent)),
         ("absent", result.absent),
@@ -389,7 +400,9 @@ fn outcome_counts(result: &PurgeResult, keys: usize) -> [(&'static str, usize); 
 
 /// Selects what fits into one call: the rows that it completes, and their keys without duplicates.
 fn batch(mut due: Vec<PendingPurge>) -> (Vec<PendingPurge>, Vec<String>) {
-    let (mut keys, mut bytes, mut rows) = (Vec::new(), 0, 0);
+    let mut keys = Vec::new();
+    let mut bytes = 0;
+    let mut rows = 0;
     let mut seen = HashSet::new();
     for PendingPurge { key, .. } in &due {
         if seen.insert(key.clone()) {
@@ -424,7 +437,8 @@ pub fn purge(
     request: &PurgeRequest,
     now: Timestamp,
 ) -> Result<usize> {
-    let names: Vec<String> = CachePurger::of(settings)?.iter().map(CachePurger::name).collect();
+    let purgers = CachePurger::from_settings(settings)?;
+    let names: Vec<String> = purgers.iter().map(CachePurger::name).collect();
     if names.is_empty() {
         let message = "cdn.purge_url is empty: there is no CDN to purge";
         return Err(Error::new(ErrorKind::InvalidArgument, message));

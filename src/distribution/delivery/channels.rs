@@ -23,7 +23,7 @@ use crate::runtime::error::{Error, ErrorKind, Result};
 use crate::runtime::json_object::{FieldFault, FieldProblem};
 use crate::runtime::limits::CHANNELS_PER_USER_MAX;
 use crate::storage::audit::{self, AuditAction, ObjectKind};
-use crate::storage::database::{NewChannel, PutOutcome, WriteTx};
+use crate::storage::database::{NewChannel, PutOutcome};
 use model::account::{Channel, ChannelId, ChannelMethod, Permission};
 
 /// The channel that a request asks to write.
@@ -78,10 +78,12 @@ impl Deliveries {
         now: Timestamp,
     ) -> Result<ChannelView> {
         caller.require(Permission::WriteChannels)?;
-        let (id, user) = (own_id(caller, name)?, caller.user().id);
+        let id = own_id(caller, name)?;
+        let user = caller.user().id;
         let channel_id = id.clone();
         let before = self.db().read(move |tx| tx.find_channel(&channel_id)).await?;
-        let (previous, new_id) = (before.clone(), id.clone());
+        let previous = before.clone();
+        let new_id = id.clone();
         // Only settings of SFTP hold a private key, whose unlocking costs CPU time.
         let opening = match draft.method {
             ChannelMethod::Sftp => Some(self.inner.openings.acquire(user)?),
@@ -103,7 +105,7 @@ impl Deliveries {
             None => AuditAction::ChannelCreated,
             Some(_) => AuditAction::ChannelChanged,
         });
-        let write = move |tx: &WriteTx<'_>| {
+        let writing = self.db().write(move |tx| {
             let read = tx.as_read();
             // The draft was merged with `before`; a concurrent change would be overwritten.
             if read.find_channel(&id)? != before {
@@ -121,8 +123,8 @@ impl Deliveries {
                 )?;
             }
             Ok(Ok(read.find_channel(&id)?))
-        };
-        let message = match self.db().write(write).await? {
+        });
+        let message = match writing.await? {
             Ok(Some(channel)) => return run_blocking(move || Ok(shown(channel))).await,
             Ok(None) => {
                 return Err(Error::internal("a channel that was just written cannot be found"));
@@ -145,15 +147,15 @@ impl Deliveries {
         let own = id.clone();
         let event =
             audit::event(AuditAction::ChannelRemoved).with_object(ObjectKind::Channel, &id);
-        let write = move |tx: &WriteTx<'_>| {
+        let removal = self.db().write(move |tx| {
             let is_removed = tx.remove_channel(&own)?;
             // As with an unchanged channel, a removal that removes nothing writes no event.
             if is_removed {
                 tx.write_audit(&event)?;
             }
             Ok(is_removed)
-        };
-        if self.db().write(write).await? {
+        });
+        if removal.await? {
             return Ok(());
         }
         Err(Error::new(ErrorKind::NotFound, format!("no channel {id}")))
@@ -218,9 +220,12 @@ fn decide(id: ChannelId, before: Option<&Channel>, draft: ChannelDraft) -> Resul
     if method == ChannelMethod::Download
         && let Some(name) = settings.names().next().filter(|_| before.is_none())
     {
-        // The client chose the name, so the error repeats only the start of it.
-        let (prefix, name) = ("settings.".to_owned(), name.chars().take(40).collect());
-        let unknown = FieldProblem { prefix, name, fault: FieldFault::Unknown };
+        let unknown = FieldProblem {
+            prefix: "settings.".to_owned(),
+            // The client chose the name, so the error repeats only the start of it.
+            name: name.chars().take(40).collect(),
+            fault: FieldFault::Unknown,
+        };
         return Err(invalid(ChannelProblem::Settings(unknown)));
     }
     let formats = channel_formats(&formats).map_err(invalid)?;

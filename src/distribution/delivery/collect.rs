@@ -26,7 +26,8 @@ pub(super) async fn collect(
     caller: MediaCaller<'_>,
 ) -> Result<CollectedFiles, AttemptFailure> {
     // Read here and not passed in: rights count at the time of sending (contract deliveries-8).
-    let (now, key) = (clock::now(), &delivery.item);
+    let now = clock::now();
+    let key = &delivery.item;
     let entry = media.item(key, caller.visitor(), now).await?;
     let headline = entry.document.text("headline").unwrap_or_default().to_owned();
     let selection = FileSelection::Formats(formats, delivery.crop);

@@ -9,7 +9,7 @@ use super::Deliveries;
 use crate::runtime::error::{Error, ErrorKind, Result};
 use crate::runtime::limits::{DELIVERIES_LISTED_MAX, DELIVERIES_RETRIED_MAX};
 use crate::storage::audit::{self, AuditAction, ObjectKind};
-use crate::storage::database::{DeliveriesOf, ReadTx, WriteTx};
+use crate::storage::database::DeliveriesOf;
 use model::account::{Delivery, DeliveryState, OrganizationId};
 
 /// A delivery as operators see it.
@@ -30,7 +30,7 @@ impl Deliveries {
         size: usize,
     ) -> Result<Vec<ListedDelivery>> {
         let size = size.min(DELIVERIES_LISTED_MAX);
-        let read = move |tx: &ReadTx<'_>| {
+        let listing = self.db().read(move |tx| {
             // A page names few organizations, most of them several times.
             let mut names: BTreeMap<OrganizationId, Option<String>> = BTreeMap::new();
             let mut listed = Vec::new();
@@ -47,8 +47,8 @@ impl Deliveries {
                 listed.push(ListedDelivery { delivery, organization_name });
             }
             Ok(listed)
-        };
-        Ok(self.db().read(read).await?)
+        });
+        Ok(listing.await?)
     }
 
     /// Queues the failed delivery `id` again, as if it were new, and records that in the audit log. Nothing is
@@ -59,16 +59,17 @@ impl Deliveries {
     pub async fn retry_failed(&self, id: Uuid, now: Timestamp) -> Result<Delivery> {
         let event =
             audit::event(AuditAction::DeliveryRetried).with_object(ObjectKind::Delivery, id);
-        let write = move |tx: &WriteTx<'_>| {
+        let requeueing = self.db().write(move |tx| {
             let is_queued = tx.requeue_delivery(id, DeliveryState::Failed, now)?;
             if is_queued {
                 tx.write_audit(&event)?;
             }
             Ok((is_queued, tx.as_read().find_delivery(id)?))
+        });
+        let (is_queued, found) = requeueing.await?;
+        let Some(delivery) = found else {
+            return Err(Error::new(ErrorKind::NotFound, format!("no delivery {id}")));
         };
-        let (is_queued, found) = self.db().write(write).await?;
-        let none = || Error::new(ErrorKind::NotFound, format!("no delivery {id}"));
-        let delivery = found.ok_or_else(none)?;
         if !is_queued {
             let state = delivery.state.as_str();
             let message =
@@ -83,14 +84,14 @@ impl Deliveries {
     /// their number in the audit log. Returns how many.
     pub async fn retry_all_failed(&self, now: Timestamp) -> Result<usize> {
         let event = audit::event(AuditAction::DeliveryRetried);
-        let write = move |tx: &WriteTx<'_>| {
+        let requeueing = self.db().write(move |tx| {
             let count = tx.requeue_failed_deliveries(DELIVERIES_RETRIED_MAX, now)?;
             if count > 0 {
                 tx.write_audit(&event.with_detail(format!("{count} deliveries")))?;
             }
             Ok(count)
-        };
-        let count = self.db().write(write).await?;
+        });
+        let count = requeueing.await?;
         self.inner.wake.notify_one();
         Ok(count)
     }

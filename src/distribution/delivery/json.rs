@@ -17,18 +17,21 @@ pub fn delivery(delivery: &Delivery, links: &impl MediaLinks) -> Value {
     fields.insert("attempts".to_owned(), json!(delivery.attempts));
     fields.insert("created".to_owned(), json!(delivery.created));
     fields.insert("updated".to_owned(), json!(delivery.updated));
-    let mut optional = |name: &str, value: Option<Value>| {
-        if let Some(value) = value {
-            fields.insert(name.to_owned(), value);
-        }
-    };
-    optional("agreement", delivery.agreement.map(|id| json!(id)));
+    insert_known(&mut fields, "agreement", delivery.agreement.map(|id| json!(id)));
     // While the delivery is in flight, the field holds the expiry of the worker's claim, which is internal.
     let is_queued = delivery.state == model::account::DeliveryState::Queued;
-    optional("nextAttempt", delivery.next.filter(|_| is_queued).map(|at| json!(at)));
-    optional("delivered", delivery.delivered.map(|at| json!(at)));
-    optional("error", delivery.error.as_ref().map(|text| json!(text)));
+    let next = delivery.next.filter(|_| is_queued);
+    insert_known(&mut fields, "nextAttempt", next.map(|at| json!(at)));
+    insert_known(&mut fields, "delivered", delivery.delivered.map(|at| json!(at)));
+    insert_known(&mut fields, "error", delivery.error.as_ref().map(|text| json!(text)));
     Value::Object(fields)
+}
+
+/// Inserts a field, unless its value is unknown.
+fn insert_known(fields: &mut Map<String, Value>, name: &str, value: Option<Value>) {
+    if let Some(value) = value {
+        fields.insert(name.to_owned(), value);
+    }
 }
 
 /// Returns the URI of the delivered item, with the crop that was requested.

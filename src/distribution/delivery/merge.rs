@@ -36,6 +36,24 @@ impl KnownSettings<'_> {
     fn is_hidden(&self, name: &str) -> bool {
         self.stored.contains_key(name) && self.shown.get(name) != self.stored.get(name)
     }
+
+    /// Returns whether `given` has another value for a setting than the one shown.
+    fn is_new(&self, given: &Map<String, Value>, name: &str) -> bool {
+        given
+            .get(name)
+            .is_some_and(|value| !value.is_null() && self.shown.get(name) != Some(value))
+    }
+
+    /// Returns whether a secret in `given` replaces the one of that name.
+    fn is_replaced(&self, given: &Map<String, Value>, name: &str) -> bool {
+        match name {
+            "password" => self.is_new(given, "privateKey"),
+            "privateKey" => self.is_new(given, "password"),
+            // A passphrase belongs to the private key and is removed with it.
+            "passphrase" => self.is_new(given, "password") || self.is_new(given, "privateKey"),
+            _ => false,
+        }
+    }
 }
 
 /// Merges `given` into `known`, the present settings of the same method.
@@ -50,22 +68,10 @@ pub(super) fn merge(
     known: KnownSettings<'_>,
     given: Map<String, Value>,
 ) -> Result<Map<String, Value>> {
-    let is_new = |name: &str| {
-        given
-            .get(name)
-            .is_some_and(|value| !value.is_null() && known.shown.get(name) != Some(value))
-    };
-    let is_replaced = |name: &str| match name {
-        "password" => is_new("privateKey"),
-        "privateKey" => is_new("password"),
-        // A passphrase belongs to the private key and is removed with it.
-        "passphrase" => is_new("password") || is_new("privateKey"),
-        _ => false,
-    };
     let mut preserved: Vec<(String, Value)> = Vec::new();
     for (name, value) in known.stored {
         let as_shown = given.get(name).is_some_and(|given| known.shown.get(name) == Some(given));
-        let left_out = !given.contains_key(name) && !is_replaced(name);
+        let left_out = !given.contains_key(name) && !known.is_replaced(&given, name);
         // A client cannot send back a secret that it never saw, so leaving it out preserves it.
         if as_shown || (left_out && known.is_hidden(name)) {
             preserved.push((name.clone(), value.clone()));
@@ -82,7 +88,7 @@ pub(super) fn merge(
     // password.
     refuse_masks(&merged)?;
     let is_moved =
-        DESTINATION_SETTINGS.iter().any(|one| merged.get(*one) != known.stored.get(*one));
+        DESTINATION_SETTINGS.iter().any(|name| merged.get(*name) != known.stored.get(*name));
     match secret {
         Some(name) if is_moved => {
             let message = format!(
@@ -97,16 +103,18 @@ pub(super) fn merge(
 
 /// Fails when a setting is the mask that replaces secrets in lists.
 pub(super) fn refuse_masks(settings: &Map<String, Value>) -> Result<()> {
-    let is_mask = |(name, value): &(&String, &Value)| {
+    for (name, value) in settings {
         let text = value.as_str().unwrap_or_default();
         // A webhook's URL is shown without its path, which is a credential with many services.
-        text == HIDDEN || (name.as_str() == "url" && text.ends_with("/***"))
-    };
-    let Some((name, _)) = settings.iter().find(is_mask) else { return Ok(()) };
-    // The client chose the name, so the error repeats only the start of it.
-    let name: String = name.chars().take(40).collect();
-    let message = format!("settings.{name} refers to a secret that does not exist");
-    Err(Error::invalid("body", format!("settings.{name}"), "pattern", message))
+        let is_mask = text == HIDDEN || (name == "url" && text.ends_with("/***"));
+        if is_mask {
+            // The client chose the name, so the error repeats only the start of it.
+            let name: String = name.chars().take(40).collect();
+            let message = format!("settings.{name} refers to a secret that does not exist");
+            return Err(Error::invalid("body", format!("settings.{name}"), "pattern", message));
+        }
+    }
+    Ok(())
 }
 
 #[cfg(test)]

@@ -73,8 +73,7 @@ pub struct DeliverySettings {
 impl DeliverySettings {
     /// Reads the settings of the section `delivery`.
     #[must_use]
-    pub fn of(config: &Config) -> Self {
-        let seconds = |count: u32| Duration::from_secs(u64::from(count));
+    pub fn from_config(config: &Config) -> Self {
         let delivery = &config.delivery;
         Self {
             workers: delivery.workers,
@@ -88,6 +87,10 @@ impl DeliverySettings {
             },
         }
     }
+}
+
+fn seconds(count: u32) -> Duration {
+    Duration::from_secs(u64::from(count))
 }
 
 /// The components that the delivery queue depends on.
@@ -183,7 +186,7 @@ struct DeliveryVisibility {
 }
 
 impl DeliveryVisibility {
-    fn of(principal: &Principal) -> Self {
+    fn new(principal: &Principal) -> Self {
         let user = principal.user();
         // Both are needed: the access level is the user's, the permission that of the credentials
         // in use.
@@ -201,9 +204,6 @@ impl Deliveries {
     #[must_use]
     pub fn new(services: DeliveryServices, settings: DeliverySettings) -> Self {
         let DeliveryServices { media, orders, auth, sender, recipients, guard } = services;
-        let (wake, abandon) = (Notify::new(), watch::Sender::new(false));
-        let probes = ChannelProbes::new();
-        let (openings, settings) = (KeyOpenings::default(), HotSwap::new(settings));
         Self {
             inner: Arc::new(DeliveriesInner {
                 media,
@@ -212,11 +212,11 @@ impl Deliveries {
                 sender,
                 recipients,
                 guard,
-                settings,
-                probes,
-                openings,
-                wake,
-                abandon,
+                settings: HotSwap::new(settings),
+                probes: ChannelProbes::new(),
+                openings: KeyOpenings::default(),
+                wake: Notify::new(),
+                abandon: watch::Sender::new(false),
             }),
         }
     }
@@ -255,12 +255,14 @@ impl Deliveries {
     async fn channel(&self, principal: &Principal, id: &ChannelId) -> Result<Channel> {
         let is_own = principal.user().user_name == id.owner();
         let channel_id = id.clone();
-        let found = match is_own {
-            true => self.db().read(move |tx| tx.find_channel(&channel_id)).await?,
-            false => None,
+        let found = if is_own {
+            self.db().read(move |tx| tx.find_channel(&channel_id)).await?
+        } else {
+            None
         };
-        let none = || Error::new(ErrorKind::NotFound, format!("no channel {id}"));
-        found.filter(|channel| channel.active).ok_or_else(none)
+        found
+            .filter(|channel| channel.active)
+            .ok_or_else(|| Error::new(ErrorKind::NotFound, format!("no channel {id}")))
     }
 
     /// Lists one page of the deliveries that `principal` sees, newest first: skips `start` and returns
@@ -272,7 +274,7 @@ impl Deliveries {
         start: usize,
         size: usize,
     ) -> Result<Vec<Delivery>> {
-        let DeliveryVisibility { user: own, organization } = DeliveryVisibility::of(principal);
+        let DeliveryVisibility { user: own, organization } = DeliveryVisibility::new(principal);
         let of = organization.map_or(DeliveriesOf::User(own), DeliveriesOf::Organization);
         let size = size.min(DELIVERIES_LISTED_MAX);
         Ok(self.db().read(move |tx| tx.list_deliveries(of, state, start, size)).await?)
@@ -282,11 +284,12 @@ impl Deliveries {
     ///
     /// Fails with [`ErrorKind::NotFound`] when it does not exist or `principal` may not see it.
     pub async fn find(&self, principal: &Principal, id: Uuid) -> Result<Delivery> {
-        let owner = DeliveryVisibility::of(principal);
+        let owner = DeliveryVisibility::new(principal);
         let found = self.db().read(move |tx: &ReadTx<'_>| tx.find_delivery(id)).await?;
         // A delivery of another user answers like a missing one, so that ids cannot be probed.
-        let none = || Error::new(ErrorKind::NotFound, format!("no delivery {id}"));
-        found.filter(|delivery| owner.is_visible(delivery)).ok_or_else(none)
+        found
+            .filter(|delivery| owner.is_visible(delivery))
+            .ok_or_else(|| Error::new(ErrorKind::NotFound, format!("no delivery {id}")))
     }
 
     /// Removes a batch of deliveries that ended before the retention period; returns how many.
@@ -298,6 +301,5 @@ impl Deliveries {
 
 /// Parses the formats of a channel, which were validated when it was written.
 fn formats(channel: &Channel) -> Result<Vec<MediaFormat>> {
-    let parse = |text: &String| MediaFormat::parse(text).map_err(Error::internal);
-    channel.formats.iter().map(parse).collect()
+    channel.formats.iter().map(|text| MediaFormat::parse(text).map_err(Error::internal)).collect()
 }

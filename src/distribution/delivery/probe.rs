@@ -70,7 +70,6 @@ impl ChannelProbes {
 
     /// Acquires the slot for a test of `user`.
     fn begin(&self, user: UserId, now: Timestamp) -> Result<RunningProbe> {
-        let overloaded = |message| Error::overloaded("channel_tests", message);
         let mut users = self.by_user.lock().unwrap_or_else(PoisonError::into_inner);
         // Every test sweeps the map, so that it holds only the users of the last minute.
         users.retain(|_, recent| {
@@ -84,10 +83,12 @@ impl ChannelProbes {
             return Err(Error::new(ErrorKind::Conflict, message));
         }
         if recent.is_some_and(|recent| recent.started.len() >= CHANNEL_TESTS_A_MINUTE) {
-            return Err(overloaded("Too many tests of the user's channels within a minute"));
+            let message = "Too many tests of the user's channels within a minute";
+            return Err(Error::overloaded("channel_tests", message));
         }
-        let permit = Arc::clone(&self.free).try_acquire_owned();
-        let permit = permit.map_err(|_| overloaded("Too many channel tests are running"))?;
+        let permit = Arc::clone(&self.free).try_acquire_owned().map_err(|_| {
+            Error::overloaded("channel_tests", "Too many channel tests are running")
+        })?;
         // Counted last: a test that is refused for the load of others costs the user nothing.
         let recent = users.entry(user).or_default();
         recent.is_running = true;

@@ -13,7 +13,7 @@ use crate::media::FileSelection;
 use crate::media::MediaCaller;
 use crate::runtime::error::{Error, ErrorKind, Result};
 use crate::runtime::limits::TRANSPORT_FILES_MAX;
-use crate::storage::database::{EnqueueOutcome, NewDelivery, ReadTx, WriteTx};
+use crate::storage::database::{EnqueueOutcome, NewDelivery};
 use model::account::{Channel, ChannelId, ChannelMethod, Delivery, DeliveryState};
 use model::media_url::MediaFormat;
 use model::{ContentHash, CropSpec, ItemKey};
@@ -139,10 +139,10 @@ impl Deliveries {
         // A user without an organization has no agreement either, which the purchase reports.
         let Some(organization) = principal.user().organization else { return Ok(()) };
         let max = self.settings().queue_max;
-        match self.db().read(move |tx| tx.is_queue_full(organization, max)).await? {
-            true => Err(overloaded()),
-            false => Ok(()),
+        if self.db().read(move |tx| tx.is_queue_full(organization, max)).await? {
+            return Err(overloaded());
         }
+        Ok(())
     }
 
     /// Fails as the purchase for the delivery would.
@@ -173,13 +173,16 @@ impl Deliveries {
             DeliveryState::Queued | DeliveryState::Sending => return Ok((existing, false)),
             ended @ (DeliveryState::Delivered | DeliveryState::Failed) => ended,
         };
-        let (max, organization) = (self.settings().queue_max, existing.organization);
-        // Checked in the transaction that queues, or concurrent requests could exceed the limit.
-        let queued = move |tx: &WriteTx<'_>| match tx.as_read().is_queue_full(organization, max)? {
-            true => Ok(None),
-            false => tx.requeue_delivery(id, ended, now).map(Some),
-        };
-        let queued = self.db().write(queued).await?.ok_or_else(overloaded)?;
+        let max = self.settings().queue_max;
+        let organization = existing.organization;
+        let queueing = self.db().write(move |tx| {
+            // Checked in the transaction that queues, or concurrent requests could exceed the limit.
+            if tx.as_read().is_queue_full(organization, max)? {
+                return Ok(None);
+            }
+            tx.requeue_delivery(id, ended, now).map(Some)
+        });
+        let queued = queueing.await?.ok_or_else(overloaded)?;
         if queued {
             self.inner.wake.notify_one();
         }
@@ -194,10 +197,9 @@ impl Deliveries {
         now: Timestamp,
     ) -> Result<()> {
         let selection = FileSelection::Formats(&checked.formats, crop);
-        let none = || format!("{item} has none of the channel's formats");
         match self.inner.media.count_files(item, selection, caller, now).await {
             Ok(1..=TRANSPORT_FILES_MAX) => Ok(()),
-            Ok(0) => Err(Error::new(ErrorKind::NotFound, none())),
+            Ok(0) => Err(no_files(item)),
             Ok(count) => {
                 let message = format!(
                     "{channel} would send {count} files of {item}, at most {TRANSPORT_FILES_MAX}"
@@ -205,9 +207,7 @@ impl Deliveries {
                 Err(Error::invalid("query", "channel", "maxItems", message))
             }
             // The caller sees the item, so this means that it has none of the files.
-            Err(error) if error.kind() == ErrorKind::NotFound => {
-                Err(Error::new(ErrorKind::NotFound, none()))
-            }
+            Err(error) if error.kind() == ErrorKind::NotFound => Err(no_files(item)),
             Err(other) => Err(other),
         }
     }
@@ -228,10 +228,16 @@ impl Deliveries {
         }
         let entry = self.inner.media.item(item, Some(principal), now).await?;
         let version = version(&entry, &channel, crop);
-        let (channel_id, key, own_version) = (id.clone(), item.clone(), version.clone());
-        let find = move |tx: &ReadTx<'_>| tx.find_delivery_of(&channel_id, &key, &own_version);
-        let existing = self.db().read(find).await?;
+        let channel_id = id.clone();
+        let key = item.clone();
+        let own_version = version.clone();
+        let existing =
+            self.db().read(move |tx| tx.find_delivery_of(&channel_id, &key, &own_version)).await?;
         let formats = formats(&channel)?;
         Ok(CheckedRequest { principal, entry, version, formats, existing })
     }
+}
+
+fn no_files(item: &ItemKey) -> Error {
+    Error::new(ErrorKind::NotFound, format!("{item} has none of the channel's formats"))
 }

@@ -47,20 +47,14 @@ impl ChannelSender {
     ///
     /// Creates the folder of deliveries unless the settings name one. Fails when that is not possible and
     /// when `mail.from` is not an address.
-    pub fn of(config: &Config) -> Result<Self> {
-        let (root, mail) = (directory_root(config)?, mail_settings(config)?);
-        let transports_with = |timeouts| {
-            ChannelTransports::new(
-                Some(root.clone()),
-                timeouts,
-                Mailer::new(mail.clone(), timeouts),
-            )
-        };
+    pub fn from_config(config: &Config) -> Result<Self> {
+        let root = directory_root(config)?;
+        let mail = mail_settings(config)?;
         let probe_timeouts =
             TransportTimeouts { connect: CHANNEL_TEST_CONNECT, answer: CHANNEL_TEST_ANSWER };
         Ok(Self {
-            transports: transports_with(TransportTimeouts::default()),
-            probe_transports: transports_with(probe_timeouts),
+            transports: transports(&root, &mail, TransportTimeouts::default()),
+            probe_transports: transports(&root, &mail, probe_timeouts),
             private_addresses: config.delivery.private_addresses,
         })
     }
@@ -154,27 +148,31 @@ impl ChannelSender {
     }
 }
 
+fn transports(root: &Path, mail: &MailSettings, timeouts: TransportTimeouts) -> ChannelTransports {
+    let mailer = Mailer::new(mail.clone(), timeouts);
+    ChannelTransports::new(Some(root.to_owned()), timeouts, mailer)
+}
+
 /// Parses the destination of the channel, on a blocking thread because unlocking a private key takes a while.
 async fn destination(channel: &Channel) -> Result<Destination, AttemptFailure> {
-    let no_destination = || AttemptFailure::permanent("the channel's method sends nothing");
     let method = channel.method;
     let settings = channel.settings.reveal().clone();
     let parsed = spawn_blocking(move || Destination::parse(method, &settings)).await;
     let parsed = parsed.map_err(Error::internal)?;
     let parsed = parsed.map_err(|error| AttemptFailure::permanent(error.to_string()))?;
-    parsed.ok_or_else(no_destination)
+    parsed.ok_or_else(|| AttemptFailure::permanent("the channel's method sends nothing"))
 }
 
 fn file(media: &Media, collected: CollectedFile) -> Result<OutgoingFile, AttemptFailure> {
     let CollectedFile { name, mime, body, url, dated: _ } = collected;
-    let (media, bytes) = (media.clone(), body.len());
-    // Opened by the transport when it sends the file, so a delivery holds no file open while
-    // others are sent.
-    let open = move || {
+    let media = media.clone();
+    let bytes = body.len();
+    let file = OutgoingFile::new(&name, mime, bytes, move || {
+        // Opened by the transport when it sends the file, so a delivery holds no file open while
+        // others are sent.
         let content: Content = Box::pin(media.stream(body.parts().to_vec()));
         async move { Ok(content) }
-    };
-    let file = OutgoingFile::new(&name, mime, bytes, open);
+    });
     file.map(|file| file.with_url(url))
         .map_err(|error| AttemptFailure::permanent(error.to_string()))
 }
@@ -194,11 +192,10 @@ fn directory_root(config: &Config) -> Result<PathBuf> {
 
 fn mail_settings(config: &Config) -> Result<MailSettings> {
     let mail = &config.mail;
-    let invalid = || {
+    let Some(from) = MailAddress::parse(&mail.from) else {
         let message = format!("mail.from {:?} is not an address", mail.from);
-        Error::new(ErrorKind::InvalidArgument, message)
+        return Err(Error::new(ErrorKind::InvalidArgument, message));
     };
-    let from = MailAddress::parse(&mail.from).ok_or_else(invalid)?;
     let domain = mail.from.rsplit('@').next().unwrap_or_default();
     // `mail.from` may be `Name <address>`, so the domain may end with a bracket.
     let domain = domain.trim_end_matches(['>', ' ']).to_owned();
@@ -232,19 +229,21 @@ fn authority(file: &Path) -> Result<CustomAuthority> {
     if file.as_os_str().is_empty() {
         return Ok(CustomAuthority::default());
     }
-    let invalid = |what: &str| {
-        let message = format!("mail.ca {}: {what}", file.display());
-        Error::new(ErrorKind::InvalidArgument, message)
-    };
     let mut pem = String::new();
     let read = std::fs::File::open(file)
         // One byte beyond the limit distinguishes a file that is too long from one that just fits.
         .and_then(|open| open.take(CERTIFICATES_BYTES_MAX + 1).read_to_string(&mut pem));
-    let read = read.map_err(|cause| invalid(&cause.to_string()))?;
+    let read = read.map_err(|cause| invalid_authority(file, &cause.to_string()))?;
     if u64::try_from(read).is_ok_and(|read| read > CERTIFICATES_BYTES_MAX) {
-        return Err(invalid(&format!("longer than {CERTIFICATES_BYTES_MAX} bytes")));
+        let why = format!("longer than {CERTIFICATES_BYTES_MAX} bytes");
+        return Err(invalid_authority(file, &why));
     }
-    CustomAuthority::parse(&pem).ok_or_else(|| invalid("expected one or more certificates in PEM"))
+    CustomAuthority::parse(&pem)
+        .ok_or_else(|| invalid_authority(file, "expected one or more certificates in PEM"))
+}
+
+fn invalid_authority(file: &Path, why: &str) -> Error {
+    Error::new(ErrorKind::InvalidArgument, format!("mail.ca {}: {why}", file.display()))
 }
 
 #[cfg(test)]

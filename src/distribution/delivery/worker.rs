@@ -80,10 +80,13 @@ impl Deliveries {
         let settings = self.settings();
         loop {
             let in_flight = sending.count();
-            let (now, claim) = (clock::now(), Uuid::now_v7());
-            let (organization_max, incarnation) =
-                (organization_max(settings.workers), self.inner.guard.node().incarnation());
-            let terms = ClaimTerms { now, organization_max, incarnation };
+            let now = clock::now();
+            let claim = Uuid::now_v7();
+            let terms = ClaimTerms {
+                now,
+                organization_max: organization_max(settings.workers),
+                incarnation: self.inner.guard.node().incarnation(),
+            };
             // Read even while all workers are busy, so that the gauge shows the backlog then too.
             let queue = self.db().read(move |tx: &ReadTx<'_>| tx.delivery_queue(terms)).await?;
             metrics::gauge!(telemetry::DELIVERIES_WAITING).set(queue.waiting);
@@ -198,8 +201,8 @@ impl Deliveries {
         loop {
             tokio::time::sleep(lease / 3).await;
             // A new incarnation of this node takes over the claims that it still holds.
-            let (until, incarnation) =
-                (clock::now() + lease, self.inner.guard.node().incarnation());
+            let until = clock::now() + lease;
+            let incarnation = self.inner.guard.node().incarnation();
             let renewed =
                 self.db().write(move |tx| tx.renew_claim(claim, id, incarnation, until)).await;
             match &renewed {
@@ -291,8 +294,9 @@ fn transfer_time(lengths: impl Iterator<Item = u64>) -> Duration {
 }
 
 async fn before<T>(end: Instant, work: impl Future<Output = T>) -> Result<T, AttemptFailure> {
-    let expired = |_| AttemptFailure::temporary("it exceeded its time limit");
-    tokio::time::timeout_at(end, work).await.map_err(expired)
+    tokio::time::timeout_at(end, work)
+        .await
+        .map_err(|_| AttemptFailure::temporary("it exceeded its time limit"))
 }
 
 /// Records the metrics and the log line of an attempt. Names of users stay out of the log.

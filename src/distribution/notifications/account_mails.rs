@@ -6,7 +6,6 @@ use super::Notifications;
 use crate::access::auth::browser_name;
 use crate::runtime::clock;
 use crate::runtime::error::Result;
-use crate::storage::database::ReadTx;
 use crate::transport::mail_templates::{AccountMail, AccountMailContent, PasswordLine};
 use crate::transport::{Mail, MailAddress};
 use model::account::{MessageContent, OutboxMessage, PasswordLinkKind};
@@ -54,8 +53,8 @@ impl Notifications {
             | MessageContent::Digest { .. } => return Ok(None),
             MessageContent::DeviceMoved { model, name } => {
                 let name = name.as_deref().unwrap_or_default();
-                let both = || format!("{name} ({model})");
-                let device = if name.is_empty() { model.clone() } else { both() };
+                let device =
+                    if name.is_empty() { model.clone() } else { format!("{name} ({model})") };
                 AccountMailContent::DeviceMoved { device }
             }
             MessageContent::SetPassword { links } => return self.password_links(links).await,
@@ -78,8 +77,9 @@ impl Notifications {
     }
 
     async fn password_links(&self, links: &[Uuid]) -> Result<Option<AccountMailContent>> {
-        let (links, now) = (links.to_vec(), clock::now());
-        let read = move |tx: &ReadTx<'_>| {
+        let links = links.to_vec();
+        let now = clock::now();
+        let reading = self.db().read(move |tx| {
             let mut found = Vec::new();
             for id in links {
                 // Links may be used or revoked while the message waits in the outbox.
@@ -88,19 +88,21 @@ impl Notifications {
                 found.push((link, account.user.user_name));
             }
             Ok(found)
-        };
-        let found = self.db().read(read).await?;
+        });
+        let found = reading.await?;
         let invites = found.iter().any(|(link, _)| link.kind == PasswordLinkKind::Invitation);
         let lines = found.into_iter().map(|(link, user_name)| {
             let url = self.inner.services.users.password_link_url(link.id);
             PasswordLine { user_name, url }
         });
         let mut lines: Vec<PasswordLine> = lines.collect();
-        Ok(match (invites, lines.len()) {
-            (_, 0) => None,
-            (true, 1) => lines.pop().map(AccountMailContent::Invitation),
-            // Users who share an address share a mail, whose text names each of them.
-            _ => Some(AccountMailContent::PasswordReset(lines)),
-        })
+        if lines.is_empty() {
+            return Ok(None);
+        }
+        if invites && lines.len() == 1 {
+            return Ok(lines.pop().map(AccountMailContent::Invitation));
+        }
+        // Users who share an address share a mail, whose text names each of them.
+        Ok(Some(AccountMailContent::PasswordReset(lines)))
     }
 }

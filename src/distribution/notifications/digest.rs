@@ -110,7 +110,8 @@ fn recent(
     let period = TimestampFilter { recent, ..TimestampFilter::default() };
     // Ranges reach back weeks or months to the same time of day, so the zone does not matter.
     let (from, _) = period.bounds(now, &TimeZone::UTC);
-    let (mut items, mut seen) = (Vec::new(), HashSet::new());
+    let mut items = Vec::new();
+    let mut seen = HashSet::new();
     for QueuedItem { key, .. } in queued.into_iter().rev() {
         let is_recent = match from {
             None => true,

@@ -44,7 +44,8 @@ impl Notifications {
         more: usize,
     ) -> Result<Option<Mail>> {
         let AddressedMessage { id, notification, user, now } = *addressed;
-        let (mut entries, mut inline) = (Vec::new(), Vec::new());
+        let mut entries = Vec::new();
+        let mut inline = Vec::new();
         let zone = self.zone_of(notification);
         let mut more = more;
         let pictures = Stopwatch::start();
@@ -69,7 +70,7 @@ impl Notifications {
             entries.push(entry);
         }
         let to = notification.method.email().and_then(MailAddress::parse);
-        let (Some(to), false) = (to, entries.is_empty()) else { return Ok(None) };
+        let Some(to) = to.filter(|_| !entries.is_empty()) else { return Ok(None) };
         let settings = self.inner.settings.get();
         let unsubscribe_url = self.unsubscribe_url(notification.id);
         let notification_mail = NotificationMail {
@@ -119,9 +120,10 @@ impl Notifications {
         let picture = (found.key.media_type == model::MediaType::Image)
             .then(|| links.rendition(&found.key, THUMBNAIL, None));
         let headline = found.document.text("headline").or(found.document.text("slug"));
-        let title = match notification.title.is_empty() {
-            true => self.inner.settings.get().site_name.clone(),
-            false => notification.title.clone(),
+        let title = if notification.title.is_empty() {
+            self.inner.settings.get().site_name.clone()
+        } else {
+            notification.title.clone()
         };
         Ok(Some(push::PushMessage {
             id,
@@ -161,16 +163,16 @@ impl Notifications {
     }
 
     fn entry(&self, found: &CatalogEntry, zone: &TimeZone) -> MailEntry {
-        let text = |name: &str| found.document.text(name).unwrap_or_default().to_owned();
-        let created = found.document.text("versioncreated");
+        let document = &found.document;
+        let created = document.text("versioncreated");
         let created = created.and_then(|text| text.parse::<Timestamp>().ok());
         let time = created.unwrap_or(found.stored).to_zoned(zone.clone());
-        let headline = found.document.text("headline").or(found.document.text("slug"));
+        let headline = document.text("headline").or(document.text("slug"));
         MailEntry {
             headline: headline.unwrap_or(found.key.id.as_str()).to_owned(),
-            description: text("description_text"),
-            byline: text("byline"),
-            source: text("source"),
+            description: document.text("description_text").unwrap_or_default().to_owned(),
+            byline: document.text("byline").unwrap_or_default().to_owned(),
+            source: document.text("source").unwrap_or_default().to_owned(),
             media_type: found.key.media_type.to_string(),
             time: time.strftime("%Y-%m-%d %H:%M").to_string(),
             url: self.page(&found.key),

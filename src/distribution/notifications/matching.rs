@@ -47,9 +47,10 @@ pub(super) struct MatchBatch {
 impl MatchBatch {
     /// Records that a message of the transport was written, or dropped because the outbox was full.
     pub(super) fn record_message(&mut self, transport: MessageTransport, written: bool) {
-        match written {
-            true => self.messages[transport.index()] = true,
-            false => self.lost += 1,
+        if written {
+            self.messages[transport.index()] = true;
+        } else {
+            self.lost += 1;
         }
     }
 }
@@ -104,8 +105,8 @@ impl Notifications {
         // Large reads happen before the transaction that holds the cluster write lock.
         self.refresh()?;
         self.retry_unreadable()?;
-        let (inner, incarnation) =
-            (Arc::clone(&self.inner), self.inner.services.guard.node().incarnation());
+        let inner = Arc::clone(&self.inner);
+        let incarnation = self.inner.services.guard.node().incarnation();
         let batch = self.db().write_blocking(move |tx| {
             if !tx.holds_lease(ClusterLease::Matching.as_str(), incarnation)? {
                 return Ok(None);
@@ -198,10 +199,11 @@ impl Notifications {
         // The change logs are retained for at least an hour, so a refresh this often never misses rows.
         self.refresh()?;
         let matcher = self.matcher();
-        let (log_seq, count) = (matcher.log_seq(), matcher.len());
+        let log_seq = matcher.log_seq();
+        let count = matcher.len();
         drop(matcher);
-        let (log_seq, incarnation) =
-            (self.swept_log_position(log_seq), self.inner.services.guard.node().incarnation());
+        let log_seq = self.swept_log_position(log_seq);
+        let incarnation = self.inner.services.guard.node().incarnation();
         let holds_lease = self.db().write_blocking(move |tx| {
             if !tx.holds_lease(ClusterLease::Matching.as_str(), incarnation)? {
                 return Ok(false);
@@ -262,16 +264,15 @@ impl Notifications {
         // Negative after the clock was set back, which a gauge of a delay must not show.
         let lag = since.map_or(0.0, |since| now.duration_since(since).as_secs_f64().max(0.0));
         metrics::gauge!(telemetry::MATCHING_LAG_SECONDS).set(lag);
-        let count = |count: u64| u32::try_from(count).unwrap_or(u32::MAX);
         metrics::gauge!(telemetry::MATCHING_BEHIND).set(u32::try_from(behind).unwrap_or(0));
         metrics::gauge!(telemetry::QUEUED_ITEMS).set(u32::try_from(queued).unwrap_or(u32::MAX));
         metrics::gauge!(telemetry::NOTIFICATIONS)
             .set(u32::try_from(notifications).unwrap_or(u32::MAX));
         for (transport, transport_counts) in counts {
             metrics::gauge!(telemetry::OUTBOX_WAITING, "transport" => transport)
-                .set(count(transport_counts.waiting));
+                .set(to_u32(transport_counts.waiting));
             metrics::gauge!(telemetry::OUTBOX_PARKED, "transport" => transport)
-                .set(count(transport_counts.parked));
+                .set(to_u32(transport_counts.parked));
         }
         Ok(())
     }
@@ -292,7 +293,8 @@ impl MatchTransaction<'_, '_> {
         let mut reached = None;
         for row in rows {
             log_skipped(row.key.as_ref(), self.match_row(&row))?;
-            (reached, left) = (Some(row.seq), left - 1);
+            reached = Some(row.seq);
+            left -= 1;
             if watch.elapsed() > MATCHING_TIME {
                 break;
             }
@@ -480,8 +482,8 @@ impl MatchTransaction<'_, '_> {
         matched: MatchedNotification,
         content: MessageContent,
     ) -> Result<(), DbError> {
-        let (id, user) = (Uuid::now_v7(), matched.user);
-        let new = NewMessage { id, transport, number, user, content };
+        let id = Uuid::now_v7();
+        let new = NewMessage { id, transport, number, user: matched.user, content };
         let written = self.tx.insert_message(&new, OUTBOX_PER_USER_MAX, self.now)?;
         self.batch.record_message(transport, written);
         Ok(())
@@ -500,6 +502,11 @@ impl MatchTransaction<'_, '_> {
         }
         Ok(())
     }
+}
+
+/// Converts a count for a gauge; a larger one becomes the largest value.
+fn to_u32(count: u64) -> u32 {
+    u32::try_from(count).unwrap_or(u32::MAX)
 }
 
 /// Logs and skips damaged rows: one of them must not block the other items.

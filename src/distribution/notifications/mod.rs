@@ -53,7 +53,7 @@ use crate::runtime::error::{Error, ErrorKind, Result};
 use crate::runtime::hot_swap::HotSwap;
 use crate::runtime::limits::{NOTIFICATIONS_PER_USER_MAX, STREAM_ANSWERS_MAX, STREAM_EXPIRY};
 use crate::runtime::slots::SlotLimits;
-use crate::storage::database::{CommitWatcher, Db, NewNotification, WriteTx};
+use crate::storage::database::{CommitWatcher, Db, NewNotification};
 use crate::storage::search::DocumentAnalysis;
 use crate::transport::Mailer;
 use crate::transport::mail_templates::MailTemplates;
@@ -90,7 +90,7 @@ pub struct NotificationSettings {
 impl NotificationSettings {
     /// Reads the section `notifications` and the settings that mails show.
     #[must_use]
-    pub fn of(config: &Config) -> Self {
+    pub fn from_config(config: &Config) -> Self {
         let section = &config.notifications;
         Self {
             // All readers of streams are authenticated, so no share is reserved for known users.
@@ -307,7 +307,7 @@ impl Notifications {
     ) -> Result<Notification> {
         caller.require(Permission::WriteNotifications)?;
         let new = validate(caller, Uuid::new_v4(), draft, now)?;
-        let write = move |tx: &WriteTx<'_>| {
+        let creation = self.db().write(move |tx| {
             let read = tx.as_read();
             // Counted in the transaction that inserts, or concurrent requests could exceed the
             // limit.
@@ -316,12 +316,11 @@ impl Notifications {
             }
             tx.insert_notification(&new, now)?;
             read.find_notification(new.id)
-        };
-        let full = || {
+        });
+        creation.await?.ok_or_else(|| {
             let message = format!("The user has {NOTIFICATIONS_PER_USER_MAX} notifications");
             Error::overloaded("notifications", message)
-        };
-        self.db().write(write).await?.ok_or_else(full)
+        })
     }
 
     /// Replaces the caller's notification `id`.
@@ -337,7 +336,7 @@ impl Notifications {
     ) -> Result<Notification> {
         caller.require(Permission::WriteNotifications)?;
         let new = validate(caller, id, draft, now)?;
-        let write = move |tx: &WriteTx<'_>| {
+        let replacement = self.db().write(move |tx| {
             let is_stream = new.method.kind() == NotificationKind::Stream;
             let expired = now - STREAM_EXPIRY;
             // An expired stream that was not swept yet counts as missing.
@@ -345,12 +344,12 @@ impl Notifications {
                 return Ok(None);
             }
             // No row is changed where the notification has another owner or type.
-            match tx.replace_notification(&new, now)? {
-                true => tx.as_read().find_notification(id),
-                false => Ok(None),
+            if !tx.replace_notification(&new, now)? {
+                return Ok(None);
             }
-        };
-        self.db().write(write).await?.ok_or_else(|| not_found(id))
+            tx.as_read().find_notification(id)
+        });
+        replacement.await?.ok_or_else(|| not_found(id))
     }
 
     /// Removes the caller's notification `id` with its queued items and messages.
@@ -385,10 +384,10 @@ fn validate(
         | NotificationMethod::Email { .. }
         | NotificationMethod::Stream => None,
         NotificationMethod::ScheduledEmail { schedule, timezone, .. } => {
-            let invalid = |cause: model::schedule::ScheduleError| {
+            let schedule = Schedule::parse(schedule, timezone).map_err(|cause| {
                 Error::invalid("query", "schedule", "format", cause.to_string())
-            };
-            Schedule::parse(schedule, timezone).map_err(invalid)?.next_after(now)
+            })?;
+            schedule.next_after(now)
         }
     };
     let NotificationDraft { media_type, title, question, method } = draft;

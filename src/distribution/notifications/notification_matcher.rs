@@ -188,15 +188,13 @@ impl NotificationMatcher {
         let is_provider = roles.iter().any(|role| role == ROLE_PROVIDER);
         // Agreements that the notification names restrict a provider, too, and count only if the
         // user has them.
-        let cover = match selection.agreements.is_empty() {
-            true if is_provider => InterestCoverage::Everything,
-            true => InterestCoverage::Agreements(agreements),
-            false => {
-                let own = agreements.into_iter();
-                InterestCoverage::Agreements(
-                    own.filter(|id| selection.agreements.contains(id)).collect(),
-                )
-            }
+        let cover = if !selection.agreements.is_empty() {
+            let own = agreements.into_iter().filter(|id| selection.agreements.contains(id));
+            InterestCoverage::Agreements(own.collect())
+        } else if is_provider {
+            InterestCoverage::Everything
+        } else {
+            InterestCoverage::Agreements(agreements)
         };
         let ItemSelection { query, products, products_excluded, agreements: _ } = selection;
         let media_type = notification.media_type;

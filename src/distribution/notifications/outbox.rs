@@ -102,11 +102,11 @@ impl Notifications {
     /// Fails with [`ErrorKind::NotFound`] when there is no parked message with that id.
     pub async fn retry_outbox(&self, messages: MessageChoice, now: Timestamp) -> Result<usize> {
         let event = messages.event(AuditAction::MessageRetried);
-        let write = move |tx: &WriteTx<'_>| {
+        let retrying = self.db().write(move |tx| {
             let count = tx.retry_messages(messages.id(), now)?;
             record(tx, event, count)
-        };
-        let count = messages.count(self.db().write(write).await?, "parked message")?;
+        });
+        let count = messages.count(retrying.await?, "parked message")?;
         // Of all transports: the count does not say whose messages they are.
         self.inner.wakes.iter().for_each(Notify::notify_one);
         Ok(count)
@@ -117,11 +117,11 @@ impl Notifications {
     /// Fails with [`ErrorKind::NotFound`] when there is no message with that id.
     pub async fn discard_from_outbox(&self, messages: MessageChoice) -> Result<usize> {
         let event = messages.event(AuditAction::MessageRemoved);
-        let write = move |tx: &WriteTx<'_>| {
+        let removal = self.db().write(move |tx| {
             let count = tx.drop_messages(messages.id())?;
             record(tx, event, count)
-        };
-        messages.count(self.db().write(write).await?, "message")
+        });
+        messages.count(removal.await?, "message")
     }
 }
 

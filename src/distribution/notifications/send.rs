@@ -22,7 +22,7 @@ use crate::runtime::clock::Stopwatch;
 use crate::runtime::error::{Error, ErrorKind, Result};
 use crate::runtime::limits::{MESSAGE_TIME, OUTBOX_POLL_INTERVAL};
 use crate::runtime::telemetry;
-use crate::storage::database::{ClaimTx, ClaimedBy, DbError, MessageOutcome, ReadTx, WriteTx};
+use crate::storage::database::{ClaimTx, ClaimedBy, DbError, MessageOutcome, ReadTx};
 use crate::transport::Mail;
 use crate::transport::mail_templates::MailOccasion;
 use crate::transport::push::PushError;
@@ -303,7 +303,7 @@ impl Notifications {
 
     async fn write_end_once(&self, finished: Arc<FinishedMessage>) -> Result<(), DbError> {
         let id = finished.id;
-        let write = move |tx: &WriteTx<'_>| {
+        let ending = self.db().write(move |tx| {
             let is_held = tx.end_message(finished.id, &finished.outcome, finished.by)?;
             // Only with the claim: a node that lost it must not remove a device that has
             // registered again since.
@@ -311,8 +311,8 @@ impl Notifications {
                 tx.delete_device(finished.user, token)?;
             }
             Ok(is_held)
-        };
-        if !self.db().write(write).await? {
+        });
+        if !ending.await? {
             tracing::warn!(message = %id, "message claim lost to another node");
         }
         Ok(())
@@ -343,9 +343,7 @@ impl Notifications {
         let number = message.number;
         let found = self.db().read(move |tx| tx.notification_of_number(number)).await?;
         let user = self.inner.services.auth.find_user(message.user).await?;
-        let (Some(notification), Some(user)) = (found, user) else {
-            return Ok(SendOutcome::Dropped);
-        };
+        let Some((notification, user)) = found.zip(user) else { return Ok(SendOutcome::Dropped) };
         let now = clock::now();
         let addressed =
             AddressedMessage { id: message.id, notification: &notification, user: &user, now };
@@ -369,7 +367,10 @@ impl Notifications {
                 // A phone that changed hands or was signed out must not get messages of its former user.
                 let owner = message.user;
                 let devices = self.db().read(move |tx| tx.list_devices(owner)).await?;
-                if !devices.iter().any(|one| one.token == *token && one.kind == kind) {
+                let is_registered = devices
+                    .iter()
+                    .any(|registered| registered.token == *token && registered.kind == kind);
+                if !is_registered {
                     return Ok(SendOutcome::Dropped);
                 }
                 let rendered = self.push_message(&addressed, item, kind, token).await?;

@@ -13,7 +13,6 @@ use crate::archive::content;
 use crate::archive::content::{DocumentForm, ItemLookup};
 use crate::runtime::clock;
 use crate::runtime::error::{Error, Result};
-use crate::storage::database::QueuedItem;
 use model::item::MediaLinks;
 
 /// The response to a poll that found items.
@@ -70,11 +69,17 @@ impl Notifications {
     where
         L: MediaLinks + Clone + Send + 'static,
     {
-        let streams = &self.inner.streams;
-        // Boxed and short-lived, because a reader spends most of its time waiting.
-        let respond = |claimed| Box::pin(self.stream_response(claimed, caller, form.clone()));
         let reader = StreamReader { stream: id, user: caller.user().id, size };
-        streams.read(reader, respond, wait, stop).await
+        self.inner
+            .streams
+            .read(
+                reader,
+                // Boxed and short-lived, because a reader spends most of its time waiting.
+                |claimed| Box::pin(self.stream_response(claimed, caller, form.clone())),
+                wait,
+                stop,
+            )
+            .await
     }
 
     /// Builds the response for the claimed items, if any of them can be shown now.
@@ -98,15 +103,16 @@ impl Notifications {
         let coverage = content::coverage(Some(caller), &[], now);
         let listed = self.inner.services.content.listed_items(keys, form, coverage, now).await?;
         drop(permit);
-        let lookups = claimed.items.iter().zip(&listed.read);
-        let removable = |(item, reading): (&QueuedItem, &ItemLookup)| match reading {
-            ItemLookup::Found(version) => Some((item.position, *version)),
-            // Removed at the version that was queued: a newer version that is queued again stays.
-            ItemLookup::Hidden => Some((item.position, item.seq)),
-            // It stays in the queue: its newest version is queued shortly.
-            ItemLookup::Early => None,
-        };
-        let read: Vec<(i64, i64)> = lookups.filter_map(removable).collect();
+        let mut read: Vec<(i64, i64)> = Vec::new();
+        for (item, lookup) in claimed.items.iter().zip(&listed.read) {
+            match lookup {
+                ItemLookup::Found(version) => read.push((item.position, *version)),
+                // Removed at the version that was queued: a newer version that is queued again stays.
+                ItemLookup::Hidden => read.push((item.position, item.seq)),
+                // It stays in the queue: its newest version is queued shortly.
+                ItemLookup::Early => {}
+            }
+        }
         let streams = Arc::clone(&self.inner.streams);
         if listed.hits == 0 {
             if read.is_empty() {

@@ -311,11 +311,14 @@ impl StreamQueues {
         command: StreamCommand,
         reply: oneshot::Receiver<Result<T>>,
     ) -> Result<T> {
-        let closed = |_| Error::new(ErrorKind::Unavailable, "The service is stopping");
-        self.commands.send(command).await.map_err(closed)?;
-        // The transaction failed, which was logged.
-        let failed = |_| Error::new(ErrorKind::Unavailable, "The stream cannot be read now");
-        reply.await.map_err(failed)?
+        self.commands
+            .send(command)
+            .await
+            .map_err(|_| Error::new(ErrorKind::Unavailable, "The service is stopping"))?;
+        reply.await.map_err(|_| {
+            // The transaction failed, which was logged.
+            Error::new(ErrorKind::Unavailable, "The stream cannot be read now")
+        })?
     }
 
     /// Removes the items in `read`, each with the version that was sent; the others of `claimed`
@@ -393,8 +396,13 @@ impl StreamCommands {
             let clock_jumped =
                 last_run.is_none_or(|last_run| now < last_run || now > last_run + DOWNTIME_MIN);
             last_run = Some(now);
-            let (incarnation, released) = (self.node.incarnation(), Arc::clone(&self.released));
-            let batch = CommandBatch { commands, incarnation, released, now, clock_jumped };
+            let batch = CommandBatch {
+                commands,
+                incarnation: self.node.incarnation(),
+                released: Arc::clone(&self.released),
+                now,
+                clock_jumped,
+            };
             // If the transaction fails, the reply channels are dropped, which readers see as an error.
             match db.write(move |tx| run_command(tx, batch)).await {
                 Ok(outcomes) => {
@@ -418,12 +426,12 @@ impl StreamCommands {
         }
         let batches = Arc::new(batches);
         let shared = Arc::clone(&batches);
-        let release = move |tx: &WriteTx<'_>| {
+        let release = db.write(move |tx| {
             shared
                 .iter()
                 .try_for_each(|batch| tx.release_queued_items(&batch.places, batch.incarnation))
-        };
-        if let Err(cause) = db.write(release).await {
+        });
+        if let Err(cause) = release.await {
             tracing::error!("release of stream items failed, retrying: {cause}");
             let released = Arc::clone(&self.released);
             // In a task of its own: readers must not wait for the retry.
@@ -542,7 +550,7 @@ fn acknowledge(
     let mut remaining: Vec<i64> = claimed.items.iter().map(|item| item.position).collect();
     for (place, seq) in read {
         if tx.remove_queued_item(*place, *seq, claimed.incarnation)? {
-            remaining.retain(|one| one != place);
+            remaining.retain(|position| position != place);
         }
     }
     // An item that was not found was trimmed from a full queue, removed with its notification, or

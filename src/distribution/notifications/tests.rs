@@ -109,7 +109,7 @@ fn services(
     .unwrap();
     node.work(start());
     let mailer = Mailer::new(mail, TransportTimeouts::default());
-    let limits = RecipientSettings::of(&config);
+    let limits = RecipientSettings::from_config(&config);
     let services = NotificationServices {
         db: db.clone(),
         content,
@@ -119,10 +119,10 @@ fn services(
         recipients: Recipients::new(db.clone(), mailer.clone(), limits),
         mailer,
         mail_templates: MailTemplates::compile(None).unwrap(),
-        push: Push::of(&config).unwrap(),
+        push: Push::from_config(&config).unwrap(),
         guard: ClusterGuard::new(node, ClockGuard::start(db, None)),
     };
-    (services, NotificationSettings::of(&config))
+    (services, NotificationSettings::from_config(&config))
 }
 
 fn users(auth: &Auth) -> Users {

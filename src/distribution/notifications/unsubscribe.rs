@@ -31,9 +31,10 @@ impl Notifications {
     pub async fn subscription(&self, token: &str) -> Result<Option<LinkedSubscription>> {
         let Some(id) = self.inner.signer.read(token) else { return Ok(None) };
         let found = self.db().read(move |tx| tx.find_notification(id)).await?;
-        Ok(Some(
-            found.map_or(LinkedSubscription::Ended, |one| LinkedSubscription::Active(one.title)),
-        ))
+        Ok(Some(match found {
+            Some(notification) => LinkedSubscription::Active(notification.title),
+            None => LinkedSubscription::Ended,
+        }))
     }
 
     /// Removes the notification of the link with `token`, if it exists; returns whether the token's signature

@@ -52,7 +52,7 @@ pub struct RecipientSettings {
 impl RecipientSettings {
     /// Reads the settings of the section `mail`.
     #[must_use]
-    pub fn of(config: &Config) -> Self {
+    pub fn from_config(config: &Config) -> Self {
         Self {
             user_per_hour: config.mail.user_per_hour,
             recipient_per_hour: config.mail.recipient_per_hour,
@@ -114,6 +114,13 @@ struct NewRecipient {
     token: RandomSecret,
 }
 
+impl NewRecipient {
+    /// Returns the URL of the page on which the recipient answers.
+    fn url(&self, site_url: &str) -> String {
+        format!("{site_url}/mail/{}", self.token.reveal())
+    }
+}
+
 /// A mail to be cleared: its user and its recipients, each with a fresh token for its answer.
 struct OutgoingMail<'a> {
     user: &'a User,
@@ -153,42 +160,50 @@ impl Recipients {
     ) -> Result<MailClearance> {
         let settings = self.inner.settings.get();
         let tokens = to.iter().map(|_| RandomSecret::new()).collect::<Result<Vec<_>>>()?;
-        let (account, rules) = (Arc::clone(user.account()), Arc::clone(&settings));
+        let account = Arc::clone(user.account());
+        let rules = Arc::clone(&settings);
         let to: Vec<(MailAddress, RandomSecret)> = to.iter().cloned().zip(tokens).collect();
-        let decide = move |tx: &WriteTx<'_>| {
+        let decision = self.inner.db.write(move |tx| {
             let mail = OutgoingMail { user: &account.user, to };
             decide(tx, mail, &rules, now)
-        };
+        });
         let sender = texts::sender(user.account());
-        let url =
-            |fresh: &NewRecipient| format!("{}/mail/{}", settings.site_url, fresh.token.reveal());
-        match self.inner.db.write(decide).await? {
+        let site_name = settings.site_name.as_str();
+        match decision.await? {
             RecipientDecision::Refused(clearance) => Ok(clearance),
-            RecipientDecision::Granted(fresh) => {
-                let introduce = |fresh: &NewRecipient| {
-                    texts::introduction(&fresh.to, &sender, &settings.site_name, &url(fresh))
-                };
-                Ok(MailClearance::Granted(fresh.iter().map(introduce).collect()))
+            RecipientDecision::Granted(recipients) => {
+                let introductions = recipients.iter().map(|recipient| {
+                    let url = recipient.url(&settings.site_url);
+                    texts::introduction(&recipient.to, &sender, site_name, &url)
+                });
+                Ok(MailClearance::Granted(introductions.collect()))
             }
-            RecipientDecision::Ask(fresh) => {
-                for one in &fresh {
-                    let (to, site) = (&one.to, settings.site_name.as_str());
-                    let mail = texts::confirmation(to, &sender, site, &url(one), now);
+            RecipientDecision::Ask(recipients) => {
+                for recipient in &recipients {
+                    let to = &recipient.to;
+                    let url = recipient.url(&settings.site_url);
+                    let mail = texts::confirmation(to, &sender, site_name, &url, now);
                     if let Err(cause) = Box::pin(self.inner.mailer.send(&mail)).await {
                         let why = format!("consent of a recipient cannot be requested: {cause}");
-                        return Ok(match cause.is_temporary() {
-                            // Not asked yet: the next attempt creates a new link.
-                            true => MailClearance::Postponed { at: next_confirm_poll(now), why },
-                            // An address that the server refuses for good can never agree.
-                            false => MailClearance::Refused { reason: "unconfirmed", why },
-                        });
+                        // Not asked yet: the next attempt creates a new link.
+                        if cause.is_temporary() {
+                            return Ok(MailClearance::Postponed {
+                                at: next_confirm_poll(now),
+                                why,
+                            });
+                        }
+                        // An address that the server refuses for good can never agree.
+                        return Ok(MailClearance::Refused { reason: "unconfirmed", why });
                     }
                     // Marked after sending: after a crash in between the recipient is asked twice
                     // rather than never.
-                    let (user, address) = (user.user().id, normal(to));
-                    let mark =
-                        move |tx: &WriteTx<'_>| tx.mark_mail_recipient_asked(user, &address, now);
-                    self.inner.db.write(mark).await?;
+                    let id = user.user().id;
+                    let address = normal(to);
+                    let marking = self
+                        .inner
+                        .db
+                        .write(move |tx| tx.mark_mail_recipient_asked(id, &address, now));
+                    marking.await?;
                 }
                 Ok(awaiting_confirmation(now))
             }
@@ -205,14 +220,13 @@ impl Recipients {
     ) -> Result<()> {
         let mailboxes: Vec<String> = to.iter().map(normal).collect();
         let settings = self.inner.settings.get();
-        let uncount = move |tx: &WriteTx<'_>| {
-            let subjects = subjects(user, &mailboxes, &settings);
-            let mut counted_by = subjects.iter();
-            counted_by.try_for_each(|(subject, mails, _)| {
-                tx.uncount_mails(subject, hour_of(counted), *mails)
-            })
-        };
-        Ok(self.inner.db.write(uncount).await?)
+        let refund = self.inner.db.write(move |tx| {
+            for (subject, mails, _) in subjects(user, &mailboxes, &settings) {
+                tx.uncount_mails(&subject, hour_of(counted), mails)?;
+            }
+            Ok(())
+        });
+        Ok(refund.await?)
     }
 
     /// Records that the sender was introduced to these recipients.
@@ -224,9 +238,11 @@ impl Recipients {
     ) -> Result<()> {
         for introduction in introductions {
             let address = normal(&introduction.to);
-            let mark =
-                move |tx: &WriteTx<'_>| tx.mark_mail_recipient_notified(user, &address, now);
-            self.inner.db.write(mark).await?;
+            let marking = self
+                .inner
+                .db
+                .write(move |tx| tx.mark_mail_recipient_notified(user, &address, now));
+            marking.await?;
         }
         Ok(())
     }
@@ -256,7 +272,7 @@ impl Recipients {
     pub async fn answer(&self, token: &str, agrees: bool, now: Timestamp) -> Result<bool> {
         let Some(hash) = hash_of(token) else { return Ok(false) };
         let event = audit::event(AuditAction::MailAnswered);
-        let write = move |tx: &WriteTx<'_>| {
+        let answer = self.inner.db.write(move |tx| {
             let Some(found) = tx.as_read().find_mail_recipient_of_token(hash)? else {
                 return Ok(false);
             };
@@ -274,15 +290,17 @@ impl Recipients {
             // Mails that waited for the answer are due now.
             tx.retry_mails_now(found.user, now)?;
             Ok(written)
-        };
-        Ok(self.inner.db.write(write).await?)
+        });
+        Ok(answer.await?)
     }
 
     /// Removes a batch of old counts and of recipients without recent mails; returns how many.
     pub async fn sweep(&self, now: Timestamp) -> Result<usize> {
-        let (hour, unused) = (hour_of(now) - HOURS_COUNTED + 1, now - RECIPIENT_RETENTION);
-        let sweep = move |tx: &WriteTx<'_>| tx.sweep_mail_recipients(hour, unused, SWEEP_ROWS);
-        Ok(self.inner.db.write(sweep).await?)
+        let hour = hour_of(now) - HOURS_COUNTED + 1;
+        let unused = now - RECIPIENT_RETENTION;
+        let sweep =
+            self.inner.db.write(move |tx| tx.sweep_mail_recipients(hour, unused, SWEEP_ROWS));
+        Ok(sweep.await?)
     }
 }
 
@@ -295,7 +313,8 @@ fn decide(
 ) -> Result<RecipientDecision, DbError> {
     let OutgoingMail { user, to } = mail;
     let mailboxes: Vec<String> = to.iter().map(|(to, _)| normal(to)).collect();
-    let (mut fresh, mut is_awaited) = (Vec::new(), false);
+    let mut fresh = Vec::new();
+    let mut is_awaited = false;
     for ((to, token), address) in to.into_iter().zip(&mailboxes) {
         // The user's own address needs neither an introduction nor a confirmation.
         if is_own(user, address) {
@@ -330,18 +349,18 @@ fn decide(
     if let Some(postponed) = count(tx, user.id, &mailboxes, settings, now)? {
         return Ok(RecipientDecision::Refused(postponed));
     }
-    for (one, address) in &fresh {
+    for (recipient, address) in &fresh {
         // Only the hash is stored, so a copy of the database contains no link that works.
-        tx.set_mail_token(user.id, address, one.token.hash(), now)?;
+        tx.set_mail_token(user.id, address, recipient.token.hash(), now)?;
     }
     if !fresh.is_empty() {
         tx.trim_mail_recipients(user.id, RECIPIENTS_PER_USER_MAX)?;
     }
-    let fresh: Vec<NewRecipient> = fresh.into_iter().map(|(one, _)| one).collect();
-    Ok(match settings.confirm_foreign && !fresh.is_empty() {
-        true => RecipientDecision::Ask(fresh),
-        false => RecipientDecision::Granted(fresh),
-    })
+    let fresh: Vec<NewRecipient> = fresh.into_iter().map(|(recipient, _)| recipient).collect();
+    if settings.confirm_foreign && !fresh.is_empty() {
+        return Ok(RecipientDecision::Ask(fresh));
+    }
+    Ok(RecipientDecision::Granted(fresh))
 }
 
 /// Counts a mail for its user and its recipients; returns a postponement when one of them has reached its

@@ -32,7 +32,9 @@ pub(super) fn introduction(
         "{sender} sends e-mail like this from {site_name} to your address. This is the first \
          message.\nStop e-mail from {sender}:\n{url}"
     );
-    let (sender, site_name, url) = (escape(sender), escape(site_name), escape(url));
+    let sender = escape(sender);
+    let site_name = escape(site_name);
+    let url = escape(url);
     let html = format!(
         "<p style=\"max-width: 600px; margin: 16px auto; padding: 0 16px; font-family: sans-serif; \
          font-size: 14px; line-height: 21px;\"><strong dir=\"auto\">{sender}</strong> sends \

@@ -55,16 +55,9 @@ pub struct PasswordLine {
 
 impl AccountMailContent {
     fn facts(&self) -> Result<Value> {
-        // Clients choose the names of devices, keys and browsers.
-        let short = |text: &str| line(text, MAIL_NAME_CHARS_MAX);
-        let link = |one: &PasswordLine| {
-            Ok::<_, Error>(context! {
-                user_name => short(&one.user_name), url => address(&one.url)?,
-            })
-        };
         Ok(match self {
             Self::DeviceMoved { device } => context! { device => short(device) },
-            Self::Invitation(one) => link(one)?,
+            Self::Invitation(password) => link(password)?,
             Self::PasswordReset(links) => {
                 let links = links.iter().map(link).collect::<Result<Vec<_>>>()?;
                 context! { links }
@@ -81,6 +74,17 @@ impl AccountMailContent {
     }
 }
 
+/// Shortens a name: clients choose those of devices, keys and browsers.
+fn short(name: &str) -> String {
+    line(name, MAIL_NAME_CHARS_MAX)
+}
+
+fn link(password: &PasswordLine) -> Result<Value> {
+    Ok(context! {
+        user_name => short(&password.user_name), url => address(&password.url)?,
+    })
+}
+
 impl MailTemplates {
     /// Renders a mail about an account.
     ///
@@ -88,42 +92,45 @@ impl MailTemplates {
     pub fn render_account_mail(&self, mail: &AccountMail) -> Result<MailTexts> {
         let name: &str = (&mail.content).into();
         let site = mail.site_url.trim_end_matches('/');
-        let page = |path: &str| address(&format!("{site}{path}"));
         let facts = context! {
             site_name => line(&mail.site_name, MAIL_NAME_CHARS_MAX),
             site_url => address(&mail.site_url)?,
-            devices_url => page("/account/devices")?,
-            security_url => page("/account/security")?,
-            forgotten_url => page("/o/password")?,
+            devices_url => address(&format!("{site}/account/devices"))?,
+            security_url => address(&format!("{site}/account/security"))?,
+            forgotten_url => address(&format!("{site}/o/password"))?,
             ..mail.content.facts()?
         };
-        let render = |part: &str, subject: &str| {
-            let template = self.environment.get_template(&format!("{name}.{part}"));
-            let template = template.map_err(Error::internal)?;
-            template.render(context! { subject, ..facts.clone() }).map_err(Error::internal)
-        };
         // Rendered first, because text and HTML may repeat it.
-        let subject = line(&render("subject.txt", "")?, MAIL_SUBJECT_CHARS_MAX);
-        let (text, html) = (render("txt", &subject)?, render("html", &subject)?);
+        let subject = self.render_facts(&format!("{name}.subject.txt"), &facts, "")?;
+        let subject = line(&subject, MAIL_SUBJECT_CHARS_MAX);
+        let text = self.render_facts(&format!("{name}.txt"), &facts, &subject)?;
+        let html = self.render_facts(&format!("{name}.html"), &facts, &subject)?;
         Ok(MailTexts { subject, text, html })
+    }
+
+    fn render_facts(&self, name: &str, facts: &Value, subject: &str) -> Result<String> {
+        let template = self.environment.get_template(name).map_err(Error::internal)?;
+        template.render(context! { subject, ..facts.clone() }).map_err(Error::internal)
     }
 }
 
 /// Returns a mail of each kind, to validate templates with.
 pub(super) fn samples() -> impl Iterator<Item = AccountMail> {
-    let name = || "user@example.org".to_owned();
-    let link =
-        || PasswordLine { user_name: name(), url: "https://example.org/o/password/1".to_owned() };
+    let user_name = "user@example.org".to_owned();
+    let link = PasswordLine {
+        user_name: user_name.clone(),
+        url: "https://example.org/o/password/1".to_owned(),
+    };
     let contents = [
         AccountMailContent::DeviceMoved { device: "Phone".to_owned() },
-        AccountMailContent::Invitation(link()),
-        AccountMailContent::PasswordReset(vec![link()]),
+        AccountMailContent::Invitation(link.clone()),
+        AccountMailContent::PasswordReset(vec![link.clone()]),
         // A template may treat a single link as a case of its own.
-        AccountMailContent::PasswordReset(vec![link(), link()]),
-        AccountMailContent::PasswordChanged { user_name: name() },
-        AccountMailContent::KeyMade { user_name: name(), key: "Layout".to_owned() },
+        AccountMailContent::PasswordReset(vec![link.clone(), link]),
+        AccountMailContent::PasswordChanged { user_name: user_name.clone() },
+        AccountMailContent::KeyMade { user_name: user_name.clone(), key: "Layout".to_owned() },
         AccountMailContent::NewBrowser {
-            user_name: name(),
+            user_name,
             browser: "Firefox, Linux".to_owned(),
             address: "192.0.2.1".to_owned(),
             time: "2026-01-01 00:00".to_owned(),

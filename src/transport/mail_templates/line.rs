@@ -7,7 +7,8 @@
 /// word if one ends in the last quarter, and gets `…`.
 pub fn line(text: &str, chars_max: usize) -> String {
     let mut line = String::new();
-    let (mut count, mut pending_space) = (0, false);
+    let mut count = 0;
+    let mut pending_space = false;
     for c in text.chars().filter(|&c| !is_hidden(c)) {
         if c.is_control() || c.is_whitespace() {
             // White space at the start or the end of the text leaves no gap.

@@ -99,16 +99,12 @@ impl MailTemplates {
     /// read, and when it contains a template with an unknown name.
     pub fn compile(overrides: Option<&Path>) -> Result<Self> {
         let compiled = Self { environment: templates::load(overrides)? };
-        let unusable = |error: Error| {
-            let cause = error.cause().unwrap_or_default();
-            Error::new(ErrorKind::InvalidArgument, format!("mail template: {cause}"))
-        };
         // A template may fail only for rare values, such as an item without a headline.
         for mail in view::samples() {
-            compiled.render_notification(&mail).map_err(unusable)?;
+            compiled.render_notification(&mail).map_err(|error| unusable(&error))?;
         }
         for mail in account_mail::samples() {
-            compiled.render_account_mail(&mail).map_err(unusable)?;
+            compiled.render_account_mail(&mail).map_err(|error| unusable(&error))?;
         }
         Ok(compiled)
     }
@@ -118,7 +114,7 @@ impl MailTemplates {
     /// Fails for a URL that is not `http` or `https` and for an invalid content id, both of which are
     /// mistakes of the caller.
     pub fn render_notification(&self, mail: &NotificationMail) -> Result<MailTexts> {
-        let view = MailView::of(mail)?;
+        let view = MailView::from_mail(mail)?;
         let name: &str = mail.occasion.into();
         let subject = self.render(&format!("{name}.subject.txt"), &view, "")?;
         let subject = line(&subject, limits::MAIL_SUBJECT_CHARS_MAX);
@@ -132,4 +128,9 @@ impl MailTemplates {
         let context = context! { subject, ..minijinja::Value::from(Serde(view)) };
         template.render(context).map_err(Error::internal)
     }
+}
+
+fn unusable(error: &Error) -> Error {
+    let cause = error.cause().unwrap_or_default();
+    Error::new(ErrorKind::InvalidArgument, format!("mail template: {cause}"))
 }

@@ -71,12 +71,8 @@ fn invalid(path: &Path, what: &str) -> Error {
 
 /// Fails for a template in `folder` with an unknown name: a misspelt one would never be used.
 fn check_names(folder: &Path) -> Result<()> {
-    let unreadable = |cause: std::io::Error| {
-        let message = format!("folder of mail templates {}: {cause}", folder.display());
-        Error::new(ErrorKind::InvalidArgument, message)
-    };
-    for entry in fs::read_dir(folder).map_err(unreadable)? {
-        let name = entry.map_err(unreadable)?.file_name();
+    for entry in fs::read_dir(folder).map_err(|cause| unreadable(folder, &cause))? {
+        let name = entry.map_err(|cause| unreadable(folder, &cause))?.file_name();
         let name = name.to_string_lossy();
         let is_template = name.ends_with(".html") || name.ends_with(".txt");
         // Hidden files are left by editors, and other files may be notes of the operator.
@@ -90,17 +86,22 @@ fn check_names(folder: &Path) -> Result<()> {
     Ok(())
 }
 
+fn unreadable(folder: &Path, cause: &std::io::Error) -> Error {
+    let message = format!("folder of mail templates {}: {cause}", folder.display());
+    Error::new(ErrorKind::InvalidArgument, message)
+}
+
 fn read(folder: &Path, name: &str) -> Result<Option<String>> {
     let path = folder.join(name);
-    let unreadable = |cause: std::io::Error| invalid(&path, &cause.to_string());
     let file = match fs::File::open(&path) {
         Ok(file) => file,
         Err(cause) if cause.kind() == std::io::ErrorKind::NotFound => return Ok(None),
-        Err(cause) => return Err(unreadable(cause)),
+        Err(cause) => return Err(invalid(&path, &cause.to_string())),
     };
     let mut bytes = Vec::new();
     // One byte more than allowed tells a template that is too long from one that fits.
-    file.take(TEMPLATE_BYTES_MAX + 1).read_to_end(&mut bytes).map_err(unreadable)?;
+    let read = file.take(TEMPLATE_BYTES_MAX + 1).read_to_end(&mut bytes);
+    read.map_err(|cause| invalid(&path, &cause.to_string()))?;
     if u64::try_from(bytes.len()).is_ok_and(|length| length > TEMPLATE_BYTES_MAX) {
         return Err(invalid(&path, &format!("longer than {TEMPLATE_BYTES_MAX} bytes")));
     }

@@ -41,7 +41,8 @@ struct CardPicture {
 }
 
 impl MailView {
-    pub(super) fn of(mail: &NotificationMail) -> Result<Self> {
+    /// Creates the context of `mail`. Fails for a URL that is not `http` or `https` and for an invalid content id.
+    pub(super) fn from_mail(mail: &NotificationMail) -> Result<Self> {
         let (shown, description) = match mail.occasion {
             MailOccasion::Item => (1, limits::MAIL_DESCRIPTION_CHARS_MAX),
             MailOccasion::Digest => {
@@ -65,20 +66,20 @@ impl MailView {
 }
 
 fn card(entry: &MailEntry, description_chars_max: usize) -> Result<MailCard> {
-    let short = |text: &str| line(text, limits::MAIL_NAME_CHARS_MAX);
     let media_type = media_type_name(&entry.media_type);
-    let facts = [entry.byline.as_str(), &entry.source, media_type, &entry.time].map(short);
+    let facts = [entry.byline.as_str(), &entry.source, media_type, &entry.time]
+        .map(|fact| line(fact, limits::MAIL_NAME_CHARS_MAX));
     let headline = line(&entry.headline, limits::MAIL_HEADLINE_CHARS_MAX);
     let description = line(&entry.description, description_chars_max);
     // Not every item has a headline, and a link needs a text.
-    let (headline, description) = match (headline.is_empty(), description.is_empty()) {
-        (true, true) => ("Without a headline".to_owned(), description),
-        (true, false) => {
-            let words = line(&entry.description, limits::MAIL_NAME_CHARS_MAX);
-            let rest = if words == description { String::new() } else { description };
-            (words, rest)
-        }
-        (false, _) => (headline, description),
+    let (headline, description) = if !headline.is_empty() {
+        (headline, description)
+    } else if description.is_empty() {
+        ("Without a headline".to_owned(), description)
+    } else {
+        let words = line(&entry.description, limits::MAIL_NAME_CHARS_MAX);
+        let rest = if words == description { String::new() } else { description };
+        (words, rest)
     };
     Ok(MailCard {
         headline,
@@ -90,21 +91,30 @@ fn card(entry: &MailEntry, description_chars_max: usize) -> Result<MailCard> {
 }
 
 fn picture(thumb: &MailThumbnail) -> Result<CardPicture> {
-    let is_allowed = |c: char| c.is_ascii_alphanumeric() || ['.', '_', '-'].contains(&c);
+    let is_allowed =
+        thumb.cid.chars().all(|c| c.is_ascii_alphanumeric() || ['.', '_', '-'].contains(&c));
     let fits = (1..=limits::MAIL_CID_CHARS_MAX).contains(&thumb.cid.len());
-    if !fits || !thumb.cid.chars().all(is_allowed) {
+    if !fits || !is_allowed {
         return Err(Error::internal("the id of a picture in a mail has other characters"));
     }
     // At least one pixel, because the longer side divides below.
-    let (width, height) = (thumb.width.max(1), thumb.height.max(1));
+    let width = thumb.width.max(1);
+    let height = thumb.height.max(1);
     let long = width.max(height);
-    let small = |side: u32| {
-        // A picture that is smaller than the square is not enlarged.
-        let scaled = u64::from(side) * u64::from(SMALL_PX.min(long)) / u64::from(long);
-        u32::try_from(scaled).unwrap_or(SMALL_PX).max(1)
-    };
-    let (small_width, small_height) = (small(width), small(height));
-    Ok(CardPicture { cid: thumb.cid.clone(), width, height, small_width, small_height })
+    Ok(CardPicture {
+        cid: thumb.cid.clone(),
+        width,
+        height,
+        small_width: small_side(width, long),
+        small_height: small_side(height, long),
+    })
+}
+
+/// Scales a side of a picture so that its longer side fits into the square beside text.
+fn small_side(side: u32, long: u32) -> u32 {
+    // A picture that is smaller than the square is not enlarged.
+    let scaled = u64::from(side) * u64::from(SMALL_PX.min(long)) / u64::from(long);
+    u32::try_from(scaled).unwrap_or(SMALL_PX).max(1)
 }
 
 /// Checks a URL for use in a link.
@@ -140,7 +150,22 @@ pub(super) fn samples() -> Vec<NotificationMail> {
         url: full.url.clone(),
         thumbnail: None,
     };
-    let mail = |occasion, title: &str, entries, more| NotificationMail {
+    let mut samples = Vec::new();
+    for occasion in [MailOccasion::Item, MailOccasion::Digest] {
+        samples.push(sample(occasion, "Title", vec![full.clone(), bare.clone()], 3));
+        samples.push(sample(occasion, "", vec![bare.clone()], 0));
+        samples.push(sample(occasion, "Title", Vec::new(), 0));
+    }
+    samples
+}
+
+fn sample(
+    occasion: MailOccasion,
+    title: &str,
+    entries: Vec<MailEntry>,
+    more: usize,
+) -> NotificationMail {
+    NotificationMail {
         site_name: "Wirephoto".into(),
         title: title.into(),
         occasion,
@@ -148,17 +173,7 @@ pub(super) fn samples() -> Vec<NotificationMail> {
         more,
         unsubscribe_url: "https://example.org/unsubscribe/1".into(),
         site_url: "https://example.org/".into(),
-    };
-    [MailOccasion::Item, MailOccasion::Digest]
-        .into_iter()
-        .flat_map(|occasion| {
-            [
-                mail(occasion, "Title", vec![full.clone(), bare.clone()], 3),
-                mail(occasion, "", vec![bare.clone()], 0),
-                mail(occasion, "Title", Vec::new(), 0),
-            ]
-        })
-        .collect()
+    }
 }
 
 /// Returns the display name of a media type.

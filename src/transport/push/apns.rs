@@ -63,14 +63,7 @@ impl ProviderTokens {
     pub(super) fn current_token(&self, now: Timestamp) -> Result<String, PushError> {
         // Held while it signs, so that concurrent messages share one token.
         let mut current = self.current.lock();
-        let fresh = |bearer: &ProviderToken| {
-            let age = now.duration_since(bearer.issued);
-            // After the clock was set back, the token is from the future, which Apple refuses.
-            !bearer.is_refused
-                && !age.is_negative()
-                && age.unsigned_abs() < limits::APNS_BEARER_AGE
-        };
-        if let Some(bearer) = current.as_ref().filter(|bearer| fresh(bearer)) {
+        if let Some(bearer) = current.as_ref().filter(|bearer| is_fresh(bearer, now)) {
             return Ok(bearer.text.clone());
         }
         let text = self.signer.sign(now);
@@ -93,6 +86,12 @@ impl ProviderTokens {
             bearer.is_refused = !(bearer.is_early && is_young(bearer, now));
         }
     }
+}
+
+fn is_fresh(bearer: &ProviderToken, now: Timestamp) -> bool {
+    let age = now.duration_since(bearer.issued);
+    // After the clock was set back, the token is from the future, which Apple refuses.
+    !bearer.is_refused && !age.is_negative() && age.unsigned_abs() < limits::APNS_BEARER_AGE
 }
 
 /// Returns whether it is too early for Apple to accept another token.
@@ -212,19 +211,19 @@ fn reason(answer: &PushReply) -> &str {
 
 /// Interprets the response to the message for `token`.
 pub(super) fn result_of_answer(answer: &PushReply, token: &str) -> Result<(), PushError> {
-    let reason = reason(answer);
-    let describe = || answer.describe(reason, &[token]);
-    match (answer.status, reason) {
-        (200, _) => Ok(()),
+    if answer.status == 200 {
+        return Ok(());
+    }
+    let word = reason(answer);
+    let reason = answer.describe(word, &[token]);
+    match (answer.status, word) {
         // Removes the device (contract notifications-26).
-        (410, _) | (400, "BadDeviceToken") => Err(PushError::InvalidToken { reason: describe() }),
+        (410, _) | (400, "BadDeviceToken") => Err(PushError::InvalidToken { reason }),
         // `IdleTimeout` has the status of a bad request although the connection caused it.
         (403, "ExpiredProviderToken" | "InvalidProviderToken") | (400, "IdleTimeout") => {
-            Err(PushError::Retry { reason: describe(), after: answer.after })
+            Err(PushError::Retry { reason, after: answer.after })
         }
-        _ if answer.is_temporary() => {
-            Err(PushError::Retry { reason: describe(), after: answer.after })
-        }
-        _ => Err(PushError::Permanent { reason: describe() }),
+        _ if answer.is_temporary() => Err(PushError::Retry { reason, after: answer.after }),
+        _ => Err(PushError::Permanent { reason }),
     }
 }

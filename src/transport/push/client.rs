@@ -27,7 +27,7 @@ pub(super) enum HttpVersions {
 pub(super) fn certificates(pem: &[u8]) -> Option<Vec<CertificateDer<'static>>> {
     let read = CertificateDer::pem_slice_iter(pem).collect::<Result<Vec<_>, _>>().ok()?;
     let mut roots = RootCertStore::empty();
-    let all_valid = read.iter().all(|one| roots.add(one.clone()).is_ok());
+    let all_valid = read.iter().all(|certificate| roots.add(certificate.clone()).is_ok());
     (all_valid && !read.is_empty()).then_some(read)
 }
 
@@ -104,18 +104,21 @@ pub(super) async fn send_request(
     endpoint: &str,
     now: fn() -> Timestamp,
 ) -> Result<PushReply, PushError> {
-    // The URL may carry a token.
-    let failed = |error: reqwest::Error| {
-        let text = clean(&describe(&error.without_url()), &[]);
-        PushError::later(format!("{endpoint}: {text}"))
-    };
-    let mut response = request.send().await.map_err(failed)?;
+    let sent = request.send().await;
+    let mut response = sent.map_err(|error| network_error(endpoint, error))?;
     let after = retry_after(&response, now);
     let status = response.status().as_u16();
-    let body = body(&mut response).await.map_err(failed)?;
+    let read = body(&mut response).await;
+    let body = read.map_err(|error| network_error(endpoint, error))?;
     // An error may come without JSON, from a proxy in between; its status still counts.
     let body = serde_json::from_slice(&body).unwrap_or_default();
     Ok(PushReply { endpoint: endpoint.to_owned(), status, after, body })
+}
+
+fn network_error(endpoint: &str, error: reqwest::Error) -> PushError {
+    // The URL may carry a token.
+    let text = clean(&describe(&error.without_url()), &[]);
+    PushError::later(format!("{endpoint}: {text}"))
 }
 
 /// Reads the body of a response, truncated at the size limit.

@@ -80,8 +80,7 @@ pub(super) struct FcmClient {
 impl FcmClient {
     /// Creates a client that posts messages to `url`.
     pub(super) fn new(client: Client, account: ServiceAccount, url: Url) -> Self {
-        let (access, fetching) = (Mutex::new(None), Semaphore::new(1));
-        Self { client, account, url, access, fetching }
+        Self { client, account, url, access: Mutex::new(None), fetching: Semaphore::new(1) }
     }
 
     pub(super) async fn send(
@@ -114,7 +113,8 @@ impl FcmClient {
             return Ok(access);
         }
         let permit = self.fetching.acquire().await;
-        let _one = permit.map_err(|_| PushError::later("access tokens are no longer fetched"))?;
+        let _permit =
+            permit.map_err(|_| PushError::later("access tokens are no longer fetched"))?;
         // A waiter finds the token that the previous holder fetched.
         if let Some(access) = self.cached(now()) {
             return Ok(access);
@@ -152,17 +152,21 @@ impl FcmClient {
             .body(format!("{FORM}{assertion}"));
         let answer =
             client::send_request(request, &host_and_port_of(&self.account.token_url), now).await?;
-        let refused = |reason: &str| {
-            let reason = answer.describe(reason, &[&assertion]);
-            PushError::Retry { reason: format!("access token: {reason}"), after: answer.after }
-        };
         if answer.status != 200 {
-            // RFC 6749 §5.2; `error_description` helps the operator who set up the account.
-            let text = |name: &str| answer.body[name].as_str().unwrap_or_default();
-            return Err(refused(&format!("{} {}", text("error"), text("error_description"))));
+            let error = answer.body["error"].as_str().unwrap_or_default();
+            // RFC 6749 §5.2; it helps the operator who set up the account.
+            let description = answer.body["error_description"].as_str().unwrap_or_default();
+            return Err(no_access(&answer, &format!("{error} {description}"), &assertion));
         }
-        read_access(&answer.body, issued).ok_or_else(|| refused("no access token in it"))
+        read_access(&answer.body, issued)
+            .ok_or_else(|| no_access(&answer, "no access token in it", &assertion))
     }
+}
+
+/// Creates the error for a response without an access token; the assertion of its request stays out of it.
+fn no_access(answer: &PushReply, reason: &str, assertion: &str) -> PushError {
+    let reason = answer.describe(reason, &[assertion]);
+    PushError::Retry { reason: format!("access token: {reason}"), after: answer.after }
 }
 
 /// Reads the access token from a response (RFC 6749 §5.1) to a request made at `issued`.
@@ -224,23 +228,22 @@ fn blames_token(error: &Value) -> bool {
 
 /// Interprets the response to a message; `secrets` are kept out of the error.
 pub(super) fn result_of_answer(answer: &PushReply, secrets: &[&str]) -> Result<(), PushError> {
+    if answer.status == 200 {
+        return Ok(());
+    }
     let error = &answer.body["error"];
-    let (code, status) = (code(error), error["status"].as_str().unwrap_or_default());
-    let describe = || {
-        let name = if code.is_empty() { status } else { code };
-        let message = error["message"].as_str().unwrap_or_default();
-        answer.describe(&format!("{name} {message}"), secrets)
-    };
+    let code = code(error);
+    let status = error["status"].as_str().unwrap_or_default();
+    let message = error["message"].as_str().unwrap_or_default();
+    let name = if code.is_empty() { status } else { code };
+    let reason = answer.describe(&format!("{name} {message}"), secrets);
     match (answer.status, code) {
-        (200, _) => Ok(()),
         // Only `UNREGISTERED` removes a device: a sender mismatch may also be caused by a wrong key file of
         // ours.
-        (404, "UNREGISTERED") => Err(PushError::InvalidToken { reason: describe() }),
-        (400, _) if blames_token(error) => Err(PushError::InvalidToken { reason: describe() }),
-        (401, _) => Err(PushError::Retry { reason: describe(), after: answer.after }),
-        _ if answer.is_temporary() => {
-            Err(PushError::Retry { reason: describe(), after: answer.after })
-        }
-        _ => Err(PushError::Permanent { reason: describe() }),
+        (404, "UNREGISTERED") => Err(PushError::InvalidToken { reason }),
+        (400, _) if blames_token(error) => Err(PushError::InvalidToken { reason }),
+        (401, _) => Err(PushError::Retry { reason, after: answer.after }),
+        _ if answer.is_temporary() => Err(PushError::Retry { reason, after: answer.after }),
+        _ => Err(PushError::Permanent { reason }),
     }
 }

@@ -88,7 +88,7 @@ impl Push {
     ///
     /// Fails when a file is missing or damaged and when a setting requires another one; the message names the
     /// setting.
-    pub fn of(config: &Config) -> Result<Self> {
+    pub fn from_config(config: &Config) -> Result<Self> {
         let (fcm, apns) = settings::read(&config.push)?;
         Ok(Self { services: Arc::new(PushServices { fcm, apns }) })
     }
@@ -124,16 +124,21 @@ impl Push {
         now: fn() -> Timestamp,
     ) -> std::result::Result<(), PushError> {
         let PushServices { fcm, apns } = &*self.services;
-        let none = || {
-            let reason = format!("no service for {} devices is set", message.device.as_str());
-            // A retry does not bring back a service that was removed from the settings.
-            PushError::Permanent { reason }
-        };
         match message.device {
-            DeviceKind::Android => fcm.as_ref().ok_or_else(none)?.send(message, now).await,
+            DeviceKind::Android => {
+                let Some(fcm) = fcm else { return Err(no_service(message.device)) };
+                fcm.send(message, now).await
+            }
             DeviceKind::Ios | DeviceKind::IosSandbox => {
-                apns.as_ref().ok_or_else(none)?.send(message, now).await
+                let Some(apns) = apns else { return Err(no_service(message.device)) };
+                apns.send(message, now).await
             }
         }
     }
+}
+
+fn no_service(device: DeviceKind) -> PushError {
+    let reason = format!("no service for {} devices is set", device.as_str());
+    // A retry does not bring back a service that was removed from the settings.
+    PushError::Permanent { reason }
 }

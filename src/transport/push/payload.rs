@@ -28,15 +28,14 @@ pub(super) struct FittedTexts<'a> {
 /// Returns the data of a message. Every value is a string, because Firebase accepts no other.
 pub(super) fn data(message: &PushMessage, image: Option<&str>) -> Map<String, Value> {
     let mut data = Map::new();
-    let mut put = |name: &str, value: String| data.insert(name.to_owned(), value.into());
-    put("id", message.id.to_string());
-    put("url", message.url.clone());
+    data.insert("id".to_owned(), message.id.to_string().into());
+    data.insert("url".to_owned(), message.url.clone().into());
     if let Some(image) = image {
-        put("image", image.to_owned());
+        data.insert("image".to_owned(), image.into());
     }
-    put("uri", message.item_uri.clone());
-    put("mediaType", message.media_type.clone());
-    put("notification", message.notification.to_string());
+    data.insert("uri".to_owned(), message.item_uri.clone().into());
+    data.insert("mediaType".to_owned(), message.media_type.clone().into());
+    data.insert("notification".to_owned(), message.notification.to_string().into());
     data
 }
 

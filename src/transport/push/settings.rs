@@ -32,30 +32,34 @@ fn wrong(name: &str, what: impl std::fmt::Display) -> Error {
 
 /// Reads the file that the setting `push.{name}` names.
 fn read_file(name: &str, path: &Path) -> Result<Vec<u8>> {
-    let shown = path.display();
-    let failed = |cause: std::io::Error| wrong(name, format!("{shown} cannot be read: {cause}"));
-    let metadata = fs::metadata(path).map_err(failed)?;
+    let metadata = fs::metadata(path).map_err(|cause| unreadable(name, path, &cause))?;
     // A wrong path must neither block, as a pipe does, nor fill the memory.
     if !metadata.is_file() || metadata.len() > limits::PUSH_FILE_BYTES_MAX {
+        let shown = path.display();
         let most = limits::PUSH_FILE_BYTES_MAX;
         return Err(wrong(name, format!("{shown} is not a file of at most {most} bytes")));
     }
-    fs::read(path).map_err(failed)
+    fs::read(path).map_err(|cause| unreadable(name, path, &cause))
+}
+
+fn unreadable(name: &str, path: &Path, cause: &std::io::Error) -> Error {
+    wrong(name, format!("{} cannot be read: {cause}", path.display()))
 }
 
 fn trusted(path: &Path) -> Result<Vec<CertificateDer<'static>>> {
     if path.as_os_str().is_empty() {
         return Ok(Vec::new());
     }
-    let unusable = || wrong("ca", format!("{} has no valid certificates in PEM", path.display()));
-    client::certificates(&read_file("ca", path)?).ok_or_else(unusable)
+    client::certificates(&read_file("ca", path)?)
+        .ok_or_else(|| wrong("ca", format!("{} has no valid certificates in PEM", path.display())))
 }
 
 /// Builds the URL `{base}{path}` from the setting `push.{name}`.
 fn address(name: &str, base: &BaseUrl, path: &str) -> Result<Url> {
-    let unusable = || wrong(name, "expected an address such as https://push.example.org");
-    let url = Url::parse(&format!("{}{path}", base.0)).map_err(|_| unusable())?;
-    if url.host_str().is_none() { Err(unusable()) } else { Ok(url) }
+    match Url::parse(&format!("{}{path}", base.0)) {
+        Ok(url) if url.host_str().is_some() => Ok(url),
+        Ok(_) | Err(_) => Err(wrong(name, "expected an address such as https://push.example.org")),
+    }
 }
 
 fn fcm(settings: &config::Push, trusted: &[CertificateDer<'static>]) -> Result<Option<FcmClient>> {
@@ -74,29 +78,37 @@ fn fcm(settings: &config::Push, trusted: &[CertificateDer<'static>]) -> Result<O
 
 /// Parses the key file of a service account; errors do not quote its content.
 fn service_account(json: &[u8]) -> Result<ServiceAccount, String> {
+    const UNUSABLE_KEY: &str = "has a private_key that is not an RSA key in PEM (PKCS #8)";
     let file: Value = serde_json::from_slice(json).map_err(|_| "is not JSON".to_owned())?;
-    let find = |name: &str| file[name].as_str().filter(|text| !text.is_empty());
-    let text = |name: &str| find(name).ok_or_else(|| format!("has no {name}"));
-    let audience = text("token_uri")?.to_owned();
+    let audience = text(&file, "token_uri")?.to_owned();
     let token_url = Url::parse(&audience).ok().filter(|url| url.host_str().is_some());
-    let project = text("project_id")?.to_owned();
+    let project = text(&file, "project_id")?.to_owned();
     // Ids may begin with a domain: `example.org:name`.
-    let plain = |c: char| c.is_ascii_alphanumeric() || "-._:".contains(c);
-    if !project.chars().all(plain) {
+    if !project.chars().all(|c| c.is_ascii_alphanumeric() || "-._:".contains(c)) {
         return Err("has an invalid project_id".to_owned());
     }
-    let unusable = |_| "has a private_key that is not an RSA key in PEM (PKCS #8)".to_owned();
+    let email = text(&file, "client_email")?.to_owned();
+    let key = EncodingKey::from_rsa_pem(text(&file, "private_key")?.as_bytes());
     let account = ServiceAccount {
-        email: text("client_email")?.to_owned(),
-        key: EncodingKey::from_rsa_pem(text("private_key")?.as_bytes()).map_err(unusable)?,
-        key_id: find("private_key_id").map(str::to_owned),
+        email,
+        key: key.map_err(|_| UNUSABLE_KEY)?,
+        key_id: find_text(&file, "private_key_id").map(str::to_owned),
         token_url: token_url.ok_or("has a token_uri that is not an address")?,
         audience,
         project,
     };
     // Only signing proves that the key is usable.
-    account.sign(Timestamp::UNIX_EPOCH).map_err(unusable)?;
+    account.sign(Timestamp::UNIX_EPOCH).map_err(|_| UNUSABLE_KEY)?;
     Ok(account)
+}
+
+/// Finds a text of a key file; an empty one counts as missing.
+fn find_text<'a>(file: &'a Value, name: &str) -> Option<&'a str> {
+    file[name].as_str().filter(|text| !text.is_empty())
+}
+
+fn text<'a>(file: &'a Value, name: &str) -> Result<&'a str, String> {
+    find_text(file, name).ok_or_else(|| format!("has no {name}"))
 }
 
 fn apns(
@@ -124,17 +136,13 @@ fn apns(
             return Err(wrong(name, "expected letters, digits and signs without spaces"));
         }
     }
-    let unusable = || {
-        let what = format!("{} is not a P-256 key in PEM (PKCS #8)", path.display());
-        wrong("apns_key", what)
-    };
     let pem = read_file("apns_key", path)?;
     let signer = ApnsSigner {
-        key: EncodingKey::from_ec_pem(&pem).map_err(|_| unusable())?,
+        key: EncodingKey::from_ec_pem(&pem).map_err(|_| unusable_apns_key(path))?,
         key_id: settings.apns_key_id.clone(),
         team_id: settings.apns_team_id.clone(),
     };
-    signer.sign(Timestamp::UNIX_EPOCH).map_err(|_| unusable())?;
+    signer.sign(Timestamp::UNIX_EPOCH).map_err(|_| unusable_apns_key(path))?;
     Ok(Some(ApnsClient {
         client: client::client(trusted, HttpVersions::Http2).map_err(Error::internal)?,
         production: address("apns_url", &settings.apns_url, "/3/device")?,
@@ -142,4 +150,9 @@ fn apns(
         topic: HeaderValue::from_str(&settings.apns_topic).map_err(Error::internal)?,
         bearers: ProviderTokens::new(signer),
     }))
+}
+
+fn unusable_apns_key(path: &Path) -> Error {
+    let what = format!("{} is not a P-256 key in PEM (PKCS #8)", path.display());
+    wrong("apns_key", what)
 }

@@ -434,7 +434,7 @@ const NAMES: [(&str, &str); 3] =
 fn ok_settings_say_which_devices_are_reached() {
     let folder = tempfile::tempdir().unwrap();
     let reached = |files: &[(&str, &str)], texts: &[(&str, &str)]| {
-        let push = Push::of(&load(&folder, files, texts)).unwrap();
+        let push = Push::from_config(&load(&folder, files, texts)).unwrap();
         (
             DeviceKind::iter().map(|kind| push.reaches(kind)).collect::<Vec<_>>(),
             format!("{push:?}"),
@@ -452,7 +452,7 @@ fn ok_settings_say_which_devices_are_reached() {
 fn err_bad_settings_are_named_and_no_key_is_shown() {
     let folder = tempfile::tempdir().unwrap();
     let check = |files: &[(&str, &str)], texts: &[(&str, &str)], part: &str| {
-        let error = Push::of(&load(&folder, files, texts)).unwrap_err().to_string();
+        let error = Push::from_config(&load(&folder, files, texts)).unwrap_err().to_string();
         assert!(error.starts_with(part) && !error.contains("s3cret"), "{error}, expected {part}");
     };
     let key = curve_key(&ECDSA_P256_SHA256_FIXED_SIGNING).0;
@@ -499,7 +499,7 @@ fn a_token_that_is_none_is_dead_and_goes_nowhere() {
     let nowhere = [("apns_url", "https://0.invalid"), ("fcm_url", "https://0.invalid")];
     let texts = [&NAMES[..], &nowhere].concat();
     let files = [("apns_key", key.as_str()), ("fcm_service_account", account.as_str())];
-    let push = Push::of(&load(&folder, &files, &texts)).unwrap();
+    let push = Push::from_config(&load(&folder, &files, &texts)).unwrap();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let check = |device, token: &str| {
         let message = PushMessage { device, token: token.to_owned(), ..message("t", "b") };
@@ -517,7 +517,7 @@ fn a_token_that_is_none_is_dead_and_goes_nowhere() {
 
 #[test]
 fn a_device_without_a_service_gets_nothing() {
-    let push = Push::of(&load(&tempfile::tempdir().unwrap(), &[], &[])).unwrap();
+    let push = Push::from_config(&load(&tempfile::tempdir().unwrap(), &[], &[])).unwrap();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let sent = runtime.block_on(push.send(&message("t", "b"), noon)).unwrap_err();
     assert_eq!(
