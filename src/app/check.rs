@@ -321,7 +321,7 @@ impl ArchiveCheck<'_> {
         Ok(())
     }
 
-    /// Removes a file if this check repairs what it finds.
+    /// Removes a damaged or abandoned file, if this check makes repairs.
     fn remove_file(&self, file: &Path) -> Repair {
         self.repair.then(|| fs::remove_file(file).map_err(|cause| cause.to_string()))
     }

@@ -134,7 +134,8 @@ fn measure_in(
     // archive.
     config.store.originals = OriginalsLocation::Data;
     // A cache hit would measure the cache instead of the renderer.
-    (config.cache.memory_bytes, config.cache.disk_bytes) = (0, 0);
+    config.cache.memory_bytes = 0;
+    config.cache.disk_bytes = 0;
     let archive = OpenArchive::open_to_write(&config)?;
     let ingested = ingest_photographs(&archive, &config, setup.files, stop, progress)?;
     let bench =

@@ -37,7 +37,7 @@ impl KnownSettings<'_> {
         self.stored.contains_key(name) && self.shown.get(name) != self.stored.get(name)
     }
 
-    /// Returns whether `given` has another value for a setting than the one shown.
+    /// Returns whether `given` has a value for a setting that differs from the one shown.
     fn is_new(&self, given: &Map<String, Value>, name: &str) -> bool {
         given
             .get(name)

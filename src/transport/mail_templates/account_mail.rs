@@ -74,7 +74,7 @@ impl AccountMailContent {
     }
 }
 
-/// Shortens a name: clients choose those of devices, keys and browsers.
+/// Shortens the name of a user, device, key or browser; clients choose most of them.
 fn short(name: &str) -> String {
     line(name, MAIL_NAME_CHARS_MAX)
 }
