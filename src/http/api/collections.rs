@@ -66,7 +66,9 @@ async fn list(State(app): State<AppState>, ApiCaller(caller): ApiCaller, uri: Ur
         return api::json(&found.iter().map(CollectionSummary::from).collect::<Vec<_>>());
     }
     let found = app.shared.archive.collections.list(&caller).await?;
-    api::json(&found.iter().map(|one| collection_json(&app, &caller, one)).collect::<Vec<_>>())
+    let documents: Vec<_> =
+        found.iter().map(|collection| collection_json(&app, &caller, collection)).collect();
+    api::json(&documents)
 }
 
 async fn create(
@@ -174,9 +176,9 @@ pub(crate) async fn archive(
     request: Request,
 ) -> Result<Option<Response>> {
     let agr = media::agreement_parameter(request.uri())?;
-    let is_true = |text: &str| text.parse().ok();
-    let numbered = QueryParameters::of(request.uri())?;
-    let numbered = numbered.parsed("numbered", "type", "true or false", is_true)?;
+    let query = QueryParameters::of(request.uri())?;
+    let numbered =
+        query.parsed("numbered", "type", "true or false", |text| text.parse::<bool>().ok())?;
     let files = if numbered == Some(true) { BundleNaming::ByPosition } else { BundleNaming::ById };
     let found = app.shared.archive.collections.peek(caller, id).await?;
     let Some(Collection { head, content, .. }) = found else { return Ok(None) };

@@ -87,10 +87,7 @@ async fn session_principal(
     token: &str,
 ) -> Result<Option<Arc<Principal>>> {
     let Some(visitor) = SiteVisitor::find(app, headers).await? else { return Ok(None) };
-    match visitor.owns_form_token(Some(token)) {
-        true => visitor.principal(app).await,
-        false => Ok(None),
-    }
+    if visitor.owns_form_token(Some(token)) { visitor.principal(app).await } else { Ok(None) }
 }
 
 /// The headers that authenticate an internal API call of a page as `visitor`.
@@ -132,7 +129,10 @@ pub(crate) fn are_explicit(headers: &HeaderMap, uri: &Uri) -> bool {
 /// Reads user name and password of `Authorization: Basic` (RFC 7617), if that is the only such header.
 pub(crate) fn basic_credentials(headers: &HeaderMap) -> Option<(String, String)> {
     let mut lines = headers.get_all(header::AUTHORIZATION).iter();
-    let (line, None) = (lines.next()?, lines.next()) else { return None };
+    let line = lines.next()?;
+    if lines.next().is_some() {
+        return None;
+    }
     let (scheme, encoded) = line.to_str().ok()?.split_once(' ')?;
     if !scheme.eq_ignore_ascii_case("basic") {
         return None;

@@ -52,7 +52,8 @@ async fn list_deliveries(
     let DeliveryListing { start, size, state } = parse_listing(&QueryParameters::of(&uri)?)?;
     let found = app.shared.distribution.deliveries.list(&caller, state, start, size).await?;
     let links = app.shared.media.links();
-    let found: Vec<Value> = found.iter().map(|one| delivery::json::delivery(one, links)).collect();
+    let found: Vec<Value> =
+        found.iter().map(|delivery| delivery::json::delivery(delivery, links)).collect();
     api::json(&json!({ "deliveries": found }))
 }
 
@@ -68,8 +69,7 @@ async fn load_delivery(
 
 fn delivery_id(id: Result<Path<String>, PathRejection>) -> Result<Uuid> {
     let id = request::path_segment("id", id)?;
-    let invalid = |_| Error::invalid("path", "id", "format", "id is not a UUID");
-    Uuid::try_parse(&id).map_err(invalid)
+    Uuid::try_parse(&id).map_err(|_| Error::invalid("path", "id", "format", "id is not a UUID"))
 }
 
 /// `{"again": true}` sends the delivery once more.
@@ -107,29 +107,34 @@ struct DeliveryListing {
 
 fn parse_listing(query: &QueryParameters) -> Result<DeliveryListing> {
     let mut problems = ValidationErrors::new();
+    let listing = read_listing(query, &mut problems);
+    problems.finish(listing)
+}
+
+/// Reads the parameters of a listing; `None` if one is invalid.
+fn read_listing(
+    query: &QueryParameters,
+    problems: &mut ValidationErrors,
+) -> Option<DeliveryListing> {
     let size = problems.check(request::count(query, "size", DELIVERIES_LISTED_MAX));
     let start_max = usize::try_from(u32::MAX).unwrap_or(usize::MAX);
     let start = problems.check(request::count(query, "start", start_max));
     let state = problems.check(query.variant("state"));
     // Every parameter is read before the first `?`, so that all problems are reported together.
-    let read = || {
-        let (size, start, state) = (size?, start?, state?);
-        Some(DeliveryListing {
-            start: start.unwrap_or(0),
-            size: size.unwrap_or(DELIVERIES_SIZE_DEFAULT),
-            state,
-        })
-    };
-    problems.finish(read())
+    Some(DeliveryListing {
+        start: start?.unwrap_or(0),
+        size: size?.unwrap_or(DELIVERIES_SIZE_DEFAULT),
+        state: state?,
+    })
 }
 
 /// Parses the channel in the query, if there is one.
 pub(crate) fn channel_parameter(uri: &Uri) -> Result<Option<ChannelId>> {
     let Some(text) = credentials::query_value(uri, "channel") else { return Ok(None) };
-    let invalid = |error: model::account::ChannelIdError| {
-        Error::invalid("query", "channel", "pattern", error.to_string())
-    };
-    text.parse().map(Some).map_err(invalid)
+    match text.parse::<ChannelId>() {
+        Ok(channel) => Ok(Some(channel)),
+        Err(error) => Err(Error::invalid("query", "channel", "pattern", error.to_string())),
+    }
 }
 
 /// Responds to an item's URL with `channel`: 202 with the delivery and its address.
@@ -144,7 +149,8 @@ pub(crate) async fn trigger(
     channel: &ChannelId,
     caller: media::MediaCaller<'_>,
 ) -> Result<Response> {
-    let (delivery_request, now) = (DeliveryRequest { caller, item, crop, channel }, clock::now());
+    let delivery_request = DeliveryRequest { caller, item, crop, channel };
+    let now = clock::now();
     let deliveries = &app.shared.distribution.deliveries;
     if *method == Method::HEAD {
         let (found, would_queue) = deliveries.dry_run(delivery_request, now).await?;

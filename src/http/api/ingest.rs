@@ -80,11 +80,7 @@ async fn put_item(
     let upload = read_upload(app.shared.archive.uploads.spool(), key.media_type, request).await?;
     let is_document_only = upload.is_document_only;
     let ItemUpload { document, files, rights, .. } = upload;
-    let bundle_file = |(name, file): &(String, SpooledFile)| BundleFile {
-        name: name.clone(),
-        path: file.path().to_owned(),
-    };
-    let files_of_item = files.iter().map(bundle_file).collect();
+    let files_of_item = files.iter().map(|(name, file)| bundle_file(name, file)).collect();
     let bundle = ItemBundle { key: key.clone(), document, files: files_of_item, rights };
     let ingested = app.shared.archive.uploads.ingest(bundle, clock::now()).await?;
     let ingested = ingested.map_err(|error| {
@@ -112,6 +108,10 @@ async fn put_item(
         response.headers_mut().insert(header::LOCATION, address);
     }
     Ok(response)
+}
+
+fn bundle_file(name: &str, file: &SpooledFile) -> BundleFile {
+    BundleFile { name: name.to_owned(), path: file.path().to_owned() }
 }
 
 async fn withdraw(
@@ -160,8 +160,8 @@ pub(super) fn require_provider(caller: &ApiCaller) -> Result<()> {
 }
 
 pub(super) fn parse_item_key(segments: UploadPath) -> Result<ItemKey> {
-    let not_utf8 = |_| Error::invalid("path", "id", "format", "the path is not UTF-8");
-    let Path((media_type, id)) = segments.map_err(not_utf8)?;
+    let Path((media_type, id)) =
+        segments.map_err(|_| Error::invalid("path", "id", "format", "the path is not UTF-8"))?;
     let mut problems = ValidationErrors::new();
     let media_type = problems.check(media_type.parse::<MediaType>().map_err(|_| {
         let names = MediaType::VARIANTS.join(", ");
@@ -176,7 +176,8 @@ pub(super) fn parse_item_key(segments: UploadPath) -> Result<ItemKey> {
 /// Reads the rest of a refused body up to a limit, so that the client gets the response instead of a reset
 /// connection.
 pub(super) async fn drain_body(body: Body) {
-    let (mut stream, mut bytes) = (body.into_data_stream(), 0);
+    let mut stream = body.into_data_stream();
+    let mut bytes = 0;
     while let Some(Ok(chunk)) = stream.next().await {
         bytes += chunk.len();
         if bytes > BODY_DISCARD_BYTES_MAX {
@@ -279,7 +280,8 @@ async fn read_parts(
     parts: &mut Multipart,
 ) -> Result<ItemUpload> {
     let mut upload = ItemUpload::default();
-    let (mut document, mut rights) = (None, None);
+    let mut document = None;
+    let mut rights = None;
     let mut problems = Vec::new();
     let mut discarded_bytes = 0;
     for count in 0.. {
@@ -430,9 +432,10 @@ fn multipart_error(cause: MultipartError) -> Error {
 /// Builds the error response for an item that ingest refused.
 pub(super) fn upload_error(error: IngestError, is_document_only: bool) -> Error {
     let refusals = error.into_refusals();
-    let too_large = |refusal: &&FileRefusal| matches!(refusal.error, IngestError::TooLarge { .. });
+    let too_large =
+        refusals.iter().find(|refusal| matches!(refusal.error, IngestError::TooLarge { .. }));
     // A file that is too large is a 413, which no list of other problems may hide.
-    if let Some(refusal) = refusals.iter().find(too_large) {
+    if let Some(refusal) = too_large {
         return Error::new(ErrorKind::TooLarge, refusal.to_string());
     }
     let item = if is_document_only { "" } else { ITEM_PART };
@@ -442,25 +445,19 @@ pub(super) fn upload_error(error: IngestError, is_document_only: bool) -> Error 
 }
 
 fn error_details(refusal: &FileRefusal, item: &str) -> Vec<ErrorDetail> {
-    let detail = |rule: &str, path: &str, message: String| {
-        vec![ErrorDetail::of_rule(rule, "body", path, message)]
-    };
     match &refusal.error {
         IngestError::Document(DocumentError::Schema(problems)) => {
-            let each = |problem: &model::item::SchemaViolation| {
-                let path = dotted_path(&problem.path);
-                let message = format!("{path} {}", problem.message);
-                ErrorDetail::of_rule(&problem.rule, "body", path, message.trim())
-            };
-            problems.iter().map(each).collect()
+            problems.iter().map(schema_detail).collect()
         }
         IngestError::Document(error @ DocumentError::Mismatch { property, .. }) => {
-            detail("enum", property, error.to_string())
+            vec![body_detail("enum", property, error.to_string())]
         }
         IngestError::Document(error @ DocumentError::NotJson(_)) => {
-            detail("format", item, error.to_string())
+            vec![body_detail("format", item, error.to_string())]
         }
-        error @ IngestError::NoPicture => detail("required", "NormalHires.jpg", error.to_string()),
+        error @ IngestError::NoPicture => {
+            vec![body_detail("required", "NormalHires.jpg", error.to_string())]
+        }
         error @ (IngestError::Unreadable(_)
         | IngestError::Empty
         | IngestError::TooLarge { .. }
@@ -476,9 +473,19 @@ fn error_details(refusal: &FileRefusal, item: &str) -> Vec<ErrorDetail> {
         | IngestError::Store(_)
         | IngestError::Program(_)
         | IngestError::Db(_)) => {
-            detail("format", &refusal.file, format!("{} {error}", refusal.file))
+            vec![body_detail("format", &refusal.file, format!("{} {error}", refusal.file))]
         }
     }
+}
+
+fn body_detail(rule: &str, path: &str, message: String) -> ErrorDetail {
+    ErrorDetail::of_rule(rule, "body", path, message)
+}
+
+fn schema_detail(problem: &model::item::SchemaViolation) -> ErrorDetail {
+    let path = dotted_path(&problem.path);
+    let message = format!("{path} {}", problem.message);
+    ErrorDetail::of_rule(&problem.rule, "body", path, message.trim())
 }
 
 /// Converts a JSON pointer to the API's notation of paths: `person.0.name`.

@@ -116,13 +116,14 @@ pub(super) fn with_tag(mut response: Response, tag: &str) -> Response {
 
 /// Reads `If-Match`; any version is expected without the header, and with `*`.
 pub(super) fn expected_version(headers: &HeaderMap) -> ExpectedVersion {
-    let lines = || headers.get_all(header::IF_MATCH).iter().map(|line| line.as_bytes());
-    let is_any = lines().any(|line| line.trim_ascii() == b"*");
+    let lines: Vec<&[u8]> =
+        headers.get_all(header::IF_MATCH).iter().map(|line| line.as_bytes()).collect();
+    let is_any = lines.iter().any(|line| line.trim_ascii() == b"*");
     if is_any || !headers.contains_key(header::IF_MATCH) {
         return ExpectedVersion::Any;
     }
     // `If-Match` compares strongly, so a weak tag never matches (RFC 9110 §13.1.1).
-    let tags = lines().flat_map(conditional::tags).filter(|tag| !tag.weak);
+    let tags = lines.into_iter().flat_map(conditional::tags).filter(|tag| !tag.weak);
     let tags = tags.map(|tag| String::from_utf8_lossy(tag.opaque).into_owned());
     ExpectedVersion::OneOf(tags.collect())
 }
@@ -146,8 +147,10 @@ pub(super) async fn template_of(
     let Some(id) = id else { return Ok(MetadataEdits::default()) };
     let organization = caller.0.user().organization;
     let found = app.shared.archive.uploads.template(organization, id).await?;
-    let none = || Error::new(ErrorKind::NotFound, format!("no template {id}"));
-    Ok(found.ok_or_else(none)?.fields)
+    match found {
+        Some(template) => Ok(template.fields),
+        None => Err(Error::new(ErrorKind::NotFound, format!("no template {id}"))),
+    }
 }
 
 /// Reads a body as a merge patch of a document.

@@ -48,17 +48,18 @@ async fn list_changes(
     let key = readable_key(&caller, segments)?;
     let changes = app.shared.archive.uploads.rights_changes(key.clone()).await?;
     let changes = changes.ok_or_else(|| no_item(&key))?;
-    let change = |change: &RightsChangeEntry| {
-        let mut listed = json!({
-            "changed": change.changed.to_string(),
-            "rights": change.properties,
-        });
-        if let Some(user) = &change.user_name {
-            listed["user"] = json!(user);
-        }
-        listed
-    };
-    api::json(&changes.iter().map(change).collect::<Vec<_>>())
+    api::json(&changes.iter().map(change_json).collect::<Vec<_>>())
+}
+
+fn change_json(change: &RightsChangeEntry) -> Value {
+    let mut listed = json!({
+        "changed": change.changed.to_string(),
+        "rights": change.properties,
+    });
+    if let Some(user) = &change.user_name {
+        listed["user"] = json!(user);
+    }
+    listed
 }
 
 /// Returns the item of the path, for a caller that may read its override.

@@ -58,7 +58,7 @@ pub(crate) struct ApiError {
 
 impl ApiError {
     /// Wraps the error of a request with these headers.
-    pub(crate) fn of(error: Error, headers: &HeaderMap) -> Self {
+    pub(crate) fn new(error: Error, headers: &HeaderMap) -> Self {
         Self { error, has_bearer: credentials::has_bearer_token(headers) }
     }
 }

@@ -48,7 +48,8 @@ async fn list_orders(
     let OrderListing { start, size, status } = listing;
     let orders = app.shared.access.orders.list(&caller, start, size, status).await?;
     let links = app.shared.media.links();
-    let orders: Vec<Value> = orders.iter().map(|one| orders::json::order(one, links)).collect();
+    let orders: Vec<Value> =
+        orders.iter().map(|order| orders::json::order(order, links)).collect();
     api::json(&json!({ "orders": orders }))
 }
 
@@ -99,20 +100,22 @@ struct OrderListing {
 /// At most [`ORDERS_LISTED_MAX`] orders, and a start that fits in 32 bits (contract purchases-12).
 fn parse_listing(query: &QueryParameters) -> Result<OrderListing> {
     let mut problems = ValidationErrors::new();
+    let listing = read_listing(query, &mut problems);
+    problems.finish(listing)
+}
+
+/// Reads the parameters of a listing; `None` if one is invalid.
+fn read_listing(query: &QueryParameters, problems: &mut ValidationErrors) -> Option<OrderListing> {
     let size = problems.check(request::count(query, "size", ORDERS_LISTED_MAX));
     let start =
         problems.check(request::count(query, "start", usize::try_from(u32::MAX).unwrap_or(0)));
     let status = problems.check(query.variant("status"));
     // Every parameter is read before the first `?`, so that all problems are reported together.
-    let read = || {
-        let (size, start, status) = (size?, start?, status?);
-        Some(OrderListing {
-            start: start.unwrap_or(0),
-            size: size.unwrap_or(ORDERS_SIZE_DEFAULT),
-            status: status.unwrap_or(OrderStatus::All),
-        })
-    };
-    problems.finish(read())
+    Some(OrderListing {
+        start: start?.unwrap_or(0),
+        size: size?.unwrap_or(ORDERS_SIZE_DEFAULT),
+        status: status?.unwrap_or(OrderStatus::All),
+    })
 }
 
 /// Parses the body that reports an order.

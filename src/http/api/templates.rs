@@ -86,7 +86,8 @@ async fn update(
         None => OwnerChange::Keep,
     };
     let change = TemplateChange { expected, owner, name, fields };
-    let (uploads, organization) = (&app.shared.archive.uploads, caller.0.user().organization);
+    let uploads = &app.shared.archive.uploads;
+    let organization = caller.0.user().organization;
     let outcome = uploads.update_template(organization, id, change, clock::now()).await?;
     template_response(&done(outcome, id)?)
 }
@@ -100,7 +101,8 @@ async fn remove(
     require_provider(&caller)?;
     let id = request::path_integer("id", id)?;
     let expected = expected_version(request.headers());
-    let (uploads, organization) = (&app.shared.archive.uploads, caller.0.user().organization);
+    let uploads = &app.shared.archive.uploads;
+    let organization = caller.0.user().organization;
     done(uploads.remove_template(organization, id, expected).await?, id)?;
     api::text("removed")
 }

@@ -43,9 +43,10 @@ async fn unsubscribe(State(app): State<AppState>, Path(token): Path<String>) -> 
 }
 
 async fn unsubscribe_page(app: &AppState, token: &str) -> Result<Response> {
-    match app.shared.distribution.notifications.unsubscribe(token).await? {
-        true => page(app, token, "done", ""),
-        false => Err(invalid_link()),
+    if app.shared.distribution.notifications.unsubscribe(token).await? {
+        page(app, token, "done", "")
+    } else {
+        Err(invalid_link())
     }
 }
 

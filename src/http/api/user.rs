@@ -52,11 +52,13 @@ pub(crate) fn routes() -> Router<AppState> {
 
 async fn agreements(caller: Result<ApiCaller, ApiError>) -> Response {
     // The caller is a result, because errors announce the deprecation, too (contract api-20).
-    let list = |ApiCaller(caller): ApiCaller| {
-        let agreements = Users::agreements(&caller, clock::now());
-        api::json(&agreements.map(json::OldAgreement::from).collect::<Vec<_>>())
-    };
-    deprecation::mark_deprecated(caller.and_then(list).into_response(), "/user/v1/user")
+    let response = caller.and_then(|caller| list_agreements(&caller)).into_response();
+    deprecation::mark_deprecated(response, "/user/v1/user")
+}
+
+fn list_agreements(caller: &ApiCaller) -> ApiResult {
+    let agreements = Users::agreements(&caller.0, clock::now());
+    api::json(&agreements.map(json::OldAgreement::from).collect::<Vec<_>>())
 }
 
 async fn user(ApiCaller(caller): ApiCaller) -> ApiResult {
@@ -156,26 +158,34 @@ async fn unregister_device(
 
 fn device(token: Segment, query: &QueryParameters) -> Result<Device> {
     let mut problems = ValidationErrors::new();
+    let device = read_device(token, query, &mut problems);
+    problems.finish(device)
+}
+
+/// Reads the path and the parameters of a device; `None` if a part is invalid.
+fn read_device(
+    token: Segment,
+    query: &QueryParameters,
+    problems: &mut ValidationErrors,
+) -> Option<Device> {
     let token = problems.check(device_token(token));
     let kind = problems.check(device_kind(query));
     let name = problems.check(short_text(query, "name"));
     let model = problems.check(query.required("model").and_then(|_| short_text(query, "model")));
     // Every part is read before the first `?`, so that all problems are reported together.
-    let read = || {
-        let (kind, name, model) = (kind?, name?, model??);
-        Some(Device { token: token?, kind, name: name.filter(|name| !name.is_empty()), model })
-    };
-    problems.finish(read())
+    let name = name?.filter(|name| !name.is_empty());
+    Some(Device { token: token?, kind: kind?, name, model: model?? })
 }
 
 fn device_token(token: Segment) -> Result<String> {
     let token = request::path_segment("token", token)?;
-    let invalid = |rule, message| Err(Error::invalid("path", "token", rule, message));
     if token.len() > DEVICE_TOKEN_BYTES_MAX {
-        return invalid("maximum", format!("token has more than {DEVICE_TOKEN_BYTES_MAX} bytes"));
+        let message = format!("token has more than {DEVICE_TOKEN_BYTES_MAX} bytes");
+        return Err(Error::invalid("path", "token", "maximum", message));
     }
     if token.is_empty() || token.contains(char::is_control) {
-        return invalid("pattern", "token is empty or has control characters".to_owned());
+        let message = "token is empty or has control characters";
+        return Err(Error::invalid("path", "token", "pattern", message));
     }
     Ok(token)
 }
@@ -187,9 +197,10 @@ fn device_kind(query: &QueryParameters) -> Result<DeviceKind> {
 }
 
 fn short_text(query: &QueryParameters, name: &str) -> Result<Option<String>> {
-    let read = |text: &str| SHORT.check(text).is_none().then(|| text.to_owned());
     let expected = format!("{SHORT_TEXT_CHARS_MAX} characters at most, no control characters");
-    query.parsed(name, "pattern", &expected, read)
+    query.parsed(name, "pattern", &expected, |text| {
+        SHORT.check(text).is_none().then(|| text.to_owned())
+    })
 }
 
 async fn list_users(State(app): State<AppState>, ApiCaller(caller): ApiCaller) -> ApiResult {
@@ -257,9 +268,9 @@ fn new_user(body: &Value) -> Result<CheckedMember> {
 /// users-12).
 fn user_change(body: &Value) -> Result<UserChange> {
     request::read_object(body, |user| {
-        let mut text = |name, text| user.text(name, Presence::NotNull, text).value();
-        let email_address = text("emailAddress", TextRule::EMAIL);
-        let (first_name, last_name) = (text("firstName", SHORT), text("lastName", SHORT));
+        let email_address = user.text("emailAddress", Presence::NotNull, TextRule::EMAIL).value();
+        let first_name = user.text("firstName", Presence::NotNull, SHORT).value();
+        let last_name = user.text("lastName", Presence::NotNull, SHORT).value();
         let department = nullable_change(user.text("department", Presence::Optional, SHORT));
         let (phone_direct, phone_mobile) = match phone(user) {
             PropertyValue::Absent => (None, None),

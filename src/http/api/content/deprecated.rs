@@ -22,7 +22,7 @@ use crate::http::api::credentials;
 use crate::http::protocol::deprecation::mark_deprecated;
 use crate::http::protocol::request::QueryParameters;
 use crate::runtime::error::{Error, ErrorKind, Result};
-use crate::storage::search::{SortDate, SortOrder};
+use crate::storage::search::{SearchCriteria, SortDate, SortOrder};
 use model::account::Product;
 use model::item::DocumentLayout;
 
@@ -47,29 +47,36 @@ pub(super) async fn search(State(app): State<AppState>, request: Request) -> Res
 }
 
 async fn run_search(app: &AppState, request: Request) -> ApiResult {
-    let context = RequestContext::of(app, request);
+    let context = RequestContext::new(app, request);
     let caller = require_api_key_caller(app, &context).await?;
     let query = QueryParameters::of(&context.uri)?;
     let mut parameters = ContentParameters::new(&query, &app.shared.site.zone, Some(&caller));
+    let criteria = read_search(&mut parameters, &context, app);
+    let criteria = parameters.finish(criteria)?;
+    let form =
+        DocumentForm { layout: DocumentLayout::Full, links: app.shared.media.links().clone() };
+    Ok(api::json_text(app.shared.archive.content.list(criteria, form, context.now).await?))
+}
+
+/// Reads the parameters of the search; `None` if one is invalid.
+fn read_search(
+    parameters: &mut ContentParameters<'_>,
+    context: &RequestContext,
+    app: &AppState,
+) -> Option<SearchCriteria> {
     let selection = parameters.selection();
     let recent = parameters.read(|query| query.one_of("tr", &TIMES));
     let period = parameters.period_with(recent);
     let (size, skip) = parameters.page_range();
     let sort = parameters.read(|query| query.one_of("sort", &SORTS));
     // Every parameter is read before the first `?`, so that all problems are reported together.
-    let parsed = || {
-        let period = period?;
-        let mut criteria = parameters::search_request(selection?, Some(&caller), context.now);
-        (criteria.from, criteria.until) = period.bounds(context.now, &app.shared.site.zone);
-        (criteria.size, criteria.skip) = (size?, skip?);
-        criteria.sort = sort?.unwrap_or(sort_by(SortDate::VersionCreated, true));
-        Some(criteria)
-    };
-    let parsed = parsed();
-    let criteria = parameters.finish(parsed)?;
-    let form =
-        DocumentForm { layout: DocumentLayout::Full, links: app.shared.media.links().clone() };
-    Ok(api::json_text(app.shared.archive.content.list(criteria, form, context.now).await?))
+    let period = period?;
+    let mut criteria = parameters::search_request(selection?, parameters.caller(), context.now);
+    (criteria.from, criteria.until) = period.bounds(context.now, &app.shared.site.zone);
+    criteria.size = size?;
+    criteria.skip = skip?;
+    criteria.sort = sort?.unwrap_or(sort_by(SortDate::VersionCreated, true));
+    Some(criteria)
 }
 
 pub(super) async fn agreements(State(app): State<AppState>, request: Request) -> Response {
@@ -99,12 +106,13 @@ impl From<&Product> for LegacyProduct {
 }
 
 async fn list_agreements(app: &AppState, request: Request) -> ApiResult {
-    let context = RequestContext::of(app, request);
+    let context = RequestContext::new(app, request);
     let caller = require_api_key_caller(app, &context).await?;
-    let products = |products: &[Product]| products.iter().map(LegacyProduct::from).collect();
-    let agreements: BTreeMap<i64, Vec<LegacyProduct>> = Users::agreements(&caller, context.now)
-        .map(|agreement| (agreement.id.0, products(&agreement.products)))
-        .collect();
+    let mut agreements: BTreeMap<i64, Vec<LegacyProduct>> = BTreeMap::new();
+    for agreement in Users::agreements(&caller, context.now) {
+        let products = agreement.products.iter().map(LegacyProduct::from).collect();
+        agreements.insert(agreement.id.0, products);
+    }
     api::json(&agreements)
 }
 
@@ -113,9 +121,12 @@ async fn require_api_key_caller(
     app: &AppState,
     context: &RequestContext,
 ) -> Result<Arc<Principal>> {
-    let unknown = || Error::new(ErrorKind::Unauthenticated, "Unauthorized");
-    let key = credentials::query_value(&context.uri, "ak").ok_or_else(unknown)?;
+    let key = credentials::query_value(&context.uri, "ak").ok_or_else(unauthorized)?;
     let found =
         app.shared.access.auth.find(PresentedCredentials::ApiKey(&key), context.now).await?;
-    found.ok_or_else(unknown)
+    found.ok_or_else(unauthorized)
+}
+
+fn unauthorized() -> Error {
+    Error::new(ErrorKind::Unauthenticated, "Unauthorized")
 }

@@ -58,7 +58,7 @@ pub(crate) fn routes() -> Router<AppState> {
 
 async fn search(State(app): State<AppState>, media_type: Segment, request: Request) -> ApiResult {
     let media_type = request::path_segment("mediaType", media_type)?;
-    let context = RequestContext::of(&app, request);
+    let context = RequestContext::new(&app, request);
     let caller = context.caller(&app, &media_type, BasicAuth::Accepted).await?;
     let query = QueryParameters::of(&context.uri)?;
     let parameters = ContentParameters::new(&query, &app.shared.site.zone, caller.as_deref());
@@ -108,6 +108,21 @@ fn parse_search(
     now: Timestamp,
     app: &AppState,
 ) -> Result<SearchParameters> {
+    let caller = parameters.caller();
+    let read = read_search(&mut parameters, media_type, now, app);
+    let read = parameters.finish(read)?;
+    // After the parameters, so that a malformed request is a 400 for every caller.
+    parameters::check_statuses(caller, &read.criteria.statuses)?;
+    Ok(read)
+}
+
+/// Reads the parameters of a search; `None` if one is invalid.
+fn read_search(
+    parameters: &mut ContentParameters<'_>,
+    media_type: &str,
+    now: Timestamp,
+    app: &AppState,
+) -> Option<SearchParameters> {
     let media_type = parameters.media_type(media_type, MediaType::iter());
     let selection = parameters.selection_with_forms();
     let filters = parameters.filters();
@@ -120,27 +135,21 @@ fn parse_search(
     let facets = parameters.facets();
     let layout = parameters.layout();
     let links = app.shared.media.links().clone();
-    let (caller, zone) = (parameters.caller(), &app.shared.site.zone);
     // Every parameter is read before the first `?`, so that all problems are reported together.
-    let parsed = || {
-        let (period, statuses) = (period?, statuses?);
-        let mut criteria = parameters::search_request(selection?, caller, now);
-        let (filters, facet_values) = filters?;
-        criteria.query = Query::and(vec![criteria.query, filters]);
-        criteria.facet_values = facet_values;
-        (criteria.media_type, criteria.after) = (media_type?, after?);
-        (criteria.from, criteria.until) = period.bounds(now, zone);
-        (criteria.size, criteria.skip) = (size?, skip?);
-        (criteria.sort, criteria.facets) = (sort?, facets?);
-        criteria.statuses = statuses;
-        let (form, duplicates) = (DocumentForm { layout: layout?, links }, duplicates?);
-        Some(SearchParameters { criteria, form, duplicates })
-    };
-    let parsed = parsed();
-    let read = parameters.finish(parsed)?;
-    // After the parameters, so that a malformed request is a 400 for every caller.
-    parameters::check_statuses(caller, &read.criteria.statuses)?;
-    Ok(read)
+    let (filters, facet_values) = filters?;
+    let mut criteria = parameters::search_request(selection?, parameters.caller(), now);
+    criteria.query = Query::and(vec![criteria.query, filters]);
+    criteria.facet_values = facet_values;
+    criteria.media_type = media_type?;
+    criteria.after = after?;
+    (criteria.from, criteria.until) = period?.bounds(now, &app.shared.site.zone);
+    criteria.size = size?;
+    criteria.skip = skip?;
+    criteria.sort = sort?;
+    criteria.facets = facets?;
+    criteria.statuses = statuses?;
+    let form = DocumentForm { layout: layout?, links };
+    Some(SearchParameters { criteria, form, duplicates: duplicates? })
 }
 
 /// The default order of hits: by `_tstamp`, the latest first.
@@ -162,7 +171,7 @@ struct RequestContext {
 }
 
 impl RequestContext {
-    fn of(app: &AppState, request: Request) -> Self {
+    fn new(app: &AppState, request: Request) -> Self {
         let address =
             edge::client_address(&request, &app.shared.edge.live_settings.get().trusted_proxies);
         let (parts, _body) = request.into_parts();
@@ -197,7 +206,7 @@ impl RequestContext {
             return Ok(None);
         }
         let refusal = Error::new(ErrorKind::Unauthenticated, "Unauthorized");
-        Err(ApiError::of(refusal, &self.headers))
+        Err(ApiError::new(refusal, &self.headers))
     }
 
     async fn find_caller(
@@ -222,11 +231,10 @@ impl RequestContext {
     /// Whether anonymous callers may run this search: for photographs, without parameters that need rights.
     fn is_open(&self, media_type: &str) -> Result<bool> {
         let query = QueryParameters::of(&self.uri)?;
-        let has_value = |name, what: &dyn Fn(&str) -> bool| {
-            query.list(name).is_ok_and(|list| list.iter().any(|one| what(one)))
-        };
-        let rights =
-            has_value("agr", &|_| true) || has_value("pubstatus", &|one| one == "commissioned");
-        Ok(media_type == MediaType::Image.as_str() && !rights)
+        let names_agreements = query.list("agr").is_ok_and(|ids| !ids.is_empty());
+        let names_commissioned =
+            query.list("pubstatus").is_ok_and(|statuses| statuses.contains(&"commissioned"));
+        let needs_rights = names_agreements || names_commissioned;
+        Ok(media_type == MediaType::Image.as_str() && !needs_rights)
     }
 }

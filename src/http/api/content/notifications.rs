@@ -224,21 +224,27 @@ fn parse_stream_poll(app: &AppState, path: NotificationPath, uri: Uri) -> Result
     let (media_type, id) = path_segments(path)?;
     let query = QueryParameters::of(&uri)?;
     let mut parameters = ContentParameters::new(&query, &app.shared.site.zone, None);
-    let media_type = parameters.media_type(&media_type, parameters::STREAM_MEDIA_TYPES);
+    let poll = read_stream_poll(&mut parameters, app, &media_type, &id);
+    parameters.finish(poll)
+}
+
+/// Reads the parameters of a poll; `None` if one is invalid.
+fn read_stream_poll(
+    parameters: &mut ContentParameters<'_>,
+    app: &AppState,
+    media_type: &str,
+    id: &str,
+) -> Option<StreamPoll> {
+    let media_type = parameters.media_type(media_type, parameters::STREAM_MEDIA_TYPES);
     let size = parameters.read(batch_size);
     let layout = parameters.layout();
     let wait = parameters.read(|query| query.integer("wait", 1..=i64::from(STREAM_POLL_S)));
-    let id = parameters.read(|_| parse_uuid(&id));
+    let id = parameters.read(|_| parse_uuid(id));
     // Every parameter is read before the first `?`, so that all problems are reported together.
-    let parsed = || {
-        let wait = u64::try_from(wait?.unwrap_or(i64::from(STREAM_POLL_S))).ok()?;
-        media_type?;
-        Some((id?, size?, layout?, Duration::from_secs(wait)))
-    };
-    let parsed = parsed();
-    let (id, size, layout, wait) = parameters.finish(parsed)?;
-    let form = DocumentForm { layout, links: app.shared.media.links().clone() };
-    Ok(StreamPoll { id, size, form, wait })
+    let wait = u64::try_from(wait?.unwrap_or(i64::from(STREAM_POLL_S))).ok()?;
+    media_type?;
+    let form = DocumentForm { layout: layout?, links: app.shared.media.links().clone() };
+    Some(StreamPoll { id: id?, size: size?, form, wait: Duration::from_secs(wait) })
 }
 
 fn stream_response(body: AcknowledgingBody) -> Response {
@@ -258,13 +264,14 @@ fn batch_size(query: &QueryParameters) -> Result<usize> {
 }
 
 fn path_segments(path: NotificationPath) -> Result<(String, String)> {
-    let invalid = |_| Error::invalid("path", "id", "format", "the path is not UTF-8");
-    path.map(|Path(parts)| parts).map_err(invalid)
+    match path {
+        Ok(Path(parts)) => Ok(parts),
+        Err(_) => Err(Error::invalid("path", "id", "format", "the path is not UTF-8")),
+    }
 }
 
 fn parse_uuid(text: &str) -> Result<Uuid> {
-    let invalid = |_| Error::invalid("path", "id", "format", "id is not a UUID");
-    Uuid::try_parse(text).map_err(invalid)
+    Uuid::try_parse(text).map_err(|_| Error::invalid("path", "id", "format", "id is not a UUID"))
 }
 
 fn check_media_type(app: &AppState, text: &str) -> Result<Option<MediaType>> {
@@ -297,12 +304,26 @@ fn parse_draft(
     kind: NotificationKind,
     replaces: bool,
 ) -> Result<NotificationDraft> {
+    let draft = read_draft(&mut parameters, media_type, kind, replaces);
+    parameters.finish(draft)
+}
+
+/// Reads the parameters of a notification; `None` if one is invalid.
+fn read_draft(
+    parameters: &mut ContentParameters<'_>,
+    media_type: &str,
+    kind: NotificationKind,
+    replaces: bool,
+) -> Option<NotificationDraft> {
     let media_type = parameters.media_type(media_type, parameters::STREAM_MEDIA_TYPES);
-    let saved_query = parse_saved_query(&mut parameters, kind, replaces);
+    let saved_query = parse_saved_query(parameters, kind, replaces);
     let optional = kind == NotificationKind::Stream && !replaces;
-    let title = parameters.read(|query| match optional {
-        true => Ok(short_text(query, "title")?.unwrap_or_default()),
-        false => query.required("title").and_then(|_| required_text(query, "title")),
+    let title = parameters.read(|query| {
+        if optional {
+            Ok(short_text(query, "title")?.unwrap_or_default())
+        } else {
+            query.required("title").and_then(|_| required_text(query, "title"))
+        }
     });
     let method = match kind {
         NotificationKind::Mobile => Some(NotificationMethod::Mobile),
@@ -310,14 +331,15 @@ fn parse_draft(
         NotificationKind::Email => {
             parameters.read(mail_address).map(|email| NotificationMethod::Email { email })
         }
-        NotificationKind::ScheduledEmail => scheduled_email(&mut parameters),
+        NotificationKind::ScheduledEmail => scheduled_email(parameters),
     };
-    let parsed = || {
-        let (media_type, title) = (media_type?, title?);
-        Some(NotificationDraft { media_type, title, question: saved_query?, method: method? })
-    };
-    let parsed = parsed();
-    parameters.finish(parsed)
+    // Every parameter is read before the first `?`, so that all problems are reported together.
+    Some(NotificationDraft {
+        media_type: media_type?,
+        title: title?,
+        question: saved_query?,
+        method: method?,
+    })
 }
 
 fn parse_saved_query(
@@ -344,12 +366,12 @@ fn parse_saved_query(
         let agr = query.integers("agr")?;
         check_count("agr", agr.len()).map(|()| agr)
     });
-    let (selection, q, p, tr) = (selection?, q?, p?, tr?);
+    let selection = selection?;
     // Counted only; the ids come from the selection, which has checked that the user has them.
     agr?;
-    let q = q.filter(|q| !q.is_empty());
-    let tr = tr.map(|recent| <&str>::from(recent).to_owned());
-    Some(SavedQuery { q, p, agr: selection.agreements, tr })
+    let q = q?.filter(|q| !q.is_empty());
+    let tr = tr?.map(|recent| <&str>::from(recent).to_owned());
+    Some(SavedQuery { q, p: p?, agr: selection.agreements, tr })
 }
 
 /// Reads the parameter `name` and refuses control characters: it is shown in mails and lists.
@@ -380,14 +402,15 @@ fn required_text(query: &QueryParameters, name: &str) -> Result<String> {
 fn product_codes(query: &QueryParameters) -> Result<Vec<String>> {
     let codes = query.list("p")?;
     check_count("p", codes.len())?;
-    let is_invalid = |code: &&str| {
-        code.contains(char::is_control) || code.chars().count() > NOTIFICATION_TEXT_CHARS_MAX
-    };
-    if codes.iter().any(is_invalid) {
+    if codes.iter().any(|code| is_invalid_code(code)) {
         let message = "p has a code with control characters, or one that is too long";
         return Err(Error::invalid("query", "p", "pattern", message));
     }
     Ok(codes.into_iter().map(str::to_owned).collect())
+}
+
+fn is_invalid_code(code: &str) -> bool {
+    code.contains(char::is_control) || code.chars().count() > NOTIFICATION_TEXT_CHARS_MAX
 }
 
 fn check_count(name: &str, count: usize) -> Result<()> {
@@ -413,8 +436,8 @@ fn scheduled_email(parameters: &mut ContentParameters<'_>) -> Option<Notificatio
     let email = parameters.read(mail_address);
     let schedule = parameters.read(|query| required_text(query, "schedule"));
     let timezone = parameters.read(|query| short_text(query, "timezone"));
-    let (schedule, timezone) = (schedule?, timezone?);
-    let timezone = timezone.unwrap_or_else(|| ZONE_DEFAULT.to_owned());
+    let schedule = schedule?;
+    let timezone = timezone?.unwrap_or_else(|| ZONE_DEFAULT.to_owned());
     // Parsed together, because whether a schedule ever runs depends on its time zone.
     parameters.read(|_| {
         Schedule::parse(&schedule, &timezone).map(drop).map_err(|cause| {

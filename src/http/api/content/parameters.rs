@@ -1,6 +1,6 @@
 //! Parameters that searches, streams and notifications share.
 
-use jiff::{Timestamp, tz::TimeZone};
+use jiff::{Timestamp, civil::Date, tz::TimeZone};
 
 use super::SORT_DEFAULT;
 use crate::access::auth::Principal;
@@ -13,7 +13,7 @@ use crate::runtime::limits::{HITS_DEFAULT, HITS_MAX};
 use crate::storage::search::{FacetCondition, SearchCriteria, SortDate, SortOrder};
 use model::account::AgreementId;
 use model::item::{DocumentLayout, PubStatus};
-use model::{ItemKey, ItemKeyError, MediaType};
+use model::{ItemKey, MediaType};
 use query::limits::FILTERS_MAX;
 use query::{Facet, FilterError, FilterField, ItemFilter, filter_text};
 
@@ -114,8 +114,9 @@ impl<'a> ContentParameters<'a> {
 
     /// Reads `q`, `p`, `agr` and `forms`, which decides whether other forms of words match too.
     pub(super) fn selection_with_forms(&mut self) -> Option<ItemSelection> {
-        let is_true = |text: &str| text.parse().ok();
-        let forms = self.read(|query| query.parsed("forms", "type", "true or false", is_true));
+        let forms = self.read(|query| {
+            query.parsed("forms", "type", "true or false", |text| text.parse::<bool>().ok())
+        });
         let parse =
             if forms.flatten() == Some(true) { query::parse_with_forms } else { query::parse };
         let selection = self.parse_selection(parse);
@@ -124,24 +125,23 @@ impl<'a> ContentParameters<'a> {
     }
 
     fn parse_selection(&mut self, parse: QueryParseFn) -> Option<ItemSelection> {
-        let (query, codes, agreements) =
-            (self.q(parse), self.read(|query| query.list("p")), self.agr());
-        let (query, codes, agreements) = (query?, codes?, agreements?);
-        let missing_code = || {
+        let query = self.q(parse);
+        let codes = self.read(|query| query.list("p"));
+        let agreements = self.agr();
+        // All are read before the first `?`, so that all problems are reported together.
+        let selection = ItemSelection::new(query?, &codes?, agreements?).ok_or_else(|| {
             let message = "p has a `-` without a product code after it";
             Error::invalid("query", "p", "pattern", message)
-        };
-        let selection = ItemSelection::new(query, &codes, agreements);
-        self.problems.check(selection.ok_or_else(missing_code))
+        });
+        self.problems.check(selection)
     }
 
     fn q(&mut self, parse: QueryParseFn) -> Option<query::Query> {
         let zone = self.zone;
         self.read(|query| {
-            let invalid = |cause: query::QueryError| {
-                Error::invalid("query", "q", "format", format!("q: {cause}"))
-            };
-            parse(query.text("q")?.unwrap_or_default(), zone).map_err(invalid)
+            let text = query.text("q")?.unwrap_or_default();
+            parse(text, zone)
+                .map_err(|cause| Error::invalid("query", "q", "format", format!("q: {cause}")))
         })
     }
 
@@ -177,19 +177,15 @@ impl<'a> ContentParameters<'a> {
                     }
                 }
             }
-            let is_of_facet = |filter: &ItemFilter| matches!(filter.field, FilterField::Facet(_));
-            let (of_facets, others): (Vec<_>, Vec<_>) = filters.into_iter().partition(is_of_facet);
-            let invalid = |cause: query::QueryError| {
-                let name = others.first().map_or("q", |filter| filter.field.as_str());
-                Error::invalid(
-                    "query",
-                    name,
-                    "maximum",
-                    format!("the filters are invalid: {cause}"),
-                )
-            };
+            let (of_facets, others): (Vec<_>, Vec<_>) = filters
+                .into_iter()
+                .partition(|filter| matches!(filter.field, FilterField::Facet(_)));
             // Filters name no days, so the time zone does not matter.
-            let query = query::parse(&filter_text(&others), &TimeZone::UTC).map_err(invalid)?;
+            let query = query::parse(&filter_text(&others), &TimeZone::UTC).map_err(|cause| {
+                let name = others.first().map_or("q", |filter| filter.field.as_str());
+                let message = format!("the filters are invalid: {cause}");
+                Error::invalid("query", name, "maximum", message)
+            })?;
             Ok((query, facet_conditions(of_facets)))
         })
     }
@@ -198,11 +194,11 @@ impl<'a> ContentParameters<'a> {
     pub(super) fn duplicates(&mut self) -> Option<Option<ItemKey>> {
         self.read(|query| {
             let Some(text) = query.text("duplicates")? else { return Ok(None) };
-            let invalid = |cause: ItemKeyError| {
+            let key = ItemKey::parse(text).map_err(|cause| {
                 let message = format!("duplicates is `{}`: {cause}", respond::shorten_input(text));
                 Error::invalid("query", "duplicates", "format", message)
-            };
-            ItemKey::parse(text).map(Some).map_err(invalid)
+            })?;
+            Ok(Some(key))
         })
     }
 
@@ -217,19 +213,15 @@ impl<'a> ContentParameters<'a> {
         &mut self,
         recent: Option<Option<RecentSpan>>,
     ) -> Option<TimestampFilter> {
-        let day = |query: &QueryParameters, name| {
-            query.parsed(name, "format", "a date YYYY-MM-dd", content::parse_day)
-        };
-        let start = self.read(|query| day(query, "trs"));
-        let end = self.read(|query| day(query, "tre"));
+        let start = self.read(|query| parse_day(query, "trs"));
+        let end = self.read(|query| parse_day(query, "tre"));
         Some(TimestampFilter { recent: recent?, start: start?, end: end? })
     }
 
     /// Reads `pubstatus`, by default `usable`.
     pub(super) fn statuses(&mut self) -> Option<Vec<PubStatus>> {
-        let status = |status: PubStatus| (status.as_str(), status);
-        let choices =
-            [PubStatus::Usable, PubStatus::Replaced, PubStatus::Commissioned].map(status);
+        let choices = [PubStatus::Usable, PubStatus::Replaced, PubStatus::Commissioned]
+            .map(|status| (status.as_str(), status));
         let statuses = self.read(|query| query.list_of("pubstatus", &choices))?;
         Some(if statuses.is_empty() { vec![PubStatus::Usable] } else { statuses })
     }
@@ -272,6 +264,11 @@ impl<'a> ContentParameters<'a> {
     }
 }
 
+/// Parses the parameter `name` as a day.
+fn parse_day(query: &QueryParameters, name: &str) -> Result<Option<Date>> {
+    query.parsed(name, "format", "a date YYYY-MM-dd", content::parse_day)
+}
+
 /// The error for a value of the filter `field`.
 fn invalid_filter(field: FilterField, cause: &FilterError) -> Error {
     let rule = match cause {
@@ -289,9 +286,10 @@ fn facet_conditions(filters: Vec<ItemFilter>) -> Vec<FacetCondition> {
     let mut conditions: Vec<FacetCondition> = Vec::new();
     for ItemFilter { field, value, is_excluded } in filters {
         let FilterField::Facet(facet) = field else { continue };
-        let is_same =
-            |one: &&mut FacetCondition| one.facet == facet && one.is_excluded == is_excluded;
-        match conditions.iter_mut().find(is_same) {
+        let same = conditions
+            .iter_mut()
+            .find(|condition| condition.facet == facet && condition.is_excluded == is_excluded);
+        match same {
             Some(condition) => condition.values.push(value),
             None => conditions.push(FacetCondition { facet, values: vec![value], is_excluded }),
         }

@@ -46,7 +46,7 @@ pub(super) async fn stream(
 
 async fn poll(app: &AppState, media_type: Result<String>, request: Request) -> ApiResult {
     let media_type = media_type?;
-    let context = RequestContext::of(app, request);
+    let context = RequestContext::new(app, request);
     let caller = context.caller(app, &media_type, BasicAuth::Refused).await?;
     let query = QueryParameters::of(&context.uri)?;
     let parameters = ContentParameters::new(&query, &app.shared.site.zone, caller.as_deref());
@@ -71,6 +71,17 @@ fn parse_poll(
     now: Timestamp,
     app: &AppState,
 ) -> Result<(SearchCriteria, DocumentForm<UrlLinks>, Duration)> {
+    let poll = read_poll(&mut parameters, media_type, now, app);
+    parameters.finish(poll)
+}
+
+/// Reads the parameters of a poll; `None` if one is invalid.
+fn read_poll(
+    parameters: &mut ContentParameters<'_>,
+    media_type: &str,
+    now: Timestamp,
+    app: &AppState,
+) -> Option<(SearchCriteria, DocumentForm<UrlLinks>, Duration)> {
     let media_type = parameters.media_type(media_type, parameters::STREAM_MEDIA_TYPES);
     let selection = parameters.selection();
     let sort = parameters.sort();
@@ -78,25 +89,22 @@ fn parse_poll(
     let after = parameters.read(last_item);
     let wait = parameters.read(|query| query.integer("wait", 0..=i64::from(POLL_S_MAX)));
     let links = app.shared.media.links().clone();
-    let caller = parameters.caller();
     // Every parameter is read before the first `?`, so that all problems are reported together.
-    let parsed = || {
-        let mut criteria = parameters::search_request(selection?, caller, now);
-        (criteria.media_type, criteria.after) = (media_type?, after?);
-        (criteria.sort, criteria.size) = (sort?, 1);
-        let wait = u64::try_from(wait?.unwrap_or(i64::from(POLL_S))).unwrap_or_default();
-        Some((criteria, DocumentForm { layout: layout?, links }, Duration::from_secs(wait)))
-    };
-    let parsed = parsed();
-    parameters.finish(parsed)
+    let mut criteria = parameters::search_request(selection?, parameters.caller(), now);
+    criteria.media_type = media_type?;
+    criteria.after = after?;
+    criteria.sort = sort?;
+    criteria.size = 1;
+    let wait = u64::try_from(wait?.unwrap_or(i64::from(POLL_S))).unwrap_or_default();
+    Some((criteria, DocumentForm { layout: layout?, links }, Duration::from_secs(wait)))
 }
 
 /// Parses `last`, the URI of the last item seen, on any host; `None` if there is none yet.
 pub(super) fn last_item(query: &QueryParameters) -> Result<Option<ItemKey>> {
     let Some(uri) = query.text("last")? else { return Ok(None) };
-    let invalid = |cause| {
+    let named = ItemUri::parse(uri).map_err(|cause| {
         let uri = respond::shorten_input(uri);
         Error::invalid("query", "last", "format", format!("last is `{uri}`: {cause}"))
-    };
-    ItemUri::parse(uri).map(|named| Some(named.key)).map_err(invalid)
+    })?;
+    Ok(Some(named.key))
 }

@@ -26,7 +26,7 @@ pub(super) async fn suggest(
     request: Request,
 ) -> ApiResult {
     let media_type = request::path_segment("mediaType", media_type)?;
-    let context = RequestContext::of(&app, request);
+    let context = RequestContext::new(&app, request);
     let caller = context.caller(&app, &media_type, BasicAuth::Refused).await?;
     let query = QueryParameters::of(&context.uri)?;
     let parameters = ContentParameters::new(&query, &app.shared.site.zone, caller.as_deref());
@@ -44,6 +44,17 @@ fn parse(
     context: &RequestContext,
     app: &AppState,
 ) -> Result<Option<SuggestionRequest>> {
+    let request = read_request(&mut parameters, media_type, context, app);
+    parameters.finish(request)
+}
+
+/// Reads the parameters; `None` if one is invalid, `Some(None)` if the text cannot be completed.
+fn read_request(
+    parameters: &mut ContentParameters<'_>,
+    media_type: &str,
+    context: &RequestContext,
+    app: &AppState,
+) -> Option<Option<SuggestionRequest>> {
     let media_type = parameters.media_type(media_type, MediaType::iter());
     let text = parameters.read(text);
     // The text is no query yet, so it takes no part in the selection.
@@ -51,25 +62,22 @@ fn parse(
     let filters = parameters.filters();
     let period = parameters.period();
     let size = parameters.count("s", SUGGESTIONS_DEFAULT, SUGGESTIONS_MAX);
-    let is_true = |text: &str| text.parse().ok();
-    let respells =
-        parameters.read(|query| query.parsed("spelling", "type", "true or false", is_true));
-    let (caller, zone) = (parameters.caller(), &app.shared.site.zone);
+    let respells = parameters.read(|query| {
+        query.parsed("spelling", "type", "true or false", |text| text.parse::<bool>().ok())
+    });
     // Every parameter is read before the first `?`, so that all problems are reported together.
-    let parsed = || {
-        let (respells, size, text) = (respells? == Some(true), size?, text?);
-        let typed = if respells { complete_words(text) } else { words_to_complete(text) };
-        let mut criteria = parameters::search_request(selection?, caller, context.now);
-        let (filters, facet_values) = filters?;
-        criteria.query = Query::and(vec![criteria.query, filters]);
-        criteria.facet_values = facet_values;
-        criteria.media_type = media_type?;
-        (criteria.from, criteria.until) = period?.bounds(context.now, zone);
-        criteria.facets = FACETS.to_vec();
-        Some(typed.map(|typed| SuggestionRequest { criteria, typed, size, respells }))
-    };
-    let parsed = parsed();
-    parameters.finish(parsed)
+    let text = text?;
+    let size = size?;
+    let respells = respells? == Some(true);
+    let (filters, facet_values) = filters?;
+    let mut criteria = parameters::search_request(selection?, parameters.caller(), context.now);
+    criteria.query = Query::and(vec![criteria.query, filters]);
+    criteria.facet_values = facet_values;
+    criteria.media_type = media_type?;
+    (criteria.from, criteria.until) = period?.bounds(context.now, &app.shared.site.zone);
+    criteria.facets = FACETS.to_vec();
+    let typed = if respells { complete_words(text) } else { words_to_complete(text) };
+    Some(typed.map(|typed| SuggestionRequest { criteria, typed, size, respells }))
 }
 
 /// Reads the text, which has a limit of its own.
@@ -84,12 +92,19 @@ fn text(query: &QueryParameters) -> Result<&str> {
 
 /// Returns the words of a text that consists of words alone; `None` if it has signs of the query language.
 fn complete_words(text: &str) -> Option<Vec<Word>> {
-    let is_sign = |c: char| "\"“”()[]{}:*^~\\/<>=&|!".contains(c);
-    let is_operator = |word: &str| matches!(word, "AND" | "OR" | "NOT");
-    let has_syntax = text.contains(is_sign)
-        || text.split_whitespace().any(|word| is_operator(word) || word.starts_with(['-', '+']));
+    let has_syntax = text.contains(is_sign) || text.split_whitespace().any(is_operator);
     let found: Vec<Word> = words(text).collect();
     (!has_syntax && !found.is_empty()).then_some(found)
+}
+
+/// Returns whether the query language gives the character a meaning.
+fn is_sign(c: char) -> bool {
+    "\"“”()[]{}:*^~\\/<>=&|!".contains(c)
+}
+
+/// Returns whether the query language reads the word, or its first character, as an operator.
+fn is_operator(word: &str) -> bool {
+    matches!(word, "AND" | "OR" | "NOT") || word.starts_with(['-', '+'])
 }
 
 /// Returns the same for a text whose last word is being typed; `None` also after a space, where a word begins that is
@@ -100,19 +115,20 @@ fn words_to_complete(text: &str) -> Option<Vec<Word>> {
 
 /// Builds `{"words": […], "facets": {…}, "spelling": "…"}`; `spelling` is absent without one.
 fn answer(found: &SearchSuggestions) -> Value {
-    let list = |counted: &[(String, u64)]| -> Value {
-        counted.iter().map(|(key, count)| json!({ "key": key, "count": count })).collect()
-    };
     let facets: Map<String, Value> = found
         .values
         .iter()
-        .map(|(facet, counted)| (facet.as_str().to_owned(), list(counted)))
+        .map(|(facet, counted)| (facet.as_str().to_owned(), list_json(counted)))
         .collect();
-    let mut answer = json!({ "words": list(&found.words), "facets": facets });
+    let mut answer = json!({ "words": list_json(&found.words), "facets": facets });
     if let Some(spelling) = &found.spelling {
         answer["spelling"] = json!(spelling);
     }
     answer
+}
+
+fn list_json(counted: &[(String, u64)]) -> Value {
+    counted.iter().map(|(key, count)| json!({ "key": key, "count": count })).collect()
 }
 
 #[cfg(test)]

@@ -12,31 +12,33 @@ use crate::storage::diagnostics::DiagnosticKind;
 
 /// `GET /operator/v1/ingest-error`: files and items that were not ingested, newest first.
 pub(super) async fn list_ingest_errors(call: OperatorCall) -> ApiResult {
-    let view = |one: &StoredDiagnostic| {
-        json!({
-            "at": one.record.at,
-            "node": one.node,
-            "subject": one.record.subject,
-            "error": one.record.detail,
-            "count": one.record.count,
-        })
-    };
-    list(&call, DiagnosticKind::IngestError, "ingestErrors", view).await
+    list(&call, DiagnosticKind::IngestError, "ingestErrors", ingest_error_json).await
+}
+
+fn ingest_error_json(diagnostic: &StoredDiagnostic) -> Value {
+    json!({
+        "at": diagnostic.record.at,
+        "node": diagnostic.node,
+        "subject": diagnostic.record.subject,
+        "error": diagnostic.record.detail,
+        "count": diagnostic.record.count,
+    })
 }
 
 /// `GET /operator/v1/slow-search`: searches that took long, newest first.
 pub(super) async fn list_slow_searches(call: OperatorCall) -> ApiResult {
-    let view = |one: &StoredDiagnostic| {
-        json!({
-            "at": one.record.at,
-            "node": one.node,
-            "q": one.record.subject,
-            "parameters": one.record.detail,
-            "milliseconds": one.record.duration_ms.unwrap_or_default(),
-            "count": one.record.count,
-        })
-    };
-    list(&call, DiagnosticKind::SlowSearch, "slowSearches", view).await
+    list(&call, DiagnosticKind::SlowSearch, "slowSearches", slow_search_json).await
+}
+
+fn slow_search_json(diagnostic: &StoredDiagnostic) -> Value {
+    json!({
+        "at": diagnostic.record.at,
+        "node": diagnostic.node,
+        "q": diagnostic.record.subject,
+        "parameters": diagnostic.record.detail,
+        "milliseconds": diagnostic.record.duration_ms.unwrap_or_default(),
+        "count": diagnostic.record.count,
+    })
 }
 
 /// Responds with the page of records that `call` asks for, as the property `name`.

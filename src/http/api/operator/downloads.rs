@@ -25,7 +25,8 @@ use model::item::MediaLinks;
 /// `GET /operator/v1/download`: downloads counted by customer, agreement, item, day or credentials.
 pub(super) async fn list(call: OperatorCall) -> ApiResult {
     let request = parse(&call.query()?, &call.app.shared.site.zone, clock::now())?;
-    let (days, links) = (request.days.clone(), call.app.shared.media.links());
+    let days = request.days.clone();
+    let links = call.app.shared.media.links();
     let found = call.app.shared.access.orders.download_statistics(request).await?;
     let mut view = found.json(&|key: &ItemKey| links.item(key));
     view.insert("from".to_owned(), json!(days.first.to_string()));
@@ -66,10 +67,21 @@ fn csv(name: &str, text: String) -> ApiResult {
 /// last [`STATISTICS_DAYS_DEFAULT`] days, today included.
 fn parse(query: &QueryParameters, zone: &TimeZone, now: Timestamp) -> Result<StatisticsRequest> {
     let mut problems = ValidationErrors::new();
+    let request = read_request(query, zone, now, &mut problems);
+    problems.finish(request)
+}
+
+/// Reads the parameters of a request; `None` if one is invalid.
+fn read_request(
+    query: &QueryParameters,
+    zone: &TimeZone,
+    now: Timestamp,
+    problems: &mut ValidationErrors,
+) -> Option<StatisticsRequest> {
     let grouping = problems.check(query.variant("by"));
-    let page = PageOfList::read(query, &mut problems);
-    let day = |name| query.parsed(name, "format", "a day such as 2026-11-30", parse_day);
-    let (from, to) = (problems.check(day("from")), problems.check(day("to")));
+    let page = PageOfList::read(query, problems);
+    let from = problems.check(day(query, "from"));
+    let to = problems.check(day(query, "to"));
     let organization = problems.check(query.integer("organization", 1..=i64::MAX));
     let agreement = problems.check(query.integer("agreement", 1..=i64::MAX));
     let item = problems.check(query.parsed("item", "format", "the uri of an item", item_of));
@@ -79,28 +91,26 @@ fn parse(query: &QueryParameters, zone: &TimeZone, now: Timestamp) -> Result<Sta
         (None, _) | (_, None) => None,
     };
     // Every parameter is read before the first `?`, so that all problems are reported together.
-    let read = || {
-        let PageOfList { start, size } = page?;
-        Some(StatisticsRequest {
-            grouping: grouping?.unwrap_or(DownloadGrouping::Organization),
-            days: days?,
-            organization: organization?.map(OrganizationId),
-            agreement: agreement?.map(AgreementId),
-            item: item?,
-            start,
-            size,
-        })
-    };
-    let read = read();
-    problems.finish(read)
+    let PageOfList { start, size } = page?;
+    Some(StatisticsRequest {
+        grouping: grouping?.unwrap_or(DownloadGrouping::Organization),
+        days: days?,
+        organization: organization?.map(OrganizationId),
+        agreement: agreement?.map(AgreementId),
+        item: item?,
+        start,
+        size,
+    })
+}
+
+/// Parses the parameter `name` as a day.
+fn day(query: &QueryParameters, name: &str) -> Result<Option<Date>> {
+    query.parsed(name, "format", "a day such as 2026-11-30", parse_day)
 }
 
 /// Parses the uri of an item, or `<mediaType>/<id>`.
 fn item_of(text: &str) -> Option<ItemKey> {
-    match text.contains("://") {
-        true => ItemKey::from_uri(text).ok(),
-        false => ItemKey::parse(text).ok(),
-    }
+    if text.contains("://") { ItemKey::from_uri(text).ok() } else { ItemKey::parse(text).ok() }
 }
 
 /// Completes the days of a request, and checks that there is at least one and that they are not too many.
@@ -111,15 +121,17 @@ fn day_range(
     now: Timestamp,
 ) -> Result<DayRange> {
     let last = to.unwrap_or_else(|| now.to_zoned(zone.clone()).date());
-    let before = || last.checked_sub((STATISTICS_DAYS_DEFAULT - 1).days()).unwrap_or(last);
-    let days = DayRange { first: from.unwrap_or_else(before), last, zone: zone.clone() };
-    let invalid = |rule, message: String| Error::invalid("query", "to", rule, message);
+    let first_default = last.checked_sub((STATISTICS_DAYS_DEFAULT - 1).days()).unwrap_or(last);
+    let days = DayRange { first: from.unwrap_or(first_default), last, zone: zone.clone() };
     match days.count() {
-        ..=0 => Err(invalid("minimum", format!("to is {last}, expected {} or later", days.first))),
+        ..=0 => {
+            let message = format!("to is {last}, expected {} or later", days.first);
+            Err(Error::invalid("query", "to", "minimum", message))
+        }
         1..=STATISTICS_DAYS_MAX => Ok(days),
         count => {
             let message = format!("to ends {count} days, expected at most {STATISTICS_DAYS_MAX}");
-            Err(invalid("maximum", message))
+            Err(Error::invalid("query", "to", "maximum", message))
         }
     }
 }

@@ -82,7 +82,6 @@ impl PageOfList {
         let start_max = usize::try_from(u32::MAX).unwrap_or(usize::MAX);
         let start = problems.check(request::count(query, "start", start_max));
         // Both are read before the first `?`, so that all problems are reported together.
-        let (size, start) = (size?, start?);
-        Some(Self { start: start.unwrap_or(0), size: size.unwrap_or(DELIVERIES_SIZE_DEFAULT) })
+        Some(Self { start: start?.unwrap_or(0), size: size?.unwrap_or(DELIVERIES_SIZE_DEFAULT) })
     }
 }

@@ -37,7 +37,7 @@ pub(super) async fn list_deliveries(call: OperatorCall) -> ApiResult {
     let (PageOfList { start, size }, state) = listing::<DeliveryState>(&call.query()?)?;
     let found = call.app.shared.distribution.deliveries.list_all(state, start, size).await?;
     let links = call.app.shared.media.links();
-    let found: Vec<Value> = found.iter().map(|one| delivery_view(one, links)).collect();
+    let found: Vec<Value> = found.iter().map(|delivery| delivery_view(delivery, links)).collect();
     api::json(&json!({ "deliveries": found }))
 }
 
@@ -111,8 +111,7 @@ pub(super) async fn remove_message(call: OperatorCall, id: Segment) -> ApiResult
 
 fn uuid(id: Segment) -> Result<Uuid> {
     let id = request::path_segment("id", id)?;
-    let invalid = |_| Error::invalid("path", "id", "format", "id is not a UUID");
-    Uuid::try_parse(&id).map_err(invalid)
+    Uuid::try_parse(&id).map_err(|_| Error::invalid("path", "id", "format", "id is not a UUID"))
 }
 
 /// Validates the body `{"again": true}`: the only action on failed work is to repeat it.

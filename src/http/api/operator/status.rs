@@ -32,18 +32,18 @@ use model::account::{DeliveryState, MessageTransport};
 /// What it says about this node is of this moment; what it says about others is what they published last.
 pub(super) async fn load(call: OperatorCall) -> ApiResult {
     let process = &call.app.shared.process;
-    let (figures, own, asked) =
-        (process.own_figures().await, process.node.incarnation(), clock::now());
+    let figures = process.own_figures().await;
+    let own = process.node.incarnation();
+    let asked = clock::now();
     let counted = process.item_count.lock().filter(|count| count.is_fresh(asked));
     // Counts of long tables take as long as a search.
     let facts = process.db.search(move |tx| ServiceFacts::read(tx, counted, asked)).await;
     let facts = facts.map_err(Error::from)?;
     *process.item_count.lock() = Some(facts.counted);
     let nodes: Vec<NodeView> =
-        facts.observed(own, asked).into_iter().map(|node| NodeView::of(node, own)).collect();
+        facts.observed(own, asked).into_iter().map(|node| NodeView::new(node, own)).collect();
     let nodes = with_own_figures(nodes, &figures, asked);
     let findings = findings(&facts, &nodes, process.figures.required_bytes(), asked);
-    let finding = |one: &Finding| json!({ "level": one.level.as_str(), "about": one.about, "text": one.text });
     api::json(&json!({
         "time": asked,
         "version": env!("CARGO_PKG_VERSION"),
@@ -52,7 +52,7 @@ pub(super) async fn load(call: OperatorCall) -> ApiResult {
         "database": facts.database.engine,
         "items": facts.counted.items,
         "itemsCounted": facts.counted.at,
-        "findings": findings.iter().map(finding).collect::<Vec<_>>(),
+        "findings": findings.iter().map(finding_json).collect::<Vec<_>>(),
         "queues": facts.queues.json(),
         "recent": {
             "hours": DIAGNOSTICS_RECENT_HOURS,
@@ -61,6 +61,10 @@ pub(super) async fn load(call: OperatorCall) -> ApiResult {
         },
         "nodes": nodes.iter().map(NodeView::json).collect::<Vec<_>>(),
     }))
+}
+
+fn finding_json(finding: &Finding) -> Value {
+    json!({ "level": finding.level.as_str(), "about": finding.about, "text": finding.text })
 }
 
 /// What the database knows about the service.
@@ -99,19 +103,20 @@ impl ServiceFacts {
     /// The nodes as this one sees them. It cannot wait for their heartbeats as `wirephoto nodes` does, so the
     /// time of the last one decides, by the clocks of both machines.
     fn observed(&self, own: Uuid, now: Timestamp) -> Vec<ObservedNode> {
+        self.nodes.iter().map(|row| self.observe(row, own, now)).collect()
+    }
+
+    fn observe(&self, row: &NodeRow, own: Uuid, now: Timestamp) -> ObservedNode {
+        let age = now.duration_since(row.seen);
+        let is_late = Duration::try_from(age).is_ok_and(|age| age >= HEARTBEAT_TIMEOUT);
+        let is_alive = row.incarnation == own || !is_late;
         let is_alone = self.nodes.len() < 2;
-        let observed = |row: &NodeRow| {
-            let age = now.duration_since(row.seen);
-            let is_late = Duration::try_from(age).is_ok_and(|age| age >= HEARTBEAT_TIMEOUT);
-            let is_alive = row.incarnation == own || !is_late;
-            let held = self.leases.iter().filter(|(_, holder)| *holder == row.incarnation);
-            ObservedNode {
-                row: row.clone(),
-                is_alive: (!is_alone).then_some(is_alive),
-                leases: held.map(|(name, _)| name.clone()).collect(),
-            }
-        };
-        self.nodes.iter().map(observed).collect()
+        let held = self.leases.iter().filter(|(_, holder)| *holder == row.incarnation);
+        ObservedNode {
+            row: row.clone(),
+            is_alive: (!is_alone).then_some(is_alive),
+            leases: held.map(|(name, _)| name.clone()).collect(),
+        }
     }
 }
 
@@ -143,7 +148,8 @@ impl QueueFacts {
         }
         let matched = tx.matched_seq()?;
         let (newest, unmatched_since) = tx.matching_backlog(matched)?;
-        let (mut purges_waiting, mut purges_due) = (0, 0);
+        let mut purges_waiting = 0;
+        let mut purges_due = 0;
         for (endpoint, _) in tx.purging_endpoints()? {
             let backlog = tx.purges_waiting(&endpoint, now)?;
             purges_waiting += backlog.keys;
@@ -198,7 +204,7 @@ struct NodeView {
 }
 
 impl NodeView {
-    fn of(observed: ObservedNode, own: Uuid) -> Self {
+    fn new(observed: ObservedNode, own: Uuid) -> Self {
         let row = &observed.row;
         Self {
             about: NodeDescription::of(row),

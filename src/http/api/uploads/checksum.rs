@@ -20,19 +20,17 @@ pub(super) struct BodyChecksum {
 impl BodyChecksum {
     /// Parses the header: the name of an algorithm, a space, and the checksum in base64.
     pub(super) fn parse(text: &str) -> Result<Self> {
-        let invalid =
-            |rule, message: String| Error::invalid("headers", "Upload-Checksum", rule, message);
         let Some((name, encoded)) = text.trim().split_once(' ') else {
             let message = "Upload-Checksum has no checksum after the name of its algorithm";
-            return Err(invalid("format", message.to_owned()));
+            return Err(invalid("format", message));
         };
         let algorithm = ALGORITHMS.iter().find(|(known, _)| *known == name);
         let Some((_, algorithm)) = algorithm else {
             let message = format!("Upload-Checksum must use one of {ALGORITHM_NAMES}");
-            return Err(invalid("enum", message));
+            return Err(invalid("enum", &message));
         };
         let expected = STANDARD.decode(encoded.trim()).map_err(|cause| {
-            invalid("format", format!("Upload-Checksum is not base64: {cause}"))
+            invalid("format", &format!("Upload-Checksum is not base64: {cause}"))
         })?;
         Ok(Self { context: Context::new(algorithm), expected })
     }
@@ -46,6 +44,10 @@ impl BodyChecksum {
     pub(super) fn matches(self) -> bool {
         self.context.finish().as_ref() == self.expected
     }
+}
+
+fn invalid(rule: &str, message: &str) -> Error {
+    Error::invalid("headers", "Upload-Checksum", rule, message)
 }
 
 #[cfg(test)]

@@ -92,7 +92,8 @@ async fn create_upload(
     let caller = caller?;
     require_uploader(&caller)?;
     tus::check_version(headers)?;
-    let (new, user) = (tus::parse_new(headers)?, caller.0.user().id);
+    let new = tus::parse_new(headers)?;
+    let user = caller.0.user().id;
     let pending = app.shared.archive.uploads.pending();
     let upload = pending.create(user, new, clock::now()).await?;
     let mut response = tus::with_progress(tus::empty(StatusCode::CREATED), &upload);
@@ -256,12 +257,16 @@ fn require_uploader(caller: &ApiCaller) -> Result<()> {
 /// Finds the caller's upload of the path.
 async fn find(app: &AppState, caller: &ApiCaller, id: Segment) -> Result<PendingUpload> {
     require_uploader(caller)?;
-    let none = || Error::new(ErrorKind::NotFound, "no such upload; it may have expired");
     let id = request::path_segment("id", id)?;
     // `try_parse` accepts other spellings, which would give one upload several addresses.
-    let id = (id.len() == 36).then(|| Uuid::try_parse(&id).ok()).flatten().ok_or_else(none)?;
+    let id =
+        (id.len() == 36).then(|| Uuid::try_parse(&id).ok()).flatten().ok_or_else(no_upload)?;
     let pending = app.shared.archive.uploads.pending();
-    pending.find(caller.0.user().id, id, clock::now()).await?.ok_or_else(none)
+    pending.find(caller.0.user().id, id, clock::now()).await?.ok_or_else(no_upload)
+}
+
+fn no_upload() -> Error {
+    Error::new(ErrorKind::NotFound, "no such upload; it may have expired")
 }
 
 fn upload_json(upload: &PendingUpload) -> Value {

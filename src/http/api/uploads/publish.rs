@@ -54,10 +54,10 @@ pub(super) async fn preview(
     let _permit = app.shared.archive.uploads.admit_reading().await?;
     let rendered = app.shared.archive.uploads.preview(upload).await?;
     let rendered = rendered.map_err(|error| upload_error(error, true))?;
-    let none = || Error::new(ErrorKind::NotFound, "only photographs have a preview");
+    let picture = rendered
+        .ok_or_else(|| Error::new(ErrorKind::NotFound, "only photographs have a preview"))?;
     let kind = HeaderValue::from_static("image/jpeg");
-    let mut response =
-        respond::typed(StatusCode::OK, kind, Body::from(rendered.ok_or_else(none)?));
+    let mut response = respond::typed(StatusCode::OK, kind, Body::from(picture));
     // The bytes of an upload never change, so the user's own browser may keep the picture.
     let policy = HeaderValue::from_static("private, max-age=3600");
     response.headers_mut().insert(header::CACHE_CONTROL, policy);

@@ -102,19 +102,21 @@ pub(super) fn parse_new(headers: &HeaderMap) -> Result<NewUpload> {
     let file_name = metadata_value(metadata, "filename")?.unwrap_or_default();
     let fingerprint = metadata_value(metadata, "fingerprint")?;
     let file_name = clean_name(&file_name);
-    let invalid =
-        |rule, message: &str| Err(Error::invalid("headers", "Upload-Metadata", rule, message));
     if file_name.is_empty() {
-        return invalid("required", "Upload-Metadata has no filename");
+        return Err(invalid_metadata("required", "Upload-Metadata has no filename"));
     }
     if file_name.chars().count() > UPLOAD_NAME_CHARS_MAX {
-        return invalid("maximum", "the filename of Upload-Metadata is too long");
+        return Err(invalid_metadata("maximum", "the filename of Upload-Metadata is too long"));
     }
     let longest = UPLOAD_FINGERPRINT_CHARS_MAX;
     if fingerprint.as_ref().is_some_and(|text| text.chars().count() > longest) {
-        return invalid("maximum", "the fingerprint of Upload-Metadata is too long");
+        return Err(invalid_metadata("maximum", "the fingerprint of Upload-Metadata is too long"));
     }
     Ok(NewUpload { file_name, fingerprint, length })
+}
+
+fn invalid_metadata(rule: &str, message: &str) -> Error {
+    Error::invalid("headers", "Upload-Metadata", rule, message)
 }
 
 /// The last part of a name that may be a path, without control characters.
@@ -154,10 +156,15 @@ pub(super) fn has_bytes_type(headers: &HeaderMap) -> bool {
 }
 
 fn integer(headers: &HeaderMap, header: &HeaderName, name: &str) -> Result<u64> {
-    let invalid = |rule, message| Error::invalid("headers", name, rule, message);
     let text = headers.get(header).and_then(|value| value.to_str().ok());
-    let text = text.ok_or_else(|| invalid("required", format!("{name} is missing")))?;
-    text.parse().map_err(|_| invalid("type", format!("{name} is not a number of bytes")))
+    let Some(text) = text else {
+        let message = format!("{name} is missing");
+        return Err(Error::invalid("headers", name, "required", message));
+    };
+    text.parse().map_err(|_| {
+        let message = format!("{name} is not a number of bytes");
+        Error::invalid("headers", name, "type", message)
+    })
 }
 
 fn text<'a>(headers: &'a HeaderMap, header: &HeaderName, name: &str) -> Result<&'a str> {
