@@ -188,7 +188,7 @@ async fn not_found(State(app): State<AppState>, request: Request) -> Response {
         format!("no address {}", protocol::respond::shorten_input(path)),
     );
     match accepts_html(&request) {
-        true => site::ErrorPageRequest::of(&request).into_error_page(app, error).await,
+        true => site::ErrorPageRequest::new(&request).into_error_page(app, error).await,
         false => protocol::respond::error(&error),
     }
 }
@@ -218,7 +218,7 @@ async fn method_not_allowed(State(app): State<AppState>, request: Request) -> Re
         NodeRole::Worker | NodeRole::Edge => false,
     };
     match serves_pages && accepts_html(&request) {
-        true => site::ErrorPageRequest::of(&request).into_error_page(app, error).await,
+        true => site::ErrorPageRequest::new(&request).into_error_page(app, error).await,
         false => protocol::respond::error(&error),
     }
 }

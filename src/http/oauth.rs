@@ -93,7 +93,7 @@ async fn authorization_response(
         let return_to =
             format!("/o/oauth2/auth?{}", without_prompt(&encoded, &["login", "select_account"]));
         let notice = LoginNotice {
-            purpose: Some(LoginPurpose::of(&authorization)),
+            purpose: Some(LoginPurpose::for_request(&authorization)),
             ..LoginNotice::default()
         };
         return login::page(app, headers, &return_to, &notice);
@@ -126,7 +126,7 @@ pub(super) async fn login_purpose(app: &AppState, return_to: &str) -> Option<Log
     let encoded = return_to.strip_prefix("/o/oauth2/auth?")?;
     let parameters = OAuthParameters::parse(encoded).ok()?;
     let authorization = app.shared.access.oauth.request(&parameters).await.ok()?;
-    Some(LoginPurpose::of(&authorization))
+    Some(LoginPurpose::for_request(&authorization))
 }
 
 /// Validates the authorization request in `encoded`; `Err` holds the response that ends it.

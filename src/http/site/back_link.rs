@@ -48,7 +48,7 @@ pub(super) struct BackLink {
 
 impl BackLink {
     /// Reads the search from the page's URL; without it, the link leads to items of the same type.
-    pub(super) fn of(site: &SiteRequest, key: &ItemKey) -> Result<Self> {
+    pub(super) fn from_query(site: &SiteRequest, key: &ItemKey) -> Result<Self> {
         Ok(Self::new(site.parameter("from")?.unwrap_or_default(), key))
     }
 

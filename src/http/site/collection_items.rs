@@ -46,7 +46,7 @@ struct AddItemsForm {
 }
 
 impl AddItemsForm {
-    fn of(form: &FormFields) -> Self {
+    fn from_form(form: &FormFields) -> Self {
         let text = |name| form.find(name).map(str::to_owned);
         Self {
             uris: form.all("uri").map(str::to_owned).collect(),
@@ -108,7 +108,7 @@ async fn show_choices(
 /// `POST /collections/add`: adds items to a collection, or to a new one, and redirects back. With `step=choose`
 /// it asks for the collection first.
 async fn add(posted: MemberForm) -> PageResult {
-    let mut request = AddItemsForm::of(&posted.form);
+    let mut request = AddItemsForm::from_form(&posted.form);
     if posted.form.find("step") == Some("choose") {
         return show_choices(&posted, &request, None).await;
     }

@@ -76,7 +76,7 @@ struct CollectionRow {
 }
 
 impl CollectionRow {
-    fn of(one: &Value) -> Self {
+    fn from_json(one: &Value) -> Self {
         let pictures = content(one).into_iter().filter_map(thumbnail);
         Self {
             name: text(one, "name").to_owned(),
@@ -106,7 +106,7 @@ async fn show_list(member: &MemberRequest, again: Option<(&str, &ApiRefusal)>) -
     let all = load_all(member).await?;
     let rows: Vec<CollectionRow> =
         // The API lists the oldest first.
-        all.as_array().into_iter().flatten().rev().map(CollectionRow::of).collect();
+        all.as_array().into_iter().flatten().rev().map(CollectionRow::from_json).collect();
     let context = context! {
         rows => PageValue::from(Serde(rows)),
         name => again.map(|(name, _)| name),
@@ -302,10 +302,10 @@ mod tests {
     fn a_row_counts_what_a_collection_holds_where_that_is_known() {
         let uri = |key: &str| format!("http://x/media/{key}");
         let full = json!({ "id": "i", "content": [uri("image/a"), uri("text/b")] });
-        let row = CollectionRow::of(&full);
+        let row = CollectionRow::from_json(&full);
         assert_eq!((row.count, row.page.as_str()), (Some(2), "/collections/i"));
         assert_eq!(row.pictures, ["/media/image/a_NormalThumbnail.jpg"]);
-        let bare = CollectionRow::of(&json!({ "id": "i", "name": "n", "public": true }));
+        let bare = CollectionRow::from_json(&json!({ "id": "i", "name": "n", "public": true }));
         assert_eq!((bare.count, bare.name.as_str(), bare.public), (None, "n", true));
         assert!(bare.pictures.is_empty());
     }

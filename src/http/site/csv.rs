@@ -15,7 +15,7 @@ pub(super) enum CsvDialect {
 
 impl CsvDialect {
     /// The dialect of spreadsheets in `language`.
-    pub(super) fn of(language: PageLanguage) -> Self {
+    pub(super) fn for_language(language: PageLanguage) -> Self {
         match language {
             PageLanguage::English => Self::Comma,
             PageLanguage::Swedish => Self::Semicolon,
@@ -103,7 +103,7 @@ mod tests {
         check(&["1", "a, b; c", ""], CsvDialect::Comma, "\"1\",\"a, b; c\",\"\"");
         check(&["å", "two\nlines"], CsvDialect::Semicolon, "\"å\";\"two\nlines\"");
         check(&["say \"cheese\""], CsvDialect::Comma, "\"say \"\"cheese\"\"\"");
-        assert_eq!(CsvDialect::of(PageLanguage::Swedish), CsvDialect::Semicolon);
+        assert_eq!(CsvDialect::for_language(PageLanguage::Swedish), CsvDialect::Semicolon);
     }
 
     #[test]

@@ -42,7 +42,7 @@ struct DeferredField {
 impl DeferredForm {
     /// Creates the deferred form for `action`, if a page with one of `origins` sent it; `None` if it came
     /// from elsewhere.
-    pub(crate) fn of(
+    pub(crate) fn new(
         headers: &HeaderMap,
         origins: &[&str],
         action: &str,
@@ -124,7 +124,7 @@ mod tests {
                 headers.insert(header::ORIGIN, HeaderValue::from_static(origin));
             }
             let own = ["pictures.example:8080", "https://desk.example"];
-            let kept = DeferredForm::of(&headers, &own, "/collections", "a=1");
+            let kept = DeferredForm::new(&headers, &own, "/collections", "a=1");
             assert_eq!(kept.is_some(), expected, "{origin:?}");
         };
         check(Some("https://pictures.example:8080"), true);
@@ -159,7 +159,7 @@ mod tests {
         headers.insert(header::ORIGIN, HeaderValue::from_static("http://a.example"));
         let fields = "name=n&secret.password=p&csrf=c&b=%C3%A5+";
         let kept =
-            DeferredForm::of(&headers, &["a.example"], "/account/channels/edit", fields).unwrap();
+            DeferredForm::new(&headers, &["a.example"], "/account/channels/edit", fields).unwrap();
         assert_eq!(kept.fields, "name=n&b=%C3%A5+");
         assert_eq!(without_secrets("old=a&password=b&repeated=b&keys=on"), "keys=on");
     }

@@ -35,7 +35,7 @@ impl WallDensity {
     }
 
     /// The density of a request: the visitor's choice, or medium.
-    pub(super) fn of(headers: &HeaderMap) -> Self {
+    pub(super) fn from_headers(headers: &HeaderMap) -> Self {
         let chosen = preference_cookie(headers, COOKIE);
         chosen.and_then(|name| name.parse().ok()).unwrap_or_default()
     }
@@ -76,10 +76,10 @@ mod tests {
         let of = |cookie: &'static str| {
             let mut headers = HeaderMap::new();
             headers.insert(header::COOKIE, HeaderValue::from_static(cookie));
-            WallDensity::of(&headers)
+            WallDensity::from_headers(&headers)
         };
         assert_eq!(of("x=1; wirephoto_density=large"), WallDensity::Large);
         assert_eq!(of("wirephoto_density=huge"), WallDensity::Medium);
-        assert_eq!(WallDensity::of(&HeaderMap::new()), WallDensity::Medium);
+        assert_eq!(WallDensity::from_headers(&HeaderMap::new()), WallDensity::Medium);
     }
 }

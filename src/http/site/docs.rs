@@ -55,7 +55,7 @@ async fn try_out(Path(id): Path<String>, site: SiteRequest) -> PageResult {
     let description = &site.app.shared.description;
     let missing = || Error::new(ErrorKind::NotFound, "This operation does not exist.");
     let trial = description.operation(&id).ok_or_else(missing)?;
-    let input = TryOutInput::of(trial, &site)?;
+    let input = TryOutInput::from_query(trial, &site)?;
     let address = target(&trial.path, &input.path, &input.query);
     // A path with an empty segment addresses another resource, so no link is offered.
     let is_whole = input.path.iter().all(|(_, value)| !value.is_empty());
@@ -84,7 +84,7 @@ struct TryOutInput {
 
 impl TryOutInput {
     /// Reads the values from the page's query, or the initial values of the fields.
-    fn of(trial: &TrialOperation, site: &SiteRequest) -> Result<Self> {
+    fn from_query(trial: &TrialOperation, site: &SiteRequest) -> Result<Self> {
         let mut input = Self { path: Vec::new(), query: Vec::new(), body: None };
         for field in &trial.fields {
             // Path and query parameters may share a name, so the fields carry their location.

@@ -76,12 +76,12 @@ pub(super) async fn find(
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
         found => found?,
     };
-    DownloadPanel::of(app, site.visitor.as_ref(), &entry, refusal).await.map(Some)
+    DownloadPanel::for_visitor(app, site.visitor.as_ref(), &entry, refusal).await.map(Some)
 }
 
 impl DownloadPanel {
     /// Builds the panel for `visitor`. `refusal` is the error of an attempted download.
-    async fn of(
+    async fn for_visitor(
         app: &AppState,
         visitor: Option<&SiteVisitor>,
         entry: &CatalogEntry,
@@ -97,7 +97,7 @@ impl DownloadPanel {
         let offers = orders.offers(&principal, facts, clock::now()).await?;
         let earlier = orders.of_item(&principal, &entry.key, SITE_ITEM_ORDERS).await?;
         let panel = anonymous.with(&offers, entry);
-        Ok(Self { orders: earlier.into_iter().map(EarlierOrder::of).collect(), ..panel })
+        Ok(Self { orders: earlier.into_iter().map(EarlierOrder::new).collect(), ..panel })
     }
 
     /// Adds `offers`: those that allow a download, else those that need an order.
@@ -133,7 +133,7 @@ impl DownloadPanel {
 }
 
 impl EarlierOrder {
-    fn of(order: ItemOrder) -> Self {
+    fn new(order: ItemOrder) -> Self {
         Self {
             date: order.created.to_string(),
             is_waiting: order.is_waiting,

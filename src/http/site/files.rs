@@ -30,7 +30,7 @@ pub(super) enum DownloadRights {
 
 impl DownloadRights {
     /// Derives the right from the panel; without a panel there is nothing to buy.
-    pub(super) fn of(is_known: bool, panel: Option<&DownloadPanel>) -> Self {
+    pub(super) fn new(is_known: bool, panel: Option<&DownloadPanel>) -> Self {
         match panel {
             // Anonymous visitors have a panel too, so the login is decided first.
             _ if !is_known => Self::Login,

@@ -27,7 +27,7 @@ type WordSpan = (Range<usize>, Word);
 impl QueryWords {
     /// Reads the words of `text`, a query, that are not excluded; with other forms of words unless `is_exact`. A
     /// text that is no query has none.
-    pub(super) fn of(text: &str, is_exact: bool, zone: &TimeZone) -> Self {
+    pub(super) fn parse(text: &str, is_exact: bool, zone: &TimeZone) -> Self {
         let parse = if is_exact { query::parse } else { query::parse_with_forms };
         let mut patterns = Vec::new();
         if let Ok(query) = parse(text, zone) {
@@ -102,7 +102,7 @@ mod tests {
     use super::*;
 
     fn check(query: &str, text: &str, expected: &str) {
-        let words = QueryWords::of(query, false, &TimeZone::UTC);
+        let words = QueryWords::parse(query, false, &TimeZone::UTC);
         let parts = words.mark(text, TextField::Headline, "sv");
         let shown = parts.iter().map(|part| match part.marked {
             true => format!("[{}]", part.text),
@@ -129,7 +129,7 @@ mod tests {
 
     #[test]
     fn exact_words_have_no_other_forms() {
-        let words = QueryWords::of("hund", true, &TimeZone::UTC);
+        let words = QueryWords::parse("hund", true, &TimeZone::UTC);
         assert!(words.mark("hundar", TextField::Headline, "sv").is_empty());
         assert_eq!(words.mark("hund", TextField::Headline, "sv").len(), 1);
     }

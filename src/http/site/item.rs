@@ -125,7 +125,7 @@ fn is_order(error: &Error) -> bool {
 
 /// The URL of the item's page with the message `done`.
 fn confirmed(site: &SiteRequest, key: &ItemKey, done: &str) -> Result<String> {
-    let back = BackLink::of(site, key)?.query;
+    let back = BackLink::from_query(site, key)?.query;
     // The query of the back link begins with a question mark.
     let separator = if back.is_empty() { "?" } else { "&" };
     Ok(format!("/item/{key}{back}{separator}done={done}"))
@@ -180,8 +180,8 @@ async fn show(site: &SiteRequest, key: &ItemKey, outcome: &FormOutcome) -> PageR
         Some(_) => StatusCode::FORBIDDEN,
         None => refusal.map_or(StatusCode::OK, |refusal| refusal.status),
     };
-    let back = BackLink::of(site, key)?;
-    let rights = files::DownloadRights::of(site.visitor.is_some(), panel.as_ref());
+    let back = BackLink::from_query(site, key)?;
+    let rights = files::DownloadRights::new(site.visitor.is_some(), panel.as_ref());
     let is_bought = panel.as_ref().is_some_and(|panel| panel.bought.is_some());
     let metadata = item_rights::load(site, key, &document).await;
     let associations = associations(site, &document).await;
@@ -198,7 +198,7 @@ async fn show(site: &SiteRequest, key: &ItemKey, outcome: &FormOutcome) -> PageR
         item => item_context(key, &document, associations),
         same_picture => PageValue::from(Serde(same_picture)),
         similar => PageValue::from(Serde(similar)),
-        rights => PageValue::from(Serde(ItemRights::of(&metadata))),
+        rights => PageValue::from(Serde(ItemRights::from_metadata(&metadata))),
         image_object => open_picture(key, &document)
             .map(|picture| item_rights::image_object(&picture, &page_url, &metadata)),
         page_url => page_url,
@@ -261,7 +261,7 @@ struct ItemName {
 }
 
 impl ItemName {
-    fn of(key: &ItemKey, facet: Facet, name: &str) -> Self {
+    fn new(key: &ItemKey, facet: Facet, name: &str) -> Self {
         let filter = ItemFilter::find(&format!("{}:{name}", facet.as_str()));
         let search = |filter| SearchForm {
             media_type: key.media_type.as_str().to_owned(),
@@ -281,12 +281,12 @@ fn item_context(key: &ItemKey, document: &Value, associations: Vec<ItemSummary>)
     };
     let linked = |list: &str, facet: Facet| {
         let names = names(list);
-        let links = names.iter().map(|name| ItemName::of(key, facet, name));
+        let links = names.iter().map(|name| ItemName::new(key, facet, name));
         PageValue::from(Serde(links.collect::<Vec<_>>()))
     };
     let byline = Some(text("byline")).filter(|name| !name.is_empty());
-    let byline_link = byline.map(|name| ItemName::of(key, Facet::Byline, name));
-    let hit = ItemSummary::of(document);
+    let byline_link = byline.map(|name| ItemName::new(key, Facet::Byline, name));
+    let hit = ItemSummary::from_document(document);
     let body = paragraphs(text("body_text"));
     let picture =
         // Without its width the page could not reserve room for the picture (contract site-7).
@@ -346,7 +346,7 @@ async fn associations(site: &SiteRequest, document: &Value) -> Vec<ItemSummary> 
     for object in shown.iter_mut().filter(|object| object.thumbnail.is_none()) {
         // If the item is gone or hidden from the visitor, the link stays without a picture.
         let Ok(document) = site.get(format!("/media/{}.json", object.key)).await else { continue };
-        let Some(summary) = ItemSummary::of(&document) else { continue };
+        let Some(summary) = ItemSummary::from_document(&document) else { continue };
         (object.thumbnail, object.srcset) = (summary.thumbnail, summary.srcset);
         if object.headline.is_empty() {
             object.headline = summary.headline;
@@ -441,7 +441,7 @@ mod tests {
     #[test]
     fn a_name_leads_to_the_items_that_have_it() {
         let url = |key: &str, facet: Facet, name: &str| {
-            ItemName::of(&key.parse().unwrap(), facet, name).url
+            ItemName::new(&key.parse().unwrap(), facet, name).url
         };
         let found = url("image/a", Facet::PersonName, "Anna B. & C.");
         assert_eq!(found.as_deref(), Some("/?facet=person.name%3AAnna+B.+%26+C."));

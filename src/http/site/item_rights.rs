@@ -44,7 +44,7 @@ struct ItemLicensor {
 
 impl ItemRights {
     /// Reads the metadata of an item, an answer of the media interface.
-    pub(super) fn of(metadata: &Value) -> Self {
+    pub(super) fn from_metadata(metadata: &Value) -> Self {
         let source_type = text(&metadata["digitalSourceType"]);
         let code = DIGITAL_SOURCE_TYPES.code(source_type);
         let mining = text(&metadata["dataMining"]);
@@ -56,7 +56,7 @@ impl ItemRights {
             (url.is_some() || !name.is_empty()).then_some(ItemLicensor { name, url })
         });
         Self {
-            ai: code.and_then(AiUse::of),
+            ai: code.and_then(AiUse::from_code),
             source_type: code.unwrap_or(source_type).to_owned(),
             ai_system: text(&metadata["aISystemUsed"]).to_owned(),
             data_mining: data_mining.to_owned(),
@@ -165,7 +165,7 @@ mod tests {
 
     #[test]
     fn a_page_shows_what_the_metadata_say() {
-        let found = ItemRights::of(&metadata());
+        let found = ItemRights::from_metadata(&metadata());
         let licensors = vec![
             ItemLicensor { name: "Agency".to_owned(), url: None },
             ItemLicensor {
@@ -184,7 +184,7 @@ mod tests {
             ..ItemRights::default()
         };
         assert_eq!(found, expected);
-        assert_eq!(ItemRights::of(&Value::Null), ItemRights::default());
+        assert_eq!(ItemRights::from_metadata(&Value::Null), ItemRights::default());
     }
 
     #[test]
@@ -194,11 +194,11 @@ mod tests {
             "trustindicator": [{ "scheme": DIGITAL_SOURCE_TYPES.base, "code": code }],
             "rightsinfo": { "linkedrights": "https://b.example/terms" },
         });
-        let found = ItemRights::of(&following(metadata(), &document));
+        let found = ItemRights::from_metadata(&following(metadata(), &document));
         assert_eq!((found.ai, found.source_type.as_str()), (None, code));
         assert_eq!(found.web_statement.as_deref(), Some("https://b.example/terms"));
         assert_eq!(found.data_mining, "DMI-PROHIBITED-AIMLTRAINING");
-        let alone = ItemRights::of(&following(Value::Null, &document));
+        let alone = ItemRights::from_metadata(&following(Value::Null, &document));
         assert_eq!((alone.source_type.as_str(), alone.licensors.len()), (code, 0));
         assert_eq!(following(metadata(), &json!({})), metadata());
     }

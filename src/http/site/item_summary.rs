@@ -51,7 +51,7 @@ pub(super) struct ItemSummary {
 
 impl ItemSummary {
     /// Summarizes the item of `document`, which an API served; `None` if its `uri` names no item.
-    pub(super) fn of(document: &Value) -> Option<Self> {
+    pub(super) fn from_document(document: &Value) -> Option<Self> {
         Self::with_base(document, media_base(document))
     }
 
@@ -92,7 +92,7 @@ impl ItemSummary {
             is_video: document["type"] == "video",
             headline_parts: Vec::new(),
             teaser_parts: Vec::new(),
-            ai: source_types::stated_in(document).and_then(AiUse::of),
+            ai: source_types::stated_in(document).and_then(AiUse::from_code),
         })
     }
 
@@ -104,7 +104,7 @@ impl ItemSummary {
 
     /// Summarizes the items of a response's `hits`.
     pub(super) fn list(documents: &Value) -> Vec<Self> {
-        documents.as_array().into_iter().flatten().filter_map(Self::of).collect()
+        documents.as_array().into_iter().flatten().filter_map(Self::from_document).collect()
     }
 }
 
@@ -211,15 +211,18 @@ mod tests {
                 "r05": rendition("Preview", "Web", "https://cdn.example/media/s"),
             },
         });
-        let hit = ItemSummary::of(&document).unwrap();
+        let hit = ItemSummary::from_document(&document).unwrap();
         assert_eq!((hit.key.as_str(), hit.page_url.as_str()), ("image/a_b", "/item/image/a_b"));
         assert_eq!(hit.preview.unwrap().url, "https://cdn.example/media/p");
         assert_eq!((hit.thumbnail, hit.ai), (None, Some(AiUse::Edited)));
         assert_eq!(hit.srcset, "https://cdn.example/media/s 3w");
         assert!(hit.teaser.starts_with("one two xxx") && hit.teaser.ends_with("x…"));
         document["uri"] = json!("https://cdn.example/media/graphic/g");
-        assert_eq!(ItemSummary::of(&document).unwrap().preview.unwrap().url, "/media/p");
+        assert_eq!(
+            ItemSummary::from_document(&document).unwrap().preview.unwrap().url,
+            "/media/p"
+        );
         document["uri"] = json!("urn:other");
-        assert_eq!(ItemSummary::of(&document), None);
+        assert_eq!(ItemSummary::from_document(&document), None);
     }
 }

@@ -71,7 +71,7 @@ impl PageLanguage {
 
     /// The language of a request: the visitor's choice, else the browser's first supported preference, else
     /// English.
-    pub(in crate::http) fn of(headers: &HeaderMap) -> Self {
+    pub(in crate::http) fn from_headers(headers: &HeaderMap) -> Self {
         cookie_language(headers).or_else(|| accepted_language(headers)).unwrap_or_default()
     }
 
@@ -157,7 +157,7 @@ mod tests {
         let mut headers = HeaderMap::new();
         headers.insert(header::COOKIE, HeaderValue::from_static(cookie));
         headers.insert(header::ACCEPT_LANGUAGE, HeaderValue::from_static(accept));
-        PageLanguage::of(&headers)
+        PageLanguage::from_headers(&headers)
     }
 
     #[test]

@@ -66,7 +66,7 @@ pub(crate) struct LoginPurpose {
 }
 
 impl LoginPurpose {
-    pub(crate) fn of(request: &AuthorizationRequest) -> Self {
+    pub(crate) fn for_request(request: &AuthorizationRequest) -> Self {
         Self { client_name: request.client_name.clone() }
     }
 }
@@ -320,7 +320,7 @@ async fn after_login(
 ) -> Result<Response> {
     let LoginTarget { return_to, deferred_form: deferred, .. } = target;
     let Some(deferred) = deferred else { return Ok(see_other(return_to)) };
-    match SiteVisitor::of(app, session.reveal()).await? {
+    match SiteVisitor::find_by_cookie(app, session.reveal()).await? {
         Some(visitor) => deferred.page(app, &visitor),
         // The session ended at once; the page behind the address asks for a login again.
         None => Ok(see_other(return_to)),

@@ -153,7 +153,7 @@ impl FromRequestParts<AppState> for SiteRequest {
             apis,
             path_and_query: here,
             query: QueryParameters::of(&parts.uri)?,
-            density: WallDensity::of(&parts.headers),
+            density: WallDensity::from_headers(&parts.headers),
         })
     }
 }
@@ -341,7 +341,7 @@ impl MemberForm {
         let form = FormFields::parse(&text)?;
         // Behind a proxy the host may be an internal name, so the public address counts as well.
         let own = [host.as_deref().unwrap_or_default(), &app.shared.site.url];
-        let kept = DeferredForm::of(&headers, &own, site.path(), &text);
+        let kept = DeferredForm::new(&headers, &own, site.path(), &text);
         let known = || kept.as_ref().ok_or_else(login::expired_form);
         // The session expired while the form was filled in; the login page carries the input on.
         let Some(visitor) = site.visitor.clone() else {
@@ -370,7 +370,7 @@ pub(super) async fn localize(
     request: Request,
     next: Next,
 ) -> Response {
-    let page_request = ErrorPageRequest::of(&request);
+    let page_request = ErrorPageRequest::new(&request);
     let answer = async {
         let mut response = next.run(request).await;
         match response.extensions_mut().remove::<UnrenderedError>() {
@@ -389,7 +389,7 @@ pub(super) struct ErrorPageRequest {
 }
 
 impl ErrorPageRequest {
-    pub(super) fn of(request: &Request) -> Self {
+    pub(super) fn new(request: &Request) -> Self {
         // The address of a form cannot be opened again after a login.
         let is_page = *request.method() == Method::GET;
         let here = request.uri().path_and_query().filter(|_| is_page);
@@ -404,8 +404,8 @@ impl ErrorPageRequest {
 
     /// Runs `future` with language and colour scheme of the request.
     async fn with_preferences<T>(&self, future: impl Future<Output = T>) -> T {
-        let future = scheme::with_scheme(ColourScheme::of(&self.headers), future);
-        language::with_language(PageLanguage::of(&self.headers), future).await
+        let future = scheme::with_scheme(ColourScheme::from_headers(&self.headers), future);
+        language::with_language(PageLanguage::from_headers(&self.headers), future).await
     }
 
     async fn error_page(&self, app: &AppState, error: &Error) -> Response {

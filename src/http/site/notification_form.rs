@@ -233,7 +233,7 @@ pub(super) struct DryRun {
 impl DryRun {
     /// Builds the result of the dry run of `fields`. An invalid search is a result, any other failure an
     /// error.
-    pub(super) fn of(
+    pub(super) fn from_outcome(
         fields: &NotificationForm,
         outcome: Result<Value, ApiRefusal>,
     ) -> Result<(Self, Option<ApiRefusal>), ApiRefusal> {

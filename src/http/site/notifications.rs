@@ -134,7 +134,7 @@ async fn row(
     // The list shows the stored address only, without the default of the form.
     let fields = NotificationForm::of_saved(saved, "");
     let outcome = member.call(&fields.dry_run(SITE_DRY_RUN_ITEMS_LISTED, &tomorrow(member))).await;
-    let (dry, _) = DryRun::of(&fields, outcome)?;
+    let (dry, _) = DryRun::from_outcome(&fields, outcome)?;
     let (wanted, unwanted) = fields.products();
     let offered = SCHEDULES.iter().find(|(cron, _)| *cron == fields.when);
     Ok(NotificationRow {
@@ -275,7 +275,7 @@ async fn show_dry_run(
 ) -> PageResult {
     let call = fields.dry_run(SITE_DRY_RUN_ITEMS, &tomorrow(posted));
     let outcome = posted.call(&call).await;
-    let (dry, refusal) = DryRun::of(fields, outcome)?;
+    let (dry, refusal) = DryRun::from_outcome(fields, outcome)?;
     let profile = SubscriberProfile::find(posted).await?;
     // A refused search is explained beside its fields; an empty result would contradict that.
     let dry = refusal.is_none().then_some(dry);

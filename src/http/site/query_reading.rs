@@ -25,7 +25,7 @@ pub(super) struct QueryNotice {
 
 impl QueryReading {
     /// Interprets `text`; days begin in `zone`.
-    pub(super) fn of(text: &str, zone: &TimeZone) -> Self {
+    pub(super) fn parse(text: &str, zone: &TimeZone) -> Self {
         // Parsed without parentheses: `a) OR (b` would become valid within them.
         let Err(error) = query::parse_with_forms(text, zone) else {
             return Self { words: text.trim().to_owned(), notice: None };
@@ -52,7 +52,7 @@ mod tests {
     use super::*;
 
     fn check(text: &str, words: &str, is_noticed: bool) {
-        let reading = QueryReading::of(text, &TimeZone::UTC);
+        let reading = QueryReading::parse(text, &TimeZone::UTC);
         assert_eq!(
             (reading.words.as_str(), reading.notice.is_some()),
             (words, is_noticed),
@@ -70,7 +70,7 @@ mod tests {
         check("a) OR (b", "a b", true);
         check("NOT", "", true);
         check("\"", "", true);
-        assert!(QueryReading::of("\"a b", &TimeZone::UTC).notice.unwrap().unclosed_quote);
-        assert!(!QueryReading::of("(a", &TimeZone::UTC).notice.unwrap().unclosed_quote);
+        assert!(QueryReading::parse("\"a b", &TimeZone::UTC).notice.unwrap().unclosed_quote);
+        assert!(!QueryReading::parse("(a", &TimeZone::UTC).notice.unwrap().unclosed_quote);
     }
 }

@@ -27,7 +27,7 @@ impl ColourScheme {
     }
 
     /// The scheme of a request: the visitor's choice, else that of the system.
-    pub(super) fn of(headers: &HeaderMap) -> Self {
+    pub(super) fn from_headers(headers: &HeaderMap) -> Self {
         let chosen = preference_cookie(headers, COOKIE);
         chosen.and_then(|name| name.parse().ok()).unwrap_or_default()
     }
@@ -65,7 +65,7 @@ mod tests {
         let check = |cookie: &'static str, expected: ColourScheme| {
             let mut headers = HeaderMap::new();
             headers.insert(header::COOKIE, HeaderValue::from_static(cookie));
-            assert_eq!(ColourScheme::of(&headers), expected, "{cookie}");
+            assert_eq!(ColourScheme::from_headers(&headers), expected, "{cookie}");
         };
         check("", ColourScheme::System);
         check("a=b; wirephoto_scheme=dark", ColourScheme::Dark);

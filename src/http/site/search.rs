@@ -36,9 +36,9 @@ pub(super) async fn page(site: SiteRequest) -> PageResult {
         // A redirect, so that the address bar shows the short form.
         return Ok(see_other(&address));
     }
-    let form = SearchForm::of(&site)?;
+    let form = SearchForm::from_query(&site)?;
     // An invalid query is searched for as words: a visitor who forgot a quotation mark wants to see pictures.
-    let reading = QueryReading::of(&form.q, &site.app.shared.site.zone);
+    let reading = QueryReading::parse(&form.q, &site.app.shared.site.zone);
     let search = PageSearch {
         tomorrow: times::tomorrow(clock::now(), &site.app.shared.site.zone),
         words: reading.words,
@@ -210,7 +210,7 @@ impl PageSearch<'_> {
     fn hits(&self, found: &Value) -> Vec<ItemSummary> {
         let mut hits = ItemSummary::list(&found["hits"]);
         let zone = &self.site.app.shared.site.zone;
-        let words = QueryWords::of(&self.words, self.form.written, zone);
+        let words = QueryWords::parse(&self.words, self.form.written, zone);
         hits.iter_mut().for_each(|hit| hit.mark(&words));
         hits
     }

@@ -75,7 +75,7 @@ impl<'a> ResultScope<'a> {
 
 impl SearchForm {
     /// Reads the parameters of a request.
-    pub(super) fn of(site: &SiteRequest) -> Result<Self> {
+    pub(super) fn from_query(site: &SiteRequest) -> Result<Self> {
         let text = |name| Ok::<_, Error>(site.parameter(name)?.unwrap_or_default());
         let pages = 1..=i64::try_from(PAGES_MAX).unwrap_or(i64::MAX);
         let page = site.query.integer("page", pages)?;

@@ -138,13 +138,13 @@ impl SiteVisitor {
     /// Finds the visitor of the request's session cookie.
     pub(crate) async fn find(app: &AppState, headers: &HeaderMap) -> Result<Option<Self>> {
         match SiteCookie::Session.find(app, headers) {
-            Some(cookie) => Self::of(app, &cookie).await,
+            Some(cookie) => Self::find_by_cookie(app, &cookie).await,
             None => Ok(None),
         }
     }
 
     /// Finds the visitor of a session cookie's value.
-    pub(crate) async fn of(app: &AppState, cookie: &str) -> Result<Option<Self>> {
+    pub(crate) async fn find_by_cookie(app: &AppState, cookie: &str) -> Result<Option<Self>> {
         let auth = &app.shared.access.auth;
         let Some(session) = auth.session(cookie, clock::now()).await? else { return Ok(None) };
         // The user may have been deactivated or removed since the login.

@@ -22,7 +22,7 @@ const NAME_WORDS_MAX: usize = 40;
 
 /// Lists items like that of `document`, the newest first: those nearest in time before and after it.
 pub(super) async fn find(site: &SiteRequest, key: &ItemKey, document: &Value) -> Vec<ItemSummary> {
-    let Some(query) = SimilarityQuery::of(key, document) else { return Vec::new() };
+    let Some(query) = SimilarityQuery::for_item(key, document) else { return Vec::new() };
     let mut found = Vec::new();
     for side in [Side::Later, Side::Earlier] {
         // The page is complete without them.
@@ -79,7 +79,7 @@ struct SimilarityQuery {
 
 impl SimilarityQuery {
     /// Returns the query for items like that of `document`; `None` if it says too little about its event.
-    fn of(key: &ItemKey, document: &Value) -> Option<Self> {
+    fn for_item(key: &ItemKey, document: &Value) -> Option<Self> {
         if !is_news(key.media_type) {
             return None;
         }
@@ -183,7 +183,7 @@ mod tests {
     }
 
     fn alternatives(document: &Value) -> Option<String> {
-        SimilarityQuery::of(&key("image/a"), document).map(|query| query.alternatives)
+        SimilarityQuery::for_item(&key("image/a"), document).map(|query| query.alternatives)
     }
 
     #[test]
@@ -215,7 +215,7 @@ mod tests {
         assert_eq!(alternatives(&json!({ "place": [{ "name": "Bergen" }] })), None);
         let plan = json!({ "versioncreated": time, "place": [{ "name": "Bergen" }] });
         assert!(alternatives(&plan).is_some());
-        assert_eq!(SimilarityQuery::of(&key("planning/a"), &plan), None);
+        assert_eq!(SimilarityQuery::for_item(&key("planning/a"), &plan), None);
     }
 
     #[test]
@@ -223,7 +223,7 @@ mod tests {
         let document = json!({
             "versioncreated": "2026-03-02T09:15:00.5Z", "place": [{ "name": "Bergen" }],
         });
-        let query = SimilarityQuery::of(&key("image/a"), &document).unwrap();
+        let query = SimilarityQuery::for_item(&key("image/a"), &document).unwrap();
         for (side, range) in [
             (Side::Later, "versioncreated:>2026-03-02T09:15:00Z"),
             (Side::Earlier, "versioncreated:<=2026-03-02T09:15:00Z"),

@@ -38,7 +38,7 @@ pub(super) enum AiUse {
 
 impl AiUse {
     /// Returns the part of a model in pictures with this source type.
-    pub(super) fn of(code: &str) -> Option<Self> {
+    pub(super) fn from_code(code: &str) -> Option<Self> {
         match code {
             "trainedAlgorithmicMedia" => Some(Self::Created),
             // Since 2024 the vocabulary defines the latter as a composite with elements of generative AI.
@@ -108,10 +108,10 @@ mod tests {
     #[test]
     fn composites_with_parts_of_a_model_count_as_edited() {
         let by_model: Vec<_> =
-            DIGITAL_SOURCE_TYPES.codes.iter().filter_map(|code| AiUse::of(code)).collect();
+            DIGITAL_SOURCE_TYPES.codes.iter().filter_map(|code| AiUse::from_code(code)).collect();
         assert_eq!(by_model, [AiUse::Created, AiUse::Edited, AiUse::Edited]);
-        assert_eq!(AiUse::of("compositeSynthetic"), Some(AiUse::Edited));
-        assert_eq!(AiUse::of("composite"), None);
+        assert_eq!(AiUse::from_code("compositeSynthetic"), Some(AiUse::Edited));
+        assert_eq!(AiUse::from_code("composite"), None);
     }
 
     #[test]

@@ -206,7 +206,7 @@ impl ChannelForm {
     }
 
     /// Fills the form from a channel of the API.
-    pub(super) fn of(channel: &Value) -> Self {
+    pub(super) fn from_channel(channel: &Value) -> Self {
         let text = |name: &str| channel[name].as_str().unwrap_or_default().to_owned();
         let method = text("method");
         let settings = settings_of(&method).unwrap_or_default();
@@ -416,7 +416,7 @@ mod tests {
                 "pathStyle": true, "allowHttp": true,
             },
         });
-        let draft = ChannelForm::of(&channel);
+        let draft = ChannelForm::from_channel(&channel);
         let mut settings = channel["settings"].clone();
         settings.as_object_mut().unwrap().remove("secretAccessKey");
         let mut stated = draft.body()["settings"].clone();
@@ -430,7 +430,7 @@ mod tests {
     fn a_setting_that_is_off_differs_from_one_that_is_unset() {
         let check = |settings: Value, path_style: Value, allow_http: Value| {
             let channel = json!({ "name": "desk", "method": "s3", "settings": settings });
-            let stated = ChannelForm::of(&channel).body()["settings"].clone();
+            let stated = ChannelForm::from_channel(&channel).body()["settings"].clone();
             assert_eq!(stated["pathStyle"], path_style, "{settings}");
             assert_eq!(stated["allowHttp"], allow_http, "{settings}");
         };

@@ -61,7 +61,7 @@ pub(super) async fn edit(member: FreshMember) -> PageResult {
     if !is_known(channel["method"].as_str().unwrap_or_default()) {
         return Err(no_such_channel());
     }
-    form(&member, &ChannelForm::of(&channel), None)
+    form(&member, &ChannelForm::from_channel(&channel), None)
 }
 
 fn form(site: &SiteRequest, draft: &ChannelForm, refusal: Option<&ApiRefusal>) -> PageResult {

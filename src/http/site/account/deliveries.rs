@@ -9,7 +9,7 @@ use crate::runtime::limits::DELIVERIES_SIZE_DEFAULT;
 use model::account::DeliveryState;
 
 pub(super) async fn list(member: MemberRequest) -> PageResult {
-    let list_page = ListPage::of(&member, "state", DELIVERIES_SIZE_DEFAULT)?;
+    let list_page = ListPage::from_query(&member, "state", DELIVERIES_SIZE_DEFAULT)?;
     let response = member.call(&list_page.call("/user/v1/delivery")).await?;
     // The page asks for one delivery more than it shows, which `paginate` removes again.
     let mut deliveries = elements(response, "deliveries");

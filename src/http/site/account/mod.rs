@@ -118,7 +118,7 @@ pub(super) struct ListPage<'a> {
 }
 
 impl<'a> ListPage<'a> {
-    pub(super) fn of(site: &'a SiteRequest, choice: &'a str, size: usize) -> Result<Self> {
+    pub(super) fn from_query(site: &'a SiteRequest, choice: &'a str, size: usize) -> Result<Self> {
         let start = site.query.integer("start", 0..=i64::from(u32::MAX))?;
         // The range was checked above; the conversion only satisfies 32-bit targets.
         let start = start.and_then(|start| usize::try_from(start).ok()).unwrap_or(0);

@@ -15,7 +15,7 @@ use crate::runtime::limits::ORDERS_SIZE_DEFAULT;
 const ORDERS: &str = "/user/v1/order";
 
 pub(super) async fn list(member: MemberRequest) -> PageResult {
-    let list_page = ListPage::of(&member, "status", ORDERS_SIZE_DEFAULT)?;
+    let list_page = ListPage::from_query(&member, "status", ORDERS_SIZE_DEFAULT)?;
     let mut orders = elements(member.call(&list_page.call(ORDERS)).await?, "orders");
     let pager = list_page.paginate(&mut orders);
     orders.iter_mut().for_each(add_item_links);

@@ -123,7 +123,7 @@ pub(super) struct ItemDraft {
 }
 
 impl ItemDraft {
-    fn of(form: &FormFields, key: &ItemKey) -> Self {
+    fn from_form(form: &FormFields, key: &ItemKey) -> Self {
         let mut undecided = Vec::new();
         let field = |field: MetadataField| {
             let name = field.as_str();
@@ -198,7 +198,7 @@ impl ItemDraft {
 /// `GET /desk/edit?item=…`: the form of one item.
 pub(super) async fn show(site: &SiteRequest, key: &ItemKey) -> PageResult {
     let item = load(site, key).await?;
-    let views = FieldRules::of(site).views(key.media_type, &item.document);
+    let views = FieldRules::new(site).views(key.media_type, &item.document);
     form(site, &item, views, &FormState::of_item(&item)).await
 }
 
@@ -209,7 +209,7 @@ pub(super) async fn show_refusal(
     refusal: &ApiRefusal,
 ) -> PageResult {
     let item = load(site, key).await?;
-    let mut views = FieldRules::of(site).views(key.media_type, &item.document);
+    let mut views = FieldRules::new(site).views(key.media_type, &item.document);
     let mistakes = attach_errors(&mut views, refusal);
     let state = FormState { mistakes, status: refusal.status, ..FormState::of_item(&item) };
     form(site, &item, views, &state).await
@@ -247,7 +247,7 @@ async fn form(
 ) -> PageResult {
     let has_wrong = views.iter().any(|view| !view.wrong.is_empty());
     let changes = changes(site, &item.key).await?;
-    let restoration = Restoration::of(item, &changes, clock::now());
+    let restoration = Restoration::for_item(item, &changes, clock::now());
     let context = context! {
         item => template_value(item.head()),
         restoration => template_value(restoration),
@@ -268,7 +268,7 @@ async fn form(
 /// The summary of an item with its pictures; `None` if it is not served.
 pub(super) async fn summary(site: &SiteRequest, key: &ItemKey) -> Option<ItemSummary> {
     let document = site.get(format!("/media/{key}.json")).await.ok()?;
-    ItemSummary::of(&document)
+    ItemSummary::from_document(&document)
 }
 
 /// The changes of an item by editors and its withdrawals, newest first.
@@ -289,8 +289,8 @@ pub(super) async fn history(site: &SiteRequest, key: &ItemKey) -> Result<PageVal
 
 /// `POST /desk/edit`: saves the form of one item.
 pub(super) async fn save(posted: &EditorForm, key: &ItemKey) -> PageResult {
-    let rules = FieldRules::of(posted);
-    let mut draft = ItemDraft::of(&posted.form, key);
+    let rules = FieldRules::new(posted);
+    let mut draft = ItemDraft::from_form(&posted.form, key);
     if posted.form.find("apply").is_some() {
         return apply_template(posted, key, draft, &rules).await;
     }
@@ -369,7 +369,7 @@ mod tests {
 
     fn draft(fields: &str) -> ItemDraft {
         let form = FormFields::parse(fields).unwrap();
-        ItemDraft::of(&form, &"image/a".parse().unwrap())
+        ItemDraft::from_form(&form, &"image/a".parse().unwrap())
     }
 
     fn rules() -> FieldRules {

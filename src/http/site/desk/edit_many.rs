@@ -43,7 +43,7 @@ struct ManyConflict {
 }
 
 impl ManyItem {
-    fn of(item: &LoadedItem) -> Self {
+    fn new(item: &LoadedItem) -> Self {
         let text = |name: &str| {
             let text = item.document.get(name).and_then(Value::as_str);
             text.unwrap_or_default().to_owned()
@@ -77,7 +77,7 @@ struct CommonValues {
 }
 
 impl CommonValues {
-    fn of(field: MetadataField, items: &[LoadedItem], rules: &FieldRules) -> Self {
+    fn new(field: MetadataField, items: &[LoadedItem], rules: &FieldRules) -> Self {
         let having = items.iter().filter(|item| field.applies_to(item.key.media_type));
         Self { texts: having.map(|item| rules.text(field, &item.document)).collect() }
     }
@@ -94,7 +94,7 @@ impl CommonValues {
 pub(super) async fn show(site: &SiteRequest, keys: &[ItemKey]) -> PageResult {
     let items = load_all(site, keys).await?;
     let views = MetadataField::iter().map(|field| ModeView::new(field, "", "")).collect();
-    let shown = items.iter().map(ManyItem::of).collect();
+    let shown = items.iter().map(ManyItem::new).collect();
     let form = ManyForm { items: shown, saved: 0, views, status: StatusCode::OK };
     page(site, form, &items).await
 }
@@ -118,9 +118,9 @@ struct ManyForm {
 }
 
 async fn page(site: &SiteRequest, mut form: ManyForm, items: &[LoadedItem]) -> PageResult {
-    let rules = FieldRules::of(site);
+    let rules = FieldRules::new(site);
     for (view, field) in form.views.iter_mut().zip(MetadataField::iter()) {
-        CommonValues::of(field, items, &rules).describe(view);
+        CommonValues::new(field, items, &rules).describe(view);
     }
     // A form that is shown for the first time has no mistakes.
     let is_refused = form.status != StatusCode::OK;
@@ -139,11 +139,11 @@ async fn page(site: &SiteRequest, mut form: ManyForm, items: &[LoadedItem]) -> P
 
 /// `POST /desk/edit`: saves the form for several items, one by one.
 pub(super) async fn save(posted: &EditorForm, keys: &[ItemKey]) -> PageResult {
-    let rules = FieldRules::of(posted);
+    let rules = FieldRules::new(posted);
     let TypedEdits { views, edits, is_valid } = templates::read_edits(posted, &rules);
     let items = load_all(posted, keys).await?;
     if !is_valid {
-        let shown = items.iter().map(ManyItem::of).collect();
+        let shown = items.iter().map(ManyItem::new).collect();
         let form = ManyForm { items: shown, saved: 0, views, status: StatusCode::BAD_REQUEST };
         return page(posted, form, &items).await;
     }
@@ -191,7 +191,7 @@ impl ManyChange<'_> {
         if patch.is_empty() {
             return Ok(None);
         }
-        let mut shown = ManyItem::of(item);
+        let mut shown = ManyItem::new(item);
         let seen = typed(&posted.form, &format!("tag.{}", item.key));
         if seen != item.tag {
             shown.conflicts = self.differences(item, &changed);
@@ -241,7 +241,7 @@ mod tests {
         ];
         let check = |field, common: Option<&str>, is_mixed| {
             let mut view = ModeView::new(field, "", "");
-            CommonValues::of(field, &items, &FieldRules::for_tests()).describe(&mut view);
+            CommonValues::new(field, &items, &FieldRules::for_tests()).describe(&mut view);
             assert_eq!((view.common.as_deref(), view.is_mixed), (common, is_mixed), "{field:?}");
         };
         check(MetadataField::Headline, None, true);

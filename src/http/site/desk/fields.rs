@@ -49,7 +49,7 @@ pub(super) struct FieldRules {
 }
 
 impl FieldRules {
-    pub(super) fn of(site: &SiteRequest) -> Self {
+    pub(super) fn new(site: &SiteRequest) -> Self {
         let required = site.app.shared.archive.uploads.required_fields().to_vec();
         Self { required, zone: site.app.shared.site.zone.clone() }
     }

@@ -72,7 +72,7 @@ struct PreviewPicture {
 }
 
 impl PreviewPicture {
-    fn of(id: &str, description: &Value) -> Option<Self> {
+    fn from_description(id: &str, description: &Value) -> Option<Self> {
         let side = |name: &str| u32::try_from(description[name].as_u64()?).ok();
         let whole = Size { width: side("width")?, height: side("height")? };
         let Size { width, height } = whole.fit_within(UPLOAD_PREVIEW_PX);
@@ -189,7 +189,7 @@ impl DescribedUpload {
             existing: existing.to_owned(),
             kept_embargo: self.kept_embargo.clone().filter(|end| is_embargoed(end, now)),
             embargo_base: embargo.map(|field| field.base.clone()),
-            preview: PreviewPicture::of(&self.id, &self.description),
+            preview: PreviewPicture::from_description(&self.id, &self.description),
             pixels: pixels.map(|(width, height)| format!("{width} × {height}")),
             warnings: warnings.filter_map(|one| one.as_str().map(str::to_owned)).collect(),
             fields,
@@ -320,15 +320,15 @@ pub(super) async fn show(editor: EditorRequest) -> PageResult {
     if ids.is_empty() {
         return Ok(see_other("/desk/upload"));
     }
-    let (rules, names) = (FieldRules::of(&editor), file_names(&editor).await?);
+    let (rules, names) = (FieldRules::new(&editor), file_names(&editor).await?);
     let mut page = PublishPage { left_out, ..PublishPage::default() };
     for id in &ids {
         match describe(&editor, id).await? {
             Ok(upload) => {
                 let views = rules.views(upload.media_type, &upload.shown_document());
-                page.cards.push(upload.card(&names.of(id), "refuse", views));
+                page.cards.push(upload.card(&names.name(id), "refuse", views));
             }
-            Err(refusal) => page.refuse(names.of(id), &refusal),
+            Err(refusal) => page.refuse(names.name(id), &refusal),
         }
     }
     page.show(&editor, StatusCode::OK).await
@@ -338,7 +338,7 @@ pub(super) async fn show(editor: EditorRequest) -> PageResult {
 struct FileNames(Value);
 
 impl FileNames {
-    fn of(&self, id: &str) -> String {
+    fn name(&self, id: &str) -> String {
         let mut uploads = self.0.as_array().into_iter().flatten();
         let found = uploads.find(|upload| upload["id"] == id);
         found.and_then(|upload| upload["fileName"].as_str()).unwrap_or_default().to_owned()
@@ -352,7 +352,7 @@ async fn file_names(site: &SiteRequest) -> Result<FileNames, ApiRefusal> {
 /// `POST /desk/publish`: publishes the uploads of the form, or applies a template to it.
 pub(super) async fn publish(posted: EditorForm) -> PageResult {
     let (ids, left_out) = parse_ids(posted.form.all("upload"));
-    let (rules, names) = (FieldRules::of(&posted), file_names(&posted).await?);
+    let (rules, names) = (FieldRules::new(&posted), file_names(&posted).await?);
     let template = match posted.form.find("apply") {
         Some(_) => Some(templates::find_posted(&posted).await?),
         None => None,
@@ -362,21 +362,21 @@ pub(super) async fn publish(posted: EditorForm) -> PageResult {
         let upload = match describe(&posted, id).await? {
             Ok(upload) => upload,
             Err(refusal) => {
-                let typed = typed_card(id, &names.of(id), &posted.form, &rules);
+                let typed = typed_card(id, &names.name(id), &posted.form, &rules);
                 match typed.filter(|_| refusal.status != StatusCode::NOT_FOUND) {
                     Some(mut card) => {
                         apply(template.as_ref().and_then(Option::as_ref), &mut card.fields);
                         card.errors = refusal.sentences();
                         page.cards.push(card);
                     }
-                    None => page.refuse(names.of(id), &refusal),
+                    None => page.refuse(names.name(id), &refusal),
                 }
                 continue;
             }
         };
         let existing = typed(&posted.form, &format!("existing.{id}"));
         let views = upload.typed_views(&posted.form, &rules);
-        let mut card = upload.card(&names.of(id), existing, views);
+        let mut card = upload.card(&names.name(id), existing, views);
         match &template {
             Some(template) => {
                 apply(template.as_ref(), &mut card.fields);

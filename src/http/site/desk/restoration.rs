@@ -23,7 +23,7 @@ pub(super) struct Restoration {
 
 impl Restoration {
     /// What becomes of `item` at `now`; `None` if it is not withdrawn. Its `changes` are the newest first.
-    pub(super) fn of(item: &LoadedItem, changes: &[Value], now: Timestamp) -> Option<Self> {
+    pub(super) fn for_item(item: &LoadedItem, changes: &[Value], now: Timestamp) -> Option<Self> {
         if item.status() != PubStatus::Canceled.as_str() {
             return None;
         }
@@ -78,7 +78,7 @@ mod tests {
     fn the_latest_withdrawal_says_which_status_comes_back() {
         let check = |changes: &[Value], status: &str, is_recorded: bool| {
             let item = item(json!({ "pubstatus": "canceled" }));
-            let found = Restoration::of(&item, changes, Timestamp::UNIX_EPOCH).unwrap();
+            let found = Restoration::for_item(&item, changes, Timestamp::UNIX_EPOCH).unwrap();
             assert_eq!((found.status, found.is_recorded), (status, is_recorded), "{changes:?}");
         };
         let withdrawn = |from: &str| change("pubstatus", from, "canceled");
@@ -97,7 +97,7 @@ mod tests {
         let now: Timestamp = "2026-03-02T08:00:00Z".parse().unwrap();
         let check = |document: Value, expected: Option<bool>| {
             let changes = [change("pubstatus", "usable", "canceled")];
-            let found = Restoration::of(&item(document.clone()), &changes, now);
+            let found = Restoration::for_item(&item(document.clone()), &changes, now);
             assert_eq!(found.as_ref().map(Restoration::is_public), expected, "{document}");
         };
         check(json!({ "pubstatus": "canceled" }), Some(true));

@@ -87,7 +87,9 @@ pub(super) async fn restore(posted: EditorForm) -> PageResult {
         let item = edit::load(&posted, key).await?;
         let changes = edit::changes(&posted, key).await?;
         // An item that is not withdrawn, such as a commissioned one, must not become public.
-        let Some(restoration) = Restoration::of(&item, &changes, clock::now()) else { continue };
+        let Some(restoration) = Restoration::for_item(&item, &changes, clock::now()) else {
+            continue;
+        };
         let status = json!({ "pubstatus": restoration.status });
         let call = ApiCall::patch(format!("/ingest/v1/{key}")).json(status);
         // The status alone is changed, so it does not matter what others changed meanwhile.

@@ -26,7 +26,7 @@ pub(super) struct FoundTemplate {
 }
 
 impl FoundTemplate {
-    fn of(template: &Value) -> Self {
+    fn from_json(template: &Value) -> Self {
         let fields = MetadataEdits::parse(&properties(&template["fields"]));
         let name = template["name"].as_str().unwrap_or_default().to_owned();
         // The API has checked the fields.
@@ -46,7 +46,7 @@ pub(super) async fn choices(site: &SiteRequest) -> Result<PageValue, ApiRefusal>
 /// Loads the template that a form names; `None` if it names none.
 pub(super) async fn find_posted(posted: &EditorForm) -> Result<Option<FoundTemplate>, PageError> {
     match posted.form.find("template") {
-        Some(id) => Ok(Some(FoundTemplate::of(&posted.get(address(id)).await?))),
+        Some(id) => Ok(Some(FoundTemplate::from_json(&posted.get(address(id)).await?))),
         None => Ok(None),
     }
 }
@@ -126,10 +126,10 @@ struct TemplateForm {
 
 impl TemplateForm {
     fn empty() -> Self {
-        Self::of(None, &json!({ "shared": true }), String::new(), &MetadataEdits::default())
+        Self::new(None, &json!({ "shared": true }), String::new(), &MetadataEdits::default())
     }
 
-    fn of(id: Option<&str>, template: &Value, tag: String, fields: &MetadataEdits) -> Self {
+    fn new(id: Option<&str>, template: &Value, tag: String, fields: &MetadataEdits) -> Self {
         let view = |field: MetadataField| match fields.find(field) {
             Some(edit) => ModeView::new(field, edit.kind(), edit.text()),
             None => ModeView::new(field, "", ""),
@@ -175,8 +175,8 @@ pub(super) async fn show_new(editor: EditorRequest) -> PageResult {
 /// `GET /desk/templates/{id}`: the form of a template.
 pub(super) async fn show(Path(id): Path<String>, editor: EditorRequest) -> PageResult {
     let answer = tagged(&editor, &ApiCall::get(address(&id)), None).await?;
-    let found = FoundTemplate::of(&answer.value);
-    TemplateForm::of(Some(&id), &answer.value, answer.tag, &found.fields).page(&editor)
+    let found = FoundTemplate::from_json(&answer.value);
+    TemplateForm::new(Some(&id), &answer.value, answer.tag, &found.fields).page(&editor)
 }
 
 /// `POST /desk/templates`: creates a template.
@@ -190,7 +190,7 @@ pub(super) async fn update(Path(id): Path<String>, posted: EditorForm) -> PageRe
 }
 
 async fn save(posted: &EditorForm, id: Option<&str>) -> PageResult {
-    let typed = read_edits(posted, &FieldRules::of(posted));
+    let typed = read_edits(posted, &FieldRules::new(posted));
     let name = posted.form.find("name").unwrap_or_default();
     let is_shared = posted.form.is_ticked("shared");
     let body = json!({ "name": name, "shared": is_shared, "fields": typed.edits.to_json() });

@@ -34,7 +34,7 @@ struct UploadRow {
 }
 
 impl UploadRow {
-    fn of(upload: &Value) -> Self {
+    fn from_json(upload: &Value) -> Self {
         let text = |name: &str| upload[name].as_str().unwrap_or_default().to_owned();
         let number = |name: &str| upload[name].as_u64().unwrap_or_default();
         let (length, received) = (number("length"), number("received"));
@@ -53,7 +53,7 @@ impl UploadRow {
 /// `GET /desk/upload`: the place to drop files, and the uploads so far.
 pub(super) async fn show(editor: EditorRequest) -> PageResult {
     let uploads = editor.get(UPLOADS).await?;
-    let rows = uploads.as_array().into_iter().flatten().map(UploadRow::of);
+    let rows = uploads.as_array().into_iter().flatten().map(UploadRow::from_json);
     // Items that were just published are named in the address.
     let published = editor.query.all("published")?.into_iter();
     let published =

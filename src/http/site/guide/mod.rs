@@ -118,7 +118,7 @@ struct PreparedPage {
 }
 
 impl PreparedPage {
-    fn of(document: RenderedDocument) -> Self {
+    fn new(document: RenderedDocument) -> Self {
         let block = |block: render::HtmlBlock| {
             // The renderer has escaped everything that is not its own markup.
             let html = PageValue::from_safe_string(block.html);
@@ -140,22 +140,22 @@ impl RenderedGuide {
             return Ok(guide);
         }
         // Concurrent first requests wait for one rendering, on blocking threads as well.
-        let load = || GUIDE.get_or_init(|| Self::of(&embedded()));
+        let load = || GUIDE.get_or_init(|| Self::render(&embedded()));
         tokio::task::spawn_blocking(load).await.map_err(Error::internal)
     }
 
     /// Renders `documents`: Markdown by the path of its file in `docs`.
-    fn of(documents: &BTreeMap<String, String>) -> Self {
+    fn render(documents: &BTreeMap<String, String>) -> Self {
         let links = DocumentLinks::new(documents.keys().map(String::as_str), |path| {
             path.starts_with("images/") && EmbeddedDocs::get(path).is_some()
         });
         let rendered = rendered(documents, &links);
         Self {
             groups: PageValue::from(Serde(navigation::groups(documents, &rendered))),
-            index: DocumentIndex::of(&rendered),
+            index: DocumentIndex::new(&rendered),
             pages: rendered
                 .into_iter()
-                .map(|(path, document)| (path, PreparedPage::of(document)))
+                .map(|(path, document)| (path, PreparedPage::new(document)))
                 .collect(),
         }
     }

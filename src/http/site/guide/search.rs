@@ -95,7 +95,7 @@ enum MatchedPart {
 
 impl PageKind {
     /// The kind of the page at `path`, which begins with the folder.
-    fn of(path: &str) -> Self {
+    fn from_path(path: &str) -> Self {
         match path.split('/').next().unwrap_or_default() {
             "" | "guide" | "operations" => Self::Guide,
             "reference" => Self::Reference,
@@ -121,7 +121,7 @@ impl IndexedSection {
 
 impl DocumentIndex {
     /// Indexes `pages`, which are documents by their paths.
-    pub(super) fn of(pages: &BTreeMap<String, RenderedDocument>) -> Self {
+    pub(super) fn new(pages: &BTreeMap<String, RenderedDocument>) -> Self {
         let mut index = Self::default();
         for (path, document) in pages {
             for (at, section) in document.sections.iter().enumerate() {
@@ -129,7 +129,7 @@ impl DocumentIndex {
                 let is_first = at == 0;
                 let heading = (!is_first).then(|| section.heading.clone());
                 index.add(IndexedSection {
-                    kind: PageKind::of(path),
+                    kind: PageKind::from_path(path),
                     title_words: words_of(&document.title),
                     heading_words: words_of(heading.as_ref().unwrap_or(&document.title)),
                     names: section.names.iter().map(|name| words_of(name)).collect(),
@@ -255,7 +255,7 @@ mod tests {
         let rendered = documents.iter().map(|(file, text)| {
             (links::page_path(file).to_owned(), render::document(file, text, &links))
         });
-        DocumentIndex::of(&rendered.collect())
+        DocumentIndex::new(&rendered.collect())
     }
 
     fn urls(index: &DocumentIndex, query: &str) -> Vec<String> {

@@ -38,7 +38,7 @@ struct DayColumn {
 
 impl DayChart {
     /// Draws the rows of a statistic by day; `None` without days or without downloads.
-    pub(super) fn of(rows: &[Value]) -> Option<Self> {
+    pub(super) fn from_rows(rows: &[Value]) -> Option<Self> {
         let days: Vec<(&str, u64)> = rows.iter().filter_map(day).collect();
         let (first, last) = (days.first()?.0, days.last()?.0);
         let most = days.iter().map(|(_, downloads)| *downloads).max().filter(|most| *most > 0)?;
@@ -98,7 +98,7 @@ mod tests {
     fn each_day_has_a_column_below_a_round_number() {
         let rows = [("2026-11-01", 0), ("2026-11-02", 130), ("2026-11-03", 1)];
         let rows = rows.map(|(day, downloads)| json!({ "day": day, "downloads": downloads }));
-        let chart = DayChart::of(&rows).unwrap();
+        let chart = DayChart::from_rows(&rows).unwrap();
         assert_eq!((chart.width, chart.top, chart.most), (30, 200, 130));
         assert_eq!((chart.first.as_str(), chart.last.as_str()), ("2026-11-01", "2026-11-03"));
         assert_eq!(chart.best, "2026-11-02");
@@ -109,8 +109,8 @@ mod tests {
 
     #[test]
     fn without_downloads_there_is_no_chart() {
-        assert_eq!(DayChart::of(&[]), None);
-        assert_eq!(DayChart::of(&[json!({ "day": "2026-11-01", "downloads": 0 })]), None);
+        assert_eq!(DayChart::from_rows(&[]), None);
+        assert_eq!(DayChart::from_rows(&[json!({ "day": "2026-11-01", "downloads": 0 })]), None);
     }
 
     #[test]

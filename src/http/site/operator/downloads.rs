@@ -42,7 +42,7 @@ const BAR_UNITS: u64 = 100;
 struct Choice(BTreeMap<&'static str, String>);
 
 impl Choice {
-    fn of(site: &SiteRequest) -> Result<Self> {
+    fn from_query(site: &SiteRequest) -> Result<Self> {
         let mut choice = Self::default();
         for name in PARAMETERS {
             if let Some(value) = site.parameter(name)? {
@@ -95,7 +95,7 @@ impl Choice {
 }
 
 pub(super) async fn show(member: OperatorRequest) -> PageResult {
-    let choice = Choice::of(&member)?;
+    let choice = Choice::from_query(&member)?;
     let start = member.query.integer("start", 0..=i64::from(u32::MAX))?;
     let start = start.and_then(|start| usize::try_from(start).ok()).unwrap_or(0);
     let (status, found) = match load(&member, &choice, start).await {
@@ -122,14 +122,14 @@ pub(super) async fn show(member: OperatorRequest) -> PageResult {
 
 /// `GET /operator/downloads.csv`: all rows of the table, for spreadsheets in the language of the page.
 pub(super) async fn export(member: OperatorRequest) -> PageResult {
-    let call = Choice::of(&member)?.at(DOWNLOADS_FILE);
+    let call = Choice::from_query(&member)?.at(DOWNLOADS_FILE);
     let (app, apis, visitor) = (&member.app, &member.apis, Some(&member.visitor));
     let file = api_client::call_file(app, apis, visitor, &call).await?;
     let (mut parts, body) = file.into_parts();
     // The API has built the file in memory already, so its rows are the limit.
     let bytes = to_bytes(body, usize::MAX).await.map_err(Error::internal)?;
     let csv = String::from_utf8(bytes.into()).map_err(Error::internal)?;
-    let text = spreadsheet_text(&csv, CsvDialect::of(language::current_language()));
+    let text = spreadsheet_text(&csv, CsvDialect::for_language(language::current_language()));
     parts.headers.remove(header::CONTENT_LENGTH);
     Ok(Response::from_parts(parts, Body::from(text)))
 }
@@ -142,7 +142,7 @@ async fn load(site: &SiteRequest, choice: &Choice, start: usize) -> Result<PageV
     let chosen = chosen(site, choice, &by_day);
     let filters = filters(site, choice).await?;
     let mut days = elements(by_day, "rows");
-    let chart = DayChart::of(&days);
+    let chart = DayChart::from_rows(&days);
     let is_by_day = choice.grouping() == DownloadGrouping::Day.as_str();
     let (mut rows, pager) = match is_by_day {
         // The table of days is that of the chart.

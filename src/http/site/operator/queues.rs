@@ -41,7 +41,7 @@ pub(super) async fn deliveries(member: OperatorRequest) -> PageResult {
 }
 
 async fn show_deliveries(site: &SiteRequest, outcome: Outcome) -> PageResult {
-    let list_page = ListPage::of(site, "state", OPERATOR_LISTED)?;
+    let list_page = ListPage::from_query(site, "state", OPERATOR_LISTED)?;
     let mut listed = elements(site.call(&list_page.call(DELIVERIES)).await?, "deliveries");
     let pager = list_page.paginate(&mut listed);
     for delivery in &mut listed {
@@ -67,7 +67,7 @@ pub(super) async fn messages(member: OperatorRequest) -> PageResult {
 }
 
 async fn show_messages(site: &SiteRequest, outcome: Outcome) -> PageResult {
-    let list_page = ListPage::of(site, "state", OPERATOR_LISTED)?;
+    let list_page = ListPage::from_query(site, "state", OPERATOR_LISTED)?;
     let mut listed = elements(site.call(&list_page.call(MESSAGES)).await?, "messages");
     let pager = list_page.paginate(&mut listed);
     let states = MessageState::VARIANTS.to_vec();

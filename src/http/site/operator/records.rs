@@ -36,7 +36,7 @@ struct RecordList {
 impl RecordList {
     async fn show(&self, member: &OperatorRequest) -> PageResult {
         // The lists have no filter; the parameter only satisfies the pager.
-        let list_page = ListPage::of(member, "kind", OPERATOR_LISTED)?;
+        let list_page = ListPage::from_query(member, "kind", OPERATOR_LISTED)?;
         let mut records = elements(member.call(&list_page.call(self.target)).await?, self.name);
         let pager = list_page.paginate(&mut records);
         let context = context! {

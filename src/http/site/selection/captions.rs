@@ -60,7 +60,7 @@ struct CaptionEntry {
 
 impl CaptionEntry {
     /// The entry of the item `document`.
-    fn of(document: &Value) -> Self {
+    fn from_document(document: &Value) -> Self {
         let text = |name: &str| document[name].as_str().unwrap_or_default().trim().to_owned();
         let names = |list: &str| {
             let concepts = document[list].as_array().into_iter().flatten();
@@ -124,7 +124,7 @@ async fn entries(
 
 async fn entry(posted: &MemberForm, key: &ItemKey) -> Result<CaptionEntry, ApiRefusal> {
     match posted.get(format!("/media/{key}.json")).await {
-        Ok(document) => Ok(CaptionEntry::of(&document)),
+        Ok(document) => Ok(CaptionEntry::from_document(&document)),
         // The list names the item all the same: its position says that something is missing.
         Err(refusal) if refusal.is_mistake() => Ok(CaptionEntry::default()),
         Err(refusal) => Err(refusal),
@@ -150,7 +150,7 @@ pub(super) async fn csv(posted: MemberForm) -> PageResult {
     let form = SelectionForm::read_items(&posted).await?;
     let rows = entries(&posted, &form).await?;
     let rows = rows.iter().map(CaptionEntry::cells);
-    let dialect = CsvDialect::of(language::current_language());
+    let dialect = CsvDialect::for_language(language::current_language());
     let text = csv_text(&COLUMNS, rows, dialect);
     let name = format!("{}.csv", file_stem(&posted, "captions"));
     Ok(file(text, "text/csv; charset=utf-8; header=present", &name))
@@ -181,7 +181,7 @@ mod tests {
             "source": "TT", "copyrightholder": "TT", "ednote": "Not for web",
             "place": [{ "name": "Bergen" }, { "code": "x" }, { "name": "Norway" }],
         });
-        let entry = CaptionEntry::of(&document);
+        let entry = CaptionEntry::from_document(&document);
         assert_eq!(entry.caption, "A fire.\nSecond line.");
         assert_eq!((entry.credit.as_str(), entry.copyright.as_str()), ("Ann Ek / TT", "TT"));
         assert_eq!(

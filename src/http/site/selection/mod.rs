@@ -116,7 +116,7 @@ struct QuotedSelection {
 }
 
 impl QuotedSelection {
-    async fn of(posted: &MemberForm) -> Result<Self, PageError> {
+    async fn load(posted: &MemberForm) -> Result<Self, PageError> {
         let form = SelectionForm::read(posted).await?;
         // The user may have been deactivated since the session was read.
         let principal = posted.visitor.principal(&posted.app).await?;
@@ -158,13 +158,13 @@ async fn explain(member: MemberRequest) -> PageResult {
 
 /// `POST /selection`: the items of the form, and what their download would take. Buys nothing.
 async fn show(posted: MemberForm) -> PageResult {
-    let quoted = QuotedSelection::of(&posted).await?;
+    let quoted = QuotedSelection::load(&posted).await?;
     review::page(&posted, &quoted, ReviewOutcome::default()).await
 }
 
 /// `POST /selection/zip`: downloads and purchases the items as one archive, in the order of the form.
 async fn zip(posted: MemberForm) -> PageResult {
-    let quoted = QuotedSelection::of(&posted).await?;
+    let quoted = QuotedSelection::load(&posted).await?;
     if let Some(refusal) = quoted.refusal() {
         return review::page(&posted, &quoted, refusal).await;
     }
@@ -196,7 +196,7 @@ async fn zip(posted: MemberForm) -> PageResult {
 /// `POST /selection/deliver`: delivers the items through one of the visitor's channels, one after the other.
 /// Items that cannot be delivered are named, and the others are on their way.
 async fn deliver(posted: MemberForm) -> PageResult {
-    let quoted = QuotedSelection::of(&posted).await?;
+    let quoted = QuotedSelection::load(&posted).await?;
     if let Some(refusal) = quoted.refusal() {
         return review::page(&posted, &quoted, refusal).await;
     }
@@ -220,7 +220,7 @@ async fn deliver(posted: MemberForm) -> PageResult {
 
 /// `POST /selection/order`: orders the items that need an approval before they are delivered.
 async fn order(posted: MemberForm) -> PageResult {
-    let quoted = QuotedSelection::of(&posted).await?;
+    let quoted = QuotedSelection::load(&posted).await?;
     if let Some(refusal) = quoted.refusal() {
         return review::page(&posted, &quoted, refusal).await;
     }
@@ -268,7 +268,7 @@ async fn finish(posted: &MemberForm, outcome: ReviewOutcome, next: &str) -> Page
 
 /// The page with what the items take after a form that may have bought some of them.
 async fn review_again(posted: &MemberForm, outcome: ReviewOutcome) -> PageResult {
-    let quoted = QuotedSelection::of(posted).await?;
+    let quoted = QuotedSelection::load(posted).await?;
     review::page(posted, &quoted, outcome).await
 }
 

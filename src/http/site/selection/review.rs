@@ -250,7 +250,7 @@ async fn row(
         | RowState::Order
         | RowState::Ordered => prices.lowest(posted, quoted, &quote.codes).await?,
     };
-    let hit = ItemSummary::of(&document);
+    let hit = ItemSummary::from_document(&document);
     let payers: Vec<_> = quote.bundled.iter().filter_map(|one| one.purchase.payer()).collect();
     Ok(ReviewRow {
         uri: posted.app.shared.media.links().item(key),

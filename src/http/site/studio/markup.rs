@@ -26,10 +26,10 @@ pub(super) struct OpenWidths {
 impl OpenWidths {
     /// Loads the widths of the photograph `key`; `None` if they cannot be loaded.
     pub(super) async fn load(site: &SiteRequest, key: &ItemKey) -> Option<Self> {
-        Self::of(&site.get(format!("/media/{key}.renditions.json")).await.ok()?)
+        Self::from_json(&site.get(format!("/media/{key}.renditions.json")).await.ok()?)
     }
 
-    fn of(listed: &Value) -> Option<Self> {
+    fn from_json(listed: &Value) -> Option<Self> {
         let is_hires = |one: &&Value| one["variant"] == "Normal" && one["usage"] == "Hires";
         let hires = listed["renditions"].as_array()?.iter().find(is_hires)?["width"].as_u64()?;
         let mut smaller: Vec<u32> =
@@ -148,7 +148,7 @@ mod tests {
     use super::*;
 
     fn listed(srcset: &str, widths: &Value) -> Option<OpenWidths> {
-        OpenWidths::of(&json!({
+        OpenWidths::from_json(&json!({
             "widths": widths,
             "renditions": [
                 { "variant": "Watermark", "usage": "Hires", "width": 1 },
@@ -194,7 +194,7 @@ mod tests {
         for text in ["", "http://a/b", "http://a/b 2x"] {
             assert_eq!(listed(text, &json!([])), None, "{text}");
         }
-        assert_eq!(OpenWidths::of(&Value::Null), None);
+        assert_eq!(OpenWidths::from_json(&Value::Null), None);
     }
 
     #[test]

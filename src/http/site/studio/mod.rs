@@ -175,7 +175,7 @@ async fn download(
     let refusal = match outcome {
         // The bytes are dropped: the purchase is recorded, and the page loads the picture itself.
         Ok(_) if posted.form.find("show").is_some() => {
-            let back = BackLink::of(&posted, &photo.key)?.query;
+            let back = BackLink::from_query(&posted, &photo.key)?.query;
             let studio = format!("/item/{}/crop{back}", photo.key);
             return Ok(see_other(&form.url_on(&studio)));
         }
@@ -274,9 +274,9 @@ async fn studio_page(
     let is_bought = panel.as_ref().is_some_and(|panel| panel.bought.is_some());
     let proof = cut.as_ref().map(|(pictures, rect)| {
         let hires = is_bought.then(|| proof::picture_url(&photo.key, *rect, form.watermark));
-        CropProof::of(&pictures.preview, *rect, hires)
+        CropProof::new(&pictures.preview, *rect, hires)
     });
-    let back = BackLink::of(site, &photo.key)?;
+    let back = BackLink::from_query(site, &photo.key)?;
     let widths = OpenWidths::load(site, &photo.key).await;
     let sentence = |error: &'_ Error| {
         let detail = error.details().first();

@@ -39,7 +39,7 @@ enum ProofSource {
 impl CropProof {
     /// Builds the proof of the crop `rect`, whose cut of the Preview is `preview`. `hires` is the URL of its
     /// cut of the Hires, if the visitor may see that.
-    pub(super) fn of(preview: &RenditionLink, rect: Rect, hires: Option<String>) -> Self {
+    pub(super) fn new(preview: &RenditionLink, rect: Rect, hires: Option<String>) -> Self {
         if let Some(src) = hires
             // A larger one is several megabytes, each time that the frame stops moving.
             && rect.size().pixels() <= STUDIO_PROOF_PX_MAX
@@ -117,7 +117,7 @@ mod tests {
             let cut = RenditionLink { href: "p".to_owned(), width: preview, height: preview };
             let rect = Rect::new(1, 2, Size::new(side, side));
             let proof =
-                CropProof::of(&cut, rect, is_bought.then(|| picture_url(&key, rect, true)));
+                CropProof::new(&cut, rect, is_bought.then(|| picture_url(&key, rect, true)));
             assert_eq!((proof.source, proof.src.as_str()), (source, src), "{side}");
         };
         let hires = "/item/image/a/crop/hires?x=1&y=2&width=800&height=800&watermark=1";
