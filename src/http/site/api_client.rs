@@ -92,12 +92,18 @@ pub(super) fn encode_segment(text: &str) -> String {
     for byte in text.bytes() {
         let plain = byte.is_ascii_alphanumeric() || b"-_.~:@".contains(&byte);
         // Dot segments are encoded too, because they would change the path.
-        match plain && text != "." && text != ".." {
-            true => encoded.push(char::from(byte)),
-            false => encoded.push_str(&format!("%{byte:02X}")),
+        if plain && text != "." && text != ".." {
+            encoded.push(char::from(byte));
+        } else {
+            encoded.push_str(&format!("%{byte:02X}"));
         }
     }
     encoded
+}
+
+/// Returns the text of the property `name` of a JSON object; empty if there is none.
+pub(super) fn text<'a>(object: &'a Value, name: &str) -> &'a str {
+    object[name].as_str().unwrap_or_default()
 }
 
 /// An API's error response to a call.
@@ -223,9 +229,10 @@ pub(super) async fn call_tagged(
     let tag = response.headers().get(header::ETAG).and_then(|tag| tag.to_str().ok());
     let tag = tag.unwrap_or_default().to_owned();
     let (status, value) = read(response).await?;
-    match status.is_success() {
-        true => Ok(TaggedAnswer { value, tag }),
-        false => Err(refusal(status, &value)),
+    if status.is_success() {
+        Ok(TaggedAnswer { value, tag })
+    } else {
+        Err(refusal(status, &value))
     }
 }
 
@@ -252,10 +259,7 @@ pub(super) async fn call_json(
         Err(error) => Err(error),
     };
     let (status, value) = outcome?;
-    match status.is_success() {
-        true => Ok(value),
-        false => Err(refusal(status, &value)),
-    }
+    if status.is_success() { Ok(value) } else { Err(refusal(status, &value)) }
 }
 
 /// Calls an API and returns a successful response unread: a file for the visitor.
@@ -285,9 +289,10 @@ async fn read(response: Response) -> Result<(StatusCode, Value)> {
     let is_json = kind.is_some_and(|kind| kind.as_bytes().starts_with(b"application/json"));
     let bytes = to_bytes(response.into_body(), SITE_ANSWER_BYTES_MAX).await;
     let bytes = bytes.map_err(Error::internal)?;
-    let value = match is_json {
-        true => serde_json::from_slice(&bytes).map_err(Error::internal)?,
-        false => Value::String(String::from_utf8_lossy(&bytes).into_owned()),
+    let value = if is_json {
+        serde_json::from_slice(&bytes).map_err(Error::internal)?
+    } else {
+        Value::String(String::from_utf8_lossy(&bytes).into_owned())
     };
     Ok((status, value))
 }

@@ -27,10 +27,7 @@ fn is_of_search(name: &str) -> bool {
 }
 
 fn from_parameter(search: &str) -> String {
-    match search.is_empty() {
-        true => String::new(),
-        false => format!("?from={}", encode(search)),
-    }
+    if search.is_empty() { String::new() } else { format!("?from={}", encode(search)) }
 }
 
 fn encode(text: &str) -> String {

@@ -10,10 +10,10 @@ use minijinja::{Value as PageValue, context, value::Serde};
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::api_client::{ApiCall, ApiRefusal, encode_segment};
+use super::api_client::{ApiCall, ApiRefusal, encode_segment, text};
 use super::back_link::MESSAGE_PARAMETERS;
 use super::collections::{
-    self, COLLECTION_NAMES, COLLECTIONS, CollectionFormError, address, content, page_of, text,
+    self, COLLECTION_NAMES, COLLECTIONS, CollectionFormError, address, content, page_of,
 };
 use super::item_summary::key_of;
 use super::{FormFields, MemberForm, MemberRequest, PageResult};
@@ -47,13 +47,13 @@ struct AddItemsForm {
 
 impl AddItemsForm {
     fn from_form(form: &FormFields) -> Self {
-        let text = |name| form.find(name).map(str::to_owned);
+        // A foreign address would turn this form into an open redirect.
+        let return_to = form.find("return_to").filter(|path| login::is_local_page(path));
         Self {
             uris: form.all("uri").map(str::to_owned).collect(),
-            collection: text("collection"),
-            name: text("name"),
-            // A foreign address would turn this form into an open redirect.
-            return_to: text("return_to").filter(|path| login::is_local_page(path)),
+            collection: form.find("collection").map(str::to_owned),
+            name: form.find("name").map(str::to_owned),
+            return_to: return_to.map(str::to_owned),
         }
     }
 }
@@ -66,14 +66,16 @@ struct CollectionChoice {
 
 /// `GET /collections/add?uri=…&return_to=…`: asks for the target collection.
 async fn choose(member: MemberRequest) -> PageResult {
-    let list =
-        |name| Ok::<_, crate::runtime::error::Error>(member.query.text(name)?.map(str::to_owned));
+    let uri = member.query.text("uri")?;
+    let collection = member.query.text("collection")?;
+    let name = member.query.text("name")?;
+    // The address comes from the query, so it is checked as in the form.
+    let return_to = member.query.text("return_to")?.filter(|path| login::is_local_page(path));
     let request = AddItemsForm {
-        uris: list("uri")?.into_iter().collect(),
-        collection: list("collection")?,
-        name: list("name")?,
-        // The address comes from the query, so it is checked as in the form.
-        return_to: list("return_to")?.filter(|path| login::is_local_page(path)),
+        uris: uri.map(str::to_owned).into_iter().collect(),
+        collection: collection.map(str::to_owned),
+        name: name.map(str::to_owned),
+        return_to: return_to.map(str::to_owned),
     };
     show_choices(&member, &request, None).await
 }
@@ -84,13 +86,13 @@ async fn show_choices(
     refusal: Option<&ApiRefusal>,
 ) -> PageResult {
     let all = member.get(COLLECTION_NAMES).await?;
-    let choice = |one: &Value| CollectionChoice {
-        id: text(one, "id").to_owned(),
-        name: text(one, "name").to_owned(),
-    };
-    let choices: Vec<CollectionChoice> =
-        // The API lists the oldest first, the page the newest.
-        all.as_array().into_iter().flatten().rev().map(choice).collect();
+    let mut choices = Vec::new();
+    // The API lists the oldest first, the page the newest.
+    for collection in all.as_array().into_iter().flatten().rev() {
+        let id = text(collection, "id").to_owned();
+        let name = text(collection, "name").to_owned();
+        choices.push(CollectionChoice { id, name });
+    }
     let keys = request.uris.iter().filter_map(|uri| key_of(uri));
     let context = context! {
         collections => PageValue::from(Serde(choices)),
@@ -148,11 +150,13 @@ async fn add_items(posted: &MemberForm, request: &mut AddItemsForm) -> Result<St
     // The API does not report items that it skipped.
     // Compared by key, because the API writes the URIs with its own base address.
     let present = keys(&content(&load_without_items(posted, &id).await?));
-    let is_present = |uri: &String| key_of(uri).is_some_and(|key| present.contains(&key));
-    match request.uris.iter().all(is_present) {
-        true => Ok(id),
-        false => Err(new_refusal(StatusCode::CONFLICT, LEFT_OUT)),
+    for uri in &request.uris {
+        let is_present = key_of(uri).is_some_and(|key| present.contains(&key));
+        if !is_present {
+            return Err(new_refusal(StatusCode::CONFLICT, LEFT_OUT));
+        }
     }
+    Ok(id)
 }
 
 fn keys(uris: &[&str]) -> Vec<ItemKey> {
@@ -173,13 +177,16 @@ fn with_message_parameters(path: &str, message: &[(&str, &str)]) -> String {
     // The fragment follows the query, so it is taken off first and appended again.
     let (path, fragment) = path.split_once('#').unwrap_or((path, ""));
     let (path, query) = path.split_once('?').unwrap_or((path, ""));
-    let name = |pair: &str| pair.split('=').next().unwrap_or_default().to_owned();
-    let is_kept =
-        |pair: &&str| !pair.is_empty() && !MESSAGE_PARAMETERS.contains(&name(pair).as_str());
     let added = message.iter().map(|(name, value)| format!("{name}={}", encode_segment(value)));
-    let pairs = query.split('&').filter(is_kept).map(str::to_owned).chain(added);
+    let pairs = query.split('&').filter(|pair| is_kept(pair)).map(str::to_owned).chain(added);
     let fragment = if fragment.is_empty() { String::new() } else { format!("#{fragment}") };
     format!("{path}?{}{fragment}", pairs.collect::<Vec<_>>().join("&"))
+}
+
+/// Returns whether a parameter of the query stays when a message is set.
+fn is_kept(pair: &str) -> bool {
+    let name = pair.split('=').next().unwrap_or_default();
+    !pair.is_empty() && !MESSAGE_PARAMETERS.contains(&name)
 }
 
 /// The move of an item within a collection.
@@ -197,33 +204,42 @@ enum ItemMove<'a> {
 
 /// Parses the item that a form moves, and its move.
 fn parse_move(form: &FormFields) -> Option<(&str, ItemMove<'_>)> {
-    let named = |name| form.find(name);
     // The three forms share one address; the first field that is present decides.
-    let earlier = named("earlier").map(|uri| (uri, ItemMove::Earlier));
-    let later = || named("later").map(|uri| (uri, ItemMove::Later));
-    let to =
-        || named("before").map(ItemMove::Before).or_else(|| named("after").map(ItemMove::After));
+    if let Some(uri) = form.find("earlier") {
+        return Some((uri, ItemMove::Earlier));
+    }
+    if let Some(uri) = form.find("later") {
+        return Some((uri, ItemMove::Later));
+    }
     // A button moves one step; dragging names the neighbour.
-    earlier.or_else(later).or_else(|| Some((named("moved")?, to()?)))
+    let moved = form.find("moved")?;
+    if let Some(neighbour) = form.find("before") {
+        return Some((moved, ItemMove::Before(neighbour)));
+    }
+    let neighbour = form.find("after")?;
+    Some((moved, ItemMove::After(neighbour)))
 }
 
 /// Returns `content` with `uri` moved; unchanged if `uri` is not in it.
 fn move_item<'a>(content: &[&'a str], uri: &str, step: ItemMove<'_>) -> Vec<&'a str> {
     let mut ordered = content.to_vec();
     // The item was removed in the meantime, which leaves nothing to move.
-    let Some(at) = ordered.iter().position(|other| *other == uri) else { return ordered };
+    let Some(at) = position(&ordered, uri) else { return ordered };
     let moved = ordered.remove(at);
-    let position = |other: &str| ordered.iter().position(|found| *found == other);
     // The positions are those without the moved item.
     let to = match step {
         ItemMove::Earlier => at.saturating_sub(1),
         ItemMove::Later => (at + 1).min(ordered.len()),
         // A neighbour that was removed in the meantime leaves the item where it is.
-        ItemMove::Before(other) => position(other).unwrap_or(at),
-        ItemMove::After(other) => position(other).map_or(at, |position| position + 1),
+        ItemMove::Before(other) => position(&ordered, other).unwrap_or(at),
+        ItemMove::After(other) => position(&ordered, other).map_or(at, |position| position + 1),
     };
     ordered.insert(to, moved);
     ordered
+}
+
+fn position(content: &[&str], uri: &str) -> Option<usize> {
+    content.iter().position(|own| *own == uri)
 }
 
 /// Loads a collection without the documents of its items, which a `GET` would include: a `PUT` with an empty

@@ -14,7 +14,7 @@ use minijinja::{Value as PageValue, context, value::Serde};
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::api_client::{ApiCall, ApiRefusal, call_file, encode_segment};
+use super::api_client::{ApiCall, ApiRefusal, call_file, encode_segment, text};
 use super::item_summary::{ItemSummary, key_of};
 use super::{MemberForm, MemberRequest, PageError, PageResult};
 use crate::http::AppState;
@@ -47,10 +47,6 @@ pub(super) fn page_of(id: &str) -> String {
     format!("/collections/{}", encode_segment(id))
 }
 
-pub(super) fn text<'a>(value: &'a Value, name: &str) -> &'a str {
-    value[name].as_str().unwrap_or_default()
-}
-
 /// The URIs of a collection's items.
 pub(super) fn content(collection: &Value) -> Vec<&str> {
     let content = collection["content"].as_array().into_iter().flatten();
@@ -76,14 +72,14 @@ struct CollectionRow {
 }
 
 impl CollectionRow {
-    fn from_json(one: &Value) -> Self {
-        let pictures = content(one).into_iter().filter_map(thumbnail);
+    fn from_json(collection: &Value) -> Self {
+        let pictures = content(collection).into_iter().filter_map(thumbnail);
         Self {
-            name: text(one, "name").to_owned(),
-            page: page_of(text(one, "id")),
-            public: one["public"] == true,
-            created: text(one, "created").to_owned(),
-            count: one["content"].as_array().map(Vec::len),
+            name: text(collection, "name").to_owned(),
+            page: page_of(text(collection, "id")),
+            public: collection["public"] == true,
+            created: text(collection, "created").to_owned(),
+            count: collection["content"].as_array().map(Vec::len),
             pictures: pictures.take(SITE_STRIP_PICTURES).collect(),
         }
     }
@@ -173,9 +169,9 @@ pub(super) async fn show_one(
     let (cells, total, hidden) = cells(&found, is_own, page);
     // The form of the archive lets the visitor choose the agreement that pays.
     let user = member.get("/user/v1/user").await?;
-    let number = |page: usize| format!("{}?page={page}", page_of(id));
+    let here = page_of(id);
     // After an error the form shows what was typed; the heading keeps the stored name.
-    let (here, name) = (page_of(id), form_error.name.unwrap_or(text(&found, "name")));
+    let name = form_error.name.unwrap_or(text(&found, "name"));
     let refusal = form_error.refusal.as_ref();
     let context = context! {
         here_url => here.clone(),
@@ -192,8 +188,9 @@ pub(super) async fn show_one(
         seen => content(&found).len() - hidden,
         hidden => hidden,
         page => page,
-        newer_url => (page > 1).then(|| number(page - 1)),
-        older_url => (page * SITE_COLLECTION_ITEMS_PER_PAGE < total).then(|| number(page + 1)),
+        newer_url => (page > 1).then(|| numbered_page(id, page - 1)),
+        older_url => (page * SITE_COLLECTION_ITEMS_PER_PAGE < total)
+            .then(|| numbered_page(id, page + 1)),
         removed => PageValue::from(Serde(removed_items(&found))),
         agreements => PageValue::from(Serde(user["agreements"].clone())),
         mistakes => refusal.map(ApiRefusal::sentences),
@@ -202,19 +199,25 @@ pub(super) async fn show_one(
     member.page_with(status, "collection.html", context)
 }
 
+/// Returns the path of a page of the collection `id`.
+fn numbered_page(id: &str, page: usize) -> String {
+    format!("{}?page={page}", page_of(id))
+}
+
 /// Returns the cells of a page, their number on all pages, and the number of items hidden from the visitor.
 /// The owner sees hidden positions too, to move and remove them.
 fn cells(found: &Value, is_own: bool, page: usize) -> (Vec<CollectionCell>, usize, usize) {
     let items = ItemSummary::list(&found["items"]);
     let mut hits: HashMap<String, ItemSummary> =
         items.into_iter().map(|hit| (hit.key.clone(), hit)).collect();
-    let cell = |(at, uri): (usize, &str)| {
-        let key = key_of(uri)?.to_string();
+    let mut cells = Vec::new();
+    for (at, uri) in content(found).into_iter().enumerate() {
+        let Some(key) = key_of(uri) else { continue };
+        let key = key.to_string();
         // An item is in a collection once, so its summary can be moved out.
         let hit = hits.remove(&key);
-        Some(CollectionCell { uri: uri.to_owned(), key, place: at + 1, hit })
-    };
-    let cells = content(found).into_iter().enumerate().filter_map(cell).collect::<Vec<_>>();
+        cells.push(CollectionCell { uri: uri.to_owned(), key, place: at + 1, hit });
+    }
     // `items` leaves out what the reader may not see; `content` does not (contract collections-10).
     let hidden = cells.iter().filter(|cell| cell.hit.is_none()).count();
     let shown = cells.into_iter().filter(|cell| is_own || cell.hit.is_some());
@@ -229,16 +232,17 @@ fn cells(found: &Value, is_own: bool, page: usize) -> (Vec<CollectionCell>, usiz
 /// Lists the items that left the collection, the latest first.
 fn removed_items(found: &Value) -> Vec<RemovedItem> {
     let removed = found["removedContent"].as_array().into_iter().flatten().rev();
-    let removed = removed.filter_map(|one| {
-        let own = |name: &str| one[name].as_str().map(str::to_owned);
-        Some(RemovedItem {
-            key: key_of(one["uri"].as_str()?)?.to_string(),
-            headline: own("headline"),
-            description: own("description_text"),
-            at: own("timestamp")?,
-        })
-    });
-    removed.collect()
+    removed.filter_map(removed_item).collect()
+}
+
+/// Reads an item that left the collection; `None` without an item or a time.
+fn removed_item(item: &Value) -> Option<RemovedItem> {
+    Some(RemovedItem {
+        key: key_of(item["uri"].as_str()?)?.to_string(),
+        headline: item["headline"].as_str().map(str::to_owned),
+        description: item["description_text"].as_str().map(str::to_owned),
+        at: item["timestamp"].as_str()?.to_owned(),
+    })
 }
 
 /// `POST /collections/{id}`: saves the name and the visibility.

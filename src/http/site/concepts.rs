@@ -80,7 +80,8 @@ impl ConceptNames {
         language: PageLanguage,
         values: HashSet<FacetValue>,
     ) -> (CodeNames, Vec<FacetValue>) {
-        let (mut names, mut missing) = (CodeNames::new(), Vec::new());
+        let mut names = CodeNames::new();
+        let mut missing = Vec::new();
         let cache = self.cache.lock();
         let cached = cache.names.get(&language).filter(|_| cache.epoch == *epoch);
         for code in values.into_iter().filter(|(facet, _)| property(*facet).is_some()) {
@@ -154,16 +155,28 @@ async fn look_up(
         facets: Vec::new(),
     };
     let zone = shared.site.zone.clone();
-    let find = move |found: &SearchMatches<'_>| -> Result<CodeNames> {
-        let mut names = CodeNames::with_capacity(codes.len());
-        for code in codes {
-            let name = find_name(found, &code, language, &zone)?;
-            names.insert(code, name);
-        }
-        Ok(names)
-    };
+    let engine = shared.archive.content.engine();
     // A stale index still knows the names, so the page does not fail while the index catches up.
-    shared.archive.content.engine().search_within(request, clock::now(), find).await
+    engine
+        .search_within(request, clock::now(), move |found| {
+            find_names(found, codes, language, &zone)
+        })
+        .await
+}
+
+/// Finds the names of `codes` in the newest of the items `found` that have them.
+fn find_names(
+    found: &SearchMatches<'_>,
+    codes: Vec<FacetValue>,
+    language: PageLanguage,
+    zone: &TimeZone,
+) -> Result<CodeNames> {
+    let mut names = CodeNames::with_capacity(codes.len());
+    for code in codes {
+        let name = find_name(found, &code, language, zone)?;
+        names.insert(code, name);
+    }
+    Ok(names)
 }
 
 /// Finds the name of a code in the newest of the items `found` that have it.

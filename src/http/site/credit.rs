@@ -2,16 +2,19 @@
 
 use serde_json::Value;
 
+use super::api_client::text;
+
 /// The `rel` of the information source that is a photograph's credit.
 const CREDIT: &str = "credit";
 
 /// Joins the byline and the agency of the item: `Name / Agency`. The agency is the credit that the photograph
 /// was delivered with, else the source.
 pub(super) fn credit_line(document: &Value) -> String {
-    let text = |name: &str| document[name].as_str().unwrap_or_default().trim();
-    let listed = document["infosource"].as_array().into_iter().flatten();
-    let credit = listed.filter(|one| one["rel"] == CREDIT).find_map(|one| one["name"].as_str());
-    let (byline, agency) = (text("byline"), credit.map_or(text("source"), str::trim));
+    let sources = document["infosource"].as_array().into_iter().flatten();
+    let mut credits = sources.filter(|source| source["rel"] == CREDIT);
+    let credit = credits.find_map(|source| source["name"].as_str());
+    let byline = text(document, "byline").trim();
+    let agency = credit.unwrap_or(text(document, "source")).trim();
     // Some bylines name the agency already.
     if agency.is_empty() || byline.contains(agency) {
         return byline.to_owned();

@@ -58,16 +58,17 @@ pub(super) fn spreadsheet_text(api_csv: &str, dialect: CsvDialect) -> String {
     let mut text = String::from(BYTE_ORDER_MARK);
     let mut is_quoted = false;
     // Between quotes commas and line breaks belong to the cell.
-    let ends_cell = |character: char| {
+    let cells = api_csv.split_inclusive(|character: char| {
         is_quoted ^= character == '"';
         !is_quoted && matches!(character, ',' | '\n')
-    };
-    for cell in api_csv.split_inclusive(ends_cell) {
+    });
+    for cell in cells {
         let value = cell.strip_suffix(',').or_else(|| cell.strip_suffix("\r\n")).unwrap_or(cell);
         // A cell with a semicolon needs no quotes in the CSV of the API.
-        match value.contains(separator) && !value.starts_with('"') {
-            true => text.extend(["\"", value, "\""]),
-            false => text.push_str(value),
+        if value.contains(separator) && !value.starts_with('"') {
+            text.extend(["\"", value, "\""]);
+        } else {
+            text.push_str(value);
         }
         match &cell[value.len()..] {
             "," => text.push(separator),

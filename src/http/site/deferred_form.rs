@@ -56,14 +56,13 @@ impl DeferredForm {
     /// Reads the deferred form from `login`, the encoded form of a login page; `None` unless this service
     /// issued its token for the browser with the form `cookie`.
     pub(in crate::http) fn from_login_form(login: &str, cookie: Option<&str>) -> Option<Self> {
-        let value = |field: &str| {
-            let mut pairs = form_urlencoded::parse(login.as_bytes());
-            pairs.find(|(name, _)| name == field).map(|(_, value)| value.into_owned())
-        };
-        let form = Self { action: value("kept_action")?, fields: value("kept_fields")? };
+        let action = find_value(login, "kept_action")?;
+        let fields = find_value(login, "kept_fields")?;
+        let form = Self { action, fields };
         // Compared in constant time. The token covers action and
         // fields, so neither can be changed on the way.
-        session::tokens_equal(&form.token(cookie?), &value("kept_token")?).then_some(form)
+        session::tokens_equal(&form.token(cookie?), &find_value(login, "kept_token")?)
+            .then_some(form)
     }
 
     /// The token that protects the deferred form on the login page of the browser with that form cookie.
@@ -75,8 +74,8 @@ impl DeferredForm {
     pub(in crate::http) fn page(&self, app: &AppState, visitor: &SiteVisitor) -> Result<Response> {
         let form = FormFields::parse(&self.fields)?;
         let shown = kept_labels::shown(&form);
-        let field = |(name, value)| DeferredField { name, value };
-        let fields: Vec<DeferredField> = form.0.into_iter().map(field).collect();
+        let fields: Vec<DeferredField> =
+            form.0.into_iter().map(|(name, value)| DeferredField { name, value }).collect();
         // The head names the new visitor, who may not be the one who filled in the form.
         let context = context! {
             action => self.action.clone(),
@@ -88,14 +87,23 @@ impl DeferredForm {
     }
 }
 
+/// Returns the value of the field `name` of an encoded form.
+fn find_value(form: &str, name: &str) -> Option<String> {
+    let mut pairs = form_urlencoded::parse(form.as_bytes());
+    pairs.find(|(own, _)| own == name).map(|(_, value)| value.into_owned())
+}
+
 /// Removes the CSRF token and secrets from the encoded form `fields`.
 #[must_use]
 pub fn without_secrets(fields: &str) -> String {
     let pairs = form_urlencoded::parse(fields.as_bytes());
-    let is_secret = |name: &str| name.starts_with(SECRET_PREFIX) || PASSWORDS.contains(&name);
     // The token belongs to the session that ended, and the page adds that of the new one.
     let pairs = pairs.filter(|(name, _)| name != "csrf" && !is_secret(name));
     form_urlencoded::Serializer::new(String::new()).extend_pairs(pairs).finish()
+}
+
+fn is_secret(name: &str) -> bool {
+    name.starts_with(SECRET_PREFIX) || PASSWORDS.contains(&name)
 }
 
 /// Whether a page of one of these origins sent the request; each is a host with its port or a complete

@@ -53,8 +53,9 @@ async fn docs(site: SiteRequest, method: Method, headers: HeaderMap) -> PageResu
 /// `GET /docs/try/{id}`: the form of an operation, and the code of the call entered in it.
 async fn try_out(Path(id): Path<String>, site: SiteRequest) -> PageResult {
     let description = &site.app.shared.description;
-    let missing = || Error::new(ErrorKind::NotFound, "This operation does not exist.");
-    let trial = description.operation(&id).ok_or_else(missing)?;
+    let Some(trial) = description.operation(&id) else {
+        return Err(Error::new(ErrorKind::NotFound, "This operation does not exist.").into());
+    };
     let input = TryOutInput::from_query(trial, &site)?;
     let address = target(&trial.path, &input.path, &input.query);
     // A path with an empty segment addresses another resource, so no link is offered.
@@ -107,11 +108,14 @@ impl TryOutInput {
 
     /// The value of each field by `place.name`.
     fn values(&self) -> PageValue {
-        let of = |place: &'static str, pairs: &[(String, String)]| -> Vec<(String, String)> {
-            pairs.iter().map(|(name, value)| (format!("{place}.{name}"), value.clone())).collect()
-        };
-        let all = of("path", &self.path).into_iter().chain(of("query", &self.query));
-        PageValue::from(all.collect::<BTreeMap<_, _>>())
+        let mut values: BTreeMap<String, String> = BTreeMap::new();
+        for (name, value) in &self.path {
+            values.insert(format!("path.{name}"), value.clone());
+        }
+        for (name, value) in &self.query {
+            values.insert(format!("query.{name}"), value.clone());
+        }
+        PageValue::from(values)
     }
 }
 

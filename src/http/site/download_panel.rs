@@ -102,9 +102,9 @@ impl DownloadPanel {
 
     /// Adds `offers`: those that allow a download, else those that need an order.
     fn with(mut self, offers: &[AgreementOffer], entry: &CatalogEntry) -> Self {
-        let is_order = |offer: &&AgreementOffer| matches!(offer.state, OfferState::Order(_));
         // An order needs an approval first, so it is offered only if nothing delivers at once.
-        let (orders, delivering): (Vec<_>, Vec<_>) = offers.iter().partition(is_order);
+        let (orders, delivering): (Vec<_>, Vec<_>) =
+            offers.iter().partition(|offer| matches!(offer.state, OfferState::Order(_)));
         self.none = offers.is_empty();
         if self.none {
             return self;
@@ -122,9 +122,9 @@ impl DownloadPanel {
             self.until = bought_until(only);
         }
         self.delivers = self.order_note.is_none();
-        let is_bought = |offer: &&&AgreementOffer| matches!(offer.state, OfferState::Bought(_));
+        let bought = shown.iter().find(|offer| matches!(offer.state, OfferState::Bought(_)));
         // The page says that another download under it is free of charge.
-        self.bought = shown.iter().find(is_bought).map(|offer| offer.agreement.id.0);
+        self.bought = bought.map(|offer| offer.agreement.id.0);
         let several = shown.len() > 1;
         self.agreements = shown.into_iter().map(|offer| row(offer, several)).collect();
         self.action = Some(format!("/item/{}/download", entry.key));

@@ -1,6 +1,8 @@
 //! The filters of a search: the values among its matches, their names and their links, and the chips of those that
 //! are set.
 
+use std::collections::HashSet;
+
 use serde::{Serialize, Serializer, ser::SerializeSeq};
 use serde_json::Value;
 
@@ -101,27 +103,30 @@ pub(super) async fn lists_and_chips(
     form: &SearchForm,
     found: &Value,
 ) -> (Vec<FacetList>, Vec<FilterChip>) {
-    // Other searches have a media type of their own.
-    let is_shown = |facet: &Facet| *facet != Facet::MediaType || form.media_type == "_all";
-    let counted = FACET_ORDER.into_iter().filter(is_shown);
-    let counted: Vec<(Facet, Vec<FacetCount>)> = counted
-        .map(|facet| (facet, values(form, facet, &found["facets"][facet.as_str()])))
-        .collect();
-    // Values that are set are among them, so the chips need no others.
-    let values_of = |(facet, values): &(Facet, Vec<FacetCount>)| {
-        let facet = *facet;
-        values.iter().map(move |one| (facet, one.value.clone())).collect::<Vec<_>>()
-    };
-    let values_shown = counted.iter().flat_map(values_of).collect();
+    let mut counted: Vec<(Facet, Vec<FacetCount>)> = Vec::new();
+    let mut values_shown = HashSet::new();
+    for facet in FACET_ORDER {
+        // Other searches have a media type of their own.
+        if facet == Facet::MediaType && form.media_type != "_all" {
+            continue;
+        }
+        let counts = values(form, facet, &found["facets"][facet.as_str()]);
+        // Values that are set are among them, so the chips need no others.
+        values_shown.extend(counts.iter().map(|count| (facet, count.value.clone())));
+        counted.push((facet, counts));
+    }
     let names = site.app.shared.site.concepts.load(site, values_shown).await;
-    let list = |(facet, values): (Facet, Vec<FacetCount>)| {
-        let choices = values.into_iter().map(|FacetCount { value, count }| {
+    let mut lists = Vec::new();
+    for (facet, counts) in counted {
+        if counts.is_empty() {
+            continue;
+        }
+        let choices = counts.into_iter().map(|FacetCount { value, count }| {
             choice(form, facet, names.label(facet, &value), value, count)
         });
-        FacetList { name: facet.as_str(), choices: choices.collect() }
-    };
-    let lists = counted.into_iter().filter(|(_, values)| !values.is_empty()).map(list);
-    (lists.collect(), chips(form, &names))
+        lists.push(FacetList { name: facet.as_str(), choices: choices.collect() });
+    }
+    (lists, chips(form, &names))
 }
 
 /// The facets that the search requires values of. Their counts come from the search without these values, which
@@ -140,22 +145,27 @@ struct FacetCount {
 /// Lists the values that are set, then the most frequent others.
 fn values(form: &SearchForm, facet: Facet, counted: &Value) -> Vec<FacetCount> {
     let counts = counted.as_array().into_iter().flatten();
-    let counts: Vec<(&str, u64)> =
-        counts.filter_map(|one| Some((one["key"].as_str()?, one["count"].as_u64()?))).collect();
-    let of_facet = |own: &&ItemFilter| own.field == FilterField::Facet(facet);
-    let mut set: Vec<&str> =
-        form.filters.iter().filter(of_facet).map(|own| own.value.as_str()).collect();
+    let counts: Vec<(&str, u64)> = counts
+        .filter_map(|count| Some((count["key"].as_str()?, count["count"].as_u64()?)))
+        .collect();
+    let filters = form.filters.iter().filter(|own| own.field == FilterField::Facet(facet));
+    let mut set: Vec<&str> = filters.map(|own| own.value.as_str()).collect();
     // Products of the API's parameter `p` narrow the search as well, so the list shows them.
     if facet == Facet::ProductCode {
         set.extend(form.p.iter().map(|code| code.trim_start_matches('-')));
     }
-    // Values that are set and have no matches have no count in the response.
-    let count = |value: &str| counts.iter().find(|(key, _)| *key == value).map_or(0, |one| one.1);
     let others = counts.iter().map(|(key, _)| *key).filter(|key| !set.contains(key));
     let all =
         // Values that are set count towards the limit, so that the list does not grow with each click.
         set.iter().copied().chain(others.take(FACET_VALUES_MAX.saturating_sub(set.len())));
-    all.map(|value| FacetCount { value: value.to_owned(), count: count(value) }).collect()
+    all.map(|value| FacetCount { value: value.to_owned(), count: count_of(value, &counts) })
+        .collect()
+}
+
+fn count_of(value: &str, counts: &[(&str, u64)]) -> u64 {
+    let found = counts.iter().find(|(key, _)| *key == value);
+    // Values that are set and have no matches have no count in the response.
+    found.map_or(0, |(_, count)| *count)
 }
 
 /// Builds the links of a value.
@@ -168,23 +178,21 @@ fn choice(
 ) -> FacetChoice {
     let wanted = ItemFilter::requiring(FilterField::Facet(facet), &value);
     let unwanted = ItemFilter { is_excluded: true, ..wanted.clone() };
-    let has = |filter: &ItemFilter| form.filters.contains(filter);
+    let mut active = form.filters.contains(&wanted);
+    let mut excluded = form.filters.contains(&unwanted);
+    let mut toggled = form.with_filter(&wanted);
+    let mut toggled_exclusion = form.with_filter(&unwanted);
     // Products use the parameter `p`, as in the API; one that was given as a facet is also removed as one.
-    let is_product = facet == Facet::ProductCode && !has(&wanted) && !has(&unwanted);
-    let excluded_code = format!("-{value}");
-    let (active, excluded) = match is_product {
-        true => (form.p.contains(&value), form.p.contains(&excluded_code)),
-        false => (has(&wanted), has(&unwanted)),
-    };
-    let link = |excludes: bool| match (is_product, excludes) {
-        (true, true) => form.with_product(&excluded_code).url(1),
-        (true, false) => form.with_product(&value).url(1),
-        (false, true) => form.with_filter(&unwanted).url(1),
-        (false, false) => form.with_filter(&wanted).url(1),
-    };
+    if facet == Facet::ProductCode && !active && !excluded {
+        let excluded_code = format!("-{value}");
+        active = form.p.contains(&value);
+        excluded = form.p.contains(&excluded_code);
+        toggled = form.with_product(&value);
+        toggled_exclusion = form.with_product(&excluded_code);
+    }
     FacetChoice {
-        url: link(excluded),
-        exclude_url: (!active && !excluded).then(|| link(true)),
+        url: if excluded { toggled_exclusion.url(1) } else { toggled.url(1) },
+        exclude_url: (!active && !excluded).then(|| toggled_exclusion.url(1)),
         value,
         label,
         count,
@@ -214,11 +222,11 @@ pub(super) fn terms(form: &SearchForm) -> Vec<FixedChoice> {
 
 /// Lists the orders of the hits.
 pub(super) fn orders(form: &SearchForm) -> Vec<FixedChoice> {
-    let order = |value: &'static str| {
+    let orders = ORDERS.into_iter().map(|value| {
         let other = SearchForm { sort: value.to_owned(), page: 1, ..form.clone() };
         FixedChoice { value, url: other.url(1), active: form.sort == value }
-    };
-    ORDERS.into_iter().map(order).collect()
+    });
+    orders.collect()
 }
 
 fn fixed(form: &SearchForm, field: FilterField, value: &'static str) -> FixedChoice {
@@ -247,15 +255,16 @@ fn chips(form: &SearchForm, names: &PageNames) -> Vec<FilterChip> {
         (ItemFilter { is_excluded, ..product }, form.with_product(code).url(1))
     });
     let filters = form.filters.iter().map(|own| (own.clone(), form.with_filter(own).url(1)));
-    let chip = |(filter, url): (ItemFilter, String)| {
-        let ItemFilter { field, value, is_excluded: excluded } = filter;
-        let label = match field {
-            FilterField::Facet(facet) => names.label(facet, &value),
-            FilterField::MinPx | FilterField::Terms => value.clone(),
-        };
-        FilterChip { name: field.as_str(), value, label, url, excluded }
+    codes.chain(filters).map(|(filter, url)| chip(filter, url, names)).collect()
+}
+
+fn chip(filter: ItemFilter, url: String, names: &PageNames) -> FilterChip {
+    let ItemFilter { field, value, is_excluded: excluded } = filter;
+    let label = match field {
+        FilterField::Facet(facet) => names.label(facet, &value),
+        FilterField::MinPx | FilterField::Terms => value.clone(),
     };
-    codes.chain(filters).map(chip).collect()
+    FilterChip { name: field.as_str(), value, label, url, excluded }
 }
 
 #[cfg(test)]

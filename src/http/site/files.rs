@@ -5,6 +5,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::{
+    api_client::text,
     download_panel::DownloadPanel,
     item_summary::{media_base, own_address, rendition},
 };
@@ -69,31 +70,33 @@ pub(super) fn rows(key: &ItemKey, document: &Value, rights: DownloadRights) -> V
 }
 
 fn row(key: &ItemKey, entry: &Value, base: &str, rights: DownloadRights) -> Option<FileRow> {
-    let text = |name: &str| entry[name].as_str().unwrap_or_default();
+    let href = text(entry, "href");
     // The page tells visitors to add their key to these URLs, so they must not lead elsewhere.
-    let own = own_address(text("href"), base)?;
+    let own = own_address(href, base)?;
     let file = own.strip_prefix("/media/")?;
     let path = MediaPath::parse(file).ok()?;
-    let kind = match text("mimetype") {
+    let kind = match text(entry, "mimetype") {
         "image/jpeg" => String::new(),
         // Visitors know the extension, not the MIME type.
         "application/postscript" => " EPS".to_owned(),
         other => format!(" {}", other.rsplit('/').next().unwrap_or_default().to_uppercase()),
     };
     let is_open = access::is_open(&path);
-    let url = match (is_open, access::needs_purchase(&path)) {
+    let url = if is_open {
         // An open file keeps its public address, where caches may hold it.
-        (true, _) => Some(text("href").to_owned()),
-        (false, false) => Some(own.to_owned()),
+        Some(href.to_owned())
+    } else if access::needs_purchase(&path) {
         // A link must not purchase, so this file is downloaded by a form with its token.
-        (false, true) => None,
+        None
+    } else {
+        Some(own.to_owned())
     };
     // The URL must belong to this document's item.
     (path.key() == key).then(|| FileRow {
-        usage: text("usage").to_owned(),
-        variant: text("variant").to_owned(),
+        usage: text(entry, "usage").to_owned(),
+        variant: text(entry, "variant").to_owned(),
         kind,
-        href: text("href").to_owned(),
+        href: href.to_owned(),
         url,
         file: file.to_owned(),
         rights,
@@ -106,8 +109,7 @@ fn row(key: &ItemKey, entry: &Value, base: &str, rights: DownloadRights) -> Opti
 
 /// Parses a form's file name, which must be a file of the item `key` in a format that the name decides.
 pub(super) fn parse(file: &str, key: &ItemKey) -> Result<MediaPath> {
-    let bad = || Error::invalid("body", "file", "format", "file is not a file of this item");
-    let path = MediaPath::parse(file).map_err(|_| bad())?;
+    let path = MediaPath::parse(file).map_err(|_| invalid_file())?;
     match path.target() {
         // A changed form must not buy another item under the agreement shown for this one.
         MediaTarget::Rendition(file)
@@ -118,8 +120,12 @@ pub(super) fn parse(file: &str, key: &ItemKey) -> Result<MediaPath> {
         MediaTarget::Rendition(_)
         | MediaTarget::Document(_)
         | MediaTarget::Item(_)
-        | MediaTarget::Pricelist => Err(bad()),
+        | MediaTarget::Pricelist => Err(invalid_file()),
     }
+}
+
+fn invalid_file() -> Error {
+    Error::invalid("body", "file", "format", "file is not a file of this item")
 }
 
 /// Whether there is something to download: texts are generated from the document, other items need files.

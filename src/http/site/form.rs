@@ -10,6 +10,7 @@ use axum::{
 use crate::http::protocol::respond;
 use crate::runtime::error::{Error, ErrorKind, Result};
 use crate::runtime::limits::{FORM_BYTES_MAX, SITE_FORM_FIELDS_MAX};
+use model::account::AgreementId;
 
 /// Reads the encoded body of a form, with the request's headers.
 ///
@@ -33,11 +34,10 @@ pub(crate) async fn form_body_within(
         return Err(Error::new(ErrorKind::InvalidArgument, message));
     }
     // The library does not tell a limit from a broken connection, so the message names both.
-    let too_large = |cause: axum::Error| {
+    let bytes = to_bytes(body, bytes_max).await.map_err(|cause| {
         let message = format!("the form cannot be read or has more than {bytes_max} bytes");
         Error::new(ErrorKind::TooLarge, message).with_source(cause)
-    };
-    let bytes = to_bytes(body, bytes_max).await.map_err(too_large)?;
+    })?;
     let text = String::from_utf8(bytes.to_vec());
     // URL-encoded text is ASCII; other bytes would be replaced silently by the decoder.
     let text = text.ok().filter(|text| text.is_ascii());
@@ -72,6 +72,27 @@ impl FormFields {
     #[must_use]
     pub fn find<'a>(&'a self, name: &'a str) -> Option<&'a str> {
         self.all(name).next()
+    }
+
+    /// Returns the field `name`, trimmed; empty without one.
+    #[must_use]
+    pub fn text(&self, name: &str) -> String {
+        self.find(name).unwrap_or_default().to_owned()
+    }
+
+    /// Returns the field `name` as it was entered, with the spaces around it.
+    #[must_use]
+    pub fn find_untrimmed(&self, name: &str) -> Option<&str> {
+        self.fields().find(|(own, _)| *own == name).map(|(_, value)| value)
+    }
+
+    /// Parses the field `agr`, the id of an agreement; `None` without one.
+    pub(crate) fn agreement(&self) -> Result<Option<AgreementId>> {
+        let Some(text) = self.find("agr") else { return Ok(None) };
+        match text.parse::<i64>() {
+            Ok(id) => Ok(Some(AgreementId(id))),
+            Err(_) => Err(Error::invalid("body", "agr", "type", "agr is not a number")),
+        }
     }
 
     /// Iterates over the values of the field `name`, trimmed, without empty ones.

@@ -42,10 +42,14 @@ impl QueryWords {
             return Vec::new();
         }
         let spans: Vec<WordSpan> = word_spans(text).collect();
-        let in_field =
-            |pattern: &&WordPattern| [TextField::Anywhere, field].contains(&pattern.place);
-        let patterns: Vec<&WordPattern> = self.patterns.iter().filter(in_field).collect();
-        let (mut parts, mut end, mut at) = (Vec::new(), 0, 0);
+        let in_field = self
+            .patterns
+            .iter()
+            .filter(|pattern| [TextField::Anywhere, field].contains(&pattern.place));
+        let patterns: Vec<&WordPattern> = in_field.collect();
+        let mut parts = Vec::new();
+        let mut end = 0;
+        let mut at = 0;
         while at < spans.len() {
             // The longest match wins, so that a phrase is marked as one.
             let lengths = patterns.iter().filter(|pattern| matches(pattern, &spans[at..], tag));
@@ -53,12 +57,14 @@ impl QueryWords {
                 at += 1;
                 continue;
             };
-            let (start, last) = (spans[at].0.start, spans[at + length - 1].0.end);
-            let part =
-                |range: Range<usize>, marked| MarkedPart { text: text[range].to_owned(), marked };
-            parts.extend((start > end).then(|| part(end..start, false)));
-            parts.push(part(start..last, true));
-            (end, at) = (last, at + length);
+            let start = spans[at].0.start;
+            let last = spans[at + length - 1].0.end;
+            if start > end {
+                parts.push(MarkedPart { text: text[end..start].to_owned(), marked: false });
+            }
+            parts.push(MarkedPart { text: text[start..last].to_owned(), marked: true });
+            end = last;
+            at += length;
         }
         if !parts.is_empty() && end < text.len() {
             parts.push(MarkedPart { text: text[end..].to_owned(), marked: false });

@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use super::{
     ApiRefusal, MemberForm, PageError, PageResult, SiteRequest,
-    api_client::ApiCall,
+    api_client::{ApiCall, text},
     back_link::BackLink,
     collections,
     credit::credit_line,
@@ -29,7 +29,6 @@ use crate::http::site::pages::login_url;
 use crate::media::MediaCaller;
 use crate::runtime::clock;
 use crate::runtime::error::{Error, ErrorKind, Result};
-use model::account::AgreementId;
 use model::item::has_picture;
 use model::media_url::DocumentExtension;
 use model::media_url::MediaPath;
@@ -49,14 +48,15 @@ impl FromRequestParts<AppState> for ItemFromPath {
     type Rejection = PageError;
 
     async fn from_request_parts(parts: &mut Parts, app: &AppState) -> Result<Self, PageError> {
-        let none = || {
-            Error::new(ErrorKind::NotFound, "This item does not exist or is no longer available.")
-        };
         let path = Path::<(String, String)>::from_request_parts(parts, app).await;
         // A path that names no item is an item that does not exist, not a mistake of the visitor.
-        let Path((media_type, id)) = path.map_err(|_| none())?;
-        Ok(Self(format!("{media_type}/{id}").parse().map_err(|_| none())?))
+        let Path((media_type, id)) = path.map_err(|_| no_item())?;
+        Ok(Self(format!("{media_type}/{id}").parse().map_err(|_| no_item())?))
     }
+}
+
+fn no_item() -> Error {
+    Error::new(ErrorKind::NotFound, "This item does not exist or is no longer available.")
 }
 
 pub(super) async fn page(ItemFromPath(key): ItemFromPath, site: SiteRequest) -> PageResult {
@@ -79,9 +79,7 @@ pub(super) async fn download(
     ItemFromPath(key): ItemFromPath,
     posted: MemberForm,
 ) -> PageResult {
-    let bad = |_| Error::invalid("body", "agr", "type", "agr is not a number");
-    let agr = posted.form.find("agr").map(|agr| agr.parse().map(AgreementId).map_err(bad));
-    let agr = agr.transpose()?;
+    let agr = posted.form.agreement()?;
     let principal = posted.visitor.principal(&app).await?;
     let path = match posted.form.find("file") {
         Some(file) => files::parse(file, &key)?,
@@ -106,8 +104,8 @@ pub(super) async fn download(
 pub(super) async fn deliver(ItemFromPath(key): ItemFromPath, posted: MemberForm) -> PageResult {
     let call = ApiCall::get(format!("/media/{key}"));
     // Without a choice the call names an invalid channel, so that the API reports the mistake.
-    let (channel, agr) = (posted.form.find("channel").or(Some("?")), posted.form.find("agr"));
-    let call = call.query([("channel", channel), ("agr", agr)]);
+    let channel = posted.form.find("channel").or(Some("?"));
+    let call = call.query([("channel", channel), ("agr", posted.form.find("agr"))]);
     match posted.call(&call).await {
         Ok(_) => Ok(see_other(&confirmed(&posted, &key, "sent")?)),
         Err(refusal) if refusal.is_mistake() => {
@@ -134,8 +132,8 @@ fn confirmed(site: &SiteRequest, key: &ItemKey, done: &str) -> Result<String> {
 /// The file that the download form delivers: the Hires of a photograph, else an archive of all files.
 pub(super) fn download_path(key: &ItemKey) -> MediaPath {
     if has_picture(key.media_type) {
-        let (hires, jpg) = (RenditionName::NORMAL_HIRES, RenditionExtension::JPEG);
-        return MediaPath::rendition(key.clone(), hires, jpg);
+        let hires = RenditionName::NORMAL_HIRES;
+        return MediaPath::rendition(key.clone(), hires, RenditionExtension::JPEG);
     }
     MediaPath::document(key.clone(), DocumentExtension::Zip)
 }
@@ -161,18 +159,15 @@ async fn show(site: &SiteRequest, key: &ItemKey, outcome: &FormOutcome) -> PageR
             return Ok(see_other(&login_url(&site.path_and_query)));
         }
         Err(refusal) if refusal.status == StatusCode::NOT_FOUND => {
-            return Err(Error::new(
-                ErrorKind::NotFound,
-                "This item does not exist or is no longer available.",
-            )
-            .into());
+            return Err(no_item().into());
         }
         Err(refusal) => return Err(refusal.into()),
     };
     // Agreements are looked up only for items that have something to buy.
-    let panel = match is_downloadable(key) && files::has_any(key, &document) {
-        true => download_panel::find(site, key, outcome.download.as_ref()).await?,
-        false => None,
+    let panel = if is_downloadable(key) && files::has_any(key, &document) {
+        download_panel::find(site, key, outcome.download.as_ref()).await?
+    } else {
+        None
     };
     let refusal = outcome.delivery.as_ref();
     let status = match &outcome.download {
@@ -187,8 +182,9 @@ async fn show(site: &SiteRequest, key: &ItemKey, outcome: &FormOutcome) -> PageR
     let associations = associations(site, &document).await;
     let same_picture = similar_items::find_same_picture(site, key).await;
     let mut similar = similar_items::find(site, key, &document).await;
-    similar
-        .retain(|one| associations.iter().chain(&same_picture).all(|other| other.key != one.key));
+    similar.retain(|item| {
+        associations.iter().chain(&same_picture).all(|other| other.key != item.key)
+    });
     let page_url = format!("{}/item/{key}", site.app.shared.site.url);
     let context = context! {
         dragged => (is_bought && has_picture(key.media_type))
@@ -263,62 +259,53 @@ struct ItemName {
 impl ItemName {
     fn new(key: &ItemKey, facet: Facet, name: &str) -> Self {
         let filter = ItemFilter::find(&format!("{}:{name}", facet.as_str()));
-        let search = |filter| SearchForm {
+        let search = filter.map(|filter| SearchForm {
             media_type: key.media_type.as_str().to_owned(),
             filters: vec![filter],
             ..SearchForm::default()
-        };
-        Self { name: name.to_owned(), url: filter.map(|filter| search(filter).url(1)) }
+        });
+        Self { name: name.to_owned(), url: search.map(|search| search.url(1)) }
     }
 }
 
 /// The template's context of the item itself.
 fn item_context(key: &ItemKey, document: &Value, associations: Vec<ItemSummary>) -> PageValue {
-    let text = |name: &str| document[name].as_str().unwrap_or_default();
-    let names = |list: &str| {
-        let concepts = document[list].as_array().into_iter().flatten();
-        concepts.filter_map(|one| one["name"].as_str().map(str::to_owned)).collect::<Vec<_>>()
-    };
-    let linked = |list: &str, facet: Facet| {
-        let names = names(list);
-        let links = names.iter().map(|name| ItemName::new(key, facet, name));
-        PageValue::from(Serde(links.collect::<Vec<_>>()))
-    };
-    let byline = Some(text("byline")).filter(|name| !name.is_empty());
+    let byline = Some(text(document, "byline")).filter(|name| !name.is_empty());
     let byline_link = byline.map(|name| ItemName::new(key, Facet::Byline, name));
     let hit = ItemSummary::from_document(document);
-    let body = paragraphs(text("body_text"));
+    let body = paragraphs(text(document, "body_text"));
+    let description = paragraphs(text(document, "description_text"));
     let picture =
         // Without its width the page could not reserve room for the picture (contract site-7).
         rendition(document, RenditionName::NORMAL_PREVIEW).filter(|picture| picture.width > 0);
     let is_photograph = has_picture(key.media_type);
     let planned = matches!(key.media_type, MediaType::Planning | MediaType::Calendar);
     context! {
-        headline => text("headline"),
-        description => distinct_description(paragraphs(text("description_text")), &body),
+        headline => text(document, "headline"),
+        description => distinct_description(description, &body),
         body => body,
-        byline => text("byline"),
+        byline => text(document, "byline"),
         credit => credit_line(document),
         byline_link => PageValue::from(Serde(byline_link)),
-        source => text("source"),
-        copyright => text("copyrightnotice"),
-        copyright_holder => text("copyrightholder"),
-        usage_terms => text("usageterms"),
-        usage => text("description_usage"),
-        ednote => text("ednote"),
-        language => text("language"),
-        created => text("versioncreated"),
-        begins => planned.then(|| text("datetime")),
-        ends => planned.then(|| text("enddatetime")),
-        pubstatus => text("pubstatus"),
-        embargoed => text("embargoed"),
-        place => linked("place", Facet::PlaceName),
-        persons => linked("person", Facet::PersonName),
-        organisations => names("organisation"),
-        keywords => linked("subject", Facet::SubjectName),
-        products => names("product"),
+        source => text(document, "source"),
+        copyright => text(document, "copyrightnotice"),
+        copyright_holder => text(document, "copyrightholder"),
+        usage_terms => text(document, "usageterms"),
+        usage => text(document, "description_usage"),
+        ednote => text(document, "ednote"),
+        language => text(document, "language"),
+        created => text(document, "versioncreated"),
+        begins => planned.then(|| text(document, "datetime")),
+        ends => planned.then(|| text(document, "enddatetime")),
+        pubstatus => text(document, "pubstatus"),
+        embargoed => text(document, "embargoed"),
+        place => linked(key, document, "place", Facet::PlaceName),
+        persons => linked(key, document, "person", Facet::PersonName),
+        organisations => names(document, "organisation"),
+        keywords => linked(key, document, "subject", Facet::SubjectName),
+        products => names(document, "product"),
         event => PageValue::from(Serde(event(document))),
-        uri => text("uri"),
+        uri => text(document, "uri"),
         id => key.id.to_string(),
         key => key.to_string(),
         media_type => key.media_type.as_str(),
@@ -329,25 +316,40 @@ fn item_context(key: &ItemKey, document: &Value, associations: Vec<ItemSummary>)
         video_url => video_url(document),
         // The studio crops on the Preview.
         crop_url => (is_photograph && picture.is_some()).then(|| format!("/item/{key}/crop")),
-        document_url => files::document_base(key, text("uri")),
-        metadata_url => format!("{}.json", text("uri")),
+        document_url => files::document_base(key, text(document, "uri")),
+        metadata_url => format!("{}.json", text(document, "uri")),
         versions => PageValue::from(Serde(versions(document))),
         newer => PageValue::from(Serde(newer_url(document))),
         associations => PageValue::from(Serde(associations)),
     }
 }
 
+/// Returns the names in a list of concepts.
+fn names(document: &Value, list: &str) -> Vec<String> {
+    let concepts = document[list].as_array().into_iter().flatten();
+    concepts.filter_map(|concept| concept["name"].as_str().map(str::to_owned)).collect()
+}
+
+/// Returns the names in a list of concepts, each with its search.
+fn linked(key: &ItemKey, document: &Value, list: &str, facet: Facet) -> PageValue {
+    let names = names(document, list);
+    let links = names.iter().map(|name| ItemName::new(key, facet, name));
+    PageValue::from(Serde(links.collect::<Vec<_>>()))
+}
+
 /// Lists the associated objects with their pictures. A mere link has no picture in the document, even if its
 /// item is in the archive, so that item is loaded.
 async fn associations(site: &SiteRequest, document: &Value) -> Vec<ItemSummary> {
     let objects = document["associations"].as_object().into_iter().flatten();
-    let objects = objects.filter_map(|(_, one)| ItemSummary::with_base(one, media_base(document)));
+    let objects =
+        objects.filter_map(|(_, object)| ItemSummary::with_base(object, media_base(document)));
     let mut shown: Vec<ItemSummary> = objects.take(ASSOCIATIONS_SHOWN).collect();
     for object in shown.iter_mut().filter(|object| object.thumbnail.is_none()) {
         // If the item is gone or hidden from the visitor, the link stays without a picture.
         let Ok(document) = site.get(format!("/media/{}.json", object.key)).await else { continue };
         let Some(summary) = ItemSummary::from_document(&document) else { continue };
-        (object.thumbnail, object.srcset) = (summary.thumbnail, summary.srcset);
+        object.thumbnail = summary.thumbnail;
+        object.srcset = summary.srcset;
         if object.headline.is_empty() {
             object.headline = summary.headline;
             object.language = summary.language;
@@ -358,14 +360,12 @@ async fn associations(site: &SiteRequest, document: &Value) -> Vec<ItemSummary> 
 
 /// Returns the paragraphs of a description, unless the text begins with them.
 fn distinct_description(description: Vec<String>, body: &[String]) -> Vec<String> {
-    let words = |list: &[String]| {
-        let words = list.iter().flat_map(|paragraph| paragraph.split_whitespace());
-        words.map(str::to_owned).collect::<Vec<_>>()
-    };
-    match words(body).starts_with(&words(&description)) {
-        true => Vec::new(),
-        false => description,
-    }
+    let repeats = words(body).starts_with(&words(&description));
+    if repeats { Vec::new() } else { description }
+}
+
+fn words(paragraphs: &[String]) -> Vec<&str> {
+    paragraphs.iter().flat_map(|paragraph| paragraph.split_whitespace()).collect()
 }
 
 fn paragraphs(text: &str) -> Vec<String> {
@@ -385,30 +385,35 @@ fn event(document: &Value) -> Vec<(String, String)> {
 /// The URL of a video's Preview on the site's host, to which the browser sends the session cookie.
 fn video_url(document: &Value) -> Option<String> {
     let mut renditions = document["renditions"].as_object()?.values();
-    let preview =
-        // Stills of the video have the usage Preview as well.
-        renditions.find(|one| one["mimetype"] == "video/mp4" && one["usage"] == "Preview")?;
+    // Stills of the video have the usage Preview as well.
+    let preview = renditions.find(|rendition| {
+        rendition["mimetype"] == "video/mp4" && rendition["usage"] == "Preview"
+    })?;
     own_address(preview["href"].as_str()?, media_base(document)).map(str::to_owned)
 }
 
 /// Lists earlier versions, the latest first.
 fn versions(document: &Value) -> Vec<VersionLink> {
-    let key = |one: &Value| one["uri"].as_str().and_then(key_of);
-    let own_key = key(document);
+    let own_key = version_key(document);
     let revisions = document["revisions"].as_array().into_iter().flatten().rev();
     // A document lists itself among its revisions.
-    let earlier = revisions.filter(|one| key(one) != own_key);
-    let version = |one: &Value| {
-        let uri = one["uri"].as_str().unwrap_or_default();
-        // A revision may lack a slug; its URI always ends in an id.
-        let name = one["slug"].as_str().unwrap_or(uri.rsplit('/').next().unwrap_or_default());
-        VersionLink {
-            url: key_of(uri).map(|key| format!("/item/{key}")),
-            name: name.to_owned(),
-            date: one["versioncreated"].as_str().unwrap_or_default().to_owned(),
-        }
-    };
-    earlier.take(REVISIONS_SHOWN).map(version).collect()
+    let earlier = revisions.filter(|revision| version_key(revision) != own_key);
+    earlier.take(REVISIONS_SHOWN).map(version_link).collect()
+}
+
+fn version_key(version: &Value) -> Option<ItemKey> {
+    version["uri"].as_str().and_then(key_of)
+}
+
+fn version_link(revision: &Value) -> VersionLink {
+    let uri = text(revision, "uri");
+    // A revision may lack a slug; its URI always ends in an id.
+    let name = revision["slug"].as_str().unwrap_or(uri.rsplit('/').next().unwrap_or_default());
+    VersionLink {
+        url: key_of(uri).map(|key| format!("/item/{key}")),
+        name: name.to_owned(),
+        date: text(revision, "versioncreated").to_owned(),
+    }
 }
 
 /// The page of the version that replaced the item.

@@ -108,38 +108,50 @@ fn link(value: &Value) -> Option<String> {
 /// Browsers do not run such a block, and content security policies do not apply to it.
 pub(super) fn image_object(picture: &ItemPicture, page: &str, metadata: &Value) -> PageValue {
     let mut object = Map::new();
-    let mut set = |name: &str, value: Option<Value>| {
-        if let Some(value) = value {
-            object.insert(name.to_owned(), value);
-        }
-    };
-    let known = |name: &str| Some(text(&metadata[name])).filter(|text| !text.is_empty());
-    let words = |name: &str| known(name).map(Value::from);
-    set("@context", Some(json!("https://schema.org")));
-    set("@type", Some(json!("ImageObject")));
-    set("contentUrl", Some(json!(picture.url)));
-    set("url", Some(json!(page)));
-    set("width", Some(json!(picture.width)));
-    set("height", Some(json!(picture.height)));
-    set("name", words("headline"));
-    set("caption", words("description"));
-    set("description", words("altTextAccessibility"));
-    set("dateCreated", words("dateCreated"));
-    set("creditText", words("creditLine").or_else(|| words("source")));
-    set("copyrightNotice", words("copyrightNotice"));
+    set(&mut object, "@context", Some(json!("https://schema.org")));
+    set(&mut object, "@type", Some(json!("ImageObject")));
+    set(&mut object, "contentUrl", Some(json!(picture.url)));
+    set(&mut object, "url", Some(json!(page)));
+    set(&mut object, "width", Some(json!(picture.width)));
+    set(&mut object, "height", Some(json!(picture.height)));
+    set(&mut object, "name", words(metadata, "headline"));
+    set(&mut object, "caption", words(metadata, "description"));
+    set(&mut object, "description", words(metadata, "altTextAccessibility"));
+    set(&mut object, "dateCreated", words(metadata, "dateCreated"));
+    set(
+        &mut object,
+        "creditText",
+        words(metadata, "creditLine").or_else(|| words(metadata, "source")),
+    );
+    set(&mut object, "copyrightNotice", words(metadata, "copyrightNotice"));
     let creators = metadata["creatorNames"].as_array().into_iter().flatten();
     let creators: Vec<Value> =
         creators.map(|name| json!({ "@type": "Person", "name": name })).collect();
-    set("creator", (!creators.is_empty()).then(|| Value::from(creators)));
-    set("license", link(&metadata["webstatementRights"]).map(Value::from));
+    set(&mut object, "creator", (!creators.is_empty()).then(|| Value::from(creators)));
+    set(&mut object, "license", link(&metadata["webstatementRights"]).map(Value::from));
     let mut licensors = metadata["licensors"].as_array().into_iter().flatten();
     let page = licensors.find_map(|licensor| link(&licensor["licensorUrl"]));
-    set("acquireLicensePage", page.map(Value::from));
-    let source_type = known("digitalSourceType").map(source_types::schema_org);
-    set("digitalSourceType", source_type.map(Value::from));
+    set(&mut object, "acquireLicensePage", page.map(Value::from));
+    let source_type = known(metadata, "digitalSourceType").map(source_types::schema_org);
+    set(&mut object, "digitalSourceType", source_type.map(Value::from));
     // A text must end neither the block nor begin a comment in it.
     let json = Value::Object(object).to_string().replace('<', "\\u003c");
     PageValue::from_safe_string(json)
+}
+
+/// Sets a property, if it has a value.
+fn set(object: &mut Map<String, Value>, name: &str, value: Option<Value>) {
+    if let Some(value) = value {
+        object.insert(name.to_owned(), value);
+    }
+}
+
+fn known<'a>(metadata: &'a Value, name: &str) -> Option<&'a str> {
+    Some(text(&metadata[name])).filter(|text| !text.is_empty())
+}
+
+fn words(metadata: &Value, name: &str) -> Option<Value> {
+    known(metadata, name).map(Value::from)
 }
 
 #[cfg(test)]

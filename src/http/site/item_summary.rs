@@ -3,6 +3,7 @@
 use serde::Serialize;
 use serde_json::Value;
 
+use super::api_client::text;
 use super::highlight::{MarkedPart, QueryWords};
 use super::source_types::{self, AiUse};
 use model::{ItemKey, RenditionName, shorten};
@@ -60,32 +61,26 @@ impl ItemSummary {
     pub(super) fn with_base(document: &Value, base: &str) -> Option<Self> {
         let uri = document["uri"].as_str()?;
         let key = key_of(uri)?;
-        let text = |name: &str| document[name].as_str().unwrap_or_default().to_owned();
-        let either = |first: &str, second: &str| match text(first) {
-            found if found.is_empty() => text(second),
-            found => found,
-        };
         // A picture outside the base is left out: the content security policy would block it.
-        let picture = |name| rendition(document, name)?.shown(&key, base);
         let [thumbnail, web_preview, preview] = [
             RenditionName::NORMAL_THUMBNAIL,
             RenditionName::WEB_PREVIEW,
             RenditionName::NORMAL_PREVIEW,
         ]
-        .map(picture);
+        .map(|name| rendition(document, name)?.shown(&key, base));
         Some(Self {
             media_type: key.media_type.as_str(),
             page_url: format!("/item/{key}"),
             anchor: anchor(&key),
             key: key.to_string(),
             uri: uri.to_owned(),
-            headline: text("headline"),
-            teaser: teaser(&either("description_text", "body_text")),
-            byline: text("byline"),
-            source: text("source"),
-            copyright: text("copyrightnotice"),
-            language: text("language"),
-            date: either("datetime", "versioncreated"),
+            headline: text(document, "headline").to_owned(),
+            teaser: teaser(either(document, "description_text", "body_text")),
+            byline: text(document, "byline").to_owned(),
+            source: text(document, "source").to_owned(),
+            copyright: text(document, "copyrightnotice").to_owned(),
+            language: text(document, "language").to_owned(),
+            date: either(document, "datetime", "versioncreated").to_owned(),
             srcset: srcset([&thumbnail, &web_preview, &preview]),
             thumbnail,
             preview,
@@ -106,6 +101,12 @@ impl ItemSummary {
     pub(super) fn list(documents: &Value) -> Vec<Self> {
         documents.as_array().into_iter().flatten().filter_map(Self::from_document).collect()
     }
+}
+
+/// Returns the text of the property `first`; that of `second` if it is empty.
+fn either<'a>(document: &'a Value, first: &str, second: &str) -> &'a str {
+    let found = text(document, first);
+    if found.is_empty() { text(document, second) } else { found }
 }
 
 /// The HTML id of an item on a page of hits.

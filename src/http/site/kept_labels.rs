@@ -105,18 +105,23 @@ const TICKS: [&str; 6] = ["active", "admin", "keys", "mediebank", "public", "wat
 /// Lists the labelled fields of `form` in order, without empty ones.
 pub(super) fn shown(form: &FormFields) -> Vec<Labelled> {
     let method = form.find("method").unwrap_or_default();
-    let label = |name: &str| {
-        let own = LABELS.iter().find(|(own, _)| *own == name).map(|(_, label)| *label);
-        // The fields of a channel depend on its method.
-        own.or_else(|| account::setting_label(method, name))
-    };
-    let field = |(name, value): (&str, &str)| {
-        let (label, value) = (label(name)?, value.trim());
+    let mut shown = Vec::new();
+    for (name, value) in form.fields() {
+        let Some(label) = label(method, name) else { continue };
+        let value = value.trim();
         let text = display_text(name, value);
         let value = text.map_or_else(|| display_value(name, value), str::to_owned);
-        (!value.is_empty()).then_some(Labelled { label, value, is_text: text.is_some() })
-    };
-    form.fields().filter_map(field).collect()
+        if !value.is_empty() {
+            shown.push(Labelled { label, value, is_text: text.is_some() });
+        }
+    }
+    shown
+}
+
+fn label(method: &str, name: &str) -> Option<&'static str> {
+    let own = LABELS.iter().find(|(own, _)| *own == name).map(|(_, label)| *label);
+    // The fields of a channel depend on its method.
+    own.or_else(|| account::setting_label(method, name))
 }
 
 /// The text that the form shows for a value.
@@ -125,15 +130,16 @@ fn display_text(name: &str, value: &str) -> Option<&'static str> {
     if TICKS.contains(&name) {
         return Some("Yes");
     }
-    let chosen = |list: &[(&'static str, &'static str)]| {
-        list.iter().find(|(own, _)| *own == value).map(|(_, words)| *words)
-    };
     let listed = VALUES.iter().find(|(field, own, _)| *field == name && *own == value);
     listed.map(|(_, _, words)| *words).or_else(|| match name {
-        "mediaType" => chosen(&MEDIA_TYPES),
-        "when" => chosen(&SCHEDULES),
+        "mediaType" => chosen(&MEDIA_TYPES, value),
+        "when" => chosen(&SCHEDULES, value),
         _ => None,
     })
+}
+
+fn chosen(choices: &[(&'static str, &'static str)], value: &str) -> Option<&'static str> {
+    choices.iter().find(|(own, _)| *own == value).map(|(_, words)| *words)
 }
 
 /// A value in its display form: an item by its id, a channel by its name.

@@ -178,17 +178,14 @@ async fn log_in(app: &AppState, request: Request) -> Result<Response> {
     // If the database is unavailable, the login below reports it.
     let name = canonical.as_deref().unwrap_or(typed);
     let again = |status, error: &str| {
-        let (error, user_name, purpose) = (Some(error), Some(name), purpose.clone());
-        // Only wrong credentials mark the fields; an overload is no mistake in them.
-        let invalid = status == StatusCode::FORBIDDEN;
-        let deferred = deferred.as_ref();
         let notice = LoginNotice {
             status,
-            error,
-            user_name,
-            invalid,
-            purpose,
-            deferred_form: deferred,
+            error: Some(error),
+            user_name: Some(name),
+            // Only wrong credentials mark the fields; an overload is no mistake in them.
+            invalid: status == StatusCode::FORBIDDEN,
+            purpose: purpose.clone(),
+            deferred_form: deferred.as_ref(),
             done: None,
         };
         page(app, &headers, return_to, &notice)
@@ -201,13 +198,12 @@ async fn log_in(app: &AppState, request: Request) -> Result<Response> {
     };
     // Without a token another site could log its victim into an account of the attacker.
     if !session::is_form_token(cookie.as_deref(), form.find("csrf")) {
-        let text = "The login form has expired. Try again.";
-        return again(StatusCode::BAD_REQUEST, text);
+        return again(StatusCode::BAD_REQUEST, "The login form has expired. Try again.");
     }
-    let (password, device) = (form.find("password"), SiteCookie::Device.find(app, &headers));
+    let device = SiteCookie::Device.find(app, &headers);
     let login = LoginRequest {
         user_name: name,
-        password: password.unwrap_or_default(),
+        password: form.find("password").unwrap_or_default(),
         address,
         device_cookie: device.as_deref(),
     };
@@ -358,8 +354,8 @@ pub(crate) fn expired_form() -> Error {
 
 /// Parses a form of the site.
 pub(crate) fn parse(form: &str) -> Result<OAuthParameters> {
-    let bad = |_| Error::new(ErrorKind::InvalidArgument, "The form cannot be read");
-    OAuthParameters::parse(form).map_err(bad)
+    OAuthParameters::parse(form)
+        .map_err(|_| Error::new(ErrorKind::InvalidArgument, "The form cannot be read"))
 }
 
 #[derive(Serialize)]
@@ -373,8 +369,10 @@ fn permissions<'a>(
     request: &'a AuthorizationRequest,
     user: &'a User,
 ) -> impl Iterator<Item = &'static str> + 'a {
-    let (scopes, enforced) = (request.scopes, request.scopes_enforced);
-    let opened = Permission::all().filter(move |one| one.is_granted(scopes, enforced, user));
+    let scopes = request.scopes;
+    let enforced = request.scopes_enforced;
+    let opened =
+        Permission::all().filter(move |permission| permission.is_granted(scopes, enforced, user));
     opened.map(Permission::text)
 }
 
@@ -442,19 +440,21 @@ fn is_plain_path(path: &str) -> bool {
 }
 
 fn leads_to_page(path: &str) -> bool {
-    let below = |prefix: &str| {
-        path.strip_prefix(prefix)
-            // `/docsy` is not below `/docs`.
-            .is_some_and(|rest| rest.is_empty() || rest.starts_with(['/', '?']))
-    };
     // The API of operators is below their pages.
-    let is_page = PAGE_PREFIXES.into_iter().any(below) && !below("/operator/v1");
+    let is_page = PAGE_PREFIXES.into_iter().any(|prefix| is_below(path, prefix))
+        && !is_below(path, "/operator/v1");
     path == HOME
         || path.starts_with("/?")
         || path.starts_with("/item/")
         || is_page
         // An authorization request continues after the login; without parameters it is none.
         || path.starts_with("/o/oauth2/auth?")
+}
+
+fn is_below(path: &str, prefix: &str) -> bool {
+    path.strip_prefix(prefix)
+        // `/docsy` is not below `/docs`.
+        .is_some_and(|rest| rest.is_empty() || rest.starts_with(['/', '?']))
 }
 
 /// An empty response, which ends an exchange.

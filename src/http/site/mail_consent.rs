@@ -63,12 +63,14 @@ async fn page(app: &AppState, token: &str, state: Option<&str>) -> Result<Respon
     let invitation = app.shared.distribution.recipients.invitation(token, clock::now()).await?;
     let invitation = invitation.ok_or_else(invalid_link)?;
     // Right after an answer the page confirms it; later visits show the stored state.
-    let state = state.unwrap_or(match (invitation.is_refused, invitation.is_awaited) {
-        (true, _) => "stopped",
-        (false, true) => "ask",
-        (false, false) => "informed",
-    });
-    let (sender, address) = (invitation.sender, invitation.address);
+    let state = match state {
+        Some(state) => state,
+        None if invitation.is_refused => "stopped",
+        None if invitation.is_awaited => "ask",
+        None => "informed",
+    };
+    let sender = invitation.sender;
+    let address = invitation.address;
     let context = context! { state, sender, address, ..head(app, None, "/") };
     // A recipient need not have an account, so the page ignores any session.
     page_for(app, None, "mail.html", context)

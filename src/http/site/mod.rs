@@ -167,7 +167,8 @@ impl SiteRequest {
     /// Renders the page of a template with a status. The target of added items (`?in=`) is named with the
     /// template's `collections`.
     fn page_with(&self, status: StatusCode, template: &str, context: PageValue) -> PageResult {
-        let (done, added_to) = (self.query.text("done")?, self.query.text("in")?);
+        let done = self.query.text("done")?;
+        let added_to = self.query.text("in")?;
         let head = pages::head(&self.app, self.visitor.as_ref(), &self.reopen_at);
         let context =
             merge_maps([context! { done, added_to, path => self.path() }, context, head]);
@@ -200,6 +201,11 @@ impl SiteRequest {
     /// Returns the query parameter `name`, trimmed; `None` if it is empty.
     fn parameter(&self, name: &str) -> Result<Option<&str>> {
         Ok(self.query.text(name)?.map(str::trim).filter(|text| !text.is_empty()))
+    }
+
+    /// Returns the query parameter `name`, trimmed; empty without one.
+    fn text_parameter(&self, name: &str) -> Result<&str> {
+        Ok(self.parameter(name)?.unwrap_or_default())
     }
 }
 
@@ -290,7 +296,8 @@ impl FromRequest<AppState> for FreshMemberForm {
         if !posted.is_stale() {
             return Ok(Self(posted));
         }
-        let (path, kept) = (posted.path(), kept.as_ref());
+        let path = posted.path();
+        let kept = kept.as_ref();
         Err(login::reauthentication_page(app, &headers, &posted.visitor, path, kept)?.into())
     }
 }
@@ -342,15 +349,16 @@ impl MemberForm {
         // Behind a proxy the host may be an internal name, so the public address counts as well.
         let own = [host.as_deref().unwrap_or_default(), &app.shared.site.url];
         let kept = DeferredForm::new(&headers, &own, site.path(), &text);
-        let known = || kept.as_ref().ok_or_else(login::expired_form);
         // The session expired while the form was filled in; the login page carries the input on.
         let Some(visitor) = site.visitor.clone() else {
-            return Err(login::session_ended_page(app, &headers, known()?)?.into());
+            let kept = kept.as_ref().ok_or_else(login::expired_form)?;
+            return Err(login::session_ended_page(app, &headers, kept)?.into());
         };
         // The form is older than the session, or another site
         // sent it: only the former is shown again.
         if !visitor.owns_form_token(form.find("csrf")) {
-            return Err(known()?.page(app, &visitor)?.into());
+            let kept = kept.as_ref().ok_or_else(login::expired_form)?;
+            return Err(kept.page(app, &visitor)?.into());
         }
         let posted = Self { member: MemberRequest { site, visitor }, form };
         Ok((posted, ReceivedForm { headers, deferred_form: kept }))

@@ -3,7 +3,7 @@
 use serde::Serialize;
 use serde_json::Value;
 
-use super::api_client::{ApiCall, ApiRefusal, encode_segment};
+use super::api_client::{ApiCall, ApiRefusal, encode_segment, text};
 use super::item_summary::ItemSummary;
 use super::{FormFields, SiteRequest};
 use crate::runtime::error::{Error, Result};
@@ -46,23 +46,18 @@ pub(super) struct NotificationForm {
 impl NotificationForm {
     /// Reads the fields of a new form from the page's query; `email` is the default address.
     pub(super) fn of_address(site: &SiteRequest, email: &str) -> Result<Self> {
-        let text = |name| Ok::<_, Error>(site.parameter(name)?.unwrap_or_default().to_owned());
-        let kind = text("type")?;
+        let kind = site.text_parameter("type")?;
         // The type comes from a link and can still be changed in the form.
         let kind: NotificationKind = kind.parse().unwrap_or(NotificationKind::Email);
-        let or_default = |found: String, default: &str| match found.is_empty() {
-            true => default.to_owned(),
-            false => found,
-        };
         Ok(Self {
-            title: text("title")?,
+            title: site.text_parameter("title")?.to_owned(),
             kind: kind.as_str().to_owned(),
-            media_type: or_default(text("mediaType")?, "_all"),
-            q: text("q")?,
+            media_type: or_default(site.text_parameter("mediaType")?, "_all"),
+            q: site.text_parameter("q")?.to_owned(),
             p: site.query.list("p")?.join(", "),
             agr: site.query.list("agr")?.into_iter().map(str::to_owned).collect(),
-            tr: text("tr")?,
-            email: or_default(text("email")?, email),
+            tr: site.text_parameter("tr")?.to_owned(),
+            email: or_default(site.text_parameter("email")?, email),
             when: SCHEDULES[2].0.to_owned(),
             cron: String::new(),
             timezone: ZONE_DEFAULT.to_owned(),
@@ -73,8 +68,7 @@ impl NotificationForm {
     ///
     /// Fails for an unknown type.
     pub(super) fn of_form(form: &FormFields) -> Result<Self> {
-        let text = |name| form.find(name).unwrap_or_default().to_owned();
-        let kind = text("type");
+        let kind = form.text("type");
         // The type is part of the API's path, so it is checked before a call is built.
         if kind.parse::<NotificationKind>().is_err() {
             return Err(Error::invalid(
@@ -85,48 +79,46 @@ impl NotificationForm {
             ));
         }
         Ok(Self {
-            title: text("title"),
+            title: form.text("title"),
             kind,
-            media_type: text("mediaType"),
-            q: text("q"),
-            p: text("p"),
+            media_type: form.text("mediaType"),
+            q: form.text("q"),
+            p: form.text("p"),
             agr: form.all("agr").map(str::to_owned).collect(),
-            tr: text("tr"),
-            email: text("email"),
-            when: text("when"),
-            cron: text("cron"),
-            timezone: text("timezone"),
+            tr: form.text("tr"),
+            email: form.text("email"),
+            when: form.text("when"),
+            cron: form.text("cron"),
+            timezone: form.text("timezone"),
         })
     }
 
     /// Reads the fields of a notification from the API; `email` is the default address.
     pub(super) fn of_saved(saved: &Value, email: &str) -> Self {
-        let text = |name: &str| saved[name].as_str().unwrap_or_default().to_owned();
-        let list = |name: &str| saved[name].as_array().into_iter().flatten();
-        let codes: Vec<&str> = list("p").filter_map(Value::as_str).collect();
-        let schedule = text("schedule");
+        let codes = saved["p"].as_array().into_iter().flatten();
+        let codes: Vec<&str> = codes.filter_map(Value::as_str).collect();
+        let agreements = saved["agr"].as_array().into_iter().flatten();
+        let schedule = text(saved, "schedule");
         let is_offered = SCHEDULES.iter().any(|(cron, _)| *cron == schedule);
-        let (when, cron) = match (schedule.is_empty(), is_offered) {
-            (true, _) => (SCHEDULES[2].0.to_owned(), String::new()),
-            (false, true) => (schedule, String::new()),
-            (false, false) => (CUSTOM_SCHEDULE.to_owned(), schedule),
-        };
-        let or_default = |found: String, default: &str| match found.is_empty() {
-            true => default.to_owned(),
-            false => found,
+        let (when, cron) = if schedule.is_empty() {
+            (SCHEDULES[2].0, "")
+        } else if is_offered {
+            (schedule, "")
+        } else {
+            (CUSTOM_SCHEDULE, schedule)
         };
         Self {
-            title: text("title"),
-            kind: text("type"),
-            media_type: text("mediaType"),
-            q: text("q"),
+            title: text(saved, "title").to_owned(),
+            kind: text(saved, "type").to_owned(),
+            media_type: text(saved, "mediaType").to_owned(),
+            q: text(saved, "q").to_owned(),
             p: codes.join(", "),
-            agr: list("agr").map(Value::to_string).collect(),
-            tr: text("tr"),
-            email: or_default(text("email"), email),
-            when,
-            cron,
-            timezone: or_default(text("timezone"), ZONE_DEFAULT),
+            agr: agreements.map(Value::to_string).collect(),
+            tr: text(saved, "tr").to_owned(),
+            email: or_default(text(saved, "email"), email),
+            when: when.to_owned(),
+            cron: cron.to_owned(),
+            timezone: or_default(text(saved, "timezone"), ZONE_DEFAULT),
         }
     }
 
@@ -156,7 +148,8 @@ impl NotificationForm {
             // Only `PUT` of a stream takes `tr` (contract notifications-4).
             NotificationKind::Stream => (false, false, id.is_some()),
         };
-        let (codes, agreements) = (self.codes(), self.agr.join(","));
+        let codes = self.codes();
+        let agreements = self.agr.join(",");
         // `PUT` replaces everything, so leaving out an emptied field clears it
         // (contract notifications-4).
         call.query([
@@ -174,7 +167,9 @@ impl NotificationForm {
     /// The search for recent matches, `size` items of it. Planned events from `tomorrow` on are excluded,
     /// regardless of their date.
     pub(super) fn dry_run(&self, size: usize, tomorrow: &str) -> ApiCall {
-        let (codes, agreements, size) = (self.codes(), self.agr.join(","), size.to_string());
+        let codes = self.codes();
+        let agreements = self.agr.join(",");
+        let size = size.to_string();
         ApiCall::get(format!("/content/v1/{}/search", encode_segment(&self.media_type))).query([
             ("q", Some(self.q.as_str())),
             ("p", Some(codes.as_str())),
@@ -197,7 +192,8 @@ impl NotificationForm {
     }
 
     fn search_within(&self, period: &str) -> String {
-        let (codes, agreements) = (self.codes(), self.agr.join(","));
+        let codes = self.codes();
+        let agreements = self.agr.join(",");
         let call = ApiCall::get("/").query([
             ("type", Some(self.media_type.as_str())),
             ("q", Some(self.q.as_str())),
@@ -211,14 +207,22 @@ impl NotificationForm {
 
     /// The included and the excluded product codes, for the sentence that describes the query.
     pub(super) fn products(&self) -> (Vec<String>, Vec<String>) {
-        let codes = self.codes();
-        let codes = codes.split(',').filter(|code| !code.is_empty());
-        // A minus sign excludes a product, as in the API's parameter `p`.
-        let (excluded, included): (Vec<&str>, Vec<&str>) =
-            codes.partition(|code| code.starts_with('-'));
-        let plain = |code: &str| code.trim_start_matches('-').to_owned();
-        (included.into_iter().map(plain).collect(), excluded.into_iter().map(plain).collect())
+        let mut included = Vec::new();
+        let mut excluded = Vec::new();
+        for code in self.codes().split(',').filter(|code| !code.is_empty()) {
+            // A minus sign excludes a product, as in the API's parameter `p`.
+            if code.starts_with('-') {
+                excluded.push(code.trim_start_matches('-').to_owned());
+            } else {
+                included.push(code.to_owned());
+            }
+        }
+        (included, excluded)
     }
+}
+
+fn or_default(text: &str, default: &str) -> String {
+    if text.is_empty() { default.to_owned() } else { text.to_owned() }
 }
 
 /// The result of a dry run, or the mistakes in its search.

@@ -12,7 +12,7 @@ use minijinja::{Value as PageValue, context, value::Serde};
 use serde::Serialize;
 use serde_json::Value;
 
-use super::api_client::{ApiCall, ApiRefusal, encode_segment};
+use super::api_client::{ApiCall, ApiRefusal, encode_segment, text};
 use super::notification_form::{DryRun, NotificationForm, SCHEDULES};
 use super::{MemberForm, MemberRequest, PageResult, SiteRequest, times};
 use crate::http::AppState;
@@ -50,6 +50,15 @@ struct AgreementOption {
     kind: String,
 }
 
+impl AgreementOption {
+    fn from_json(agreement: &Value) -> Self {
+        let id = agreement["id"].to_string();
+        let name = text(agreement, "name");
+        let name = if name.is_empty() { id.clone() } else { name.to_owned() };
+        Self { id, name, kind: text(agreement, "type").to_owned() }
+    }
+}
+
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 struct ProductRow {
     code: String,
@@ -59,32 +68,29 @@ struct ProductRow {
 impl SubscriberProfile {
     async fn find(member: &MemberRequest) -> Result<Self, ApiRefusal> {
         let user = member.get("/user/v1/user").await?;
-        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-        let agreements = || user["agreements"].as_array().into_iter().flatten();
+        let mut agreements: Vec<AgreementOption> = Vec::new();
         let mut products: Vec<ProductRow> = Vec::new();
-        for product in agreements().filter_map(|one| one["products"].as_array()).flatten() {
-            let row = ProductRow { code: text(&product["code"]), name: text(&product["name"]) };
-            // Agreements often share products, and the form only suggests codes.
-            if products.len() < SITE_PRODUCTS_SHOWN && !products.contains(&row) {
-                products.push(row);
+        for agreement in user["agreements"].as_array().into_iter().flatten() {
+            agreements.push(AgreementOption::from_json(agreement));
+            for product in agreement["products"].as_array().into_iter().flatten() {
+                let code = text(product, "code").to_owned();
+                let row = ProductRow { code, name: text(product, "name").to_owned() };
+                // Agreements often share products, and the form only suggests codes.
+                if products.len() < SITE_PRODUCTS_SHOWN && !products.contains(&row) {
+                    products.push(row);
+                }
             }
         }
-        let agreement = |one: &Value| {
-            let (id, name) = (one["id"].to_string(), text(&one["name"]));
-            let name = if name.is_empty() { id.clone() } else { name };
-            AgreementOption { id, name, kind: text(&one["type"]) }
-        };
-        let agreements = agreements().map(agreement).collect();
-        Ok(Self { email: text(&user["emailAddress"]), agreements, products })
+        Ok(Self { email: text(&user, "emailAddress").to_owned(), agreements, products })
     }
 
     /// The names of the agreements with these ids; the id itself if the agreement no longer exists.
     fn names(&self, ids: &[String]) -> Vec<String> {
-        let name = |id: &String| {
+        let names = ids.iter().map(|id| {
             let found = self.agreements.iter().find(|agreement| agreement.id == *id);
             found.map_or(id, |agreement| &agreement.name).clone()
-        };
-        ids.iter().map(name).collect()
+        });
+        names.collect()
     }
 }
 
@@ -112,18 +118,21 @@ async fn list(member: MemberRequest) -> PageResult {
     // The API lists the oldest first and has no pages.
     let newest_first = saved.iter().rev().skip((page - 1) * SITE_NOTIFICATIONS_PER_PAGE);
     let mut rows = Vec::new();
-    for one in newest_first.take(SITE_NOTIFICATIONS_PER_PAGE) {
-        rows.push(row(&member, &profile, one).await?);
+    for notification in newest_first.take(SITE_NOTIFICATIONS_PER_PAGE) {
+        rows.push(row(&member, &profile, notification).await?);
     }
-    let address = |page: usize| format!("/notifications?page={page}");
     let has_more = page * SITE_NOTIFICATIONS_PER_PAGE < saved.len();
     let context = context! {
         rows => PageValue::from(Serde(rows)),
         total => saved.len(),
-        newer_url => (page > 1).then(|| address(page - 1)),
-        older_url => has_more.then(|| address(page + 1)),
+        newer_url => (page > 1).then(|| page_url(page - 1)),
+        older_url => has_more.then(|| page_url(page + 1)),
     };
     member.page("notifications.html", context)
+}
+
+fn page_url(page: usize) -> String {
+    format!("/notifications?page={page}")
 }
 
 async fn row(
@@ -198,7 +207,8 @@ fn show_form(
     let status = shown.refusal.as_ref().map_or(StatusCode::OK, |refusal| refusal.status);
     // Each error is shown beside its field as well as above the form.
     let errors = shown.refusal.iter().flat_map(|refusal| refusal.errors.clone());
-    let wrong: BTreeMap<String, String> = errors.map(|one| (one.path, one.message)).collect();
+    let wrong: BTreeMap<String, String> =
+        errors.map(|error| (error.path, error.message)).collect();
     let mistakes = shown.refusal.as_ref().map(ApiRefusal::sentences);
     // If notifications do not support the media type, the form selects none.
     let is_known = MEDIA_TYPES.iter().any(|(value, _)| *value == fields.media_type);
@@ -286,9 +296,11 @@ async fn show_dry_run(
 async fn load(member: &MemberRequest, id: &str) -> Result<Value, super::PageError> {
     let saved = member.get(NOTIFICATIONS).await?;
     // The API has no call that returns a single notification (contract notifications-2).
-    let found = saved.as_array().into_iter().flatten().find(|one| one["id"] == *id);
-    let none = || Error::new(ErrorKind::NotFound, "This notification does not exist.");
-    Ok(found.cloned().ok_or_else(none)?)
+    let mut notifications = saved.as_array().into_iter().flatten();
+    let Some(found) = notifications.find(|notification| notification["id"] == *id) else {
+        return Err(Error::new(ErrorKind::NotFound, "This notification does not exist.").into());
+    };
+    Ok(found.clone())
 }
 
 /// `GET /notifications/{id}`: the form with the saved fields.
@@ -310,7 +322,8 @@ async fn save(Path(id): Path<String>, posted: MemberForm) -> PageResult {
     let mut fields = NotificationForm::of_form(&posted.form)?;
     // Type and media type cannot be changed, so those of the form are ignored.
     let own = NotificationForm::of_saved(&saved, "");
-    (fields.kind, fields.media_type) = (own.kind, own.media_type);
+    fields.kind = own.kind;
+    fields.media_type = own.media_type;
     if posted.form.find("step") == Some("try") {
         return show_dry_run(&posted, &fields, Some(&id)).await;
     }

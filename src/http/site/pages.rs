@@ -38,23 +38,10 @@ impl PageRenderer {
     ///
     /// Fails when a template is not UTF-8 or does not parse, and when the translations cannot be loaded.
     pub fn compile(zone: &TimeZone, offers_avif: bool) -> Result<Self> {
-        let environment = |language| {
-            let texts = Arc::new(language::translations(language)?);
-            let mut environment =
-                template_environment::environment(language, &texts, zone, offers_avif);
-            for name in PageTemplates::iter() {
-                let Some(file) = PageTemplates::get(&name) else { continue };
-                // Compiled at start, so that a broken template stops the process and no request.
-                let text = String::from_utf8(file.data.into_owned()).map_err(Error::internal)?;
-                environment
-                    .add_template_owned(name.into_owned(), text)
-                    .map_err(Error::internal)?;
-            }
-            Ok::<_, Error>((language, environment))
-        };
-        let english = environment(PageLanguage::English)?;
-        let swedish = environment(PageLanguage::Swedish)?;
-        Ok(Self { environments: [english, swedish] })
+        let english = compile_templates(PageLanguage::English, zone, offers_avif)?;
+        let swedish = compile_templates(PageLanguage::Swedish, zone, offers_avif)?;
+        let environments = [(PageLanguage::English, english), (PageLanguage::Swedish, swedish)];
+        Ok(Self { environments })
     }
 
     /// Renders the page `name` with `context` in the current language.
@@ -74,6 +61,23 @@ impl PageRenderer {
         let template = environment.get_template(name).map_err(Error::internal)?;
         template.render(context).map_err(Error::internal)
     }
+}
+
+/// Compiles the templates for pages in one language.
+fn compile_templates(
+    language: PageLanguage,
+    zone: &TimeZone,
+    offers_avif: bool,
+) -> Result<Environment<'static>> {
+    let texts = Arc::new(language::translations(language)?);
+    let mut environment = template_environment::environment(language, &texts, zone, offers_avif);
+    for name in PageTemplates::iter() {
+        let Some(file) = PageTemplates::get(&name) else { continue };
+        // Compiled at start, so that a broken template stops the process and no request.
+        let text = String::from_utf8(file.data.into_owned()).map_err(Error::internal)?;
+        environment.add_template_owned(name.into_owned(), text).map_err(Error::internal)?;
+    }
+    Ok(environment)
 }
 
 /// The context of the page head at `here` for its visitor.

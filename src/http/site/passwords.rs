@@ -7,6 +7,7 @@ use axum::{
     http::{HeaderMap, StatusCode, header},
     response::Response,
 };
+use jiff::Timestamp;
 use minijinja::{Value, context};
 
 use crate::access::users::{LinkPasswordReset, OpenedLink, PasswordOutcome};
@@ -153,7 +154,8 @@ async fn link_response(app: &AppState, token: &str, headers: &HeaderMap) -> Resu
 fn invalid_link_page(app: &AppState, headers: &HeaderMap) -> Result<Response> {
     let context = context! { sends_mails => app.shared.access.users.sends_mails() };
     // The change of language returns to the page that requests another link.
-    let (status, here) = (StatusCode::NOT_FOUND, FORGOTTEN.to_owned());
+    let here = FORGOTTEN.to_owned();
+    let status = StatusCode::NOT_FOUND;
     FormPage { status, template: "link_gone.html", context, headers, here }.render(app)
 }
 
@@ -186,29 +188,41 @@ pub(crate) async fn set(
     page_or_error(&app, password_set_response(&app, &token, request).await)
 }
 
+/// Shows the form of a link again, with an error. The link is opened again, since it may have been used or withdrawn
+/// in the meantime.
+async fn set_page_again(
+    app: &AppState,
+    headers: &HeaderMap,
+    token: &str,
+    now: Timestamp,
+    error: &str,
+) -> Result<Response> {
+    match app.shared.access.users.open_link(token, now).await? {
+        Some(opened) => set_page(app, headers, &opened, Some(error)),
+        None => invalid_link_page(app, headers),
+    }
+}
+
 async fn password_set_response(app: &AppState, token: &str, request: Request) -> Result<Response> {
     let AnonymousForm { headers, form, address, has_valid_token } =
         AnonymousForm::read(app, request).await?;
     let now = clock::now();
-    // The link is opened again, since it may have been used or withdrawn in the meantime.
-    let again = async |error: &str| match app.shared.access.users.open_link(token, now).await? {
-        Some(opened) => set_page(app, &headers, &opened, Some(error)),
-        None => invalid_link_page(app, &headers),
-    };
     if !has_valid_token {
-        return again("The form has expired. Try again.").await;
+        return set_page_again(app, &headers, token, now, "The form has expired. Try again.")
+            .await;
     }
     // Not trimmed: spaces around a password are part of it.
-    let field = |name: &str| form.fields().find(|(own, _)| *own == name).map(|(_, value)| value);
-    let password = field("password").unwrap_or_default();
-    if field("repeated") != Some(password) {
-        return again(PASSWORDS_DIFFER).await;
+    let password = form.find_untrimmed("password").unwrap_or_default();
+    if form.find_untrimmed("repeated") != Some(password) {
+        return set_page_again(app, &headers, token, now, PASSWORDS_DIFFER).await;
     }
     let reset =
         LinkPasswordReset { token, password, revokes_keys: form.is_ticked("keys"), address };
     match app.shared.access.users.set_by_link(reset, now).await? {
         PasswordOutcome::Done => Ok(see_other(LOGIN_AFTER)),
-        PasswordOutcome::Flawed(flaw) => again(flaw.text()).await,
+        PasswordOutcome::Flawed(flaw) => {
+            set_page_again(app, &headers, token, now, flaw.text()).await
+        }
         // Only `Gone` occurs: a link verifies no old password.
         PasswordOutcome::Gone | PasswordOutcome::Wrong | PasswordOutcome::Throttled(_) => {
             invalid_link_page(app, &headers)

@@ -64,13 +64,16 @@ pub(super) async fn page(site: SiteRequest) -> PageResult {
 /// none. Editors mail these URLs.
 fn without_empty_parameters(here: &str) -> Option<String> {
     let (path, query) = here.split_once('?')?;
-    let has_value = |pair: &&str| pair.split_once('=').is_some_and(|(_, value)| !value.is_empty());
-    let non_empty: Vec<&str> = query.split('&').filter(has_value).collect();
+    let non_empty: Vec<&str> = query.split('&').filter(|pair| has_value(pair)).collect();
     if non_empty.len() == query.split('&').count() {
         return None;
     }
     let mark = if non_empty.is_empty() { "" } else { "?" };
     Some(format!("{path}{mark}{}", non_empty.join("&")))
+}
+
+fn has_value(pair: &str) -> bool {
+    pair.split_once('=').is_some_and(|(_, value)| !value.is_empty())
 }
 
 /// The outcome of a search.
@@ -141,9 +144,10 @@ impl PageSearch<'_> {
     }
 
     async fn call(&self, call: &ApiCall) -> Result<Value, ApiRefusal> {
-        match self.is_anonymous() {
-            true => self.site.call_anonymously(call).await,
-            false => self.site.call(call).await,
+        if self.is_anonymous() {
+            self.site.call_anonymously(call).await
+        } else {
+            self.site.call(call).await
         }
     }
 
@@ -186,11 +190,11 @@ impl PageSearch<'_> {
         // The page is complete without them if they cannot be loaded.
         let saved = self.site.get(NOTIFICATIONS).await.unwrap_or_default();
         let newest_first = saved.as_array().into_iter().flatten().rev();
-        let search = |one: &Value| {
-            let fields = NotificationForm::of_saved(one, "");
+        let searches = newest_first.take(SITE_SAVED_SEARCHES).map(|notification| {
+            let fields = NotificationForm::of_saved(notification, "");
             SavedSearch { url: fields.search_url(), title: fields.title }
-        };
-        newest_first.take(SITE_SAVED_SEARCHES).map(search).collect()
+        });
+        searches.collect()
     }
 
     /// The words in a spelling that finds something, for a search without hits.
@@ -216,11 +220,11 @@ impl PageSearch<'_> {
     }
 
     fn media_types(&self) -> Vec<MediaTypeLink> {
-        let link = |name: &'static str| {
+        let links = MEDIA_TYPES.into_iter().map(|name| {
             let other = SearchForm { media_type: name.to_owned(), page: 1, ..self.form.clone() };
             MediaTypeLink { name, url: other.url(1), active: name == self.form.media_type }
-        };
-        MEDIA_TYPES.into_iter().map(link).collect()
+        });
+        links.collect()
     }
 
     /// The context of the hits, which a part of the page shows too.
@@ -259,8 +263,10 @@ impl PageSearch<'_> {
             SearchOutcome::Found(found, notice) => (found, notice, None),
             SearchOutcome::Refused(refusal) => (&nothing, None, Some(refusal)),
         };
-        let (site, form) = (self.site, &self.form);
-        let (hits, total) = (self.hits(found), found["total"].as_u64().unwrap_or(0));
+        let site = self.site;
+        let form = &self.form;
+        let hits = self.hits(found);
+        let total = found["total"].as_u64().unwrap_or(0);
         let respelling = match refusal {
             Some(_) => None,
             None => self.respelling(total).await,

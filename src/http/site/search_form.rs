@@ -7,7 +7,7 @@ use super::{
     api_client::{ApiCall, encode_segment},
     facets::{self, FACET_NAMES, FacetList},
 };
-use crate::runtime::error::{Error, Result};
+use crate::runtime::error::Result;
 use crate::runtime::limits::{PAGE_ITEMS, PAGES_MAX};
 use model::MediaType;
 use query::{FilterField, ItemFilter, narrowed_text};
@@ -76,23 +76,22 @@ impl<'a> ResultScope<'a> {
 impl SearchForm {
     /// Reads the parameters of a request.
     pub(super) fn from_query(site: &SiteRequest) -> Result<Self> {
-        let text = |name| Ok::<_, Error>(site.parameter(name)?.unwrap_or_default());
         let pages = 1..=i64::try_from(PAGES_MAX).unwrap_or(i64::MAX);
         let page = site.query.integer("page", pages)?;
-        let media_type = match text("type")? {
+        let media_type = match site.text_parameter("type")? {
             "" => MediaType::Image.as_str(),
             given => given,
         };
         Ok(Self {
-            q: text("q")?.to_owned(),
+            q: site.text_parameter("q")?.to_owned(),
             media_type: media_type.to_owned(),
-            tr: text("tr")?.to_owned(),
-            trs: text("trs")?.to_owned(),
-            tre: text("tre")?.to_owned(),
+            tr: site.text_parameter("tr")?.to_owned(),
+            trs: site.text_parameter("trs")?.to_owned(),
+            tre: site.text_parameter("tre")?.to_owned(),
             p: facets::read_products(&site.query)?,
             agr: site.query.list("agr")?.into_iter().map(str::to_owned).collect(),
             filters: facets::read_filters(&site.query)?,
-            sort: text("sort")?.to_owned(),
+            sort: site.text_parameter("sort")?.to_owned(),
             all: site.parameter("all")?.is_some(),
             written: site.parameter("written")?.is_some(),
             upcoming: site.parameter("upcoming")?.is_some(),
@@ -122,7 +121,6 @@ impl SearchForm {
             "image" => String::new(),
             other => other.to_owned(),
         };
-        let tick = |is_set: bool| if is_set { "1".to_owned() } else { String::new() };
         let filters = self.filters.iter().map(|filter| ("facet", filter.to_string()));
         let pairs = [
             ("type", media_type),
@@ -161,7 +159,8 @@ impl SearchForm {
         query.append_pair("type", kind).append_pair("mediaType", &self.media_type);
         // A notification has no parameters for filters, so they become a part of its query.
         let q = narrowed_text(&self.q, &self.filters);
-        let (p, agr) = (self.p.join(","), self.agr.join(","));
+        let p = self.p.join(",");
+        let agr = self.agr.join(",");
         let texts = [("title", title), ("q", &q), ("p", &p), ("agr", &agr), ("tr", &self.tr)];
         for (name, value) in texts {
             if !value.is_empty() {
@@ -190,7 +189,6 @@ impl SearchForm {
     /// match.
     pub(super) fn call(&self, words: &str, tomorrow: &str, scope: ResultScope<'_>) -> ApiCall {
         let path = format!("/content/v1/{}/search", encode_segment(&self.media_type));
-        let number = |number: usize| number.to_string();
         let mut pairs = vec![
             ("q", words.trim().to_owned()),
             ("p", self.p.join(",")),
@@ -201,8 +199,8 @@ impl SearchForm {
             ("sort", self.sort.clone()),
             // Other forms of words are the site's default and opt-in in the API.
             ("forms", if self.written { String::new() } else { "true".to_owned() }),
-            ("s", number(scope.size)),
-            ("fr", if scope.skip > 0 { number(scope.skip) } else { String::new() }),
+            ("s", scope.size.to_string()),
+            ("fr", if scope.skip > 0 { scope.skip.to_string() } else { String::new() }),
             ("facets", scope.facets.to_owned()),
             ("last", scope.last.to_owned()),
         ];
@@ -243,12 +241,11 @@ impl SearchForm {
     pub(super) fn with_filter(&self, filter: &ItemFilter) -> Self {
         // The page number belongs to the hits of the previous search.
         let mut other = Self { page: 1, ..self.clone() };
-        let is_opposite = |own: &ItemFilter| match filter.field {
-            FilterField::Facet(_) => own.field == filter.field && own.value == filter.value,
+        other.filters.retain(|own| match filter.field {
+            FilterField::Facet(_) => own.field != filter.field || own.value != filter.value,
             // Of these one value says everything.
-            FilterField::MinPx | FilterField::Terms => own.field == filter.field,
-        };
-        other.filters.retain(|own| !is_opposite(own));
+            FilterField::MinPx | FilterField::Terms => own.field != filter.field,
+        });
         if !self.filters.contains(filter) {
             other.filters.push(filter.clone());
         }
@@ -270,13 +267,18 @@ impl SearchForm {
     /// Returns the search with the product toggled; `-` in front of a code excludes it. The opposite is removed.
     pub(super) fn with_product(&self, code: &str) -> Self {
         let mut other = Self { page: 1, ..self.clone() };
-        let plain = |code: &str| code.trim_start_matches('-').to_owned();
-        other.p.retain(|own| plain(own) != plain(code));
+        let plain = code.trim_start_matches('-');
+        other.p.retain(|own| own.trim_start_matches('-') != plain);
         if !self.p.iter().any(|own| own == code) {
             other.p.push(code.to_owned());
         }
         other
     }
+}
+
+/// Returns the value of a check box in the address.
+fn tick(is_set: bool) -> String {
+    if is_set { "1".to_owned() } else { String::new() }
 }
 
 #[cfg(test)]

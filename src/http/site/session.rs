@@ -78,7 +78,8 @@ impl SiteCookie {
         let secure = app.shared.site.secure_cookies;
         let age = seconds.map(|seconds| format!("; Max-Age={seconds}")).unwrap_or_default();
         let tail = if secure { "; Secure" } else { "" };
-        let (name, path) = (self.name(secure), self.path());
+        let name = self.name(secure);
+        let path = self.path();
         let text = format!("{name}={value}; Path={path}; HttpOnly; SameSite=Lax{age}{tail}");
         HeaderValue::from_str(&text).ok()
     }
@@ -108,8 +109,7 @@ pub(crate) fn is_form_token(cookie: Option<&str>, token: Option<&str>) -> bool {
 /// Compares two tokens in constant time: their hashes are compared, so the duration reveals nothing about the
 /// token.
 pub(crate) fn tokens_equal(expected: &str, token: &str) -> bool {
-    let hash = |text: &str| ContentHash::of(text.as_bytes());
-    hash(expected) == hash(token)
+    ContentHash::of(expected.as_bytes()) == ContentHash::of(token.as_bytes())
 }
 
 /// Whether a request has a session cookie, valid or not.
@@ -199,7 +199,7 @@ impl SiteVisitor {
         VisitorSummary {
             user_name: self.account.user.user_name.clone(),
             display_name: self.account.user.display_name(),
-            organization_name: organization.and_then(|one| one.name.clone()),
+            organization_name: organization.and_then(|organization| organization.name.clone()),
         }
     }
 

@@ -85,17 +85,12 @@ impl SimilarityQuery {
         }
         let time: Timestamp = document["versioncreated"].as_str()?.parse().ok()?;
         let time = Timestamp::from_second(time.as_second()).ok()?;
-        let names = |list: &str, name: &str| {
-            let entries = document[list].as_array().into_iter().flatten();
-            let names = entries.filter_map(|entry| searchable(entry[name].as_str()?));
-            names.map(|text| format!("{list}.{name}:{text}")).collect::<Vec<_>>()
-        };
-        let mut alternatives = names("event", "code");
+        let mut alternatives = terms(document, "event", "code");
         if alternatives.is_empty() {
-            alternatives = names("event", "name");
+            alternatives = terms(document, "event", "name");
         }
         alternatives.truncate(EVENTS_COMPARED);
-        let mut places = names("place", "name");
+        let mut places = terms(document, "place", "name");
         places.truncate(PLACES_COMPARED);
         let headline = document["headline"].as_str().unwrap_or_default();
         let headline = searchable(headline)
@@ -129,6 +124,13 @@ impl SimilarityQuery {
             ("layout", Some("bare")),
         ])
     }
+}
+
+/// Returns the parts of a query for the property `name` of the concepts in a list.
+fn terms(document: &Value, list: &str, name: &str) -> Vec<String> {
+    let concepts = document[list].as_array().into_iter().flatten();
+    let texts = concepts.filter_map(|concept| searchable(concept[name].as_str()?));
+    texts.map(|text| format!("{list}.{name}:{text}")).collect()
 }
 
 /// Whether items of this type are about what has happened; plans and pages are about days.
@@ -167,7 +169,8 @@ fn searchable(name: &str) -> Option<String> {
 /// The part of a query for the hours around `time`.
 fn around(time: Timestamp) -> Option<String> {
     let hours = SignedDuration::from_hours(HOURS_AROUND);
-    let (from, until) = (time.checked_sub(hours).ok()?, time.checked_add(hours).ok()?);
+    let from = time.checked_sub(hours).ok()?;
+    let until = time.checked_add(hours).ok()?;
     Some(format!("versioncreated:[{from} TO {until}]"))
 }
 

@@ -51,10 +51,12 @@ impl AiUse {
 /// Returns the code of the digital source type that a served document states, by which lists and pages agree.
 pub(super) fn stated_in(document: &Value) -> Option<&str> {
     let vocabulary = DIGITAL_SOURCE_TYPES.base.trim_end_matches('/');
-    // Documents write the scheme with or without the slash at the end.
-    let is_vocabulary = |scheme: &str| scheme.trim_end_matches('/') == vocabulary;
     let mut indicators = document["trustindicator"].as_array()?.iter();
-    let indicator = indicators.find(|one| one["scheme"].as_str().is_some_and(is_vocabulary))?;
+    let indicator = indicators.find(|indicator| {
+        // Documents write the scheme with or without the slash at the end.
+        let scheme = indicator["scheme"].as_str().map(|scheme| scheme.trim_end_matches('/'));
+        scheme == Some(vocabulary)
+    })?;
     indicator["code"].as_str()
 }
 

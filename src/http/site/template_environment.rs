@@ -41,13 +41,14 @@ pub(crate) fn environment(
     offers_avif: bool,
 ) -> Environment<'static> {
     let mut environment = Environment::new();
-    let (translations, messages, phrases) =
-        (Arc::clone(texts), Arc::clone(texts), Arc::clone(texts));
+    let translations = Arc::clone(texts);
     environment.add_function("_", move |text: &str, values: Rest<Value>| {
         fill_placeholders(translations.get(text).map_or(text, String::as_str), &values)
     });
+    let messages = Arc::clone(texts);
     environment
         .add_filter("sentence", move |text: &str| sentence(&messages, without_parameter(text)));
+    let phrases = Arc::clone(texts);
     environment.add_filter("phrase", move |text: &str| translate_message(&phrases, text).text);
     let time_zone = zone.clone();
     environment.add_filter("when", move |time: &str| {
@@ -157,11 +158,13 @@ fn captures<'a>(pattern: &str, text: &'a str) -> Option<Vec<&'a str>> {
     let parts: Vec<&str> = parts.collect();
     for (index, part) in parts.iter().enumerate() {
         let is_last = index + 1 == parts.len();
-        let end = match (is_last, part.is_empty()) {
-            (true, true) => rest.len(),
+        let end = if !is_last {
+            rest.find(part)?
+        } else if part.is_empty() {
+            rest.len()
+        } else {
             // Matched from the end, so that the last value may contain the text that follows it.
-            (true, false) => rest.strip_suffix(part)?.len(),
-            (false, _) => rest.find(part)?,
+            rest.strip_suffix(part)?.len()
         };
         values.push(&rest[..end]);
         rest = &rest[end + part.len()..];

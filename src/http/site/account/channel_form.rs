@@ -3,6 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use super::FormFields;
+use crate::http::site::api_client::text;
 
 /// The input type of a setting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -194,10 +195,9 @@ impl ChannelForm {
     pub(super) fn empty(method: &str) -> Self {
         // Preselected, because the API refuses a channel without formats.
         let formats = ["_NormalHires.jpg", ".json"].map(str::to_owned).to_vec();
-        let (name, method) = (String::new(), method.to_owned());
         Self {
-            name,
-            method,
+            name: String::new(),
+            method: method.to_owned(),
             is_active: true,
             replaces_existing: false,
             formats,
@@ -207,8 +207,7 @@ impl ChannelForm {
 
     /// Fills the form from a channel of the API.
     pub(super) fn from_channel(channel: &Value) -> Self {
-        let text = |name: &str| channel[name].as_str().unwrap_or_default().to_owned();
-        let method = text("method");
+        let method = text(channel, "method").to_owned();
         let settings = settings_of(&method).unwrap_or_default();
         // The API returns a mask in place of a secret, which is no value to edit or send back.
         let visible = settings.iter().filter(|setting| !setting.is_secret());
@@ -218,7 +217,7 @@ impl ChannelForm {
         });
         let formats = channel["formats"].as_array().into_iter().flatten();
         Self {
-            name: text("name"),
+            name: text(channel, "name").to_owned(),
             entered: visible.collect(),
             method,
             is_active: channel["active"] == true,
@@ -230,15 +229,14 @@ impl ChannelForm {
     /// Reads a submitted form.
     #[must_use]
     pub fn from_form(form: &FormFields) -> Self {
-        let text = |name| form.find(name).unwrap_or_default().to_owned();
         // Check boxes and the free text field together are the list of formats.
         let mut formats: Vec<String> = form.all("format").map(str::to_owned).collect();
         formats.extend(
             form.find("formats").unwrap_or_default().split_whitespace().map(str::to_owned),
         );
         Self {
-            name: text("name"),
-            method: text("method"),
+            name: form.text("name"),
+            method: form.text("method"),
             is_active: form.is_ticked("active"),
             replaces_existing: form.is_ticked("there"),
             formats,
@@ -256,57 +254,65 @@ impl ChannelForm {
     #[must_use]
     pub fn body(&self) -> Value {
         let settings = settings_of(&self.method).unwrap_or_default();
-        let given = |setting: &ChannelSetting| {
-            let value = match self.text(&setting.field()) {
-                // Fields of another method may be left from a deferred
-                // form; the API refuses unknown settings.
-                Some(text) => setting_value(setting.kind, text),
-                // The API keeps settings that are not mentioned, so an emptied field is sent as null.
-                None if self.replaces_existing && !setting.is_secret() => Value::Null,
-                None => return None,
-            };
-            Some((setting.name.to_owned(), value))
-        };
-        let settings: Map<String, Value> = settings.iter().filter_map(given).collect();
+        // Fields of another method may be left from a deferred form; the API refuses unknown settings.
+        let settings: Map<String, Value> =
+            settings.iter().filter_map(|setting| self.given_value(setting)).collect();
         json!({
             "method": self.method, "formats": self.formats, "settings": settings,
             "active": self.is_active,
         })
     }
 
+    /// Returns the property of a setting in the request body; `None` if it is left out.
+    fn given_value(&self, setting: &ChannelSetting) -> Option<(String, Value)> {
+        let value = match self.text(&setting.field()) {
+            Some(text) => setting_value(setting.kind, text),
+            // The API keeps settings that are not mentioned, so an emptied field is sent as null.
+            None if self.replaces_existing && !setting.is_secret() => Value::Null,
+            None => return None,
+        };
+        Some((setting.name.to_owned(), value))
+    }
+
     /// The settings as fields. Secrets are never sent back to the browser and must be entered again.
     #[must_use]
     pub fn fields(&self) -> Value {
         let settings = settings_of(&self.method).unwrap_or_default();
-        let field = |setting: &ChannelSetting| {
-            let field = setting.field();
-            let (kind, choices) = template_kind(setting.kind);
-            // A form that is shown again after an error must not carry the secret back in its HTML.
-            let value = self.text(&field).filter(|_| !setting.is_secret());
-            json!({
-                "name": field, "path": format!("settings.{}", setting.name),
-                "label": setting.label, "hint": setting.hint, "kind": kind, "choices": choices,
-                "value": value, "needed": setting.is_needed,
-                // The template says that an empty secret leaves the stored one unchanged.
-                "stays": setting.is_secret() && self.replaces_existing,
-            })
-        };
-        settings.iter().map(field).collect()
+        settings.iter().map(|setting| self.field_json(setting)).collect()
+    }
+
+    fn field_json(&self, setting: &ChannelSetting) -> Value {
+        let field = setting.field();
+        let (kind, choices) = template_kind(setting.kind);
+        // A form that is shown again after an error must not carry the secret back in its HTML.
+        let value = self.text(&field).filter(|_| !setting.is_secret());
+        json!({
+            "name": field, "path": format!("settings.{}", setting.name),
+            "label": setting.label, "hint": setting.hint, "kind": kind, "choices": choices,
+            "value": value, "needed": setting.is_needed,
+            // The template says that an empty secret leaves the stored one unchanged.
+            "stays": setting.is_secret() && self.replaces_existing,
+        })
     }
 
     /// The formats with check boxes, and whether they are ticked.
     pub(super) fn format_choices(&self) -> Value {
-        let tick = |(format, label): &(&str, &str)| {
+        let choices = FORMATS.iter().map(|(format, label)| {
             let ticked = self.formats.iter().any(|own| own == format);
             json!({ "format": format, "label": label, "ticked": ticked })
-        };
-        FORMATS.iter().map(tick).collect()
+        });
+        choices.collect()
     }
 
     /// The other formats, one per line.
     pub(super) fn other_formats(&self) -> String {
-        let is_other = |own: &&str| FORMATS.iter().all(|(format, _)| format != own);
-        self.formats.iter().map(String::as_str).filter(is_other).collect::<Vec<_>>().join("\n")
+        let mut others: Vec<&str> = Vec::new();
+        for own in &self.formats {
+            if FORMATS.iter().all(|(format, _)| *format != own.as_str()) {
+                others.push(own);
+            }
+        }
+        others.join("\n")
     }
 }
 

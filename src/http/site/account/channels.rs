@@ -102,8 +102,21 @@ async fn validate(
     site: &SiteRequest,
     draft: &ChannelForm,
 ) -> Result<Option<ApiRefusal>, PageError> {
-    // Shaped like a refusal of the API, so that the form shows both in the same way.
-    let refusal = |status, code: &str, message: &str| ApiRefusal {
+    if draft.name.is_empty() {
+        let message = "Enter a name for the channel.";
+        return Ok(Some(name_refusal(StatusCode::BAD_REQUEST, "required", message)));
+    }
+    // `PUT` would replace the existing channel without a question.
+    if !draft.replaces_existing && find(site, &draft.name).await?.is_some() {
+        let message = "You already have a channel with this name.";
+        return Ok(Some(name_refusal(StatusCode::CONFLICT, "channel_exists", message)));
+    }
+    Ok(None)
+}
+
+/// Creates a refusal of the name, in the form of one by the API, so that the page shows both in the same way.
+fn name_refusal(status: StatusCode, code: &str, message: &str) -> ApiRefusal {
+    ApiRefusal {
         status,
         message: message.to_owned(),
         errors: vec![api_client::FieldError {
@@ -111,17 +124,7 @@ async fn validate(
             path: "name".to_owned(),
             message: message.to_owned(),
         }],
-    };
-    if draft.name.is_empty() {
-        let message = "Enter a name for the channel.";
-        return Ok(Some(refusal(StatusCode::BAD_REQUEST, "required", message)));
     }
-    // `PUT` would replace the existing channel without a question.
-    if !draft.replaces_existing && find(site, &draft.name).await?.is_some() {
-        let message = "You already have a channel with this name.";
-        return Ok(Some(refusal(StatusCode::CONFLICT, "channel_exists", message)));
-    }
-    Ok(None)
 }
 
 /// `GET /account/channels/remove?name=`: asks for confirmation.

@@ -97,7 +97,8 @@ async fn find_optional(site: &SiteRequest, target: &str) -> Result<Option<Value>
 /// Links to an item by its URI: its page, its pricelist, and its thumbnail if that is open.
 pub(super) fn item_links(uri: &str) -> Value {
     let mut parts = uri.rsplit('/');
-    let (Some(id), Some(media_type)) = (parts.next(), parts.next()) else { return Value::Null };
+    let Some(id) = parts.next() else { return Value::Null };
+    let Some(media_type) = parts.next() else { return Value::Null };
     json!({
         "page": format!("/item/{media_type}/{id}"),
         // Only photographs always have an open thumbnail; a broken picture is worse than none.
@@ -127,8 +128,9 @@ impl<'a> ListPage<'a> {
 
     /// The call that lists the page, with one more element to detect whether others follow.
     pub(super) fn call(&self, target: &str) -> ApiCall {
+        let start = self.start.to_string();
         // A surplus element replaces a count of the list, which would be read only for the pager.
-        let (start, size) = (self.start.to_string(), (self.size + 1).to_string());
+        let size = (self.size + 1).to_string();
         ApiCall::get(target).query([
             ("start", Some(start.as_str())),
             ("size", Some(size.as_str())),
@@ -138,15 +140,17 @@ impl<'a> ListPage<'a> {
 
     /// Removes that extra element and returns the URLs of the adjacent pages.
     pub(super) fn paginate(&self, listed: &mut Vec<Value>) -> PageValue {
-        let at = |start: usize| {
-            // The first page has a single address, without `start`.
-            let start = (start > 0).then(|| start.to_string());
-            ApiCall::get(self.path).query([self.choice, ("start", start.as_deref())]).target
-        };
-        let newer = (self.start > 0).then(|| at(self.start.saturating_sub(self.size)));
-        let older = (listed.len() > self.size).then(|| at(self.start + self.size));
+        let newer = (self.start > 0).then(|| self.url(self.start.saturating_sub(self.size)));
+        let older = (listed.len() > self.size).then(|| self.url(self.start + self.size));
         listed.truncate(self.size);
         context! { newer, older }
+    }
+
+    /// Returns the URL of the page that begins with the element `start`.
+    fn url(&self, start: usize) -> String {
+        // The first page has a single address, without `start`.
+        let start = (start > 0).then(|| start.to_string());
+        ApiCall::get(self.path).query([self.choice, ("start", start.as_deref())]).target
     }
 }
 

@@ -85,10 +85,8 @@ async fn page(
     let pricelist = order["places"]["pricelist"].as_str().unwrap_or_default();
     // An item that is gone, or that no agreement covers any more, has no pricelist.
     // A reported order is final, so its page offers no licences.
-    let pricelist = match order["reported"].is_null() {
-        true => find_optional(site, pricelist).await?,
-        false => None,
-    };
+    let pricelist =
+        if order["reported"].is_null() { find_optional(site, pricelist).await? } else { None };
     let organization = find_optional(site, "/user/v1/organization").await?.unwrap_or_default();
     let refusal = typed.as_ref().map(|(refusal, _)| refusal);
     let context = context! {
@@ -103,7 +101,6 @@ async fn page(
 
 /// Loads the order with that number. Any other text names no order.
 async fn find(site: &SiteRequest, id: &str) -> Result<Value, PageError> {
-    let missing = || not_found("This order does not exist.");
     // Parsing also keeps slashes and dots out of the API's path.
     let id: i64 = id.parse().map_err(|_| missing())?;
     match site.get(format!("{ORDERS}/{id}")).await {
@@ -111,6 +108,10 @@ async fn find(site: &SiteRequest, id: &str) -> Result<Value, PageError> {
         Err(refusal) if refusal.status == StatusCode::NOT_FOUND => Err(missing()),
         found => Ok(found?),
     }
+}
+
+fn missing() -> PageError {
+    not_found("This order does not exist.")
 }
 
 #[cfg(test)]

@@ -64,18 +64,16 @@ pub(super) async fn change(State(app): State<AppState>, request: Request) -> Pag
     let address = client_address(&app, &request);
     let posted = MemberForm::from_request(request, &app).await?;
     // Not trimmed: spaces around a password are part of it.
-    let field = |name: &str| {
-        let found = posted.form.fields().find(|(own, _)| *own == name);
-        found.map(|(_, value)| value).unwrap_or_default()
-    };
-    let wrong = async |status, text| page(&posted, Some(PasswordFormError { status, text })).await;
+    let old = posted.form.find_untrimmed("old").unwrap_or_default();
+    let new = posted.form.find_untrimmed("password").unwrap_or_default();
+    let repeated = posted.form.find_untrimmed("repeated").unwrap_or_default();
     // Checked before the current password, so that a typing error counts as no guess.
-    if field("password") != field("repeated") {
-        return wrong(StatusCode::BAD_REQUEST, PASSWORDS_DIFFER).await;
+    if new != repeated {
+        return page_again(&posted, StatusCode::BAD_REQUEST, PASSWORDS_DIFFER).await;
     }
     let change = PasswordChange {
-        old: field("old"),
-        new: field("password"),
+        old,
+        new,
         revokes_keys: posted.form.is_ticked("keys"),
         address,
         device_cookie: None,
@@ -85,19 +83,26 @@ pub(super) async fn change(State(app): State<AppState>, request: Request) -> Pag
     match outcome {
         // Every session is over, this one included, so the next page has to be the login.
         PasswordOutcome::Done => Ok(see_other(LOGIN_AFTER)),
-        PasswordOutcome::Flawed(flaw) => wrong(StatusCode::BAD_REQUEST, flaw.text()).await,
+        PasswordOutcome::Flawed(flaw) => {
+            page_again(&posted, StatusCode::BAD_REQUEST, flaw.text()).await
+        }
         // `Gone` belongs to password links and does not occur here.
         PasswordOutcome::Wrong | PasswordOutcome::Gone => {
-            wrong(StatusCode::FORBIDDEN, "The current password is wrong.").await
+            page_again(&posted, StatusCode::FORBIDDEN, "The current password is wrong.").await
         }
         PasswordOutcome::Throttled(wait_s) => {
             let text = "Too many failed attempts. Wait before you try again.";
             // 503 with `Retry-After`, as for every throttled login (contract login-21).
-            let mut response = wrong(StatusCode::SERVICE_UNAVAILABLE, text).await?;
+            let mut response = page_again(&posted, StatusCode::SERVICE_UNAVAILABLE, text).await?;
             response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(wait_s));
             Ok(response)
         }
     }
+}
+
+/// Shows the page again with an error of the password form.
+async fn page_again(posted: &MemberForm, status: StatusCode, text: &str) -> PageResult {
+    page(posted, Some(PasswordFormError { status, text })).await
 }
 
 /// `POST /account/security/sessions/{id}/end`; the id `others` ends all other sessions.

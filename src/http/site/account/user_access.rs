@@ -10,16 +10,14 @@ use crate::runtime::error::{Error, ErrorKind};
 /// `POST /account/users/{id}/access`: runs the action of the button that was pressed.
 pub(super) async fn change(Path(id): Path<String>, posted: FreshMemberForm) -> PageResult {
     let user = format!("{}/{}", users::USERS, api_client::encode_segment(&id));
-    let target = |part: &str| format!("{user}/{part}");
-    let active = |active: bool| ApiCall::put(target("access")).json(json!({ "active": active }));
     let action = posted.form.find("do").unwrap_or_default();
     let call = match action {
-        "invite" => ApiCall::post(target("password-link")),
-        "withdraw" => ApiCall::delete(target("password-link")),
-        "deactivate" => active(false),
-        "reactivate" => active(true),
-        "end" => ApiCall::delete(target("session")),
-        "revoke" => ApiCall::delete(target("key")),
+        "invite" => ApiCall::post(format!("{user}/password-link")),
+        "withdraw" => ApiCall::delete(format!("{user}/password-link")),
+        "deactivate" => set_active(&user, false),
+        "reactivate" => set_active(&user, true),
+        "end" => ApiCall::delete(format!("{user}/session")),
+        "revoke" => ApiCall::delete(format!("{user}/key")),
         // Our own buttons send only the values above, so this form comes from elsewhere.
         _ => return Err(Error::new(ErrorKind::InvalidArgument, "The form cannot be read").into()),
     };
@@ -36,4 +34,9 @@ pub(super) async fn change(Path(id): Path<String>, posted: FreshMemberForm) -> P
             users::show_with_refusal(&posted, &id, Some(&refusal)).await
         }
     }
+}
+
+/// Returns the call that deactivates or reactivates the user at the path `user`.
+fn set_active(user: &str, active: bool) -> ApiCall {
+    ApiCall::put(format!("{user}/access")).json(json!({ "active": active }))
 }

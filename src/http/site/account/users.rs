@@ -9,6 +9,7 @@ use super::{
     PageResult, SiteRequest, api_client, elements, form_errors, form_refusal, status_of,
     template_value,
 };
+use crate::http::site::api_client::text;
 use crate::http::site::form::see_other;
 
 /// The API path of the organization's users.
@@ -21,9 +22,9 @@ pub(super) async fn list(member: MemberRequest) -> PageResult {
     let pending = elements(member.get(PENDING).await?, "users");
     let mut users = elements(users, "users");
     for user in &mut users {
-        let found = pending.iter().find(|one| one["id"] == user["id"]);
+        let found = pending.iter().find(|other| other["id"] == user["id"]);
         user["pending"] = json!(found.is_some());
-        user["invited"] = json!(found.is_some_and(|one| one["invited"] == true));
+        user["invited"] = json!(found.is_some_and(|found| found["invited"] == true));
     }
     member.page("account/users.html", context! { users => template_value(Value::Array(users)) })
 }
@@ -165,20 +166,23 @@ fn page(site: &SiteRequest, fields: UserForm<'_>, refusal: Option<&ApiRefusal>) 
 
 /// The field values of an existing user.
 fn fields(user: &Value) -> PageValue {
-    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-    let ticked = |value: &Value| if value == &Value::Bool(true) { "on" } else { "" };
     context! {
-        userName => text(&user["userName"]),
+        userName => text(user, "userName"),
         active => user["active"] == true,
-        emailAddress => text(&user["emailAddress"]),
-        firstName => text(&user["firstName"]),
-        lastName => text(&user["lastName"]),
-        department => text(&user["department"]),
-        direct => text(&user["phoneNumber"]["direct"]),
-        mobile => text(&user["phoneNumber"]["mobile"]),
+        emailAddress => text(user, "emailAddress"),
+        firstName => text(user, "firstName"),
+        lastName => text(user, "lastName"),
+        department => text(user, "department"),
+        direct => text(&user["phoneNumber"], "direct"),
+        mobile => text(&user["phoneNumber"], "mobile"),
         admin => ticked(&user["access"]["admin"]),
         mediebank => ticked(&user["access"]["mediebank"]),
     }
+}
+
+/// Returns the value of a check box that is ticked if `value` is true.
+fn ticked(value: &Value) -> &'static str {
+    if value == &Value::Bool(true) { "on" } else { "" }
 }
 
 /// The meaning of an empty field.
@@ -193,20 +197,13 @@ enum EmptyField {
 /// Builds the request body from a form. The API refuses empty required fields: missing for a new user, `null`
 /// for an existing one.
 fn body(form: &FormFields, empty: EmptyField) -> Value {
-    let put = |body: &mut Map<String, Value>, name: &str| {
-        // A change touches only what it names, so an emptied field
-        // is sent as `null` (contract users-12).
-        let emptied = (empty == EmptyField::Null).then_some(Value::Null);
-        if let Some(value) = form.find(name).map(Value::from).or(emptied) {
-            body.insert(name.to_owned(), value);
-        }
-    };
-    let (mut body, mut phone) = (Map::new(), Map::new());
+    let mut body = Map::new();
     for name in ["emailAddress", "firstName", "lastName", "department"] {
-        put(&mut body, name);
+        put(&mut body, form, name, empty);
     }
+    let mut phone = Map::new();
     for name in ["direct", "mobile"] {
-        put(&mut phone, name);
+        put(&mut phone, form, name, empty);
     }
     if !phone.is_empty() {
         body.insert("phoneNumber".to_owned(), Value::Object(phone));
@@ -217,6 +214,15 @@ fn body(form: &FormFields, empty: EmptyField) -> Value {
     });
     body.insert("access".to_owned(), access);
     Value::Object(body)
+}
+
+/// Adds the field `name` of a form to a request body.
+fn put(body: &mut Map<String, Value>, form: &FormFields, name: &str, empty: EmptyField) {
+    // A change touches only what it names, so an emptied field is sent as `null` (contract users-12).
+    let emptied = (empty == EmptyField::Null).then_some(Value::Null);
+    if let Some(value) = form.find(name).map(Value::from).or(emptied) {
+        body.insert(name.to_owned(), value);
+    }
 }
 
 #[cfg(test)]

@@ -39,15 +39,18 @@ pub(super) async fn show(
     rules: &FieldRules,
 ) -> PageResult {
     let views = draft.views(rules);
-    let is_conflict =
-        |name: &str| conflicts.iter().any(|conflict| conflict.field.as_str() == name);
+    let mut others = Vec::new();
     // Changes of the editor that meet no other change.
-    let kept: Vec<_> = views
-        .iter()
-        .filter(|view| !is_conflict(view.name) && view.value != view.base)
-        .cloned()
-        .collect();
-    let others: Vec<_> = views.into_iter().filter(|view| !is_conflict(view.name)).collect();
+    let mut kept = Vec::new();
+    for view in views {
+        if conflicts.iter().any(|conflict| conflict.field.as_str() == view.name) {
+            continue;
+        }
+        if view.value != view.base {
+            kept.push(view.clone());
+        }
+        others.push(view);
+    }
     let shown = conflicts.iter().map(|conflict| ConflictView {
         name: conflict.field.as_str(),
         before: conflict.before.clone(),

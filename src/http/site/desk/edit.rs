@@ -124,12 +124,13 @@ pub(super) struct ItemDraft {
 
 impl ItemDraft {
     fn from_form(form: &FormFields, key: &ItemKey) -> Self {
+        let mut fields = Vec::new();
         let mut undecided = Vec::new();
-        let field = |field: MetadataField| {
+        for field in fields_of(key.media_type) {
             let name = field.as_str();
             let base = typed(form, &format!("base.{name}")).to_owned();
             let mut value = typed(form, name).to_owned();
-            if form.all("conflict").any(|one| one == name) {
+            if form.all("conflict").any(|conflict| conflict == name) {
                 match typed(form, &format!("pick.{name}")) {
                     "mine" => {}
                     "theirs" => value.clone_from(&base),
@@ -141,11 +142,11 @@ impl ItemDraft {
                     }),
                 }
             }
-            FieldDraft { field, base, typed: value }
-        };
-        let fields = fields_of(key.media_type).map(field).collect();
-        let text = |name| typed(form, name).to_owned();
-        Self { tag: text("tag"), version: text("version"), fields, undecided }
+            fields.push(FieldDraft { field, base, typed: value });
+        }
+        let tag = typed(form, "tag").to_owned();
+        let version = typed(form, "version").to_owned();
+        Self { tag, version, fields, undecided }
     }
 
     /// Bases the draft on the current version of the item. Fields that the editor left as they were follow it;
@@ -157,11 +158,12 @@ impl ItemDraft {
         let mut conflicts = Vec::new();
         for draft in &mut self.fields {
             let field = draft.field;
-            let same = |one: &str, other: &str| field.normalize(one) == field.normalize(other);
             let theirs = rules.text(field, &current.document);
-            if same(&draft.typed, &draft.base) {
+            if is_same(field, &draft.typed, &draft.base) {
                 draft.typed.clone_from(&theirs);
-            } else if !same(&theirs, &draft.base) && !same(&theirs, &draft.typed) {
+            } else if !is_same(field, &theirs, &draft.base)
+                && !is_same(field, &theirs, &draft.typed)
+            {
                 conflicts.push(FieldConflict {
                     field,
                     before: draft.base.clone(),
@@ -189,10 +191,17 @@ impl ItemDraft {
 
     /// Shows the fields as the editor left them.
     pub(super) fn views(&self, rules: &FieldRules) -> Vec<FieldView> {
-        let view =
-            |draft: &FieldDraft| rules.view(draft.field, draft.typed.clone(), draft.base.clone());
-        self.fields.iter().map(view).collect()
+        let mut views = Vec::new();
+        for FieldDraft { field, base, typed } in &self.fields {
+            views.push(rules.view(*field, typed.clone(), base.clone()));
+        }
+        views
     }
+}
+
+/// Returns whether two texts mean the same as the value of `field`.
+fn is_same(field: MetadataField, text: &str, other: &str) -> bool {
+    field.normalize(text) == field.normalize(other)
 }
 
 /// `GET /desk/edit?item=…`: the form of one item.
@@ -302,9 +311,10 @@ pub(super) async fn save(posted: &EditorForm, key: &ItemKey) -> PageResult {
         }
         let patch = draft.patch(&current, &rules);
         let call = ApiCall::patch(format!("/ingest/v1/{key}")).json(Value::Object(patch.clone()));
-        let saved = match patch.is_empty() {
-            true => Ok(()),
-            false => tagged(posted, &call, Some(&current.tag)).await.map(drop),
+        let saved = if patch.is_empty() {
+            Ok(())
+        } else {
+            tagged(posted, &call, Some(&current.tag)).await.map(drop)
         };
         match saved {
             Ok(()) => return Ok(see_other(&saved_page(posted, key))),
@@ -313,9 +323,13 @@ pub(super) async fn save(posted: &EditorForm, key: &ItemKey) -> PageResult {
             Err(refusal) if refusal.is_mistake() => {
                 let mut views = draft.views(&rules);
                 let mistakes = attach_errors(&mut views, &refusal);
-                let (tag, version) = (draft.tag.clone(), draft.version.clone());
-                let status = refusal.status;
-                let state = FormState { status, tag, version, mistakes, applied: None };
+                let state = FormState {
+                    status: refusal.status,
+                    tag: draft.tag.clone(),
+                    version: draft.version.clone(),
+                    mistakes,
+                    applied: None,
+                };
                 return form(posted, &current, views, &state).await;
             }
             Err(refusal) => return Err(refusal.into()),

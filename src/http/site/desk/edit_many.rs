@@ -44,20 +44,16 @@ struct ManyConflict {
 
 impl ManyItem {
     fn new(item: &LoadedItem) -> Self {
-        let text = |name: &str| {
-            let text = item.document.get(name).and_then(Value::as_str);
-            text.unwrap_or_default().to_owned()
-        };
-        let status = text("pubstatus");
+        let status = item.status();
         // The thumbnail of a withdrawn item is gone, and only photographs always have one.
-        let is_shown = has_picture(item.key.media_type)
-            && !["canceled", "withheld"].contains(&status.as_str());
+        let is_shown =
+            has_picture(item.key.media_type) && !["canceled", "withheld"].contains(&status);
         Self {
             key: item.key.to_string(),
-            headline: text("headline"),
+            headline: item.text("headline").to_owned(),
             tag: item.tag.clone(),
             thumbnail: is_shown.then(|| format!("/media/{}_NormalThumbnail.jpg", item.key)),
-            status,
+            status: status.to_owned(),
             conflicts: Vec::new(),
             wrong: Vec::new(),
             errors: Vec::new(),
@@ -149,7 +145,8 @@ pub(super) async fn save(posted: &EditorForm, keys: &[ItemKey]) -> PageResult {
     }
     let template = templates::find_posted(posted).await?;
     let template = template.map(|template| template.fields).unwrap_or_default();
-    let (mut left, mut unsaved) = (Vec::new(), Vec::new());
+    let mut left = Vec::new();
+    let mut unsaved = Vec::new();
     let mut saved = 0;
     for item in items {
         let change = ManyChange { template: &template, edits: &edits, rules: &rules };
@@ -212,12 +209,15 @@ impl ManyChange<'_> {
 
     /// The fields that would change, with what the item has now and what it would get.
     fn differences(&self, item: &LoadedItem, changed: &Map<String, Value>) -> Vec<ManyConflict> {
-        let difference = |field: MetadataField| {
+        let mut differences = Vec::new();
+        for field in fields_of(item.key.media_type) {
             let current = self.rules.text(field, &item.document);
             let new = self.rules.text(field, changed);
-            (current != new).then_some(ManyConflict { name: field.as_str(), current, new })
-        };
-        fields_of(item.key.media_type).filter_map(difference).collect()
+            if current != new {
+                differences.push(ManyConflict { name: field.as_str(), current, new });
+            }
+        }
+        differences
     }
 }
 

@@ -115,12 +115,12 @@ impl FieldRules {
         media_type: MediaType,
         document: &Map<String, Value>,
     ) -> Vec<FieldView> {
-        let fields = fields_of(media_type);
-        let view = |field: MetadataField| {
+        let mut views = Vec::new();
+        for field in fields_of(media_type) {
             let text = self.text(field, document);
-            self.view(field, text.clone(), text)
-        };
-        fields.map(view).collect()
+            views.push(self.view(field, text.clone(), text));
+        }
+        views
     }
 }
 
@@ -147,7 +147,7 @@ pub(super) fn is_embargoed(end: &str, now: Timestamp) -> bool {
 
 /// The value of a form's field as it was typed, without trimming; `None` if the form does not have it.
 pub(super) fn find_typed<'a>(form: &'a FormFields, name: &str) -> Option<&'a str> {
-    form.fields().find(|(own, _)| *own == name).map(|(_, value)| value)
+    form.find_untrimmed(name)
 }
 
 /// As [`find_typed`]; empty if the form does not have the field.
@@ -193,12 +193,12 @@ pub(super) struct ModeField {
 
 /// Reads the modes of all fields from a form.
 pub(super) fn mode_fields(form: &FormFields) -> Vec<ModeField> {
-    let read = |field: MetadataField| ModeField {
+    let fields = MetadataField::iter().map(|field| ModeField {
         field,
         mode: typed(form, &format!("mode.{}", field.as_str())).to_owned(),
         text: typed(form, field.as_str()).to_owned(),
-    };
-    MetadataField::iter().map(read).collect()
+    });
+    fields.collect()
 }
 
 #[cfg(test)]

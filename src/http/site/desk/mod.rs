@@ -99,13 +99,11 @@ impl FromRequest<AppState> for EditorForm {
 }
 
 fn require_editor(visitor: &SiteVisitor) -> Result<()> {
-    match visitor.is_provider() {
-        true => Ok(()),
-        false => {
-            let message = "Only providers may send, change and withdraw items";
-            Err(Error::forbidden("provider_required", message))
-        }
+    if visitor.is_provider() {
+        return Ok(());
     }
+    let message = "Only providers may send, change and withdraw items";
+    Err(Error::forbidden("provider_required", message))
 }
 
 /// Calls an API on the version with the entity tag `if_match`, or on any version.

@@ -73,8 +73,9 @@ struct PreviewPicture {
 
 impl PreviewPicture {
     fn from_description(id: &str, description: &Value) -> Option<Self> {
-        let side = |name: &str| u32::try_from(description[name].as_u64()?).ok();
-        let whole = Size { width: side("width")?, height: side("height")? };
+        let width = u32::try_from(description["width"].as_u64()?).ok()?;
+        let height = u32::try_from(description["height"].as_u64()?).ok()?;
+        let whole = Size { width, height };
         let Size { width, height } = whole.fit_within(UPLOAD_PREVIEW_PX);
         Some(Self { url: format!("/desk/uploads/{id}/preview"), width, height })
     }
@@ -191,7 +192,7 @@ impl DescribedUpload {
             embargo_base: embargo.map(|field| field.base.clone()),
             preview: PreviewPicture::from_description(&self.id, &self.description),
             pixels: pixels.map(|(width, height)| format!("{width} × {height}")),
-            warnings: warnings.filter_map(|one| one.as_str().map(str::to_owned)).collect(),
+            warnings: warnings.filter_map(Value::as_str).map(str::to_owned).collect(),
             fields,
             errors: Vec::new(),
         }
@@ -224,16 +225,19 @@ impl DescribedUpload {
     /// The fields as they were typed.
     fn typed_views(&self, form: &FormFields, rules: &FieldRules) -> Vec<FieldView> {
         let shown = self.shown_document();
-        let view = |field: MetadataField| {
+        let mut views = Vec::new();
+        for field in fields_of(self.media_type) {
             let own = rules.text(field, &shown);
             // An embargo that was left as it was follows that of the item.
-            let typed = match field == MetadataField::Embargo {
-                true => self.entered_embargo(form, rules),
-                false => self.typed(field, form),
+            let typed = if field == MetadataField::Embargo {
+                self.entered_embargo(form, rules)
+            } else {
+                self.typed(field, form)
             };
-            rules.view(field, typed.map_or_else(|| own.clone(), str::to_owned), own)
-        };
-        fields_of(self.media_type).map(view).collect()
+            let text = typed.map_or_else(|| own.clone(), str::to_owned);
+            views.push(rules.view(field, text, own));
+        }
+        views
     }
 
     /// The merge patch of what the file describes; `existing` is what happens to an item that exists.
@@ -272,11 +276,11 @@ impl DescribedUpload {
 
 /// An upload as it was typed, for one whose file cannot be read now; `None` if the form has no fields of it.
 fn typed_card(id: &str, name: &str, form: &FormFields, rules: &FieldRules) -> Option<UploadCard> {
-    let view = |field: MetadataField| {
-        let text = find_typed(form, &format!("{}.{id}", field.as_str()))?.to_owned();
-        Some(rules.view(field, text.clone(), text))
-    };
-    let fields: Vec<FieldView> = MetadataField::iter().filter_map(view).collect();
+    let mut fields = Vec::new();
+    for field in MetadataField::iter() {
+        let Some(text) = find_typed(form, &format!("{}.{id}", field.as_str())) else { continue };
+        fields.push(rules.view(field, text.to_owned(), text.to_owned()));
+    }
     if fields.is_empty() {
         return None;
     }
@@ -320,7 +324,8 @@ pub(super) async fn show(editor: EditorRequest) -> PageResult {
     if ids.is_empty() {
         return Ok(see_other("/desk/upload"));
     }
-    let (rules, names) = (FieldRules::new(&editor), file_names(&editor).await?);
+    let rules = FieldRules::new(&editor);
+    let names = file_names(&editor).await?;
     let mut page = PublishPage { left_out, ..PublishPage::default() };
     for id in &ids {
         match describe(&editor, id).await? {
@@ -352,7 +357,8 @@ async fn file_names(site: &SiteRequest) -> Result<FileNames, ApiRefusal> {
 /// `POST /desk/publish`: publishes the uploads of the form, or applies a template to it.
 pub(super) async fn publish(posted: EditorForm) -> PageResult {
     let (ids, left_out) = parse_ids(posted.form.all("upload"));
-    let (rules, names) = (FieldRules::new(&posted), file_names(&posted).await?);
+    let rules = FieldRules::new(&posted);
+    let names = file_names(&posted).await?;
     let template = match posted.form.find("apply") {
         Some(_) => Some(templates::find_posted(&posted).await?),
         None => None,

@@ -19,8 +19,9 @@ use model::ItemKey;
 /// Parses items that are named by `<mediaType>/<id>` or by their URI, each once; other texts are skipped.
 fn parse_keys<'a>(texts: impl IntoIterator<Item = &'a str>) -> Result<Vec<ItemKey>> {
     let mut keys: Vec<ItemKey> = Vec::new();
-    let parse = |text: &str| ItemKey::parse(text).ok().or_else(|| key_of(text));
-    for key in texts.into_iter().filter_map(parse) {
+    for text in texts {
+        let key = ItemKey::parse(text).ok().or_else(|| key_of(text));
+        let Some(key) = key else { continue };
         if !keys.contains(&key) {
             keys.push(key);
         }

@@ -93,8 +93,9 @@ pub(super) struct TypedEdits {
 
 /// Reads the changes of a form, and shows the form again.
 pub(super) fn read_edits(posted: &EditorForm, rules: &FieldRules) -> TypedEdits {
+    let mut views = Vec::new();
     let mut edits = Vec::new();
-    let view = |ModeField { field, mode, text }: ModeField| {
+    for ModeField { field, mode, text } in mode_fields(&posted.form) {
         let mut view = ModeView::new(field, &mode, &text);
         let edit = FieldEdit::of(&mode, rules.stored_text(field, &text));
         view.is_wrong = match &edit {
@@ -104,10 +105,13 @@ pub(super) fn read_edits(posted: &EditorForm, rules: &FieldRules) -> TypedEdits 
             // Without scripts, choosing the change is easily forgotten.
             None => !text.trim().is_empty(),
         };
-        edits.extend(edit.filter(|_| !view.is_wrong).map(|edit| (field, edit)));
-        view
-    };
-    let views: Vec<ModeView> = mode_fields(&posted.form).into_iter().map(view).collect();
+        if let Some(edit) = edit
+            && !view.is_wrong
+        {
+            edits.push((field, edit));
+        }
+        views.push(view);
+    }
     let is_valid = views.iter().all(|view| !view.is_wrong);
     TypedEdits { views, edits: MetadataEdits::new(edits), is_valid }
 }
@@ -130,16 +134,16 @@ impl TemplateForm {
     }
 
     fn new(id: Option<&str>, template: &Value, tag: String, fields: &MetadataEdits) -> Self {
-        let view = |field: MetadataField| match fields.find(field) {
+        let views = MetadataField::iter().map(|field| match fields.find(field) {
             Some(edit) => ModeView::new(field, edit.kind(), edit.text()),
             None => ModeView::new(field, "", ""),
-        };
+        });
         Self {
             id: id.map(str::to_owned),
             name: template["name"].as_str().unwrap_or_default().to_owned(),
             is_shared: template["shared"] == true,
             tag,
-            views: MetadataField::iter().map(view).collect(),
+            views: views.collect(),
             mistakes: Vec::new(),
             status: StatusCode::OK,
         }
@@ -195,10 +199,12 @@ async fn save(posted: &EditorForm, id: Option<&str>) -> PageResult {
     let is_shared = posted.form.is_ticked("shared");
     let body = json!({ "name": name, "shared": is_shared, "fields": typed.edits.to_json() });
     let tag = posted.form.find("tag");
-    let refused = match (typed.is_valid, id) {
-        (false, _) => None,
-        (true, None) => posted.call(&ApiCall::post(TEMPLATES).json(body)).await.err(),
-        (true, Some(id)) => tagged(posted, &ApiCall::put(address(id)).json(body), tag).await.err(),
+    let refused = if !typed.is_valid {
+        None
+    } else if let Some(id) = id {
+        tagged(posted, &ApiCall::put(address(id)).json(body), tag).await.err()
+    } else {
+        posted.call(&ApiCall::post(TEMPLATES).json(body)).await.err()
     };
     let (status, mistakes) = match &refused {
         None if typed.is_valid => {

@@ -6,7 +6,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::{EditorForm, EditorRequest, PageResult, template_value};
-use crate::http::site::api_client::{ApiCall, call_file, encode_segment};
+use crate::http::site::api_client::{ApiCall, call_file, encode_segment, text};
 use crate::http::site::form::see_other;
 use crate::runtime::limits::{SITE_PUBLISH_ITEMS_MAX, UPLOAD_REQUESTS_PER_USER_MAX};
 use model::ItemKey;
@@ -35,17 +35,16 @@ struct UploadRow {
 
 impl UploadRow {
     fn from_json(upload: &Value) -> Self {
-        let text = |name: &str| upload[name].as_str().unwrap_or_default().to_owned();
-        let number = |name: &str| upload[name].as_u64().unwrap_or_default();
-        let (length, received) = (number("length"), number("received"));
+        let length = upload["length"].as_u64().unwrap_or_default();
+        let received = upload["received"].as_u64().unwrap_or_default();
         Self {
-            id: text("id"),
-            name: text("fileName"),
-            fingerprint: text("fingerprint"),
+            id: text(upload, "id").to_owned(),
+            name: text(upload, "fileName").to_owned(),
+            fingerprint: text(upload, "fingerprint").to_owned(),
             length,
             received,
             is_complete: length == received,
-            expires: text("expires"),
+            expires: text(upload, "expires").to_owned(),
         }
     }
 }

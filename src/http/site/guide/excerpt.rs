@@ -42,41 +42,54 @@ pub(super) fn excerpt(text: &str, query_words: &[String]) -> Vec<ExcerptFragment
     let found: Vec<(usize, TextWord)> = words(text)
         .filter_map(|word| {
             let word_index =
-                query_words.iter().position(|one| word.text.starts_with(one.as_str()))?;
+                query_words.iter().position(|searched| word.text.starts_with(searched))?;
             Some((word_index, word))
         })
         .collect();
-    let span = |first: usize| {
-        let start = found[first].1.start;
-        found[first..].iter().take_while(move |(_, word)| word.end <= start + GUIDE_EXCERPT_BYTES)
-    };
-    let different = |first: usize| {
-        let mut seen = vec![false; query_words.len()];
-        span(first).for_each(|(word_index, _)| seen[*word_index] = true);
-        seen.into_iter().filter(|seen| *seen).count()
-    };
     // The first of the best: an excerpt near the top of its section.
-    let best = (0..found.len()).rev().max_by_key(|first| different(*first));
+    let best = (0..found.len())
+        .rev()
+        .max_by_key(|first| count_different(&found[*first..], query_words.len()));
     let first = best.map_or(0, |best| found[best].1.start);
     // A quarter of the length shows what precedes the first match.
     let start = boundary(text, first.saturating_sub(GUIDE_EXCERPT_BYTES / 4));
     let end = boundary(text, start + GUIDE_EXCERPT_BYTES + GUIDE_EXCERPT_BYTES / 4);
     let mut fragments = Vec::new();
-    let mut push = |text: &str, is_match: bool| {
-        if !text.is_empty() {
-            fragments.push(ExcerptFragment { text: text.to_owned(), is_match });
-        }
-    };
-    push(if start > 0 { "… " } else { "" }, false);
+    if start > 0 {
+        push(&mut fragments, "… ", false);
+    }
     let mut at = start;
     for (_, word) in found.iter().filter(|(_, word)| word.start >= start && word.end <= end) {
-        push(&text[at..word.start], false);
-        push(&text[word.start..word.end], true);
+        push(&mut fragments, &text[at..word.start], false);
+        push(&mut fragments, &text[word.start..word.end], true);
         at = word.end;
     }
-    push(&text[at..end], false);
-    push(if end < text.len() { " …" } else { "" }, false);
+    push(&mut fragments, &text[at..end], false);
+    if end < text.len() {
+        push(&mut fragments, " …", false);
+    }
     fragments
+}
+
+/// Counts the different words of the query in an excerpt that begins with the first word of `found`. Each word has
+/// its index in the query, which has `query_len` words.
+fn count_different(found: &[(usize, TextWord)], query_len: usize) -> usize {
+    let start = found.first().map_or(0, |(_, word)| word.start);
+    let mut seen = vec![false; query_len];
+    for (word_index, word) in found {
+        if word.end > start + GUIDE_EXCERPT_BYTES {
+            break;
+        }
+        seen[*word_index] = true;
+    }
+    seen.into_iter().filter(|is_seen| *is_seen).count()
+}
+
+/// Adds a fragment, unless it is empty.
+fn push(fragments: &mut Vec<ExcerptFragment>, text: &str, is_match: bool) {
+    if !text.is_empty() {
+        fragments.push(ExcerptFragment { text: text.to_owned(), is_match });
+    }
 }
 
 /// The position of the next whitespace at or after `at`, 0 for 0; the end of the text if there is none.
@@ -84,9 +97,10 @@ fn boundary(text: &str, at: usize) -> usize {
     if at == 0 {
         return 0;
     }
-    let is_space = |(position, c): &(usize, char)| *position >= at && c.is_whitespace();
     // White space is also a character boundary, at which the text may be sliced.
-    text.char_indices().find(is_space).map_or(text.len(), |(position, _)| position)
+    let mut spaces = text.char_indices().filter(|(_, c)| c.is_whitespace());
+    let found = spaces.find(|(position, _)| *position >= at);
+    found.map_or(text.len(), |(position, _)| position)
 }
 
 #[cfg(test)]

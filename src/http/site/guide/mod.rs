@@ -119,15 +119,15 @@ struct PreparedPage {
 
 impl PreparedPage {
     fn new(document: RenderedDocument) -> Self {
-        let block = |block: render::HtmlBlock| {
+        let blocks = document.blocks.into_iter().map(|block| {
             // The renderer has escaped everything that is not its own markup.
             let html = PageValue::from_safe_string(block.html);
             context! { html, code => block.code_id }
-        };
+        });
         Self {
             title: PageValue::from(document.title),
             contents: PageValue::from(Serde(document.contents)),
-            blocks: document.blocks.into_iter().map(block).collect(),
+            blocks: blocks.collect(),
         }
     }
 }
@@ -140,8 +140,9 @@ impl RenderedGuide {
             return Ok(guide);
         }
         // Concurrent first requests wait for one rendering, on blocking threads as well.
-        let load = || GUIDE.get_or_init(|| Self::render(&embedded()));
-        tokio::task::spawn_blocking(load).await.map_err(Error::internal)
+        tokio::task::spawn_blocking(|| GUIDE.get_or_init(|| Self::render(&embedded())))
+            .await
+            .map_err(Error::internal)
     }
 
     /// Renders `documents`: Markdown by the path of its file in `docs`.
@@ -162,9 +163,10 @@ impl RenderedGuide {
 
     /// Renders the page at `path`.
     fn page(&self, site: &SiteRequest, path: &str) -> PageResult {
-        let missing =
-            || Error::new(ErrorKind::NotFound, "There is no such page in the documentation.");
-        let page = self.pages.get(path).ok_or_else(missing)?;
+        let Some(page) = self.pages.get(path) else {
+            let message = "There is no such page in the documentation.";
+            return Err(Error::new(ErrorKind::NotFound, message).into());
+        };
         site.page(
             "guide.html",
             context! {

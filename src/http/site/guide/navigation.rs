@@ -55,12 +55,13 @@ pub(super) fn groups(
             group.pages.push(NavigationLink { title, url: links::url(path) });
         }
     }
-    let index_position =
-        |page: &NavigationLink| listed.get(page.url.as_str()).copied().unwrap_or(usize::MAX);
     let mut groups: Vec<NavigationGroup> = folders.into_values().collect();
     for group in &mut groups {
         // Pages without a link in the index follow by title.
-        group.pages.sort_by_cached_key(|page| (index_position(page), page.title.to_lowercase()));
+        group.pages.sort_by_cached_key(|page| {
+            let index_position = listed.get(page.url.as_str()).copied().unwrap_or(usize::MAX);
+            (index_position, page.title.to_lowercase())
+        });
     }
     groups
 }

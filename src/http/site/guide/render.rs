@@ -131,19 +131,28 @@ impl<'a> DocumentRenderer<'a> {
             }
             Event::Start(Tag::Link { link_type, dest_url, title, id }) => {
                 // An address in angle brackets has no scheme and would be resolved as a file.
-                let target = match link_type == LinkType::Email {
-                    true => Some(dest_url.to_string()),
-                    false => self.links.resolve(self.file, &dest_url),
+                let target = if link_type == LinkType::Email {
+                    Some(dest_url.to_string())
+                } else {
+                    self.links.resolve(self.file, &dest_url)
                 };
                 // The links of the index decide the order of the navigation.
                 self.document.links.extend(target.clone());
-                let tag = |url: String| Tag::Link { link_type, dest_url: url.into(), title, id };
-                self.open(target.map(tag));
+                self.open(target.map(|url| Tag::Link {
+                    link_type,
+                    dest_url: url.into(),
+                    title,
+                    id,
+                }));
             }
             Event::Start(Tag::Image { link_type, dest_url, title, id }) => {
                 let target = self.links.resolve(self.file, &dest_url);
-                let tag = |url: String| Tag::Image { link_type, dest_url: url.into(), title, id };
-                self.open(target.map(tag));
+                self.open(target.map(|url| Tag::Image {
+                    link_type,
+                    dest_url: url.into(),
+                    title,
+                    id,
+                }));
             }
             Event::End(TagEnd::Link | TagEnd::Image) => {
                 // A link that became text must not have an end tag either.
@@ -254,8 +263,10 @@ impl<'a> DocumentRenderer<'a> {
     /// Renders a code block, with an id for the copy button.
     fn code(&mut self, kind: &CodeBlockKind<'_>, rest: &mut Parser<'a>) {
         let mut code = String::new();
-        let is_inner = |event: &Event<'_>| !matches!(event, Event::End(TagEnd::CodeBlock));
-        for event in rest.by_ref().take_while(is_inner) {
+        for event in rest.by_ref() {
+            if matches!(event, Event::End(TagEnd::CodeBlock)) {
+                break;
+            }
             // The library splits a code block into several texts.
             if let Event::Text(text) = event {
                 code.push_str(&text);
@@ -288,8 +299,10 @@ impl<'a> DocumentRenderer<'a> {
     /// Renders a block of HTML as text, unless it is a comment.
     fn html_block(&mut self, rest: &mut Parser<'a>) {
         let mut html = String::new();
-        let is_inner = |event: &Event<'_>| !matches!(event, Event::End(TagEnd::HtmlBlock));
-        for event in rest.by_ref().take_while(is_inner) {
+        for event in rest.by_ref() {
+            if matches!(event, Event::End(TagEnd::HtmlBlock)) {
+                break;
+            }
             if let Event::Html(text) | Event::Text(text) = event {
                 html.push_str(&text);
             }

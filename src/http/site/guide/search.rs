@@ -106,17 +106,20 @@ impl PageKind {
 
 impl IndexedSection {
     fn matched_part(&self, query_words: &[String]) -> MatchedPart {
-        let has = |words: &[String], word: &String| {
-            words.iter().any(|one| one.starts_with(word.as_str()))
-        };
-        let is_in_heading = |word: &String| has(&self.heading_words, word);
-        let is_heading = query_words.iter().any(is_in_heading)
-            && query_words.iter().all(|word| is_in_heading(word) || has(&self.title_words, word));
+        let is_heading = query_words.iter().any(|word| has_prefix(&self.heading_words, word))
+            && query_words.iter().all(|word| {
+                has_prefix(&self.heading_words, word) || has_prefix(&self.title_words, word)
+            });
         // One word is rarely meant as a name: `search` is also a folder and a column.
         let is_name = query_words.len() > 1
             && self.names.iter().any(|name| name.as_slice().ends_with(query_words));
         if is_heading || is_name { MatchedPart::Heading } else { MatchedPart::Text }
     }
+}
+
+/// Returns whether one of `words` begins with `prefix`.
+fn has_prefix(words: &[String], prefix: &str) -> bool {
+    words.iter().any(|word| word.starts_with(prefix))
 }
 
 impl DocumentIndex {
@@ -201,13 +204,13 @@ impl DocumentIndex {
                 // One long page must not fill the list.
                 *count <= GUIDE_HITS_PER_PAGE_MAX
             });
-        let hit = |section: &IndexedSection| SectionHit {
+        let hits = limited.take(GUIDE_HITS_MAX).map(|section| SectionHit {
             title: section.title.clone(),
             heading: section.heading.clone(),
             url: section.url.clone(),
             excerpt: excerpt(&section.text, query_words),
-        };
-        limited.take(GUIDE_HITS_MAX).map(hit).collect()
+        });
+        hits.collect()
     }
 
     /// The sections that contain every word, each with the sum of the words' scores.

@@ -40,22 +40,23 @@ impl DayChart {
     /// Draws the rows of a statistic by day; `None` without days or without downloads.
     pub(super) fn from_rows(rows: &[Value]) -> Option<Self> {
         let days: Vec<(&str, u64)> = rows.iter().filter_map(day).collect();
-        let (first, last) = (days.first()?.0, days.last()?.0);
+        let first = days.first()?.0;
+        let last = days.last()?.0;
         let most = days.iter().map(|(_, downloads)| *downloads).max().filter(|most| *most > 0)?;
         let best = days.iter().find(|(_, downloads)| *downloads == most)?.0;
         let top = round_up(most);
-        let column = |(at, (day, downloads)): (u64, &(&str, u64))| {
+        let mut columns: Vec<DayColumn> = Vec::new();
+        for (at, (day, downloads)) in (0_u64..).zip(&days) {
             let height = share(*downloads, top, HEIGHT);
-            DayColumn {
+            columns.push(DayColumn {
                 x: at * (COLUMN_WIDTH + 2 * GAP) + GAP,
                 y: HEIGHT - height,
                 width: COLUMN_WIDTH,
                 height,
                 day: (*day).to_owned(),
                 downloads: *downloads,
-            }
-        };
-        let columns: Vec<DayColumn> = (0..).zip(&days).map(column).collect();
+            });
+        }
         let width = columns.last().map_or(0, |column| column.x + COLUMN_WIDTH + GAP);
         let [first, last, best] = [first, last, best].map(str::to_owned);
         Some(Self { width, height: HEIGHT, top, columns, first, last, best, most })

@@ -89,7 +89,8 @@ impl Choice {
 
     /// The call for `size` rows of the table.
     fn rows(&self, start: usize, size: usize) -> ApiCall {
-        let (start, size) = (start.to_string(), size.to_string());
+        let start = start.to_string();
+        let size = size.to_string();
         self.at(DOWNLOADS).query([("start", Some(start.as_str())), ("size", Some(size.as_str()))])
     }
 }
@@ -123,8 +124,8 @@ pub(super) async fn show(member: OperatorRequest) -> PageResult {
 /// `GET /operator/downloads.csv`: all rows of the table, for spreadsheets in the language of the page.
 pub(super) async fn export(member: OperatorRequest) -> PageResult {
     let call = Choice::from_query(&member)?.at(DOWNLOADS_FILE);
-    let (app, apis, visitor) = (&member.app, &member.apis, Some(&member.visitor));
-    let file = api_client::call_file(app, apis, visitor, &call).await?;
+    let visitor = Some(&member.visitor);
+    let file = api_client::call_file(&member.app, &member.apis, visitor, &call).await?;
     let (mut parts, body) = file.into_parts();
     // The API has built the file in memory already, so its rows are the limit.
     let bytes = to_bytes(body, usize::MAX).await.map_err(Error::internal)?;
@@ -144,10 +145,11 @@ async fn load(site: &SiteRequest, choice: &Choice, start: usize) -> Result<PageV
     let mut days = elements(by_day, "rows");
     let chart = DayChart::from_rows(&days);
     let is_by_day = choice.grouping() == DownloadGrouping::Day.as_str();
-    let (mut rows, pager) = match is_by_day {
+    let (mut rows, pager) = if is_by_day {
         // The table of days is that of the chart.
-        true => (std::mem::take(&mut days), PageValue::from(())),
-        false => rows_of_page(site, choice, start).await?,
+        (std::mem::take(&mut days), PageValue::from(()))
+    } else {
+        rows_of_page(site, choice, start).await?
     };
     let most = most(site, choice, start, &rows).await?;
     for row in &mut rows {
@@ -189,12 +191,17 @@ async fn most(
     start: usize,
     rows: &[Value],
 ) -> Result<u64, ApiRefusal> {
-    let most = |rows: &[Value]| rows.iter().map(downloads).max().unwrap_or_default();
+    let shown = highest(rows);
+    if start == 0 {
+        return Ok(shown);
+    }
     // The rows with the most downloads come first, so on later pages the first row is looked up.
-    Ok(match start {
-        0 => most(rows),
-        _ => most(rows).max(most(&elements(site.call(&choice.rows(0, 1)).await?, "rows"))),
-    })
+    let first = elements(site.call(&choice.rows(0, 1)).await?, "rows");
+    Ok(shown.max(highest(&first)))
+}
+
+fn highest(rows: &[Value]) -> u64 {
+    rows.iter().map(downloads).max().unwrap_or_default()
 }
 
 fn downloads(row: &Value) -> u64 {
@@ -252,11 +259,8 @@ async fn filters(site: &SiteRequest, choice: &Choice) -> Result<Vec<Value>, ApiR
 /// What the form of the page shows: the days, the hidden filters, and the periods that it offers. `answer` is
 /// that of the API, which completes the days.
 fn chosen(site: &SiteRequest, choice: &Choice, answer: &Value) -> PageValue {
-    let day = |name: &str| {
-        let day = answer[name].as_str().or_else(|| choice.get(name));
-        day.unwrap_or_default().to_owned()
-    };
-    let (from, to) = (day("from"), day("to"));
+    let from = answer["from"].as_str().or_else(|| choice.get("from")).unwrap_or_default();
+    let to = answer["to"].as_str().or_else(|| choice.get("to")).unwrap_or_default();
     let today = clock::now().to_zoned(site.app.shared.site.zone.clone()).date();
     let periods = PERIODS.map(|days| {
         let (first, last) = period(today, days);

@@ -50,10 +50,7 @@ impl FromRequestParts<AppState> for OperatorRequest {
 
     async fn from_request_parts(parts: &mut Parts, app: &AppState) -> Result<Self, PageError> {
         let member = MemberRequest::from_request_parts(parts, app).await?;
-        match member.visitor.has_operator_role() {
-            true => Ok(Self(member)),
-            false => Err(forbidden(&member)),
-        }
+        if member.visitor.has_operator_role() { Ok(Self(member)) } else { Err(forbidden(&member)) }
     }
 }
 
@@ -73,10 +70,7 @@ impl FromRequest<AppState> for OperatorForm {
 
     async fn from_request(request: Request, app: &AppState) -> Result<Self, PageError> {
         let posted = MemberForm::from_request(request, app).await?;
-        match posted.visitor.has_operator_role() {
-            true => Ok(Self(posted)),
-            false => Err(forbidden(&posted)),
-        }
+        if posted.visitor.has_operator_role() { Ok(Self(posted)) } else { Err(forbidden(&posted)) }
     }
 }
 

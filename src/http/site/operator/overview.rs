@@ -20,12 +20,14 @@ pub(super) async fn show(member: OperatorRequest) -> PageResult {
 /// Adds percentages to the disks and caches of a node, for the bars of the page.
 fn add_shares(node: &mut Value) {
     for disk in list(node, "disks") {
-        let (free, total) = (number(&disk["freeBytes"]), number(&disk["totalBytes"]));
+        let free = number(&disk["freeBytes"]);
+        let total = number(&disk["totalBytes"]);
         disk["used"] = json!(percent(total.saturating_sub(free), total));
     }
     for tier in list(node, "cache") {
         tier["used"] = json!(percent(number(&tier["bytes"]), number(&tier["limitBytes"])));
-        let (hits, misses) = (number(&tier["hits"]), number(&tier["misses"]));
+        let hits = number(&tier["hits"]);
+        let misses = number(&tier["misses"]);
         let lookups = hits.saturating_add(misses);
         // Without a look-up there is no share of hits.
         if lookups > 0 {

@@ -29,10 +29,10 @@ impl Outcome {
 
     /// Fails for a refusal that the list cannot explain.
     fn refused(refusal: ApiRefusal) -> Result<Self, PageError> {
-        match refusal.is_mistake() {
-            true => Ok(Self { status: refusal.status, alert: refusal.sentences() }),
-            false => Err(refusal.into()),
+        if !refusal.is_mistake() {
+            return Err(refusal.into());
         }
+        Ok(Self { status: refusal.status, alert: refusal.sentences() })
     }
 }
 
@@ -78,14 +78,16 @@ async fn show_messages(site: &SiteRequest, outcome: Outcome) -> PageResult {
 
 /// `POST /operator/messages`: queues the message `id` again, or all that are parked, or removes one.
 pub(super) async fn act_on_messages(posted: OperatorForm) -> PageResult {
-    let (id, action) = (posted.form.find("id"), posted.form.find("do").unwrap_or_default());
+    let id = posted.form.find("id");
+    let action = posted.form.find("do").unwrap_or_default();
     let (call, is_retry) = match (action, id) {
         ("retry", _) => (ApiCall::post(target(MESSAGES, id)).json(json!({ "again": true })), true),
         ("remove", Some(_)) => (ApiCall::delete(target(MESSAGES, id)), false),
         // Our own buttons send only the values above, so this form comes from elsewhere.
         _ => return Err(Error::new(ErrorKind::InvalidArgument, "The form cannot be read").into()),
     };
-    let (path, state) = (posted.path(), posted.parameter("state")?);
+    let path = posted.path();
+    let state = posted.parameter("state")?;
     match posted.call(&call).await {
         Ok(answer) if is_retry => Ok(see_other(&retried(path, state, &answer))),
         Ok(_) => Ok(see_other(&back(path, state, "dropped", None))),

@@ -11,6 +11,7 @@ use serde_json::Value;
 
 use super::{MemberForm, PageResult, SelectionForm, file_stem};
 use crate::http::protocol::{disposition, respond};
+use crate::http::site::api_client;
 use crate::http::site::api_client::ApiRefusal;
 use crate::http::site::credit::credit_line;
 use crate::http::site::csv::{CsvDialect, csv_text};
@@ -61,27 +62,22 @@ struct CaptionEntry {
 impl CaptionEntry {
     /// The entry of the item `document`.
     fn from_document(document: &Value) -> Self {
-        let text = |name: &str| document[name].as_str().unwrap_or_default().trim().to_owned();
-        let names = |list: &str| {
-            let concepts = document[list].as_array().into_iter().flatten();
-            concepts.filter_map(|one| one["name"].as_str()).collect::<Vec<_>>().join(", ")
-        };
-        let holder = |notice: String| match notice.is_empty() {
-            true => text("copyrightholder"),
-            false => notice,
-        };
+        let mut copyright = trimmed(document, "copyrightnotice");
+        if copyright.is_empty() {
+            copyright = trimmed(document, "copyrightholder");
+        }
         Self {
-            headline: text("headline"),
-            caption: text("description_text"),
+            headline: trimmed(document, "headline"),
+            caption: trimmed(document, "description_text"),
             credit: credit_line(document),
-            byline: text("byline"),
-            source: text("source"),
-            copyright: holder(text("copyrightnotice")),
-            created: text("versioncreated"),
-            place: names("place"),
-            persons: names("person"),
-            ednote: text("ednote"),
-            usageterms: text("usageterms"),
+            byline: trimmed(document, "byline"),
+            source: trimmed(document, "source"),
+            copyright,
+            created: trimmed(document, "versioncreated"),
+            place: names(document, "place"),
+            persons: names(document, "person"),
+            ednote: trimmed(document, "ednote"),
+            usageterms: trimmed(document, "usageterms"),
             readable: true,
             ..Self::default()
         }
@@ -106,6 +102,16 @@ impl CaptionEntry {
         ];
         std::iter::once(self.position.to_string()).chain(texts.into_iter().cloned()).collect()
     }
+}
+
+fn trimmed(document: &Value, name: &str) -> String {
+    api_client::text(document, name).trim().to_owned()
+}
+
+/// Joins the names in a list of concepts.
+fn names(document: &Value, list: &str) -> String {
+    let concepts = document[list].as_array().into_iter().flatten();
+    concepts.filter_map(|concept| concept["name"].as_str()).collect::<Vec<_>>().join(", ")
 }
 
 /// Loads the entries of the form's items in their order.

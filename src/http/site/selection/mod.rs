@@ -70,8 +70,7 @@ impl SelectionForm {
     /// that lists them the visitor has unticked all.
     async fn read(posted: &MemberForm) -> Result<Self, PageError> {
         let form = &posted.form;
-        let text = |name| form.find(name).map(str::to_owned);
-        let collection = text("of_collection");
+        let collection = form.find("of_collection").map(str::to_owned);
         let mut keys: Vec<ItemKey> = form.all("uri").filter_map(key_of).collect();
         if keys.is_empty()
             && form.find("listed").is_none()
@@ -84,16 +83,15 @@ impl SelectionForm {
         keys.retain(|key| known.insert(key.clone()));
         let surplus = keys.len().saturating_sub(SELECTION_ITEMS_MAX);
         keys.truncate(SELECTION_ITEMS_MAX);
-        let bad = |_| Error::invalid("body", "agr", "type", "agr is not a number");
-        let agr = form.find("agr").map(|agr| agr.parse().map(AgreementId).map_err(bad));
+        // A foreign address would make the link back lead to another site.
+        let return_to = form.find("return_to").filter(|path| login::is_local_page(path));
         Ok(Self {
             keys,
             surplus,
-            agr: agr.transpose()?,
-            channel: text("channel"),
+            agr: form.agreement()?,
+            channel: form.find("channel").map(str::to_owned),
             collection,
-            // A foreign address would make the link back lead to another site.
-            return_to: text("return_to").filter(|path| login::is_local_page(path)),
+            return_to: return_to.map(str::to_owned),
             shown: ShownCost::parse(form.find("shown").unwrap_or_default()),
         })
     }
@@ -101,10 +99,10 @@ impl SelectionForm {
     /// Reads a form that is about its items. Fails if it has none.
     async fn read_items(posted: &MemberForm) -> Result<Self, PageError> {
         let form = Self::read(posted).await?;
-        match form.keys.is_empty() {
-            true => Err(Error::new(ErrorKind::InvalidArgument, NOTHING_SELECTED).into()),
-            false => Ok(form),
+        if form.keys.is_empty() {
+            return Err(Error::new(ErrorKind::InvalidArgument, NOTHING_SELECTED).into());
         }
+        Ok(form)
     }
 }
 
@@ -168,7 +166,8 @@ async fn zip(posted: MemberForm) -> PageResult {
     if let Some(refusal) = quoted.refusal() {
         return review::page(&posted, &quoted, refusal).await;
     }
-    let (method, headers) = (Method::GET, HeaderMap::new());
+    let method = Method::GET;
+    let headers = HeaderMap::new();
     let name = file_stem(&posted, "selection");
     let payers = Arc::new(quoted.payers());
     let request = ArchiveRequest {
@@ -260,10 +259,10 @@ fn is_order(refusal: &ApiRefusal) -> bool {
 
 /// Redirects to `next` after a form that succeeded for every item; otherwise the page names the others.
 async fn finish(posted: &MemberForm, outcome: ReviewOutcome, next: &str) -> PageResult {
-    match outcome.is_success() {
-        true => Ok(see_other(next)),
-        false => review_again(posted, outcome).await,
+    if outcome.is_success() {
+        return Ok(see_other(next));
     }
+    review_again(posted, outcome).await
 }
 
 /// The page with what the items take after a form that may have bought some of them.

@@ -76,8 +76,11 @@ impl ReviewOutcome {
     /// Adds an item for which no order was placed, because it can be downloaded already.
     pub(super) fn add_delivered(&mut self, key: &ItemKey) {
         self.status.get_or_insert(StatusCode::CONFLICT);
-        let (key, messages) = (key.to_string(), Vec::new());
-        self.failures.push(ItemFailure { key, messages, is_delivered: true });
+        self.failures.push(ItemFailure {
+            key: key.to_string(),
+            messages: Vec::new(),
+            is_delivered: true,
+        });
     }
 
     pub(super) fn is_success(&self) -> bool {
@@ -168,21 +171,19 @@ pub(super) async fn page(
     for quote in &quoted.quotes {
         rows.push(row(posted, quoted, quote, &mut prices).await?);
     }
-    let count = |state| rows.iter().filter(|row| row.state == state).count();
     let delivered = quoted.quotes.iter().filter(|quote| quote.state.delivers()).count();
     let organization = posted.visitor.account.organization.as_ref();
     let form = &quoted.form;
     // Also where nothing failed: without scripts this is the answer to a form in which nothing is ticked.
-    let nothing = || rows.is_empty().then(|| NOTHING_SELECTED.to_owned());
-    let message = outcome.message.or_else(nothing);
+    let message = outcome.message.or_else(|| rows.is_empty().then(|| NOTHING_SELECTED.to_owned()));
     let context = context! {
         delivered,
-        bought => count(RowState::Bought),
-        to_order => count(RowState::Order),
-        not_covered => count(RowState::NotCovered),
-        unavailable => count(RowState::Unavailable),
-        no_files => count(RowState::NoFiles),
-        full => count(RowState::Limit) + form.surplus,
+        bought => count(&rows, RowState::Bought),
+        to_order => count(&rows, RowState::Order),
+        not_covered => count(&rows, RowState::NotCovered),
+        unavailable => count(&rows, RowState::Unavailable),
+        no_files => count(&rows, RowState::NoFiles),
+        full => count(&rows, RowState::Limit) + form.surplus,
         most => SELECTION_ITEMS_MAX,
         rows => PageValue::from(Serde(&rows)),
         shares => PageValue::from(Serde(shares(&quoted.quotes, quoted.principal.agreements()))),
@@ -191,7 +192,7 @@ pub(super) async fn page(
         agr => form.agr.map(|agr| agr.0),
         channel => form.channel.clone(),
         channels => PageValue::from(Serde(item::sending_channels(posted).await)),
-        currency => organization.and_then(|one| one.currency.clone()),
+        currency => organization.and_then(|organization| organization.currency.clone()),
         of_collection => form.collection.clone(),
         return_to => form.return_to.clone(),
         is_changed => outcome.is_changed,
@@ -201,6 +202,10 @@ pub(super) async fn page(
     };
     let status = outcome.status.unwrap_or(StatusCode::OK);
     posted.page_with(status, "selection.html", context)
+}
+
+fn count(rows: &[ReviewRow], state: RowState) -> usize {
+    rows.iter().filter(|row| row.state == state).count()
 }
 
 /// The lowest prices by product codes: items of one kind have the same codes.
@@ -251,12 +256,13 @@ async fn row(
         | RowState::Ordered => prices.lowest(posted, quoted, &quote.codes).await?,
     };
     let hit = ItemSummary::from_document(&document);
-    let payers: Vec<_> = quote.bundled.iter().filter_map(|one| one.purchase.payer()).collect();
+    let bundled = quote.bundled.iter();
+    let payers: Vec<_> = bundled.filter_map(|bundled| bundled.purchase.payer()).collect();
     Ok(ReviewRow {
         uri: posted.app.shared.media.links().item(key),
         key: key.to_string(),
         credit: credit_line(&document),
-        agreement: agreement.map(|one| label(one, quoted.principal.agreements())),
+        agreement: agreement.map(|agreement| label(agreement, quoted.principal.agreements())),
         until: until(&quote.state),
         reason: reason(&quote.state).filter(|_| state == RowState::NotCovered),
         price: price.map(|price| price.to_string()),
@@ -301,10 +307,8 @@ fn row_state(state: &QuoteState, agreements: &[Agreement]) -> RowState {
                 | None => RowState::Included,
             }
         }
-        QuoteState::Purchase(PurchaseQuote::Order { recorded, .. }) => match recorded {
-            true => RowState::Ordered,
-            false => RowState::Order,
-        },
+        QuoteState::Purchase(PurchaseQuote::Order { recorded: true, .. }) => RowState::Ordered,
+        QuoteState::Purchase(PurchaseQuote::Order { recorded: false, .. }) => RowState::Order,
         QuoteState::Purchase(PurchaseQuote::Refused(_)) => RowState::NotCovered,
         QuoteState::LeftOut { cause, .. } => match cause {
             ExclusionCause::Unavailable => RowState::Unavailable,
@@ -359,7 +363,7 @@ fn name(agreement: &Agreement) -> String {
 /// The name of the agreement, with its number if another one of `agreements` has the same name.
 fn label(agreement: &Agreement, agreements: &[Agreement]) -> String {
     let own = name(agreement);
-    let is_shared = agreements.iter().any(|one| one.id != agreement.id && name(one) == own);
+    let is_shared = agreements.iter().any(|other| other.id != agreement.id && name(other) == own);
     if is_shared { format!("{own} ({})", agreement.id) } else { own }
 }
 
@@ -375,9 +379,9 @@ fn shares(quotes: &[ItemQuote], agreements: &[Agreement]) -> Vec<AgreementShare>
     let delivered = quotes.iter().filter(|quote| quote.state.delivers());
     let mut known: HashSet<&ItemKey> = delivered.map(|quote| &quote.key).collect();
     let mut states: Vec<QuoteState> = quotes.iter().map(|quote| quote.state.clone()).collect();
-    for one in quotes.iter().flat_map(|quote| &quote.bundled) {
-        if known.insert(&one.key) {
-            states.push(QuoteState::Purchase(one.purchase.clone()));
+    for bundled in quotes.iter().flat_map(|quote| &quote.bundled) {
+        if known.insert(&bundled.key) {
+            states.push(QuoteState::Purchase(bundled.purchase.clone()));
         }
     }
     shares_of(states.iter(), agreements)
@@ -394,9 +398,10 @@ fn shares_of<'a>(
         let Some(agreement) = agreement.filter(|_| row_state != RowState::Bought) else {
             continue;
         };
-        let is_known =
-            |one: &&mut AgreementShare| one.agreement == agreement.id && one.state == row_state;
-        match shares.iter_mut().find(is_known) {
+        let known = shares
+            .iter_mut()
+            .find(|share| share.agreement == agreement.id && share.state == row_state);
+        match known {
             Some(share) => share.count += 1,
             None => shares.push(AgreementShare {
                 agreement: agreement.id,
@@ -420,14 +425,15 @@ fn shares_of<'a>(
 /// The agreements that are in force, for the choice of the one that pays.
 fn choices(agreements: &[Agreement]) -> Vec<AgreementChoice> {
     let now = clock::now();
-    let choice = |agreement: &Agreement| AgreementChoice {
+    let in_force = agreements.iter().filter(|agreement| agreement.is_in_force(now));
+    let choices = in_force.map(|agreement| AgreementChoice {
         id: agreement.id.0,
         name: label(agreement, agreements),
         type_text: agreement.kind.as_str(),
         remaining: agreement.prepaids.map(|prepaids| prepaids.remaining),
         total: agreement.prepaids.map(|prepaids| prepaids.total),
-    };
-    agreements.iter().filter(|agreement| agreement.is_in_force(now)).map(choice).collect()
+    });
+    choices.collect()
 }
 
 #[cfg(test)]

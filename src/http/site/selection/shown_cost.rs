@@ -42,9 +42,9 @@ impl ShownCost {
 
 /// The keys of the item and of what is bundled with it, each with its word.
 fn words(quote: &ItemQuote) -> Vec<(String, String)> {
-    let bundled = quote.bundled.iter().map(|one| {
+    let bundled = quote.bundled.iter().map(|bundled| {
         // The picture may also be an item of the selection, where it can be left out.
-        (format!("{}+{}", quote.key, one.key), purchase_word(&one.purchase))
+        (format!("{}+{}", quote.key, bundled.key), purchase_word(&bundled.purchase))
     });
     std::iter::once((quote.key.to_string(), word(&quote.state))).chain(bundled).collect()
 }

@@ -117,10 +117,10 @@ impl SnippetCall {
     }
 
     fn entries(&self, indent: &str) -> String {
-        let entry = |(name, value): (&str, &str)| {
+        let entries = self.headers().into_iter().map(|(name, value)| {
             format!("{indent}{}: {},\n", string_literal(name), string_literal(value))
-        };
-        self.headers().into_iter().map(entry).collect()
+        });
+        entries.collect()
     }
 }
 

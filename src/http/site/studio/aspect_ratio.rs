@@ -56,7 +56,8 @@ pub(super) fn parse(
 /// Parses `16:9`, `16x9` or `16/9`, also with decimals: `1.91:1`, the ratio of link previews.
 fn parse_ratio(text: &str) -> Option<(u32, u32)> {
     let (width, height) = text.split_once([':', 'x', 'X', '×', '/'])?;
-    let (width, height) = (parse_part(width.trim())?, parse_part(height.trim())?);
+    let width = parse_part(width.trim())?;
+    let height = parse_part(height.trim())?;
     let common = divisor(width, height);
     Some((width / common, height / common))
 }
@@ -69,7 +70,6 @@ fn parse_part(text: &str) -> Option<u32> {
         Some((integer, decimals)) => (integer, decimals),
         None => (text, ""),
     };
-    let are_digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
     // Digits are checked first, because `parse` would accept a sign; five of them cannot overflow.
     if integer.len() > 5 || decimals.len() > 3 || !are_digits(integer) || !are_digits(decimals) {
         return None;
@@ -77,6 +77,10 @@ fn parse_part(text: &str) -> Option<u32> {
     let decimals: u32 = format!("{decimals:0<3}").parse().ok()?;
     let part = integer.parse::<u32>().ok()? * FRACTIONS + decimals;
     (1..=PART_MAX * FRACTIONS).contains(&part).then_some(part)
+}
+
+fn are_digits(text: &str) -> bool {
+    text.bytes().all(|byte| byte.is_ascii_digit())
 }
 
 /// The greatest common divisor.
@@ -108,57 +112,74 @@ pub(super) fn with_ratio(rect: Rect, ratio: (u32, u32), sizes: CropSizes) -> Rec
     if has_ratio(rect.size(), ratio) {
         return rect;
     }
-    let height_for = |width: u32| scaled(width, b, a);
-    let (mut width, mut height) = (rect.width, height_for(rect.width));
+    let mut width = rect.width;
+    let mut height = scaled(rect.width, b, a);
     // The height does not fit, so the height of the picture decides the width.
     if height > image.height {
-        (width, height) = (scaled(image.height, a, b).min(image.width), image.height);
+        width = scaled(image.height, a, b).min(image.width);
+        height = image.height;
     }
-    let position = |start: u32, length: u32, side: u32, available: u32| {
-        // Doubled, so that the centre of an odd length is exact.
-        let doubled_centre = 2 * u64::from(start) + u64::from(length);
-        let start = doubled_centre.saturating_sub(u64::from(side)) / 2;
-        u32::try_from(start).unwrap_or(u32::MAX).min(available - side)
-    };
     let positioned = Rect {
-        x: position(rect.x, rect.width, width, image.width),
-        y: position(rect.y, rect.height, height, image.height),
+        x: centred(rect.x, rect.width, width, image.width),
+        y: centred(rect.y, rect.height, height, image.height),
         width,
         height,
     };
     aligned(positioned, ratio, sizes)
 }
 
+/// Returns the start of a side with the centre of the one that begins at `start` and is `length` pixels long, moved
+/// as far as needed to end within the `available` pixels.
+fn centred(start: u32, length: u32, side: u32, available: u32) -> u32 {
+    // Doubled, so that the centre of an odd length is exact.
+    let doubled_centre = 2 * u64::from(start) + u64::from(length);
+    let start = doubled_centre.saturating_sub(u64::from(side)) / 2;
+    u32::try_from(start).unwrap_or(u32::MAX).min(available - side)
+}
+
 /// Moves `rect` as little as needed for its cut of the Preview to have the ratio too: there both edges are
 /// rounded, so that a square could become 682 by 683. Returns `rect` if no near position works.
 ///
 /// Must match `aligned` of `assets/js/crop.js`.
-fn aligned(rect: Rect, ratio: (u32, u32), CropSizes { hires, preview }: CropSizes) -> Rect {
+fn aligned(rect: Rect, ratio: (u32, u32), sizes: CropSizes) -> Rect {
     // Offsets within one pixel of the Preview cover every rounding.
-    let reach = i64::from(hires.width.div_ceil(preview.width.max(1)).min(STEPS_MAX));
-    let moved = |dx: i64, dy: i64| {
-        let x = u32::try_from(i64::from(rect.x) + dx).ok()?;
-        let y = u32::try_from(i64::from(rect.y) + dy).ok()?;
-        let moved = Rect { x, y, ..rect };
-        let cut = scale_crop(moved, hires, preview).ok()?;
-        has_ratio(cut.size(), ratio).then_some(moved)
-    };
+    let reach = sizes.hires.width.div_ceil(sizes.preview.width.max(1)).min(STEPS_MAX);
+    let reach = i64::from(reach);
     // Nearest offsets first, so that the rectangle moves as little as possible.
     for distance in 0..=2 * reach {
         for across in (distance - reach).max(0)..=distance.min(reach) {
             let down = distance - across;
             let offsets = [(across, down), (-across, down), (across, -down), (-across, -down)];
-            if let Some(found) = offsets.into_iter().find_map(|(dx, dy)| moved(dx, dy)) {
-                return found;
+            for (dx, dy) in offsets {
+                if let Some(moved) = moved(rect, dx, dy)
+                    && cut_has_ratio(moved, ratio, sizes)
+                {
+                    return moved;
+                }
             }
         }
     }
     rect
 }
 
+/// Returns the rectangle at an offset; `None` if it would begin outside the picture.
+fn moved(rect: Rect, dx: i64, dy: i64) -> Option<Rect> {
+    let x = u32::try_from(i64::from(rect.x) + dx).ok()?;
+    let y = u32::try_from(i64::from(rect.y) + dy).ok()?;
+    Some(Rect { x, y, ..rect })
+}
+
+/// Returns whether the cut of the Preview has the ratio.
+fn cut_has_ratio(rect: Rect, ratio: (u32, u32), sizes: CropSizes) -> bool {
+    let cut = scale_crop(rect, sizes.hires, sizes.preview);
+    cut.is_ok_and(|cut| has_ratio(cut.size(), ratio))
+}
+
 /// `px * to / from`, rounded to the nearest integer, a half upwards; at least 1.
 fn scaled(px: u32, to: u32, from: u32) -> u32 {
-    let (px, to, from) = (u128::from(px), u128::from(to), u128::from(from));
+    let px = u128::from(px);
+    let to = u128::from(to);
+    let from = u128::from(from);
     let nearest = (2 * px * to + from) / (2 * from);
     // An extreme ratio would otherwise leave no pixels at all.
     u32::try_from(nearest).unwrap_or(u32::MAX).max(1)

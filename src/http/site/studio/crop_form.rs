@@ -5,7 +5,7 @@ use serde::Serialize;
 
 use super::aspect_ratio::{self, CropFormError, CropSizes};
 use crate::http::site::api_client::{ApiCall, ApiRefusal, FieldError};
-use crate::runtime::error::{Error, Result};
+use crate::runtime::error::Result;
 use model::{CropSpec, Rect, Size};
 
 /// The numbers and options of a crop, as they were entered.
@@ -29,15 +29,14 @@ impl CropForm {
     pub(super) fn read<'a>(
         find: impl Fn(&'static str) -> Result<Option<&'a str>>,
     ) -> Result<Self> {
-        let text = |name| Ok::<_, Error>(find(name)?.unwrap_or_default().to_owned());
         Ok(Self {
-            x: text("x")?,
-            y: text("y")?,
-            width: text("width")?,
-            height: text("height")?,
-            aspect: text("aspect")?,
-            ratio: text("ratio")?,
-            output: text("output")?,
+            x: find("x")?.unwrap_or_default().to_owned(),
+            y: find("y")?.unwrap_or_default().to_owned(),
+            width: find("width")?.unwrap_or_default().to_owned(),
+            height: find("height")?.unwrap_or_default().to_owned(),
+            aspect: find("aspect")?.unwrap_or_default().to_owned(),
+            ratio: find("ratio")?.unwrap_or_default().to_owned(),
+            output: find("output")?.unwrap_or_default().to_owned(),
             watermark: find("watermark")?.is_some(),
         })
     }
@@ -91,7 +90,6 @@ impl CropForm {
     pub(super) fn operator(&self, sizes: CropSizes) -> Result<(String, Option<Rect>), ApiRefusal> {
         let image = sizes.hires;
         // Any other character could end the path, or begin another parameter of the operator.
-        let is_plain = |c: char| c.is_ascii_alphanumeric() || c == '.' || c == '-';
         if let Some((_, path, _)) = self.numbers().find(|(_, _, text)| !text.chars().all(is_plain))
         {
             return Err(invalid_form(CropFormError::Number(path)));
@@ -105,6 +103,10 @@ impl CropForm {
         let rect = ratio.map_or(rect, |ratio| aspect_ratio::with_ratio(rect, ratio, sizes));
         Ok((operator(rect), Some(rect)))
     }
+}
+
+fn is_plain(c: char) -> bool {
+    c.is_ascii_alphanumeric() || c == '.' || c == '-'
 }
 
 /// The operator that cuts exactly `rect`.

@@ -30,8 +30,10 @@ impl OpenWidths {
     }
 
     fn from_json(listed: &Value) -> Option<Self> {
-        let is_hires = |one: &&Value| one["variant"] == "Normal" && one["usage"] == "Hires";
-        let hires = listed["renditions"].as_array()?.iter().find(is_hires)?["width"].as_u64()?;
+        let mut renditions = listed["renditions"].as_array()?.iter();
+        let hires = renditions
+            .find(|rendition| rendition["variant"] == "Normal" && rendition["usage"] == "Hires")?;
+        let hires = hires["width"].as_u64()?;
         let mut smaller: Vec<u32> =
             listed["srcset"]["jpg"].as_str()?.split(", ").filter_map(width_of).collect();
         let whole = smaller.pop()?;
@@ -46,16 +48,16 @@ impl OpenWidths {
     fn of_crop(&self, pictures: &CropPictures) -> Vec<u32> {
         let open = open_width(pictures.hires.width, self);
         let mut chosen = vec![pictures.preview.width];
-        let last = |chosen: &[u32]| chosen.last().map_or(0, |width| u64::from(*width));
-        let allowed = || self.smaller.iter().copied().filter(move |width| *width <= open);
-        for width in allowed().rev() {
-            if u64::from(width) * 3 <= last(&chosen) * 2 {
-                chosen.push(width);
+        let allowed: Vec<u32> =
+            self.smaller.iter().copied().filter(|width| *width <= open).collect();
+        for width in allowed.iter().rev() {
+            if u64::from(*width) * 3 <= last(&chosen) * 2 {
+                chosen.push(*width);
             }
         }
         chosen.reverse();
         // A setting may open more than the Preview.
-        for width in allowed() {
+        for width in allowed {
             if u64::from(width) * 2 >= last(&chosen) * 3 {
                 chosen.push(width);
             }
@@ -64,9 +66,15 @@ impl OpenWidths {
     }
 }
 
+/// Returns the width that was chosen last; 0 if there is none.
+fn last(chosen: &[u32]) -> u64 {
+    chosen.last().map_or(0, |width| u64::from(*width))
+}
+
 /// The largest open width of a crop that is `width` pixels wide on the Hires, rounded to the nearest pixel.
 fn open_width(width: u32, widths: &OpenWidths) -> u32 {
-    let (whole, hires) = (u64::from(widths.whole), u64::from(widths.hires.max(1)));
+    let whole = u64::from(widths.whole);
+    let hires = u64::from(widths.hires.max(1));
     let open = (2 * u64::from(width) * whole + hires) / (2 * hires);
     u32::try_from(open).unwrap_or(u32::MAX)
 }
@@ -85,11 +93,9 @@ pub(super) fn picture_markup(
     let CropPictures { hires, preview, .. } = pictures;
     let RenditionLink { href, width, height } = preview;
     let widths = widths.map_or_else(|| vec![*width], |widths| widths.of_crop(pictures));
-    let source = |format: ImageFormat| {
-        let candidates = candidates(preview, &widths, format);
-        format!("  <source\n    type=\"{}\"\n{candidates}>\n", format.mime_type())
-    };
-    let sources = [ImageFormat::AVIF, ImageFormat::WEBP].map(source).concat();
+    let sources = [ImageFormat::AVIF, ImageFormat::WEBP]
+        .map(|format| source(preview, &widths, format))
+        .concat();
     let jpegs = match widths.len() {
         // The address in `src` says it already.
         1 => String::new(),
@@ -106,20 +112,30 @@ pub(super) fn picture_markup(
     )
 }
 
+/// Writes the element with the candidates in one format.
+fn source(preview: &RenditionLink, widths: &[u32], format: ImageFormat) -> String {
+    let candidates = candidates(preview, widths, format);
+    format!("  <source\n    type=\"{}\"\n{candidates}>\n", format.mime_type())
+}
+
 /// The attributes `srcset` and `sizes` for one format, in lines of their own.
 fn candidates(preview: &RenditionLink, widths: &[u32], format: ImageFormat) -> String {
     let own = preview.width;
-    let address = |width: u32| {
-        // The cut of the Preview is one of the widths and has the address that the page shows.
-        let resized = (width != own).then_some(width);
-        address(&preview.href, resized, format).unwrap_or_else(|| preview.href.clone())
-    };
     if let [width] = widths {
-        return format!("    srcset=\"{}\"", address(*width));
+        return format!("    srcset=\"{}\"", candidate_address(preview, *width, format));
     }
-    let listed = widths.iter().map(|width| format!("{} {width}w", address(*width)));
-    let listed = listed.collect::<Vec<_>>().join(",\n            ");
+    let mut listed = Vec::new();
+    for width in widths {
+        listed.push(format!("{} {width}w", candidate_address(preview, *width, format)));
+    }
+    let listed = listed.join(",\n            ");
     format!("    srcset=\"{listed}\"\n    sizes=\"(max-width: {own}px) 100vw, {own}px\"")
+}
+
+fn candidate_address(preview: &RenditionLink, width: u32, format: ImageFormat) -> String {
+    // The cut of the Preview is one of the widths and has the address that the page shows.
+    let resized = (width != preview.width).then_some(width);
+    address(&preview.href, resized, format).unwrap_or_else(|| preview.href.clone())
 }
 
 /// The address of the picture at `href` in another width and format.

@@ -21,7 +21,7 @@ use serde_json::Value;
 
 use super::{
     AppState, MemberForm, PageError, PageResult, SiteRequest,
-    api_client::{ApiCall, ApiRefusal},
+    api_client::{ApiCall, ApiRefusal, text},
     back_link::BackLink,
     download_panel,
     item_summary::ItemPicture,
@@ -35,7 +35,6 @@ use crate::runtime::limits::STUDIO_PROOF_PX_MAX;
 use aspect_ratio::CropSizes;
 use crop_form::CropForm;
 use markup::{OpenWidths, in_markup, picture_markup};
-use model::account::AgreementId;
 use model::item::has_picture;
 use model::media_url::{MediaPath, MediaTarget, PictureOperation, RenditionExtension};
 use model::{CropSpec, ItemKey, Rect, RenditionName, Size};
@@ -70,12 +69,14 @@ struct RenditionLink {
 impl RenditionLink {
     /// Finds the Normal rendition `usage` of a document.
     fn find(document: &Value, usage: &str) -> Option<Self> {
-        let matches_usage = |one: &&Value| {
-            one["usage"] == usage && one["variant"] == "Normal" && one["mimetype"] == "image/jpeg"
-        };
-        let found = document["renditions"].as_object()?.values().find(matches_usage)?;
-        let side = |name: &str| u32::try_from(found[name].as_u64()?).ok();
-        let (width, height) = (side("width")?, side("height")?);
+        let mut renditions = document["renditions"].as_object()?.values();
+        let found = renditions.find(|rendition| {
+            rendition["usage"] == usage
+                && rendition["variant"] == "Normal"
+                && rendition["mimetype"] == "image/jpeg"
+        })?;
+        let width = u32::try_from(found["width"].as_u64()?).ok()?;
+        let height = u32::try_from(found["height"].as_u64()?).ok()?;
         Some(Self { href: found["href"].as_str()?.to_owned(), width, height })
     }
 
@@ -103,14 +104,13 @@ struct CropPictures {
 
 impl CropPictures {
     fn find(document: &Value, is_marked: bool) -> Result<Self, PageError> {
-        let find = |usage| {
-            let found = RenditionLink::find(document, usage);
-            found.map(|one| one.with_watermark(is_marked)).ok_or_else(no_photograph)
-        };
+        let hires = RenditionLink::find(document, "Hires").ok_or_else(no_photograph)?;
+        let preview = RenditionLink::find(document, "Preview").ok_or_else(no_photograph)?;
+        let thumbnail = RenditionLink::find(document, "Thumbnail").ok_or_else(no_photograph)?;
         Ok(Self {
-            hires: find("Hires")?,
-            preview: find("Preview")?,
-            thumbnail: find("Thumbnail")?,
+            hires: hires.with_watermark(is_marked),
+            preview: preview.with_watermark(is_marked),
+            thumbnail: thumbnail.with_watermark(is_marked),
         })
     }
 }
@@ -199,9 +199,7 @@ async fn buy(
     photo: &StudioPhoto,
     form: &CropForm,
 ) -> crate::runtime::error::Result<Response> {
-    let bad = |_| Error::invalid("body", "agr", "type", "agr is not a number");
-    let chosen = posted.form.find("agr");
-    let agr = chosen.map(|agr| agr.parse().map(AgreementId).map_err(bad)).transpose()?;
+    let agr = posted.form.agreement()?;
     let rect = form.rect(photo.hires());
     let rect = rect.ok_or_else(|| Error::invalid("body", "crop", "format", "no such crop"))?;
     let path = hires_path(&photo.key, rect, photo.hires(), form.watermark)?;
@@ -278,10 +276,6 @@ async fn studio_page(
     });
     let back = BackLink::from_query(site, &photo.key)?;
     let widths = OpenWidths::load(site, &photo.key).await;
-    let sentence = |error: &'_ Error| {
-        let detail = error.details().first();
-        detail.map_or(error.message(), |detail| &detail.message).to_owned()
-    };
     let message = refusal.filter(|_| mistake.is_none()).map(sentence);
     let context = context! {
         take => panel.map(|panel| PageValue::from(Serde(panel))),
@@ -296,6 +290,11 @@ async fn studio_page(
         ..crop_context(photo, form, cut, mistake.as_ref(), widths.as_ref())
     };
     site.page_with(status, "studio.html", context)
+}
+
+fn sentence(error: &Error) -> String {
+    let detail = error.details().first();
+    detail.map_or(error.message(), |detail| &detail.message).to_owned()
 }
 
 /// The template's context of the crop `cut`, or of the complete picture.
@@ -323,17 +322,17 @@ fn crop_context(
     let path = hires_path(&photo.key, rect, photo.hires(), form.watermark);
     let file = path.map(|path| file_name(&photo.key, &path)).unwrap_or_default();
     let needed = CROP_USES.iter().find(|(name, _, _)| *name == form.output).map(|(_, _, px)| *px);
-    let text = |name: &str| photo.document[name].as_str().unwrap_or_default();
-    let uri = text("uri");
+    let uri = text(&photo.document, "uri");
+    let headline = text(&photo.document, "headline");
     context! {
         key => photo.key.to_string(),
         page => format!("/item/{}/crop", photo.key),
         uri => uri,
         json_url => format!("{uri}{}.json", crop_operator(rect)),
-        headline => text("headline"),
-        alt => in_markup(text("headline")),
-        markup => picture_markup(&pictures, widths, text("headline")),
-        language => text("language"),
+        headline,
+        alt => in_markup(headline),
+        markup => picture_markup(&pictures, widths, headline),
+        language => text(&photo.document, "language"),
         shape => shape_class(photo.pictures.preview.size()),
         photo => PageValue::from(Serde(photo.pictures.clone())),
         crop => PageValue::from(Serde(pictures)),
@@ -358,31 +357,42 @@ fn crop_operator(rect: Rect) -> String {
 
 /// The fields that an error refers to. A rectangle outside the picture refers to all four.
 fn wrong_fields(refusal: &ApiRefusal) -> Vec<&'static str> {
-    let of = |path: &str| match path {
-        "crop.x" => vec!["x"],
-        "crop.y" => vec!["y"],
-        "crop.w" => vec!["width"],
-        "crop.h" => vec!["height"],
-        "ratio" => vec!["ratio"],
-        "aspect" => vec!["aspect"],
-        _ => vec!["x", "y", "width", "height"],
-    };
-    refusal.errors.iter().flat_map(|wrong| of(&wrong.path)).collect()
+    let mut fields = Vec::new();
+    for error in &refusal.errors {
+        match error.path.as_str() {
+            "crop.x" => fields.push("x"),
+            "crop.y" => fields.push("y"),
+            "crop.w" => fields.push("width"),
+            "crop.h" => fields.push("height"),
+            "ratio" => fields.push("ratio"),
+            "aspect" => fields.push("aspect"),
+            _ => fields.extend(["x", "y", "width", "height"]),
+        }
+    }
+    fields
 }
 
 /// The lines of the rule of thirds on the Hires, in pixels: two vertical, two horizontal.
 fn thirds(rect: Rect) -> [f64; 4] {
-    let at = |start: u32, length: u32, third: f64| {
-        f64::from(start) + (f64::from(length) * third / 3.0 * 100.0).round() / 100.0
-    };
-    let (x, y) = (|third| at(rect.x, rect.width, third), |third| at(rect.y, rect.height, third));
-    [x(1.0), x(2.0), y(1.0), y(2.0)]
+    let Rect { x, y, width, height } = rect;
+    [
+        third_line(x, width, 1.0),
+        third_line(x, width, 2.0),
+        third_line(y, height, 1.0),
+        third_line(y, height, 2.0),
+    ]
+}
+
+/// Returns the position after that many thirds of a side, rounded to a hundredth of a pixel.
+fn third_line(start: u32, length: u32, thirds: f64) -> f64 {
+    f64::from(start) + (f64::from(length) * thirds / 3.0 * 100.0).round() / 100.0
 }
 
 /// The class of `site.css` for the aspect ratio of a picture, in thirtieths; for a narrower one, the class of
 /// `studio.css`.
 fn shape_class(size: Size) -> String {
-    let (width, height) = (u64::from(size.width), u64::from(size.height.max(1)));
+    let width = u64::from(size.width);
+    let height = u64::from(size.height.max(1));
     match (60 * width + height) / (2 * height) {
         narrow @ ..15 => format!("r{}", narrow.max(1)),
         15.. => ItemPicture { url: String::new(), width, height }.shape(),

@@ -51,10 +51,8 @@ impl CropProof {
                 source: ProofSource::Hires,
             };
         }
-        let source = match preview.width >= rect.width {
-            true => ProofSource::Whole,
-            false => ProofSource::Preview,
-        };
+        let source =
+            if preview.width >= rect.width { ProofSource::Whole } else { ProofSource::Preview };
         let RenditionLink { href, width, height } = preview.clone();
         Self { src: href, width, height, source }
     }
