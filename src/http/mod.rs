@@ -4,12 +4,9 @@
 //! service and build the response.
 
 pub mod api;
-mod archives;
 mod health;
-mod item_redirect;
 pub mod listener;
 mod media;
-mod negotiated_format;
 mod oauth;
 pub mod openapi;
 pub mod protocol;
@@ -30,9 +27,9 @@ use crate::runtime::config::NodeRole;
 use crate::runtime::error::Error;
 use crate::runtime::error::ErrorKind;
 
+pub use media::crawlers::CrawlerHeaders;
+pub use media::surrogate::SurrogateHeaders;
 pub use protocol::compression::Compressor;
-pub use protocol::crawlers::CrawlerHeaders;
-pub use protocol::surrogate::SurrogateHeaders;
 use site::ApiRouter;
 pub use site::ConceptNames;
 pub use site::pages::PageRenderer;

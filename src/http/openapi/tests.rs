@@ -109,7 +109,7 @@ fn routes_in(name: &str, text: &str) -> Vec<Route> {
         let mut methods: Vec<&str> =
             METHODS.into_iter().filter(|method| is_called(method)).collect();
         if is_called("any") {
-            // `http/media.rs` accepts all methods and answers GET.
+            // `http/media/mod.rs` accepts all methods and answers GET.
             methods.push("get");
         }
         assert!(!methods.is_empty(), "{name}: no method of {path}");

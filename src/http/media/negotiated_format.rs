@@ -4,8 +4,8 @@ use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::Response;
 
 use crate::http::media::MediaRequest;
-use crate::http::protocol::image_negotiation::accepted_formats;
-use crate::http::protocol::surrogate::forbids_shared_caches;
+use crate::http::media::image_negotiation::accepted_formats;
+use crate::http::media::surrogate::forbids_shared_caches;
 use crate::media;
 use crate::media::Media;
 use crate::media::MediaAnswer;

@@ -1,5 +1,15 @@
 //! Media URLs over HTTP: methods, conditional requests, ranges and caching.
 
+pub(crate) mod archives;
+mod body;
+mod cors;
+pub(crate) mod crawlers;
+mod image_negotiation;
+mod item_redirect;
+mod negotiated_format;
+pub(crate) mod surrogate;
+mod timing;
+
 use std::{net::IpAddr, sync::Arc};
 
 use axum::{
@@ -14,8 +24,6 @@ use crate::access::auth::Principal;
 use crate::http::AppState;
 use crate::http::api::credentials;
 use crate::http::api::deliveries;
-use crate::http::item_redirect::redirect_to_item;
-use crate::http::negotiated_format;
 use crate::http::protocol::compression::CodingNegotiation;
 use crate::http::protocol::conditional::ETag;
 use crate::http::protocol::conditional::PreconditionOutcome;
@@ -25,8 +33,6 @@ use crate::http::protocol::conditional::print_date;
 use crate::http::protocol::disposition;
 use crate::http::protocol::edge;
 use crate::http::protocol::edge::RenderSummary;
-use crate::http::protocol::media_body::parts_body;
-use crate::http::protocol::media_cors;
 use crate::http::protocol::range::ByteRange;
 use crate::http::protocol::range::MultipartByteranges;
 use crate::http::protocol::range::RangeDecision;
@@ -34,7 +40,6 @@ use crate::http::protocol::range::ranges;
 use crate::http::protocol::range::unsatisfied_range;
 use crate::http::protocol::request::QueryParameters;
 use crate::http::protocol::respond;
-use crate::http::protocol::timing;
 use crate::http::site::session;
 use crate::http::site::session::SiteVisitor;
 use crate::media;
@@ -52,7 +57,9 @@ use crate::runtime::clock;
 use crate::runtime::error::{Error, ErrorKind, Result};
 use crate::runtime::fair_queue::RequestClient;
 use crate::runtime::limits::{CALLER_LOOKUP_MAX, MEDIA_PATH_BYTES_MAX, RESOLVED_MAX};
+use body::parts_body;
 use formats::NewsmlVersion;
+use item_redirect::redirect_to_item;
 use model::account::AgreementId;
 use model::media_url::DocumentExtension;
 use model::media_url::MediaPath;
@@ -71,7 +78,7 @@ pub(super) async fn media(State(app): State<AppState>, request: Request) -> Resp
             let answer = media_response(&app, incoming).await;
             answer.unwrap_or_else(|error| error_response(&app, incoming, &error))
         }
-        Method::OPTIONS => media_cors::preflight(),
+        Method::OPTIONS => cors::preflight(),
         _ => {
             let message = format!("method {method} is not supported for media");
             let mut response = respond::error(&Error::new(ErrorKind::Unsupported, message));
@@ -82,7 +89,7 @@ pub(super) async fn media(State(app): State<AppState>, request: Request) -> Resp
     };
     // Answers to the session cookie stay closed (contract caching-7).
     if credentials::are_explicit(headers, uri) {
-        media_cors::allow_origins(response.headers_mut());
+        cors::allow_origins(response.headers_mut());
     }
     // Also on 304 and on errors, or a cache would answer all clients alike.
     if negotiated_format::is_negotiated(path_text(uri)) {
@@ -109,7 +116,7 @@ fn error_response(
         app.shared.edge.surrogate.add_keys_to_missing(response.headers_mut(), &keys, is_own);
     }
     // Scripts may read why a picture is missing.
-    media_cors::allow_origins(response.headers_mut());
+    cors::allow_origins(response.headers_mut());
     response
 }
 
@@ -403,7 +410,7 @@ fn set_headers(app: &AppState, headers: &mut HeaderMap, validators: &Validators,
         headers.insert(header::CACHE_CONTROL, policy);
     }
     if open {
-        media_cors::allow_origins(headers);
+        cors::allow_origins(headers);
     } else {
         // A browser cache must not give the response of one user to the next.
         headers.insert(header::VARY, HeaderValue::from_static("Authorization, Cookie"));

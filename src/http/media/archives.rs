@@ -19,22 +19,22 @@ use model::ItemKey;
 
 /// A request for an archive of several items.
 #[derive(Clone, Copy)]
-pub(super) struct ArchiveRequest<'a> {
-    pub(super) keys: &'a [ItemKey],
-    pub(super) names: BundleNames<'a>,
-    pub(super) buyer: MediaCaller<'a>,
-    pub(super) method: &'a Method,
+pub(crate) struct ArchiveRequest<'a> {
+    pub(crate) keys: &'a [ItemKey],
+    pub(crate) names: BundleNames<'a>,
+    pub(crate) buyer: MediaCaller<'a>,
+    pub(crate) method: &'a Method,
     /// Headers with ranges and preconditions, if the client of the API sent any.
-    pub(super) headers: &'a HeaderMap,
+    pub(crate) headers: &'a HeaderMap,
     /// What the buyer has confirmed; `None` if it buys whatever its agreements allow.
-    pub(super) confirmed: Option<&'a Arc<ConfirmedPayers>>,
+    pub(crate) confirmed: Option<&'a Arc<ConfirmedPayers>>,
 }
 
 /// Builds the archive of the items that the buyer may have, and records their purchases.
 ///
 /// Fails with `agreement_required` when nothing can be delivered, and with [`ErrorKind::Stale`] when the
 /// purchase would not be the confirmed one.
-pub(super) async fn archive_response(
+pub(crate) async fn archive_response(
     app: &AppState,
     request: ArchiveRequest<'_>,
 ) -> Result<Response> {
