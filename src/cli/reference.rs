@@ -6,8 +6,8 @@ use std::{fs, io, path::Path};
 use clap::{Arg, Command};
 
 use super::{CommandFailure, manual};
+use crate::http::error_reference;
 use crate::http::openapi;
-use crate::http::protocol::error_reference;
 use crate::runtime::config;
 use crate::runtime::error::{Error, ErrorKind};
 use crate::runtime::markdown::{cell, code_cell, escaped};

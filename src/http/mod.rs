@@ -4,14 +4,20 @@
 //! service and build the response.
 
 pub mod api;
+mod credentials;
+mod edge;
+pub mod error_reference;
 mod health;
 pub mod listener;
 mod media;
 mod oauth;
 pub mod openapi;
 pub mod protocol;
+mod security;
+mod session;
 pub mod site;
 mod state;
+mod trailing_slash;
 
 use axum::{
     Extension, Router,
@@ -54,7 +60,7 @@ pub fn service(app: AppState) -> WebService {
             partial_router(app, routes)
         }
     };
-    MapRequest::new(router, protocol::trailing_slash::trim_request)
+    MapRequest::new(router, trailing_slash::trim_request)
 }
 
 /// Adds compression for clients that accept it to `routes`.
@@ -97,7 +103,7 @@ fn full_router(app: AppState) -> Router {
 /// Builds the service of the separate listener for operators' tools.
 pub fn admin_service(app: AppState) -> WebService {
     let routes = with_compression(&app, health_routes().merge(metrics_routes()));
-    MapRequest::new(partial_router(app, routes), protocol::trailing_slash::trim_request)
+    MapRequest::new(partial_router(app, routes), trailing_slash::trim_request)
 }
 
 /// Routes for operators' tools on the public listener.
@@ -166,17 +172,17 @@ fn page_routes() -> Router<AppState> {
         .route("/o/consent", post(oauth::submit_consent))
         .route("/o/logout", post(site::login::submit_logout))
         .merge(site::routes())
-        .merge(api::unsubscribe::routes())
+        .merge(site::unsubscribe::routes())
         .merge(site::mail_consent::routes())
 }
 
 async fn observe(State(app): State<AppState>, request: Request, next: Next) -> Response {
-    protocol::edge::observe(&app, request, next).await
+    edge::observe(&app, request, next).await
 }
 
 async fn not_found(State(app): State<AppState>, request: Request) -> Response {
     // A page with a trailing slash is not missing: the browser gets the canonical address.
-    if let Some(redirect) = protocol::trailing_slash::redirect_to_page(request.uri()) {
+    if let Some(redirect) = trailing_slash::redirect_to_page(request.uri()) {
         return redirect;
     }
     let path = request.uri().path();

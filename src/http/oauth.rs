@@ -17,17 +17,17 @@ use crate::access::oauth::{
     OAuthParameters, Prompt, TokenError,
 };
 use crate::http::AppState;
-use crate::http::api::credentials;
-use crate::http::protocol::edge;
-use crate::http::protocol::error_reference::HelpAnchor;
+use crate::http::credentials;
+use crate::http::edge;
+use crate::http::error_reference::HelpAnchor;
 use crate::http::protocol::respond;
+use crate::http::session::SiteVisitor;
 use crate::http::site::form::form_body;
 use crate::http::site::form::see_other;
 use crate::http::site::login;
 use crate::http::site::login::LoginNotice;
 use crate::http::site::login::LoginPurpose;
 use crate::http::site::pages;
-use crate::http::site::session::SiteVisitor;
 use crate::runtime::clock;
 use crate::runtime::error::{Error, ErrorKind, Result};
 

@@ -344,7 +344,7 @@ fn every_form_of_the_site_needs_the_token_of_its_session() {
     let mut found = BTreeSet::new();
     forms(&checkout("src/http/site"), &mut found);
     // Preferences of a browser have no owner, and a link in a mail carries its own token.
-    for path in ["/language", "/scheme", "/density", "/mail/{token}"] {
+    for path in ["/language", "/scheme", "/density", "/mail/{token}", "/unsubscribe/{token}"] {
         assert!(found.remove(path), "{path}: {found:?}");
     }
     assert!(found.len() > 20, "{found:?}");

@@ -22,7 +22,7 @@ use crate::http::AppState;
 use crate::http::api;
 use crate::http::api::ApiCaller;
 use crate::http::api::ApiResult;
-use crate::http::api::credentials;
+use crate::http::credentials;
 use crate::http::protocol::request;
 use crate::http::protocol::request::Presence;
 use crate::http::protocol::request::QueryParameters;

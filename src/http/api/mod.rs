@@ -3,7 +3,6 @@
 pub(crate) mod channels;
 pub(crate) mod collections;
 pub(crate) mod content;
-pub(crate) mod credentials;
 pub(crate) mod deliveries;
 pub mod ingest;
 pub(crate) mod item_edits;
@@ -13,7 +12,6 @@ pub(crate) mod logins;
 pub(crate) mod operator;
 pub(crate) mod orders;
 pub(crate) mod templates;
-pub(crate) mod unsubscribe;
 pub(crate) mod uploads;
 pub(crate) mod user;
 
@@ -30,6 +28,7 @@ use serde::Serialize;
 
 use crate::access::auth::Principal;
 use crate::http::AppState;
+use crate::http::credentials;
 use crate::http::protocol::respond;
 use crate::runtime::error::{Error, Result};
 

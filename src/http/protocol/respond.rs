@@ -9,8 +9,8 @@ use axum::{
 use bytes::Bytes;
 use serde_json::json;
 
-use crate::http::api::credentials;
-use crate::http::protocol::error_reference::HelpAnchor;
+use crate::http::credentials;
+use crate::http::error_reference::HelpAnchor;
 use crate::runtime::error::{Error, ErrorKind};
 use crate::runtime::limits::{NOT_FOUND_MAX_AGE_S, RETRY_AFTER_S};
 use crate::runtime::telemetry;

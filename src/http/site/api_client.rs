@@ -12,8 +12,8 @@ use serde_json::Value;
 use tower::ServiceExt;
 
 use crate::http::AppState;
-use crate::http::api::credentials;
-use crate::http::site::session::SiteVisitor;
+use crate::http::credentials;
+use crate::http::session::SiteVisitor;
 use crate::runtime::error::{Error, ErrorKind, Result};
 use crate::runtime::limits::SITE_ANSWER_BYTES_MAX;
 

@@ -13,10 +13,11 @@ use axum::{
 use minijinja::{context, value::Serde};
 use serde::Serialize;
 
-use super::{AppState, FormFields, kept_labels, login, session};
+use super::{AppState, FormFields, kept_labels, login};
+use crate::http::session;
+use crate::http::session::SiteVisitor;
 use crate::http::site::pages;
 use crate::http::site::pages::FormTargets;
-use crate::http::site::session::SiteVisitor;
 use crate::runtime::error::Result;
 
 /// Prefix of field names that hold secrets of channels.

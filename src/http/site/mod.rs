@@ -43,13 +43,13 @@ mod scheme;
 mod search;
 mod search_form;
 mod selection;
-pub(crate) mod session;
 mod similar_items;
 mod snippets;
 mod source_types;
 mod studio;
 pub(crate) mod template_environment;
 mod times;
+pub(crate) mod unsubscribe;
 
 use std::{ops::Deref, sync::Arc};
 
@@ -73,10 +73,10 @@ pub use deferred_form::without_secrets;
 
 use crate::http::AppState;
 use crate::http::protocol::request::QueryParameters;
+use crate::http::session::SiteVisitor;
 use crate::http::site::form::{FormFields, form_body, form_body_within, see_other};
 use crate::http::site::pages::error_page;
 use crate::http::site::scheme::ColourScheme;
-use crate::http::site::session::SiteVisitor;
 use crate::runtime::clock;
 use crate::runtime::error::{Error, Result};
 use crate::runtime::limits::{ERROR_PAGE_VISITOR, FORM_BYTES_MAX, FRESH_LOGIN_S};

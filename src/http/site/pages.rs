@@ -12,11 +12,11 @@ use minijinja::{Environment, Value, context, value::Serde};
 use rust_embed::RustEmbed;
 
 use crate::http::AppState;
-use crate::http::protocol::error_reference::HelpAnchor;
+use crate::http::error_reference::HelpAnchor;
 use crate::http::protocol::respond;
+use crate::http::session::SiteVisitor;
 use crate::http::site::language;
 use crate::http::site::language::PageLanguage;
-use crate::http::site::session::SiteVisitor;
 use crate::http::site::template_environment;
 use crate::media::Media;
 use crate::runtime::error::{Error, Result};

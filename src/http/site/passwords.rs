@@ -12,14 +12,14 @@ use minijinja::{Value, context};
 
 use crate::access::users::{LinkPasswordReset, OpenedLink, PasswordOutcome};
 use crate::http::AppState;
-use crate::http::protocol::edge;
+use crate::http::edge;
+use crate::http::session;
+use crate::http::session::SiteCookie;
 use crate::http::site::form::FormFields;
 use crate::http::site::form::form_body;
 use crate::http::site::form::see_other;
 use crate::http::site::pages;
 use crate::http::site::pages::FormTargets;
-use crate::http::site::session;
-use crate::http::site::session::SiteCookie;
 use crate::runtime::clock;
 use crate::runtime::error::Result;
 use model::account::PasswordLinkKind;

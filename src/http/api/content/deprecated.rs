@@ -18,7 +18,7 @@ use crate::archive::content::{DocumentForm, RecentSpan};
 use crate::http::AppState;
 use crate::http::api;
 use crate::http::api::ApiResult;
-use crate::http::api::credentials;
+use crate::http::credentials;
 use crate::http::protocol::deprecation::mark_deprecated;
 use crate::http::protocol::request::QueryParameters;
 use crate::runtime::error::{Error, ErrorKind, Result};

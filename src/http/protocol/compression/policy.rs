@@ -10,7 +10,7 @@
 use axum::http::{HeaderMap, HeaderValue, header};
 
 use crate::http::AppState;
-use crate::http::site::session;
+use crate::http::session;
 
 /// Whether the responses of a route may be compressed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,8 +1,7 @@
 //! Reads JSON bodies of requests with a size limit.
 //!
 //! The `Content-Type` of the request is ignored: `curl -d` declares every body a form. A form on another
-//! site's page can therefore send JSON too, but gains nothing: no API accepts a cookie as credentials
-//! ([`crate::http::api::credentials`]).
+//! site's page can therefore send JSON too, but gains nothing: no API accepts a cookie as credentials.
 
 use axum::{body::Body, extract::Request};
 use futures_util::StreamExt;

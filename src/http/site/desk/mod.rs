@@ -25,9 +25,9 @@ use minijinja::{Value as PageValue, value::Serde};
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use super::session::SiteVisitor;
 use super::{MemberForm, MemberRequest, PageError, PageResult, SiteRequest};
 use crate::http::AppState;
+use crate::http::session::SiteVisitor;
 use crate::http::site::api_client::{ApiCall, ApiRefusal, TaggedAnswer, call_tagged};
 use crate::http::site::form::see_other;
 use crate::runtime::error::{Error, Result};

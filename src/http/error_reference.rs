@@ -8,9 +8,9 @@ use axum::{
 };
 use strum::IntoEnumIterator;
 
-use super::respond::status;
 use crate::access::oauth::OAuthErrorCode;
 use crate::http::oauth;
+use crate::http::protocol::respond::status;
 use crate::http::site::guide;
 use crate::runtime::error::{Error, ErrorKind};
 use crate::runtime::error_codes::{ERROR_CODES, VALIDATION_RULES, meaning};

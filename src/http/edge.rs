@@ -23,11 +23,11 @@ use parking_lot::RwLock;
 use uuid::{Builder, Uuid};
 
 use crate::http::AppState;
+use crate::http::error_reference;
 use crate::http::listener::ClientAddr;
-use crate::http::protocol::error_reference;
 use crate::http::protocol::host;
 use crate::http::protocol::respond;
-use crate::http::protocol::security;
+use crate::http::security;
 use crate::media::RenderTiming;
 use crate::runtime::clock;
 use crate::runtime::clock::Stopwatch;

@@ -14,8 +14,8 @@ use base64::{Engine, engine::general_purpose::STANDARD};
 
 use crate::access::auth::{AuthMethod, PresentedCredentials, Principal};
 use crate::http::AppState;
-use crate::http::site::session::SiteCookie;
-use crate::http::site::session::SiteVisitor;
+use crate::http::session::SiteCookie;
+use crate::http::session::SiteVisitor;
 use crate::runtime::clock;
 use crate::runtime::error::{Error, ErrorKind, Result};
 use crate::storage::audit::{self, CredentialId, CredentialKind};
