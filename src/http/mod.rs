@@ -4,6 +4,7 @@
 //! service and build the response.
 
 pub mod api;
+mod compression_policy;
 mod credentials;
 mod edge;
 pub mod error_reference;
@@ -64,13 +65,8 @@ pub fn service(app: AppState) -> WebService {
 }
 
 /// Adds compression for clients that accept it to `routes`.
-///
-/// Media routes stay out: a cached rendition should pass through as few layers as possible.
 fn with_compression(app: &AppState, routes: Router<AppState>) -> Router<AppState> {
-    routes.layer(middleware::from_fn_with_state(
-        app.clone(),
-        protocol::compression::compress_response,
-    ))
+    routes.layer(middleware::from_fn_with_state(app.clone(), compression_policy::compress_allowed))
 }
 
 /// Builds the router of a process that serves only some of the routes.

@@ -451,14 +451,15 @@ async fn document_response(
     request: &MediaRequest<'_>,
     answer: &TextAnswer,
 ) -> Result<Response> {
-    let Some(negotiation) = CodingNegotiation::of(app, request.headers) else {
+    if !app.shared.edge.live_settings.get().compression {
         return plain_document_response(app, request, answer);
-    };
+    }
+    let negotiation = CodingNegotiation::from_headers(request.headers);
     // Preconditions and ranges apply to the uncompressed text (contract api-11).
     let headers = negotiation.with_plain_tags(request.headers);
     let response =
         plain_document_response(app, &MediaRequest { headers: &headers, ..*request }, answer)?;
-    Ok(negotiation.finish(app, response).await)
+    Ok(negotiation.finish(&app.shared.edge.compressor, response).await)
 }
 
 fn plain_document_response(

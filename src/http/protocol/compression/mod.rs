@@ -1,9 +1,7 @@
 //! Content coding of responses, gzip or brotli, for clients that accept one (RFC 9110 §8.4, §12.5.3).
 //!
-//! [`compress_response`] wraps every route except media: a cached rendition should pass through as few layers
-//! as possible. Documents below `/media/` call [`CodingNegotiation`] themselves.
-//!
-//! - *Which responses are compressed* is decided by [`policy`], the one place that knows where secrets are.
+//! - *Which routes are compressed* is decided by the caller, which knows where secrets are. Of their responses,
+//!   only text is compressed.
 //! - *Entity tags* are strong and differ by coding: `"x"` becomes `"x+br"` or `"x+gzip"`. Handlers know only
 //!   `"x"`: when a request has the tag of an accepted coding, its plain tag is added for the handler, and a
 //!   304 names the tag that the client has.
@@ -16,7 +14,6 @@
 mod accept_encoding;
 mod encode;
 mod entity_tags;
-mod policy;
 
 use std::{
     borrow::Cow, collections::HashMap, num::NonZero, sync::Arc, thread::available_parallelism,
@@ -24,7 +21,7 @@ use std::{
 
 use axum::{
     body::{Body, HttpBody, to_bytes},
-    extract::{MatchedPath, Request, State},
+    extract::Request,
     http::{HeaderMap, HeaderValue, StatusCode, header},
     middleware::Next,
     response::Response,
@@ -33,7 +30,6 @@ use bytes::Bytes;
 use parking_lot::RwLock;
 use tokio::sync::Semaphore;
 
-use crate::http::AppState;
 use crate::runtime::limits::{COMPRESSED_AT_ONCE_BYTES_MAX, COMPRESSED_BYTES_MIN};
 use accept_encoding::AcceptedCodings;
 use encode::{CodingEffort, ContentCoding, encode};
@@ -58,26 +54,18 @@ impl Default for Compressor {
     }
 }
 
-/// Compresses the responses of the routes that [`policy`] allows.
+/// Handles the request, and compresses its response with the client's preferred coding, if it can be compressed.
 pub(crate) async fn compress_response(
-    State(app): State<AppState>,
+    compressor: &Compressor,
     mut request: Request,
     next: Next,
 ) -> Response {
-    let route = request.extensions().get::<MatchedPath>();
-    let is_allowed =
-        route.is_some_and(|route| policy::is_allowed(&app, route.as_str(), request.headers()));
-    if !is_allowed {
-        return next.run(request).await;
-    }
-    let Some(negotiation) = CodingNegotiation::of(&app, request.headers()) else {
-        return next.run(request).await;
-    };
+    let negotiation = CodingNegotiation::from_headers(request.headers());
     if let Cow::Owned(headers) = negotiation.with_plain_tags(request.headers()) {
         *request.headers_mut() = headers;
     }
     let response = next.run(request).await;
-    negotiation.finish(&app, response).await
+    negotiation.finish(compressor, response).await
 }
 
 /// The content codings and validators of a request.
@@ -88,14 +76,12 @@ pub(crate) struct CodingNegotiation {
 }
 
 impl CodingNegotiation {
-    /// Reads the request's headers; `None` when the operator has turned compression off.
-    pub(crate) fn of(app: &AppState, headers: &HeaderMap) -> Option<Self> {
-        let if_none_match = || headers.get_all(header::IF_NONE_MATCH).iter().cloned().collect();
-        let is_on = app.shared.edge.live_settings.get().compression;
-        is_on.then(|| Self {
+    /// Reads the request's headers.
+    pub(crate) fn from_headers(headers: &HeaderMap) -> Self {
+        Self {
             accepted: AcceptedCodings::of(headers),
-            if_none_match: if_none_match(),
-        })
+            if_none_match: headers.get_all(header::IF_NONE_MATCH).iter().cloned().collect(),
+        }
     }
 
     /// Adds the tag of the plain representation for each tag of an accepted coding.
@@ -104,9 +90,13 @@ impl CodingNegotiation {
     }
 
     /// Compresses the response with the client's preferred coding, if it can be compressed.
-    pub(crate) async fn finish(&self, app: &AppState, mut response: Response) -> Response {
+    pub(crate) async fn finish(
+        &self,
+        compressor: &Compressor,
+        mut response: Response,
+    ) -> Response {
         match response.status() {
-            StatusCode::OK => self.encode_response(&app.shared.edge.compressor, response).await,
+            StatusCode::OK => self.encode_response(compressor, response).await,
             StatusCode::NOT_MODIFIED => {
                 add_vary(response.headers_mut());
                 entity_tags::restore_client_tag(
@@ -130,7 +120,7 @@ impl CodingNegotiation {
         // A body of unknown length is a stream, which is not buffered here.
         let length = response.body().size_hint().exact();
         let is_long = length.is_some_and(|length| length >= COMPRESSED_BYTES_MIN);
-        if !is_long || !policy::is_compressible(response.headers()) {
+        if !is_long || !is_compressible(response.headers()) {
             return response;
         }
         // Also if this client gets the plain body: a cache must not pass it on as if there were no
@@ -208,6 +198,15 @@ impl Compressor {
     }
 }
 
+/// Returns whether a response with these headers is text, not compressed yet, and sets no cookie.
+fn is_compressible(headers: &HeaderMap) -> bool {
+    let kind = headers.get(header::CONTENT_TYPE).map(HeaderValue::as_bytes).unwrap_or_default();
+    let kinds = [&b"application/json"[..], b"text/", b"image/svg+xml"];
+    kinds.iter().any(|prefix| kind.starts_with(prefix))
+        && !headers.contains_key(header::CONTENT_ENCODING)
+        && !headers.contains_key(header::SET_COOKIE)
+}
+
 /// Sets the headers for the coding of the body.
 fn set_coding_headers(headers: &mut HeaderMap, coding: ContentCoding) {
     headers.insert(header::CONTENT_ENCODING, HeaderValue::from_static(coding.name()));
@@ -241,6 +240,42 @@ mod tests {
         add_vary(&mut headers);
         assert_eq!(headers[header::VARY], "Authorization, Cookie, Accept-Encoding");
         assert_eq!(headers.get_all(header::VARY).iter().count(), 1);
+    }
+
+    #[test]
+    fn text_is_coded_and_pictures_archives_and_what_brings_cookies_are_not() {
+        let of = |kind: &'static str| {
+            let mut headers = HeaderMap::new();
+            headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(kind));
+            headers
+        };
+        for kind in [
+            "application/json",
+            "text/html; charset=utf-8",
+            "text/css; charset=utf-8",
+            "text/javascript; charset=utf-8",
+            "text/xml",
+            "text/plain; charset=utf-8",
+            "image/svg+xml",
+        ] {
+            assert!(is_compressible(&of(kind)), "{kind}");
+        }
+        for kind in [
+            "image/jpeg",
+            "image/webp",
+            "video/mp4",
+            "application/zip",
+            "application/pdf",
+            "font/woff2",
+            "multipart/byteranges; boundary=x",
+        ] {
+            assert!(!is_compressible(&of(kind)), "{kind}");
+        }
+        for (name, value) in [(header::SET_COOKIE, "a=b"), (header::CONTENT_ENCODING, "br")] {
+            let mut headers = of("text/html");
+            headers.insert(name, HeaderValue::from_static(value));
+            assert!(!is_compressible(&headers), "{value}");
+        }
     }
 
     #[tokio::test]

@@ -1,4 +1,4 @@
-//! Decides which responses may be compressed.
+//! Decides which responses may be compressed, by their routes.
 //!
 //! An attacker who can make a victim's browser send requests with chosen text, and can observe the length of
 //! the responses, can guess a secret in a compressed response character by character: a guess that repeats
@@ -7,9 +7,15 @@
 //! compressed for anonymous visitors only, whose pages hold no secret. A browser does not send keys and
 //! tokens by itself, so another site cannot request an API's responses on behalf of their holder.
 
-use axum::http::{HeaderMap, HeaderValue, header};
+use axum::{
+    extract::{MatchedPath, Request, State},
+    http::HeaderMap,
+    middleware::Next,
+    response::Response,
+};
 
 use crate::http::AppState;
+use crate::http::protocol::compression::compress_response;
 use crate::http::session;
 
 /// Whether the responses of a route may be compressed.
@@ -74,13 +80,31 @@ const RULES: [(&str, CompressionRule); 41] = [
     ("/", CodedForAnonymous),
     ("/item/", CodedForAnonymous),
     ("/docs", CodedForAnonymous),
-    // Documents decide for themselves (see `CodingNegotiation`); pictures are compressed already.
+    // The handler of documents decides for itself; pictures are compressed already.
     ("/media/", Plain),
     ("/user/v1/", Plain),
 ];
 
-/// Whether the response of a route to a request with these headers may be compressed.
-pub(super) fn is_allowed(app: &AppState, route: &str, headers: &HeaderMap) -> bool {
+/// Handles the request, and compresses its response if the operator and the rule of its route allow that.
+///
+/// Wraps every route except media: a cached rendition should pass through as few layers as possible. Documents
+/// below `/media/` are compressed by their handler.
+pub(super) async fn compress_allowed(
+    State(app): State<AppState>,
+    request: Request,
+    next: Next,
+) -> Response {
+    let route = request.extensions().get::<MatchedPath>();
+    let is_allowed =
+        route.is_some_and(|route| may_compress(&app, route.as_str(), request.headers()));
+    if !is_allowed || !app.shared.edge.live_settings.get().compression {
+        return next.run(request).await;
+    }
+    compress_response(&app.shared.edge.compressor, request, next).await
+}
+
+/// Returns whether the response of a route to a request with these headers may be compressed.
+fn may_compress(app: &AppState, route: &str, headers: &HeaderMap) -> bool {
     match find_rule(route) {
         Some(Coded) => true,
         Some(CodedForAnonymous) => !session::has_session_cookie(app, headers),
@@ -94,15 +118,6 @@ fn find_rule(route: &str) -> Option<CompressionRule> {
         |prefix: &str| if prefix == "/" { route == "/" } else { route.starts_with(prefix) };
     let matching = RULES.into_iter().filter(|(prefix, _)| matches(prefix));
     matching.max_by_key(|(prefix, _)| prefix.len()).map(|(_, rule)| rule)
-}
-
-/// Whether a response with these headers is text, not compressed yet, and sets no cookie.
-pub(super) fn is_compressible(headers: &HeaderMap) -> bool {
-    let kind = headers.get(header::CONTENT_TYPE).map(HeaderValue::as_bytes).unwrap_or_default();
-    let kinds = [&b"application/json"[..], b"text/", b"image/svg+xml"];
-    kinds.iter().any(|prefix| kind.starts_with(prefix))
-        && !headers.contains_key(header::CONTENT_ENCODING)
-        && !headers.contains_key(header::SET_COOKIE)
 }
 
 #[cfg(test)]
@@ -146,42 +161,6 @@ mod tests {
         }
         for route in ["/content/v1/{media_type}/search", "/collection/v1/collection/{id}"] {
             assert_eq!(find_rule(route), Some(Coded), "{route}");
-        }
-    }
-
-    #[test]
-    fn text_is_coded_and_pictures_archives_and_what_brings_cookies_are_not() {
-        let of = |kind: &'static str| {
-            let mut headers = HeaderMap::new();
-            headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(kind));
-            headers
-        };
-        for kind in [
-            "application/json",
-            "text/html; charset=utf-8",
-            "text/css; charset=utf-8",
-            "text/javascript; charset=utf-8",
-            "text/xml",
-            "text/plain; charset=utf-8",
-            "image/svg+xml",
-        ] {
-            assert!(is_compressible(&of(kind)), "{kind}");
-        }
-        for kind in [
-            "image/jpeg",
-            "image/webp",
-            "video/mp4",
-            "application/zip",
-            "application/pdf",
-            "font/woff2",
-            "multipart/byteranges; boundary=x",
-        ] {
-            assert!(!is_compressible(&of(kind)), "{kind}");
-        }
-        for (name, value) in [(header::SET_COOKIE, "a=b"), (header::CONTENT_ENCODING, "br")] {
-            let mut headers = of("text/html");
-            headers.insert(name, HeaderValue::from_static(value));
-            assert!(!is_compressible(&headers), "{value}");
         }
     }
 }
