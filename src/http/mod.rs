@@ -4,6 +4,7 @@
 //! service and build the response.
 
 pub mod api;
+mod api_addresses;
 mod compression_policy;
 mod credentials;
 mod edge;
@@ -75,7 +76,7 @@ fn partial_router(app: AppState, routes: Router<AppState>) -> Router {
         .fallback(not_on_this_node)
         .method_not_allowed_fallback(method_not_allowed)
         // Around the fallbacks, so that scripts can read their errors, too (contract api-12).
-        .layer(middleware::from_fn(protocol::cors::allow_cross_origin))
+        .layer(middleware::from_fn(api_addresses::allow_scripts))
         .layer(middleware::from_fn_with_state(app.clone(), observe))
         .with_state(app)
 }
@@ -91,7 +92,7 @@ fn full_router(app: AppState) -> Router {
         .merge(media_routes())
         .fallback(not_found)
         .method_not_allowed_fallback(method_not_allowed)
-        .layer(middleware::from_fn(protocol::cors::allow_cross_origin))
+        .layer(middleware::from_fn(api_addresses::allow_scripts))
         .layer(middleware::from_fn_with_state(app.clone(), observe))
         .with_state(app)
 }

@@ -11,7 +11,7 @@ use axum::{
     response::Response,
 };
 
-use crate::http::protocol::cors;
+use crate::http::api_addresses;
 use crate::http::site::login;
 
 /// Prefixes of pages that mails link to.
@@ -41,7 +41,7 @@ fn is_for_programs(path: &str) -> bool {
     // The prefixes end in a slash, so that `/media` itself and
     // paths such as `/mediabank` do not match.
     let below = ["/media/", "/health/"];
-    cors::is_api(path)
+    api_addresses::is_api(path)
         || below.iter().any(|prefix| path.starts_with(prefix))
         || ["/metrics", "/openapi.json"].contains(&path)
 }

@@ -2,7 +2,7 @@
 //! caching-7).
 //!
 //! `Authorization` and `ak` are chosen by the script that sends them. A session cookie is added by the browser, so
-//! the answers that it allows have none of these headers. `http/protocol/cors.rs` is about the APIs.
+//! the answers that it allows have none of these headers. `http/api_addresses.rs` is about the APIs.
 
 use axum::{
     body::Body,
