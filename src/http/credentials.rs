@@ -9,11 +9,15 @@
 
 use std::{borrow::Cow, sync::Arc};
 
-use axum::http::{HeaderMap, HeaderName, Uri, header};
+use axum::{
+    http::{HeaderMap, HeaderName, Uri, header},
+    response::Response,
+};
 use base64::{Engine, engine::general_purpose::STANDARD};
 
 use crate::access::auth::{AuthMethod, PresentedCredentials, Principal};
 use crate::http::AppState;
+use crate::http::error_response;
 use crate::http::session::SiteCookie;
 use crate::http::session::SiteVisitor;
 use crate::runtime::clock;
@@ -124,6 +128,12 @@ pub(crate) fn are_explicit(headers: &HeaderMap, uri: &Uri) -> bool {
         Some(line) => session_token(line.to_str().unwrap_or_default()).is_none(),
         None => query_value(uri, "ak").is_some(),
     }
+}
+
+/// Builds the response to a failed request with these headers: a 401 to a request with a bearer token says that the
+/// token is invalid.
+pub(crate) fn refuse(failure: &Error, headers: &HeaderMap) -> Response {
+    error_response::build_with_challenge(failure, has_bearer_token(headers))
 }
 
 /// Reads user name and password of `Authorization: Basic` (RFC 7617), if that is the only such header.

@@ -23,7 +23,8 @@ use parking_lot::RwLock;
 use uuid::{Builder, Uuid};
 
 use crate::http::AppState;
-use crate::http::error_reference;
+use crate::http::error_response;
+use crate::http::help_link;
 use crate::http::listener::ClientAddr;
 use crate::http::protocol::host;
 use crate::http::protocol::respond;
@@ -113,7 +114,7 @@ pub(crate) async fn observe(app: &AppState, request: Request, next: Next) -> Res
         route_class,
         app.shared.edge.strict_transport,
     );
-    error_reference::link(&mut response, &app.shared.site.url);
+    help_link::add(&mut response, &app.shared.site.url);
     if let Ok(value) = HeaderValue::from_str(&id) {
         response.headers_mut().insert(REQUEST_ID, value);
     }
@@ -171,11 +172,11 @@ fn is_routine(route: &str, status: u16) -> bool {
 /// Runs the handler; responds also when the `Host` is invalid or the handler panics.
 async fn run_handler(request: Request, next: Next) -> Response {
     if let Err(refusal) = host::check(&request) {
-        return respond::error(&refusal);
+        return error_response::build(&refusal);
     }
     // Handlers hold no lock and no half-written state across an await, so unwinding is safe.
     let outcome = AssertUnwindSafe(next.run(request)).catch_unwind().await;
-    outcome.unwrap_or_else(|_| respond::error(&Error::internal("a handler panicked")))
+    outcome.unwrap_or_else(|_| error_response::build(&Error::internal("a handler panicked")))
 }
 
 /// The metrics of one route, cached because a look-up by name and labels costs more than counting.

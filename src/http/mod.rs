@@ -9,7 +9,10 @@ mod compression_policy;
 mod credentials;
 mod edge;
 pub mod error_reference;
+mod error_response;
+mod heading_anchor;
 mod health;
+mod help_link;
 pub mod listener;
 mod media;
 mod oauth;
@@ -189,7 +192,7 @@ async fn not_found(State(app): State<AppState>, request: Request) -> Response {
     );
     match accepts_html(&request) {
         true => site::ErrorPageRequest::new(&request).into_error_page(app, error).await,
-        false => protocol::respond::error(&error),
+        false => error_response::build(&error),
     }
 }
 
@@ -207,7 +210,7 @@ async fn not_on_this_node(State(app): State<AppState>, request: Request) -> Resp
         NodeRole::All | NodeRole::Web | NodeRole::Worker => "only runs background jobs",
     };
     let message = format!("no address {path} at this node, which {what}; use another node");
-    protocol::respond::error(&Error::new(ErrorKind::NotFound, message))
+    error_response::build(&Error::new(ErrorKind::NotFound, message))
 }
 
 async fn method_not_allowed(State(app): State<AppState>, request: Request) -> Response {
@@ -219,6 +222,6 @@ async fn method_not_allowed(State(app): State<AppState>, request: Request) -> Re
     };
     match serves_pages && accepts_html(&request) {
         true => site::ErrorPageRequest::new(&request).into_error_page(app, error).await,
-        false => protocol::respond::error(&error),
+        false => error_response::build(&error),
     }
 }

@@ -19,7 +19,8 @@ use crate::access::oauth::{
 use crate::http::AppState;
 use crate::http::credentials;
 use crate::http::edge;
-use crate::http::error_reference::HelpAnchor;
+use crate::http::error_response;
+use crate::http::help_link::HelpAnchor;
 use crate::http::protocol::respond;
 use crate::http::session::SiteVisitor;
 use crate::http::site::form::form_body;
@@ -37,7 +38,7 @@ pub(super) async fn authorize(State(app): State<AppState>, request: Request) -> 
         // HEAD would issue a code that the client never reads.
         Method::HEAD => {
             let message = "method HEAD is not supported here";
-            return respond::error(&Error::new(ErrorKind::Unsupported, message));
+            return error_response::build(&Error::new(ErrorKind::Unsupported, message));
         }
         Method::POST => redirect_post_to_get(request).await,
         _ => {
@@ -240,7 +241,7 @@ pub(super) async fn token(State(app): State<AppState>, request: Request) -> Resp
     match app.shared.access.oauth.token(&form, client, address, clock::now()).await {
         Ok(set) => match serde_json::to_string(&set) {
             Ok(text) => without_caching(respond::json_text(StatusCode::OK, text.into())),
-            Err(cause) => respond::error(&Error::internal(cause)),
+            Err(cause) => error_response::build(&Error::internal(cause)),
         },
         Err(error) => token_error_response(&error),
     }
@@ -270,7 +271,7 @@ async fn protocol_form(
         let code = OAuthErrorCode::InvalidRequest;
         let body = json!({ "error": code.as_str(), "error_description": text });
         let mut response = respond::json_text(StatusCode::BAD_REQUEST, body.to_string().into());
-        response.extensions_mut().insert(HelpAnchor::of_oauth(code));
+        response.extensions_mut().insert(HelpAnchor::for_oauth(code));
         without_caching(response)
     };
     let (headers, form) = form_body(request).await.map_err(|_| {
@@ -316,14 +317,14 @@ pub(super) fn status(code: OAuthErrorCode) -> StatusCode {
 fn token_error_response(error: &TokenError) -> Response {
     let status = status(error.code);
     match &error.source {
-        Some(busy) if busy.kind() == ErrorKind::Overloaded => respond::record_shed(busy),
-        Some(cause) if respond::is_counted(cause) => {}
+        Some(busy) if busy.kind() == ErrorKind::Overloaded => error_response::record_shed(busy),
+        Some(cause) if error_response::is_counted(cause) => {}
         Some(cause) => tracing::error!(status = status.as_u16(), "token endpoint: {cause}"),
         None => {}
     }
     let body = json!({ "error": error.code.as_str(), "error_description": error.description });
     let mut response = respond::json_text(status, body.to_string().into());
-    response.extensions_mut().insert(HelpAnchor::of_oauth(error.code));
+    response.extensions_mut().insert(HelpAnchor::for_oauth(error.code));
     let headers = response.headers_mut();
     // A 401 names a scheme even when the client authenticated in the form (RFC 9110 §15.5.2).
     if error.challenge || status == StatusCode::UNAUTHORIZED {
@@ -348,7 +349,7 @@ fn without_caching(mut response: Response) -> Response {
 pub(super) async fn user(State(app): State<AppState>, request: Request) -> Response {
     let headers = request.headers().clone();
     let outcome = user_info(&app, &headers).await;
-    outcome.unwrap_or_else(|error| respond::error_for(&error, &headers))
+    outcome.unwrap_or_else(|error| credentials::refuse(&error, &headers))
 }
 
 async fn user_info(app: &AppState, headers: &HeaderMap) -> Result<Response> {

@@ -29,6 +29,7 @@ use serde::Serialize;
 use crate::access::auth::Principal;
 use crate::http::AppState;
 use crate::http::credentials;
+use crate::http::error_response;
 use crate::http::protocol::respond;
 use crate::runtime::error::{Error, Result};
 
@@ -70,7 +71,7 @@ impl From<Error> for ApiError {
 
 impl IntoResponse for ApiError {
     fn into_response(self) -> Response {
-        let mut response = respond::error_with_challenge(&self.error, self.has_bearer);
+        let mut response = error_response::build_with_challenge(&self.error, self.has_bearer);
         set_no_store(response.headers_mut());
         response
     }

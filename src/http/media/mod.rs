@@ -26,6 +26,7 @@ use crate::http::api::deliveries;
 use crate::http::credentials;
 use crate::http::edge;
 use crate::http::edge::RenderSummary;
+use crate::http::error_response;
 use crate::http::protocol::compression::CodingNegotiation;
 use crate::http::protocol::conditional::ETag;
 use crate::http::protocol::conditional::PreconditionOutcome;
@@ -81,7 +82,7 @@ pub(super) async fn media(State(app): State<AppState>, request: Request) -> Resp
         Method::OPTIONS => cors::preflight(),
         _ => {
             let message = format!("method {method} is not supported for media");
-            let mut response = respond::error(&Error::new(ErrorKind::Unsupported, message));
+            let mut response = error_response::build(&Error::new(ErrorKind::Unsupported, message));
             let allow = HeaderValue::from_static("GET, HEAD, OPTIONS");
             response.headers_mut().insert(header::ALLOW, allow);
             response
@@ -104,7 +105,7 @@ fn error_response(
     IncomingRequest { uri, headers, .. }: IncomingRequest<'_>,
     error: &Error,
 ) -> Response {
-    let mut response = respond::error_for(error, headers);
+    let mut response = credentials::refuse(error, headers);
     if error.kind() == ErrorKind::NotFound
         && let Ok(path) = MediaPath::parse(path_text(uri))
     {

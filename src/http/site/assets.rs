@@ -17,6 +17,7 @@ use axum::{
 };
 use rust_embed::{EmbeddedFile, RustEmbed};
 
+use crate::http::error_response;
 use crate::http::protocol::compression::ImmutableResponse;
 use crate::http::protocol::conditional::ETag;
 use crate::http::protocol::conditional::PreconditionOutcome;
@@ -100,7 +101,7 @@ fn serve(
 ) -> Response {
     match SiteAssets::get(path) {
         Some(file) => send(method, headers, path, AssetFile { file, keep: cache_control }),
-        None => respond::error(&Error::new(ErrorKind::NotFound, "no such file")),
+        None => error_response::build(&Error::new(ErrorKind::NotFound, "no such file")),
     }
 }
 
@@ -116,7 +117,7 @@ pub(super) fn send(method: &Method, headers: &HeaderMap, path: &str, file: Asset
     let AssetFile { file, keep: cache_control } = file;
     let tag = ContentHash(file.metadata.sha256_hash()).short();
     let Some(etag) = ETag::new(tag) else {
-        return respond::error(&Error::internal("an entity tag is not ASCII"));
+        return error_response::build(&Error::internal("an entity tag is not ASCII"));
     };
     // The tag identifies the content exactly, so no date is needed.
     let validators = Validators { etag, last_modified: None };

@@ -7,7 +7,7 @@ use axum::{
     response::Response,
 };
 
-use crate::http::protocol::respond;
+use crate::http::error_response;
 use crate::runtime::error::{Error, ErrorKind, Result};
 use crate::runtime::limits::{FORM_BYTES_MAX, SITE_FORM_FIELDS_MAX};
 use model::account::AgreementId;
@@ -113,7 +113,9 @@ impl FormFields {
 pub(crate) fn see_other(location: &str) -> Response {
     // Refuses line breaks, which could add headers to the response.
     let Ok(location) = HeaderValue::from_str(location) else {
-        return respond::error(&Error::internal("a redirect address has control characters"));
+        return error_response::build(&Error::internal(
+            "a redirect address has control characters",
+        ));
     };
     let mut response = Response::new(Body::empty());
     // 303 continues with `GET`, so that a reload does not send the form again (RFC 9110 §15.4.4).

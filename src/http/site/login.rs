@@ -14,8 +14,8 @@ use serde::Serialize;
 use crate::access::auth::{Auth, AuthenticatedLogin, LoginOutcome, LoginRequest, RandomSecret};
 use crate::access::oauth::{AuthorizationRequest, OAuthParameters};
 use crate::http::AppState;
+use crate::http::error_response;
 use crate::http::oauth;
-use crate::http::protocol::respond;
 use crate::http::session;
 use crate::http::session::SiteCookie;
 use crate::http::session::SiteVisitor;
@@ -228,7 +228,7 @@ async fn log_in(app: &AppState, request: Request) -> Result<Response> {
         }
         // Too many logins are being verified; what was typed stays in the form for another attempt.
         Err(error) if error.kind() == ErrorKind::Overloaded => {
-            respond::record_shed(&error);
+            error_response::record_shed(&error);
             retry_later("Many people are logging in right now. Try again.")
         }
         Err(error) => outage_page(error, retry_later),
@@ -245,7 +245,7 @@ fn outage_page(
     if !matches!(error.kind(), ErrorKind::Unavailable | ErrorKind::Timeout) {
         return Err(error);
     }
-    respond::log_failure(&error);
+    error_response::log_failure(&error);
     retry_later("You cannot log in right now. Try again.")
 }
 

@@ -22,7 +22,7 @@ mod download_panel;
 mod facets;
 mod files;
 pub mod form;
-pub(super) mod guide;
+mod guide;
 mod highlight;
 mod item;
 mod item_rights;

@@ -12,7 +12,8 @@ use minijinja::{Environment, Value, context, value::Serde};
 use rust_embed::RustEmbed;
 
 use crate::http::AppState;
-use crate::http::error_reference::HelpAnchor;
+use crate::http::error_response;
+use crate::http::help_link::HelpAnchor;
 use crate::http::protocol::respond;
 use crate::http::session::SiteVisitor;
 use crate::http::site::language;
@@ -143,7 +144,7 @@ pub(crate) fn plain_error_page(app: &AppState, error: &Error) -> Response {
 
 /// Renders the error page; `head` is the result of [`head`] for its visitor.
 pub(crate) fn error_page(app: &AppState, error: &Error, head: Value) -> Response {
-    let mut response = respond::error(error);
+    let mut response = error_response::build(error);
     let status = response.status();
     let title = match status {
         StatusCode::NOT_FOUND => "Not found",
@@ -165,7 +166,7 @@ pub(crate) fn error_page(app: &AppState, error: &Error, head: Value) -> Response
     // The first detail says what is wrong; the message of a
     // validation error only that something is.
     let message = error.details().first().map_or(error.message(), |detail| &detail.message);
-    let anchor = HelpAnchor::of(error);
+    let anchor = HelpAnchor::for_error(error);
     let context = context! {
         help => anchor.path(),
         status => status.as_u16(),

@@ -28,8 +28,8 @@ use crate::http::api;
 use crate::http::api::ApiCaller;
 use crate::http::api::ApiError;
 use crate::http::api::ApiResult;
+use crate::http::error_response;
 use crate::http::protocol::request;
-use crate::http::protocol::respond;
 use crate::runtime::clock;
 use crate::runtime::error::{Error, ErrorKind, Result};
 use crate::runtime::slots::SlotGuard;
@@ -241,7 +241,7 @@ impl FromRequestParts<AppState> for OwnUpload {
 
 /// The response to a request whose status is one of the protocol's own.
 fn refusal(status: StatusCode, error: &Error) -> Response {
-    let mut response = respond::error(error);
+    let mut response = error_response::build(error);
     *response.status_mut() = status;
     response
 }

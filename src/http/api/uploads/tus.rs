@@ -178,6 +178,7 @@ fn text<'a>(headers: &'a HeaderMap, header: &HeaderName, name: &str) -> Result<&
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::http::error_response;
 
     fn new_upload(length: &'static str, metadata: &'static str) -> Result<NewUpload> {
         let mut headers = HeaderMap::new();
@@ -228,7 +229,7 @@ mod tests {
         assert!(check_version(&headers).is_ok());
         headers.insert(TUS_RESUMABLE, HeaderValue::from_static("0.2.2"));
         let error = check_version(&headers).expect_err("refused");
-        let response = with_version(respond::error(&error));
+        let response = with_version(error_response::build(&error));
         assert_eq!(response.status(), StatusCode::PRECONDITION_FAILED);
         assert_eq!(response.headers()[TUS_VERSION], "1.0.0");
     }

@@ -3,6 +3,7 @@
 use std::collections::{BTreeSet, HashMap};
 
 use super::ROOT;
+use crate::http::heading_anchor::anchor;
 
 /// Whether a file of `docs` is a page.
 pub(super) fn is_document(file: &str) -> bool {
@@ -23,21 +24,6 @@ pub(super) fn page_path(file: &str) -> &str {
 /// The URL of the page at `path`.
 pub(super) fn url(path: &str) -> String {
     if path.is_empty() { ROOT.to_owned() } else { format!("{ROOT}/{path}") }
-}
-
-/// The anchor of a heading as GitHub generates it: lower case, hyphens for spaces, no punctuation.
-pub(in crate::http) fn anchor(heading: &str) -> String {
-    heading
-        .trim()
-        .to_lowercase()
-        .chars()
-        .filter_map(|c| match c {
-            ' ' => Some('-'),
-            '-' | '_' => Some(c),
-            c if c.is_alphanumeric() => Some(c),
-            _ => None,
-        })
-        .collect()
 }
 
 /// The anchors of one page; a repeated heading gets a number.

@@ -25,7 +25,6 @@ use rust_embed::RustEmbed;
 use super::{AppState, PageResult, SiteRequest, assets};
 use crate::runtime::error::{Error, ErrorKind, Result};
 use links::DocumentLinks;
-pub(in crate::http) use links::anchor;
 use render::RenderedDocument;
 use search::{DocumentIndex, QueryOutcome};
 
