@@ -10,6 +10,7 @@ mod credentials;
 mod edge;
 pub mod error_reference;
 mod error_response;
+pub mod form;
 mod heading_anchor;
 mod health;
 mod help_link;

@@ -18,7 +18,7 @@ use super::collections::{
 use super::item_summary::key_of;
 use super::{FormFields, MemberForm, MemberRequest, PageResult};
 use crate::http::AppState;
-use crate::http::site::form::see_other;
+use crate::http::form::see_other;
 use crate::http::site::login;
 use model::ItemKey;
 

@@ -18,7 +18,7 @@ use super::api_client::{ApiCall, ApiRefusal, call_file, encode_segment, text};
 use super::item_summary::{ItemSummary, key_of};
 use super::{MemberForm, MemberRequest, PageError, PageResult};
 use crate::http::AppState;
-use crate::http::site::form::see_other;
+use crate::http::form::see_other;
 use crate::runtime::limits::{PAGES_MAX, SITE_COLLECTION_ITEMS_PER_PAGE, SITE_STRIP_PICTURES};
 use model::item::has_picture;
 

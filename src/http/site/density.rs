@@ -11,7 +11,7 @@ use strum::{EnumString, IntoStaticStr};
 
 use super::{PageResult, language::preference_cookie, login};
 use crate::http::AppState;
-use crate::http::site::form::{FormFields, form_body, see_other};
+use crate::http::form::{FormFields, form_body, see_other};
 use crate::runtime::error::Error;
 
 /// The cookie that stores a visitor's choice.

@@ -23,8 +23,8 @@ use super::{
     similar_items,
 };
 use crate::http::AppState;
+use crate::http::form::see_other;
 use crate::http::media;
-use crate::http::site::form::see_other;
 use crate::http::site::pages::login_url;
 use crate::media::MediaCaller;
 use crate::runtime::clock;

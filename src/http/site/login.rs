@@ -15,14 +15,14 @@ use crate::access::auth::{Auth, AuthenticatedLogin, LoginOutcome, LoginRequest, 
 use crate::access::oauth::{AuthorizationRequest, OAuthParameters};
 use crate::http::AppState;
 use crate::http::error_response;
+use crate::http::form::form_body;
+use crate::http::form::form_body_within;
+use crate::http::form::see_other;
 use crate::http::oauth;
 use crate::http::session;
 use crate::http::session::SiteCookie;
 use crate::http::session::SiteVisitor;
 use crate::http::site::DeferredForm;
-use crate::http::site::form::form_body;
-use crate::http::site::form::form_body_within;
-use crate::http::site::form::see_other;
 use crate::http::site::pages;
 use crate::http::site::pages::FormTargets;
 use crate::http::site::passwords;

@@ -10,8 +10,8 @@ use axum::{
 use minijinja::context;
 
 use crate::http::AppState;
-use crate::http::site::form::FormFields;
-use crate::http::site::form::form_body;
+use crate::http::form::FormFields;
+use crate::http::form::form_body;
 use crate::http::site::pages::head;
 use crate::http::site::pages::page_for;
 use crate::http::site::pages::plain_error_page;

@@ -21,7 +21,6 @@ mod docs;
 mod download_panel;
 mod facets;
 mod files;
-pub mod form;
 mod guide;
 mod highlight;
 mod item;
@@ -72,9 +71,9 @@ pub(super) use deferred_form::DeferredForm;
 pub use deferred_form::without_secrets;
 
 use crate::http::AppState;
+use crate::http::form::{FormFields, form_body, form_body_within, see_other};
 use crate::http::protocol::request::QueryParameters;
 use crate::http::session::SiteVisitor;
-use crate::http::site::form::{FormFields, form_body, form_body_within, see_other};
 use crate::http::site::pages::error_page;
 use crate::http::site::scheme::ColourScheme;
 use crate::runtime::clock;

@@ -16,7 +16,7 @@ use super::api_client::{ApiCall, ApiRefusal, encode_segment, text};
 use super::notification_form::{DryRun, NotificationForm, SCHEDULES};
 use super::{MemberForm, MemberRequest, PageResult, SiteRequest, times};
 use crate::http::AppState;
-use crate::http::site::form::see_other;
+use crate::http::form::see_other;
 use crate::runtime::clock;
 use crate::runtime::error::{Error, ErrorKind, Result};
 use crate::runtime::limits::{

@@ -21,7 +21,7 @@ use super::{
     search_form::{ResultScope, SearchForm},
     times,
 };
-use crate::http::site::form::see_other;
+use crate::http::form::see_other;
 use crate::http::site::pages::login_url;
 use crate::runtime::clock;
 use crate::runtime::limits::{PAGE_ITEMS, PAGES_MAX, SITE_SAVED_SEARCHES};

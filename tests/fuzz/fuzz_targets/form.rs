@@ -7,8 +7,8 @@ use axum::extract::Request;
 use axum::http::header;
 use libfuzzer_sys::fuzz_target;
 use wirephoto::access::oauth::OAuthParameters;
+use wirephoto::http::form::{FormFields, form_body};
 use wirephoto::http::protocol::request::QueryParameters;
-use wirephoto::http::site::form::{FormFields, form_body};
 use wirephoto::http::site::{ChannelForm, without_secrets};
 use wirephoto::runtime::limits::{FORM_BYTES_MAX, SITE_FORM_FIELDS_MAX};
 

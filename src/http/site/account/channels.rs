@@ -10,7 +10,7 @@ use super::{
     PageResult, SiteRequest, api_client, elements, form_errors, form_refusal, not_found,
     status_of, template_value,
 };
-use crate::http::site::form::see_other;
+use crate::http::form::see_other;
 
 const CHANNELS: &str = "/user/v1/channel";
 

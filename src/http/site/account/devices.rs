@@ -7,7 +7,7 @@ use super::{
     ApiCall, MemberForm, MemberRequest, PageResult, api_client, elements, not_found,
     template_value,
 };
-use crate::http::site::form::see_other;
+use crate::http::form::see_other;
 
 const DEVICES: &str = "/user/v1/device";
 

@@ -9,7 +9,7 @@ use super::{
     SiteRequest, api_client, elements, form_errors, form_refusal, not_found, status_of,
     template_value,
 };
-use crate::http::site::form::see_other;
+use crate::http::form::see_other;
 
 const KEYS: &str = "/user/v1/key";
 

@@ -9,7 +9,7 @@ use super::{
     SiteRequest, api_client, elements, find_optional, form_errors, form_refusal, item_links,
     not_found, status_of, template_value,
 };
-use crate::http::site::form::see_other;
+use crate::http::form::see_other;
 use crate::runtime::limits::ORDERS_SIZE_DEFAULT;
 
 const ORDERS: &str = "/user/v1/order";

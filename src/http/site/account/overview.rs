@@ -8,7 +8,7 @@ use super::{
     ApiCall, ApiRefusal, MemberForm, MemberRequest, PageResult, SiteRequest, find_optional,
     form_errors, form_refusal, status_of, template_value,
 };
-use crate::http::site::form::see_other;
+use crate::http::form::see_other;
 
 const PROFILE: &str = "/user/v1/profile";
 

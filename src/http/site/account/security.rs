@@ -13,7 +13,7 @@ use super::{
 };
 use crate::access::users::{PasswordChange, PasswordOutcome};
 use crate::http::AppState;
-use crate::http::site::form::see_other;
+use crate::http::form::see_other;
 use crate::http::site::passwords::LOGIN_AFTER;
 use crate::http::site::passwords::PASSWORDS_DIFFER;
 use crate::http::site::passwords::client_address;

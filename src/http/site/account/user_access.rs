@@ -4,7 +4,7 @@ use axum::extract::Path;
 use serde_json::json;
 
 use super::{ApiCall, ApiRefusal, FreshMemberForm, PageResult, api_client, form_refusal, users};
-use crate::http::site::form::see_other;
+use crate::http::form::see_other;
 use crate::runtime::error::{Error, ErrorKind};
 
 /// `POST /account/users/{id}/access`: runs the action of the button that was pressed.

@@ -9,8 +9,8 @@ use super::{
     PageResult, SiteRequest, api_client, elements, form_errors, form_refusal, status_of,
     template_value,
 };
+use crate::http::form::see_other;
 use crate::http::site::api_client::text;
-use crate::http::site::form::see_other;
 
 /// The API path of the organization's users.
 pub(super) const USERS: &str = "/user/v1/organization/user";

@@ -12,8 +12,8 @@ use super::fields::{FieldRules, FieldView, attach_errors, fields_of, typed};
 use super::selection::return_page;
 use super::templates::{self, ModeView, TypedEdits};
 use super::{EditorForm, PageError, PageResult, SiteRequest, tagged, template_value};
+use crate::http::form::see_other;
 use crate::http::site::api_client::{ApiCall, ApiRefusal};
-use crate::http::site::form::see_other;
 use model::ItemKey;
 use model::item::{MetadataEdits, MetadataField, has_picture, patch_between};
 

@@ -6,8 +6,8 @@ use serde_json::{Map, Value};
 use strum::IntoEnumIterator;
 
 use super::SiteRequest;
+use crate::http::form::FormFields;
 use crate::http::site::api_client::{ApiRefusal, FieldError};
-use crate::http::site::form::FormFields;
 use model::MediaType;
 use model::item::{FieldForm, MetadataField};
 

@@ -27,9 +27,9 @@ use serde_json::{Map, Value};
 
 use super::{MemberForm, MemberRequest, PageError, PageResult, SiteRequest};
 use crate::http::AppState;
+use crate::http::form::see_other;
 use crate::http::session::SiteVisitor;
 use crate::http::site::api_client::{ApiCall, ApiRefusal, TaggedAnswer, call_tagged};
-use crate::http::site::form::see_other;
 use crate::runtime::error::{Error, Result};
 use crate::runtime::limits::DESK_FORM_BYTES_MAX;
 

@@ -15,8 +15,8 @@ use super::upload::address;
 use super::{
     EditorForm, EditorRequest, PageError, PageResult, SiteRequest, properties, template_value,
 };
+use crate::http::form::{FormFields, see_other};
 use crate::http::site::api_client::{ApiCall, ApiRefusal};
-use crate::http::site::form::{FormFields, see_other};
 use crate::http::site::item_summary::key_of;
 use crate::runtime::clock;
 use crate::runtime::limits::{SITE_PUBLISH_ITEMS_MAX, UPLOAD_PREVIEW_PX};

@@ -11,8 +11,8 @@ use super::{
     EditorForm, EditorRequest, PageError, PageResult, SiteRequest, properties, tagged,
     template_value,
 };
+use crate::http::form::see_other;
 use crate::http::site::api_client::{ApiCall, ApiRefusal, encode_segment};
-use crate::http::site::form::see_other;
 use model::item::{FieldEdit, FieldForm, MetadataEdits, MetadataField};
 
 /// The API path of templates.

@@ -6,8 +6,8 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::{EditorForm, EditorRequest, PageResult, template_value};
+use crate::http::form::see_other;
 use crate::http::site::api_client::{ApiCall, call_file, encode_segment, text};
-use crate::http::site::form::see_other;
 use crate::runtime::limits::{SITE_PUBLISH_ITEMS_MAX, UPLOAD_REQUESTS_PER_USER_MAX};
 use model::ItemKey;
 

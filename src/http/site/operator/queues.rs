@@ -6,9 +6,9 @@ use serde_json::{Value, json};
 use strum::VariantNames;
 
 use super::{OperatorForm, OperatorRequest};
+use crate::http::form::see_other;
 use crate::http::site::account::{ListPage, elements, item_links, template_value};
 use crate::http::site::api_client;
-use crate::http::site::form::see_other;
 use crate::http::site::{ApiCall, ApiRefusal, PageError, PageResult, SiteRequest};
 use crate::runtime::error::{Error, ErrorKind};
 use crate::runtime::limits::OPERATOR_LISTED;

@@ -26,9 +26,9 @@ use super::{
     download_panel,
     item_summary::ItemPicture,
 };
+use crate::http::form::see_other;
 use crate::http::media;
 use crate::http::protocol::disposition;
-use crate::http::site::form::see_other;
 use crate::media::MediaCaller;
 use crate::runtime::error::{Error, ErrorKind};
 use crate::runtime::limits::STUDIO_PROOF_PX_MAX;
