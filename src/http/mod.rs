@@ -166,11 +166,14 @@ fn page_routes() -> Router<AppState> {
     Router::new()
         .route("/assets/{*path}", get(site::assets::asset))
         .route("/favicon.ico", get(site::assets::favicon))
-        .route("/o/oauth2/auth", get(oauth::authorize).post(oauth::authorize))
+        .route(
+            "/o/oauth2/auth",
+            get(site::authorization::authorize).post(site::authorization::authorize),
+        )
         .route("/o/login", get(site::login::show).post(site::login::submit))
         .route("/o/password", get(site::passwords::forgotten).post(site::passwords::ask))
         .route("/o/password/{token}", get(site::passwords::show_link).post(site::passwords::set))
-        .route("/o/consent", post(oauth::submit_consent))
+        .route("/o/consent", post(site::authorization::submit_consent))
         .route("/o/logout", post(site::login::submit_logout))
         .merge(site::routes())
         .merge(site::unsubscribe::routes())

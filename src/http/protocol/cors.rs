@@ -1,12 +1,13 @@
 //! CORS: lets scripts of any site call an address.
 
 use axum::{
-    body::Body,
     extract::Request,
     http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header},
     middleware::Next,
     response::Response,
 };
+
+use crate::http::protocol::respond;
 
 /// Value of `Allow` in the answer to a preflight.
 const METHODS: &str = "GET, HEAD, POST, PUT, DELETE, OPTIONS";
@@ -34,20 +35,17 @@ pub(crate) async fn allow_cross_origin(
 ) -> Response {
     let is_preflight = request.method() == Method::OPTIONS;
     // Every other preflight ends here.
-    let mut response =
-        if is_preflight && !rule.answers_options { no_content() } else { next.run(request).await };
+    let mut response = if is_preflight && !rule.answers_options {
+        respond::empty(StatusCode::NO_CONTENT)
+    } else {
+        next.run(request).await
+    };
     let headers = response.headers_mut();
     set(headers, header::ACCESS_CONTROL_ALLOW_ORIGIN, "*");
     set(headers, header::ACCESS_CONTROL_EXPOSE_HEADERS, rule.response_headers);
     if is_preflight {
         allow_methods(headers, rule);
     }
-    response
-}
-
-fn no_content() -> Response {
-    let mut response = Response::new(Body::empty());
-    *response.status_mut() = StatusCode::NO_CONTENT;
     response
 }
 

@@ -42,6 +42,13 @@ pub(crate) fn json_text(status: StatusCode, text: Bytes) -> Response {
     typed(status, HeaderValue::from_static("application/json"), Body::from(text))
 }
 
+/// Builds a response without a body.
+pub(crate) fn empty(status: StatusCode) -> Response {
+    let mut response = Response::new(Body::empty());
+    *response.status_mut() = status;
+    response
+}
+
 /// Builds a response whose header map has room for the headers of a rendition, about twenty. A map that grows
 /// from empty is reallocated three times for each response.
 pub(crate) fn with_header_capacity(body: Body) -> Response {

@@ -3,7 +3,6 @@
 use std::net::IpAddr;
 
 use axum::{
-    body::Body,
     extract::{Request, State},
     http::{HeaderMap, HeaderValue, StatusCode, Uri, header},
     response::Response,
@@ -18,7 +17,6 @@ use crate::http::error_response;
 use crate::http::form::form_body;
 use crate::http::form::form_body_within;
 use crate::http::form::see_other;
-use crate::http::oauth;
 use crate::http::session;
 use crate::http::session::SiteCookie;
 use crate::http::session::SiteVisitor;
@@ -153,9 +151,17 @@ async fn show_page(app: &AppState, uri: &Uri, headers: &HeaderMap) -> Result<Res
         // For example after a login in another tab.
         return Ok(see_other(return_to));
     }
-    let purpose = oauth::login_purpose(app, return_to).await;
+    let purpose = login_purpose(app, return_to).await;
     let done = query.as_ref().and_then(|query| query.find("done"));
     page(app, headers, return_to, &LoginNotice { purpose, done, ..LoginNotice::default() })
+}
+
+/// Returns the purpose of a login that leads to `return_to`; `None` when it leads to a page of the site.
+async fn login_purpose(app: &AppState, return_to: &str) -> Option<LoginPurpose> {
+    let encoded = return_to.strip_prefix("/o/oauth2/auth?")?;
+    let parameters = OAuthParameters::parse(encoded).ok()?;
+    let authorization = app.shared.access.oauth.request(&parameters).await.ok()?;
+    Some(LoginPurpose::for_request(&authorization))
 }
 
 /// `POST /o/login`: logs in with user name and password.
@@ -172,7 +178,7 @@ async fn log_in(app: &AppState, request: Request) -> Result<Response> {
     // A deferred form may have thousands of fields; the login itself has only a few.
     let form = parse(without_deferred_form(&text))?;
     let return_to = form.find("return_to").filter(|path| is_local_page(path)).unwrap_or(HOME);
-    let purpose = oauth::login_purpose(app, return_to).await;
+    let purpose = login_purpose(app, return_to).await;
     let typed = form.find("username").unwrap_or_default();
     let canonical = app.shared.access.auth.canonical_user_name(typed).await;
     // If the database is unavailable, the login below reports it.
@@ -455,13 +461,6 @@ fn is_below(path: &str, prefix: &str) -> bool {
     path.strip_prefix(prefix)
         // `/docsy` is not below `/docs`.
         .is_some_and(|rest| rest.is_empty() || rest.starts_with(['/', '?']))
-}
-
-/// An empty response, which ends an exchange.
-pub(crate) fn empty_response(status: StatusCode) -> Response {
-    let mut response = Response::new(Body::empty());
-    *response.status_mut() = status;
-    response
 }
 
 #[cfg(test)]

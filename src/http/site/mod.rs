@@ -8,6 +8,7 @@
 mod account;
 mod api_client;
 pub(crate) mod assets;
+pub(crate) mod authorization;
 mod back_link;
 mod collection_items;
 mod collections;

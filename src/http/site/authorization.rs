@@ -1,0 +1,228 @@
+//! The authorization endpoint of OAuth2 and OpenID Connect, and the consent that it asks a visitor for (contract
+//! login-1, RFC 6749, 9207).
+
+use axum::{
+    extract::{Request, State},
+    http::{HeaderMap, HeaderValue, Method, StatusCode, Uri, header},
+    response::Response,
+};
+use minijinja::context;
+
+use crate::access::oauth::{
+    AuthorizationError, AuthorizationRequest, OAuthErrorCode, OAuthParameters, Prompt,
+};
+use crate::http::AppState;
+use crate::http::error_response;
+use crate::http::form::form_body;
+use crate::http::form::see_other;
+use crate::http::session::SiteVisitor;
+use crate::http::site::login;
+use crate::http::site::login::LoginNotice;
+use crate::http::site::login::LoginPurpose;
+use crate::http::site::pages;
+use crate::runtime::clock;
+use crate::runtime::error::{Error, ErrorKind, Result};
+
+/// `GET` and `POST /o/oauth2/auth`: the authorization endpoint.
+pub(crate) async fn authorize(State(app): State<AppState>, request: Request) -> Response {
+    let outcome = match *request.method() {
+        // HEAD would issue a code that the client never reads.
+        Method::HEAD => {
+            let message = "method HEAD is not supported here";
+            return error_response::build(&Error::new(ErrorKind::Unsupported, message));
+        }
+        Method::POST => redirect_post_to_get(request).await,
+        _ => {
+            let (uri, headers) = (request.uri().clone(), request.headers().clone());
+            drop(request);
+            authorization_response(&app, &uri, &headers).await
+        }
+    };
+    outcome.unwrap_or_else(|error| pages::plain_error_page(&app, &error))
+}
+
+/// Redirects a POST to GET: browsers do not send cookies with a form of another site.
+async fn redirect_post_to_get(request: Request) -> Result<Response> {
+    let (_, form) = form_body(request).await?;
+    Ok(see_other(&format!("/o/oauth2/auth?{}", printable_ascii(&form))))
+}
+
+/// Keeps the printable ASCII characters of encoded parameters, which are safe in a header and on a page.
+fn printable_ascii(encoded: &str) -> String {
+    encoded.chars().filter(|c| c.is_ascii_graphic()).collect()
+}
+
+async fn authorization_response(
+    app: &AppState,
+    uri: &Uri,
+    headers: &HeaderMap,
+) -> Result<Response> {
+    let encoded = printable_ascii(uri.query().unwrap_or_default());
+    let authorization = match validate(app, &encoded).await? {
+        Ok(authorization) => authorization,
+        Err(response) => return Ok(response),
+    };
+    let now = clock::now();
+    let oauth = &app.shared.access.oauth;
+    let visitor = SiteVisitor::find(app, headers).await?;
+    // `max_age` and some values of `prompt` ask for a new login.
+    let is_fresh = |visitor: &SiteVisitor| {
+        let age_s = now.duration_since(visitor.session.auth_time).as_secs();
+        // `max_age=0` asks for one new login; its own duration must not count as age.
+        let is_too_old = |max: u64| max == 0 || i64::try_from(max).is_ok_and(|max| age_s > max);
+        !authorization.max_age_s.is_some_and(is_too_old)
+            && !authorization.prompt.has(Prompt::Login)
+            && !authorization.prompt.has(Prompt::SelectAccount)
+    };
+    // `none` forbids every page, also that of an error (OpenID Connect Core §3.1.2.1).
+    let is_silent = authorization.prompt.has(Prompt::None);
+    let Some(visitor) = visitor.filter(is_fresh) else {
+        if is_silent {
+            let refused =
+                oauth.refuse(&authorization, OAuthErrorCode::LoginRequired, "login is needed");
+            return Ok(redirect_to_client(&refused));
+        }
+        let return_to =
+            format!("/o/oauth2/auth?{}", without_prompt(&encoded, &["login", "select_account"]));
+        let notice = LoginNotice {
+            purpose: Some(LoginPurpose::for_request(&authorization)),
+            ..LoginNotice::default()
+        };
+        return login::page(app, headers, &return_to, &notice);
+    };
+    let user = &visitor.account.user;
+    if authorization.prompt.has(Prompt::Consent)
+        || !oauth.is_consented(&authorization, user.id).await?
+    {
+        if is_silent {
+            let code = OAuthErrorCode::ConsentRequired;
+            return Ok(redirect_to_client(&oauth.refuse(
+                &authorization,
+                code,
+                "consent is needed",
+            )));
+        }
+        return login::consent_page(
+            app,
+            &visitor,
+            &authorization,
+            &without_prompt(&encoded, &["consent"]),
+        );
+    }
+    let target = oauth.authorize(&authorization, &visitor.account, visitor.cookie(), now).await?;
+    Ok(redirect_to_client(&target))
+}
+
+/// Validates the authorization request in `encoded`; `Err` holds the response that ends it.
+async fn validate(
+    app: &AppState,
+    encoded: &str,
+) -> Result<std::result::Result<AuthorizationRequest, Response>> {
+    let Ok(parameters) = OAuthParameters::parse(encoded) else {
+        let text = "The login address is not valid.";
+        return Ok(Err(message_page(app, "Invalid login link", text)?));
+    };
+    match app.shared.access.oauth.request(&parameters).await {
+        Ok(authorization) => Ok(Ok(authorization)),
+        Err(AuthorizationError::Page { title, message: text }) => {
+            Ok(Err(message_page(app, title, &text)?))
+        }
+        Err(AuthorizationError::Redirect(target)) => Ok(Err(redirect_to_client(&target))),
+        Err(AuthorizationError::Failed(error)) => Err(error),
+    }
+}
+
+fn message_page(app: &AppState, title: &str, text: &str) -> Result<Response> {
+    let context = context! {
+        site_name => app.shared.site.name.clone(),
+        title => title,
+        message => text,
+    };
+    pages::private_page(
+        app,
+        StatusCode::BAD_REQUEST,
+        "message.html",
+        context,
+        pages::FormTargets::OwnPages,
+    )
+}
+
+/// Redirects to the client with the parameters of `target`, which must not leak through `Referer`.
+fn redirect_to_client(target: &str) -> Response {
+    let mut response = see_other(target);
+    let no_referrer = HeaderValue::from_static("no-referrer");
+    response.headers_mut().insert(header::REFERRER_POLICY, no_referrer);
+    response
+}
+
+/// Removes the values of `prompt` that are done, so that the user is not prompted twice.
+fn without_prompt(encoded: &str, done: &[&str]) -> String {
+    let pairs = form_urlencoded::parse(encoded.as_bytes());
+    let mut remaining = form_urlencoded::Serializer::new(String::new());
+    for (name, value) in pairs {
+        if name == "max_age" && value == "0" && done.contains(&"login") {
+            continue;
+        }
+        if name != "prompt" {
+            remaining.append_pair(&name, &value);
+            continue;
+        }
+        let values: Vec<&str> = value.split(' ').filter(|value| !done.contains(value)).collect();
+        if !values.is_empty() {
+            remaining.append_pair("prompt", &values.join(" "));
+        }
+    }
+    remaining.finish()
+}
+
+/// `POST /o/consent`: the visitor's decision on the consent page.
+pub(crate) async fn submit_consent(State(app): State<AppState>, request: Request) -> Response {
+    let outcome = consent_response(&app, request).await;
+    outcome.unwrap_or_else(|error| pages::plain_error_page(&app, &error))
+}
+
+async fn consent_response(app: &AppState, request: Request) -> Result<Response> {
+    let (headers, form) = form_body(request).await?;
+    let form = login::parse(&form)?;
+    let encoded = printable_ascii(form.find("request").unwrap_or_default());
+    let Some(visitor) = SiteVisitor::find(app, &headers).await? else {
+        // The session ended while the page was open, so the request begins again with a login.
+        return Ok(see_other(&format!("/o/oauth2/auth?{encoded}")));
+    };
+    // Another site must not consent in the user's name.
+    if !visitor.owns_form_token(form.find("csrf")) {
+        return Err(login::expired_form());
+    }
+    // Validated again, because the parameters come back from the browser.
+    let authorization = match validate(app, &encoded).await? {
+        Ok(authorization) => authorization,
+        Err(response) => return Ok(response),
+    };
+    let oauth = &app.shared.access.oauth;
+    if form.find("decision") != Some("allow") {
+        let code = OAuthErrorCode::AccessDenied;
+        return Ok(redirect_to_client(&oauth.refuse(&authorization, code, "the user refused")));
+    }
+    let now = clock::now();
+    oauth.consent(&authorization, visitor.account.user.id, now).await?;
+    Ok(redirect_to_client(
+        &oauth.authorize(&authorization, &visitor.account, visitor.cookie(), now).await?,
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_prompt_that_was_seen_to_does_not_come_again() {
+        let check = |encoded, done: &[&str], expected: &str| {
+            assert_eq!(without_prompt(encoded, done), expected);
+        };
+        check("a=1&prompt=login&b=%20", &["login"], "a=1&b=+");
+        check("prompt=login+consent", &["login"], "prompt=consent");
+        check("a=1", &["login"], "a=1");
+        check("a=1&max_age=0", &["login"], "a=1");
+        check("max_age=0&prompt=consent", &["consent"], "max_age=0");
+    }
+}
