@@ -23,9 +23,10 @@ use crate::distribution::delivery::{self, ChannelSender, Deliveries};
 use crate::distribution::notifications::{self, Notifications, StreamCommands};
 use crate::http::listener::ListenerLimits;
 use crate::http::openapi::ApiDescription;
+use crate::http::openapi::ApiDocument;
 use crate::http::openapi::BaseUrls;
 use crate::http::{
-    AccessState, AppState, ArchiveState, Compressor, ConceptNames, CrawlerHeaders,
+    AccessState, ApiDocs, AppState, ArchiveState, Compressor, ConceptNames, CrawlerHeaders,
     DistributionState, EdgeState, LiveSettings, PageRenderer, ProcessState, SharedState,
     SiteState, SurrogateHeaders,
 };
@@ -242,7 +243,9 @@ pub(super) fn shared(
     } else {
         AuditLog::start()
     };
-    let description = ApiDescription::new(bases, &pages, &config.server.site_name)?;
+    let document = ApiDocument::assemble(bases);
+    let api_docs = ApiDocs::render(&document, &pages, &config.server.site_name)?;
+    let description = ApiDescription::new(&document)?;
     let crawlers = CrawlerHeaders::of(&media.settings().crawlers)?;
     Ok(SharedState {
         access: AccessState { auth, oauth, users, orders, audit },
@@ -255,6 +258,7 @@ pub(super) fn shared(
         distribution: DistributionState { deliveries, notifications, recipients },
         site: SiteState {
             pages,
+            api_docs,
             concepts: ConceptNames::default(),
             url: config.site_url().to_owned(),
             name: config.server.site_name.clone(),

@@ -43,8 +43,9 @@ pub use media::crawlers::CrawlerHeaders;
 pub use media::surrogate::SurrogateHeaders;
 pub use protocol::compression::Compressor;
 use site::ApiRouter;
-pub use site::ConceptNames;
-pub use site::pages::PageRenderer;
+pub use site::api_docs::ApiDocs;
+pub use site::concept_names::ConceptNames;
+pub use site::page_renderer::PageRenderer;
 pub use state::{
     AccessState, AppState, ArchiveState, DistributionState, EdgeState, ItemCount, LiveSettings,
     ProcessState, SharedState, SiteState,

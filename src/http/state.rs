@@ -27,10 +27,11 @@ use crate::distribution::notifications::Notifications;
 use crate::distribution::recipients::Recipients;
 use crate::http::media::crawlers::CrawlerHeaders;
 use crate::http::media::surrogate::SurrogateHeaders;
-use crate::http::openapi;
+use crate::http::openapi::description::ApiDescription;
 use crate::http::protocol::compression::Compressor;
-use crate::http::site::ConceptNames;
-use crate::http::site::pages::PageRenderer;
+use crate::http::site::api_docs::ApiDocs;
+use crate::http::site::concept_names::ConceptNames;
+use crate::http::site::page_renderer::PageRenderer;
 use crate::media::Media;
 use crate::runtime::config::NetworkList;
 use crate::runtime::hot_swap::HotSwap;
@@ -60,7 +61,7 @@ pub struct SharedState {
     pub edge: EdgeState,
     /// The process and its node in the cluster.
     pub process: ProcessState,
-    pub description: openapi::ApiDescription,
+    pub description: ApiDescription,
 }
 
 /// Authentication and what callers may access.
@@ -93,6 +94,8 @@ pub struct DistributionState {
 /// State of the customer web site.
 pub struct SiteState {
     pub pages: PageRenderer,
+    /// The documentation page of the APIs.
+    pub api_docs: ApiDocs,
     /// Names of the codes that facets list.
     pub concepts: ConceptNames,
     /// Base URL of links to pages, without a trailing slash.

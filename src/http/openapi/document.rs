@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 use serde_json::{Map, Value, json};
 use yaml_rust2::{Yaml, YamlLoader};
 
-use super::BaseUrls;
 use super::news_item;
 use super::page::{members, text};
 
@@ -31,6 +30,25 @@ const SECTIONS: [&str; 14] = [
     include_str!("../../../assets/openapi/operation.yaml"),
     include_str!("../../../assets/openapi/operator.yaml"),
 ];
+
+/// Base URLs of the service.
+#[derive(Clone, Copy, Debug)]
+pub struct BaseUrls<'a> {
+    /// Base URL of everything except media and OAuth2.
+    pub public: &'a str,
+    /// Base URL of media.
+    pub media: &'a str,
+    /// Base URL of the OAuth2 service.
+    pub auth: &'a str,
+}
+
+impl BaseUrls<'_> {
+    /// Replaces `${public}`, `${media}` and `${auth}` in `text` by the base URLs.
+    fn fill(&self, text: &str) -> String {
+        let names = [("${public}", self.public), ("${media}", self.media), ("${auth}", self.auth)];
+        names.into_iter().fold(text.to_owned(), |text, (name, base)| text.replace(name, base))
+    }
+}
 
 /// Assembles the document of the service at `bases`.
 ///

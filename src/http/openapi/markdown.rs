@@ -4,10 +4,10 @@ use std::fmt::Write;
 
 use serde_json::Value;
 
+use super::document::{self, BaseUrls};
 use super::page::{
     access_pieces, bound_pieces, elements, members, operations, text, type_pieces, with_backticks,
 };
-use super::{BaseUrls, document};
 use crate::runtime::markdown::{cell, code_cell, escaped};
 
 /// The base URL in the examples of the page.

@@ -10,3 +10,4 @@ pub(crate) mod host;
 pub mod range;
 pub mod request;
 pub(crate) mod respond;
+pub(crate) mod tagged_text;

@@ -1,32 +1,26 @@
 //! Names of the codes of subjects and products, as in the newest item with that code, preferably one in the
 //! language of the page.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 
 use jiff::tz::TimeZone;
-use parking_lot::Mutex;
 use serde_json::Value;
 
 use super::{
     SiteRequest,
+    concept_names::{CodeNames, ConceptNames, FacetValue, property},
     language::{self, PageLanguage},
 };
 use crate::runtime::clock;
 use crate::runtime::error::Result;
-use crate::runtime::limits::CONCEPT_NAMES_MAX;
 use crate::storage::search::{
-    Coverage, IndexEpoch, SearchCriteria, SearchHit, SearchMatches, SortDate, SortOrder,
+    Coverage, SearchCriteria, SearchHit, SearchMatches, SortDate, SortOrder,
 };
 use model::item::PubStatus;
 use query::{Facet, FilterField, ItemFilter, Query};
 
 /// Most items that are searched for a name: the newest ones may have only the code.
 const ITEMS_LOOKED_AT: usize = 20;
-
-/// A value with the facet that counts it.
-pub(super) type FacetValue = (Facet, String);
-/// Codes with their names; `None` if no item names the code.
-type CodeNames = HashMap<FacetValue, Option<String>>;
 
 /// The names of the values on a page.
 #[derive(Debug, Default)]
@@ -38,19 +32,6 @@ impl PageNames {
         let name = self.0.get(&(facet, value.to_owned())).cloned().flatten();
         name.unwrap_or_else(|| value.to_owned())
     }
-}
-
-/// A cache of the names that pages requested since the search index last changed: a name is as new as the hits
-/// beside it.
-#[derive(Debug, Default)]
-pub struct ConceptNames {
-    cache: Mutex<CachedNames>,
-}
-
-#[derive(Debug, Default)]
-struct CachedNames {
-    epoch: IndexEpoch,
-    names: HashMap<PageLanguage, CodeNames>,
 }
 
 impl ConceptNames {
@@ -71,58 +52,6 @@ impl ConceptNames {
             names.extend(found);
         }
         PageNames(names)
-    }
-
-    /// Returns the cached names for `values`, and the codes for which there is none.
-    fn find(
-        &self,
-        epoch: &IndexEpoch,
-        language: PageLanguage,
-        values: HashSet<FacetValue>,
-    ) -> (CodeNames, Vec<FacetValue>) {
-        let mut names = CodeNames::new();
-        let mut missing = Vec::new();
-        let cache = self.cache.lock();
-        let cached = cache.names.get(&language).filter(|_| cache.epoch == *epoch);
-        for code in values.into_iter().filter(|(facet, _)| property(*facet).is_some()) {
-            match cached.and_then(|cached| cached.get(&code)) {
-                Some(name) => drop(names.insert(code, name.clone())),
-                None => missing.push(code),
-            }
-        }
-        (names, missing)
-    }
-
-    fn insert(&self, epoch: IndexEpoch, language: PageLanguage, found: &CodeNames) {
-        let mut cache = self.cache.lock();
-        if cache.epoch != epoch {
-            *cache = CachedNames { epoch, ..CachedNames::default() };
-        }
-        let names = cache.names.entry(language).or_default();
-        // A full cache accepts no more names until the index changes.
-        if names.len() + found.len() <= CONCEPT_NAMES_MAX {
-            names.extend(found.iter().map(|(code, name)| (code.clone(), name.clone())));
-        }
-    }
-}
-
-/// Returns the property of documents with the codes that a facet counts; `None` for a facet without codes of the
-/// archive.
-fn property(facet: Facet) -> Option<&'static str> {
-    match facet {
-        Facet::SubjectCode => Some("subject"),
-        Facet::ProductCode => Some("product"),
-        // These facets hold names, or codes that are the same in every archive; the page has the names of
-        // source types.
-        Facet::PlaceName
-        | Facet::PersonName
-        | Facet::CopyrightHolder
-        | Facet::DigitalSourceType
-        | Facet::SubjectName
-        | Facet::Byline
-        | Facet::Orientation
-        | Facet::Colour
-        | Facet::MediaType => None,
     }
 }
 

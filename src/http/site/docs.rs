@@ -36,13 +36,13 @@ pub(super) fn routes() -> Router<AppState> {
 
 /// `GET /docs`: the human-readable documentation of the APIs.
 async fn docs(site: SiteRequest, method: Method, headers: HeaderMap) -> PageResult {
-    let description = &site.app.shared.description;
+    let api_docs = &site.app.shared.site.api_docs;
     // The page of a logged-in user is never cached (contract api-21), and the page that was rendered at start
     // has the colour scheme of the visitor's system.
     if site.visitor.is_some() || scheme::current_scheme() != ColourScheme::System {
-        return site.page("docs.html", context! { body => description.body() });
+        return site.page("docs.html", context! { body => api_docs.body() });
     }
-    let mut response = description.page(language::current_language(), &method, &headers);
+    let mut response = api_docs.page(language::current_language(), &method, &headers);
     pages::set_public_headers(&site.app, response.headers_mut());
     // Without `Vary` a cache would serve one language to all, and the anonymous page to users.
     let vary = HeaderValue::from_static("Cookie, Accept-Language");

@@ -25,7 +25,7 @@ use super::{
 use crate::http::AppState;
 use crate::http::form::see_other;
 use crate::http::media;
-use crate::http::site::pages::login_url;
+use crate::http::site::login_url::login_url;
 use crate::media::MediaCaller;
 use crate::runtime::clock;
 use crate::runtime::error::{Error, ErrorKind, Result};

@@ -21,6 +21,7 @@ use crate::http::session;
 use crate::http::session::SiteCookie;
 use crate::http::session::SiteVisitor;
 use crate::http::site::DeferredForm;
+use crate::http::site::login_url::login_url;
 use crate::http::site::pages;
 use crate::http::site::pages::FormTargets;
 use crate::http::site::passwords;
@@ -82,7 +83,7 @@ pub(crate) fn page(
         action => "/o/login",
         csrf => session::form_token(&cookie),
         return_to => return_to,
-        here => pages::login_url(return_to),
+        here => login_url(return_to),
         client_name => notice.purpose.as_ref().map(|purpose| purpose.client_name.clone()),
         error => notice.error,
         done => notice.done,

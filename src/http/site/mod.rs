@@ -7,11 +7,13 @@
 
 mod account;
 mod api_client;
+pub(super) mod api_docs;
 pub(crate) mod assets;
 pub(crate) mod authorization;
 mod back_link;
 mod collection_items;
 mod collections;
+pub(super) mod concept_names;
 mod concepts;
 mod credit;
 mod csv;
@@ -30,11 +32,13 @@ mod item_summary;
 mod kept_labels;
 pub(super) mod language;
 pub(crate) mod login;
+pub(crate) mod login_url;
 pub(crate) mod mail_consent;
 mod notification_form;
 mod notifications;
 mod operator;
 mod originals;
+pub(crate) mod page_renderer;
 pub(crate) mod pages;
 pub(crate) mod passwords;
 mod picture_sources;
@@ -67,7 +71,6 @@ use serde_json::Value;
 pub use account::ChannelForm;
 pub(super) use api_client::ApiRouter;
 use api_client::{ApiCall, ApiRefusal};
-pub use concepts::ConceptNames;
 pub(super) use deferred_form::DeferredForm;
 pub use deferred_form::without_secrets;
 
@@ -230,7 +233,7 @@ impl FromRequestParts<AppState> for MemberRequest {
         let site = SiteRequest::from_request_parts(parts, app).await?;
         match site.visitor.clone() {
             Some(visitor) => Ok(Self { site, visitor }),
-            None => Err(see_other(&pages::login_url(&site.path_and_query)).into()),
+            None => Err(see_other(&login_url::login_url(&site.path_and_query)).into()),
         }
     }
 }

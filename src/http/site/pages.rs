@@ -1,85 +1,22 @@
-//! Renders pages: templates, their common context, security headers and error pages.
-
-use std::sync::Arc;
+//! Renders pages with their common context, security headers and error pages.
 
 use axum::{
     body::Body,
     http::{HeaderMap, HeaderValue, StatusCode, header},
     response::Response,
 };
-use jiff::tz::TimeZone;
-use minijinja::{Environment, Value, context, value::Serde};
-use rust_embed::RustEmbed;
+use minijinja::{Value, context, value::Serde};
 
 use crate::http::AppState;
 use crate::http::error_response;
 use crate::http::help_link::HelpAnchor;
 use crate::http::protocol::respond;
 use crate::http::session::SiteVisitor;
-use crate::http::site::language;
-use crate::http::site::language::PageLanguage;
-use crate::http::site::template_environment;
+use crate::http::site::login_url::login_url;
 use crate::media::Media;
 use crate::runtime::error::{Error, Result};
 use model::ItemKey;
 use model::item::{Asset, DocumentLayout, DocumentRequest};
-
-#[derive(RustEmbed)]
-#[folder = "assets/pages/"]
-struct PageTemplates;
-
-/// The compiled page templates, for each language.
-pub struct PageRenderer {
-    environments: [(PageLanguage, Environment<'static>); 2],
-}
-
-impl PageRenderer {
-    /// Compiles the templates in the binary; times are shown in `zone`, and pictures are offered as AVIF if
-    /// `offers_avif`.
-    ///
-    /// Fails when a template is not UTF-8 or does not parse, and when the translations cannot be loaded.
-    pub fn compile(zone: &TimeZone, offers_avif: bool) -> Result<Self> {
-        let english = compile_templates(PageLanguage::English, zone, offers_avif)?;
-        let swedish = compile_templates(PageLanguage::Swedish, zone, offers_avif)?;
-        let environments = [(PageLanguage::English, english), (PageLanguage::Swedish, swedish)];
-        Ok(Self { environments })
-    }
-
-    /// Renders the page `name` with `context` in the current language.
-    pub(crate) fn render(&self, name: &str, context: Value) -> Result<String> {
-        self.render_in(language::current_language(), name, context)
-    }
-
-    /// Renders the page `name` with `context` in `language`.
-    pub(crate) fn render_in(
-        &self,
-        language: PageLanguage,
-        name: &str,
-        context: Value,
-    ) -> Result<String> {
-        let found = self.environments.iter().find(|(own, _)| *own == language);
-        let (_, environment) = found.unwrap_or(&self.environments[0]);
-        let template = environment.get_template(name).map_err(Error::internal)?;
-        template.render(context).map_err(Error::internal)
-    }
-}
-
-/// Compiles the templates for pages in one language.
-fn compile_templates(
-    language: PageLanguage,
-    zone: &TimeZone,
-    offers_avif: bool,
-) -> Result<Environment<'static>> {
-    let texts = Arc::new(language::translations(language)?);
-    let mut environment = template_environment::environment(language, &texts, zone, offers_avif);
-    for name in PageTemplates::iter() {
-        let Some(file) = PageTemplates::get(&name) else { continue };
-        // Compiled at start, so that a broken template stops the process and no request.
-        let text = String::from_utf8(file.data.into_owned()).map_err(Error::internal)?;
-        environment.add_template_owned(name.into_owned(), text).map_err(Error::internal)?;
-    }
-    Ok(environment)
-}
 
 /// The context of the page head at `here` for its visitor.
 pub(crate) fn head(app: &AppState, visitor: Option<&SiteVisitor>, here: &str) -> Value {
@@ -95,12 +32,6 @@ pub(crate) fn head(app: &AppState, visitor: Option<&SiteVisitor>, here: &str) ->
         is_operator => visitor.is_some_and(SiteVisitor::has_operator_role),
         login_url => login_url(here),
     }
-}
-
-/// The URL of the login that returns to `here`.
-pub(crate) fn login_url(here: &str) -> String {
-    let here: String = form_urlencoded::byte_serialize(here.as_bytes()).collect();
-    format!("/o/login?return_to={here}")
 }
 
 /// Renders a page that depends on visitor and language. The page of a logged-in visitor is never cached.

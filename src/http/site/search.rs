@@ -22,7 +22,7 @@ use super::{
     times,
 };
 use crate::http::form::see_other;
-use crate::http::site::pages::login_url;
+use crate::http::site::login_url::login_url;
 use crate::runtime::clock;
 use crate::runtime::limits::{PAGE_ITEMS, PAGES_MAX, SITE_SAVED_SEARCHES};
 use query::FilterField;

@@ -1,0 +1,74 @@
+//! The documentation of the APIs as a page, rendered at start.
+
+use axum::{
+    http::{HeaderMap, Method},
+    response::Response,
+};
+use minijinja::{Value as PageValue, context};
+
+use crate::http::openapi::description::ApiDocument;
+use crate::http::protocol::tagged_text::TaggedText;
+use crate::http::site::language::PageLanguage;
+use crate::http::site::login_url::login_url;
+use crate::http::site::page_renderer::PageRenderer;
+use crate::runtime::error::Result;
+
+/// Path of the documentation page.
+const PAGE_PATH: &str = "/docs";
+
+/// The documentation page.
+pub struct ApiDocs {
+    /// The page for anonymous visitors, one per language.
+    pages: [(PageLanguage, TaggedText); 2],
+    /// HTML of the page below its head.
+    body: String,
+}
+
+impl ApiDocs {
+    /// Renders the page of `document`, with `site_name` in its head.
+    ///
+    /// Fails when a template cannot be rendered.
+    pub fn render(document: &ApiDocument, pages: &PageRenderer, site_name: &str) -> Result<Self> {
+        let context = document.page_context();
+        let body = pages.render_in(PageLanguage::English, "docs_body.html", context)?;
+        let english = render_page(pages, PageLanguage::English, site_name, &body)?;
+        let swedish = render_page(pages, PageLanguage::Swedish, site_name, &body)?;
+        let pages = [(PageLanguage::English, english), (PageLanguage::Swedish, swedish)];
+        Ok(Self { pages, body })
+    }
+
+    /// Responds with the page for anonymous visitors in `language`.
+    pub(super) fn page(
+        &self,
+        language: PageLanguage,
+        method: &Method,
+        headers: &HeaderMap,
+    ) -> Response {
+        let found = self.pages.iter().find(|(page_language, _)| *page_language == language);
+        // Every language has a page, so the fallback is never used.
+        let (_, page) = found.unwrap_or(&self.pages[0]);
+        page.response("text/html; charset=utf-8", method, headers)
+    }
+
+    /// Returns the HTML of the page below its head. The template has escaped everything in it.
+    pub(super) fn body(&self) -> PageValue {
+        PageValue::from_safe_string(self.body.clone())
+    }
+}
+
+/// Renders the page for anonymous visitors in `language`.
+fn render_page(
+    pages: &PageRenderer,
+    language: PageLanguage,
+    site_name: &str,
+    body: &str,
+) -> Result<TaggedText> {
+    let context = context! {
+        site_name => site_name,
+        path => PAGE_PATH,
+        here => PAGE_PATH,
+        login_url => login_url(PAGE_PATH),
+        body => PageValue::from_safe_string(body.to_owned()),
+    };
+    TaggedText::new(pages.render_in(language, "docs.html", context)?)
+}

@@ -1,0 +1,70 @@
+//! Renders the templates of pages, in each language.
+
+use std::sync::Arc;
+
+use jiff::tz::TimeZone;
+use minijinja::{Environment, Value};
+use rust_embed::RustEmbed;
+
+use crate::http::site::language;
+use crate::http::site::language::PageLanguage;
+use crate::http::site::template_environment;
+use crate::runtime::error::{Error, Result};
+
+#[derive(RustEmbed)]
+#[folder = "assets/pages/"]
+struct PageTemplates;
+
+/// The compiled page templates, for each language.
+pub struct PageRenderer {
+    environments: [(PageLanguage, Environment<'static>); 2],
+}
+
+impl PageRenderer {
+    /// Compiles the templates in the binary; times are shown in `zone`, and pictures are offered as AVIF if
+    /// `offers_avif`.
+    ///
+    /// Fails when a template is not UTF-8 or does not parse, and when the translations cannot be loaded.
+    pub fn compile(zone: &TimeZone, offers_avif: bool) -> Result<Self> {
+        let english = environment(PageLanguage::English, zone, offers_avif)?;
+        let swedish = environment(PageLanguage::Swedish, zone, offers_avif)?;
+        Ok(Self {
+            environments: [(PageLanguage::English, english), (PageLanguage::Swedish, swedish)],
+        })
+    }
+
+    /// Renders the page `name` with `context` in the current language.
+    pub(crate) fn render(&self, name: &str, context: Value) -> Result<String> {
+        self.render_in(language::current_language(), name, context)
+    }
+
+    /// Renders the page `name` with `context` in `language`.
+    pub(crate) fn render_in(
+        &self,
+        language: PageLanguage,
+        name: &str,
+        context: Value,
+    ) -> Result<String> {
+        let found = self.environments.iter().find(|(own, _)| *own == language);
+        let (_, environment) = found.unwrap_or(&self.environments[0]);
+        let template = environment.get_template(name).map_err(Error::internal)?;
+        template.render(context).map_err(Error::internal)
+    }
+}
+
+/// Compiles the templates for pages in `language`.
+fn environment(
+    language: PageLanguage,
+    zone: &TimeZone,
+    offers_avif: bool,
+) -> Result<Environment<'static>> {
+    let texts = Arc::new(language::translations(language)?);
+    let mut environment = template_environment::environment(language, &texts, zone, offers_avif);
+    for name in PageTemplates::iter() {
+        let Some(file) = PageTemplates::get(&name) else { continue };
+        // Compiled at start, so that a broken template stops the process and no request.
+        let text = String::from_utf8(file.data.into_owned()).map_err(Error::internal)?;
+        environment.add_template_owned(name.into_owned(), text).map_err(Error::internal)?;
+    }
+    Ok(environment)
+}
