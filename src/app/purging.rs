@@ -1,4 +1,4 @@
-//! Configures CDNs: the cache policy of public renditions, and the start of the purge sender.
+//! Starts the sender of cache purges to CDNs.
 
 use std::time::Duration;
 
@@ -11,20 +11,6 @@ use crate::http::AppState;
 use crate::runtime::config::Config;
 use crate::runtime::error::Result;
 use crate::storage::database::Db;
-
-/// The `Cache-Control` header of public renditions.
-pub(super) fn open_policy(config: &Config) -> String {
-    let shared = match config.cdn.max_age_s {
-        // Without `s-maxage`, shared caches follow `max-age`; `s-maxage=0` would forbid them to
-        // reuse anything (RFC 9111, section 5.2.2.10).
-        0 => String::new(),
-        seconds => format!(", s-maxage={seconds}"),
-    };
-    format!(
-        "public, max-age={}{shared}, stale-while-revalidate={}",
-        config.media.max_age_s, config.media.stale_while_revalidate_s
-    )
-}
 
 /// The sender of cache purges, before it is started.
 pub(super) struct PurgeStarter {

@@ -7,7 +7,6 @@ use strum::IntoEnumIterator;
 use tokio::runtime::Runtime;
 
 use super::assembly::{AccessServices, DomainServices, OutboundServices, ServerStorage};
-use super::purging::open_policy;
 use super::seconds;
 use crate::access::auth::{Auth, HashLimits, IdSigner};
 use crate::access::oauth::{OAuth, TokenLifetimes};
@@ -21,6 +20,7 @@ use crate::cluster::membership::Volume;
 use crate::cluster::readiness::{ProbedParts, Readiness};
 use crate::distribution::delivery::{self, ChannelSender, Deliveries};
 use crate::distribution::notifications::{self, Notifications, StreamCommands};
+use crate::http::cache_policy;
 use crate::http::listener::ListenerLimits;
 use crate::http::openapi::ApiDescription;
 use crate::http::openapi::ApiDocument;
@@ -269,7 +269,7 @@ pub(super) fn shared(
         },
         edge: EdgeState {
             live_settings: HotSwap::new(tunable_settings(config)),
-            surrogate: SurrogateHeaders::of(config)?,
+            surrogate: SurrogateHeaders::from_config(config)?,
             crawlers,
             compressor: Compressor::default(),
             traces,
@@ -286,7 +286,7 @@ pub(super) fn tunable_settings(config: &Config) -> LiveSettings {
         open_images: config.search.open_images,
         session_s: config.auth.session_s,
         trusted_proxies: config.server.trusted_proxies.clone(),
-        open_cache_control: open_policy(config),
+        open_cache_control: cache_policy::open_renditions(config),
         work_headers: config.server.work_headers,
         compression: config.server.compression,
         render_timeout: seconds(config.server.request_timeout_s),

@@ -6,11 +6,12 @@ use axum::{
 };
 use serde_json::json;
 
+use crate::http::cache_policy::CachePolicy;
 use crate::http::help_link::HelpAnchor;
 use crate::http::protocol::respond;
 use crate::http::protocol::respond::status;
 use crate::runtime::error::{Error, ErrorKind};
-use crate::runtime::limits::{NOT_FOUND_MAX_AGE_S, RETRY_AFTER_S};
+use crate::runtime::limits::RETRY_AFTER_S;
 use crate::runtime::telemetry;
 use crate::storage::database::DbError;
 use crate::storage::database::outage;
@@ -34,8 +35,7 @@ pub(crate) fn build(error: &Error) -> Response {
     let body = json!({ "message": error.message(), "errors": errors });
     let mut response = respond::json_text(status, body.to_string().into());
     let headers = response.headers_mut();
-    // Without this header a shared cache may store some errors heuristically (RFC 9111 §4.2.2).
-    headers.insert(header::CACHE_CONTROL, cache_control(error.kind()));
+    CachePolicy::for_error(error.kind()).set(headers);
     match error.kind() {
         ErrorKind::Unauthenticated => {
             // A request without a token gets no more than the schemes (RFC 6750 §3).
@@ -84,26 +84,6 @@ pub(crate) fn build_with_challenge(failure: &Error, has_bearer: bool) -> Respons
         response.headers_mut().insert(header::WWW_AUTHENTICATE, challenge);
     }
     response
-}
-
-fn cache_control(kind: ErrorKind) -> HeaderValue {
-    match kind {
-        // A missing item may be published at any moment, so caches
-        // keep its 404 only briefly (contract caching-5).
-        ErrorKind::NotFound => HeaderValue::from_str(&format!("max-age={NOT_FOUND_MAX_AGE_S}"))
-            .unwrap_or(HeaderValue::from_static("no-store")),
-        ErrorKind::InvalidArgument
-        | ErrorKind::Unauthenticated
-        | ErrorKind::Forbidden
-        | ErrorKind::Conflict
-        | ErrorKind::Stale
-        | ErrorKind::Unsupported
-        | ErrorKind::TooLarge
-        | ErrorKind::Overloaded
-        | ErrorKind::Timeout
-        | ErrorKind::Unavailable
-        | ErrorKind::Internal => HeaderValue::from_static("no-store"),
-    }
 }
 
 /// Logs a server error with its cause; a refusal because of load or of an outage is only counted.

@@ -7,6 +7,7 @@ use axum::{
     response::Response,
 };
 
+use crate::http::cache_policy::CachePolicy;
 use crate::http::error_response;
 use crate::runtime::error::{Error, ErrorKind, Result};
 use crate::runtime::limits::{FORM_BYTES_MAX, SITE_FORM_FIELDS_MAX};
@@ -122,6 +123,6 @@ pub(crate) fn see_other(location: &str) -> Response {
     *response.status_mut() = StatusCode::SEE_OTHER;
     let headers = response.headers_mut();
     headers.insert(header::LOCATION, location);
-    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    CachePolicy::NoStore.set(headers);
     response
 }

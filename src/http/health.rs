@@ -3,7 +3,7 @@
 use axum::{
     body::Body,
     extract::State,
-    http::{HeaderValue, StatusCode, header},
+    http::{HeaderValue, StatusCode},
     response::Response,
 };
 use serde_json::json;
@@ -11,6 +11,7 @@ use serde_json::json;
 use crate::cluster::membership::{NodeFault, limits::LEASE_VACANT_MAX};
 use crate::cluster::readiness::ReadinessVerdict;
 use crate::http::AppState;
+use crate::http::cache_policy::CachePolicy;
 use crate::http::protocol::respond;
 use crate::runtime::telemetry;
 use crate::storage::search::IndexStatus;
@@ -132,6 +133,6 @@ pub(super) async fn metrics(State(app): State<AppState>) -> Response {
 
 fn without_caching(mut response: Response) -> Response {
     // A cached response would report a state that has passed.
-    response.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    CachePolicy::NoStore.set(response.headers_mut());
     response
 }

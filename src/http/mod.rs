@@ -5,6 +5,7 @@
 
 pub mod api;
 mod api_addresses;
+pub(crate) mod cache_policy;
 mod compression_policy;
 mod credentials;
 mod edge;

@@ -13,6 +13,8 @@ use serde_json::json;
 use crate::access::auth::PresentedCredentials;
 use crate::access::oauth::{ClientAuthentication, OAuthErrorCode, OAuthParameters, TokenError};
 use crate::http::AppState;
+use crate::http::cache_policy;
+use crate::http::cache_policy::CachePolicy;
 use crate::http::credentials;
 use crate::http::edge;
 use crate::http::error_response;
@@ -133,10 +135,7 @@ fn token_error_response(error: &TokenError) -> Response {
 }
 
 fn without_caching(mut response: Response) -> Response {
-    let headers = response.headers_mut();
-    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
-    // RFC 6749 §5.1 requires both headers.
-    headers.insert(header::PRAGMA, HeaderValue::from_static("no-cache"));
+    cache_policy::forbid_keeping_tokens(response.headers_mut());
     response
 }
 
@@ -173,7 +172,6 @@ pub(super) async fn keys(State(app): State<AppState>) -> Response {
 
 fn cacheable_json(text: String) -> Response {
     let mut response = respond::json_text(StatusCode::OK, text.into());
-    let policy = HeaderValue::from_static("public, max-age=300");
-    response.headers_mut().insert(header::CACHE_CONTROL, policy);
+    CachePolicy::PublicMinutes.set(response.headers_mut());
     response
 }

@@ -12,6 +12,7 @@ use axum::{
 };
 
 use crate::http::api_addresses;
+use crate::http::cache_policy::CachePolicy;
 use crate::http::site::login;
 
 /// Prefixes of pages that mails link to.
@@ -73,7 +74,7 @@ pub(crate) fn redirect_to_page(uri: &Uri) -> Option<Response> {
     let headers = response.headers_mut();
     headers.insert(header::LOCATION, location);
     // A cached permanent redirect would outlive any change of our routes.
-    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    CachePolicy::NoStore.set(headers);
     Some(response)
 }
 

@@ -21,6 +21,7 @@ use crate::http::api;
 use crate::http::api::ApiCaller;
 use crate::http::api::ApiError;
 use crate::http::api::ApiResult;
+use crate::http::cache_policy::CachePolicy;
 use crate::http::media;
 use crate::http::media::archives;
 use crate::http::media::archives::ArchiveRequest;
@@ -278,6 +279,6 @@ fn missing_response() -> Response {
     let kind = HeaderValue::from_static("text/plain; charset=utf-8");
     let body = Body::from("No such collection");
     let mut response = respond::typed(StatusCode::NOT_FOUND, kind, body);
-    api::set_no_store(response.headers_mut());
+    CachePolicy::NoStore.set(response.headers_mut());
     response
 }

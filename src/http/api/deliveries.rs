@@ -22,6 +22,7 @@ use crate::http::AppState;
 use crate::http::api;
 use crate::http::api::ApiCaller;
 use crate::http::api::ApiResult;
+use crate::http::cache_policy::CachePolicy;
 use crate::http::credentials;
 use crate::http::protocol::request;
 use crate::http::protocol::request::Presence;
@@ -178,7 +179,7 @@ fn delivery_response(found: Option<&Delivery>, queued: bool, body: Body) -> Resp
     {
         response.headers_mut().insert(header::LOCATION, address);
     }
-    api::set_no_store(response.headers_mut());
+    CachePolicy::NoStore.set(response.headers_mut());
     response
 }
 

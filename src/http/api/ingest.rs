@@ -23,6 +23,7 @@ use crate::http::api;
 use crate::http::api::ApiCaller;
 use crate::http::api::ApiResult;
 use crate::http::api::item_edits;
+use crate::http::cache_policy::CachePolicy;
 use crate::http::protocol::request::ValidationErrors;
 use crate::http::protocol::respond;
 use crate::runtime::clock;
@@ -103,7 +104,7 @@ async fn put_item(
     // has its document still.
     let text = app.shared.media.document_json(&key).await?;
     let mut response = respond::json_text(status, text);
-    api::set_no_store(response.headers_mut());
+    CachePolicy::NoStore.set(response.headers_mut());
     if let Ok(address) = HeaderValue::from_str(&app.shared.media.links().item(&key)) {
         response.headers_mut().insert(header::LOCATION, address);
     }

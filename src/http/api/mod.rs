@@ -20,7 +20,7 @@ use std::sync::Arc;
 use axum::{
     body::Body,
     extract::FromRequestParts,
-    http::{HeaderMap, HeaderValue, StatusCode, header, request::Parts},
+    http::{HeaderMap, HeaderValue, StatusCode, request::Parts},
     response::{IntoResponse, Response},
 };
 use bytes::Bytes;
@@ -28,6 +28,7 @@ use serde::Serialize;
 
 use crate::access::auth::Principal;
 use crate::http::AppState;
+use crate::http::cache_policy::CachePolicy;
 use crate::http::credentials;
 use crate::http::error_response;
 use crate::http::protocol::respond;
@@ -72,14 +73,9 @@ impl From<Error> for ApiError {
 impl IntoResponse for ApiError {
     fn into_response(self) -> Response {
         let mut response = error_response::build_with_challenge(&self.error, self.has_bearer);
-        set_no_store(response.headers_mut());
+        CachePolicy::NoStore.set(response.headers_mut());
         response
     }
-}
-
-/// Forbids caching: API responses depend on the caller and may change at any moment.
-pub(crate) fn set_no_store(headers: &mut HeaderMap) {
-    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
 }
 
 /// Responds 200 with `value` as JSON.
@@ -91,7 +87,7 @@ pub(crate) fn json<T: Serialize>(value: &T) -> ApiResult {
 /// Responds 200 with a text that is JSON already.
 pub(crate) fn json_text(text: Bytes) -> Response {
     let mut response = respond::json_text(StatusCode::OK, text);
-    set_no_store(response.headers_mut());
+    CachePolicy::NoStore.set(response.headers_mut());
     response
 }
 
@@ -100,6 +96,6 @@ pub(crate) fn json_text(text: Bytes) -> Response {
 pub(crate) fn text(text: &'static str) -> ApiResult {
     let kind = HeaderValue::from_static("text/plain; charset=utf-8");
     let mut response = respond::typed(StatusCode::OK, kind, Body::from(text));
-    set_no_store(response.headers_mut());
+    CachePolicy::NoStore.set(response.headers_mut());
     Ok(response)
 }

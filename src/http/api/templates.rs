@@ -18,6 +18,7 @@ use crate::http::AppState;
 use crate::http::api;
 use crate::http::api::ApiCaller;
 use crate::http::api::ApiResult;
+use crate::http::cache_policy::CachePolicy;
 use crate::http::protocol::request;
 use crate::http::protocol::request::{Presence, TextRule};
 use crate::http::protocol::respond;
@@ -56,7 +57,7 @@ async fn create(State(app): State<AppState>, caller: ApiCaller, request: Request
     let created = app.shared.archive.uploads.create_template(draft, clock::now()).await?;
     let text = serde_json::to_vec(&template_json(&created)).map_err(Error::internal)?;
     let mut response = respond::json_text(StatusCode::CREATED, text.into());
-    api::set_no_store(response.headers_mut());
+    CachePolicy::NoStore.set(response.headers_mut());
     let address = format!("/ingest/v1/templates/{}", created.id);
     if let Ok(address) = HeaderValue::from_str(&address) {
         response.headers_mut().insert(header::LOCATION, address);

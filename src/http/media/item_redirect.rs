@@ -6,6 +6,7 @@ use axum::{
     response::Response,
 };
 
+use crate::http::cache_policy::CachePolicy;
 use model::item::has_picture;
 use model::{CropSpec, ItemKey};
 
@@ -17,7 +18,7 @@ pub(super) fn redirect_to_item(site: &str, key: &ItemKey, crop: Option<CropSpec>
     if let Ok(location) = HeaderValue::from_str(&page_url(site, key, crop)) {
         headers.insert(header::LOCATION, location);
     }
-    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    CachePolicy::NoStore.set(headers);
     response
 }
 

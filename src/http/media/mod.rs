@@ -23,6 +23,8 @@ use jiff::Timestamp;
 use crate::access::auth::Principal;
 use crate::http::AppState;
 use crate::http::api::deliveries;
+use crate::http::cache_policy;
+use crate::http::cache_policy::CachePolicy;
 use crate::http::credentials;
 use crate::http::edge;
 use crate::http::edge::RenderSummary;
@@ -94,7 +96,7 @@ pub(super) async fn media(State(app): State<AppState>, request: Request) -> Resp
     }
     // Also on 304 and on errors, or a cache would answer all clients alike.
     if negotiated_format::is_negotiated(path_text(uri)) {
-        response.headers_mut().append(header::VARY, HeaderValue::from_static("Accept"));
+        cache_policy::vary_by_format(response.headers_mut());
     }
     response
 }
@@ -405,16 +407,12 @@ fn set_headers(app: &AppState, headers: &mut HeaderMap, validators: &Validators,
     if let Some(seconds) = validators.last_modified {
         headers.insert(header::LAST_MODIFIED, print_date(seconds));
     }
-    let settings = app.shared.edge.live_settings.get();
-    let policy = if open { settings.open_cache_control.as_str() } else { "private, no-cache" };
-    if let Ok(policy) = HeaderValue::from_str(policy) {
-        headers.insert(header::CACHE_CONTROL, policy);
-    }
     if open {
+        cache_policy::set_open(headers, &app.shared.edge.live_settings.get().open_cache_control);
         cors::allow_origins(headers);
     } else {
-        // A browser cache must not give the response of one user to the next.
-        headers.insert(header::VARY, HeaderValue::from_static("Authorization, Cookie"));
+        CachePolicy::PrivateRevalidate.set(headers);
+        cache_policy::vary_by_caller(headers);
     }
 }
 
@@ -441,8 +439,7 @@ fn bodyless_response(
 /// Makes 412 and 416 uncacheable: they answer the preconditions of one client.
 fn forbid_caching_errors(response: &mut Response) {
     if response.status().is_client_error() {
-        let headers = response.headers_mut();
-        headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+        CachePolicy::NoStore.set(response.headers_mut());
     }
 }
 

@@ -1,11 +1,11 @@
 //! Addresses that end in `.auto`: the rendition in the format that the client prefers.
 
-use axum::http::{HeaderValue, StatusCode, header};
+use axum::http::StatusCode;
 use axum::response::Response;
 
+use crate::http::cache_policy::{CachePolicy, forbids_shared_caches};
 use crate::http::media::MediaRequest;
 use crate::http::media::image_negotiation::accepted_formats;
-use crate::http::media::surrogate::forbids_shared_caches;
 use crate::media;
 use crate::media::Media;
 use crate::media::MediaAnswer;
@@ -15,9 +15,6 @@ use crate::runtime::error::{Error, ErrorKind, Result};
 use model::media_url::MediaPath;
 use model::media_url::RenditionExtension;
 use model::token;
-
-/// How long caches may keep a rendition whose better format is being made.
-const INTERIM_CACHE_CONTROL: HeaderValue = HeaderValue::from_static("public, max-age=10");
 
 /// Whether the format of the response to a media path depends on `Accept`.
 pub(super) fn is_negotiated(path: &str) -> bool {
@@ -83,14 +80,15 @@ fn shorten_max_age(response: &mut Response) {
     let status = response.status();
     let is_cacheable = status.is_success() || status == StatusCode::NOT_MODIFIED;
     let headers = response.headers_mut();
-    if is_cacheable && !headers.get(header::CACHE_CONTROL).is_some_and(forbids_shared_caches) {
-        headers.insert(header::CACHE_CONTROL, INTERIM_CACHE_CONTROL);
+    if is_cacheable && !forbids_shared_caches(headers) {
+        CachePolicy::Interim.set(headers);
     }
 }
 
 #[cfg(test)]
 mod tests {
     use axum::body::Body;
+    use axum::http::{HeaderValue, header};
 
     use super::*;
 

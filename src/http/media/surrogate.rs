@@ -1,49 +1,32 @@
 //! Surrogate keys: headers that tell a CDN which items a response shows, so that it can purge them by key.
 
-use axum::http::{HeaderMap, HeaderName, HeaderValue, header};
+use axum::http::{HeaderMap, HeaderName, HeaderValue};
 
+use crate::http::cache_policy;
+use crate::http::cache_policy::CachePolicy;
+use crate::http::cache_policy::MissingMediaPolicy;
 use crate::media::cache_keys::CacheKeys;
 use crate::runtime::config::{Config, FieldName};
 use crate::runtime::error::{Error, Result};
-use crate::runtime::limits::NOT_FOUND_MAX_AGE_S;
-
-/// `Cache-Control` of a 404 to a caller with credentials.
-const MISSING_OWN: &str = "private, no-cache";
 
 /// Configuration of the headers that carry the keys.
 #[derive(Clone, Debug)]
 pub struct SurrogateHeaders {
     surrogate_key_header: Option<HeaderName>,
     cache_tag_header: Option<HeaderName>,
-    /// `Cache-Control` of a 404, if shared caches have a separate maximum age.
-    missing_policy: Option<HeaderValue>,
+    /// The policy of a 404, if shared caches have a separate maximum age.
+    missing_policy: Option<MissingMediaPolicy>,
 }
 
 impl SurrogateHeaders {
     /// Reads the settings `cdn.…_header`.
     ///
     /// Fails when one of them is not a valid header name.
-    pub fn of(config: &Config) -> Result<Self> {
-        let name = |FieldName(name): &FieldName| match name.is_empty() {
-            // An empty name turns the header off, for CDNs that purge in another way.
-            true => Ok(None),
-            false => HeaderName::from_bytes(name.as_bytes()).map(Some).map_err(Error::internal),
-        };
-        let missing = match config.cdn.max_age_s {
-            // Without a separate age, the general `Cache-Control` of a
-            // 404 applies to shared caches too.
-            0 => None,
-            seconds => {
-                let shared = seconds.min(NOT_FOUND_MAX_AGE_S);
-                // Browsers cannot be purged, so their maximum age stays the short one.
-                let policy = format!("max-age={NOT_FOUND_MAX_AGE_S}, s-maxage={shared}");
-                Some(HeaderValue::from_str(&policy).map_err(Error::internal)?)
-            }
-        };
+    pub fn from_config(config: &Config) -> Result<Self> {
         Ok(Self {
-            missing_policy: missing,
-            surrogate_key_header: name(&config.cdn.surrogate_key_header)?,
-            cache_tag_header: name(&config.cdn.cache_tag_header)?,
+            missing_policy: MissingMediaPolicy::new(config.cdn.max_age_s)?,
+            surrogate_key_header: header_name(&config.cdn.surrogate_key_header)?,
+            cache_tag_header: header_name(&config.cdn.cache_tag_header)?,
         })
     }
 
@@ -59,13 +42,14 @@ impl SurrogateHeaders {
         is_own: bool,
     ) {
         // The policy for callers with credentials wins: their 404 may hide what others may see.
-        let own = is_own.then(|| HeaderValue::from_static(MISSING_OWN));
-        if let Some(policy) = own.or_else(|| self.missing_policy.clone()) {
-            headers.insert(header::CACHE_CONTROL, policy);
+        if is_own {
+            CachePolicy::PrivateRevalidate.set(headers);
+        } else if let Some(policy) = &self.missing_policy {
+            policy.set(headers);
         }
         // A cache that ignored the credentials could serve this
         // 404 to a caller who may see the item.
-        headers.insert(header::VARY, HeaderValue::from_static("Authorization, Cookie"));
+        cache_policy::vary_by_caller(headers);
         // A 404 is tagged too, so that publishing the item purges it (contract caching-12).
         self.add_keys(headers, keys);
     }
@@ -90,17 +74,17 @@ impl SurrogateHeaders {
             }
         }
         // A response that no shared cache stores needs no stricter policy.
-        if marked
-            && !keys.is_complete()
-            && !headers.get(header::CACHE_CONTROL).is_some_and(forbids_shared_caches)
-        {
-            let policy = HeaderValue::from_static("private, no-cache");
-            headers.insert(header::CACHE_CONTROL, policy);
+        if marked && !keys.is_complete() && !cache_policy::forbids_shared_caches(headers) {
+            CachePolicy::PrivateRevalidate.set(headers);
         }
     }
 }
 
-/// Whether a `Cache-Control` keeps a response out of shared caches.
-pub(crate) fn forbids_shared_caches(policy: &HeaderValue) -> bool {
-    policy.to_str().is_ok_and(|text| text.contains("no-store") || text.contains("private"))
+/// Reads the name of a header; `None` if it is empty, for CDNs that purge in another way.
+fn header_name(setting: &FieldName) -> Result<Option<HeaderName>> {
+    let FieldName(name) = setting;
+    if name.is_empty() {
+        return Ok(None);
+    }
+    HeaderName::from_bytes(name.as_bytes()).map(Some).map_err(Error::internal)
 }

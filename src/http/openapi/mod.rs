@@ -39,6 +39,7 @@ use axum::{
 };
 
 use crate::http::AppState;
+use crate::http::cache_policy::CachePolicy;
 pub use description::{ApiDescription, ApiDocument};
 pub use document::BaseUrls;
 pub use markdown::reference;
@@ -57,7 +58,7 @@ async fn serve_document(
 ) -> Response {
     let mut response = app.shared.description.document_response(&method, &headers);
     let headers = response.headers_mut();
-    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("public, max-age=300"));
+    CachePolicy::PublicMinutes.set(headers);
     headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, HeaderValue::from_static("*"));
     let exposed = HeaderValue::from_static("ETag, X-Request-Id");
     headers.insert(header::ACCESS_CONTROL_EXPOSE_HEADERS, exposed);

@@ -12,7 +12,7 @@ use crate::http::protocol::respond;
 /// Value of `Allow` in the answer to a preflight.
 const METHODS: &str = "GET, HEAD, POST, PUT, DELETE, OPTIONS";
 
-/// What scripts of any site may do at an address.
+/// The calls that scripts of any site may send to an address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct CrossOriginRule {
     /// Methods that a script may send.

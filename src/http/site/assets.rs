@@ -17,6 +17,7 @@ use axum::{
 };
 use rust_embed::{EmbeddedFile, RustEmbed};
 
+use crate::http::cache_policy::CachePolicy;
 use crate::http::error_response;
 use crate::http::protocol::compression::ImmutableResponse;
 use crate::http::protocol::conditional::ETag;
@@ -35,15 +36,6 @@ use model::ContentHash;
 #[include = "vendor/*"]
 #[include = "favicon.svg"]
 struct SiteAssets;
-
-/// `Cache-Control` of a file under its plain path, where a new release replaces it.
-pub(super) const CACHE_SHORT: &str = "public, max-age=300";
-/// `Cache-Control` of a file under the current fingerprint.
-const CACHE_IMMUTABLE: &str = "public, max-age=31536000, immutable";
-/// `Cache-Control` of a file under another release's fingerprint. During a rolling upgrade, the page of one
-/// node requests files from a node of another release: a file of this release is better than none, provided
-/// that it is not cached.
-const CACHE_REVALIDATE: &str = "no-cache";
 
 /// The fingerprint of all files, computed on first use. A debug build reads files from disk, so browsers see
 /// an edited file after the next start.
@@ -68,13 +60,14 @@ pub(crate) fn address(path: &str) -> String {
     format!("/assets/{}/{path}", *FINGERPRINT)
 }
 
-/// Splits the path of a request into the file's name and its `Cache-Control`.
-fn split_fingerprint(path: &str) -> (&str, &'static str) {
+/// Splits the path of a request into the file's name and its cache policy.
+fn split_fingerprint(path: &str) -> (&str, CachePolicy) {
     match path.split_once('/') {
-        Some((first, name)) if first == *FINGERPRINT => (name, CACHE_IMMUTABLE),
+        Some((first, name)) if first == *FINGERPRINT => (name, CachePolicy::Immutable),
         // Every fingerprint has one length, which no folder of the assets has.
-        Some((first, name)) if first.len() == FINGERPRINT.len() => (name, CACHE_REVALIDATE),
-        Some(_) | None => (path, CACHE_SHORT),
+        Some((first, name)) if first.len() == FINGERPRINT.len() => (name, CachePolicy::Revalidate),
+        // A new release replaces a file under its plain path.
+        Some(_) | None => (path, CachePolicy::PublicMinutes),
     }
 }
 
@@ -83,24 +76,19 @@ pub(crate) async fn asset(
     headers: HeaderMap,
     Path(path): Path<String>,
 ) -> Response {
-    let (name, cache_control) = split_fingerprint(&path);
-    serve(&method, &headers, name, cache_control)
+    let (name, policy) = split_fingerprint(&path);
+    serve(&method, &headers, name, policy)
 }
 
 /// `GET /favicon.ico`, which browsers request by themselves.
 pub(crate) async fn favicon(method: Method, headers: HeaderMap) -> Response {
     // The response names its type, so browsers accept an SVG under the old name.
-    serve(&method, &headers, "favicon.svg", CACHE_SHORT)
+    serve(&method, &headers, "favicon.svg", CachePolicy::PublicMinutes)
 }
 
-fn serve(
-    method: &Method,
-    headers: &HeaderMap,
-    path: &str,
-    cache_control: &'static str,
-) -> Response {
+fn serve(method: &Method, headers: &HeaderMap, path: &str, policy: CachePolicy) -> Response {
     match SiteAssets::get(path) {
-        Some(file) => send(method, headers, path, AssetFile { file, keep: cache_control }),
+        Some(file) => send(method, headers, path, AssetFile { file, policy }),
         None => error_response::build(&Error::new(ErrorKind::NotFound, "no such file")),
     }
 }
@@ -108,35 +96,32 @@ fn serve(
 /// A file in the binary.
 pub(super) struct AssetFile {
     pub(super) file: EmbeddedFile,
-    /// The value of `Cache-Control`.
-    pub(super) keep: &'static str,
+    pub(super) policy: CachePolicy,
 }
 
 /// Responds with a file, or with 304 if the client has it; the type follows from `path`.
 pub(super) fn send(method: &Method, headers: &HeaderMap, path: &str, file: AssetFile) -> Response {
-    let AssetFile { file, keep: cache_control } = file;
+    let AssetFile { file, policy } = file;
     let tag = ContentHash(file.metadata.sha256_hash()).short();
     let Some(etag) = ETag::new(tag) else {
         return error_response::build(&Error::internal("an entity tag is not ASCII"));
     };
     // The tag identifies the content exactly, so no date is needed.
     let validators = Validators { etag, last_modified: None };
-    let (status, body, cache_control) = match evaluate(method, headers, &validators) {
+    let (status, body, policy) = match evaluate(method, headers, &validators) {
         PreconditionOutcome::Proceed => {
-            (StatusCode::OK, Body::from(file.data.into_owned()), cache_control)
+            (StatusCode::OK, Body::from(file.data.into_owned()), policy)
         }
-        PreconditionOutcome::NotModified => {
-            (StatusCode::NOT_MODIFIED, Body::empty(), cache_control)
-        }
+        PreconditionOutcome::NotModified => (StatusCode::NOT_MODIFIED, Body::empty(), policy),
         // A cache must not keep the outcome of one client's precondition.
         PreconditionOutcome::Failed => {
-            (StatusCode::PRECONDITION_FAILED, Body::empty(), "no-store")
+            (StatusCode::PRECONDITION_FAILED, Body::empty(), CachePolicy::NoStore)
         }
     };
     let mut response = respond::typed(status, content_type(path), body);
     let headers = response.headers_mut();
     headers.insert(header::ETAG, validators.etag.print());
-    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static(cache_control));
+    policy.set(headers);
     // Lets the compression layer cache its output, since the bytes never change.
     response.extensions_mut().insert(ImmutableResponse);
     response
@@ -162,12 +147,15 @@ mod tests {
     #[test]
     fn what_is_kept_for_long_is_only_what_the_fingerprint_is_of() {
         let check = |path: &str, expected| assert_eq!(split_fingerprint(path), expected, "{path}");
-        check("css/site.css", ("css/site.css", CACHE_SHORT));
-        check("favicon.svg", ("favicon.svg", CACHE_SHORT));
+        check("css/site.css", ("css/site.css", CachePolicy::PublicMinutes));
+        check("favicon.svg", ("favicon.svg", CachePolicy::PublicMinutes));
         let address = address("css/site.css");
         let own = address.strip_prefix("/assets/").expect("an address of ours");
-        check(own, ("css/site.css", CACHE_IMMUTABLE));
-        check("AAAAAAAAAAAAAAAAAAAAAA/js/try.js", ("js/try.js", CACHE_REVALIDATE));
-        check("AAAAAAAAAAAAAAAAAAAAA/js/try.js", ("AAAAAAAAAAAAAAAAAAAAA/js/try.js", CACHE_SHORT));
+        check(own, ("css/site.css", CachePolicy::Immutable));
+        check("AAAAAAAAAAAAAAAAAAAAAA/js/try.js", ("js/try.js", CachePolicy::Revalidate));
+        check(
+            "AAAAAAAAAAAAAAAAAAAAA/js/try.js",
+            ("AAAAAAAAAAAAAAAAAAAAA/js/try.js", CachePolicy::PublicMinutes),
+        );
     }
 }

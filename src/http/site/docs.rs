@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 use axum::{
     Router,
     extract::Path,
-    http::{HeaderMap, HeaderValue, Method, header},
+    http::{HeaderMap, Method},
     routing::get,
 };
 use minijinja::{Value as PageValue, context, value::Serde};
@@ -22,6 +22,7 @@ use super::{
     scheme::{self, ColourScheme},
     snippets::{CodeSnippets, SnippetCall, file_name, target},
 };
+use crate::http::cache_policy;
 use crate::http::openapi::{SampleBody, TrialOperation};
 use crate::http::site::pages;
 use crate::runtime::error::{Error, ErrorKind, Result};
@@ -44,9 +45,7 @@ async fn docs(site: SiteRequest, method: Method, headers: HeaderMap) -> PageResu
     }
     let mut response = api_docs.page(language::current_language(), &method, &headers);
     pages::set_public_headers(&site.app, response.headers_mut());
-    // Without `Vary` a cache would serve one language to all, and the anonymous page to users.
-    let vary = HeaderValue::from_static("Cookie, Accept-Language");
-    response.headers_mut().insert(header::VARY, vary);
+    cache_policy::vary_by_visitor(response.headers_mut());
     Ok(response)
 }
 

@@ -75,6 +75,7 @@ pub(super) use deferred_form::DeferredForm;
 pub use deferred_form::without_secrets;
 
 use crate::http::AppState;
+use crate::http::cache_policy::CachePolicy;
 use crate::http::form::{FormFields, form_body, form_body_within, see_other};
 use crate::http::protocol::request::QueryParameters;
 use crate::http::session::SiteVisitor;
@@ -427,8 +428,7 @@ impl ErrorPageRequest {
         let head = pages::head(app, visitor.as_ref(), &self.path_and_query);
         let mut response = error_page(app, error, head);
         // A page that is missing for one visitor may exist for another, or soon for this one.
-        let no_store = HeaderValue::from_static("no-store");
-        response.headers_mut().insert(header::CACHE_CONTROL, no_store);
+        CachePolicy::NoStore.set(response.headers_mut());
         response
     }
 }

@@ -8,6 +8,8 @@ use axum::{
 use minijinja::{Value, context, value::Serde};
 
 use crate::http::AppState;
+use crate::http::cache_policy;
+use crate::http::cache_policy::CachePolicy;
 use crate::http::error_response;
 use crate::http::help_link::HelpAnchor;
 use crate::http::protocol::respond;
@@ -46,9 +48,7 @@ pub(crate) fn page_for(
         // The page of an anonymous visitor is the same for all of them, so caches may store it.
         None => html(app, StatusCode::OK, app.shared.site.pages.render(template, context)?),
     };
-    response
-        .headers_mut()
-        .insert(header::VARY, HeaderValue::from_static("Cookie, Accept-Language"));
+    cache_policy::vary_by_visitor(response.headers_mut());
     Ok(response)
 }
 
@@ -142,7 +142,7 @@ pub(crate) fn private_page(
     let mut response = html(app, status, text);
     let headers = response.headers_mut();
     headers.insert(header::CONTENT_SECURITY_POLICY, content_policy(app, targets));
-    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    CachePolicy::NoStore.set(headers);
     // For browsers that do not support `frame-ancestors`.
     headers.insert(header::X_FRAME_OPTIONS, HeaderValue::from_static("DENY"));
     let referrer = match targets {
@@ -166,7 +166,7 @@ fn html(app: &AppState, status: StatusCode, text: String) -> Response {
 /// Sets the headers of a page that everyone may see.
 pub(crate) fn set_public_headers(app: &AppState, headers: &mut HeaderMap) {
     headers.insert(header::CONTENT_SECURITY_POLICY, content_policy(app, FormTargets::OwnPages));
-    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"));
+    CachePolicy::Revalidate.set(headers);
     headers.insert(header::REFERRER_POLICY, HeaderValue::from_static("same-origin"));
 }
 

@@ -25,6 +25,7 @@ use crate::http::AppState;
 use crate::http::api;
 use crate::http::api::ApiCaller;
 use crate::http::api::ApiResult;
+use crate::http::cache_policy::CachePolicy;
 use crate::http::protocol::request;
 use crate::http::protocol::request::QueryParameters;
 use crate::http::protocol::request::is_email;
@@ -251,7 +252,7 @@ fn stream_response(body: AcknowledgingBody) -> Response {
     let kind = axum::http::HeaderValue::from_static("application/json");
     let body = axum::body::Body::new(body);
     let mut response = respond::typed(axum::http::StatusCode::OK, kind, body);
-    api::set_no_store(response.headers_mut());
+    CachePolicy::NoStore.set(response.headers_mut());
     response
 }
 

@@ -13,6 +13,7 @@ use crate::access::orders::{DayRange, DownloadGrouping, StatisticsRequest};
 use crate::archive::content::parse_day;
 use crate::http::api;
 use crate::http::api::ApiResult;
+use crate::http::cache_policy::CachePolicy;
 use crate::http::protocol::request::{QueryParameters, ValidationErrors};
 use crate::http::protocol::respond;
 use crate::runtime::clock;
@@ -59,7 +60,7 @@ fn csv(name: &str, text: String) -> ApiResult {
     let disposition = format!("attachment; filename=\"{name}\"");
     let disposition = HeaderValue::from_str(&disposition).map_err(Error::internal)?;
     response.headers_mut().insert(header::CONTENT_DISPOSITION, disposition);
-    api::set_no_store(response.headers_mut());
+    CachePolicy::NoStore.set(response.headers_mut());
     Ok(response)
 }
 

@@ -19,6 +19,7 @@ use crate::distribution::notifications;
 use crate::distribution::notifications::MessageChoice;
 use crate::http::api;
 use crate::http::api::ApiResult;
+use crate::http::cache_policy::CachePolicy;
 use crate::http::protocol::request;
 use crate::http::protocol::request::{Presence, QueryParameters, ValidationErrors};
 use crate::http::protocol::respond;
@@ -129,7 +130,7 @@ fn queued(count: usize) -> ApiResult {
     let body = Body::from(json!({ "queued": count }).to_string());
     let kind = HeaderValue::from_static("application/json");
     let mut response: Response = respond::typed(StatusCode::ACCEPTED, kind, body);
-    api::set_no_store(response.headers_mut());
+    CachePolicy::NoStore.set(response.headers_mut());
     Ok(response)
 }
 

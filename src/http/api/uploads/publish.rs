@@ -17,6 +17,7 @@ use crate::http::api::ApiCaller;
 use crate::http::api::ApiResult;
 use crate::http::api::ingest::upload_error;
 use crate::http::api::item_edits::template_of;
+use crate::http::cache_policy::CachePolicy;
 use crate::http::protocol::request;
 use crate::http::protocol::request::{Presence, TextRule};
 use crate::http::protocol::respond;
@@ -59,8 +60,7 @@ pub(super) async fn preview(
     let kind = HeaderValue::from_static("image/jpeg");
     let mut response = respond::typed(StatusCode::OK, kind, Body::from(picture));
     // The bytes of an upload never change, so the user's own browser may keep the picture.
-    let policy = HeaderValue::from_static("private, max-age=3600");
-    response.headers_mut().insert(header::CACHE_CONTROL, policy);
+    CachePolicy::PrivateHour.set(response.headers_mut());
     Ok(response)
 }
 
@@ -106,7 +106,7 @@ async fn published(app: &AppState, item: IngestedItem) -> ApiResult {
     };
     let text = app.shared.media.document_json(&item.key).await?;
     let mut response = respond::json_text(status, text);
-    api::set_no_store(response.headers_mut());
+    CachePolicy::NoStore.set(response.headers_mut());
     set_location(response.headers_mut(), &app.shared.media.links().item(&item.key));
     Ok(response)
 }

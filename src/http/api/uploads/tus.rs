@@ -9,7 +9,7 @@ use base64::{Engine, engine::general_purpose::STANDARD};
 
 use super::checksum::ALGORITHM_NAMES;
 use crate::archive::ingest::{NewUpload, UploadLimits};
-use crate::http::api;
+use crate::http::cache_policy::CachePolicy;
 use crate::http::protocol::conditional;
 use crate::http::protocol::respond;
 use crate::runtime::error::{Error, ErrorKind, Result};
@@ -73,7 +73,7 @@ pub(super) fn capabilities(limits: UploadLimits) -> Response {
 pub(super) fn empty(status: StatusCode) -> Response {
     let mut response = respond::with_header_capacity(Body::empty());
     *response.status_mut() = status;
-    api::set_no_store(response.headers_mut());
+    CachePolicy::NoStore.set(response.headers_mut());
     response
 }
 

@@ -23,6 +23,7 @@ use minijinja::{Value as PageValue, context, value::Serde};
 use rust_embed::RustEmbed;
 
 use super::{AppState, PageResult, SiteRequest, assets};
+use crate::http::cache_policy::CachePolicy;
 use crate::runtime::error::{Error, ErrorKind, Result};
 use links::DocumentLinks;
 use render::RenderedDocument;
@@ -92,7 +93,7 @@ async fn open(
             &headers,
             &path,
             // The address of a picture has no fingerprint, so browsers may keep it only briefly.
-            assets::AssetFile { file, keep: assets::CACHE_SHORT },
+            assets::AssetFile { file, policy: CachePolicy::PublicMinutes },
         ));
     }
     RenderedGuide::get().await?.page(&site, &path)

@@ -10,6 +10,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::{MemberForm, PageResult, SelectionForm, file_stem};
+use crate::http::cache_policy::CachePolicy;
 use crate::http::protocol::{disposition, respond};
 use crate::http::site::api_client;
 use crate::http::site::api_client::ApiRefusal;
@@ -167,7 +168,7 @@ fn file(text: String, kind: &'static str, name: &str) -> Response {
     let kind = HeaderValue::from_static(kind);
     let mut response = respond::typed(StatusCode::OK, kind, Body::from(text));
     let headers = response.headers_mut();
-    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    CachePolicy::NoStore.set(headers);
     if let Some(name) = disposition::attachment(name) {
         headers.insert(header::CONTENT_DISPOSITION, name);
     }

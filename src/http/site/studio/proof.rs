@@ -1,14 +1,12 @@
 //! The proof of a crop: cut from the Preview, or from the Hires after the photograph was bought.
 
-use axum::{
-    extract::Path,
-    http::{HeaderValue, header},
-};
+use axum::{extract::Path, http::header};
 use serde::Serialize;
 
 use super::{
     CropForm, PageResult, RenditionLink, SiteRequest, StudioPhoto, download_panel, hires_path,
 };
+use crate::http::cache_policy::CachePolicy;
 use crate::http::media;
 use crate::media::MediaCaller;
 use crate::runtime::error::{Error, ErrorKind};
@@ -98,8 +96,8 @@ pub(super) async fn show_hires(
     let headers = response.headers_mut();
     // The picture is shown on the page; in a tab of its own it should not become a download.
     headers.remove(header::CONTENT_DISPOSITION);
-    // A browser that returns to a crop need not request it again; short, because the session may end.
-    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("private, max-age=300"));
+    // A browser that returns to a crop need not request it again.
+    CachePolicy::PrivateMinutes.set(headers);
     Ok(response)
 }
 
