@@ -9,7 +9,8 @@ use axum::{
 
 use crate::access::orders::ConfirmedPayers;
 use crate::http::AppState;
-use crate::http::media;
+use crate::http::media::request::MediaRequest;
+use crate::http::media::responses;
 use crate::media::{BundleNames, MediaCaller};
 use crate::runtime::clock;
 use crate::runtime::error::{ErrorKind, Result};
@@ -49,8 +50,8 @@ pub(crate) async fn archive_response(
             answer.sale.confirm(payers)?;
         }
         let client = RequestClient::of(buyer.principal, None);
-        let media_request = media::MediaRequest { method, headers, caller: buyer, client, now };
-        match media::file_response(app, &media_request, &answer).await {
+        let media_request = MediaRequest { method, headers, caller: buyer, client, now };
+        match responses::file_response(app, &media_request, &answer).await {
             // Another request used up downloads that this one counted on: retry with those that are left,
             // unless a buyer has confirmed another cost.
             Err(refused)
@@ -59,7 +60,7 @@ pub(crate) async fn archive_response(
                     && tries < BUNDLE_TRIES => {}
             // An item changed during the assembly: retry.
             Ok(None) if tries < BUNDLE_TRIES => {}
-            Ok(None) => return Err(media::unstable_item()),
+            Ok(None) => return Err(responses::unstable_item()),
             Ok(Some(response)) => return Ok(response),
             Err(error) => return Err(error),
         }

@@ -4,8 +4,8 @@ use axum::http::StatusCode;
 use axum::response::Response;
 
 use crate::http::cache_policy::{CachePolicy, forbids_shared_caches};
-use crate::http::media::MediaRequest;
 use crate::http::media::image_negotiation::accepted_formats;
+use crate::http::media::request::MediaRequest;
 use crate::media;
 use crate::media::Media;
 use crate::media::MediaAnswer;

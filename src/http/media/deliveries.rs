@@ -1,0 +1,94 @@
+//! Deliveries that an item's URL with `channel` triggers (contract deliveries-1).
+
+use axum::{
+    body::Body,
+    http::{HeaderValue, Method, StatusCode, Uri, header},
+    response::Response,
+};
+use serde_json::Value;
+
+use crate::distribution::delivery;
+use crate::distribution::delivery::DeliveryRequest;
+use crate::http::AppState;
+use crate::http::cache_policy::CachePolicy;
+use crate::http::credentials;
+use crate::http::protocol::respond;
+use crate::media::MediaCaller;
+use crate::runtime::clock;
+use crate::runtime::error::{Error, Result};
+use model::account::{ChannelId, Delivery};
+use model::{CropSpec, ItemKey};
+
+/// Parses the channel in the query, if there is one.
+pub(super) fn channel_parameter(uri: &Uri) -> Result<Option<ChannelId>> {
+    let Some(text) = credentials::query_value(uri, "channel") else { return Ok(None) };
+    match text.parse::<ChannelId>() {
+        Ok(channel) => Ok(Some(channel)),
+        Err(error) => Err(Error::invalid("query", "channel", "pattern", error.to_string())),
+    }
+}
+
+/// Responds to an item's URL with `channel`: 202 with the delivery and its address.
+///
+/// `HEAD` triggers and buys nothing, and has the status of the GET (contract deliveries-3); it has a
+/// `Location` if the delivery exists already.
+pub(super) async fn trigger(
+    app: &AppState,
+    method: &Method,
+    item: &ItemKey,
+    crop: Option<CropSpec>,
+    channel: &ChannelId,
+    caller: MediaCaller<'_>,
+) -> Result<Response> {
+    let delivery_request = DeliveryRequest { caller, item, crop, channel };
+    let now = clock::now();
+    let deliveries = &app.shared.distribution.deliveries;
+    if *method == Method::HEAD {
+        let (found, would_queue) = deliveries.dry_run(delivery_request, now).await?;
+        return Ok(delivery_response(found.as_ref(), would_queue, Body::empty()));
+    }
+    let (found, queued) = deliveries.trigger(delivery_request, now).await?;
+    Ok(queued_response(app, &found, queued))
+}
+
+/// Responds to a request that queues a delivery: 202 with the delivery and its address, 200 if nothing had to
+/// be queued.
+pub(crate) fn queued_response(app: &AppState, found: &Delivery, queued: bool) -> Response {
+    let full = delivery::json::delivery(found, app.shared.media.links());
+    // The rest changes while the delivery is in flight and is read at its address.
+    let fields = ["id", "state", "channel", "item"];
+    let fields = fields.into_iter().map(|name| (name.to_owned(), full[name].clone()));
+    delivery_response(Some(found), queued, Body::from(Value::Object(fields.collect()).to_string()))
+}
+
+fn delivery_response(found: Option<&Delivery>, queued: bool, body: Body) -> Response {
+    let status = if queued { StatusCode::ACCEPTED } else { StatusCode::OK };
+    let mut response = respond::typed(status, HeaderValue::from_static("application/json"), body);
+    if let Some(found) = found
+        && let Ok(address) = HeaderValue::from_str(&format!("/user/v1/delivery/{}", found.id))
+    {
+        response.headers_mut().insert(header::LOCATION, address);
+    }
+    CachePolicy::NoStore.set(response.headers_mut());
+    response
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::http::protocol::request;
+
+    #[test]
+    fn a_channel_is_read_from_the_query() {
+        let read = |text: &str| channel_parameter(&text.parse().unwrap());
+        assert_eq!(read("/x").unwrap(), None);
+        assert_eq!(read("/x?channel=").unwrap(), None);
+        let expected = "user:a@b.example:Min kanal".parse().unwrap();
+        let found = read("/x?agr=1&channel=user%3Aa%40b.example%3AMin+kanal").unwrap();
+        assert_eq!(found, Some(expected));
+        for text in ["/x?channel=desk", "/x?channel=user:a:%0A"] {
+            let problems = request::tests::problems(&read(text).unwrap_err());
+            assert_eq!(problems, [("pattern".to_owned(), "channel".to_owned())], "{text}");
+        }
+    }
+}
