@@ -157,6 +157,7 @@ fn api_routes(app: &AppState) -> Router<AppState> {
         .merge(api::orders::routes())
         .merge(api::deliveries::routes())
         .merge(api::ingest::routes())
+        .merge(api::item_edits::routes())
         .merge(api::item_rights::routes())
         .merge(api::templates::routes())
         .merge(api::uploads::routes())

@@ -9,7 +9,7 @@ use axum::{
         rejection::PathRejection,
     },
     http::{HeaderMap, HeaderValue, StatusCode, header},
-    routing::{get, put},
+    routing::put,
 };
 use bytes::Bytes;
 use futures_util::StreamExt;
@@ -22,7 +22,6 @@ use crate::http::AppState;
 use crate::http::api;
 use crate::http::api::ApiCaller;
 use crate::http::api::ApiResult;
-use crate::http::api::item_edits;
 use crate::http::cache_policy::CachePolicy;
 use crate::http::protocol::request::ValidationErrors;
 use crate::http::protocol::respond;
@@ -50,11 +49,7 @@ pub(super) type UploadPath = Result<Path<(String, String)>, PathRejection>;
 pub(crate) fn routes() -> Router<AppState> {
     // Every part has a separate limit, which a limit on the whole body would only hide.
     Router::new()
-        .route(
-            "/ingest/v1/{media_type}/{id}",
-            put(put_item).delete(withdraw).get(item_edits::load).patch(item_edits::change),
-        )
-        .route("/ingest/v1/{media_type}/{id}/changes", get(item_edits::list_changes))
+        .route("/ingest/v1/{media_type}/{id}", put(put_item).delete(withdraw))
         .layer(DefaultBodyLimit::disable())
 }
 

@@ -2,9 +2,11 @@
 //! changes so far.
 
 use axum::{
+    Router,
     extract::{Request, State},
     http::{HeaderMap, Uri, header},
     response::Response,
+    routing::get,
 };
 use bytes::Bytes;
 use serde_json::{Map, Value, json};
@@ -29,12 +31,15 @@ use crate::storage::database::ItemEdit;
 use model::ItemKey;
 use model::item::MetadataEdits;
 
+/// The routes of changes. The address of an item has other methods too (`ingest`).
+pub(crate) fn routes() -> Router<AppState> {
+    Router::new()
+        .route("/ingest/v1/{media_type}/{id}", get(load).patch(change))
+        .route("/ingest/v1/{media_type}/{id}/changes", get(list_changes))
+}
+
 /// `GET /ingest/v1/{mediaType}/{id}`: the stored document, whatever its status.
-pub(super) async fn load(
-    State(app): State<AppState>,
-    caller: ApiCaller,
-    segments: UploadPath,
-) -> ApiResult {
+async fn load(State(app): State<AppState>, caller: ApiCaller, segments: UploadPath) -> ApiResult {
     let key = provider_key(&caller, segments)?;
     let found = app.shared.archive.uploads.editable(key.clone()).await?;
     let item = found.ok_or_else(|| no_item(&key))?;
@@ -42,7 +47,7 @@ pub(super) async fn load(
 }
 
 /// `PATCH /ingest/v1/{mediaType}/{id}`: changes the version that `If-Match` names.
-pub(super) async fn change(
+async fn change(
     State(app): State<AppState>,
     caller: ApiCaller,
     segments: UploadPath,
@@ -72,7 +77,7 @@ pub(super) async fn change(
 }
 
 /// `GET /ingest/v1/{mediaType}/{id}/changes`: the latest changes, newest first.
-pub(super) async fn list_changes(
+async fn list_changes(
     State(app): State<AppState>,
     caller: ApiCaller,
     segments: UploadPath,
