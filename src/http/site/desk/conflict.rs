@@ -4,8 +4,8 @@ use axum::http::StatusCode;
 use minijinja::context;
 use serde::Serialize;
 
-use super::edit::{self, ItemDraft, LoadedItem};
-use super::fields::FieldRules;
+use super::fields::FieldView;
+use super::loaded_item::{self, LoadedItem};
 use super::{EditorForm, PageResult, template_value};
 use model::item::MetadataField;
 
@@ -30,15 +30,15 @@ struct ConflictView {
     theirs: String,
 }
 
-/// Shows conflicts with the values of both; everything else of the draft travels along.
+/// Shows conflicts with the values of both; everything else of the draft, its `views` and the version that it is based
+/// on, travels along.
 pub(super) async fn show(
     posted: &EditorForm,
     current: &LoadedItem,
-    draft: &ItemDraft,
+    views: Vec<FieldView>,
+    seen_version: &str,
     conflicts: &[FieldConflict],
-    rules: &FieldRules,
 ) -> PageResult {
-    let views = draft.views(rules);
     let mut others = Vec::new();
     // Changes of the editor that meet no other change.
     let mut kept = Vec::new();
@@ -59,14 +59,14 @@ pub(super) async fn show(
     });
     let context = context! {
         item => template_value(current.head()),
-        summary => template_value(edit::summary(posted, &current.key).await),
+        summary => template_value(loaded_item::summary(posted, &current.key).await),
         conflicts => template_value(shown.collect::<Vec<_>>()),
         kept => template_value(kept),
         others => template_value(others),
         tag => current.tag.clone(),
         version => current.version(),
-        seen_version => draft.version.clone(),
-        history => edit::history(posted, &current.key).await?,
+        seen_version,
+        history => loaded_item::history(posted, &current.key).await?,
         return_to => posted.form.find("return_to").map(str::to_owned),
     };
     posted.page_with(StatusCode::CONFLICT, "desk/conflict.html", context)

@@ -2,106 +2,22 @@
 //! other fields meanwhile is kept, and what they changed in the same fields is shown beside the editor's values.
 
 use axum::http::StatusCode;
-use minijinja::{Value as PageValue, context};
-use serde::Serialize;
+use minijinja::context;
 use serde_json::{Map, Value};
 
 use super::conflict::{self, FieldConflict};
 use super::fields::{FieldRules, FieldView, attach_errors, fields_of, typed};
+use super::loaded_item::{LoadedItem, changes, edit_page, latest, load, return_page, summary};
 use super::restoration::Restoration;
-use super::selection::return_page;
 use super::templates;
-use super::{EditorForm, PageError, PageResult, SiteRequest, properties, tagged, template_value};
+use super::{EditorForm, PageResult, SiteRequest, tagged, template_value};
 use crate::http::form::{FormFields, see_other};
 use crate::http::site::api_client::{ApiCall, ApiRefusal};
-use crate::http::site::item_summary::ItemSummary;
 use crate::runtime::clock;
 use crate::runtime::error::{Error, ErrorKind};
 use crate::runtime::limits::SITE_EDIT_TRIES_MAX;
 use model::ItemKey;
 use model::item::{MetadataField, patch_between};
-
-/// Changes of an item in its history.
-const HISTORY_SHOWN: usize = 20;
-
-/// An item with its stored document.
-pub(super) struct LoadedItem {
-    pub(super) key: ItemKey,
-    pub(super) document: Map<String, Value>,
-    /// The entity tag of the document, quotes included.
-    pub(super) tag: String,
-}
-
-impl LoadedItem {
-    /// A property of the document that is a text; empty if there is none.
-    pub(super) fn text(&self, name: &str) -> &str {
-        self.document.get(name).and_then(Value::as_str).unwrap_or_default()
-    }
-
-    /// The version of the document, for people.
-    pub(super) fn version(&self) -> &str {
-        self.text("version")
-    }
-
-    /// The word of the item's publication status.
-    pub(super) fn status(&self) -> &str {
-        self.text("pubstatus")
-    }
-
-    /// What pages show about the item.
-    pub(super) fn head(&self) -> ItemHead {
-        ItemHead {
-            key: self.key.to_string(),
-            media_type: self.key.media_type.as_str(),
-            headline: self.text("headline").to_owned(),
-            status: self.status().to_owned(),
-            version: self.version().to_owned(),
-            stored: self.text("versionstored").to_owned(),
-            language: self.text("language").to_owned(),
-        }
-    }
-}
-
-/// What pages show about an item that is edited.
-#[derive(Clone, Debug, Serialize)]
-pub(super) struct ItemHead {
-    key: String,
-    media_type: &'static str,
-    headline: String,
-    status: String,
-    version: String,
-    stored: String,
-    language: String,
-}
-
-/// Loads the stored document of an item; `None` if there is none.
-pub(super) async fn find(
-    site: &SiteRequest,
-    key: &ItemKey,
-) -> Result<Option<LoadedItem>, PageError> {
-    match tagged(site, &ApiCall::get(format!("/ingest/v1/{key}")), None).await {
-        Ok(answer) => {
-            let document = properties(&answer.value);
-            Ok(Some(LoadedItem { key: key.clone(), document, tag: answer.tag }))
-        }
-        Err(refusal) if refusal.status == StatusCode::NOT_FOUND => Ok(None),
-        Err(refusal) => Err(refusal.into()),
-    }
-}
-
-/// Loads the stored document of an item. Fails with [`ErrorKind::NotFound`] if there is none.
-pub(super) async fn load(site: &SiteRequest, key: &ItemKey) -> Result<LoadedItem, PageError> {
-    let missing = "This item does not exist or is no longer available.";
-    let found = find(site, key).await?;
-    found.ok_or_else(|| Error::new(ErrorKind::NotFound, missing).into())
-}
-
-/// The address of the form for some items, with further parameters.
-pub(super) fn edit_page(keys: &[ItemKey], more: &[(&str, Option<&str>)]) -> String {
-    let names: Vec<String> = keys.iter().map(ToString::to_string).collect();
-    let items = names.iter().map(|name| ("item", Some(name.as_str())));
-    ApiCall::get("/desk/edit").query(items.chain(more.iter().copied())).target
-}
 
 /// A field as the editor left it.
 struct FieldDraft {
@@ -112,11 +28,11 @@ struct FieldDraft {
 }
 
 /// The form of an item as the editor left it.
-pub(super) struct ItemDraft {
+struct ItemDraft {
     /// The entity tag of the version on which the change is based.
-    pub(super) tag: String,
+    tag: String,
     /// That version, for people.
-    pub(super) version: String,
+    version: String,
     fields: Vec<FieldDraft>,
     /// Conflicts that the editor has not decided.
     undecided: Vec<FieldConflict>,
@@ -190,7 +106,7 @@ impl ItemDraft {
     }
 
     /// Shows the fields as the editor left them.
-    pub(super) fn views(&self, rules: &FieldRules) -> Vec<FieldView> {
+    fn views(&self, rules: &FieldRules) -> Vec<FieldView> {
         let mut views = Vec::new();
         for FieldDraft { field, base, typed } in &self.fields {
             views.push(rules.view(*field, typed.clone(), base.clone()));
@@ -274,28 +190,6 @@ async fn form(
     site.page_with(state.status, "desk/edit.html", context)
 }
 
-/// The summary of an item with its pictures; `None` if it is not served.
-pub(super) async fn summary(site: &SiteRequest, key: &ItemKey) -> Option<ItemSummary> {
-    let document = site.get(format!("/media/{key}.json")).await.ok()?;
-    ItemSummary::from_document(&document)
-}
-
-/// The changes of an item by editors and its withdrawals, newest first.
-pub(super) async fn changes(site: &SiteRequest, key: &ItemKey) -> Result<Vec<Value>, ApiRefusal> {
-    let changes = site.get(format!("/ingest/v1/{key}/changes")).await?;
-    Ok(changes.as_array().cloned().unwrap_or_default())
-}
-
-/// The latest of these changes, as a page lists them.
-fn latest(changes: &[Value]) -> PageValue {
-    template_value(changes.iter().take(HISTORY_SHOWN).collect::<Vec<_>>())
-}
-
-/// The latest changes of an item, as a page lists them.
-pub(super) async fn history(site: &SiteRequest, key: &ItemKey) -> Result<PageValue, ApiRefusal> {
-    Ok(latest(&changes(site, key).await?))
-}
-
 /// `POST /desk/edit`: saves the form of one item.
 pub(super) async fn save(posted: &EditorForm, key: &ItemKey) -> PageResult {
     let rules = FieldRules::new(posted);
@@ -307,7 +201,14 @@ pub(super) async fn save(posted: &EditorForm, key: &ItemKey) -> PageResult {
         let current = load(posted, key).await?;
         let conflicts = draft.rebase(&current, &rules);
         if !conflicts.is_empty() {
-            return conflict::show(posted, &current, &draft, &conflicts, &rules).await;
+            return conflict::show(
+                posted,
+                &current,
+                draft.views(&rules),
+                &draft.version,
+                &conflicts,
+            )
+            .await;
         }
         let patch = draft.patch(&current, &rules);
         let call = ApiCall::patch(format!("/ingest/v1/{key}")).json(Value::Object(patch.clone()));

@@ -7,9 +7,8 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 use strum::IntoEnumIterator;
 
-use super::edit::{LoadedItem, edit_page, find};
 use super::fields::{FieldRules, FieldView, attach_errors, fields_of, typed};
-use super::selection::return_page;
+use super::loaded_item::{LoadedItem, edit_page, find, return_page};
 use super::templates::{self, ModeView, TypedEdits};
 use super::{EditorForm, PageError, PageResult, SiteRequest, tagged, template_value};
 use crate::http::form::see_other;

@@ -7,6 +7,7 @@ mod conflict;
 mod edit;
 mod edit_many;
 mod fields;
+mod loaded_item;
 mod publish;
 mod restoration;
 mod selection;

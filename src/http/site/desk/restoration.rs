@@ -4,8 +4,8 @@ use jiff::Timestamp;
 use serde::Serialize;
 use serde_json::Value;
 
-use super::edit::LoadedItem;
 use super::fields::is_embargoed;
+use super::loaded_item::LoadedItem;
 use model::item::PubStatus;
 
 /// What becomes of a withdrawn item, as its page says it before the item is published again.

@@ -3,10 +3,11 @@
 use minijinja::context;
 use serde_json::json;
 
-use super::edit::{self, edit_page};
+use super::edit;
 use super::edit_many;
+use super::loaded_item::{self, edit_page};
 use super::restoration::Restoration;
-use super::{EditorForm, EditorRequest, PageResult, SiteRequest, tagged};
+use super::{EditorForm, EditorRequest, PageResult, tagged};
 use crate::http::form::see_other;
 use crate::http::site::api_client::ApiCall;
 use crate::http::site::item_summary::key_of;
@@ -36,11 +37,6 @@ fn parse_keys<'a>(texts: impl IntoIterator<Item = &'a str>) -> Result<Vec<ItemKe
 /// The items of a form.
 pub(super) fn posted_keys(posted: &EditorForm) -> Result<Vec<ItemKey>> {
     parse_keys(posted.form.all("item").chain(posted.form.all("uri")))
-}
-
-/// The page that the editor came from, if it is one of the site.
-pub(super) fn return_page(site: &SiteRequest) -> Result<Option<&str>> {
-    Ok(site.parameter("return_to")?.filter(|path| login::is_local_page(path)))
 }
 
 /// `POST /desk/select`: opens the form for the items that are ticked in a list.
@@ -85,8 +81,8 @@ pub(super) async fn restore(posted: EditorForm) -> PageResult {
     let keys = posted_keys(&posted)?;
     let mut restored = Vec::new();
     for key in &keys {
-        let item = edit::load(&posted, key).await?;
-        let changes = edit::changes(&posted, key).await?;
+        let item = loaded_item::load(&posted, key).await?;
+        let changes = loaded_item::changes(&posted, key).await?;
         // An item that is not withdrawn, such as a commissioned one, must not become public.
         let Some(restoration) = Restoration::for_item(&item, &changes, clock::now()) else {
             continue;

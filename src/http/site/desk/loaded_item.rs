@@ -1,0 +1,122 @@
+//! An item that is edited: its stored document, its history, and the address of its form.
+
+use axum::http::StatusCode;
+use minijinja::Value as PageValue;
+use serde::Serialize;
+use serde_json::{Map, Value};
+
+use super::{PageError, SiteRequest, properties, tagged, template_value};
+use crate::http::site::api_client::{ApiCall, ApiRefusal};
+use crate::http::site::item_summary::ItemSummary;
+use crate::http::site::login;
+use crate::runtime::error::{Error, ErrorKind, Result};
+use model::ItemKey;
+
+/// Changes of an item in its history.
+const HISTORY_SHOWN: usize = 20;
+
+/// An item with its stored document.
+pub(super) struct LoadedItem {
+    pub(super) key: ItemKey,
+    pub(super) document: Map<String, Value>,
+    /// The entity tag of the document, quotes included.
+    pub(super) tag: String,
+}
+
+impl LoadedItem {
+    /// A property of the document that is a text; empty if there is none.
+    pub(super) fn text(&self, name: &str) -> &str {
+        self.document.get(name).and_then(Value::as_str).unwrap_or_default()
+    }
+
+    /// The version of the document, for people.
+    pub(super) fn version(&self) -> &str {
+        self.text("version")
+    }
+
+    /// The word of the item's publication status.
+    pub(super) fn status(&self) -> &str {
+        self.text("pubstatus")
+    }
+
+    /// What pages show about the item.
+    pub(super) fn head(&self) -> ItemHead {
+        ItemHead {
+            key: self.key.to_string(),
+            media_type: self.key.media_type.as_str(),
+            headline: self.text("headline").to_owned(),
+            status: self.status().to_owned(),
+            version: self.version().to_owned(),
+            stored: self.text("versionstored").to_owned(),
+            language: self.text("language").to_owned(),
+        }
+    }
+}
+
+/// What pages show about an item that is edited.
+#[derive(Clone, Debug, Serialize)]
+pub(super) struct ItemHead {
+    key: String,
+    media_type: &'static str,
+    headline: String,
+    status: String,
+    version: String,
+    stored: String,
+    language: String,
+}
+
+/// Loads the stored document of an item; `None` if there is none.
+pub(super) async fn find(
+    site: &SiteRequest,
+    key: &ItemKey,
+) -> Result<Option<LoadedItem>, PageError> {
+    match tagged(site, &ApiCall::get(format!("/ingest/v1/{key}")), None).await {
+        Ok(answer) => {
+            let document = properties(&answer.value);
+            Ok(Some(LoadedItem { key: key.clone(), document, tag: answer.tag }))
+        }
+        Err(refusal) if refusal.status == StatusCode::NOT_FOUND => Ok(None),
+        Err(refusal) => Err(refusal.into()),
+    }
+}
+
+/// Loads the stored document of an item. Fails with [`ErrorKind::NotFound`] if there is none.
+pub(super) async fn load(site: &SiteRequest, key: &ItemKey) -> Result<LoadedItem, PageError> {
+    let missing = "This item does not exist or is no longer available.";
+    let found = find(site, key).await?;
+    found.ok_or_else(|| Error::new(ErrorKind::NotFound, missing).into())
+}
+
+/// The address of the form for some items, with further parameters.
+pub(super) fn edit_page(keys: &[ItemKey], more: &[(&str, Option<&str>)]) -> String {
+    let names: Vec<String> = keys.iter().map(ToString::to_string).collect();
+    let items = names.iter().map(|name| ("item", Some(name.as_str())));
+    ApiCall::get("/desk/edit").query(items.chain(more.iter().copied())).target
+}
+
+/// The summary of an item with its pictures; `None` if it is not served.
+pub(super) async fn summary(site: &SiteRequest, key: &ItemKey) -> Option<ItemSummary> {
+    let document = site.get(format!("/media/{key}.json")).await.ok()?;
+    ItemSummary::from_document(&document)
+}
+
+/// The changes of an item by editors and its withdrawals, newest first.
+pub(super) async fn changes(site: &SiteRequest, key: &ItemKey) -> Result<Vec<Value>, ApiRefusal> {
+    let changes = site.get(format!("/ingest/v1/{key}/changes")).await?;
+    Ok(changes.as_array().cloned().unwrap_or_default())
+}
+
+/// The latest of these changes, as a page lists them.
+pub(super) fn latest(changes: &[Value]) -> PageValue {
+    template_value(changes.iter().take(HISTORY_SHOWN).collect::<Vec<_>>())
+}
+
+/// The latest changes of an item, as a page lists them.
+pub(super) async fn history(site: &SiteRequest, key: &ItemKey) -> Result<PageValue, ApiRefusal> {
+    Ok(latest(&changes(site, key).await?))
+}
+
+/// The page that the editor came from, if it is one of the site.
+pub(super) fn return_page(site: &SiteRequest) -> Result<Option<&str>> {
+    Ok(site.parameter("return_to")?.filter(|path| login::is_local_page(path)))
+}
