@@ -12,7 +12,7 @@ use crate::runtime::limits::NOT_FOUND_MAX_AGE_S;
 /// The right of caches to keep a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum CachePolicy {
-    /// Nobody keeps the response: it depends on the caller, changes at any moment, or answers one request only.
+    /// No cache keeps the response: it depends on the caller, changes at any moment, or answers one request only.
     ///
     /// For the APIs, pages of a visitor, redirects, health checks, and errors.
     NoStore,
@@ -67,7 +67,7 @@ impl CachePolicy {
         }
     }
 
-    /// Sets `Cache-Control`.
+    /// Sets `Cache-Control` to this policy.
     pub(crate) fn set(self, headers: &mut HeaderMap) {
         headers.insert(header::CACHE_CONTROL, self.value());
     }
@@ -136,7 +136,7 @@ impl MissingMediaPolicy {
         Ok(Some(Self(HeaderValue::from_str(&policy).map_err(Error::internal)?)))
     }
 
-    /// Sets `Cache-Control`.
+    /// Sets `Cache-Control` to this policy.
     pub(crate) fn set(&self, headers: &mut HeaderMap) {
         headers.insert(header::CACHE_CONTROL, self.0.clone());
     }

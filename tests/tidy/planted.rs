@@ -130,6 +130,47 @@ fn a_circle_of_units_is_seen() {
     check(rule, "src/low/two.rs", text, "low/");
 }
 
+/// Writes a small tree whose layer `http` has these files besides its own.
+fn plant_http(root: &Path, files: &[(&str, &str)]) {
+    plant(root);
+    let map = MAP.replace("| `high` | above |", "| `high` | above |\n| `http` | routes |");
+    write(root, "docs/internals/architecture.md", &map);
+    let lib = "//! The library.\npub mod high;\npub mod http;\npub mod low;\n";
+    write(root, "src/lib.rs", lib);
+    for (path, text) in files {
+        write(root, path, text);
+    }
+}
+
+#[test]
+fn an_import_of_the_protocol_is_seen() {
+    let scratch = tempfile::tempdir().unwrap();
+    let files = [
+        ("src/http/mod.rs", "//! Routes.\nmod protocol;\nstruct AppState;\n"),
+        ("src/http/protocol/mod.rs", "//! HTTP.\nmod range;\nuse crate::http::AppState;\n"),
+        ("src/http/protocol/range.rs", "//! Ranges.\npub(in crate::http) fn range() {}\n"),
+    ];
+    plant_http(scratch.path(), &files);
+    let found = broken(scratch.path());
+    let expected = "src/http/protocol/mod.rs:3: `http/protocol` may not import `http/AppState`";
+    assert_eq!(found, [("the protocol and the listener know no route", expected.to_owned())]);
+}
+
+#[test]
+fn a_circle_of_files_is_seen_in_http() {
+    let scratch = tempfile::tempdir().unwrap();
+    let files = [
+        ("src/http/mod.rs", "//! Routes.\nmod api;\n"),
+        ("src/http/api/mod.rs", "//! APIs.\nmod one;\nmod two;\nstruct Caller;\n"),
+        ("src/http/api/one.rs", "//! One.\nuse super::Caller;\nuse super::two::Thing;\n"),
+        ("src/http/api/two.rs", "//! Two.\nuse crate::http::api::one;\n"),
+    ];
+    plant_http(scratch.path(), &files);
+    let problems: Vec<String> =
+        broken(scratch.path()).into_iter().map(|(_, problem)| problem).collect();
+    assert_eq!(problems, ["http/api/one: in a circle", "http/api/two: in a circle"]);
+}
+
 #[test]
 fn a_folder_that_the_map_does_not_name_is_seen() {
     let rule = "the map names every layer and every library";

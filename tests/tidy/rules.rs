@@ -11,14 +11,17 @@ use crate::tree::{Source, Tree, files, names, names_in, relative};
 const FILE_LINES_MAX: usize = 700;
 /// Maximum lines of README.md, which is read once; reference material is in `docs`.
 const README_LINES_MAX: usize = 150;
+/// Layers in which not only the units but also the files of a unit import each other in one direction.
+const FILE_BY_FILE: [&str; 1] = ["http"];
 
 /// A rule: its name, and the function that finds its violations.
 pub type Rule = (&'static str, fn(&Tree) -> Vec<String>);
 
 /// All rules.
-pub const RULES: [Rule; 19] = [
+pub const RULES: [Rule; 20] = [
     ("a layer imports only lower layers", layers),
     ("the units of a layer import each other in one direction", circles),
+    ("the protocol and the listener know no route", foundations),
     ("the map names every layer and every library", folders),
     ("a crate is named only by its owners", owners),
     ("the tree holds sources alone", leftovers),
@@ -72,19 +75,31 @@ fn unit(module: &str) -> Option<String> {
     Some(format!("{}/{}", parts.next()?, parts.next()?))
 }
 
+/// The part of a layer that a module or an imported path belongs to: a file, or a unit where files may form circles.
+fn part(module: &str, sources: &BTreeSet<String>) -> Option<String> {
+    let is_by_file = FILE_BY_FILE.iter().any(|layer| below(module, layer));
+    let mut part = if is_by_file { module.to_owned() } else { unit(module)? };
+    // The last parts of an imported path name items of a file.
+    while !sources.contains(&part) {
+        part.truncate(part.rfind('/')?);
+    }
+    // The file of the layer itself assembles its parts.
+    part.contains('/').then_some(part)
+}
+
 fn circles(tree: &Tree) -> Vec<String> {
-    let units: BTreeSet<String> = server(tree).filter_map(|source| unit(&source.module)).collect();
+    let sources: BTreeSet<String> = server(tree).map(|source| source.module.clone()).collect();
     let mut arrows: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
     for source in server(tree) {
-        let Some(here) = unit(&source.module) else { continue };
+        let Some(here) = part(&source.module, &sources) else { continue };
         for (_, target) in source.imports() {
-            let there = unit(&target).filter(|there| units.contains(there) && *there != here);
+            let there = part(&target, &sources).filter(|there| *there != here);
             let same = there.filter(|there| there.split('/').next() == here.split('/').next());
             arrows.entry(here.clone()).or_default().extend(same);
         }
     }
-    // HTTP, media and the commands are one unit each: their parts belong together.
-    let whole = ["app", "cli", "http", "media", "transport"];
+    // The assembly and media are one unit each: their parts belong together.
+    let whole = ["app", "media"];
     let checked = arrows.keys().filter(|unit| !whole.iter().any(|layer| below(unit, layer)));
     let reaches_itself = |start: &String| {
         let (mut seen, mut open) = (BTreeSet::new(), vec![start]);
@@ -104,6 +119,25 @@ fn circles(tree: &Tree) -> Vec<String> {
         .filter(|unit| reaches_itself(unit))
         .map(|unit| format!("{unit}: in a circle"))
         .collect()
+}
+
+/// What HTTP asks for whatever is served imports nothing else of `http`.
+fn foundations(tree: &Tree) -> Vec<String> {
+    let mut problems = Vec::new();
+    for source in server(tree) {
+        let units = ["http/protocol", "http/listener"];
+        let Some(own) = units.into_iter().find(|unit| below(&source.module, unit)) else {
+            continue;
+        };
+        for (line, target) in source.imports() {
+            // `pub(in crate::http)` names the layer alone, and imports nothing.
+            if target != "http" && below(&target, "http") && !below(&target, own) {
+                problems
+                    .push(format!("{}:{line}: `{own}` may not import `{target}`", source.path));
+            }
+        }
+    }
+    problems
 }
 
 fn folders(tree: &Tree) -> Vec<String> {

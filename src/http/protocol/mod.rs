@@ -1,5 +1,6 @@
 //! HTTP mechanisms that every route shares: request validation, conditional requests, ranges, content coding,
-//! CORS, error responses and security headers. Independent of any resource.
+//! CORS and responses. Independent of any resource: the caller hands in what depends on a route, a visitor or a
+//! setting.
 
 pub(crate) mod compression;
 pub mod conditional;

@@ -16,7 +16,7 @@ use crate::runtime::error::Result;
 /// Path of the documentation page.
 const PAGE_PATH: &str = "/docs";
 
-/// The documentation page.
+/// The documentation page of the APIs.
 pub struct ApiDocs {
     /// The page for anonymous visitors, one per language.
     pages: [(PageLanguage, TaggedText); 2],
