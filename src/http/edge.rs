@@ -61,12 +61,11 @@ pub(crate) struct RenderSummary {
 }
 
 impl RenderSummary {
-    /// The attributes of the request's trace.
+    /// Returns the attributes of the request's trace.
     fn trace_attributes(&self) -> Vec<(&'static str, &'static str)> {
-        let (operation, cache) = (self.operation, self.cache);
         let named = [
-            ("wirephoto.operation", operation),
-            ("wirephoto.cache", cache),
+            ("wirephoto.operation", self.operation),
+            ("wirephoto.cache", self.cache),
             ("wirephoto.render_path", self.render_path),
         ];
         named.into_iter().filter_map(|(name, value)| Some((name, value?))).collect()
@@ -108,7 +107,7 @@ pub(crate) async fn observe(app: &AppState, request: Request, next: Next) -> Res
     let handling = run_handler(request, next);
     let (mut response, user) =
         audit::scope(app.shared.access.audit.clone(), client, handling).await;
-    let route_class = security::RouteClass::of(route);
+    let route_class = security::RouteClass::from_route(route);
     security::add_security_headers(
         response.headers_mut(),
         route_class,
@@ -187,7 +186,8 @@ struct RouteMeters {
 }
 
 impl RouteMeters {
-    fn of(route: &str) -> Arc<Self> {
+    /// Finds the metrics of `route`, or registers them.
+    fn for_route(route: &str) -> Arc<Self> {
         static METERS: LazyLock<RwLock<HashMap<String, Arc<RouteMeters>>>> =
             LazyLock::new(RwLock::default);
         let cached = METERS.read();
@@ -196,9 +196,9 @@ impl RouteMeters {
         }
         // Released first: this thread would wait for its own read lock.
         drop(cached);
-        let class = |name: &'static str| metrics::counter!(telemetry::REQUESTS, "route" => route.to_owned(), "status" => name);
         let meters = Arc::new(Self {
-            classes: ["1xx", "2xx", "3xx", "4xx", "5xx"].map(class),
+            classes: ["1xx", "2xx", "3xx", "4xx", "5xx"]
+                .map(|class| request_counter(route, class)),
             seconds: metrics::histogram!(telemetry::REQUEST_SECONDS, "route" => route.to_owned()),
             bytes: metrics::counter!(telemetry::RESPONSE_BYTES),
         });
@@ -208,8 +208,13 @@ impl RouteMeters {
     }
 }
 
+/// Returns the counter of the requests of a route whose status is of a class, such as `2xx`.
+fn request_counter(route: &str, class: &'static str) -> Counter {
+    metrics::counter!(telemetry::REQUESTS, "route" => route.to_owned(), "status" => class)
+}
+
 fn record_metrics(route: &str, status: u16, bytes: u64, watch: &Stopwatch) {
-    let meters = RouteMeters::of(route);
+    let meters = RouteMeters::for_route(route);
     let class = usize::from(status / 100).clamp(1, 5) - 1;
     meters.classes[class].increment(1);
     meters.bytes.increment(bytes);
@@ -221,15 +226,19 @@ fn content_length(response: &Response) -> u64 {
     value.and_then(|value| value.to_str().ok()?.parse().ok()).unwrap_or(0)
 }
 
-/// The caller's request id if it is well-formed, else a new one.
+/// Returns the caller's request id if it is well-formed, else a new one.
 fn request_id(headers: &HeaderMap) -> String {
-    // The id is copied into the log and the response, so only plain characters are accepted.
-    let received = headers.get(REQUEST_ID).and_then(|value| value.to_str().ok());
-    let is_well_formed = |id: &&str| {
-        let allowed = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
-        !id.is_empty() && id.len() <= REQUEST_ID_CHARS_MAX && id.chars().all(allowed)
-    };
-    received.filter(is_well_formed).map_or_else(|| new_id().to_string(), str::to_owned)
+    match headers.get(REQUEST_ID).and_then(|value| value.to_str().ok()) {
+        Some(received) if is_well_formed(received) => received.to_owned(),
+        Some(_) | None => new_id().to_string(),
+    }
+}
+
+/// Returns whether an id of a caller may be copied into the log and the response: only plain characters may.
+fn is_well_formed(id: &str) -> bool {
+    !id.is_empty()
+        && id.len() <= REQUEST_ID_CHARS_MAX
+        && id.chars().all(|c| c.is_ascii_alphanumeric() || "-_.".contains(c))
 }
 
 /// Generates a UUIDv7: the time, followed by a random start that is incremented for every request, because a

@@ -42,26 +42,24 @@ pub fn reference() -> String {
         let number = status(kind);
         let reason = number.canonical_reason().unwrap_or_default();
         // Several kinds share a status, which has one heading.
-        match last == Some(number) {
-            true => push_paragraph(&mut page, meaning(kind)),
-            false => {
-                let number = number.as_u16();
-                push_paragraph(
-                    &mut page,
-                    &format!("### {number}\n\n**{reason}**. {}", meaning(kind)),
-                );
-            }
+        if last == Some(number) {
+            push_paragraph(&mut page, meaning(kind));
+        } else {
+            let heading = format!("### {}\n\n**{reason}**. {}", number.as_u16(), meaning(kind));
+            push_paragraph(&mut page, &heading);
         }
         last = Some(number);
     }
     page.push_str("## Error codes\n\n| Code | Status |\n| --- | --- |\n");
     for entry in ERROR_CODES {
-        let (code, number) = (entry.code, status(entry.kind).as_u16());
+        let code = entry.code;
+        let number = status(entry.kind).as_u16();
         writeln!(page, "| [`{code}`](#{}) | {number} |", anchor(code)).expect("a text grows");
     }
     page.push('\n');
     for entry in ERROR_CODES {
-        let (code, number) = (entry.code, status(entry.kind).as_u16());
+        let code = entry.code;
+        let number = status(entry.kind).as_u16();
         push_paragraph(
             &mut page,
             &format!("### {code}\n\nStatus {number}. {}\n\n{}", entry.meaning, entry.remedy),

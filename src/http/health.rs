@@ -6,7 +6,7 @@ use axum::{
     http::{HeaderValue, StatusCode},
     response::Response,
 };
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::cluster::membership::{NodeFault, limits::LEASE_VACANT_MAX};
 use crate::cluster::readiness::ReadinessVerdict;
@@ -20,10 +20,7 @@ use crate::storage::search::IndexStatus;
 pub(super) async fn live() -> Response {
     // Reads no state: a supervisor restarts a process that fails here, and a restart repairs no
     // database.
-    without_caching(respond::json_text(
-        StatusCode::OK,
-        json!({ "status": "live" }).to_string().into(),
-    ))
+    status_response(StatusCode::OK, &json!({ "status": "live" }))
 }
 
 /// `GET /health/serving`: 200 unless the service is shutting down, independent of the state of its database;
@@ -31,14 +28,11 @@ pub(super) async fn live() -> Response {
 ///
 /// For a load balancer without a ready node: cached renditions are served without a database.
 pub(super) async fn serving(State(app): State<AppState>) -> Response {
-    let (status, text) = match app.shared.process.is_draining() {
-        false => (StatusCode::OK, json!({ "status": "serving" })),
-        true => (
-            StatusCode::SERVICE_UNAVAILABLE,
-            json!({ "status": "not serving", "reason": "draining" }),
-        ),
-    };
-    without_caching(respond::json_text(status, text.to_string().into()))
+    if app.shared.process.is_draining() {
+        let text = json!({ "status": "not serving", "reason": "draining" });
+        return status_response(StatusCode::SERVICE_UNAVAILABLE, &text);
+    }
+    status_response(StatusCode::OK, &json!({ "status": "serving" }))
 }
 
 /// `GET /health/ready`: 200 when the service is not shutting down and this node can do what the others can;
@@ -61,7 +55,7 @@ pub(super) async fn ready(State(app): State<AppState>) -> Response {
         let faults = verdict.faults.iter().map(|(fault, _)| fault.as_str());
         text["faults"] = faults.collect::<Vec<_>>().into();
     }
-    without_caching(respond::json_text(status, text.to_string().into()))
+    status_response(status, &text)
 }
 
 /// `GET /health/search`: 200 when this node has a complete search index, reaches its database and is not
@@ -71,37 +65,43 @@ pub(super) async fn ready(State(app): State<AppState>) -> Response {
 /// uploaded items can be found: `rowsBehind` counts the rows of the item log that are not indexed yet.
 pub(super) async fn search(State(app): State<AppState>) -> Response {
     let search = app.shared.archive.content.engine();
-    let refused = |status: &str, reason: String| {
-        (StatusCode::SERVICE_UNAVAILABLE, json!({ "status": status, "reason": reason }))
-    };
-    let lacks_database = || {
-        let faults = app.shared.process.readiness.verdict().faults;
-        faults.iter().any(|(fault, _)| *fault == NodeFault::Database)
-    };
-    let (status, text) = match search.status() {
-        _ if app.shared.process.is_draining() => {
-            refused("draining", "the service is stopping".to_owned())
-        }
-        // Hits are read from the database, so an index without it cannot answer.
-        _ if lacks_database() => refused("database", "the database cannot be used".to_owned()),
-        IndexStatus::Disabled => refused("disabled", "this node does not search".to_owned()),
+    if app.shared.process.is_draining() {
+        return refuse_search("draining", "the service is stopping");
+    }
+    // Hits are read from the database, so an index without it cannot answer.
+    if lacks_database(&app) {
+        return refuse_search("database", "the database cannot be used");
+    }
+    match search.status() {
+        IndexStatus::Disabled => refuse_search("disabled", "this node does not search"),
         IndexStatus::Building { done, count } => {
             let reason = format!("the search index is being built: {done} of {count} items");
-            refused("building", reason)
+            refuse_search("building", &reason)
         }
         IndexStatus::Ready => match search.rows_behind().await {
-            Ok(rows) => (StatusCode::OK, json!({ "status": "ready", "rowsBehind": rows })),
+            Ok(rows) => {
+                status_response(StatusCode::OK, &json!({ "status": "ready", "rowsBehind": rows }))
+            }
             Err(cause) => {
                 // The lag is a detail, and the index answers searches without it.
                 tracing::debug!("search index lag is unknown: {cause}");
-                (StatusCode::OK, json!({ "status": "ready" }))
+                status_response(StatusCode::OK, &json!({ "status": "ready" }))
             }
         },
-    };
-    without_caching(respond::json_text(status, text.to_string().into()))
+    }
 }
 
-fn ready_text(app: &AppState, verdict: &ReadinessVerdict) -> serde_json::Value {
+fn refuse_search(status: &str, reason: &str) -> Response {
+    let text = json!({ "status": status, "reason": reason });
+    status_response(StatusCode::SERVICE_UNAVAILABLE, &text)
+}
+
+fn lacks_database(app: &AppState) -> bool {
+    let faults = app.shared.process.readiness.verdict().faults;
+    faults.iter().any(|(fault, _)| *fault == NodeFault::Database)
+}
+
+fn ready_text(app: &AppState, verdict: &ReadinessVerdict) -> Value {
     let mut text = json!({ "status": "ready" });
     let mut details = Vec::new();
     if !verdict.faults.is_empty() {
@@ -129,6 +129,10 @@ pub(super) async fn metrics(State(app): State<AppState>) -> Response {
     let text = app.shared.process.metrics.render();
     let kind = HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
     without_caching(respond::typed(StatusCode::OK, kind, Body::from(text)))
+}
+
+fn status_response(status: StatusCode, text: &Value) -> Response {
+    without_caching(respond::json_text(status, text.to_string().into()))
 }
 
 fn without_caching(mut response: Response) -> Response {

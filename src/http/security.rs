@@ -33,8 +33,8 @@ pub(crate) enum RouteClass {
 }
 
 impl RouteClass {
-    /// The class of the matched route.
-    pub(crate) fn of(route: &str) -> Self {
+    /// Returns the class of the matched route.
+    pub(crate) fn from_route(route: &str) -> Self {
         match route {
             route if route.starts_with("/media/") => Self::Media,
             route if route.starts_with("/o/") => Self::Login,
@@ -100,10 +100,10 @@ mod tests {
 
     #[test]
     fn the_class_follows_from_the_route() {
-        assert_eq!(RouteClass::of("/media/{*path}"), RouteClass::Media);
-        assert_eq!(RouteClass::of("/o/login"), RouteClass::Login);
+        assert_eq!(RouteClass::from_route("/media/{*path}"), RouteClass::Media);
+        assert_eq!(RouteClass::from_route("/o/login"), RouteClass::Login);
         for route in ["/", "/item/{media_type}/{id}", "unknown", "/openapi.json"] {
-            assert_eq!(RouteClass::of(route), RouteClass::Other, "{route}");
+            assert_eq!(RouteClass::from_route(route), RouteClass::Other, "{route}");
         }
     }
 

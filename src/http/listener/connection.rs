@@ -324,7 +324,8 @@ where
     S: Send + 'static,
     S::Future: Send + 'static,
 {
-    let (shared, limits) = (&slot.shared, &slot.shared.limits);
+    let shared = &slot.shared;
+    let limits = &shared.limits;
     let requests = Arc::clone(&counters);
     let handler = service_fn(move |request| {
         handle_request(service.clone(), request, peer, Arc::clone(&requests))

@@ -124,7 +124,8 @@ where
         while connections.try_join_next().is_some() {}
         // Changed limits apply from the next connection on; open ones keep theirs.
         shared = shared.with_limits(limits.get());
-        let (service, stop) = (service.clone(), stop.clone());
+        let service = service.clone();
+        let stop = stop.clone();
         let certificate = certificate.as_ref().map(HotSwap::get);
         match (ConnectionSlot::acquire(&shared, peer.ip()), certificate) {
             (Ok(slot), None) => {

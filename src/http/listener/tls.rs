@@ -42,23 +42,22 @@ impl Certificate {
     /// Fails with the setting's name when a file cannot be read or has other content, when the key belongs to
     /// another certificate, and when a certificate is not valid at `now`.
     pub fn read(chain: &Path, key: &Path, now: Timestamp) -> Result<Self> {
-        let in_chain = |cause: String| certificate_error(CERTIFICATE, chain, &cause);
-        let in_key = |cause: String| certificate_error(KEY, key, &cause);
-        let text = read_pem(chain).map_err(|cause| in_chain(cause.to_string()))?;
+        let text = read_pem(chain).map_err(|cause| chain_error(chain, &cause.to_string()))?;
         let certificates = CertificateDer::pem_slice_iter(&text).collect::<Result<Vec<_>, _>>();
-        let certificates = certificates.map_err(|cause| in_chain(cause.to_string()))?;
+        let certificates = certificates.map_err(|cause| chain_error(chain, &cause.to_string()))?;
         let mut expires = Timestamp::MAX;
         for certificate in &certificates {
+            let end = check_validity(certificate, now);
             // A chain is valid only as long as every certificate in it.
-            expires = expires.min(check_validity(certificate, now).map_err(in_chain)?);
+            expires = expires.min(end.map_err(|cause| chain_error(chain, &cause))?);
         }
         if certificates.is_empty() {
-            return Err(in_chain("holds no certificate in PEM".to_owned()));
+            return Err(chain_error(chain, "holds no certificate in PEM"));
         }
-        let text = read_pem(key).map_err(|cause| in_key(cause.to_string()))?;
+        let text = read_pem(key).map_err(|cause| key_error(key, &cause.to_string()))?;
         // The parser's error names the section that was expected, and nothing of the key.
         let secret = PrivateKeyDer::from_pem_slice(&text)
-            .map_err(|cause| in_key(format!("holds no private key in PEM: {cause}")))?;
+            .map_err(|cause| key_error(key, &format!("holds no private key in PEM: {cause}")))?;
         let provider = Arc::new(aws_lc_rs::default_provider());
         let config = ServerConfig::builder_with_provider(provider)
             .with_protocol_versions(&[&version::TLS13, &version::TLS12])
@@ -67,12 +66,10 @@ impl Certificate {
             .with_single_cert(certificates, secret);
         let mut config = config.map_err(|cause| {
             if matches!(cause, rustls::Error::InconsistentKeys(_)) {
-                return in_key(format!(
-                    "is not the key of the certificate in {}",
-                    chain.display()
-                ));
+                let chain = chain.display();
+                return key_error(key, &format!("is not the key of the certificate in {chain}"));
             }
-            in_key(cause.to_string())
+            key_error(key, &cause.to_string())
         })?;
         // In order of preference: the server chooses (RFC 7301 §3.2).
         config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
@@ -92,6 +89,14 @@ impl Certificate {
     }
 }
 
+fn chain_error(chain: &Path, cause: &str) -> Error {
+    certificate_error(CERTIFICATE, chain, cause)
+}
+
+fn key_error(key: &Path, cause: &str) -> Error {
+    certificate_error(KEY, key, cause)
+}
+
 fn certificate_error(setting: &str, path: &Path, cause: &str) -> Error {
     Error::new(ErrorKind::Unavailable, format!("{setting}: {}: {cause}", path.display()))
 }
@@ -105,43 +110,48 @@ fn read_pem(path: &Path) -> std::io::Result<Vec<u8>> {
 /// Returns the expiry of a certificate that is valid at `now`.
 fn check_validity(certificate: &CertificateDer<'_>, now: Timestamp) -> Result<Timestamp, String> {
     let parsed = ParsedCertificate::try_from(certificate).map_err(|cause| cause.to_string())?;
-    // The certificate parser exposes the validity period only in the error of a verification, which checks it
-    // before it looks for an issuer.
-    let verified = |seconds: u64| {
-        let at = UnixTime::since_unix_epoch(Duration::from_secs(seconds));
-        let (issuers, provider) = (RootCertStore::empty(), aws_lc_rs::default_provider());
-        let algorithms = provider.signature_verification_algorithms.all;
-        verify_server_cert_signed_by_trust_anchor(&parsed, &issuers, &[], at, algorithms)
-    };
-    let time = |time: UnixTime| {
-        let seconds = i64::try_from(time.as_secs()).unwrap_or(i64::MAX);
-        Timestamp::from_second(seconds).unwrap_or(Timestamp::MAX)
-    };
     let seconds = u64::try_from(now.as_second()).unwrap_or(0);
-    let found = verified(seconds);
+    let found = verify_at(&parsed, seconds);
     if let Err(rustls::Error::InvalidCertificate(CertificateError::ExpiredContext {
         not_after,
         ..
     })) = found
     {
-        return Err(format!("the certificate expired at {}", time(not_after)));
+        return Err(format!("the certificate expired at {}", timestamp(not_after)));
     }
     if let Err(rustls::Error::InvalidCertificate(CertificateError::NotValidYetContext {
         not_before,
         ..
     })) = found
     {
-        return Err(format!("the certificate is not valid before {}", time(not_before)));
+        return Err(format!("the certificate is not valid before {}", timestamp(not_before)));
     }
     // At a time when every certificate has expired, the error names the expiry.
-    let far_future = verified(u64::MAX);
+    let far_future = verify_at(&parsed, u64::MAX);
     if let Err(rustls::Error::InvalidCertificate(CertificateError::ExpiredContext {
         not_after,
         ..
     })) = far_future
     {
-        return Ok(time(not_after));
+        return Ok(timestamp(not_after));
     }
     // RFC 5280 §4.1.2.5: a certificate without expiry has 9999-12-31.
     Ok(Timestamp::MAX)
+}
+
+/// Verifies a certificate without any issuer, so always with an error, at a time in seconds since 1970.
+///
+/// The certificate parser exposes the validity period only in the error of a verification, which checks it before it
+/// looks for an issuer.
+fn verify_at(certificate: &ParsedCertificate<'_>, seconds: u64) -> Result<(), rustls::Error> {
+    let at = UnixTime::since_unix_epoch(Duration::from_secs(seconds));
+    let issuers = RootCertStore::empty();
+    let provider = aws_lc_rs::default_provider();
+    let algorithms = provider.signature_verification_algorithms.all;
+    verify_server_cert_signed_by_trust_anchor(certificate, &issuers, &[], at, algorithms)
+}
+
+fn timestamp(time: UnixTime) -> Timestamp {
+    let seconds = i64::try_from(time.as_secs()).unwrap_or(i64::MAX);
+    Timestamp::from_second(seconds).unwrap_or(Timestamp::MAX)
 }

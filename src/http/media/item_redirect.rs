@@ -25,13 +25,16 @@ pub(super) fn redirect_to_item(site: &str, key: &ItemKey, crop: Option<CropSpec>
 fn page_url(site: &str, key: &ItemKey, crop: Option<CropSpec>) -> String {
     match crop {
         Some(crop) if has_picture(key.media_type) => {
-            let sides = [("w", crop.width()), ("h", crop.height())];
-            let corner = [("x", Some(crop.x())), ("y", Some(crop.y()))];
-            let parameter = |(name, px): (&str, Option<u32>)| Some(format!("{name}={}", px?));
-            let parameters: Vec<_> =
-                sides.into_iter().chain(corner).filter_map(parameter).collect();
-            let parameters = parameters.join("&");
-            format!("{site}/item/{key}/crop?{parameters}")
+            let mut parameters = Vec::new();
+            for (name, side) in [("w", crop.width()), ("h", crop.height())] {
+                if let Some(px) = side {
+                    parameters.push(format!("{name}={px}"));
+                }
+            }
+            for (name, px) in [("x", crop.x()), ("y", crop.y())] {
+                parameters.push(format!("{name}={px}"));
+            }
+            format!("{site}/item/{key}/crop?{}", parameters.join("&"))
         }
         Some(_) | None => format!("{site}/item/{key}"),
     }
