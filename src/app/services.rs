@@ -246,7 +246,7 @@ pub(super) fn shared(
     let document = ApiDocument::assemble(bases);
     let api_docs = ApiDocs::render(&document, &pages, &config.server.site_name)?;
     let description = ApiDescription::new(&document)?;
-    let crawlers = CrawlerHeaders::of(&media.settings().crawlers)?;
+    let crawlers = CrawlerHeaders::from_policy(&media.settings().crawlers)?;
     Ok(SharedState {
         access: AccessState { auth, oauth, users, orders, audit },
         archive: ArchiveState {

@@ -112,10 +112,10 @@ pub fn admin_service(app: AppState) -> WebService {
 /// Routes for operators' tools on the public listener.
 fn operator_routes(app: &AppState) -> Router<AppState> {
     // With an admin listener, `/metrics` must not be reachable on the public one.
-    match app.shared.process.has_admin_listener {
-        true => health_routes(),
-        false => health_routes().merge(metrics_routes()),
+    if app.shared.process.has_admin_listener {
+        return health_routes();
     }
+    health_routes().merge(metrics_routes())
 }
 
 /// Health checks for load balancers.
@@ -197,17 +197,17 @@ async fn not_found(State(app): State<AppState>, request: Request) -> Response {
         ErrorKind::NotFound,
         format!("no address {}", protocol::respond::shorten_input(path)),
     );
-    match accepts_html(&request) {
-        true => site::ErrorPageRequest::new(&request).into_error_page(app, error).await,
-        false => error_response::build(&error),
+    if accepts_html(&request) {
+        return site::ErrorPageRequest::new(&request).into_error_page(app, error).await;
     }
+    error_response::build(&error)
 }
 
 /// Whether the client is a browser that shows the response as a page: programs do not list `text/html`.
 fn accepts_html(request: &Request) -> bool {
     let accepted = request.headers().get_all(header::ACCEPT).iter();
-    let mut accepted = accepted.filter_map(|line| line.to_str().ok());
-    accepted.any(|line| line.split(',').any(|one| one.trim().starts_with("text/html")))
+    let mut lines = accepted.filter_map(|line| line.to_str().ok());
+    lines.any(|line| line.split(',').any(|kind| kind.trim().starts_with("text/html")))
 }
 
 async fn not_on_this_node(State(app): State<AppState>, request: Request) -> Response {
@@ -227,8 +227,8 @@ async fn method_not_allowed(State(app): State<AppState>, request: Request) -> Re
         NodeRole::All | NodeRole::Web => true,
         NodeRole::Worker | NodeRole::Edge => false,
     };
-    match serves_pages && accepts_html(&request) {
-        true => site::ErrorPageRequest::new(&request).into_error_page(app, error).await,
-        false => error_response::build(&error),
+    if serves_pages && accepts_html(&request) {
+        return site::ErrorPageRequest::new(&request).into_error_page(app, error).await;
     }
+    error_response::build(&error)
 }

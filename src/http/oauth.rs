@@ -64,18 +64,21 @@ pub(super) async fn revoke(State(app): State<AppState>, request: Request) -> Res
 async fn protocol_form(
     request: Request,
 ) -> std::result::Result<(HeaderMap, OAuthParameters), Response> {
-    let invalid = |text: &str| {
-        let code = OAuthErrorCode::InvalidRequest;
-        let body = json!({ "error": code.as_str(), "error_description": text });
-        let mut response = respond::json_text(StatusCode::BAD_REQUEST, body.to_string().into());
-        response.extensions_mut().insert(HelpAnchor::for_oauth(code));
-        without_caching(response)
-    };
     let (headers, form) = form_body(request).await.map_err(|_| {
-        invalid("a form of the type application/x-www-form-urlencoded is expected")
+        invalid_request("a form of the type application/x-www-form-urlencoded is expected")
     })?;
-    let form = OAuthParameters::parse(&form).map_err(|_| invalid("the form cannot be read"))?;
+    let form =
+        OAuthParameters::parse(&form).map_err(|_| invalid_request("the form cannot be read"))?;
     Ok((headers, form))
+}
+
+/// Builds the response to a request whose form cannot be read.
+fn invalid_request(description: &str) -> Response {
+    let code = OAuthErrorCode::InvalidRequest;
+    let body = json!({ "error": code.as_str(), "error_description": description });
+    let mut response = respond::json_text(StatusCode::BAD_REQUEST, body.to_string().into());
+    response.extensions_mut().insert(HelpAnchor::for_oauth(code));
+    without_caching(response)
 }
 
 fn client_authentication(headers: &HeaderMap) -> ClientAuthentication<'_> {
@@ -146,8 +149,11 @@ pub(super) async fn user(State(app): State<AppState>, request: Request) -> Respo
     outcome.unwrap_or_else(|error| credentials::refuse(&error, &headers))
 }
 
+fn unauthorized() -> Error {
+    Error::new(ErrorKind::Unauthenticated, "Unauthorized")
+}
+
 async fn user_info(app: &AppState, headers: &HeaderMap) -> Result<Response> {
-    let unauthorized = || Error::new(ErrorKind::Unauthenticated, "Unauthorized");
     let mut lines = headers.get_all(header::AUTHORIZATION).iter();
     // Two headers are ambiguous, so neither is accepted.
     let line = lines.next().filter(|_| lines.next().is_none()).ok_or_else(unauthorized)?;

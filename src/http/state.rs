@@ -169,7 +169,8 @@ impl ProcessState {
 
     /// Gathers the figures of this process.
     pub async fn own_figures(&self) -> NodeFigures {
-        let (sources, metrics) = (self.figures.clone(), self.metrics.clone());
+        let sources = self.figures.clone();
+        let metrics = self.metrics.clone();
         // The file system may belong to a server that does not answer.
         let gathered =
             tokio::task::spawn_blocking(move || sources.gather(&MetricValues::of(&metrics)));

@@ -23,7 +23,7 @@ impl CrawlerHeaders {
     /// Prepares the headers of `policy`.
     ///
     /// Fails when a text cannot be the value of a header.
-    pub fn of(policy: &CrawlerPolicy) -> Result<Self> {
+    pub fn from_policy(policy: &CrawlerPolicy) -> Result<Self> {
         let mut headers = Vec::new();
         for (name, text) in
             [(CONTENT_USAGE, &policy.content_usage), (TDM_POLICY, &policy.tdm_policy)]
@@ -52,7 +52,7 @@ mod tests {
 
     fn sent(policy: &CrawlerPolicy) -> HeaderMap {
         let mut headers = HeaderMap::new();
-        CrawlerHeaders::of(policy).unwrap().add(&mut headers);
+        CrawlerHeaders::from_policy(policy).unwrap().add(&mut headers);
         headers
     }
 

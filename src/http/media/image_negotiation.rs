@@ -36,14 +36,19 @@ pub(crate) fn accepted_formats(headers: &HeaderMap) -> Vec<ImageFormat> {
 
 /// The weight of `format` in thousandths: that of the most specific range that matches it.
 fn weight(members: &[MediaRange<'_>], format: ImageFormat) -> u16 {
-    let by_name = |range: &str| {
-        members.iter().filter(|member| member.is(range)).map(|member| member.weight).max()
-    };
-    let named = by_name(format.mime_type());
+    let named = weight_of_range(members, format.mime_type());
     if format != ImageFormat::JPEG {
         return named.unwrap_or(0);
     }
-    named.or_else(|| by_name("image/*")).or_else(|| by_name("*/*")).unwrap_or(0)
+    named
+        .or_else(|| weight_of_range(members, "image/*"))
+        .or_else(|| weight_of_range(members, "*/*"))
+        .unwrap_or(0)
+}
+
+/// Returns the highest weight of the members that name `range`.
+fn weight_of_range(members: &[MediaRange<'_>], range: &str) -> Option<u16> {
+    members.iter().filter(|member| member.is(range)).map(|member| member.weight).max()
 }
 
 /// A member of the field.
@@ -59,7 +64,6 @@ impl<'a> MediaRange<'a> {
         let mut parts = text.split(';').map(str::trim);
         let name = parts.next().unwrap_or_default();
         let (kind, subtype) = name.split_once('/')?;
-        let is_token = |part: &str| !part.is_empty() && part.bytes().all(is_token_byte);
         if !is_token(kind) || !is_token(subtype) {
             return None;
         }
@@ -67,11 +71,11 @@ impl<'a> MediaRange<'a> {
         // A semicolon may stand without a parameter (RFC 9110 §5.6.6).
         for parameter in parts.filter(|parameter| !parameter.is_empty()) {
             let (key, value) = parameter.split_once('=')?;
-            match key.trim().eq_ignore_ascii_case("q") {
-                true => weight = parse_weight(value.trim())?,
+            if !key.trim().eq_ignore_ascii_case("q") {
                 // A parameter of the type asks for another representation than ours.
-                false => return None,
+                return None;
             }
+            weight = parse_weight(value.trim())?;
         }
         Some(Self { name, weight })
     }
@@ -93,6 +97,10 @@ fn parse_weight(text: &str) -> Option<u16> {
         ("1", 0) => Some(1000),
         _ => None,
     }
+}
+
+fn is_token(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(is_token_byte)
 }
 
 /// Whether a byte may be in a token (RFC 9110 §5.6.2).

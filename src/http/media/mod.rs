@@ -54,7 +54,9 @@ pub(super) use responses::download;
 
 /// `/media/…`: GET, HEAD and the CORS preflight.
 pub(super) async fn media(State(app): State<AppState>, request: Request) -> Response {
-    let (method, uri, headers) = (request.method(), request.uri(), request.headers());
+    let method = request.method();
+    let uri = request.uri();
+    let headers = request.headers();
     let address =
         edge::client_address(&request, &app.shared.edge.live_settings.get().trusted_proxies);
     let mut response = match *method {

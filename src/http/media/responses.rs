@@ -49,8 +49,9 @@ pub(crate) async fn download(
     path: &MediaPath,
     caller: MediaCaller<'_>,
 ) -> Result<Response> {
+    let method = &Method::GET;
     // The form's own headers, such as a range, do not apply to the file.
-    let (method, headers) = (&Method::GET, &HeaderMap::new());
+    let headers = &HeaderMap::new();
     // Only authenticated visitors reach this point.
     let client = RequestClient::of(caller.principal, None);
     for _ in 0..RESOLVED_MAX {
@@ -234,8 +235,9 @@ async fn early_response(
 async fn check_extents(app: &AppState, body: &media::RenditionBody) -> Result<()> {
     if body.parts().iter().any(|part| matches!(part, BodyPart::Store(_))) {
         // The verification blocks on the disk, so it does not run on an async thread.
-        let (media, checked_body) = (app.shared.media.clone(), body.clone());
-        let checked = tokio::task::spawn_blocking(move || media.check_extents(&checked_body));
+        let media = app.shared.media.clone();
+        let body = body.clone();
+        let checked = tokio::task::spawn_blocking(move || media.check_extents(&body));
         checked.await.map_err(Error::internal)??;
     }
     Ok(())
@@ -315,16 +317,16 @@ fn range_response(
     decision: &RangeDecision,
 ) -> Response {
     let length = body.len();
-    let send = |parts: Vec<BodyPart>| parts_body(&app.shared.media, parts);
+    let media = &app.shared.media;
     let mut response = match decision {
         RangeDecision::Full => {
-            let mut response =
-                respond::typed(StatusCode::OK, kind.clone(), send(body.slice(0..length)));
+            let sent = parts_body(media, body.slice(0..length));
+            let mut response = respond::typed(StatusCode::OK, kind.clone(), sent);
             set_length(response.headers_mut(), length);
             response
         }
         RangeDecision::Single(range) => {
-            let sent = send(body.slice(byte_offsets(*range)));
+            let sent = parts_body(media, body.slice(byte_offsets(*range)));
             let mut response = respond::typed(StatusCode::PARTIAL_CONTENT, kind.clone(), sent);
             let headers = response.headers_mut();
             set_length(headers, range.len());
@@ -340,7 +342,8 @@ fn range_response(
             }
             parts.push(BodyPart::Memory(framing.tail));
             let kind = framing.content_type;
-            let mut response = respond::typed(StatusCode::PARTIAL_CONTENT, kind, send(parts));
+            let sent = parts_body(media, parts);
+            let mut response = respond::typed(StatusCode::PARTIAL_CONTENT, kind, sent);
             set_length(response.headers_mut(), framing.length);
             response
         }

@@ -46,9 +46,11 @@ pub(crate) fn add_headers(headers: &mut HeaderMap, source: &RenditionSource, ope
 
 /// Prints the stages that ran, in milliseconds.
 fn stages(timing: &RenderTiming) -> HeaderValue {
-    let stage = |(name, ms)| format!("{name};dur={}", print_ms(ms));
-    let text = timing.stages().map(stage).collect::<Vec<_>>().join(", ");
-    HeaderValue::from_str(&text).expect("names and numbers are ASCII")
+    let mut stages = Vec::new();
+    for (name, ms) in timing.stages() {
+        stages.push(format!("{name};dur={}", print_ms(ms)));
+    }
+    HeaderValue::from_str(&stages.join(", ")).expect("names and numbers are ASCII")
 }
 
 /// Prints milliseconds with at most three decimals.

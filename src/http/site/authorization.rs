@@ -6,6 +6,7 @@ use axum::{
     http::{HeaderMap, HeaderValue, Method, StatusCode, Uri, header},
     response::Response,
 };
+use jiff::Timestamp;
 use minijinja::context;
 
 use crate::access::oauth::{
@@ -33,7 +34,8 @@ pub(crate) async fn authorize(State(app): State<AppState>, request: Request) -> 
         }
         Method::POST => redirect_post_to_get(request).await,
         _ => {
-            let (uri, headers) = (request.uri().clone(), request.headers().clone());
+            let uri = request.uri().clone();
+            let headers = request.headers().clone();
             drop(request);
             authorization_response(&app, &uri, &headers).await
         }
@@ -65,18 +67,9 @@ async fn authorization_response(
     let now = clock::now();
     let oauth = &app.shared.access.oauth;
     let visitor = SiteVisitor::find(app, headers).await?;
-    // `max_age` and some values of `prompt` ask for a new login.
-    let is_fresh = |visitor: &SiteVisitor| {
-        let age_s = now.duration_since(visitor.session.auth_time).as_secs();
-        // `max_age=0` asks for one new login; its own duration must not count as age.
-        let is_too_old = |max: u64| max == 0 || i64::try_from(max).is_ok_and(|max| age_s > max);
-        !authorization.max_age_s.is_some_and(is_too_old)
-            && !authorization.prompt.has(Prompt::Login)
-            && !authorization.prompt.has(Prompt::SelectAccount)
-    };
     // `none` forbids every page, also that of an error (OpenID Connect Core §3.1.2.1).
     let is_silent = authorization.prompt.has(Prompt::None);
-    let Some(visitor) = visitor.filter(is_fresh) else {
+    let Some(visitor) = visitor.filter(|visitor| is_fresh(visitor, &authorization, now)) else {
         if is_silent {
             let refused =
                 oauth.refuse(&authorization, OAuthErrorCode::LoginRequired, "login is needed");
@@ -111,6 +104,20 @@ async fn authorization_response(
     }
     let target = oauth.authorize(&authorization, &visitor.account, visitor.cookie(), now).await?;
     Ok(redirect_to_client(&target))
+}
+
+/// Returns whether the visitor's login is recent enough: `max_age` and some values of `prompt` ask for a new one.
+fn is_fresh(visitor: &SiteVisitor, authorization: &AuthorizationRequest, now: Timestamp) -> bool {
+    let age_s = now.duration_since(visitor.session.auth_time).as_secs();
+    let is_too_old = match authorization.max_age_s {
+        // It asks for one new login, whose own duration must not count as age.
+        Some(0) => true,
+        Some(max) => i64::try_from(max).is_ok_and(|max| age_s > max),
+        None => false,
+    };
+    !is_too_old
+        && !authorization.prompt.has(Prompt::Login)
+        && !authorization.prompt.has(Prompt::SelectAccount)
 }
 
 /// Validates the authorization request in `encoded`; `Err` holds the response that ends it.
