@@ -61,7 +61,7 @@ pub(crate) fn routes() -> Router<AppState> {
 /// `layout=bare` is for clients that need only the names (contract collections-4). Items, which may be very
 /// many, are not read then.
 async fn list(State(app): State<AppState>, ApiCaller(caller): ApiCaller, uri: Uri) -> ApiResult {
-    let layout = QueryParameters::of(&uri)?.variant::<DocumentLayout>("layout")?;
+    let layout = QueryParameters::from_uri(&uri)?.variant::<DocumentLayout>("layout")?;
     if layout == Some(DocumentLayout::Bare) {
         let found = app.shared.archive.collections.list_heads(&caller).await?;
         return api::json(&found.iter().map(CollectionSummary::from).collect::<Vec<_>>());
@@ -177,7 +177,7 @@ pub(crate) async fn archive(
     request: Request,
 ) -> Result<Option<Response>> {
     let agr = media::agreement_parameter(request.uri())?;
-    let query = QueryParameters::of(request.uri())?;
+    let query = QueryParameters::from_uri(request.uri())?;
     let numbered =
         query.parsed("numbered", "type", "true or false", |text| text.parse::<bool>().ok())?;
     let files = if numbered == Some(true) { BundleNaming::ByPosition } else { BundleNaming::ById };

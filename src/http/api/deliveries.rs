@@ -43,7 +43,7 @@ async fn list_deliveries(
     ApiCaller(caller): ApiCaller,
     uri: Uri,
 ) -> ApiResult {
-    let DeliveryListing { start, size, state } = parse_listing(&QueryParameters::of(&uri)?)?;
+    let DeliveryListing { start, size, state } = parse_listing(&QueryParameters::from_uri(&uri)?)?;
     let found = app.shared.distribution.deliveries.list(&caller, state, start, size).await?;
     let links = app.shared.media.links();
     let found: Vec<Value> =

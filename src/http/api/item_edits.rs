@@ -148,7 +148,7 @@ pub(super) async fn template_of(
     caller: &ApiCaller,
     uri: &Uri,
 ) -> Result<MetadataEdits> {
-    let id = QueryParameters::of(uri)?.integer("template", 1..=i64::MAX)?;
+    let id = QueryParameters::from_uri(uri)?.integer("template", 1..=i64::MAX)?;
     let Some(id) = id else { return Ok(MetadataEdits::default()) };
     let organization = caller.0.user().organization;
     let found = app.shared.archive.uploads.template(organization, id).await?;

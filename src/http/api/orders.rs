@@ -44,7 +44,7 @@ async fn list_orders(
 ) -> ApiResult {
     // Orders are those of a person; a service account has none (contract users-4).
     caller.require_person()?;
-    let listing = parse_listing(&QueryParameters::of(&uri)?)?;
+    let listing = parse_listing(&QueryParameters::from_uri(&uri)?)?;
     let OrderListing { start, size, status } = listing;
     let orders = app.shared.access.orders.list(&caller, start, size, status).await?;
     let links = app.shared.media.links();

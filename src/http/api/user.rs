@@ -142,7 +142,7 @@ async fn register_device(
     token: Segment,
     uri: Uri,
 ) -> ApiResult {
-    let device = device(token, &QueryParameters::of(&uri)?)?;
+    let device = device(token, &QueryParameters::from_uri(&uri)?)?;
     app.shared.access.users.register(&caller, device, clock::now()).await?;
     api::text("OK")
 }

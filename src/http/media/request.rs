@@ -24,7 +24,7 @@ pub(crate) struct MediaRequest<'a> {
 /// Reads the query parameter `agr`: the agreement that pays for the purchase.
 pub(crate) fn agreement_parameter(uri: &Uri) -> Result<Option<AgreementId>> {
     // A number beyond 64 bits saturates, so the range excludes both ends.
-    let found = QueryParameters::of(uri)?.integer("agr", i64::MIN + 1..=i64::MAX - 1)?;
+    let found = QueryParameters::from_uri(uri)?.integer("agr", i64::MIN + 1..=i64::MAX - 1)?;
     Ok(found.map(AgreementId))
 }
 
@@ -34,5 +34,5 @@ pub(super) fn newsml_parameter(uri: &Uri) -> Result<Option<NewsmlVersion>> {
     if credentials::query_value(uri, "version").is_none() {
         return Ok(None);
     }
-    QueryParameters::of(uri)?.variant("version")
+    QueryParameters::from_uri(uri)?.variant("version")
 }

@@ -18,8 +18,11 @@ impl ETag {
     /// Accepts visible ASCII without `"`, at least one character; `None` otherwise.
     pub fn new(opaque: impl Into<String>) -> Option<Self> {
         let opaque = opaque.into();
-        let is_legal = |byte: u8| byte.is_ascii_graphic() && byte != b'"';
-        (!opaque.is_empty() && opaque.bytes().all(is_legal)).then_some(Self(opaque))
+        if opaque.is_empty() {
+            return None;
+        }
+        let is_legal = opaque.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'"');
+        is_legal.then_some(Self(opaque))
     }
 
     /// The opaque tag without quotes.
@@ -80,14 +83,13 @@ pub fn evaluate(
 ) -> PreconditionOutcome {
     let is_read = *method == Method::GET || *method == Method::HEAD;
     let etag = &validators.etag;
-    let unmodified_since = |field| match (single_date(headers, field), validators.last_modified) {
-        (Some(date), Some(modified)) => Some(modified <= date),
-        (None, _) | (_, None) => None,
-    };
+    let modified = validators.last_modified;
     // The order of the fields is that of RFC 9110 §13.2.2: entity tags take precedence over dates.
     match tags_match(headers, header::IF_MATCH, |tag| tag.matches_strongly(etag)) {
         TagMatch::Differs => return PreconditionOutcome::Failed,
-        TagMatch::Absent if unmodified_since(header::IF_UNMODIFIED_SINCE) == Some(false) => {
+        TagMatch::Absent
+            if unmodified_since(headers, header::IF_UNMODIFIED_SINCE, modified) == Some(false) =>
+        {
             return PreconditionOutcome::Failed;
         }
         TagMatch::Absent | TagMatch::Matches => {}
@@ -97,12 +99,25 @@ pub fn evaluate(
         TagMatch::Matches if is_read => PreconditionOutcome::NotModified,
         TagMatch::Matches => PreconditionOutcome::Failed,
         TagMatch::Absent
-            if is_read && unmodified_since(header::IF_MODIFIED_SINCE) == Some(true) =>
+            if is_read
+                && unmodified_since(headers, header::IF_MODIFIED_SINCE, modified)
+                    == Some(true) =>
         {
             PreconditionOutcome::NotModified
         }
         TagMatch::Absent | TagMatch::Differs => PreconditionOutcome::Proceed,
     }
+}
+
+/// Returns whether the last change is not later than the date of a field; `None` without the date or the time of the
+/// change.
+fn unmodified_since(
+    headers: &HeaderMap,
+    field: HeaderName,
+    modified: Option<u64>,
+) -> Option<bool> {
+    let date = single_date(headers, field)?;
+    Some(modified? <= date)
 }
 
 /// Whether `If-Range` allows a partial response: it is absent, or matches the current state.

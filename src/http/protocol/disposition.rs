@@ -29,21 +29,25 @@ pub(crate) fn attachment(name: &str) -> Option<HeaderValue> {
 
 /// Sanitizes a name for all file systems, and truncates its stem if it is too long.
 fn safe_file_name(name: &str) -> String {
-    let sanitize = |c: char| match c {
-        '/' | '\\' | ':' | '*' | '?' | '"' | '<' | '>' | '|' | '%' => '_',
-        // Zero-width and bidirectional controls could disguise the extension of a file.
-        '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => '_',
-        // A control character could end the header.
-        c if c.is_control() => '_',
-        c => c,
-    };
-    let name: String = name.chars().map(sanitize).collect();
+    let name: String = name.chars().map(safe_character).collect();
     let (stem, extension) = name.rsplit_once('.').unwrap_or((&name, ""));
     let stem: String = stem.chars().take(FILE_NAME_CHARS_MAX).collect();
     // A leading dot hides a file, and Windows drops dots and spaces at the end.
     let stem = stem.trim_matches([' ', '.']);
     let stem = if stem.is_empty() { "_" } else { stem };
     if extension.is_empty() { stem.to_owned() } else { format!("{stem}.{extension}") }
+}
+
+/// Replaces a character that some file system refuses, or that could disguise a name.
+fn safe_character(c: char) -> char {
+    match c {
+        '/' | '\\' | ':' | '*' | '?' | '"' | '<' | '>' | '|' | '%' => '_',
+        // Zero-width and bidirectional controls could disguise the extension of a file.
+        '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => '_',
+        // A control character could end the header.
+        c if c.is_control() => '_',
+        c => c,
+    }
 }
 
 #[cfg(test)]

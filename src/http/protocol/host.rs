@@ -14,25 +14,24 @@ use crate::runtime::error::{Error, Result};
 /// absolute URI is validated and then ignored.
 pub(crate) fn check<B>(request: &Request<B>) -> Result<()> {
     let mut lines = request.headers().get_all(header::HOST).iter();
-    let (first, second) = (lines.next(), lines.next());
-    if second.is_some() {
+    let first = lines.next();
+    if lines.next().is_some() {
         return Err(invalid("required", "more than one Host header"));
     }
     let Some(host) = first else {
         // HTTP/1.0 has no `Host`; HTTP/2 has `:authority` instead.
-        return match request.version() == Version::HTTP_11 {
-            true => Err(invalid("required", "an HTTP/1.1 request without a Host header")),
-            false => Ok(()),
-        };
+        if request.version() == Version::HTTP_11 {
+            return Err(invalid("required", "an HTTP/1.1 request without a Host header"));
+        }
+        return Ok(());
     };
     if !is_host(host) {
         return Err(invalid("format", "the Host header is not a host and port"));
     }
-    let authority = request.uri().authority().filter(|_| request.version() == Version::HTTP_2);
-    let differs = |authority: &axum::http::uri::Authority| {
-        !authority.as_str().as_bytes().eq_ignore_ascii_case(host.as_bytes())
-    };
-    if authority.is_some_and(differs) {
+    if request.version() == Version::HTTP_2
+        && let Some(authority) = request.uri().authority()
+        && !authority.as_str().as_bytes().eq_ignore_ascii_case(host.as_bytes())
+    {
         return Err(invalid("format", "the Host header differs from :authority"));
     }
     Ok(())

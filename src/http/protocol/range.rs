@@ -166,7 +166,8 @@ fn parse_spec(element: &str) -> Option<RangeSpec> {
         ("", suffix) => Some(RangeSpec::Suffix(parse_number(suffix)?)),
         (first, "") => Some(RangeSpec::From(parse_number(first)?, None)),
         (first, last) => {
-            let (first, last) = (parse_number(first)?, parse_number(last)?);
+            let first = parse_number(first)?;
+            let last = parse_number(last)?;
             // One invalid range makes the whole field invalid (RFC 9110 §14.1.1), which is then
             // ignored.
             (first <= last).then_some(RangeSpec::From(first, Some(last)))

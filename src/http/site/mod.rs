@@ -156,7 +156,7 @@ impl FromRequestParts<AppState> for SiteRequest {
             app: app.clone(),
             apis,
             path_and_query: here,
-            query: QueryParameters::of(&parts.uri)?,
+            query: QueryParameters::from_uri(&parts.uri)?,
             density: WallDensity::from_headers(&parts.headers),
         })
     }

@@ -49,7 +49,7 @@ pub(super) async fn search(State(app): State<AppState>, request: Request) -> Res
 async fn run_search(app: &AppState, request: Request) -> ApiResult {
     let context = RequestContext::new(app, request);
     let caller = require_api_key_caller(app, &context).await?;
-    let query = QueryParameters::of(&context.uri)?;
+    let query = QueryParameters::from_uri(&context.uri)?;
     let mut parameters = ContentParameters::new(&query, &app.shared.site.zone, Some(&caller));
     let criteria = read_search(&mut parameters, &context, app);
     let criteria = parameters.finish(criteria)?;

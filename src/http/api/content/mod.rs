@@ -60,7 +60,7 @@ async fn search(State(app): State<AppState>, media_type: Segment, request: Reque
     let media_type = request::path_segment("mediaType", media_type)?;
     let context = RequestContext::new(&app, request);
     let caller = context.caller(&app, &media_type, BasicAuth::Accepted).await?;
-    let query = QueryParameters::of(&context.uri)?;
+    let query = QueryParameters::from_uri(&context.uri)?;
     let parameters = ContentParameters::new(&query, &app.shared.site.zone, caller.as_deref());
     let SearchParameters { mut criteria, form, duplicates } =
         parse_search(parameters, &media_type, context.now, &app)?;
@@ -230,7 +230,7 @@ impl RequestContext {
 
     /// Whether anonymous callers may run this search: for photographs, without parameters that need rights.
     fn is_open(&self, media_type: &str) -> Result<bool> {
-        let query = QueryParameters::of(&self.uri)?;
+        let query = QueryParameters::from_uri(&self.uri)?;
         let names_agreements = query.list("agr").is_ok_and(|ids| !ids.is_empty());
         let names_commissioned =
             query.list("pubstatus").is_ok_and(|statuses| statuses.contains(&"commissioned"));

@@ -223,7 +223,7 @@ struct StreamPoll {
 #[expect(clippy::needless_pass_by_value, reason = "axum's extractors are owned")]
 fn parse_stream_poll(app: &AppState, path: NotificationPath, uri: Uri) -> Result<StreamPoll> {
     let (media_type, id) = path_segments(path)?;
-    let query = QueryParameters::of(&uri)?;
+    let query = QueryParameters::from_uri(&uri)?;
     let mut parameters = ContentParameters::new(&query, &app.shared.site.zone, None);
     let poll = read_stream_poll(&mut parameters, app, &media_type, &id);
     parameters.finish(poll)
@@ -291,7 +291,7 @@ fn draft_from_uri(
     kind: NotificationKind,
     replaces: bool,
 ) -> Result<NotificationDraft> {
-    let query = QueryParameters::of(uri)?;
+    let query = QueryParameters::from_uri(uri)?;
     let parameters = ContentParameters::new(&query, &app.shared.site.zone, Some(caller));
     parse_draft(parameters, media_type, kind, replaces)
 }

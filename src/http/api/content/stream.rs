@@ -48,7 +48,7 @@ async fn poll(app: &AppState, media_type: Result<String>, request: Request) -> A
     let media_type = media_type?;
     let context = RequestContext::new(app, request);
     let caller = context.caller(app, &media_type, BasicAuth::Refused).await?;
-    let query = QueryParameters::of(&context.uri)?;
+    let query = QueryParameters::from_uri(&context.uri)?;
     let parameters = ContentParameters::new(&query, &app.shared.site.zone, caller.as_deref());
     let (criteria, form, wait) = parse_poll(parameters, &media_type, context.now, app)?;
     let holder = SlotHolder::of(caller.map(|caller| caller.user().id), context.address);

@@ -28,7 +28,7 @@ pub(super) async fn suggest(
     let media_type = request::path_segment("mediaType", media_type)?;
     let context = RequestContext::new(&app, request);
     let caller = context.caller(&app, &media_type, BasicAuth::Refused).await?;
-    let query = QueryParameters::of(&context.uri)?;
+    let query = QueryParameters::from_uri(&context.uri)?;
     let parameters = ContentParameters::new(&query, &app.shared.site.zone, caller.as_deref());
     let found = match parse(parameters, &media_type, &context, &app)? {
         Some(wanted) => app.shared.archive.content.engine().suggest(wanted, context.now).await?,

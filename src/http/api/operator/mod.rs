@@ -62,7 +62,7 @@ impl FromRequestParts<AppState> for OperatorCall {
 impl OperatorCall {
     /// Parses the query of the call.
     fn query(&self) -> Result<QueryParameters> {
-        QueryParameters::of(&self.uri)
+        QueryParameters::from_uri(&self.uri)
     }
 }
 

@@ -24,7 +24,7 @@ struct CodingWeights {
 impl AcceptedCodings {
     /// Parses the field of these headers. Without the field nothing is compressed; malformed members are
     /// skipped.
-    pub(super) fn of(headers: &HeaderMap) -> Self {
+    pub(super) fn from_headers(headers: &HeaderMap) -> Self {
         let lines = headers.get_all(header::ACCEPT_ENCODING).iter();
         let lines = lines.filter_map(|line| line.to_str().ok());
         let mut weights = CodingWeights::default();
@@ -59,8 +59,8 @@ impl AcceptedCodings {
 impl CodingWeights {
     fn accepted(&self) -> AcceptedCodings {
         // `*` weighs the codings that the field does not name (RFC 9110 §12.5.3).
-        let weight = |own: Option<f32>| own.or(self.others).unwrap_or(0.0);
-        let (brotli, gzip) = (weight(self.brotli), weight(self.gzip));
+        let brotli = self.brotli.or(self.others).unwrap_or(0.0);
+        let gzip = self.gzip.or(self.others).unwrap_or(0.0);
         // On a tie, brotli wins because it is shorter.
         let (coding, best) = if brotli >= gzip {
             (ContentCoding::Brotli, brotli)
@@ -104,7 +104,7 @@ mod tests {
         for line in lines {
             headers.append(header::ACCEPT_ENCODING, HeaderValue::from_str(line).unwrap());
         }
-        AcceptedCodings::of(&headers)
+        AcceptedCodings::from_headers(&headers)
     }
 
     #[test]

@@ -58,18 +58,22 @@ pub(super) fn restore_client_tag(
     accepted: &AcceptedCodings,
 ) {
     let Some(plain) = headers.get(header::ETAG).cloned() else { return };
-    let is_of_client = |tag: &HeaderValue| {
-        let opaque = tags(tag.as_bytes()).next().map(|tag| tag.opaque.to_owned());
-        let all = client_tags.iter().flat_map(|line| tags(line.as_bytes()));
-        opaque.is_some_and(|opaque| all.into_iter().any(|tag| tag.opaque == opaque))
-    };
     // The preferred coding comes first: a cache may hold several.
     let others = ContentCoding::iter().filter(|coding| accepted.accepts(*coding));
-    let codings = accepted.preferred().into_iter().chain(others);
-    let coded = codings.filter_map(|coding| coded_tag(&plain, coding)).find(is_of_client);
-    if let Some(tag) = coded {
-        headers.insert(header::ETAG, tag);
+    for coding in accepted.preferred().into_iter().chain(others) {
+        if let Some(tag) = coded_tag(&plain, coding)
+            && lists_tag(client_tags, &tag)
+        {
+            headers.insert(header::ETAG, tag);
+            return;
+        }
     }
+}
+
+/// Returns whether one of the `lines` of a header names `tag`.
+fn lists_tag(lines: &[HeaderValue], tag: &HeaderValue) -> bool {
+    let Some(tag) = tags(tag.as_bytes()).next() else { return false };
+    lines.iter().flat_map(|line| tags(line.as_bytes())).any(|listed| listed.opaque == tag.opaque)
 }
 
 #[cfg(test)]
@@ -85,7 +89,7 @@ mod tests {
     }
 
     fn accepting(text: &'static str) -> AcceptedCodings {
-        AcceptedCodings::of(&headers(&[(header::ACCEPT_ENCODING, text)]))
+        AcceptedCodings::from_headers(&headers(&[(header::ACCEPT_ENCODING, text)]))
     }
 
     #[test]

@@ -79,7 +79,7 @@ impl CodingNegotiation {
     /// Reads the request's headers.
     pub(crate) fn from_headers(headers: &HeaderMap) -> Self {
         Self {
-            accepted: AcceptedCodings::of(headers),
+            accepted: AcceptedCodings::from_headers(headers),
             if_none_match: headers.get_all(header::IF_NONE_MATCH).iter().cloned().collect(),
         }
     }

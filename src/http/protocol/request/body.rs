@@ -24,19 +24,19 @@ pub fn parse_json(bytes: &[u8]) -> Result<Value> {
     if bytes.iter().all(u8::is_ascii_whitespace) {
         return Err(Error::invalid("body", "", "required", "the body is empty, expected JSON"));
     }
-    let invalid =
-        |cause| Error::invalid("body", "", "format", format!("the body is not JSON: {cause}"));
-    serde_json::from_slice(bytes).map_err(invalid)
+    serde_json::from_slice(bytes).map_err(|cause| {
+        Error::invalid("body", "", "format", format!("the body is not JSON: {cause}"))
+    })
 }
 
 async fn read(body: Body, bytes_max: usize) -> Result<Vec<u8>> {
     let mut stream = body.into_data_stream();
-    let (mut bytes, mut excess) = (Vec::new(), 0_usize);
+    let mut bytes = Vec::new();
+    let mut excess = 0_usize;
     while let Some(chunk) = stream.next().await {
-        let broken = |cause| {
+        let chunk = chunk.map_err(|cause| {
             Error::invalid("body", "", "format", "the body ended early").with_source(cause)
-        };
-        let chunk = chunk.map_err(broken)?;
+        })?;
         if excess > 0 || chunk.len() > bytes_max - bytes.len() {
             // A client that is still sending would not read an early response, so some of the excess is
             // discarded.

@@ -77,6 +77,7 @@ pub fn path_segment(name: &str, path: Result<Path<String>, PathRejection>) -> Re
 
 /// Reads the path segment `name` as an integer.
 pub fn path_integer(name: &str, path: Result<Path<String>, PathRejection>) -> Result<i64> {
-    let invalid = || Error::invalid("path", name, "type", format!("{name} is not an integer"));
-    path_segment(name, path)?.parse().map_err(|_| invalid())
+    path_segment(name, path)?
+        .parse()
+        .map_err(|_| Error::invalid("path", name, "type", format!("{name} is not an integer")))
 }

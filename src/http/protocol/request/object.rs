@@ -109,14 +109,12 @@ impl TextRule {
         if text.chars().count() > self.chars_max {
             return Some(("maximum", format!("has more than {} characters", self.chars_max)));
         }
-        let has_no_controls_but =
-            |allowed: &[char]| !text.contains(|c: char| c.is_control() && !allowed.contains(&c));
         let (is_valid, rule, expected) = match self.format {
             TextFormat::Line => {
-                (has_no_controls_but(&[]), "pattern", "must not have control characters")
+                (has_no_controls_but(text, &[]), "pattern", "must not have control characters")
             }
             TextFormat::Lines => (
-                has_no_controls_but(&['\t', '\n', '\r']),
+                has_no_controls_but(text, &['\t', '\n', '\r']),
                 "pattern",
                 "must not have control characters",
             ),
@@ -171,7 +169,8 @@ pub fn read_objects<T>(
         return Err(Error::invalid("body", "", "minimum", message));
     }
     check_length("", elements.len(), max)?;
-    let (mut outcomes, mut problems) = (Vec::new(), Vec::new());
+    let mut outcomes = Vec::new();
+    let mut problems = Vec::new();
     for (index, element) in elements.iter().enumerate() {
         if problems.len() >= ADDITIONAL_NAMED_MAX {
             break;
@@ -374,6 +373,11 @@ fn json_type(value: &Value) -> &'static str {
     }
 }
 
+/// Returns whether `text` has no control characters besides the `allowed` ones.
+fn has_no_controls_but(text: &str, allowed: &[char]) -> bool {
+    !text.contains(|c: char| c.is_control() && !allowed.contains(&c))
+}
+
 fn is_uuid(text: &str) -> bool {
     // The crate also accepts UUIDs without hyphens, in braces and as URNs.
     text.len() == 36 && Uuid::try_parse(text).is_ok()
@@ -385,14 +389,21 @@ fn is_uri(text: &str) -> bool {
     let has_scheme = scheme.starts_with(|c: char| c.is_ascii_alphabetic())
         && scheme.chars().all(|c| c.is_ascii_alphanumeric() || "+-.".contains(c));
     let mut escapes = rest.split('%');
-    let plain = |part: &str| {
-        part.chars().all(|c| c.is_ascii_alphanumeric() || "-._~:/?#[]@!$&'()*+,;=".contains(c))
-    };
-    let escaped = |part: &str| {
-        let digits = part.get(..2).filter(|two| two.chars().all(|c| c.is_ascii_hexdigit()));
-        digits.is_some() && plain(&part[2..])
-    };
-    has_scheme && !rest.is_empty() && escapes.next().is_some_and(plain) && escapes.all(escaped)
+    has_scheme
+        && !rest.is_empty()
+        && escapes.next().is_some_and(is_plain)
+        && escapes.all(begins_with_escape)
+}
+
+/// Returns whether all characters are those that URIs contain without an escape.
+fn is_plain(part: &str) -> bool {
+    part.chars().all(|c| c.is_ascii_alphanumeric() || "-._~:/?#[]@!$&'()*+,;=".contains(c))
+}
+
+/// Returns whether the text after a `%` begins with two hex digits, and is plain behind them.
+fn begins_with_escape(part: &str) -> bool {
+    let Some((digits, rest)) = part.split_at_checked(2) else { return false };
+    digits.chars().all(|c| c.is_ascii_hexdigit()) && is_plain(rest)
 }
 
 /// Whether `text` is an e-mail address: a dot-atom, `@` and a domain with a dot (RFC 5321).
@@ -402,16 +413,24 @@ fn is_uri(text: &str) -> bool {
 #[must_use]
 pub fn is_email(text: &str) -> bool {
     let Some((local, domain)) = text.rsplit_once('@') else { return false };
-    let atom = |part: &str| {
-        let allowed = |c: char| c.is_ascii_alphanumeric() || "!#$%&'*+/=?^_`{|}~-".contains(c);
-        !part.is_empty() && part.chars().all(allowed)
-    };
-    let label = |part: &str| {
-        let allowed = |c: char| c.is_ascii_alphanumeric() || c == '-';
-        let has_outer_hyphen = part.starts_with('-') || part.ends_with('-');
-        (1..=63).contains(&part.len()) && !has_outer_hyphen && part.chars().all(allowed)
-    };
     // The limits of RFC 5321 §4.5.3.1: 64 octets before the `@`, 254 in all.
     let is_short = text.len() <= EMAIL_CHARS_MAX && local.len() <= 64;
-    is_short && local.split('.').all(atom) && domain.contains('.') && domain.split('.').all(label)
+    is_short
+        && local.split('.').all(is_atom)
+        && domain.contains('.')
+        && domain.split('.').all(is_label)
+}
+
+/// Returns whether `part` is an atom of the text before the `@`.
+fn is_atom(part: &str) -> bool {
+    let allowed = "!#$%&'*+/=?^_`{|}~-";
+    !part.is_empty() && part.chars().all(|c| c.is_ascii_alphanumeric() || allowed.contains(c))
+}
+
+/// Returns whether `part` is a label of a domain.
+fn is_label(part: &str) -> bool {
+    let has_outer_hyphen = part.starts_with('-') || part.ends_with('-');
+    (1..=63).contains(&part.len())
+        && !has_outer_hyphen
+        && part.chars().all(|c| c.is_ascii_alphanumeric() || c == '-')
 }

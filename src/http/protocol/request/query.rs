@@ -30,7 +30,7 @@ impl QueryParameters {
     /// Parses the query of `uri`.
     ///
     /// Fails when there are more parameters than the limit.
-    pub fn of(uri: &Uri) -> Result<Self> {
+    pub fn from_uri(uri: &Uri) -> Result<Self> {
         Self::parse(uri.query().unwrap_or_default())
     }
 
@@ -50,11 +50,7 @@ impl QueryParameters {
             let message = format!("there are more than {QUERY_VALUES_MAX} parameters");
             return Err(Error::invalid("query", "", "maximum", message));
         }
-        let decoded = |pair: &str| {
-            let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
-            Some((decode(name)?, decode(value)))
-        };
-        Ok(Self { pairs: pairs.into_iter().filter_map(decoded).collect() })
+        Ok(Self { pairs: pairs.into_iter().filter_map(decode_pair).collect() })
     }
 
     /// Returns the parameter `name`; one without a value counts as absent.
@@ -96,12 +92,12 @@ impl QueryParameters {
         find: impl FnOnce(&str) -> Option<T>,
     ) -> Result<Option<T>> {
         let Some(text) = self.text(name)? else { return Ok(None) };
-        let invalid = || {
+        let Some(found) = find(text) else {
             let message =
                 format!("{name} is `{}`, expected {expected}", shorten(text, ECHO_CHARS_MAX));
-            Error::invalid("query", name, rule, message)
+            return Err(Error::invalid("query", name, rule, message));
         };
-        find(text).map(Some).ok_or_else(invalid)
+        Ok(Some(found))
     }
 
     /// Reads the parameter `name` as one of `choices`.
@@ -136,11 +132,13 @@ impl QueryParameters {
     ///
     /// Fails when there are more elements than the limit, and when one is not UTF-8.
     pub fn list(&self, name: &str) -> Result<Vec<&str>> {
-        // Brackets mark a list in the client library that integrations use (contract api-6).
-        let bracketed = |key: &str| key.strip_suffix("[]") == Some(name);
-        let values = self.pairs.iter().filter(|(key, _)| key == name || bracketed(key));
-        let values =
-            values.map(|(_, value)| decoded_text(name, value)).collect::<Result<Vec<_>>>()?;
+        let mut values = Vec::new();
+        for (key, value) in &self.pairs {
+            // Brackets mark a list in the client library that integrations use (contract api-6).
+            if key == name || key.strip_suffix("[]") == Some(name) {
+                values.push(decoded_text(name, value)?);
+            }
+        }
         let elements = values.into_iter().flat_map(elements);
         let elements: Vec<&str> = elements.take(QUERY_VALUES_MAX + 1).collect();
         if elements.len() > QUERY_VALUES_MAX {
@@ -178,12 +176,19 @@ pub(in crate::http) fn elements(list: &str) -> impl Iterator<Item = &str> {
     list.split(',').map(str::trim).filter(|element| !element.is_empty())
 }
 
+/// Decodes `name=value`; `None` when the name is not UTF-8.
+fn decode_pair(pair: &str) -> Option<(String, DecodedValue)> {
+    let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
+    Some((decode(name)?, decode(value)))
+}
+
 /// Decodes form encoding: `+` and `%20` are spaces. `None` when the bytes are not UTF-8.
 fn decode(text: &str) -> Option<String> {
-    let digit = |byte: Option<&u8>| char::from(*byte?).to_digit(16);
-    let (bytes, mut decoded, mut position) = (text.as_bytes(), Vec::with_capacity(text.len()), 0);
+    let bytes = text.as_bytes();
+    let mut decoded = Vec::with_capacity(text.len());
+    let mut position = 0;
     while let Some(byte) = bytes.get(position) {
-        let pair = digit(bytes.get(position + 1)).zip(digit(bytes.get(position + 2)));
+        let pair = hex_digit(bytes, position + 1).zip(hex_digit(bytes, position + 2));
         let (byte, length) = match (byte, pair) {
             // A `%` without two hex digits is literal, as in browsers.
             (b'%', Some((high, low))) => (u8::try_from(high * 16 + low).ok()?, 3),
@@ -196,9 +201,15 @@ fn decode(text: &str) -> Option<String> {
     String::from_utf8(decoded).ok()
 }
 
+fn hex_digit(bytes: &[u8], position: usize) -> Option<u32> {
+    char::from(*bytes.get(position)?).to_digit(16)
+}
+
 fn decoded_text<'a>(name: &str, value: &'a DecodedValue) -> Result<&'a str> {
-    let invalid = || Error::invalid("query", name, "format", format!("{name} is not UTF-8"));
-    value.as_deref().ok_or_else(invalid)
+    match value.as_deref() {
+        Some(text) => Ok(text),
+        None => Err(Error::invalid("query", name, "format", format!("{name} is not UTF-8"))),
+    }
 }
 
 fn missing_parameter(name: &str) -> Error {
