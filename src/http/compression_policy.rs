@@ -18,7 +18,7 @@ use crate::http::AppState;
 use crate::http::protocol::compression::compress_response;
 use crate::http::session;
 
-/// Whether the responses of a route may be compressed.
+/// The rule by which the responses of a route are compressed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum CompressionRule {
     /// The responses hold no secret.
@@ -113,11 +113,13 @@ fn may_compress(app: &AppState, route: &str, headers: &HeaderMap) -> bool {
 }
 
 fn find_rule(route: &str) -> Option<CompressionRule> {
-    // `/` is a prefix of every route but means the first page alone.
-    let matches =
-        |prefix: &str| if prefix == "/" { route == "/" } else { route.starts_with(prefix) };
-    let matching = RULES.into_iter().filter(|(prefix, _)| matches(prefix));
+    let matching = RULES.into_iter().filter(|(prefix, _)| is_below(route, prefix));
     matching.max_by_key(|(prefix, _)| prefix.len()).map(|(_, rule)| rule)
+}
+
+fn is_below(route: &str, prefix: &str) -> bool {
+    // `/` is a prefix of every route but means the first page alone.
+    if prefix == "/" { route == "/" } else { route.starts_with(prefix) }
 }
 
 #[cfg(test)]

@@ -168,9 +168,9 @@ pub(super) async fn file_response(
     let time_limit = app.shared.edge.live_settings.get().render_timeout;
     let obtained =
         tokio::time::timeout(time_limit, media.obtain_file(answer, request.client)).await;
-    let timed_out =
-        |_| Error::new(ErrorKind::Timeout, "The file took too long to assemble; try again");
-    let body = obtained.map_err(timed_out)??;
+    let body = obtained.map_err(|_elapsed| {
+        Error::new(ErrorKind::Timeout, "The file took too long to assemble; try again")
+    })??;
     check_extents(app, &body).await?;
     // Right before the purchase: a withdrawn item is neither delivered nor billed (contract
     // items-23).

@@ -57,7 +57,8 @@ impl BaseUrls<'_> {
 pub(super) fn assemble(bases: BaseUrls<'_>) -> Value {
     let shared = parse_yaml(SHARED);
     let mut document = resolve(&parse_yaml(DOCUMENT), &shared, bases);
-    let (mut tags, mut paths) = (Vec::new(), Map::new());
+    let mut tags = Vec::new();
+    let mut paths = Map::new();
     let mut schemas: Map<String, Value> =
         cloned_members(&document["components"]["schemas"]).chain(news_item::schemas()).collect();
     for file in SECTIONS {

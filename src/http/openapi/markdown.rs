@@ -99,10 +99,10 @@ fn parameters(page: &mut String, found: &Value) {
 fn body(name: &str, media: &Value) -> String {
     let schema = with_backticks(&type_pieces(&media["schema"]));
     // The schema of a binary body says no more than its media type.
-    match media["schema"].get("contentMediaType").is_some() || schema.is_empty() {
-        true => format!("`{name}`"),
-        false => format!("`{name}` ({schema})"),
+    if media["schema"].get("contentMediaType").is_some() || schema.is_empty() {
+        return format!("`{name}`");
     }
+    format!("`{name}` ({schema})")
 }
 
 /// Renders the responses of an operation; those that all operations share link to the page of errors.

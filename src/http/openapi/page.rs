@@ -142,11 +142,15 @@ pub(super) fn operations(document: &Value) -> impl Iterator<Item = (&str, &str, 
 
 /// Joins `pieces`, with backticks around code and names of schemas.
 pub(super) fn with_backticks(pieces: &[TextPiece]) -> String {
-    let print = |piece: &TextPiece| match piece.code || piece.href.is_some() {
-        true => format!("`{}`", piece.text),
-        false => piece.text.clone(),
-    };
-    pieces.iter().map(print).collect()
+    let mut joined = String::new();
+    for piece in pieces {
+        if piece.code || piece.href.is_some() {
+            joined.push_str(&format!("`{}`", piece.text));
+        } else {
+            joined.push_str(&piece.text);
+        }
+    }
+    joined
 }
 
 /// Splits text into pieces; text between backticks is code.
@@ -171,15 +175,6 @@ fn section(document: &Value, tag: &Value) -> DocsSection {
 }
 
 fn operation(path: &str, method: &str, found: &Value) -> OperationDescription {
-    let parameter = |parameter: &Value| PropertyRow {
-        place: text(&parameter["in"]).to_owned(),
-        ..property_row(
-            text(&parameter["name"]),
-            &parameter["schema"],
-            parameter["required"] == true,
-            text(&parameter["description"]),
-        )
-    };
     // Responses by reference are errors that all operations share; the page describes them once.
     let (refusals, answers): (Vec<_>, Vec<_>) =
         members(&found["responses"]).partition(|(_, answer)| answer.get("$ref").is_some());
@@ -192,11 +187,26 @@ fn operation(path: &str, method: &str, found: &Value) -> OperationDescription {
         text: text_pieces(text(&found["description"])),
         deprecated: found["deprecated"] == true,
         access: access_pieces(&found["security"]),
-        parameters: elements(&found["parameters"]).map(parameter).collect(),
+        parameters: elements(&found["parameters"]).map(parameter_row).collect(),
         body_text: text_pieces(text(&found["requestBody"]["description"])),
         bodies: bodies(&found["requestBody"]["content"]),
-        answers: answers.into_iter().map(|(status, one)| describe_response(status, one)).collect(),
+        answers: answers
+            .into_iter()
+            .map(|(status, answer)| describe_response(status, answer))
+            .collect(),
         refusals: refusals.into_iter().map(|(status, _)| status.clone()).collect(),
+    }
+}
+
+fn parameter_row(parameter: &Value) -> PropertyRow {
+    PropertyRow {
+        place: text(&parameter["in"]).to_owned(),
+        ..property_row(
+            text(&parameter["name"]),
+            &parameter["schema"],
+            parameter["required"] == true,
+            text(&parameter["description"]),
+        )
     }
 }
 
@@ -211,28 +221,38 @@ fn describe_response(status: &str, answer: &Value) -> ResponseDescription {
 
 /// Describes the error responses that operations refer to, by status.
 fn refusals(document: &Value) -> Vec<ResponseDescription> {
-    let responses = operations(document).flat_map(|(_, _, found)| members(&found["responses"]));
-    let referred =
-        responses.filter_map(|(status, one)| Some((status, one["$ref"].as_str()?.get(1..)?)));
-    let found: BTreeMap<&String, &str> = referred.collect();
-    let target = |pointer| document.pointer(pointer).unwrap_or(&Value::Null);
-    found.into_iter().map(|(status, pointer)| describe_response(status, target(pointer))).collect()
+    let mut pointers: BTreeMap<&String, &str> = BTreeMap::new();
+    for (_, _, operation) in operations(document) {
+        for (status, response) in members(&operation["responses"]) {
+            let target = response["$ref"].as_str();
+            if let Some(pointer) = target.and_then(|target| target.get(1..)) {
+                pointers.insert(status, pointer);
+            }
+        }
+    }
+    let mut found = Vec::new();
+    for (status, pointer) in pointers {
+        let response = document.pointer(pointer).unwrap_or(&Value::Null);
+        found.push(describe_response(status, response));
+    }
+    found
 }
 
 fn bodies(content: &Value) -> Vec<BodyDescription> {
-    let body = |(name, media): (&String, &Value)| {
-        let schema = &media["schema"];
-        // A named schema is described under its name; binary bodies have no schema.
-        let is_named = schema.get("$ref").is_some();
-        let schema_kind =
-            if schema.get("contentMediaType").is_some() { vec![] } else { type_pieces(schema) };
-        BodyDescription {
-            kind: name.clone(),
-            schema: schema_kind,
-            rows: if is_named { Vec::new() } else { property_rows(schema, "", 0) },
-        }
-    };
-    members(content).map(body).collect()
+    members(content).map(|(name, media)| describe_body(name, media)).collect()
+}
+
+fn describe_body(name: &str, media: &Value) -> BodyDescription {
+    let schema = &media["schema"];
+    // A named schema is described under its name; binary bodies have no schema.
+    let is_named = schema.get("$ref").is_some();
+    let schema_kind =
+        if schema.get("contentMediaType").is_some() { vec![] } else { type_pieces(schema) };
+    BodyDescription {
+        kind: name.to_owned(),
+        schema: schema_kind,
+        rows: if is_named { Vec::new() } else { property_rows(schema, "", 0) },
+    }
 }
 
 /// Describes the accepted credentials with the scopes that are required.
@@ -314,32 +334,36 @@ pub(super) fn bound_pieces(schema: &Value) -> Vec<TextPiece> {
         parts.push(TextPiece::plain(if index == 0 { "One of " } else { ", " }));
         parts.push(TextPiece::code(plain_text(value)));
     }
-    let number = |name: &str| inner[name].as_u64();
+    let minimum = inner["minimum"].as_u64();
     // A maximum of 32 bits is a technical limit, not worth showing.
-    let range =
-        match (number("minimum"), number("maximum").filter(|max| *max < u64::from(u32::MAX))) {
-            (Some(low), Some(high)) => Some(format!("{low} to {high}")),
-            (Some(low), None) => Some(format!("{low} or more")),
-            (None, Some(high)) => Some(format!("{high} at most")),
-            (None, None) => None,
-        };
-    let length = number("maxLength").map(|max| format!("{max} characters at most"));
-    let mut push_bound = |piece: TextPiece| {
-        let separator = if parts.is_empty() { "" } else { "; " };
-        parts.push(TextPiece::plain(separator));
-        parts.push(piece);
+    let maximum = inner["maximum"].as_u64().filter(|max| *max < u64::from(u32::MAX));
+    let range = match (minimum, maximum) {
+        (Some(low), Some(high)) => Some(format!("{low} to {high}")),
+        (Some(low), None) => Some(format!("{low} or more")),
+        (None, Some(high)) => Some(format!("{high} at most")),
+        (None, None) => None,
     };
-    range.into_iter().chain(length).for_each(|text| push_bound(TextPiece::plain(text)));
+    let length = inner["maxLength"].as_u64().map(|max| format!("{max} characters at most"));
+    for bound in range.into_iter().chain(length) {
+        push_bound(&mut parts, &bound);
+    }
     if let Some(default) = schema.get("default") {
         let default = match default.as_array() {
             Some(elements) => elements.iter().map(plain_text).collect::<Vec<_>>().join(","),
             None => plain_text(default),
         };
-        push_bound(TextPiece::plain("default "));
+        push_bound(&mut parts, "default ");
         parts.push(TextPiece::code(default));
     }
     parts.retain(|piece| !piece.text.is_empty());
     parts
+}
+
+/// Adds a bound to `parts`, separated from the previous one.
+fn push_bound(parts: &mut Vec<TextPiece>, bound: &str) {
+    let separator = if parts.is_empty() { "" } else { "; " };
+    parts.push(TextPiece::plain(separator));
+    parts.push(TextPiece::plain(bound));
 }
 
 fn property_row(name: &str, schema: &Value, required: bool, description: &str) -> PropertyRow {
@@ -361,7 +385,7 @@ fn property_rows(schema: &Value, prefix: &str, depth: usize) -> Vec<PropertyRow>
     let separator = if depth > 0 { "." } else { "" };
     for (name, property) in members(&inner["properties"]) {
         let path = format!("{prefix}{mark}{separator}{name}");
-        let required = elements(&inner["required"]).any(|one| one == name);
+        let required = elements(&inner["required"]).any(|listed| listed == name);
         found.push(property_row(&path, property, required, text(&property["description"])));
         if depth < DEPTH_MAX {
             found.extend(property_rows(property, &path, depth + 1));

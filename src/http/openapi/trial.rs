@@ -85,10 +85,9 @@ pub(super) fn trial_operations(document: &Value) -> Vec<TrialOperation> {
 
 fn trial(document: &Value, path: &str, method: &str, found: &Value) -> TrialOperation {
     let server = found["servers"][0]["url"].as_str();
-    let accepts = |scheme: &str| elements(&found["security"]).any(|one| one.get(scheme).is_some());
     let mut requirements = elements(&found["security"]).filter_map(Value::as_object).peekable();
     let is_open = requirements.peek().is_none() || requirements.any(Map::is_empty);
-    let takes_ak = accepts("ak") && !accepts("apiKey");
+    let takes_ak = accepts(found, "ak") && !accepts(found, "apiKey");
     let mut fields: Vec<OperationField> =
         elements(&found["parameters"]).filter_map(field).collect();
     // The sort is stable, so fields otherwise stay in the order of the document.
@@ -103,15 +102,27 @@ fn trial(document: &Value, path: &str, method: &str, found: &Value) -> TrialOper
         access: access_pieces(&found["security"]),
         fields,
         body: sample(document, &found["requestBody"]["content"]),
-        authorization: match (accepts("apiKey"), accepts("bearer")) {
-            (true, _) => Some(API_KEY),
-            (false, true) => Some(ACCESS_TOKEN),
-            (false, false) => None,
-        },
+        authorization: authorization_sample(found),
         takes_ak,
         is_open,
         gives_bytes: returns_bytes(&found["responses"]),
         unsent: unsent_reason(path, found, takes_ak),
+    }
+}
+
+/// Returns whether the security requirements of an operation name the scheme.
+fn accepts(operation: &Value, scheme: &str) -> bool {
+    elements(&operation["security"]).any(|requirement| requirement.get(scheme).is_some())
+}
+
+/// Returns the header `Authorization` of code samples that call an operation.
+fn authorization_sample(operation: &Value) -> Option<&'static str> {
+    if accepts(operation, "apiKey") {
+        Some(API_KEY)
+    } else if accepts(operation, "bearer") {
+        Some(ACCESS_TOKEN)
+    } else {
+        None
     }
 }
 
@@ -121,7 +132,7 @@ fn unsent_reason(path: &str, found: &Value, takes_ak: bool) -> Option<&'static s
     if tag == OPERATOR {
         return Some("This operation is for the operator's tools and is not sent from here.");
     }
-    if elements(&found["security"]).any(|one| one.get("client").is_some()) {
+    if accepts(found, "client") {
         return Some("This operation takes client credentials and is not sent from here.");
     }
     if path == "/o/oauth2/auth" {
@@ -130,15 +141,17 @@ fn unsent_reason(path: &str, found: &Value, takes_ak: bool) -> Option<&'static s
     if tag == OAUTH2 && elements(&found["security"]).next().is_some() {
         return Some("This operation takes an access token and is not sent from here.");
     }
-    let is_required = |one: &Value| one["in"] == "header" && one["required"] == true;
-    if elements(&found["parameters"]).any(is_required) {
+    let mut headers =
+        elements(&found["parameters"]).filter(|parameter| parameter["in"] == "header");
+    if headers.any(|header| header["required"] == true) {
         return Some("This operation needs a request header and is not sent from here.");
     }
     takes_ak.then_some("This operation takes an application key and is not sent from here.")
 }
 
 fn field(parameter: &Value) -> Option<OperationField> {
-    let (place, schema) = (text(&parameter["in"]), &parameter["schema"]);
+    let place = text(&parameter["in"]);
+    let schema = &parameter["schema"];
     if place == "header" {
         return None;
     }
@@ -191,8 +204,8 @@ fn format_example(format: &str) -> &'static str {
 
 /// Builds a sample body of the first type in `content` that a text field can hold.
 fn sample(document: &Value, content: &Value) -> Option<SampleBody> {
-    let is_text = |name: &str| name == "application/json" || name.ends_with("urlencoded");
-    let (kind, media) = members(content).find(|(name, _)| is_text(name))?;
+    let (kind, media) = members(content)
+        .find(|(name, _)| *name == "application/json" || name.ends_with("urlencoded"))?;
     let value = match media.get("example") {
         Some(example) => example.clone(),
         None => example(document, &media["schema"], 0),
@@ -229,23 +242,26 @@ fn example(document: &Value, schema: &Value, depth: usize) -> Value {
 }
 
 fn properties(document: &Value, schema: &Value, depth: usize) -> Map<String, Value> {
-    let is_required = |name: &str| elements(&schema["required"]).any(|one| one == name);
-    // Required properties are always included, or the sample would not be valid.
     let shows_all = depth < DEPTH_MAX && members(&schema["properties"]).count() <= PROPERTIES_MAX;
-    members(&schema["properties"])
-        .filter(|(name, _)| shows_all || is_required(name))
-        .map(|(name, schema)| (name.clone(), example(document, schema, depth + 1)))
-        .collect()
+    let mut shown = Map::new();
+    for (name, property) in members(&schema["properties"]) {
+        // Required properties are always included, or the sample would not be valid.
+        if shows_all || elements(&schema["required"]).any(|required| required == name) {
+            shown.insert(name.clone(), example(document, property, depth + 1));
+        }
+    }
+    shown
 }
 
 /// Whether the success response is binary.
 fn returns_bytes(responses: &Value) -> bool {
     let content = members(responses).find(|(status, _)| status.starts_with('2'));
     let mut kinds = content.into_iter().flat_map(|(_, answer)| members(&answer["content"]));
-    let is_text = |kind: &str| {
-        kind.starts_with("text/") || ["json", "xml"].iter().any(|end| kind.ends_with(end))
-    };
-    kinds.next().is_some_and(|(kind, _)| !is_text(kind))
+    kinds.next().is_some_and(|(kind, _)| !is_text_type(kind))
+}
+
+fn is_text_type(kind: &str) -> bool {
+    kind.starts_with("text/") || kind.ends_with("json") || kind.ends_with("xml")
 }
 
 #[cfg(test)]
