@@ -159,6 +159,7 @@ pub(crate) fn has_bearer_token(headers: &HeaderMap) -> bool {
     line.is_some_and(|line| matches!(parse_authorization(line), PresentedCredentials::Bearer(_)))
 }
 
+/// Parses the value of `Authorization` by its scheme.
 pub(crate) fn parse_authorization(value: &str) -> PresentedCredentials<'_> {
     // The names of schemes are case-insensitive (RFC 9110 §11.1).
     match value.split_once(' ') {

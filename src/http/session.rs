@@ -203,6 +203,7 @@ impl SiteVisitor {
         }
     }
 
+    /// Ends the browser session.
     pub(crate) async fn log_out(&self, app: &AppState) -> Result<()> {
         app.shared.access.oauth.close_session(&self.cookie, clock::now()).await
     }

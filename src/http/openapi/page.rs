@@ -121,14 +121,17 @@ pub(super) fn context(document: &Value) -> PageValue {
     }
 }
 
+/// Returns the text of a value; an empty one of another type.
 pub(super) fn text(value: &Value) -> &str {
     value.as_str().unwrap_or_default()
 }
 
+/// Iterates over the members of an object; over none of another type.
 pub(super) fn members(value: &Value) -> impl Iterator<Item = (&String, &Value)> {
     value.as_object().into_iter().flat_map(Map::iter)
 }
 
+/// Iterates over the elements of an array; over none of another type.
 pub(super) fn elements(value: &Value) -> impl Iterator<Item = &Value> {
     value.as_array().into_iter().flatten()
 }
@@ -322,6 +325,7 @@ pub(super) fn type_pieces(schema: &Value) -> Vec<TextPiece> {
     vec![TextPiece::plain(name)]
 }
 
+/// Prints a value: a text without its quotes, another one as JSON.
 pub(super) fn plain_text(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }

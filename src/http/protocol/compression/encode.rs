@@ -56,6 +56,7 @@ pub(super) enum CodingEffort {
     Once,
 }
 
+/// Compresses `body` with `coding`.
 pub(super) fn encode(
     coding: ContentCoding,
     effort: CodingEffort,
