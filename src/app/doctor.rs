@@ -145,7 +145,8 @@ fn node_findings(config: &Config, db: &Db) -> Result<Vec<Finding>> {
         return Ok(found);
     }
     let own = ("this command".to_owned(), NodeDescription::new(config.alike()));
-    let others = nodes.iter().map(|node| (node.row.node.clone(), NodeDescription::of(&node.row)));
+    let others =
+        nodes.iter().map(|node| (node.row.node.clone(), NodeDescription::from_row(&node.row)));
     found.extend(judge_differences(std::iter::once(own).chain(others)));
     Ok(found)
 }

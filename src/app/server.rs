@@ -88,7 +88,7 @@ impl ServerProcess {
             node,
             readiness,
             metrics,
-            figures: FigureSources::of(&config),
+            figures: FigureSources::from_config(&config),
             item_count: Default::default(),
             has_admin_listener: http.admin.is_some(),
             draining: AtomicBool::new(false),

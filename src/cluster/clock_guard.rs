@@ -110,8 +110,8 @@ impl ClockGuard {
     fn compare(&self) -> SavedClockState {
         let mut state = self.state();
         let now = clock::now();
-        let (before, elapsed) = (state.last.0, state.last.1.elapsed());
-        let elapsed = SignedDuration::try_from(elapsed).unwrap_or(SignedDuration::MAX);
+        let (before, since) = state.last;
+        let elapsed = SignedDuration::try_from(since.elapsed()).unwrap_or(SignedDuration::MAX);
         // Compared from check to check: an adjustment in small steps is no jump.
         let jump = now.duration_since(before).saturating_sub(elapsed);
         if jump.unsigned_abs() >= CLOCK_JUMP {
@@ -131,10 +131,10 @@ impl ClockGuard {
     /// otherwise every [`CLOCK_SAVE_INTERVAL`]. Returns whether the state was saved.
     pub async fn check_and_save(&self, db: &Db) -> Result<bool> {
         let state = self.compare();
-        let is_current = |(saved, since): (SavedClockState, Stopwatch)| {
+        let is_saved = self.state().last_saved.is_some_and(|(saved, since)| {
             saved.is_doubted == state.is_doubted && since.elapsed() < CLOCK_SAVE_INTERVAL
-        };
-        if self.state().last_saved.is_some_and(is_current) {
+        });
+        if is_saved {
             return Ok(false);
         }
         let name = self.name.clone();

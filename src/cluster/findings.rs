@@ -69,7 +69,8 @@ pub struct DiskState<'a> {
 /// Judges the disk of a data directory.
 #[must_use]
 pub fn judge_disk(disk: &DiskState<'_>) -> Finding {
-    let (shown, required) = (disk.dir.display(), disk.required_bytes);
+    let shown = disk.dir.display();
+    let required = disk.required_bytes;
     let (level, text) = match (&disk.written, &disk.free_bytes) {
         (Err(cause), _) => (FindingLevel::Problem, format!("{shown} cannot be written: {cause}")),
         (Ok(()), Ok(free)) if *free < required => (
@@ -115,9 +116,10 @@ pub fn judge_database(database: &DatabaseState<'_>) -> Vec<Finding> {
     }
     if let Some((open, most)) = facts.connections {
         let text = format!("{open} of {most} connections of the server are open");
-        let level = match open * 100 >= most * CONNECTIONS_SHARE {
-            true => FindingLevel::Warning,
-            false => FindingLevel::Fine,
+        let level = if open * 100 >= most * CONNECTIONS_SHARE {
+            FindingLevel::Warning
+        } else {
+            FindingLevel::Fine
         };
         found.push(Finding::new(level, "database", text));
     }
@@ -153,7 +155,7 @@ pub fn judge_nodes(nodes: &[ObservedNode], now: Timestamp) -> Vec<Finding> {
 
 fn judge_node(node: &ObservedNode, now: Timestamp) -> Finding {
     let row = &node.row;
-    let about = NodeDescription::of(row);
+    let about = NodeDescription::from_row(row);
     let version = if about.version.is_empty() { "unknown" } else { &about.version };
     let mut text = format!("{} ({}, version {version})", row.node, row.role);
     let mut level = FindingLevel::Fine;
@@ -194,14 +196,15 @@ pub fn judge_differences(
             holders.entry(about.version).or_default().push(whose);
         }
     }
-    let differ = values.into_iter().filter(|(_, holders)| holders.len() > 1);
-    let finding = |(name, holders): (String, BTreeMap<String, Vec<String>>)| {
-        let groups =
-            holders.iter().map(|(value, whose)| format!("{value:?} at {}", whose.join(", ")));
-        let text = format!("{name} differs: {}", groups.collect::<Vec<_>>().join("; "));
-        Finding::new(FindingLevel::Warning, "settings", text)
-    };
-    differ.map(finding).collect()
+    let differ = values.iter().filter(|(_, holders)| holders.len() > 1);
+    differ.map(|(name, holders)| report_difference(name, holders)).collect()
+}
+
+/// Reports that the setting `name` has several values; `holders` are the names of the nodes by value.
+fn report_difference(name: &str, holders: &BTreeMap<String, Vec<String>>) -> Finding {
+    let groups = holders.iter().map(|(value, whose)| format!("{value:?} at {}", whose.join(", ")));
+    let text = format!("{name} differs: {}", groups.collect::<Vec<_>>().join("; "));
+    Finding::new(FindingLevel::Warning, "settings", text)
 }
 
 #[cfg(test)]

@@ -127,10 +127,11 @@ pub async fn run<J: BackgroundJob>(
                 () = guard.node().wait_for_lease(lease) => continue,
             }
         }
-        let outcome = match spec.skips(guard) {
+        let outcome = if spec.skips(guard) {
             // The clock may be trusted again later, so only this run is left out.
-            true => Ok(RunOutcome::Idle),
-            false => job.run().await,
+            Ok(RunOutcome::Idle)
+        } else {
+            job.run().await
         };
         let Some(wait) = wait_after(&outcome, &mut log, job.spec().interval) else { continue };
         tokio::select! {

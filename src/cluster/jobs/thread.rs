@@ -60,7 +60,8 @@ impl JobThread {
     /// Fails when no thread can be started.
     pub fn start(mut job: impl BlockingJob, guard: &ClusterGuard) -> Result<Self> {
         let (stop, stopped) = mpsc::channel();
-        let (guard, stopped) = (guard.clone(), StopSignal(stopped));
+        let stopped = StopSignal(stopped);
+        let guard = guard.clone();
         let thread = std::thread::Builder::new()
             .name(job.spec().name.to_owned())
             .spawn(move || run(&mut job, &guard, &stopped))
@@ -83,10 +84,7 @@ fn run(job: &mut impl BlockingJob, guard: &ClusterGuard, stop: &StopSignal) {
             job.stand_by();
             Some(STANDBY_POLL)
         } else {
-            let outcome = match spec.skips(guard) {
-                true => Ok(RunOutcome::Idle),
-                false => job.run(stop),
-            };
+            let outcome = if spec.skips(guard) { Ok(RunOutcome::Idle) } else { job.run(stop) };
             wait_after(&outcome, &mut log, job.spec().interval)
         };
         if wait.is_some_and(|wait| stop.wait(wait)) {

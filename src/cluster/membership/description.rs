@@ -66,7 +66,7 @@ impl NodeDescription {
 
     /// Reads the description in the row of a node; empty if another version wrote it in an unknown format.
     #[must_use]
-    pub fn of(row: &NodeRow) -> Self {
+    pub fn from_row(row: &NodeRow) -> Self {
         serde_json::from_str(&row.about).unwrap_or_default()
     }
 
@@ -78,13 +78,15 @@ impl NodeDescription {
     /// Returns the names of the settings that both nodes know and that differ.
     #[must_use]
     pub fn differences(&self, other: &Self) -> Vec<String> {
-        let differs = |(name, value): (&String, &String)| {
+        let mut names = Vec::new();
+        for (name, value) in &self.settings {
             // A setting that the other node does not know belongs to another version, as in a
             // rolling upgrade.
-            let theirs = other.settings.get(name)?;
-            (theirs != value).then(|| name.clone())
-        };
-        self.settings.iter().filter_map(differs).collect()
+            if other.settings.get(name).is_some_and(|theirs| theirs != value) {
+                names.push(name.clone());
+            }
+        }
+        names
     }
 }
 

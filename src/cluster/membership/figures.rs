@@ -67,7 +67,7 @@ pub struct NodeFigures {
 impl NodeFigures {
     /// Reads the figures in the row of a node; empty if another version wrote them in an unknown format.
     #[must_use]
-    pub fn of(row: &NodeRow) -> Self {
+    pub fn from_row(row: &NodeRow) -> Self {
         serde_json::from_str(&row.figures).unwrap_or_default()
     }
 
@@ -92,7 +92,7 @@ pub struct FigureSources {
 impl FigureSources {
     /// Reads the folders and limits in the settings.
     #[must_use]
-    pub fn of(config: &Config) -> Self {
+    pub fn from_config(config: &Config) -> Self {
         let volumes = [Some(Volume::data(config)), Volume::store(config)];
         Self {
             folders: volumes.into_iter().flatten().map(|volume| volume.folder).collect(),
@@ -111,8 +111,7 @@ impl FigureSources {
     /// Gathers the figures of this process. Blocks on its disks.
     #[must_use]
     pub fn gather(&self, metrics: &MetricValues) -> NodeFigures {
-        let sum = |name| metrics.sum(name, &[]);
-        let started = i64::try_from(sum(telemetry::START_TIME)).ok();
+        let started = i64::try_from(metrics.sum(telemetry::START_TIME, &[])).ok();
         NodeFigures {
             started: started.and_then(|second| Timestamp::from_second(second).ok()),
             disks: self.folders.iter().filter_map(|folder| disk(folder)).collect(),
@@ -120,13 +119,13 @@ impl FigureSources {
                 cache("memory", self.memory_limit_bytes, metrics),
                 cache("disk", self.disk_limit_bytes, metrics),
             ],
-            indexed_items: sum(telemetry::SEARCH_INDEX_ITEMS),
-            index_rows_behind: sum(telemetry::SEARCH_INDEX_BEHIND),
-            renders_waiting: sum(telemetry::QUEUE_DEPTH),
-            renders_busy: sum(telemetry::WORKERS_BUSY),
-            render_workers: sum(telemetry::WORKERS),
-            connections: sum(telemetry::CONNECTIONS),
-            requests: sum(telemetry::REQUESTS),
+            indexed_items: metrics.sum(telemetry::SEARCH_INDEX_ITEMS, &[]),
+            index_rows_behind: metrics.sum(telemetry::SEARCH_INDEX_BEHIND, &[]),
+            renders_waiting: metrics.sum(telemetry::QUEUE_DEPTH, &[]),
+            renders_busy: metrics.sum(telemetry::WORKERS_BUSY, &[]),
+            render_workers: metrics.sum(telemetry::WORKERS, &[]),
+            connections: metrics.sum(telemetry::CONNECTIONS, &[]),
+            requests: metrics.sum(telemetry::REQUESTS, &[]),
             failed_requests: metrics.sum(telemetry::REQUESTS, &["status=\"5xx\""]),
         }
     }
@@ -141,16 +140,12 @@ fn disk(folder: &Path) -> Option<DiskFigures> {
 
 fn cache(tier: &str, limit_bytes: u64, metrics: &MetricValues) -> CacheFigures {
     let of_tier = format!("tier=\"{tier}\"");
-    let lookups = |outcome: &str| {
-        let outcome = format!("outcome=\"{outcome}\"");
-        metrics.sum(telemetry::CACHE_LOOKUPS, &[&of_tier, &outcome])
-    };
     CacheFigures {
         tier: tier.to_owned(),
         bytes: metrics.sum(telemetry::CACHE_BYTES, &[&of_tier]),
         limit_bytes,
-        hits: lookups("hit"),
-        misses: lookups("miss"),
+        hits: metrics.sum(telemetry::CACHE_LOOKUPS, &[&of_tier, "outcome=\"hit\""]),
+        misses: metrics.sum(telemetry::CACHE_LOOKUPS, &[&of_tier, "outcome=\"miss\""]),
     }
 }
 

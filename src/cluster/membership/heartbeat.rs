@@ -40,6 +40,13 @@ struct PeerHeartbeat {
     is_reported: bool,
 }
 
+impl PeerHeartbeat {
+    /// Notes a heartbeat that is seen for the first time, after `own_count` own heartbeats.
+    fn new(row: &NodeRow, own_count: u32) -> Self {
+        Self { heartbeat: row.heartbeat, since: Stopwatch::start(), own_count, is_reported: false }
+    }
+}
+
 impl PeerObservations {
     /// Creates empty observations. If the incarnation has not begun (`is_alive` is false), the failure to write
     /// the database has been logged already.
@@ -71,26 +78,13 @@ impl PeerObservations {
             return node.begin(clock::now());
         }
         let content = node.heartbeat_position();
-        let is_current = |(since, (sent, faults)): &(Stopwatch, (i64, String))| {
-            let (followed, faults_now) = &content;
-            if faults != faults_now {
-                return false;
-            }
-            // A new node is seen with the next poll, long before it can declare this one expired. Only a node
-            // that follows nothing yet must report its first position at once, so that a new node finds it.
-            match node.followed_by_others() {
-                None => {
-                    since.elapsed() < HEARTBEAT_INTERVAL_ALONE
-                        && (sent == followed || *sent != i64::MAX)
-                }
-                Some(_) => since.elapsed() < HEARTBEAT_INTERVAL && sent == followed,
-            }
-        };
-        if self.last_sent.as_ref().is_some_and(is_current) {
+        if self.is_current(node, &content) {
             return Ok(());
         }
+        let incarnation = node.incarnation();
+        let now = clock::now();
         // Measured from before the write, because other nodes may see the heartbeat from then on.
-        let (incarnation, now, stopwatch) = (node.incarnation(), clock::now(), Stopwatch::start());
+        let stopwatch = Stopwatch::start();
         let (followed, faults) = content.clone();
         let is_alive = node
             .inner
@@ -112,14 +106,32 @@ impl PeerObservations {
         node.restart_incarnation(clock::now())
     }
 
+    /// Returns whether the last own heartbeat is recent and `content` need not be sent yet.
+    fn is_current(&self, node: &ClusterNode, content: &(i64, String)) -> bool {
+        let Some((since, (sent, faults))) = &self.last_sent else { return false };
+        let (followed, faults_now) = content;
+        if faults != faults_now {
+            return false;
+        }
+        // A new node is seen with the next poll, long before it can declare this one expired. Only a node
+        // that follows nothing yet must report its first position at once, so that a new node finds it.
+        match node.followed_by_others() {
+            None => {
+                since.elapsed() < HEARTBEAT_INTERVAL_ALONE
+                    && (sent == followed || *sent != i64::MAX)
+            }
+            Some(_) => since.elapsed() < HEARTBEAT_INTERVAL && sent == followed,
+        }
+    }
+
     /// Ends incarnations whose heartbeat has expired, and acquires free leases.
     fn expire_nodes(&mut self, node: &ClusterNode) -> Result<(), DbError> {
-        let read =
-            |tx: &crate::storage::database::ReadTx<'_>| Ok((tx.list_nodes()?, tx.list_leases()?));
         let stopwatch = Stopwatch::start();
-        let (nodes, leases) = node.inner.db.read_blocking(read)?;
+        let db = &node.inner.db;
+        let (nodes, leases) = db.read_blocking(|tx| Ok((tx.list_nodes()?, tx.list_leases()?)))?;
         let mut state = node.state();
-        let (incarnation, is_alive) = (state.incarnation, state.is_alive);
+        let incarnation = state.incarnation;
+        let is_alive = state.is_alive;
         if is_alive && !nodes.iter().any(|row| row.incarnation == incarnation) {
             // Another node ended this incarnation: force a heartbeat, which finds that out.
             self.last_sent = None;
@@ -138,10 +150,8 @@ impl PeerObservations {
         for (dead, heartbeat) in expired {
             let now = clock::now();
             // The transaction compares the heartbeat again: a node that woke up in the meantime stays alive.
-            let ended = node
-                .inner
-                .db
-                .write_urgent(move |tx| tx.end_expired_incarnation(dead, heartbeat, now));
+            let ended =
+                db.write_urgent(move |tx| tx.end_expired_incarnation(dead, heartbeat, now));
             if ended? {
                 tracing::warn!(incarnation = %dead, "a node is dead, others take over its work");
             }
@@ -149,22 +159,21 @@ impl PeerObservations {
         self.compare_settings(node, &nodes, incarnation);
         let others = nodes.iter().filter(|row| row.incarnation != incarnation);
         let followed = others.map(|row| row.followed).min();
-        let holder = |name: &str| {
-            let holder =
-                leases.iter().find(|(held, _)| held == name).map(|(_, incarnation)| *incarnation);
-            holder.filter(|holder| nodes.iter().any(|row| row.incarnation == *holder))
-        };
         let requested = node.requested_leases().list();
-        let ours = |(lease, name): &(ClusterLease, String)| {
-            (holder(name) == Some(incarnation)).then_some(*lease)
-        };
-        let mut held: Vec<ClusterLease> = requested.iter().filter_map(ours).collect();
-        if is_alive && requested.iter().any(|(_, name)| holder(name).is_none()) {
-            let requested = Arc::clone(&node.inner.requested);
-            held =
-                node.inner.db.write_urgent(move |tx| acquire_free(tx, &requested, incarnation))?;
+        let mut held = Vec::new();
+        let mut has_free = false;
+        for (lease, name) in &requested {
+            match live_holder(&leases, &nodes, name) {
+                Some(holder) if holder == incarnation => held.push(*lease),
+                Some(_) => {}
+                None => has_free = true,
+            }
         }
-        self.report(node, &held, &|lease| holder(lease.as_str()).is_some());
+        if is_alive && has_free {
+            let requested = Arc::clone(&node.inner.requested);
+            held = db.write_urgent(move |tx| acquire_free(tx, &requested, incarnation))?;
+        }
+        self.report(node, &held, &|lease| live_holder(&leases, &nodes, lease.as_str()).is_some());
         node.set_held(held);
         node.state().followed_by_others = followed;
         metrics::gauge!(telemetry::NODES).set(u32::try_from(nodes.len()).unwrap_or(u32::MAX));
@@ -174,20 +183,15 @@ impl PeerObservations {
     /// Returns whether the heartbeat of a node has expired.
     fn is_expired(&mut self, row: &NodeRow) -> bool {
         let own_count = self.sent_count;
-        let fresh = || PeerHeartbeat {
-            heartbeat: row.heartbeat,
-            since: Stopwatch::start(),
-            own_count,
-            is_reported: false,
-        };
-        let seen = self.heartbeats.entry(row.incarnation).or_insert_with(fresh);
+        let entry = self.heartbeats.entry(row.incarnation);
+        let seen = entry.or_insert_with(|| PeerHeartbeat::new(row, own_count));
         if seen.heartbeat == row.heartbeat {
             // Own heartbeats prove that the database accepted writes in the meantime.
             return seen.since.elapsed() >= HEARTBEAT_TIMEOUT
                 && own_count.saturating_sub(seen.own_count) >= HEARTBEATS_MIN;
         }
         let warned = seen.is_reported;
-        *seen = fresh();
+        *seen = PeerHeartbeat::new(row, own_count);
         let skew_s = clock::now().duration_since(row.seen).as_secs_f64();
         seen.is_reported = skew_s.abs() >= SKEW_S;
         if seen.is_reported && !warned {
@@ -201,22 +205,19 @@ impl PeerObservations {
     fn compare_settings(&mut self, node: &ClusterNode, nodes: &[NodeRow], incarnation: Uuid) {
         let mut found = BTreeMap::new();
         for row in nodes.iter().filter(|row| row.incarnation != incarnation) {
-            for name in node.inner.about.differences(&NodeDescription::of(row)) {
+            for name in node.inner.about.differences(&NodeDescription::from_row(row)) {
                 found.entry(name).or_insert_with(|| row.node.clone());
             }
         }
         if found == self.differences {
             return;
         }
-        let differs = |name: &str, value: u8| {
-            metrics::gauge!(telemetry::NODES_DIFFER, "setting" => name.to_owned()).set(value);
-        };
         for name in self.differences.keys().filter(|name| !found.contains_key(*name)) {
             // Without the reset, the series would keep its alert firing.
-            differs(name, 0);
+            difference_gauge(name).set(0.0);
         }
         for (name, other) in &found {
-            differs(name, 1);
+            difference_gauge(name).set(1.0);
             if !self.differences.contains_key(name) {
                 tracing::warn!(
                     setting = name,
@@ -229,6 +230,7 @@ impl PeerObservations {
         self.differences = found;
     }
 
+    /// Publishes the leases that this node holds (`held`), and the time since a lease has had a holder.
     fn report(
         &mut self,
         node: &ClusterNode,
@@ -261,4 +263,15 @@ impl PeerObservations {
         }
         node.state().unmatched_since = self.vacant.get(&ClusterLease::Matching).copied();
     }
+}
+
+/// Returns the incarnation that holds the lease `name`, unless it has ended.
+fn live_holder(leases: &[(String, Uuid)], nodes: &[NodeRow], name: &str) -> Option<Uuid> {
+    let (_, holder) = leases.iter().find(|(held, _)| held == name)?;
+    nodes.iter().any(|row| row.incarnation == *holder).then_some(*holder)
+}
+
+/// Returns the metric that is 1 while nodes have different values of a setting.
+fn difference_gauge(setting: &str) -> metrics::Gauge {
+    metrics::gauge!(telemetry::NODES_DIFFER, "setting" => setting.to_owned())
 }

@@ -94,6 +94,10 @@ impl RequestedLeases {
     fn list(&self) -> Vec<(ClusterLease, String)> {
         if self.is_working { self.leases.clone() } else { Vec::new() }
     }
+
+    fn contains(&self, lease: ClusterLease) -> bool {
+        self.leases.iter().any(|(requested, _)| *requested == lease)
+    }
 }
 
 /// Represents this process in the cluster. Cheap to clone.
@@ -153,16 +157,11 @@ impl ClusterNode {
         about: NodeDescription,
         now: Timestamp,
     ) -> Result<Self> {
-        let unusable = |cause| {
-            let message = format!("folder {} cannot be used", dir.join("nodes").display());
-            Error::new(ErrorKind::Unavailable, message).with_source(cause)
-        };
-        let (slot, idle) = match role.is_read_only() {
-            true => (None, None),
-            false => {
-                let (slot, idle) = NodeSlot::acquire(&dir.join("nodes")).map_err(unusable)?;
-                (Some(slot), Some(idle))
-            }
+        let (slot, idle) = if role.is_read_only() {
+            (None, None)
+        } else {
+            let (slot, idle) = acquire_slot(&dir.join("nodes"))?;
+            (Some(slot), Some(idle))
         };
         // The other leases are requested by their jobs, because not every node has the settings for
         // them.
@@ -213,13 +212,14 @@ impl ClusterNode {
     pub fn work(&self, now: Timestamp) {
         self.requested_leases().is_working = true;
         let state = self.state();
-        let (incarnation, is_alive) = (state.incarnation, state.is_alive);
+        let incarnation = state.incarnation;
+        let is_alive = state.is_alive;
         drop(state);
         if !is_alive {
             return;
         }
-        let ((followed, faults), requested) =
-            (self.heartbeat_position(), Arc::clone(&self.inner.requested));
+        let (followed, faults) = self.heartbeat_position();
+        let requested = Arc::clone(&self.inner.requested);
         let acquired = self.inner.db.write_urgent(move |tx| {
             // The heartbeat comes before any request is served, so that other nodes wait for this one.
             tx.write_heartbeat(incarnation, followed, &faults, now)?;
@@ -256,9 +256,10 @@ impl ClusterNode {
     /// Returns the content of a heartbeat: the row of the item log up to which this node no longer serves old
     /// versions, and its faults.
     fn heartbeat_position(&self) -> (i64, String) {
-        let faults = match self.inner.is_draining.load(Ordering::SeqCst) {
-            true => description::DRAINING.to_owned(),
-            false => lock(&self.inner.faults).clone(),
+        let faults = if self.inner.is_draining.load(Ordering::SeqCst) {
+            description::DRAINING.to_owned()
+        } else {
+            lock(&self.inner.faults).clone()
         };
         (self.followed(), faults)
     }
@@ -279,12 +280,10 @@ impl ClusterNode {
     }
 
     /// Sets the leases that the database shows as held by this node, except those that it no longer wants.
-    fn set_held(&self, found: Vec<ClusterLease>) {
-        let requested = self.requested_leases();
+    fn set_held(&self, mut found: Vec<ClusterLease>) {
         // The lock is held to the end, so that a lease that is being declined does not reappear.
-        let is_requested =
-            |lease: &ClusterLease| requested.leases.iter().any(|(one, _)| one == lease);
-        let found: Vec<ClusterLease> = found.into_iter().filter(is_requested).collect();
+        let requested = self.requested_leases();
+        found.retain(|lease| requested.contains(*lease));
         self.inner.held.send_if_modified(|held| {
             // Every poll sets the list, and only a change should wake the waiting jobs.
             let changed = *held != found;
@@ -352,8 +351,10 @@ impl ClusterNode {
     /// Stops requesting leases of that kind, and releases those that this node holds. Blocks.
     pub fn decline_lease(&self, lease: ClusterLease) {
         let mut requested = self.requested_leases();
-        let declined =
-            requested.leases.extract_if(.., |(one, _)| *one == lease).collect::<Vec<_>>();
+        let declined = requested
+            .leases
+            .extract_if(.., |(requested, _)| *requested == lease)
+            .collect::<Vec<_>>();
         let is_working = requested.is_working;
         self.lose_lease(lease);
         drop(requested);
@@ -434,29 +435,35 @@ impl ClusterNode {
     fn begin(&self, now: Timestamp) -> Result<(), DbError> {
         let state = self.state();
         let Some(slot) = &state.slot else { return Ok(()) };
-        let (incarnation, name, role) =
-            (state.incarnation, slot.name.clone(), self.inner.role.as_str());
+        let incarnation = state.incarnation;
+        let name = slot.name.clone();
+        let role = self.inner.role.as_str();
         // No other process can use these slots while their files are locked here.
         let slots = state.idle.iter().flat_map(|idle| idle.iter().chain([slot]));
         let ended_nodes: Vec<String> = slots.map(|slot| slot.name.clone()).collect();
         let stopwatch = Stopwatch::start();
         drop(state);
-        let ((followed, faults), requested) =
-            (self.heartbeat_position(), Arc::clone(&self.inner.requested));
+        let (followed, faults) = self.heartbeat_position();
+        let requested = Arc::clone(&self.inner.requested);
         let about = self.inner.about.print();
         let started = self.inner.db.write_urgent(move |tx| {
-            let (node, about, faults) = (&*name, &*about, &*faults);
-            let started = tx.begin_incarnation(
-                &NewNode { incarnation, node, role, followed, about, faults },
-                &ended_nodes,
-                now,
-            )?;
+            let node = NewNode {
+                incarnation,
+                node: &name,
+                role,
+                followed,
+                about: &about,
+                faults: &faults,
+            };
+            let started = tx.begin_incarnation(&node, &ended_nodes, now)?;
             Ok((started, acquire_free(tx, &requested, incarnation)?))
         })?;
         let mut state = self.state();
         match started {
             (IncarnationStart::Started, held) => {
-                (state.is_alive, state.confirmed, state.idle) = (true, Some(stopwatch), None);
+                state.is_alive = true;
+                state.confirmed = Some(stopwatch);
+                state.idle = None;
                 drop(state);
                 self.set_held(held);
             }
@@ -477,7 +484,8 @@ impl ClusterNode {
     /// Notes that the incarnation has ended, and begins another one.
     fn restart_incarnation(&self, now: Timestamp) -> Result<(), DbError> {
         let mut state = self.state();
-        (state.incarnation, state.is_alive) = (Uuid::new_v4(), false);
+        state.incarnation = Uuid::new_v4();
+        state.is_alive = false;
         drop(state);
         self.inner.held.send_replace(Vec::new());
         self.begin(now)
@@ -515,6 +523,14 @@ impl ClusterNode {
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Acquires a slot in `folder`; also returns the slots there without a process.
+fn acquire_slot(folder: &Path) -> Result<(NodeSlot, Vec<NodeSlot>)> {
+    NodeSlot::acquire(folder).map_err(|cause| {
+        let message = format!("folder {} cannot be used", folder.display());
+        Error::new(ErrorKind::Unavailable, message).with_source(cause)
+    })
 }
 
 /// Acquires the free leases among those requested; returns those that the node holds afterwards.

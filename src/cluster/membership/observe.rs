@@ -5,7 +5,7 @@ use std::{sync::mpsc, time::Duration};
 use super::limits::POLL_INTERVAL;
 use crate::runtime::clock::Stopwatch;
 use crate::runtime::error::Result;
-use crate::storage::database::{Db, NodeRow, ReadTx};
+use crate::storage::database::{Db, NodeRow};
 
 /// A node that was observed for a while.
 #[derive(Clone, Debug)]
@@ -24,29 +24,33 @@ pub struct ObservedNode {
 /// Leaves out a node whose incarnation ends in the meantime; a node whose incarnation begins counts as alive.
 pub fn observe(db: &Db, timeout: Duration) -> Result<Vec<ObservedNode>> {
     let first = db.read_blocking(|tx| tx.list_nodes())?;
-    let read = |tx: &ReadTx<'_>| Ok((tx.list_nodes()?, tx.list_leases()?));
     let since = Stopwatch::start();
     let (_open, never) = mpsc::channel::<()>();
     loop {
-        let (nodes, leases) = db.read_blocking(read)?;
+        let (nodes, leases) = db.read_blocking(|tx| Ok((tx.list_nodes()?, tx.list_leases()?)))?;
         let is_alone = nodes.len() < 2;
-        let has_risen = |row: &NodeRow| {
-            // A node that was not in the first list has begun since, so it is alive.
-            first.iter().all(|before| {
-                before.incarnation != row.incarnation || before.heartbeat != row.heartbeat
-            })
-        };
-        if is_alone || nodes.iter().all(has_risen) || since.elapsed() >= timeout {
-            let observed = |row: NodeRow| {
+        let have_risen = nodes.iter().all(|row| has_risen(row, &first));
+        if is_alone || have_risen || since.elapsed() >= timeout {
+            let mut observed = Vec::with_capacity(nodes.len());
+            for row in nodes {
                 let ours = leases.iter().filter(|(_, holder)| *holder == row.incarnation);
                 let leases = ours.map(|(name, _)| name.clone()).collect();
-                ObservedNode { is_alive: (!is_alone).then(|| has_risen(&row)), leases, row }
-            };
-            return Ok(nodes.into_iter().map(observed).collect());
+                let is_alive = (!is_alone).then(|| has_risen(&row, &first));
+                observed.push(ObservedNode { row, is_alive, leases });
+            }
+            return Ok(observed);
         }
         // Nothing is ever sent, so this only waits.
         match never.recv_timeout(POLL_INTERVAL) {
             Ok(()) | Err(_) => {}
         }
     }
+}
+
+/// Returns whether the heartbeat of a node has risen since the nodes in `first` were listed.
+fn has_risen(row: &NodeRow, first: &[NodeRow]) -> bool {
+    // A node that was not in the first list has begun since, so it is alive.
+    first
+        .iter()
+        .all(|before| before.incarnation != row.incarnation || before.heartbeat != row.heartbeat)
 }

@@ -28,7 +28,8 @@ impl NodeSlot {
     /// which no process can use while they are held: the incarnations of those nodes are over.
     pub(super) fn acquire(dir: &Path) -> io::Result<(Self, Vec<Self>)> {
         modes::create_private_folder(dir)?;
-        let (mut own, mut idle) = (None, Vec::new());
+        let mut own = None;
+        let mut idle = Vec::new();
         for number in 1..=SLOTS_MAX {
             let path = dir.join(format!("node-{number}"));
             let needs_slot = own.is_none();
@@ -48,9 +49,11 @@ impl NodeSlot {
                 Err(TryLockError::Error(cause)) => return Err(cause),
             }
         }
-        let full =
-            || io::Error::other(format!("{SLOTS_MAX} processes serve this directory already"));
-        own.ok_or_else(full).map(|own| (own, idle))
+        let Some(own) = own else {
+            let full = format!("{SLOTS_MAX} processes serve this directory already");
+            return Err(io::Error::other(full));
+        };
+        Ok((own, idle))
     }
 
     fn read(mut file: File) -> io::Result<Self> {

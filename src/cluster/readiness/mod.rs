@@ -102,14 +102,13 @@ impl Readiness {
         // Requests read the verdict under this lock, and writing the log may block.
         drop(current);
         let why = verdict.causes();
-        match (verdict.is_ready, verdict.faults.is_empty()) {
-            (false, _) => tracing::error!("not ready: {why}"),
-            (true, false) => {
-                tracing::warn!("{why}; no other node can do more, so this one stays ready");
-            }
-            // Nothing was wrong before the first probe.
-            (true, true) if previous.faults.is_empty() => {}
-            (true, true) => tracing::info!(seconds, "ready: all faults are gone"),
+        if !verdict.is_ready {
+            tracing::error!("not ready: {why}");
+        } else if !verdict.faults.is_empty() {
+            tracing::warn!("{why}; no other node can do more, so this one stays ready");
+        } else if !previous.faults.is_empty() {
+            // Before the first probe nothing was wrong either.
+            tracing::info!(seconds, "ready: all faults are gone");
         }
     }
 }

@@ -8,7 +8,7 @@ use uuid::Uuid;
 use super::{ProbedParts, verdict::ReadinessVerdict};
 use crate::cluster::membership::NodeFault;
 use crate::runtime::clock::Stopwatch;
-use crate::storage::database::{DbError, NodeRow, ReadTx, outage};
+use crate::storage::database::{DbError, NodeRow, outage};
 use crate::storage::search::IndexStatus;
 
 /// Interval between probes of the node.
@@ -98,7 +98,8 @@ impl ExternalProbe {
             match outcome {
                 Some(Ok(())) => self.failures = 0,
                 Some(Err(why)) => {
-                    (self.failures, self.last_error) = (self.failures.saturating_add(1), why);
+                    self.failures = self.failures.saturating_add(1);
+                    self.last_error = why;
                 }
                 None => {}
             }
@@ -139,11 +140,10 @@ async fn with_timeout<T>(
 
 impl ReadinessProbes {
     pub(super) fn new(parts: ProbedParts) -> Self {
-        let (store, disk) = (ExternalProbe::default(), ExternalProbe::default());
         Self {
             parts,
-            store,
-            disk,
+            store: ExternalProbe::default(),
+            disk: ExternalProbe::default(),
             heartbeats: HashMap::new(),
             probes_in_flight: Vec::new(),
             connection_error: None,
@@ -173,7 +173,7 @@ impl ReadinessProbes {
         // Nodes over a local database share its directory and thus one disk: none is better off.
         let shared = (!self.parts.db.is_remote()).then_some(NodeFault::Disk);
         let incarnation = self.parts.node.incarnation();
-        let verdict = ReadinessVerdict::of(faults, shared, incarnation, nodes.as_deref());
+        let verdict = ReadinessVerdict::judge(faults, shared, incarnation, nodes.as_deref());
         ReadinessVerdict { mismatch: self.parts.store.mismatch(), ..verdict }
     }
 
@@ -197,8 +197,8 @@ impl ReadinessProbes {
 
     /// Returns why the database cannot be used, and the rows of the nodes if it can be read.
     async fn database(&mut self) -> (Option<String>, Option<Vec<NodeRow>>) {
-        let read = |tx: &ReadTx<'_>| Ok((tx.list_nodes()?, tx.claimed_store()?));
-        let found = with_timeout(self.parts.db.read(read)).await;
+        let read = self.parts.db.read(|tx| Ok((tx.list_nodes()?, tx.claimed_store()?)));
+        let found = with_timeout(read).await;
         if let Ok(Some((_, claim))) = &found {
             self.parts.store.note_claim(claim.clone());
         }
@@ -217,9 +217,10 @@ impl ReadinessProbes {
     /// Reads the SQLite file through a new connection: open connections have its pages in memory.
     async fn probe_new_connection(&self) -> Result<(), String> {
         let db = self.parts.db.clone();
-        let read = move || db.snapshot_reader()?.read(|tx| tx.list_nodes()).map(drop);
-        let read = async { tokio::task::spawn_blocking(read).await.map_err(|_| DbError::Closed)? };
-        with_timeout(read).await.map(drop)
+        let read = tokio::task::spawn_blocking(move || {
+            db.snapshot_reader()?.read(|tx| tx.list_nodes()).map(drop)
+        });
+        with_timeout(async { read.await.map_err(|_| DbError::Closed)? }).await.map(drop)
     }
 
     /// Returns the nodes whose heartbeats rise. Other nodes find a killed one later, when they end its
@@ -245,11 +246,13 @@ impl ReadinessProbes {
     /// Returns why a connection that searches or writes cannot be used. The connection may be busy for long,
     /// so its answer counts when it arrives.
     fn check_connections(&mut self) -> Option<String> {
-        let (mut answers, mut failed) = (0, None);
+        let mut answers = 0;
+        let mut failed = None;
         self.probes_in_flight.retain_mut(|probe| match probe.try_recv() {
             Err(oneshot::error::TryRecvError::Empty) => true,
             Ok(Err(cause)) => {
-                (answers, failed) = (answers + 1, Some(cause.to_string()));
+                answers += 1;
+                failed = Some(cause.to_string());
                 false
             }
             Ok(Ok(())) | Err(oneshot::error::TryRecvError::Closed) => {

@@ -25,7 +25,7 @@ impl ReadinessVerdict {
     /// Judges the node with this incarnation by its own faults and by the rows of all `nodes`; `None` if
     /// those cannot be read. `shared` is a fault that all nodes have at the same time, though they may notice it
     /// one after the other.
-    pub(super) fn of(
+    pub(super) fn judge(
         faults: Vec<(NodeFault, String)>,
         shared: Option<NodeFault>,
         incarnation: Uuid,
@@ -33,22 +33,14 @@ impl ReadinessVerdict {
     ) -> Self {
         let mut ours: Vec<NodeFault> = faults.iter().map(|(fault, _)| *fault).collect();
         ours.retain(|fault| Some(*fault) != shared);
-        // Another node can do more only if its faults are a proper subset of ours: of nodes that all have
-        // faults, at least one stays ready.
-        let can_more = |row: &NodeRow| {
-            // Only these roles take requests, so only they can take over.
-            let is_other =
-                row.incarnation != incarnation && matches!(row.role.as_str(), "all" | "web");
-            let theirs = faults_of(row).filter(|_| is_other);
-            theirs.is_some_and(|mut theirs| {
-                theirs.retain(|fault| Some(*fault) != shared);
-                theirs.len() < ours.len() && theirs.iter().all(|fault| ours.contains(fault))
-            })
-        };
         let is_ready = match nodes {
             // It is unknown whether other nodes can do more.
             None => faults.is_empty(),
-            Some(nodes) => !ours.contains(&NodeFault::Database) && !nodes.iter().any(can_more),
+            Some(nodes) => {
+                let mut others = nodes.iter().filter(|row| row.incarnation != incarnation);
+                !ours.contains(&NodeFault::Database)
+                    && !others.any(|row| can_do_more(row, &ours, shared))
+            }
         };
         Self { is_ready, faults, mismatch: None }
     }
@@ -56,12 +48,13 @@ impl ReadinessVerdict {
     /// Returns whether nothing changed: the same state with the same kinds of faults.
     pub(super) fn is_same(&self, other: &Self) -> bool {
         // The texts of causes vary between probes and would repeat the log line each second.
-        let kinds = |verdict: &Self| -> Vec<NodeFault> {
-            verdict.faults.iter().map(|(fault, _)| *fault).collect()
-        };
         self.is_ready == other.is_ready
-            && kinds(self) == kinds(other)
+            && self.kinds().eq(other.kinds())
             && self.mismatch == other.mismatch
+    }
+
+    fn kinds(&self) -> impl Iterator<Item = NodeFault> {
+        self.faults.iter().map(|(fault, _)| *fault)
     }
 
     /// Returns the faults as one line that is safe for any client; empty if there are none.
@@ -85,6 +78,18 @@ impl ReadinessVerdict {
             NodeFault::Database | NodeFault::Search | NodeFault::Disk => fault_text(fault),
         }
     }
+}
+
+/// Returns whether the node of `row` accepts requests and has only some of the faults `ours`, apart from `shared`.
+fn can_do_more(row: &NodeRow, ours: &[NodeFault], shared: Option<NodeFault>) -> bool {
+    // Only these roles take requests, so only they can take over.
+    if !matches!(row.role.as_str(), "all" | "web") {
+        return false;
+    }
+    let Some(mut theirs) = faults_of(row) else { return false };
+    theirs.retain(|fault| Some(*fault) != shared);
+    // A proper subset: of nodes that all have faults, at least one stays ready.
+    theirs.len() < ours.len() && theirs.iter().all(|fault| ours.contains(fault))
 }
 
 fn store_text(mismatch: Option<StoreMismatch>) -> &'static str {
@@ -136,7 +141,7 @@ mod tests {
         let with_causes = faults.iter().map(|fault| (*fault, "it fails".to_owned())).collect();
         let nodes = others.map(|others| [&[node(1, "all", "")], others].concat());
         let incarnation = Uuid::from_u128(1);
-        ReadinessVerdict::of(with_causes, shared, incarnation, nodes.as_deref()).is_ready
+        ReadinessVerdict::judge(with_causes, shared, incarnation, nodes.as_deref()).is_ready
     }
 
     /// Checks whether node 1 with these faults is ready beside the others.

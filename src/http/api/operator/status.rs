@@ -207,9 +207,9 @@ impl NodeView {
     fn new(observed: ObservedNode, own: Uuid) -> Self {
         let row = &observed.row;
         Self {
-            about: NodeDescription::of(row),
+            about: NodeDescription::from_row(row),
             is_own: row.incarnation == own,
-            figures: NodeFigures::of(row),
+            figures: NodeFigures::from_row(row),
             figures_at: row.figures_at,
             observed,
         }
