@@ -81,7 +81,7 @@ impl ServerStorage {
 
     /// The scrub of the originals, if the settings enable it and this process runs background work.
     fn scrub(&self, config: &Config) -> Option<OriginalsScrub> {
-        let period = config.store.scrub_days.of(&config.store.originals)?;
+        let period = config.store.scrub_days.for_location(&config.store.originals)?;
         let node = self.guard.node();
         if !node.role().runs_background_work() {
             return None;

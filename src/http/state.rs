@@ -172,8 +172,9 @@ impl ProcessState {
         let sources = self.figures.clone();
         let metrics = self.metrics.clone();
         // The file system may belong to a server that does not answer.
-        let gathered =
-            tokio::task::spawn_blocking(move || sources.gather(&MetricValues::of(&metrics)));
+        let gathered = tokio::task::spawn_blocking(move || {
+            sources.gather(&MetricValues::from_exporter(&metrics))
+        });
         gathered.await.unwrap_or_default()
     }
 

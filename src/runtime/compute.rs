@@ -91,6 +91,12 @@ impl PoolState {
         }
     }
 
+    /// Returns whether `job` fits into `memory_bytes_max` beside the running jobs.
+    fn fits(&self, job: &PoolJob, memory_bytes_max: u64) -> bool {
+        // A job that exceeds the budget runs alone, or it never starts (contract reliability-11).
+        self.running == 0 || self.memory_bytes.saturating_add(job.memory_bytes) <= memory_bytes_max
+    }
+
     /// Reserves a place for `client`, if necessary one of a job whose requests were abandoned.
     ///
     /// A sweep costs time in proportion to `waiting_max`, so under overload only some refusals trigger one.
@@ -199,8 +205,7 @@ impl ComputePool {
         let shared = ComputeShared { pool, state, workers, places, memory_bytes_max };
         let compute = Self { shared: Arc::new(shared) };
         watch_for_stalls(&compute.shared)?;
-        metrics::gauge!(telemetry::WORKERS)
-            .set(f64::from(u32::try_from(workers).unwrap_or(u32::MAX)));
+        metrics::gauge!(telemetry::WORKERS).set(gauge_value(workers));
         // The gauges exist from the start, not only after the first job.
         compute.shared.report(&compute.shared.state.lock());
         Ok(compute)
@@ -303,11 +308,15 @@ fn run_stalled_jobs(shared: &Weak<ComputeShared>) {
     }
 }
 
+/// Converts a count into the value of a metric.
+fn gauge_value(count: usize) -> f64 {
+    f64::from(u32::try_from(count).unwrap_or(u32::MAX))
+}
+
 impl ComputeShared {
     fn report(&self, state: &PoolState) {
-        let gauge = |count: usize| f64::from(u32::try_from(count).unwrap_or(u32::MAX));
-        metrics::gauge!(telemetry::QUEUE_DEPTH).set(gauge(state.waiting.len()));
-        metrics::gauge!(telemetry::WORKERS_BUSY).set(gauge(state.running));
+        metrics::gauge!(telemetry::QUEUE_DEPTH).set(gauge_value(state.waiting.len()));
+        metrics::gauge!(telemetry::WORKERS_BUSY).set(gauge_value(state.running));
     }
 
     /// Starts waiting jobs on free workers.
@@ -323,11 +332,12 @@ impl ComputeShared {
     /// Takes the next job if it has waited too long and no worker starts any.
     fn take_stalled_job(shared: &Arc<Self>) -> Option<impl FnOnce(ThreadKind) + use<>> {
         let mut state = shared.state.lock();
-        let is_stalled = |since: Stopwatch| since.elapsed() >= RENDER_STALL;
         // Workers that are busy with long renders started nothing for a while either, so the job
         // itself must have waited.
-        let waited = state.waiting.iter().next().is_some_and(|job| is_stalled(job.since));
-        if !waited || !state.last_taken.is_some_and(is_stalled) {
+        let first = state.waiting.iter().next();
+        let has_waited = first.is_some_and(|job| job.since.elapsed() >= RENDER_STALL);
+        let is_stalled = state.last_taken.is_some_and(|since| since.elapsed() >= RENDER_STALL);
+        if !has_waited || !is_stalled {
             return None;
         }
         let run = Self::take_next_job(shared, &mut state)?;
@@ -344,22 +354,14 @@ impl ComputeShared {
         shared: &Arc<Self>,
         state: &mut PoolState,
     ) -> Option<impl FnOnce(ThreadKind) + Send + 'static + use<>> {
-        // A job that exceeds the budget runs alone, or it never starts (contract reliability-11).
-        let fits = |job: &PoolJob| {
-            state.running == 0
-                || state.memory_bytes.saturating_add(job.memory_bytes) <= shared.memory_bytes_max
-        };
         // A job that needs less memory may overtake one that needs more, but not forever.
         let window = if state.bypassed < RENDER_BYPASS_MAX { state.waiting.len() } else { 1 };
         // While callers with credentials wait for memory, anonymous jobs leave one worker to them.
         let known = state.waiting.known_len();
         let leaves_worker = known == 0 || state.running + 1 < shared.workers;
-        let index = state
-            .waiting
-            .iter()
-            .take(window)
-            .enumerate()
-            .position(|(index, job)| (index < known || leaves_worker) && fits(job))?;
+        let index = state.waiting.iter().take(window).enumerate().position(|(index, job)| {
+            (index < known || leaves_worker) && state.fits(job, shared.memory_bytes_max)
+        })?;
         state.bypassed = if index == 0 { 0 } else { state.bypassed + 1 };
         let PoolJob { memory_bytes, work, .. } = state.waiting.remove(index)?;
         state.running += 1;

@@ -121,7 +121,8 @@ impl Error {
         message: impl Into<String>,
     ) -> Self {
         let message = message.into();
-        let (error_code, path) = (code.into(), path.into());
+        let error_code = code.into();
+        let path = path.into();
         let detail = ErrorDetail { error_code, location, message: message.clone(), path };
         Self { details: vec![detail], ..Self::new(ErrorKind::InvalidArgument, message) }
     }

@@ -31,10 +31,12 @@ impl FailureLog {
     /// Logs the outcome of a run if it differs from that of the previous run.
     pub fn record<T, E: Display>(&mut self, outcome: &Result<T, E>) {
         let name = self.name;
-        match (outcome, self.failing) {
-            (Err(cause), false) => tracing::error!("job {name}: failed, retrying: {cause}"),
-            (Ok(_), true) => tracing::info!("job {name}: works again"),
-            (Err(_), true) | (Ok(_), false) => {}
+        match outcome {
+            Err(cause) if !self.failing => {
+                tracing::error!("job {name}: failed, retrying: {cause}")
+            }
+            Ok(_) if self.failing => tracing::info!("job {name}: works again"),
+            Err(_) | Ok(_) => {}
         }
         self.failing = outcome.is_err();
     }

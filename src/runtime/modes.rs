@@ -139,9 +139,11 @@ pub struct DiskSpace {
 /// Returns the space of the file system of `dir`.
 pub fn disk_space(dir: &Path) -> io::Result<DiskSpace> {
     let stats = rustix::fs::statvfs(dir)?;
-    let bytes = |blocks: u64| blocks.saturating_mul(stats.f_frsize);
-    // `f_bfree` would include the blocks that are reserved for root.
-    Ok(DiskSpace { free_bytes: bytes(stats.f_bavail), total_bytes: bytes(stats.f_blocks) })
+    Ok(DiskSpace {
+        // `f_bfree` would include the blocks that are reserved for root.
+        free_bytes: stats.f_bavail.saturating_mul(stats.f_frsize),
+        total_bytes: stats.f_blocks.saturating_mul(stats.f_frsize),
+    })
 }
 
 #[cfg(test)]

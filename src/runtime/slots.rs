@@ -26,7 +26,7 @@ impl SlotHolder {
     ///
     /// `None` for a request without a connection, which counts only towards the limit of all clients.
     #[must_use]
-    pub fn of(user: Option<UserId>, address: Option<IpAddr>) -> Option<Self> {
+    pub fn for_request(user: Option<UserId>, address: Option<IpAddr>) -> Option<Self> {
         let known_user = user.map(Self::User);
         known_user.or_else(|| address.map(|address| Self::Network(network(address))))
     }
@@ -169,7 +169,7 @@ mod tests {
     }
 
     fn network_of(text: &str) -> SlotHolder {
-        SlotHolder::of(None, Some(text.parse().unwrap())).unwrap()
+        SlotHolder::for_request(None, Some(text.parse().unwrap())).unwrap()
     }
 
     #[test]
@@ -207,9 +207,9 @@ mod tests {
     fn a_network_of_ipv6_is_one_client_and_known_users_are_not_their_address() {
         assert_eq!(network_of("2001:db8::1"), network_of("2001:db8::2"));
         assert_ne!(network_of("192.0.2.1"), network_of("192.0.2.2"));
-        let known = SlotHolder::of(Some(UserId(1)), Some("192.0.2.1".parse().unwrap()));
+        let known = SlotHolder::for_request(Some(UserId(1)), Some("192.0.2.1".parse().unwrap()));
         assert_eq!(known, Some(SlotHolder::User(UserId(1))));
-        assert_eq!(SlotHolder::of(None, None), None);
+        assert_eq!(SlotHolder::for_request(None, None), None);
     }
 
     #[test]

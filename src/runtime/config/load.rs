@@ -2,7 +2,7 @@
 
 use std::{
     collections::BTreeMap,
-    env, fs,
+    env, fmt, fs,
     path::{Path, PathBuf},
 };
 
@@ -96,23 +96,25 @@ fn variable(name: &str) -> String {
 }
 
 fn read_file(path: &Path, values: &mut RawSettings) -> Result<(), ConfigError> {
-    let shown = path.display();
-    let text =
-        fs::read_to_string(path).map_err(|cause| ConfigError(format!("{shown}: {cause}")))?;
-    let table: toml::Table =
-        text.parse().map_err(|cause| ConfigError(format!("{shown}: {cause}")))?;
-    let in_file = |error: ConfigError| ConfigError(format!("{shown}: {}", error.0));
+    let text = fs::read_to_string(path).map_err(|cause| file_error(path, &cause))?;
+    let table = text.parse::<toml::Table>().map_err(|cause| file_error(path, &cause))?;
     for (section, entry) in table {
         let toml::Value::Table(entries) = entry else {
-            return Err(in_file(ConfigError(format!("{section} is not in a section"))));
+            return Err(file_error(path, &format!("{section} is not in a section")));
         };
         for (key, value) in entries {
             let name = format!("{section}.{key}");
-            let text = scalar(&name, &value).map_err(in_file)?;
-            values.set(name, text, SettingOrigin::File).map_err(in_file)?;
+            let text = scalar(&name, &value).map_err(|error| file_error(path, &error.0))?;
+            values
+                .set(name, text, SettingOrigin::File)
+                .map_err(|error| file_error(path, &error.0))?;
         }
     }
     Ok(())
+}
+
+fn file_error(path: &Path, cause: &dyn fmt::Display) -> ConfigError {
+    ConfigError(format!("{}: {cause}", path.display()))
 }
 
 fn scalar(name: &str, value: &toml::Value) -> Result<String, ConfigError> {

@@ -28,17 +28,22 @@ const EXPECTED: &str =
 const PREFIX_BYTES_MAX: usize = 512;
 
 fn is_bucket(name: &str) -> bool {
-    let legal = |byte: u8| byte.is_ascii_alphanumeric() || b".-_".contains(&byte);
     // Amazon's rules: 3 to 63 characters, without adjacent dots.
-    (3..=63).contains(&name.len()) && name.bytes().all(legal) && !name.contains("..")
+    (3..=63).contains(&name.len()) && name.bytes().all(is_legal) && !name.contains("..")
+}
+
+/// Returns whether names of buckets and segments of prefixes may contain `byte`.
+fn is_legal(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || b".-_".contains(&byte)
 }
 
 fn is_prefix(prefix: &str) -> bool {
-    let legal = |byte: u8| byte.is_ascii_alphanumeric() || b".-_".contains(&byte);
-    // HTTP clients and proxies remove dot segments (RFC 3986 §5.2.4), so the key would be another.
-    let is_segment =
-        |segment: &str| !matches!(segment, "" | "." | "..") && segment.bytes().all(legal);
     prefix.is_empty() || (prefix.len() <= PREFIX_BYTES_MAX && prefix.split('/').all(is_segment))
+}
+
+fn is_segment(segment: &str) -> bool {
+    // HTTP clients and proxies remove dot segments (RFC 3986 §5.2.4), so the key would be another.
+    !matches!(segment, "" | "." | "..") && segment.bytes().all(is_legal)
 }
 
 impl SettingValue for OriginalsLocation {
@@ -104,9 +109,10 @@ const ENDPOINTS_MAX: usize = 16;
 
 impl SettingValue for ServiceEndpoints {
     fn parse(text: &str) -> Result<Self, String> {
-        let parts = text.split(',').map(str::trim).filter(|part| !part.is_empty());
-        let parse = |part: &str| BaseUrl::parse(part).map(|base| base.0);
-        let bases = parts.map(parse).collect::<Result<Vec<_>, _>>()?;
+        let mut bases = Vec::new();
+        for part in text.split(',').map(str::trim).filter(|part| !part.is_empty()) {
+            bases.push(BaseUrl::parse(part)?.0);
+        }
         if bases.len() > ENDPOINTS_MAX {
             return Err(format!("expected {ENDPOINTS_MAX} addresses at most"));
         }
@@ -147,7 +153,7 @@ impl ScrubPeriod {
 
     /// Returns the period for originals at `location`; `None` if they are never read.
     #[must_use]
-    pub fn of(self, location: &OriginalsLocation) -> Option<Duration> {
+    pub fn for_location(self, location: &OriginalsLocation) -> Option<Duration> {
         let days = match (self, location) {
             (Self::Days(days), _) => days,
             (Self::Auto, OriginalsLocation::Data | OriginalsLocation::Folder(_)) => {
@@ -231,7 +237,7 @@ mod tests {
         let days = |text: &str, location: &OriginalsLocation| {
             let period = ScrubPeriod::parse(text).unwrap();
             assert_eq!(period.print(), text);
-            period.of(location).map(|time| time.as_secs_f32() / 86_400.0)
+            period.for_location(location).map(|time| time.as_secs_f32() / 86_400.0)
         };
         assert_eq!(days("auto", &OriginalsLocation::Data), Some(30.0));
         assert_eq!(days("auto", &bucket), None);

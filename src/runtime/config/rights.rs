@@ -50,17 +50,17 @@ pub struct ContentUsage(pub String);
 impl ContentUsage {
     /// Whether `text` is a preference: a key of a dictionary (RFC 9651 §3.2) that is `y` or `n`.
     fn is_preference(text: &str) -> bool {
-        let is_key = |key: &str| {
-            let rest = |byte: u8| {
-                byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"_-.*".contains(&byte)
-            };
-            key.starts_with(|first: char| first.is_ascii_lowercase() || first == '*')
-                && key.bytes().all(rest)
-        };
-        text.trim()
-            .split_once('=')
-            .is_some_and(|(key, value)| is_key(key) && matches!(value, "y" | "n"))
+        let Some((key, value)) = text.trim().split_once('=') else { return false };
+        is_dictionary_key(key) && matches!(value, "y" | "n")
     }
+}
+
+fn is_dictionary_key(text: &str) -> bool {
+    let starts_well = text.starts_with(|first: char| first.is_ascii_lowercase() || first == '*');
+    starts_well
+        && text.bytes().all(|byte| {
+            byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"_-.*".contains(&byte)
+        })
 }
 
 impl SettingValue for ContentUsage {

@@ -29,9 +29,10 @@ impl SecretSource {
     /// Creates the source from `text`, or from `file` if the setting `setting` names one.
     #[must_use]
     pub fn new(text: &str, setting: &'static str, file: &Path) -> Self {
-        let location = match file.as_os_str().is_empty() {
-            true => SecretLocation::Text(text.to_owned()),
-            false => SecretLocation::File(file.to_owned()),
+        let location = if file.as_os_str().is_empty() {
+            SecretLocation::Text(text.to_owned())
+        } else {
+            SecretLocation::File(file.to_owned())
         };
         Self { setting, location }
     }
@@ -50,19 +51,20 @@ impl SecretSource {
             SecretLocation::Text(text) => return Ok(text.clone()),
             SecretLocation::File(file) => file,
         };
-        let with_name = |cause: &dyn fmt::Display| {
-            io::Error::other(format!("{} {}: {cause}", self.setting, file.display()))
-        };
         let mut text = String::new();
         // One byte beyond the limit shows that the file is too long.
-        let opened = File::open(file).map_err(|cause| with_name(&cause))?;
+        let opened = File::open(file).map_err(|cause| self.file_error(file, &cause))?;
         let read = opened.take(BYTES_MAX + 1).read_to_string(&mut text);
-        read.map_err(|cause| with_name(&cause))?;
+        read.map_err(|cause| self.file_error(file, &cause))?;
         if text.len() as u64 > BYTES_MAX {
-            return Err(with_name(&format!("it has more than {BYTES_MAX} bytes")));
+            return Err(self.file_error(file, &format!("it has more than {BYTES_MAX} bytes")));
         }
         // Editors add the line break; other white space at the end may belong to the secret.
         Ok(text.trim_end_matches(['\r', '\n']).to_owned())
+    }
+
+    fn file_error(&self, file: &Path, cause: &dyn fmt::Display) -> io::Error {
+        io::Error::other(format!("{} {}: {cause}", self.setting, file.display()))
     }
 
     /// Whether no secret is set; a file counts as set even if it cannot be read.

@@ -92,7 +92,6 @@ struct WrittenPreset {
 
 impl WrittenPreset {
     fn read(self) -> Result<RenditionPreset, String> {
-        let side = |px: u32| (px > 0).then_some(px);
         let size = match (self.fit, self.fill) {
             (Some([0, 0]), None) => return Err("fit needs a width or a height".to_owned()),
             (Some([width, height]), None) => {
@@ -116,7 +115,7 @@ impl WrittenPreset {
         Ok(RenditionPreset { size, quality, mark, bytes_max })
     }
 
-    fn of(preset: &RenditionPreset) -> Self {
+    fn from_preset(preset: &RenditionPreset) -> Self {
         let (fit, fill) = match preset.size {
             ResizeSpec::Fit { width, height } => {
                 (Some([width.unwrap_or(0), height.unwrap_or(0)]), None)
@@ -127,6 +126,11 @@ impl WrittenPreset {
         let RenditionPreset { quality, mark, bytes_max: max_bytes, .. } = *preset;
         Self { fit, fill, quality, mark, max_bytes }
     }
+}
+
+/// Returns the limit of a side; `None` for 0, which does not limit.
+fn side(px: u32) -> Option<u32> {
+    (px > 0).then_some(px)
 }
 
 /// The settings file has a table for each preset; the environment and flags have the same as JSON.
@@ -155,7 +159,7 @@ impl SettingValue for RenditionPresets {
         let written: BTreeMap<&str, WrittenPreset> = self
             .0
             .iter()
-            .map(|(name, preset)| (name.as_str(), WrittenPreset::of(preset)))
+            .map(|(name, preset)| (name.as_str(), WrittenPreset::from_preset(preset)))
             .collect();
         serde_json::to_string(&written).unwrap_or_default()
     }

@@ -169,22 +169,22 @@ impl Network {
             Some((address, bits)) => (address.trim(), Some(bits.trim())),
             None => (text, None),
         };
-        let invalid =
-            || format!("{text} is neither an IP address nor a network such as 10.0.0.0/8");
-        let parsed: IpAddr = address.parse().map_err(|_| invalid())?;
+        let parsed: IpAddr = address.parse().map_err(|_| no_network(text))?;
         let first = parsed.to_canonical();
         let bits_max = if parsed.is_ipv4() { 32 } else { 128 };
         let bits = match bits {
             // The number parser would accept `+8`.
             Some(bits) if bits.bytes().all(|byte| byte.is_ascii_digit()) => {
-                bits.parse::<u32>().ok().filter(|bits| *bits <= bits_max).ok_or_else(invalid)?
+                let bits = bits.parse::<u32>().ok().filter(|bits| *bits <= bits_max);
+                bits.ok_or_else(|| no_network(text))?
             }
-            Some(_) => return Err(invalid()),
+            Some(_) => return Err(no_network(text)),
             None => bits_max,
         };
         // The prefix of a mapped address counts the 96 bits of `::ffff:0:0/96` too.
         let is_mapped = parsed.is_ipv6() && first.is_ipv4();
-        let bits = if is_mapped { bits.checked_sub(96).ok_or_else(invalid)? } else { bits };
+        let bits =
+            if is_mapped { bits.checked_sub(96).ok_or_else(|| no_network(text))? } else { bits };
         let network = Self { first, bits };
         // Probably a typing error, and a trusted network must not be wider than intended.
         if network.masked(first) != number(first) {
@@ -211,12 +211,18 @@ impl Network {
     }
 }
 
+/// Builds the error for `text`, which does not parse as a network.
+fn no_network(text: &str) -> String {
+    format!("{text} is neither an IP address nor a network such as 10.0.0.0/8")
+}
+
 impl fmt::Display for Network {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let width = if self.first.is_ipv4() { 32 } else { 128 };
-        match self.bits == width {
-            true => write!(f, "{}", self.first),
-            false => write!(f, "{}/{}", self.first, self.bits),
+        if self.bits == width {
+            write!(f, "{}", self.first)
+        } else {
+            write!(f, "{}/{}", self.first, self.bits)
         }
     }
 }
@@ -266,8 +272,10 @@ impl FieldName {
     /// Whether `text` is a token of RFC 9110 §5.6.2.
     #[must_use]
     pub fn is_token(text: &str) -> bool {
-        let legal = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
-        !text.is_empty() && text.bytes().all(legal)
+        !text.is_empty()
+            && text
+                .bytes()
+                .all(|byte| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte))
     }
 }
 

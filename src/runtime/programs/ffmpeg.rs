@@ -90,8 +90,9 @@ impl ProgramRunner {
         let Some(ffmpeg) = &self.ffmpeg else {
             return Err(ProgramError::Missing("ffmpeg".to_owned()));
         };
+        let memory = self.limits.memory_bytes;
         // The CPU time of all its threads adds up.
-        let (memory, seconds) = (self.limits.memory_bytes, self.limits.time.as_secs() * THREADS);
+        let seconds = self.limits.time.as_secs() * THREADS;
         let mut all: Vec<OsString> = ["limited", "--memory-bytes"].map(Into::into).into();
         all.extend(
             [memory.to_string(), "--seconds".to_owned(), seconds.to_string()].map(Into::into),

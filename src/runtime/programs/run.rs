@@ -24,8 +24,6 @@ pub(super) struct ProgramRun<'a> {
 
 /// Runs the program and returns its standard output.
 pub(super) fn run(request: &ProgramRun<'_>) -> Result<Vec<u8>, ProgramError> {
-    let name = request.program.file_name().unwrap_or_default().to_string_lossy().into_owned();
-    let start = |cause| ProgramError::Start { program: name.clone(), cause };
     let mut child = Command::new(request.program)
         .args(&request.arguments)
         .stdin(Stdio::null())
@@ -34,14 +32,14 @@ pub(super) fn run(request: &ProgramRun<'_>) -> Result<Vec<u8>, ProgramError> {
         // The program must not see secrets in the environment, nor variables that redirect its libraries.
         .env_clear()
         .spawn()
-        .map_err(start)?;
+        .map_err(|cause| start_error(request.program, cause))?;
     let outcome = collect_output(&mut child, request);
     if outcome.is_err() {
         // The program may have ended by itself meanwhile.
         drop(child.kill());
     }
     // Also after a kill: a child that is not waited for remains as a zombie.
-    let status = child.wait().map_err(start)?;
+    let status = child.wait().map_err(|cause| start_error(request.program, cause))?;
     let (output, message) = outcome?;
     if output.len() as u64 > request.output_bytes_max {
         return Err(ProgramError::TooLarge(request.output_bytes_max));
@@ -51,6 +49,11 @@ pub(super) fn run(request: &ProgramRun<'_>) -> Result<Vec<u8>, ProgramError> {
     } else {
         Err(ProgramError::Failed(failure_message(status, &message)))
     }
+}
+
+fn start_error(program: &Path, cause: io::Error) -> ProgramError {
+    let name = program.file_name().unwrap_or_default().to_string_lossy();
+    ProgramError::Start { program: name.into_owned(), cause }
 }
 
 /// Reads standard output and standard error of the program until both are closed.

@@ -31,7 +31,8 @@ struct Collector {
 
 impl Collector {
     fn add(&self, name: &KeyName, kind: &'static str, help: &SharedString) {
-        let (name, help) = (name.as_str().to_owned(), help.to_string());
+        let name = name.as_str().to_owned();
+        let help = help.to_string();
         self.found.lock().push(Description { name, kind, help });
     }
 }

@@ -54,11 +54,10 @@ impl LogFilter {
     ///
     /// Fails with the setting's name if it does not parse.
     pub fn parse(level: &str) -> Result<Self> {
-        let invalid = |cause: String| {
+        let filter = EnvFilter::try_new(level).map_err(|cause| {
             let message = format!("telemetry.log_level: {cause}");
             Error::invalid("body", "telemetry.log_level", "format", message)
-        };
-        let filter = EnvFilter::try_new(level).map_err(|cause| invalid(cause.to_string()))?;
+        })?;
         Ok(Self(filter))
     }
 }

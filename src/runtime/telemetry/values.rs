@@ -12,7 +12,7 @@ pub struct MetricValues {
 impl MetricValues {
     /// Reads the metrics of this process.
     #[must_use]
-    pub fn of(metrics: &PrometheusHandle) -> Self {
+    pub fn from_exporter(metrics: &PrometheusHandle) -> Self {
         Self { text: metrics.render() }
     }
 
@@ -20,13 +20,15 @@ impl MetricValues {
     /// none; fractions are rounded.
     #[must_use]
     pub fn sum(&self, name: &str, labels: &[&str]) -> u64 {
-        let value = |line: &str| {
-            let (series, value) = line.rsplit_once(' ')?;
+        let mut sum = 0_u64;
+        for line in self.text.lines() {
+            let Some((series, value)) = line.rsplit_once(' ') else { continue };
             let (found, own) = series.split_once('{').unwrap_or((series, ""));
-            let has_all = labels.iter().all(|label| own.contains(label));
-            (found == name && has_all).then(|| whole(value))
-        };
-        self.text.lines().filter_map(value).fold(0, u64::saturating_add)
+            if found == name && labels.iter().all(|label| own.contains(label)) {
+                sum = sum.saturating_add(whole(value));
+            }
+        }
+        sum
     }
 }
 

@@ -14,11 +14,10 @@ impl TraceParent {
     /// Parses `00-<trace>-<span>-<flags>`; later versions may append more fields.
     pub(super) fn parse(text: &str) -> Option<Self> {
         let mut parts = text.trim().split('-');
-        let mut field = |digits: usize| {
-            let is_hex = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
-            parts.next().filter(|text| text.len() == digits && text.bytes().all(is_hex))
-        };
-        let (version, trace, span, flags) = (field(2)?, field(32)?, field(16)?, field(2)?);
+        let version = parts.next().filter(|text| is_hex(text, 2))?;
+        let trace = parts.next().filter(|text| is_hex(text, 32))?;
+        let span = parts.next().filter(|text| is_hex(text, 16))?;
+        let flags = parts.next().filter(|text| is_hex(text, 2))?;
         // `ff` is no version, and version 00 has exactly four fields (§3.2.2).
         if version == "ff" || (version == "00" && parts.next().is_some()) {
             return None;
@@ -30,6 +29,12 @@ impl TraceParent {
         // The other flags are for later versions and have to be ignored (§3.2.2).
         Some(Self { trace: trace.into(), span: span.into(), sampled: flags & 1 == 1 })
     }
+}
+
+/// Returns whether `text` is a number of `digits` hexadecimal digits in lower case.
+fn is_hex(text: &str, digits: usize) -> bool {
+    text.len() == digits
+        && text.bytes().all(|byte| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte))
 }
 
 #[cfg(test)]

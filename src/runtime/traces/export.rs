@@ -40,10 +40,6 @@ impl TraceExporter {
         setup: TraceSetup<'_>,
         waiting: mpsc::Receiver<Vec<SpanData>>,
     ) -> Result<Self> {
-        let invalid = |cause: String| {
-            let message = format!("telemetry.otlp_url: {cause}");
-            Error::invalid("body", "telemetry.otlp_url", "format", message)
-        };
         let exporter = SpanExporter::builder()
             .with_http()
             .with_http_client(ExportClient(client()?))
@@ -54,7 +50,10 @@ impl TraceExporter {
             // Retries would delay later batches; a failed batch is counted and dropped.
             .with_retry_policy(RetryPolicy::disabled())
             .build();
-        let mut exporter = exporter.map_err(|cause| invalid(cause.to_string()))?;
+        let mut exporter = exporter.map_err(|cause| {
+            let message = format!("telemetry.otlp_url: {cause}");
+            Error::invalid("body", "telemetry.otlp_url", "format", message)
+        })?;
         let resource = Resource::builder_empty().with_attributes([
             KeyValue::new("service.name", "wirephoto"),
             KeyValue::new("service.version", env!("CARGO_PKG_VERSION")),
@@ -115,10 +114,10 @@ impl TraceExporter {
             Err(_) => Some("no response in time".to_owned()),
         };
         // Logs only the first failure and the recovery.
-        match (&failure, self.failing) {
-            (Some(cause), false) => tracing::warn!("traces cannot be sent: {cause}"),
-            (None, true) => tracing::info!("traces are sent again"),
-            (Some(_), true) | (None, false) => {}
+        match &failure {
+            Some(cause) if !self.failing => tracing::warn!("traces cannot be sent: {cause}"),
+            None if self.failing => tracing::info!("traces are sent again"),
+            Some(_) | None => {}
         }
         self.failing = failure.is_some();
         let outcome = if self.failing { "failed" } else { "sent" };
@@ -131,17 +130,19 @@ impl TraceExporter {
 /// The error does not repeat the text, which may contain a secret.
 fn headers(text: &str) -> Result<HashMap<String, String>> {
     let parts = text.split(',').map(str::trim).filter(|part| !part.is_empty());
-    let parse = |part: &str| {
-        let (name, value) = part.split_once('=')?;
-        let (name, value) = (name.trim(), value.trim());
-        let clean = HeaderName::try_from(name).is_ok() && HeaderValue::try_from(value).is_ok();
-        clean.then(|| (name.to_owned(), value.to_owned()))
-    };
-    let headers = parts.map(parse).collect::<Option<HashMap<_, _>>>();
+    let headers = parts.map(parse_header).collect::<Option<HashMap<_, _>>>();
     headers.ok_or_else(|| {
         let message = "telemetry.otlp_headers: expected NAME=VALUE separated by commas";
         Error::invalid("body", "telemetry.otlp_headers", "format", message.to_owned())
     })
+}
+
+fn parse_header(text: &str) -> Option<(String, String)> {
+    let (name, value) = text.split_once('=')?;
+    let name = name.trim();
+    let value = value.trim();
+    let is_valid = HeaderName::try_from(name).is_ok() && HeaderValue::try_from(value).is_ok();
+    is_valid.then(|| (name.to_owned(), value.to_owned()))
 }
 
 fn client() -> Result<Client> {

@@ -111,15 +111,17 @@ impl RequestTracer {
     /// sampled at random.
     #[must_use]
     pub fn begin(&self, caller: Option<&str>) -> Option<RequestTrace> {
-        let new_span = || SpanId::from(Uuid::new_v4().as_u64_pair().1);
         // An invalid header counts as none, as the standard asks.
         if let Some(parent) = caller.and_then(TraceParent::parse) {
             let trace =
-                RequestTrace { id: parent.trace, span: new_span(), parent: Some(parent.span) };
+                RequestTrace { id: parent.trace, span: new_span_id(), parent: Some(parent.span) };
             return parent.sampled.then_some(trace);
         }
-        let id = || TraceId::from(Uuid::new_v4().as_u128());
-        self.draw().then(|| RequestTrace { id: id(), span: new_span(), parent: None })
+        self.draw().then(|| RequestTrace {
+            id: TraceId::from(Uuid::new_v4().as_u128()),
+            span: new_span_id(),
+            parent: None,
+        })
     }
 
     /// Samples at random with a mixed counter (SplitMix64), since random bits from the operating system cost
@@ -144,24 +146,24 @@ impl RequestTracer {
 
 /// Builds the span of a request and the spans of its render stages.
 fn spans(trace: RequestTrace, request: &TracedRequest<'_>) -> Vec<SpanData> {
-    let text = |name: &'static str, value: &str| KeyValue::new(name, value.to_owned());
     let end = SystemTime::from(request.end);
     let start = end.checked_sub(request.duration).unwrap_or(end);
     let mut attributes = vec![
-        text("http.request.method", request.method),
-        text("http.route", request.route),
-        text("url.path", request.path),
+        text_attribute("http.request.method", request.method),
+        text_attribute("http.route", request.route),
+        text_attribute("url.path", request.path),
         KeyValue::new("http.response.status_code", i64::from(request.status)),
-        text("wirephoto.request_id", request.request_id),
+        text_attribute("wirephoto.request_id", request.request_id),
     ];
-    attributes.extend(request.work.iter().map(|(name, value)| text(name, value)));
+    attributes.extend(request.work.iter().map(|(name, value)| text_attribute(name, value)));
     let name = format!("{} {}", request.method, request.route);
     let mut server_span = span(trace.id, trace.span, name);
     server_span.parent_span_id = trace.parent.unwrap_or(SpanId::INVALID);
     server_span.parent_span_is_remote = trace.parent.is_some();
     server_span.span_kind = SpanKind::Server;
-    (server_span.start_time, server_span.end_time, server_span.attributes) =
-        (start, end, attributes);
+    server_span.start_time = start;
+    server_span.end_time = end;
+    server_span.attributes = attributes;
     // A 4xx is an error of the client, not of this span (OpenTelemetry's conventions for HTTP).
     if request.status >= 500 {
         server_span.status = Status::error("");
@@ -169,19 +171,29 @@ fn spans(trace: RequestTrace, request: &TracedRequest<'_>) -> Vec<SpanData> {
     let mut spans = vec![server_span];
     // The response is sent as soon as it is rendered, so the stages end with the request. A request that
     // joined another one's render may have started after the first stages.
-    let duration = |ms: f64| Duration::try_from_secs_f64(ms / 1000.0).unwrap_or_default();
-    let total = request.stages.iter().map(|(_, ms)| duration(*ms)).sum();
+    let total = request.stages.iter().map(|(_, ms)| stage_duration(*ms)).sum();
     let mut position = end.checked_sub(total).unwrap_or(start);
     for (name, ms) in request.stages {
-        let id = SpanId::from(Uuid::new_v4().as_u64_pair().1);
-        let mut stage = span(trace.id, id, format!("render {name}"));
+        let mut stage = span(trace.id, new_span_id(), format!("render {name}"));
         stage.parent_span_id = trace.span;
         stage.start_time = position.max(start);
-        position = position.checked_add(duration(*ms)).unwrap_or(end);
+        position = position.checked_add(stage_duration(*ms)).unwrap_or(end);
         stage.end_time = position.max(start);
         spans.push(stage);
     }
     spans
+}
+
+fn new_span_id() -> SpanId {
+    SpanId::from(Uuid::new_v4().as_u64_pair().1)
+}
+
+fn text_attribute(name: &'static str, value: &str) -> KeyValue {
+    KeyValue::new(name, value.to_owned())
+}
+
+fn stage_duration(ms: f64) -> Duration {
+    Duration::try_from_secs_f64(ms / 1000.0).unwrap_or_default()
 }
 
 fn span(trace: TraceId, id: SpanId, name: String) -> SpanData {

@@ -51,7 +51,8 @@ async fn poll(app: &AppState, media_type: Result<String>, request: Request) -> A
     let query = QueryParameters::from_uri(&context.uri)?;
     let parameters = ContentParameters::new(&query, &app.shared.site.zone, caller.as_deref());
     let (criteria, form, wait) = parse_poll(parameters, &media_type, context.now, app)?;
-    let holder = SlotHolder::of(caller.map(|caller| caller.user().id), context.address);
+    let user = caller.map(|caller| caller.user().id);
+    let holder = SlotHolder::for_request(user, context.address);
     let poll = SearchPoll { holder, request: &criteria, form: &form };
     Ok(api::json_text(
         app.shared
