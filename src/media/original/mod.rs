@@ -11,6 +11,7 @@
 
 mod checksums;
 mod facts;
+mod open;
 mod picture;
 pub(super) mod picture_hash;
 mod prepare;
@@ -32,12 +33,11 @@ use checksums::BlockChecksums;
 use facts::{OriginalFacts, RandomAccess};
 use imaging::{ImageFormat, ParallelMap, ShouldContinue};
 use jpeg::header::{HeaderError, HeaderLimits, JpegHeader};
-use jpeg::scan::Scan;
 use model::{ContentHash, PictureHash};
-use picture::OpenWorkingCopy;
+pub use open::OpenOriginal;
 pub use picture::{IndexedPicture, JpegHead};
 use prepare::{PrepareRequest, PreparedOriginal};
-use reading::{hash_and_sums, read_blocks, read_checked};
+use reading::{hash_and_sums, read_blocks};
 pub use standard_set::{StandardPicture, StandardSet};
 
 /// The reason why a file that is not a JPEG has no random access.
@@ -597,95 +597,4 @@ fn starts_like_a_jpeg(reader: &BlobReader) -> Result<bool, StoreError> {
 /// A [`ParallelMap`] that runs the pieces of work one after the other on this thread.
 pub fn serially(count: usize, work: &(dyn Fn(usize) + Sync)) {
     (0..count).for_each(work);
-}
-
-/// An original that is open for reading.
-pub struct OpenOriginal {
-    originals: OriginalStore,
-    facts: Arc<OriginalFacts>,
-    reader: Arc<BlobReader>,
-}
-
-impl OpenOriginal {
-    /// The key of the original.
-    #[must_use]
-    pub fn hash(&self) -> ContentHash {
-        self.facts.source
-    }
-
-    /// Reads and parses the bytes before the first scan's data.
-    pub fn head(&self) -> Result<JpegHead, OriginalError> {
-        let (start, end) = (self.facts.start, self.facts.end);
-        let bytes = read_checked(&self.reader, &self.facts.checksums, 0..start)?;
-        let bytes = bytes.ok_or(OriginalError::Changed(self.hash()))?;
-        let end = usize::try_from(end).unwrap_or(usize::MAX);
-        let header = JpegHeader::parse_start(&bytes, &self.originals.limits, end)?;
-        Ok(JpegHead { bytes, header })
-    }
-
-    /// Reads and verifies all bytes.
-    pub fn read_whole(&self) -> Result<Vec<u8>, OriginalError> {
-        let bytes = self.reader.read(0..self.reader.length())?;
-        let is_intact = self.facts.checksums.matches(0, &bytes);
-        if is_intact { Ok(bytes) } else { Err(OriginalError::Changed(self.hash())) }
-    }
-
-    /// Reads and verifies the bytes `range`.
-    pub fn read(&self, range: Range<u64>) -> Result<Vec<u8>, OriginalError> {
-        let bytes = read_checked(&self.reader, &self.facts.checksums, range)?;
-        bytes.ok_or(OriginalError::Changed(self.hash()))
-    }
-
-    /// Why the picture can only be decoded as a whole; `None` if it allows random access.
-    #[must_use]
-    pub fn whole_decode_reason(&self) -> Option<&str> {
-        match &self.facts.random_access {
-            RandomAccess::None(reason) => Some(reason),
-            RandomAccess::Original(_) | RandomAccess::Working(_) => None,
-        }
-    }
-
-    /// Opens the picture for random access; `None` if it can only be decoded as a whole. `head` is the head
-    /// of the original.
-    pub fn picture(&self, head: &JpegHead) -> Result<Option<IndexedPicture>, OriginalError> {
-        let hash = self.hash();
-        let (scan, working) = match &self.facts.random_access {
-            RandomAccess::None(_) => return Ok(None),
-            RandomAccess::Original(_) => (Scan::read(&head.header, &head.bytes), None),
-            RandomAccess::Working(working) => {
-                let damaged = || OriginalError::Derived { kind: DerivedKind::Working, hash };
-                let derived = &self.originals.derived;
-                let reader = derived.reader(DerivedKind::Working, hash, working.length);
-                let reader = reader.map_err(|cause| match cause {
-                    // A bucket that does not answer is no damage.
-                    StoreError::Unavailable { .. } => cause.into(),
-                    StoreError::Missing(_)
-                    | StoreError::Length { .. }
-                    | StoreError::Corrupted(_)
-                    | StoreError::Io { .. }
-                    | StoreError::OtherArchive { .. }
-                    | StoreError::Setting { .. } => damaged(),
-                })?;
-                let start =
-                    // The head of the copy ends where its first entry begins.
-                    working.stored_index.index.entries.first().map_or(0, |e| e.bit_position / 8);
-                let head = read_checked(&reader, &working.checksums, 0..start.min(working.length));
-                let head = head.ok().flatten().ok_or_else(damaged)?;
-                let end = usize::try_from(working.length).unwrap_or(usize::MAX);
-                let header = JpegHeader::parse_start(&head, &self.originals.limits, end)?;
-                let scan = Scan::read(&header, &head);
-                let head = JpegHead { bytes: head, header };
-                (scan, Some(OpenWorkingCopy { reader, head }))
-            }
-        };
-        let damaged = || OriginalError::Derived { kind: DerivedKind::Index, hash };
-        let scan = scan.map_err(|_| damaged())?;
-        let reader = Arc::clone(&self.reader);
-        let picture = IndexedPicture { facts: Arc::clone(&self.facts), reader, scan, working };
-        // The index of another file would decode to a wrong picture.
-        if !picture.index().matches_scan(picture.scan(), picture.file_length()) {
-            return Err(damaged());
-        }
-        Ok(Some(picture))
-    }
 }
