@@ -222,7 +222,7 @@ impl OpenArchive {
         let derived = store
             .derived(&dir.join("derived"), config.store.side_files_bytes)
             .map_err(|cause| unusable_folder(dir, cause.to_string()))?;
-        let DecodeLimits { header, .. } = DecodeLimits::of(config);
+        let DecodeLimits { header, .. } = DecodeLimits::from_config(config);
         let originals = OriginalStore::new(store, derived, header);
         let memory = Arc::new(MemoryBudget::new(config.ingest.memory_bytes));
         Ok(Self {
@@ -264,7 +264,8 @@ impl OpenArchive {
     ///
     /// Fails when the watermark cannot be created from the settings.
     pub fn ingest(&self, config: &Config) -> Result<Ingest> {
-        let DecodeLimits { pixels_max, file_bytes_max, header } = DecodeLimits::of(config);
+        let DecodeLimits { pixels_max, file_bytes_max, header } =
+            DecodeLimits::from_config(config);
         // The page is scaled down to a Preview later; twice that size preserves fine lines.
         let page_px = config.media.preview_px.saturating_mul(2).min(PAGE_PX_MAX);
         let video_px = config.media.video_px;
@@ -280,7 +281,7 @@ impl OpenArchive {
             refuses_active_pdf: config.media.pdf_active_content == PdfActiveContent::Refuse,
         };
         let zone = config.ingest.timezone.0.clone();
-        let marker = MediaSettings::of(config)?.marker;
+        let marker = MediaSettings::from_config(config)?.marker;
         let db = self.db.clone();
         let originals = self.originals.clone();
         let programs = programs(config)?;

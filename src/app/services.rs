@@ -140,7 +140,13 @@ pub(super) fn start_media(
     let places = QueuePlaces::new(given.queue, given.client_queue_share);
     let compute = ComputePool::start(config.render_workers(), places, given.memory_bytes)?;
     let cache_dir = config.data.dir.join("derived").join("cache");
-    Media::start(MediaSettings::of(config)?, orders.clone(), originals, compute, &cache_dir)
+    Media::start(
+        MediaSettings::from_config(config)?,
+        orders.clone(),
+        originals,
+        compute,
+        &cache_dir,
+    )
 }
 
 /// Creates the readiness probe of this node.

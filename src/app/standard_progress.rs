@@ -57,7 +57,7 @@ impl StandardReport {
         if !config.media.warm {
             return Ok(None);
         }
-        let recipe = MediaSettings::of(config)?.standard_recipe();
+        let recipe = MediaSettings::from_config(config)?.standard_recipe();
         let report = db.read_blocking(move |tx| {
             let StandardProgress { at, failed, .. } = StandardProgress::load(tx, recipe)?;
             let visited = tx.count_items_with_pictures(0, at)?;

@@ -35,7 +35,7 @@ impl MediaAnswer {
     #[must_use]
     pub fn cache_keys(&self) -> CacheKeys {
         match self {
-            Self::Page(key, _) => CacheKeys::of(key, []),
+            Self::Page(key, _) => CacheKeys::new(key, []),
             Self::Text(text) => text.keys.clone(),
             Self::Rendition(rendition) => rendition.keys.clone(),
             Self::File(file) => file.keys.clone(),
@@ -154,9 +154,10 @@ impl Sale {
     ///
     /// [`ErrorKind::Stale`]: crate::runtime::error::ErrorKind::Stale
     pub fn confirm(&mut self, payers: &Arc<ConfirmedPayers>) -> Result<()> {
-        let is_sold = |key: &ItemKey| self.entries.iter().any(|(entry, _)| entry.key == *key);
-        if !payers.keys().all(is_sold) {
-            return Err(cost_changed());
+        for key in payers.keys() {
+            if !self.entries.iter().any(|(entry, _)| entry.key == *key) {
+                return Err(cost_changed());
+            }
         }
         self.confirmed = Some(Arc::clone(payers));
         Ok(())
@@ -177,6 +178,7 @@ impl Sale {
 
 /// The body of a file that is sent from the store as it is.
 pub(super) fn stored_body(asset: &Asset) -> RenditionBody {
-    let (blob, blob_length) = (asset.blob(), asset.length());
+    let blob = asset.blob();
+    let blob_length = asset.length();
     RenditionBody::new([BodyPart::Store(BlobExtent { blob, blob_length, range: 0..blob_length })])
 }

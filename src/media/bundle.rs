@@ -157,11 +157,12 @@ impl Media {
         }
         // Only now is it known which items compete for the prepaid downloads.
         self.enforce_prepaid_limits(&mut outcomes, caller, now).await?;
+        let mut members = Vec::new();
         // The list of what was left out must not be replaced by a file of an item.
-        let (mut members, mut used_names) = (Vec::new(), HashSet::from([LEFT_OUT.to_owned()]));
+        let mut used_names = HashSet::from([LEFT_OUT.to_owned()]);
         let mut sources = Vec::new();
-        let (mut sale, mut left_out) =
-            (Sale { all_or_nothing: true, ..Sale::default() }, String::new());
+        let mut sale = Sale { all_or_nothing: true, ..Sale::default() };
+        let mut left_out = String::new();
         for (position, (key, outcome)) in keys.iter().zip(outcomes).enumerate() {
             match outcome {
                 BundleOutcome::Excluded(Exclusion { reason, .. }) => {
@@ -178,16 +179,17 @@ impl Media {
         }
         // Nothing to sell means nothing to deliver, and the reasons become the error.
         let Some(latest) = sale.entries.iter().map(|(entry, _)| entry.stored).max() else {
-            let message = match keys.is_empty() {
-                true => "There are no items to download".to_owned(),
-                false => format!("None of the items can be downloaded. {left_out}"),
+            let message = if keys.is_empty() {
+                "There are no items to download".to_owned()
+            } else {
+                format!("None of the items can be downloaded. {left_out}")
             };
             return Err(Error::forbidden("agreement_required", message.trim_end()));
         };
         // The archive shows several items, so a purge of any of them has to reach it.
         let sold = sale.entries.iter().map(|(entry, _)| &entry.key);
         let first = sold.clone().next().unwrap_or(&keys[0]);
-        let keys = CacheKeys::of(first, sold);
+        let keys = CacheKeys::new(first, sold);
         if !left_out.is_empty() {
             // Not the present time: the same request gives the same bytes
             // (contract collections-12).
@@ -216,14 +218,14 @@ impl Media {
         caller: MediaCaller<'_>,
         now: Timestamp,
     ) -> Result<BundleOutcome> {
-        let files = |outcome: &BundleOutcome| match outcome {
-            BundleOutcome::Included(item) => Some(item.members.len()),
-            BundleOutcome::Excluded(_) => None,
-        };
-        let (items, count) = decided
-            .iter()
-            .filter_map(files)
-            .fold((0, 0), |(items, sum), one| (items + 1, sum + one));
+        let mut items = 0;
+        let mut count = 0;
+        for outcome in decided {
+            if let BundleOutcome::Included(item) = outcome {
+                items += 1;
+                count += item.members.len();
+            }
+        }
         // Checked before anything is listed, so that a long
         // collection costs no more than a full archive.
         if items >= BUNDLE_ITEMS_MAX {
@@ -341,19 +343,21 @@ fn renamed(
 ) -> Vec<ArchiveMember> {
     let mut prefix = String::new();
     let mut attempt = 1_usize;
-    let folded = |member: &ArchiveMember, prefix: &str| {
-        format!("{prefix}{}", member.name()).to_ascii_lowercase()
-    };
     // All files of an item get the same prefix, so that they stay next to each other.
-    while members.iter().any(|member| names.contains(&folded(member, &prefix))) {
+    while members.iter().any(|member| names.contains(&folded_name(member, &prefix))) {
         prefix = match attempt {
             1 => format!("{}_", key.media_type),
             attempt => format!("{}_{attempt}_", key.media_type),
         };
         attempt += 1;
     }
-    names.extend(members.iter().map(|member| folded(member, &prefix)));
+    names.extend(members.iter().map(|member| folded_name(member, &prefix)));
     members.into_iter().map(|member| member.prefixed(&prefix)).collect()
+}
+
+/// Returns the name of the file with `prefix`, in the form in which names are compared.
+fn folded_name(member: &ArchiveMember, prefix: &str) -> String {
+    format!("{prefix}{}", member.name()).to_ascii_lowercase()
 }
 
 #[cfg(test)]

@@ -37,18 +37,18 @@ impl CacheKeys {
     /// If they exceed [`CACHE_KEYS_BYTES_MAX`] bytes, the keys of `others` are left out, and the set is
     /// incomplete.
     #[must_use]
-    pub fn of<'a>(item: &ItemKey, others: impl IntoIterator<Item = &'a ItemKey>) -> Self {
+    pub fn new<'a>(item: &ItemKey, others: impl IntoIterator<Item = &'a ItemKey>) -> Self {
         let mut keys = vec![key_of(item)];
         // Sorted, so that the same answer always has the same header.
         let others: BTreeSet<&ItemKey> =
             others.into_iter().filter(|other| *other != item).collect();
         keys.extend(others.into_iter().map(key_of));
         let common = [item.media_type.as_str(), EVERYTHING];
-        let bytes = |keys: &[String]| -> usize { keys.iter().map(|key| key.len() + 1).sum() };
         // The keys of the media type and of everything must fit in any case.
         let bytes_max =
             CACHE_KEYS_BYTES_MAX - common.iter().map(|key| key.len() + 1).sum::<usize>();
-        let is_complete = bytes(&keys) <= bytes_max;
+        let bytes = keys.iter().map(|key| key.len() + 1).sum::<usize>();
+        let is_complete = bytes <= bytes_max;
         if !is_complete {
             // No cache may store the answer then, so some of the keys would be of no use.
             keys.truncate(1);
@@ -92,7 +92,7 @@ mod tests {
     #[test]
     fn an_answer_has_the_keys_of_its_items_its_media_type_and_of_everything() {
         let (text, picture) = (key("text/a_B-1"), key("image/c"));
-        let keys = CacheKeys::of(&text, [&picture, &picture, &text]);
+        let keys = CacheKeys::new(&text, [&picture, &picture, &text]);
         assert_eq!(keys.space_separated(), "text.a_B-1 image.c text wirephoto");
         assert_eq!(keys.comma_separated(), "text.a_B-1,image.c,text,wirephoto");
         assert!(keys.is_complete());
@@ -102,15 +102,15 @@ mod tests {
     fn more_items_than_fit_are_left_out_and_that_shows() {
         let text = key("text/a");
         let pictures: Vec<_> = (0..1000).map(|at| key(&format!("image/{at}"))).collect();
-        let keys = CacheKeys::of(&text, &pictures);
+        let keys = CacheKeys::new(&text, &pictures);
         assert_eq!(
             (keys.space_separated().as_ref(), keys.is_complete()),
             (&b"text.a text wirephoto"[..], false)
         );
         let longest = key(&format!("stockfoto/{}", "x".repeat(128)));
-        assert!(CacheKeys::of(&longest, []).is_complete());
+        assert!(CacheKeys::new(&longest, []).is_complete());
         for count in 0..200 {
-            let keys = CacheKeys::of(&longest, &pictures[..count]);
+            let keys = CacheKeys::new(&longest, &pictures[..count]);
             assert!(keys.space_separated().len() <= CACHE_KEYS_BYTES_MAX, "{count}");
         }
     }

@@ -63,6 +63,12 @@ struct StandardPlan {
     planned: Arc<PlannedRendition>,
 }
 
+impl StandardPlan {
+    fn is_of(&self, name: RenditionName, extension: RenditionExtension) -> bool {
+        self.name == name && self.extension == extension
+    }
+}
+
 impl CatalogEntry {
     pub(super) fn new(
         key: ItemKey,
@@ -114,14 +120,15 @@ impl CatalogEntry {
 
     /// The surrogate keys of an answer that shows only this item.
     pub(super) fn cache_keys(&self) -> &CacheKeys {
-        self.keys.get_or_init(|| CacheKeys::of(&self.key, []))
+        self.keys.get_or_init(|| CacheKeys::new(&self.key, []))
     }
 
     /// The surrogate keys of an answer that shows this item at the URL of the item `named`.
     pub(super) fn cache_keys_within(&self, named: &ItemKey) -> CacheKeys {
-        match self.key == *named {
-            true => self.cache_keys().clone(),
-            false => CacheKeys::of(named, [&self.key]),
+        if self.key == *named {
+            self.cache_keys().clone()
+        } else {
+            CacheKeys::new(named, [&self.key])
         }
     }
 
@@ -160,25 +167,31 @@ impl CatalogEntry {
         &self,
         association: Option<&AssociationKey>,
     ) -> Arc<EffectiveRights> {
-        let settings = &self.settings_rights;
         let Some(key) = association else {
             let rights = self.rights.get_or_init(|| {
-                let (files, item) = (AssetGroup::of_item(&self.assets), &self.set_rights);
-                Arc::new(EffectiveRights::of(RightsLayers { files, settings, item }))
+                Arc::new(EffectiveRights::from_layers(RightsLayers {
+                    files: AssetGroup::of_item(&self.assets),
+                    settings: &self.settings_rights,
+                    item: &self.set_rights,
+                }))
             });
             return Arc::clone(rights);
         };
-        // What was set for a text says nothing about the photographs in it.
-        let item = &RightsMetadata::default();
-        let of = |key: &AssociationKey| {
-            let files = AssetGroup::of_association(&self.assets, key);
-            Arc::new(EffectiveRights::of(RightsLayers { files, settings, item }))
-        };
         let with_files = self.associated_rights.get_or_init(|| {
             let keys = self.associations_with_files().into_iter();
-            keys.map(|key| (key.clone(), of(key))).collect()
+            keys.map(|key| (key.clone(), self.association_rights(key))).collect()
         });
-        with_files.get(key).map_or_else(|| of(key), Arc::clone)
+        with_files.get(key).map_or_else(|| self.association_rights(key), Arc::clone)
+    }
+
+    /// Determines the rights of an associated object.
+    fn association_rights(&self, key: &AssociationKey) -> Arc<EffectiveRights> {
+        Arc::new(EffectiveRights::from_layers(RightsLayers {
+            files: AssetGroup::of_association(&self.assets, key),
+            settings: &self.settings_rights,
+            // What was set for a text says nothing about the photographs in it.
+            item: &RightsMetadata::default(),
+        }))
     }
 
     /// The statements about the rights in the item besides those in its files.
@@ -200,15 +213,14 @@ impl CatalogEntry {
         extension: RenditionExtension,
         make: impl FnOnce() -> Result<PlannedRendition>,
     ) -> Result<Arc<PlannedRendition>> {
-        let is_it = |plan: &StandardPlan| plan.name == name && plan.extension == extension;
         let plans = self.plans.read();
-        if let Some(plan) = plans.iter().find(|plan| is_it(plan)) {
+        if let Some(plan) = plans.iter().find(|plan| plan.is_of(name, extension)) {
             return Ok(Arc::clone(&plan.planned));
         }
         drop(plans);
         let planned = Arc::new(make()?);
         let mut plans = self.plans.write();
-        if !plans.iter().any(is_it) {
+        if !plans.iter().any(|plan| plan.is_of(name, extension)) {
             plans.push(StandardPlan { name, extension, planned: Arc::clone(&planned) });
         }
         Ok(planned)
@@ -287,7 +299,8 @@ impl ItemCatalog {
         let Some(item) = self.db.read(move |tx| tx.find_item(&lookup_key)).await? else {
             return Ok(None);
         };
-        let (uri, rights) = (self.links.item(key), Arc::clone(&self.rights));
+        let uri = self.links.item(key);
+        let rights = Arc::clone(&self.rights);
         let entry = Arc::new(CatalogEntry::new(key.clone(), item, uri, rights)?);
         self.entries.insert(key.clone(), Arc::clone(&entry));
         // A change that arrived during the read may have invalidated the key before the insert, so invalidate

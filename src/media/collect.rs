@@ -150,7 +150,7 @@ impl Media {
             modified: None,
             sale,
             file_name: Some(format!("{}.zip", key.id)),
-            keys: CacheKeys::of(key, &entry.document.linked_items(DocumentLayout::Full)),
+            keys: CacheKeys::new(key, &entry.document.linked_items(DocumentLayout::Full)),
             source_items: source_items(&entry, &members),
             content: FileContent::Archive(members),
         })))
@@ -216,7 +216,8 @@ impl Media {
     /// Packs files into an archive. Of bytes in the store only the blocks at the edges are read, for the CRC.
     /// Blocks.
     fn pack(&self, files: Vec<CollectedFile>) -> Result<RenditionBody> {
-        let (mut entries, mut contents) = (Vec::new(), Vec::new());
+        let mut entries = Vec::new();
+        let mut contents = Vec::new();
         for CollectedFile { name, mime, body, dated, .. } in files {
             // Zip times have no zone; in UTC every node writes the same bytes.
             let modified = DosTime::from_civil(dated.to_zoned(TimeZone::UTC).datetime());
@@ -231,7 +232,8 @@ impl Media {
                 None => {
                     // The header of an entry precedes its bytes, so its
                     // checksum is needed before they are sent.
-                    let (crc32, size_bytes) = (self.crc32(&body)?, body.len());
+                    let crc32 = self.crc32(&body)?;
+                    let size_bytes = body.len();
                     let method = CompressionMethod::Stored;
                     (ArchiveEntry { name, method, size_bytes, crc32, modified }, body)
                 }
@@ -307,7 +309,7 @@ impl Media {
             MediaTarget::Document(file) => {
                 let extension = file.extension();
                 // An archive does not contain itself, nor addresses that its files replace.
-                let text = ItemText::of(extension, self.inner.settings.newsml);
+                let text = ItemText::from_extension(extension, self.inner.settings.newsml);
                 let text = text.filter(|text| text.is_available(entry.key.media_type));
                 let Some(text) = text else { return Ok(None) };
                 let text = self.text(entry, text, file.crop(), false).await?;
@@ -479,7 +481,8 @@ impl MemberListing<'_> {
     async fn add_pictures(&mut self) -> Result<()> {
         for (key, _) in self.entry.document.associations().take(ASSOCIATIONS_SENT_MAX) {
             for name in [RenditionName::NORMAL_HIRES, RenditionName::NORMAL_PREVIEW] {
-                let (item, jpeg) = (self.entry.key.clone(), RenditionExtension::JPEG);
+                let item = self.entry.key.clone();
+                let jpeg = RenditionExtension::JPEG;
                 let path = MediaPath::association(item, key.clone(), name, jpeg);
                 if let Some(member) = self.association_file(&path).await? {
                     self.members.push(member);
@@ -495,7 +498,9 @@ impl MemberListing<'_> {
     /// An object that is also an item is bought separately, and only under a subscription. A Hires that no
     /// subscription covers is left out, and so is a Preview that the caller may not read at its own URL.
     async fn association_file(&mut self, path: &MediaPath) -> Result<Option<ArchiveMember>> {
-        let (media, caller, now) = (self.media, self.caller, self.now);
+        let media = self.media;
+        let caller = self.caller;
+        let now = self.now;
         let shown = media.shown_item(self.entry, path, caller.principal, now).await;
         let Some((shown, own_path)) = not_found_as_none(shown)? else { return Ok(None) };
         // The object is no item of its own, so it comes with this one.
@@ -537,10 +542,9 @@ impl MemberListing<'_> {
         self.members.retain(|member| names.insert(member.name.to_ascii_lowercase()));
         // A picture that belongs to a text gets the date of the text.
         self.members.iter_mut().for_each(|member| member.dated = self.entry.stored);
-        let is_text = |member: &ArchiveMember| matches!(member.source, MemberSource::Text(_));
-        let has_files = !is_default
-            || texts::is_text(self.entry.key.media_type)
-            || !self.members.iter().all(is_text);
+        let are_texts =
+            self.members.iter().all(|member| matches!(member.source, MemberSource::Text(_)));
+        let has_files = !is_default || texts::is_text(self.entry.key.media_type) || !are_texts;
         if self.members.is_empty() || !has_files {
             let message = format!("{} has none of the requested files", self.entry.key);
             return Err(Error::new(ErrorKind::NotFound, message));

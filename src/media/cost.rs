@@ -109,10 +109,10 @@ impl RenditionPlan {
     #[must_use]
     fn is_direct(&self) -> bool {
         let keeps_original = self.output.is_some_and(|output| output.keeps_original());
-        let is_cut_or_marked = |step: &RenderStep| match step {
+        let is_only_cut_or_marked = self.steps.iter().all(|step| match step {
             RenderStep::Crop(_) | RenderStep::Watermark => true,
             RenderStep::Fit { .. } | RenderStep::Cover { .. } | RenderStep::Scale { .. } => false,
-        };
+        });
         // A mark on the whole picture is drawn on separate planes, which four inks do not have; and if
         // it is not cut as well, only a picture that is stored upright keeps the rest of its blocks.
         let can_be_marked = match self.steps.as_slice() {
@@ -120,7 +120,7 @@ impl RenditionPlan {
             [RenderStep::Watermark, ..] => self.source.components < 4,
             _ => true,
         };
-        keeps_original && can_be_marked && self.steps.iter().all(is_cut_or_marked)
+        keeps_original && can_be_marked && is_only_cut_or_marked
     }
 
     /// The size of the part that a crop cuts out, if there is one.
@@ -156,13 +156,13 @@ impl RenditionPlan {
         let PictureFile { stored, length, orientation, .. } = self.source;
         let components = u64::from(self.source.components);
         let orientation = Orientation::from_tag(u32::from(orientation));
-        let samples = |size: Size| size.pixels().saturating_mul(components);
         let first = self.steps.first();
         let decoded = first.map_or(stored, |first| decoded_size(stored, orientation, first));
-        let decoded = samples(decoded);
+        let decoded = decoded.pixels().saturating_mul(components);
         // A progressive picture is held as coefficients, two bytes each, until its last scan.
         let by_scans = self.source.progressive && !has_random_access;
-        let coefficients = if by_scans { samples(stored).saturating_mul(2) } else { 0 };
+        let samples = stored.pixels().saturating_mul(components);
+        let coefficients = if by_scans { samples.saturating_mul(2) } else { 0 };
         // The file, or a longer working copy, and its bands; the pixels, the pixels rotated or
         // converted, and the pixels of the result.
         let needed = length.saturating_mul(3).saturating_add(coefficients);
@@ -192,11 +192,13 @@ pub(super) fn standard_memory_bytes(
     has_random_access: Option<bool>,
 ) -> u64 {
     let samples = picture.stored.pixels().saturating_mul(u64::from(picture.components));
-    let whole = match (has_random_access, picture.progressive) {
-        (Some(true), _) => 0,
-        (Some(false) | None, false) => samples,
+    let whole = if has_random_access == Some(true) {
+        0
+    } else if picture.progressive {
         // A progressive picture is held as coefficients, two bytes each, until its last scan.
-        (Some(false) | None, true) => samples.saturating_mul(3),
+        samples.saturating_mul(3)
+    } else {
+        samples
     };
     picture.length.saturating_mul(4).saturating_add(whole).saturating_add(working_bytes)
 }

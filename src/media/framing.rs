@@ -57,7 +57,8 @@ fn crop_rect(
 /// The path of the same rendition cropped to `frame`, with the operations of `file`. A size and a watermark
 /// apply to the cropped picture, regardless of their position among the operations.
 fn crop_rendition(entry: &CatalogEntry, file: &RenditionFile, frame: Rect) -> Result<MediaPath> {
-    let (mut cut, mut others) = (frame, Vec::new());
+    let mut cut = frame;
+    let mut others = Vec::new();
     for operation in file.operations() {
         match operation {
             PictureOperation::Watermark | PictureOperation::Resize(_) => {

@@ -90,7 +90,7 @@ impl MediaState {
             RenderSourceBytes::Unchanged
         } else if plan.standard.is_some() {
             // Always from the set, so that the bytes do not depend on what was made first.
-            let recipes = StandardRecipes::of(&plan.source, &self.settings);
+            let recipes = StandardRecipes::for_picture(&plan.source, &self.settings);
             let set = self.complete_standard_set(&plan.source, &recipes)?;
             set.map_or(RenderSourceBytes::MissingSet, RenderSourceBytes::StandardSet)
         } else {

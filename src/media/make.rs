@@ -384,7 +384,7 @@ impl RenditionMaker<'_> {
     /// decoded.
     fn make_standard_set(&self) -> Result<Option<StandardSet>, RenderError> {
         let source = &self.plan.source;
-        let recipes = StandardRecipes::of(source, &self.inner.settings);
+        let recipes = StandardRecipes::for_picture(source, &self.inner.settings);
         if let Some(set) = self.inner.complete_standard_set(source, &recipes)? {
             return Ok(Some(set));
         }

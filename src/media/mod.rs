@@ -287,7 +287,7 @@ impl Media {
         if file.extension() == DocumentExtension::Renditions {
             return self.renditions_document(&entry, path, open);
         }
-        let text = ItemText::of(file.extension(), newsml);
+        let text = ItemText::from_extension(file.extension(), newsml);
         let text = text.filter(|text| text.is_available(entry.key.media_type));
         let text = text.ok_or_else(|| access::not_available(path))?;
         self.text(&entry, text, file.crop(), open).await
@@ -395,8 +395,9 @@ impl Media {
             return Ok((Arc::clone(entry), path.clone()));
         };
         let Some(key) = file.association() else { return Ok((Arc::clone(entry), path.clone())) };
-        let missing = || access::not_available(path);
-        let associated = entry.document.association(key).ok_or_else(missing)?;
+        let Some(associated) = entry.document.association(key) else {
+            return Err(access::not_available(path));
+        };
         let uri = associated.get("uri").and_then(Value::as_str).unwrap_or_default();
         // An associated object may carry the URI of the item itself, which is no other item.
         let Some(linked) = ItemUri::parse(uri).ok().filter(|linked| linked.key != entry.key)
@@ -409,7 +410,7 @@ impl Media {
         };
         // A withdrawn or embargoed picture must not be reached through the text that shows it.
         if !access::is_visible(&item, principal, now) {
-            return Err(missing());
+            return Err(access::not_available(path));
         }
         if item.assets.is_empty() {
             // The item was published as a document without files, so the files of `entry` are used.
@@ -417,7 +418,8 @@ impl Media {
         }
         let item_path = MediaPath::rendition(linked.key, file.name(), file.extension());
         let item_path = file.operations().iter().try_fold(item_path, |item_path, operation| {
-            item_path.with_operation(operation.clone()).map_err(|_| missing())
+            let operated = item_path.with_operation(operation.clone());
+            operated.map_err(|_| access::not_available(path))
         })?;
         let item_path = framing::apply_crop(&item, item_path, linked.crop, &self.inner.settings)?;
         Ok((item, item_path))
@@ -495,19 +497,22 @@ impl Media {
         caller: MediaCaller<'_>,
         now: Timestamp,
     ) -> Result<TextAnswer> {
-        let (principal, orders) = (caller.require_principal()?, &self.inner.orders);
+        let principal = caller.require_principal()?;
+        let orders = &self.inner.orders;
         let ordered = orders.codes_to_report(principal, path.key()).await?;
-        let entry = match ordered.is_empty() {
-            true => Some(self.readable_entry(path, caller, now).await?),
-            false => self.inner.catalog.find(path.key()).await?,
+        let entry = if ordered.is_empty() {
+            Some(self.readable_entry(path, caller, now).await?)
+        } else {
+            self.inner.catalog.find(path.key()).await?
         };
         let codes = entry.map(|entry| facts(&entry).codes()).unwrap_or_default();
         let licenses = orders.pricelist(principal, &codes, ordered, now).await?;
         let list: Vec<Value> = licenses.iter().map(orders::json::license).collect();
         let body = Bytes::from(Value::from(list).to_string());
         // Agreements change the list without changing the item, so the tag is that of the text.
-        let (etag, mime) = (ContentHash::of(&body).short(), "application/json");
-        let keys = CacheKeys::of(path.key(), []);
+        let etag = ContentHash::of(&body).short();
+        let mime = "application/json";
+        let keys = CacheKeys::new(path.key(), []);
         Ok(TextAnswer { body, mime, etag, modified: None, open: false, keys })
     }
 
@@ -518,19 +523,19 @@ impl Media {
         path: &MediaPath,
         open: bool,
     ) -> Result<RenditionAnswer> {
-        let compute_plan = || plan::plan(entry, path, &self.inner.settings);
+        let settings = &self.inner.settings;
         let planned = match path.target() {
             MediaTarget::Rendition(file)
                 if file.operations().is_empty() && file.association().is_none() =>
             {
                 // An item has few of these, so their plans are
                 // stored with it; variants are unlimited.
-                entry.plan(file.name(), file.extension(), compute_plan)?
+                entry.plan(file.name(), file.extension(), || plan::plan(entry, path, settings))?
             }
             MediaTarget::Item(_)
             | MediaTarget::Pricelist
             | MediaTarget::Document(_)
-            | MediaTarget::Rendition(_) => Arc::new(compute_plan()?),
+            | MediaTarget::Rendition(_) => Arc::new(plan::plan(entry, path, settings)?),
         };
         Ok(RenditionAnswer {
             etag: planned.key.short(),

@@ -94,17 +94,18 @@ pub fn plan(
             return Err(access::not_available(path));
         }
     };
-    let (name, operations) = (file.name(), file.operations());
-    let missing = || access::not_available(path);
+    let name = file.name();
+    let operations = file.operations();
     // The Hires of another format would be another picture than the one that is bought.
     if file.is_whole_hires() && file.extension() != RenditionExtension::JPEG {
-        return Err(missing());
+        return Err(access::not_available(path));
     }
     let files = match file.association() {
         None => AssetGroup::of_item(&entry.assets),
         Some(key) => AssetGroup::of_association(&entry.assets, key),
     };
-    let (source, base) = rendition_steps(files, name, settings).ok_or_else(missing)?;
+    let (source, base) =
+        rendition_steps(files, name, settings).ok_or_else(|| access::not_available(path))?;
     let upright = source.upright();
     let operated =
         operated_steps(&RenditionBase { name, upright, steps: &base }, operations, settings)?;
@@ -126,9 +127,8 @@ pub fn plan(
         output.quality = preset.quality.unwrap_or(output.quality);
         output.bytes_max = preset.bytes_max;
     }
-    let standard = output.as_ref();
     let standard =
-        standard.and_then(|output| StandardSource::of(source, &steps, output, settings));
+        output.as_ref().and_then(|output| StandardSource::find(source, &steps, output, settings));
     let plan = RenditionPlan {
         format: FORMAT,
         output,
@@ -159,16 +159,16 @@ fn check_size(format: ImageFormat, size: Size) -> Result<()> {
 
 /// The cache partition of a rendition with the steps `steps`, of which `base` are those without operations.
 fn cache_class(steps: &[RenderStep], base: &[RenderStep]) -> CacheClass {
-    let is_variant =
-        |step: &RenderStep| matches!(step, RenderStep::Crop(_) | RenderStep::Scale { .. });
+    let is_cut_or_scaled =
+        steps.iter().any(|step| matches!(step, RenderStep::Crop(_) | RenderStep::Scale { .. }));
     // A fill that is as large as one side of the picture cuts without scaling.
-    let covers = |steps: &[RenderStep]| {
-        steps.iter().filter(|step| matches!(step, RenderStep::Cover { .. })).count()
-    };
-    match steps.iter().any(is_variant) || covers(steps) > covers(base) {
-        true => CacheClass::Variant,
-        false => CacheClass::Standard,
-    }
+    let is_filled = count_covers(steps) > count_covers(base);
+    if is_cut_or_scaled || is_filled { CacheClass::Variant } else { CacheClass::Standard }
+}
+
+/// Counts the steps that scale a picture to cover a size.
+fn count_covers(steps: &[RenderStep]) -> usize {
+    steps.iter().filter(|step| matches!(step, RenderStep::Cover { .. })).count()
 }
 
 /// A rendition before its operations.
@@ -260,10 +260,10 @@ fn resized_steps<'a>(
     // of interest.
     let is_made_first = marks_first || !is_scaled_whole;
     let picture = if is_made_first { named_size } else { base.upright };
-    let part = match is_bought {
-        true => scale_crop(crop, named_size, picture)
-            .map(|region| ShownPart::full_size(region, picture)),
-        false => ShownPart::open(crop, named_size, picture, settings.open_px),
+    let part = if is_bought {
+        scale_crop(crop, named_size, picture).map(|region| ShownPart::full_size(region, picture))
+    } else {
+        ShownPart::open(crop, named_size, picture, settings.open_px)
     };
     let mut steps = if is_made_first { base.steps.to_vec() } else { Vec::new() };
     if marks_first {
@@ -271,8 +271,8 @@ fn resized_steps<'a>(
     }
     steps.extend(part.map_err(Error::internal)?.steps(wanted, widths));
     if !is_made_first && is_named(base.upright, named_size, &steps) {
-        let is_mark = |step: &RenderStep| *step == RenderStep::Watermark;
-        steps = base.steps.iter().filter(|step| !is_mark(step)).cloned().collect();
+        steps = base.steps.to_vec();
+        steps.retain(|step| *step != RenderStep::Watermark);
     }
     if is_marked {
         push_mark(&mut steps);
@@ -326,21 +326,13 @@ pub(super) fn output(
     steps: &[RenderStep],
     settings: &MediaSettings,
 ) -> Option<OutputOptions> {
-    // Small renditions are sRGB without another profile (contract media-23).
-    let small = |quality| OutputOptions {
-        format,
-        quality,
-        sampling: OutputSampling::S420,
-        colour: OutputColour::Srgb,
-        bytes_max: None,
-    };
     let qualities = settings.qualities;
     match name.usage {
         RenditionUsage::Preview if name.variant == RenditionVariant::Web => {
-            Some(small(qualities.web_preview))
+            Some(small_output(format, qualities.web_preview))
         }
-        RenditionUsage::Preview => Some(small(qualities.preview)),
-        RenditionUsage::Thumbnail => Some(small(qualities.thumbnail)),
+        RenditionUsage::Preview => Some(small_output(format, qualities.preview)),
+        RenditionUsage::Thumbnail => Some(small_output(format, qualities.thumbnail)),
         RenditionUsage::Hires | RenditionUsage::Hidef | RenditionUsage::Lores
             if steps.is_empty() && format == ImageFormat::JPEG =>
         {
@@ -359,25 +351,35 @@ pub(super) fn output(
     }
 }
 
+/// The encoding of a small rendition: sRGB without another profile (contract media-23).
+fn small_output(format: ImageFormat, quality: u8) -> OutputOptions {
+    OutputOptions {
+        format,
+        quality,
+        sampling: OutputSampling::S420,
+        colour: OutputColour::Srgb,
+        bytes_max: None,
+    }
+}
+
 fn operation_name(name: RenditionName, steps: &[RenderStep]) -> &'static str {
     let cropped = steps.iter().any(|step| matches!(step, RenderStep::Crop(_)));
     let marked = steps.contains(&RenderStep::Watermark);
     if steps.iter().any(|step| matches!(step, RenderStep::Scale { .. })) {
         return if marked { "resize-watermark" } else { "resize" };
     }
-    match (name.usage, cropped, marked) {
-        (_, true, true) => "crop-watermark",
-        (_, true, false) => "crop",
-        (RenditionUsage::Preview, false, true) => "watermark-preview",
-        (_, false, true) => "watermark",
-        (RenditionUsage::Preview, false, false) if name.variant == RenditionVariant::Web => {
-            "web-preview"
-        }
-        (RenditionUsage::Preview, false, false) => "preview",
-        (RenditionUsage::Thumbnail, false, false) => "thumbnail",
-        (RenditionUsage::Hires | RenditionUsage::Hidef | RenditionUsage::Lores, false, false) => {
-            "original"
-        }
+    if cropped {
+        return if marked { "crop-watermark" } else { "crop" };
+    }
+    if marked {
+        let is_preview = name.usage == RenditionUsage::Preview;
+        return if is_preview { "watermark-preview" } else { "watermark" };
+    }
+    match name.usage {
+        RenditionUsage::Preview if name.variant == RenditionVariant::Web => "web-preview",
+        RenditionUsage::Preview => "preview",
+        RenditionUsage::Thumbnail => "thumbnail",
+        RenditionUsage::Hires | RenditionUsage::Hidef | RenditionUsage::Lores => "original",
     }
 }
 

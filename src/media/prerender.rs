@@ -23,10 +23,8 @@ pub async fn run(media: Media, mut keys: Receiver<ItemKey>) {
     // AVIF takes many times longer than JPEG, so it waits until no item lacks its JPEG.
     let mut without_avif = VecDeque::new();
     loop {
-        let received = match without_avif.is_empty() {
-            true => keys.recv().await,
-            false => keys.try_recv().ok(),
-        };
+        let received =
+            if without_avif.is_empty() { keys.recv().await } else { keys.try_recv().ok() };
         if let Some(key) = received {
             media.keep_new(&key).await;
             media.prerender(&key, ImageFormat::JPEG).await;

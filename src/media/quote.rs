@@ -71,7 +71,7 @@ impl ItemQuote {
     pub fn payers(&self) -> impl Iterator<Item = (&ItemKey, AgreementId)> {
         let own = self.state.payer().map(|payer| (&self.key, payer));
         let bundled =
-            self.bundled.iter().filter_map(|one| Some((&one.key, one.purchase.payer()?)));
+            self.bundled.iter().filter_map(|quote| Some((&quote.key, quote.purchase.payer()?)));
         own.into_iter().chain(bundled)
     }
 }

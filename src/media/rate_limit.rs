@@ -23,7 +23,7 @@ const MILLION: i64 = 1_000_000;
 impl RequestClient {
     /// The client of a request; `None` where neither user nor address is known.
     #[must_use]
-    pub fn of(principal: Option<&Principal>, address: Option<IpAddr>) -> Option<Self> {
+    pub fn for_request(principal: Option<&Principal>, address: Option<IpAddr>) -> Option<Self> {
         match principal {
             // A user has one bucket, so that more addresses or keys give no more pixels.
             Some(principal) => Some(Self::User(principal.user().id)),
@@ -55,7 +55,7 @@ impl RenderPayer {
 
     /// The payer of a request for one rendition.
     #[must_use]
-    pub fn of(client: Option<RequestClient>) -> Self {
+    pub fn for_client(client: Option<RequestClient>) -> Self {
         client.map_or(Self::Server, Self::Client)
     }
 }
@@ -282,13 +282,13 @@ mod tests {
     }
 
     fn anonymous(address: &str) -> Option<RequestClient> {
-        RequestClient::of(None, Some(address.parse().unwrap()))
+        RequestClient::for_request(None, Some(address.parse().unwrap()))
     }
 
     #[test]
     fn a_user_is_one_client_wherever_and_a_stranger_is_a_network() {
         assert_eq!(anonymous("2001:db8::1"), anonymous("2001:db8::2"));
         assert_ne!(anonymous("192.0.2.1"), anonymous("192.0.2.2"));
-        assert_eq!(RequestClient::of(None, None), None);
+        assert_eq!(RequestClient::for_request(None, None), None);
     }
 }

@@ -32,6 +32,25 @@ pub(super) struct PictureRecipe {
     size: Size,
 }
 
+impl PictureRecipe {
+    /// The recipe of a rendition without operations; `None` if it is not made by scaling.
+    fn for_rendition(
+        name: RenditionName,
+        upright: Size,
+        settings: &MediaSettings,
+    ) -> Option<Self> {
+        let steps = scaling_steps(settings.sizes.scaling(name)?, name);
+        let output = output(name, ImageFormat::JPEG, &steps, settings)?;
+        Self::new(steps.into_iter().next()?, output, upright)
+    }
+
+    /// The recipe of a picture that `step` scales; `None` for a step that does not scale.
+    fn new(step: RenderStep, output: OutputOptions, upright: Size) -> Option<Self> {
+        let size = scaled_size(upright, &step)?;
+        Some(Self { step, output, size })
+    }
+}
+
 /// The recipes of the pictures in the standard set of an original.
 #[derive(Clone, Debug)]
 pub(super) struct StandardRecipes {
@@ -60,9 +79,9 @@ pub(super) struct StandardSource {
 }
 
 impl StandardSource {
-    /// The picture of the set of `original` from which the rendition with `steps` and `output` is made; `None` if
-    /// it needs the original.
-    pub(super) fn of(
+    /// Finds the picture of the set of `original` from which the rendition with `steps` and `output` is made; `None`
+    /// if it needs the original.
+    pub(super) fn find(
         original: &PictureFile,
         steps: &[RenderStep],
         output: &OutputOptions,
@@ -70,24 +89,19 @@ impl StandardSource {
     ) -> Option<Self> {
         // The set is in sRGB.
         let is_small = output.colour == OutputColour::Srgb;
-        is_small.then(|| StandardRecipes::of(original, settings).source_of(steps, output))?
+        is_small
+            .then(|| StandardRecipes::for_picture(original, settings).source_of(steps, output))?
     }
 }
 
 impl StandardRecipes {
     /// The recipes for `picture`.
-    pub(super) fn of(picture: &PictureFile, settings: &MediaSettings) -> Self {
+    pub(super) fn for_picture(picture: &PictureFile, settings: &MediaSettings) -> Self {
         let upright = picture.upright();
-        let recipe = |step: RenderStep, output| {
-            let size = scaled_size(upright, &step)?;
-            Some(PictureRecipe { step, output, size })
-        };
-        let kept = |name| {
-            let steps = scaling_steps(settings.sizes.scaling(name)?, name);
-            let output = output(name, ImageFormat::JPEG, &steps, settings)?;
-            recipe(steps.into_iter().next()?, output)
-        };
-        let mut pictures: Vec<PictureRecipe> = KEPT.into_iter().filter_map(kept).collect();
+        let mut pictures = Vec::new();
+        for name in KEPT {
+            pictures.extend(PictureRecipe::for_rendition(name, upright, settings));
+        }
         let open_px = settings.open_px.max(settings.sizes.preview_px);
         let base_px = open_px.saturating_mul(STANDARD_BASE_PERCENT) / 100;
         // A base that is not much smaller than its original saves nothing.
@@ -100,7 +114,8 @@ impl StandardRecipes {
                 colour: OutputColour::Srgb,
                 bytes_max: None,
             };
-            pictures.extend(recipe(RenderStep::Fit { long_px: base_px }, output));
+            let step = RenderStep::Fit { long_px: base_px };
+            pictures.extend(PictureRecipe::new(step, output, upright));
         }
         let PictureFile { orientation, components, .. } = *picture;
         Self { orientation, components, upright, pictures, has_base }
@@ -118,10 +133,10 @@ impl StandardRecipes {
     /// The picture from which the rendition in sRGB with `steps` and `output` is made.
     fn source_of(&self, steps: &[RenderStep], output: &OutputOptions) -> Option<StandardSource> {
         let needed = scaled_size(self.upright, steps.first()?)?;
-        let is_rendition = |picture: &&PictureRecipe| {
+        let same = self.pictures.iter().find(|picture| {
             matches!(steps, [step] if *step == picture.step) && picture.output == *output
-        };
-        if let Some(picture) = self.pictures.iter().find(is_rendition) {
+        });
+        if let Some(picture) = same {
             return Some(self.source(picture, None));
         }
         let base = self.pictures.last().filter(|_| self.has_base)?;
@@ -224,7 +239,7 @@ mod tests {
 
     #[test]
     fn the_pictures_of_a_set_have_keys_of_their_own() {
-        let recipes = StandardRecipes::of(&picture(6000, 4000), &settings(&[]));
+        let recipes = StandardRecipes::for_picture(&picture(6000, 4000), &settings(&[]));
         let keys = recipes.pictures.iter().map(|picture| recipes.key(picture));
         let keys: std::collections::BTreeSet<[u8; 32]> = keys.map(|key| key.0).collect();
         assert_eq!((keys.len(), recipes.has_base), (5, true));
@@ -233,7 +248,8 @@ mod tests {
     #[test]
     fn making_a_set_takes_memory_for_its_largest_picture() {
         let working = |changed: &[(&str, &str)]| {
-            StandardRecipes::of(&picture(12_000, 8000), &settings(changed)).working_bytes()
+            StandardRecipes::for_picture(&picture(12_000, 8000), &settings(changed))
+                .working_bytes()
         };
         assert_eq!(working(&[]), (100 << 20) + 1280 * 853 * 12);
         // The base of an open picture of 4000 pixels has 5000.

@@ -215,13 +215,12 @@ impl Media {
         payer: RenderPayer,
     ) -> Result<ObtainedRendition> {
         let stopwatch = Stopwatch::start();
-        let obtained =
-            |(body, source)| ObtainedRendition { body, source, waited_ms: stopwatch.elapsed_ms() };
         // The time-out drops this waiter only; the render goes on if others wait for it.
-        tokio::time::timeout(timeout, self.find_or_render(answer, payer))
-            .await
-            .map_err(|_| Error::new(ErrorKind::Timeout, "The rendition took too long; try again"))?
-            .map(obtained)
+        let found = tokio::time::timeout(timeout, self.find_or_render(answer, payer)).await;
+        let (body, source) = found.map_err(|_| {
+            Error::new(ErrorKind::Timeout, "The rendition took too long; try again")
+        })??;
+        Ok(ObtainedRendition { body, source, waited_ms: stopwatch.elapsed_ms() })
     }
 
     async fn find_or_render(
@@ -236,9 +235,11 @@ impl Media {
         }
         // The index of the disk tier is in memory, so a miss occupies no blocking thread.
         if self.inner.cache.is_on_disk(planned) {
-            let (media, requested) = (self.clone(), planned.clone());
-            let read = move || media.inner.cache.read_from_disk(&requested);
-            let found = tokio::task::spawn_blocking(read).await.map_err(Error::internal)?;
+            let media = self.clone();
+            let requested = planned.clone();
+            let read =
+                tokio::task::spawn_blocking(move || media.inner.cache.read_from_disk(&requested));
+            let found = read.await.map_err(Error::internal)?;
             // An entry that was evicted meanwhile, or cannot be read, is rendered again.
             if let Some(body) = found {
                 return Ok((body, RenditionSource::Disk));
@@ -488,8 +489,7 @@ impl RenderRun {
         let memory = plan.memory_bytes(self.inner.originals.has_random_access(plan.source.blob));
         // Lets a full queue drop abandoned renders before it refuses new ones.
         let queued_task = Arc::clone(&self.task);
-        let is_wanted = move || queued_task.has_waiters();
-        place.submit(memory, is_wanted, move |lease| self.run(lease));
+        place.submit(memory, move || queued_task.has_waiters(), move |lease| self.run(lease));
     }
 
     /// Renders on a worker thread, unless another job makes the standard set that the render needs: then it is
@@ -504,7 +504,8 @@ impl RenderRun {
         if plan.standard.is_none() {
             return self.complete(lease);
         }
-        let (sets, original) = (self.inner.sets_in_flight.clone(), plan.source.blob);
+        let sets = self.inner.sets_in_flight.clone();
+        let original = plan.source.blob;
         match sets.admit(original, self, Self::submit) {
             // The claim ends when the set is kept, and with the render at the latest.
             SetAdmission::Admitted(render, _claim) => render.complete(lease),
@@ -556,14 +557,13 @@ impl RenderRun {
             yield_to_waiting();
             work.elapsed() <= time_max
         };
-        let is_stopped = |rendered: &Result<_, _>| matches!(rendered, Err(RenderError::Abandoned));
         let mut rendered = self.attempt(&|| in_time() && self.task.has_waiters(), stages, lease);
-        if is_stopped(&rendered) && in_time() && self.task.has_waiters() {
+        if is_abandoned(&rendered) && in_time() && self.task.has_waiters() {
             // A request joined between the decision to abandon the render and its end.
             rendered = self.attempt(&in_time, stages, lease);
         }
         // The renderer reports both reasons as abandoned; only this one is an error for clients.
-        if is_stopped(&rendered) && !in_time() {
+        if is_abandoned(&rendered) && !in_time() {
             return Err(RenderError::TooSlow(time_max));
         }
         rendered
@@ -618,4 +618,8 @@ pub(super) fn log_failure(planned: &PlannedRendition, error: &RenderError) {
 
 fn count_outcome(outcome: &'static str) {
     metrics::counter!(telemetry::RENDERS, "outcome" => outcome).increment(1);
+}
+
+fn is_abandoned<T>(rendered: &Result<T, RenderError>) -> bool {
+    matches!(rendered, Err(RenderError::Abandoned))
 }

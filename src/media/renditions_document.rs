@@ -45,7 +45,8 @@ impl Media {
         });
         let body = Bytes::from(document.to_string());
         let etag = ContentHash::of(&body).short();
-        let (mime, keys) = ("application/json", entry.cache_keys().clone());
+        let mime = "application/json";
+        let keys = entry.cache_keys().clone();
         Ok(TextAnswer { body, mime, etag, modified: None, open, keys })
     }
 
@@ -62,18 +63,21 @@ impl Media {
         let names = RenditionName::PICTURES.into_iter();
         let described = names.filter_map(|name| {
             let size = self.inner.settings.sizes.rendition_size(files, name)?;
-            let path = |extension| MediaPath::rendition(entry.key.clone(), name, extension);
             // The Hires itself is only the original; other formats need an operation.
             let is_hires = name.usage == RenditionUsage::Hires;
-            let extensions =
-                extensions().filter(|one| !is_hires || *one == RenditionExtension::JPEG);
+            let extensions = extensions()
+                .filter(|extension| !is_hires || *extension == RenditionExtension::JPEG);
+            let paths = extensions.map(|extension| {
+                (extension, MediaPath::rendition(entry.key.clone(), name, extension))
+            });
+            let jpeg = MediaPath::rendition(entry.key.clone(), name, RenditionExtension::JPEG);
             Some(json!({
                 "variant": name.variant.as_str(),
                 "usage": name.usage.as_str(),
                 "width": size.width,
                 "height": size.height,
-                "access": access_word(&path(RenditionExtension::JPEG)),
-                "hrefs": self.hrefs(entry, extensions.map(|one| (one, path(one)))),
+                "access": access_word(&jpeg),
+                "hrefs": self.hrefs(entry, paths),
             }))
         });
         described.collect()
@@ -84,9 +88,11 @@ impl Media {
         let presets = self.inner.settings.presets.0.iter();
         presets
             .map(|(name, preset)| {
-                let path = |extension| resized(entry, extension, preset_of(name));
-                let paths = extensions().filter_map(|one| Some((one, path(one)?)));
-                let access = path(RenditionExtension::JPEG).map(|path| access_word(&path));
+                let paths = extensions().filter_map(|extension| {
+                    Some((extension, resized(entry, extension, preset_of(name))?))
+                });
+                let jpeg = resized(entry, RenditionExtension::JPEG, preset_of(name));
+                let access = jpeg.map(|path| access_word(&path));
                 let described = json!({
                     "size": preset.size.to_string()[1..],
                     "access": access,
@@ -103,12 +109,14 @@ impl Media {
         entry: &CatalogEntry,
         paths: impl Iterator<Item = (RenditionExtension, MediaPath)>,
     ) -> Map<String, Value> {
-        let href = |(extension, path): (RenditionExtension, MediaPath)| {
-            let key = extension.as_str()[1..].to_owned();
-            self.is_held(entry, extension, &path)
-                .then(|| (key, self.inner.links.url(&path).into()))
-        };
-        paths.filter_map(href).collect()
+        let mut hrefs = Map::new();
+        for (extension, path) in paths {
+            if self.is_held(entry, extension, &path) {
+                let name = extension.as_str()[1..].to_owned();
+                hrefs.insert(name, self.inner.links.url(&path).into());
+            }
+        }
+        hrefs
     }
 
     /// Whether the format of `path`, which is `extension`, holds its picture.

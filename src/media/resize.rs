@@ -101,7 +101,8 @@ impl ShownPart {
 
     /// The size to which the part is scaled to cover `size`, both within the limit.
     fn covering(self, size: Size) -> Size {
-        let (full, limit) = (self.region.size(), self.limit);
+        let full = self.region.size();
+        let limit = self.limit;
         let is_wide = u64::from(size.width) * u64::from(full.height)
             >= u64::from(size.height) * u64::from(full.width);
         if is_wide {

@@ -47,8 +47,9 @@ pub(super) enum DescribedPixels {
 
 impl EffectiveRights {
     /// Determines the rights from the statements about them.
-    pub(super) fn of(layers: RightsLayers<'_>) -> Self {
-        let (all, stated) = (layers.effective(), layers.stated());
+    pub(super) fn from_layers(layers: RightsLayers<'_>) -> Self {
+        let all = layers.effective();
+        let stated = layers.stated();
         // The caption has those of the document. An internal note that an editor removed there must not come
         // back from the original.
         let is_stated = stated.get(INSTRUCTIONS).is_some();
@@ -158,7 +159,7 @@ mod tests {
     fn effective(assets: &[Asset]) -> EffectiveRights {
         let none = RightsMetadata::default();
         let files = AssetGroup::of_item(assets);
-        EffectiveRights::of(RightsLayers { files, settings: &none, item: &none })
+        EffectiveRights::from_layers(RightsLayers { files, settings: &none, item: &none })
     }
 
     #[test]
@@ -183,7 +184,7 @@ mod tests {
         let none = RightsMetadata::default();
         let of = |item: &RightsMetadata| {
             let files = AssetGroup::of_item(&assets);
-            EffectiveRights::of(RightsLayers { files, settings: &none, item })
+            EffectiveRights::from_layers(RightsLayers { files, settings: &none, item })
         };
         let found = of(&none);
         assert_eq!(found.all.text(INSTRUCTIONS), None);

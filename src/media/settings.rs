@@ -109,7 +109,7 @@ pub struct DecodeLimits {
 impl DecodeLimits {
     /// The limits in the configuration.
     #[must_use]
-    pub fn of(config: &Config) -> Self {
+    pub fn from_config(config: &Config) -> Self {
         Self {
             pixels_max: u64::from(config.media.megapixels_max) * 1_000_000,
             file_bytes_max: config.media.file_bytes_max,
@@ -134,7 +134,7 @@ impl MediaSettings {
     ///
     /// Fails when the watermark's PNG cannot be read or is not a PNG, or its text has nothing to draw, and when
     /// settings do not fit together; the message names the setting.
-    pub fn of(config: &Config) -> Result<Self> {
+    pub fn from_config(config: &Config) -> Result<Self> {
         let media = &config.media;
         Ok(Self {
             media_url: config.media_url().to_owned(),
@@ -167,7 +167,7 @@ impl MediaSettings {
                 disk_bytes: config.cache.disk_bytes,
                 crops_share: config.cache.crops_share,
             },
-            limits: DecodeLimits::of(config),
+            limits: DecodeLimits::from_config(config),
             sender: media.sender.clone(),
             // A reload replaces it: `server.request_timeout_s` needs no restart.
             rendition_timeout: HotSwap::new(Duration::from_secs(u64::from(
@@ -205,19 +205,23 @@ fn crawler_policy(config: &Config) -> Result<CrawlerPolicy> {
 /// Returns the default rights.
 fn stated_rights(config: &Config) -> Result<RightsMetadata> {
     let media = &config.media;
-    let text = |value: &str| Some(value).filter(|value| !value.is_empty()).map(Value::from);
-    let licensor =
-        [("licensorName", text(&media.licensor)), ("licensorUrl", text(&media.licensor_url.0))];
-    let licensor: Map<String, Value> = stated(licensor);
+    let licensor = stated([
+        ("licensorName", stated_text(&media.licensor)),
+        ("licensorUrl", stated_text(&media.licensor_url.0)),
+    ]);
     let properties = stated([
         ("licensors", (!licensor.is_empty()).then(|| json!([licensor]))),
-        ("webstatementRights", text(&media.web_statement.0)),
-        ("dataMining", text(&media.data_mining.0)),
+        ("webstatementRights", stated_text(&media.web_statement.0)),
+        ("dataMining", stated_text(&media.data_mining.0)),
     ]);
     RightsMetadata::from_json(&Value::Object(properties)).map_err(|cause| {
         let message = format!("media: the settings about rights cannot be embedded: {cause}");
         Error::invalid("body", "media", "format", message)
     })
+}
+
+fn stated_text(text: &str) -> Option<Value> {
+    (!text.is_empty()).then(|| Value::from(text))
 }
 
 fn stated<const N: usize>(values: [(&str, Option<Value>); N]) -> Map<String, Value> {
@@ -226,9 +230,6 @@ fn stated<const N: usize>(values: [(&str, Option<Value>); N]) -> Map<String, Val
 
 fn marker(config: &Config) -> Result<Watermark> {
     let media = &config.media;
-    let invalid = |name: &str, message: String| {
-        Error::invalid("body", name, "format", format!("{name}: {message}"))
-    };
     let png = &media.watermark_png;
     // The PNG takes precedence, because the text has a default and is set in most configurations.
     let (name, kind) = if png.as_os_str().is_empty() {
@@ -236,7 +237,7 @@ fn marker(config: &Config) -> Result<Watermark> {
         ("media.watermark_text", MarkKind::Text { line, font: FONT.to_vec() })
     } else {
         let bytes = read_png(png).map_err(|cause| {
-            invalid("media.watermark_png", format!("{}: {cause}", png.display()))
+            invalid("media.watermark_png", &format!("{}: {cause}", png.display()))
         })?;
         ("media.watermark_png", MarkKind::Png(bytes))
     };
@@ -246,7 +247,11 @@ fn marker(config: &Config) -> Result<Watermark> {
         margin_fraction: media.watermark_margin,
         opacity: media.watermark_opacity,
     };
-    Watermark::new(setup).map_err(|cause| invalid(name, cause.to_string()))
+    Watermark::new(setup).map_err(|cause| invalid(name, &cause.to_string()))
+}
+
+fn invalid(name: &str, message: &str) -> Error {
+    Error::invalid("body", name, "format", format!("{name}: {message}"))
 }
 
 fn read_png(path: &Path) -> std::io::Result<Vec<u8>> {

@@ -29,8 +29,9 @@ impl Media {
     pub async fn keep_standard(&self, assets: &[Asset]) -> Result<bool> {
         let files = AssetGroup::of_item(assets);
         let Some(picture) = files.whole_picture() else { return Ok(false) };
-        let recipes = StandardRecipes::of(picture, &self.inner.settings);
-        let (inner, source) = (Arc::clone(&self.inner), picture.without_rights());
+        let recipes = StandardRecipes::for_picture(picture, &self.inner.settings);
+        let inner = Arc::clone(&self.inner);
+        let source = picture.without_rights();
         let permit = inner.store_reads.admit(None, source.length).await;
         let permit = permit.map_err(RenderError::Overloaded)?;
         let media = Arc::clone(&inner);
@@ -69,16 +70,17 @@ impl KeepJob {
         let has_random_access = self.inner.originals.has_random_access(self.source.blob);
         let working = self.recipes.working_bytes();
         let memory = cost::standard_memory_bytes(&self.source, working, has_random_access);
-        let (compute, outcome) = (self.inner.compute.clone(), self.outcome.clone());
-        let work = move |_: &compute::MemoryLease| self.run();
-        if let Err(full) = compute.submit(None, memory, || true, work) {
+        let compute = self.inner.compute.clone();
+        let outcome = self.outcome.clone();
+        if let Err(full) = compute.submit(None, memory, || true, move |_| self.run()) {
             report(&outcome, Err(RenderError::Overloaded(full)));
         }
     }
 
     /// Makes the set, unless another job does: then the job looks for it after that.
     fn run(self) {
-        let (sets, original) = (self.inner.sets_in_flight.clone(), self.source.blob);
+        let sets = self.inner.sets_in_flight.clone();
+        let original = self.source.blob;
         match sets.admit(original, self, Self::submit) {
             SetAdmission::Admitted(job, claim) => {
                 let Self { inner, source, recipes, picture, outcome, .. } = job;
@@ -138,11 +140,9 @@ impl MediaState {
         source: &PictureFile,
         recipes: &StandardRecipes,
     ) -> Result<Option<StandardSet>, RenderError> {
-        let has = |set: &StandardSet, key| set.find(key).is_some();
-        let is_complete = |set: &StandardSet| {
-            recipes.pictures.iter().all(|recipe| has(set, recipes.key(recipe)))
-        };
-        let set = self.originals.standard_set(source.blob)?.filter(is_complete);
+        let set = self.originals.standard_set(source.blob)?.filter(|set| {
+            recipes.pictures.iter().all(|recipe| set.find(recipes.key(recipe)).is_some())
+        });
         if set.is_some() {
             self.sets_in_flight.release(source.blob);
         }

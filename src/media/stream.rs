@@ -20,22 +20,23 @@ impl Media {
         let prefetched =
             if self.inner.originals.store().is_remote() { STREAM_CHUNKS_AHEAD } else { 1 };
         let media = self.clone();
-        let read = move |part| {
-            let media = media.clone();
-            async move {
-                let extent = match part {
-                    BodyPart::Memory(bytes) => return Ok(bytes),
-                    BodyPart::Store(extent) => extent,
-                };
-                let chunk = tokio::task::spawn_blocking(move || media.read_extent(&extent)).await;
-                chunk.map_err(io::Error::other)?.map_err(|cause| {
-                    // The status was already sent, so only a broken body shows the failure.
-                    tracing::error!("response body aborted: {cause}");
-                    io::Error::other(cause)
-                })
-            }
+        stream::iter(BodyChunks(VecDeque::from(parts)))
+            .map(move |chunk| media.clone().read_chunk(chunk))
+            .buffered(prefetched)
+    }
+
+    /// Returns the bytes of a chunk, which are read and verified if they are in the store.
+    async fn read_chunk(self, chunk: BodyPart) -> io::Result<Bytes> {
+        let extent = match chunk {
+            BodyPart::Memory(bytes) => return Ok(bytes),
+            BodyPart::Store(extent) => extent,
         };
-        stream::iter(BodyChunks(VecDeque::from(parts))).map(read).buffered(prefetched)
+        let read = tokio::task::spawn_blocking(move || self.read_extent(&extent)).await;
+        read.map_err(io::Error::other)?.map_err(|cause| {
+            // The status was already sent, so only a broken body shows the failure.
+            tracing::error!("response body aborted: {cause}");
+            io::Error::other(cause)
+        })
     }
 }
 
@@ -61,7 +62,8 @@ impl Iterator for BodyChunks {
 /// Splits off the next chunk of an extent. It ends on a block boundary of the original, so that no block is
 /// read and verified twice.
 fn split(extent: &BlobExtent) -> (BlobExtent, Option<BlobExtent>) {
-    let (start, end) = (extent.range.start, extent.range.end);
+    let start = extent.range.start;
+    let end = extent.range.end;
     let chunk_end = start.saturating_add(STREAM_CHUNK_BYTES as u64) / BLOCK_BYTES * BLOCK_BYTES;
     let split_at = end.min(chunk_end);
     let rest = (split_at < end).then(|| BlobExtent { range: split_at..end, ..extent.clone() });

@@ -22,7 +22,7 @@ pub(super) fn settings(changed: &[(&str, &str)]) -> MediaSettings {
     let flags = changed.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
     let sources = SettingSources { file: None, flags: flags.collect() };
     let (config, _) = config::load(&sources).expect("valid settings");
-    MediaSettings::of(&config).expect("settings of media")
+    MediaSettings::from_config(&config).expect("settings of media")
 }
 
 /// An upright baseline Hires with three components.

@@ -7,7 +7,6 @@ use serde_json::{Map, Value};
 
 use super::{CatalogEntry, Media, TextAnswer, cache_keys::CacheKeys, plan};
 use crate::runtime::error::{Error, Result};
-use crate::storage::database::ReadTx;
 use formats::{DocumentRights, MessageHeader, NewsmlVersion};
 use model::item::{DocumentLayout, DocumentRequest, ItemPresence};
 use model::media_url::DocumentExtension;
@@ -28,7 +27,10 @@ pub(super) enum ItemText {
 
 impl ItemText {
     /// Finds the text with this extension; `.xml` is in the version `newsml`.
-    pub(super) fn of(extension: DocumentExtension, newsml: NewsmlVersion) -> Option<Self> {
+    pub(super) fn from_extension(
+        extension: DocumentExtension,
+        newsml: NewsmlVersion,
+    ) -> Option<Self> {
         match extension {
             DocumentExtension::Json => Some(Self::Json),
             DocumentExtension::Xml => Some(Self::Newsml(newsml)),
@@ -104,18 +106,21 @@ impl Media {
         let crop = plan::json_crop(entry, crop)?;
         // The document embeds associated items, so it changes when one of them is published or withdrawn. Its
         // own time of storage is then no validator.
-        let linked = match text.embeds_items() {
-            true => entry.document.linked_items(DocumentLayout::Full),
-            false => HashSet::new(),
+        let linked = if text.embeds_items() {
+            entry.document.linked_items(DocumentLayout::Full)
+        } else {
+            HashSet::new()
         };
         let modified = linked.is_empty().then_some(entry.stored);
         // A purge of an embedded item must reach this document too (contract caching-12).
-        let keys = match linked.is_empty() {
-            true => entry.cache_keys().clone(),
-            false => CacheKeys::of(&entry.key, &linked),
+        let keys = if linked.is_empty() {
+            entry.cache_keys().clone()
+        } else {
+            CacheKeys::new(&entry.key, &linked)
         };
         let body = self.text_body(entry, text, crop, linked).await?;
-        let (mime, etag) = (text.mime(), ContentHash::of(&body).short());
+        let mime = text.mime();
+        let etag = ContentHash::of(&body).short();
         Ok(TextAnswer { body, mime, etag, modified, open, keys })
     }
 
@@ -171,14 +176,15 @@ impl Media {
     /// The rights in the item's picture and in those that came with it, as the settings let them be published.
     fn stated_rights(&self, entry: &CatalogEntry) -> DocumentRights {
         let settings = &self.inner.settings;
-        let published =
-            |key: &AssociationKey| entry.effective_rights(Some(key)).published(settings);
         DocumentRights {
             own: entry.effective_rights(None).published(settings),
             associations: entry
                 .associations_with_files()
                 .into_iter()
-                .map(|key| (key.as_str().to_owned(), published(key)))
+                .map(|key| {
+                    let rights = entry.effective_rights(Some(key)).published(settings);
+                    (key.as_str().to_owned(), rights)
+                })
                 .collect(),
         }
     }
@@ -186,21 +192,21 @@ impl Media {
     /// The properties of IPTC Photo Metadata that the item has, and below `associations` those of the
     /// pictures that came with it.
     fn metadata_document(&self, entry: &CatalogEntry) -> Value {
-        let settings = &self.inner.settings;
-        let properties = |key: Option<&AssociationKey>| {
-            let rights = entry.effective_rights(key).published(settings);
-            Value::Object(metadata::properties(&entry.caption_of(key).0, &rights))
-        };
-        let mut document = properties(None);
-        let associated: Map<String, Value> = entry
-            .associations_with_files()
-            .into_iter()
-            .map(|key| (key.as_str().to_owned(), properties(Some(key))))
-            .collect();
+        let mut document = self.metadata_of(entry, None);
+        let mut associated = Map::new();
+        for key in entry.associations_with_files() {
+            associated.insert(key.as_str().to_owned(), self.metadata_of(entry, Some(key)));
+        }
         if !associated.is_empty() {
             document["associations"] = Value::Object(associated);
         }
         document
+    }
+
+    /// The properties of IPTC Photo Metadata of the item itself, or of one of its associated objects.
+    fn metadata_of(&self, entry: &CatalogEntry, association: Option<&AssociationKey>) -> Value {
+        let rights = entry.effective_rights(association).published(&self.inner.settings);
+        Value::Object(metadata::properties(&entry.caption_of(association).0, &rights))
     }
 
     /// Looks up whether the archive has the items `keys`.
@@ -212,11 +218,15 @@ impl Media {
         if keys.is_empty() {
             return Ok(HashMap::new());
         }
-        let read = move |tx: &ReadTx<'_>| {
-            let look_up = |key: ItemKey| tx.find_held(&key).map(|presence| (key, presence));
-            keys.into_iter().map(look_up).collect()
-        };
-        Ok(self.inner.orders.db().read(read).await?)
+        let read = self.inner.orders.db().read(move |tx| {
+            let mut presences = HashMap::with_capacity(keys.len());
+            for key in keys {
+                let presence = tx.find_held(&key)?;
+                presences.insert(key, presence);
+            }
+            Ok(presences)
+        });
+        Ok(read.await?)
     }
 
     /// Builds the document as served, with links of this service.
@@ -227,19 +237,19 @@ impl Media {
         crop: Option<Rect>,
         presences: &HashMap<ItemKey, ItemPresence>,
     ) -> Result<Value> {
-        let (sizes, layout) = (self.inner.settings.sizes, DocumentLayout::Full);
-        let with_file_rights = text.has_file_rights();
         let request = DocumentRequest {
             key: &entry.key,
             assets: &entry.assets,
-            sizes,
+            sizes: self.inner.settings.sizes,
             crop,
-            layout,
+            layout: DocumentLayout::Full,
             rights: Some(entry.rights_statements()),
-            with_file_rights,
+            with_file_rights: text.has_file_rights(),
         };
-        let presence = |key: &ItemKey| presences.get(key).copied().unwrap_or(ItemPresence::Absent);
-        let document = request.document(entry.document.clone(), &self.inner.links, &presence);
+        let document =
+            request.document(entry.document.clone(), &self.inner.links, &|key: &ItemKey| {
+                presences.get(key).copied().unwrap_or(ItemPresence::Absent)
+            });
         document.map_err(|error| plan::bad_crop(&error))
     }
 }

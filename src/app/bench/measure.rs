@@ -129,7 +129,7 @@ impl<'a> RenditionBench<'a> {
         effort: BenchEffort,
         runtime: &'a Runtime,
     ) -> Result<Self> {
-        let settings = MediaSettings::of(config)?;
+        let settings = MediaSettings::from_config(config)?;
         let operator = Principal::operator();
         Ok(Self { archive, config, photographs, effort, runtime, settings, operator })
     }

@@ -306,7 +306,7 @@ mod tests {
             let store = BlobStore::open(&dir.path().join("originals")).unwrap();
             let derived = DerivedStore::open(&dir.path().join("derived")).unwrap();
             let config = config::load(&SettingSources::default()).unwrap().0;
-            let header = DecodeLimits::of(&config).header;
+            let header = DecodeLimits::from_config(&config).header;
             Self { dir, db, originals: OriginalStore::new(store, derived, header) }
         }
 

@@ -82,11 +82,11 @@ fn services(
     let config = config::load(&SettingSources { file: None, flags }).unwrap().0;
     let store = BlobStore::open(&config.originals_dir()).unwrap();
     let derived = DerivedStore::open(&dir.join("derived")).unwrap();
-    let header = DecodeLimits::of(&config).header;
+    let header = DecodeLimits::from_config(&config).header;
     let originals = OriginalStore::new(store, derived, header);
     let compute = ComputePool::start(1, QueuePlaces::new(8, 1.0), 1 << 28).unwrap();
     let orders = Orders::new(db.clone(), Some(auth.clone()));
-    let settings = media::MediaSettings::of(&config).unwrap();
+    let settings = media::MediaSettings::from_config(&config).unwrap();
     let media = Media::start(settings, orders, originals, compute, &dir.join("cache")).unwrap();
     let search = SearchEngine::disabled(db.clone()).unwrap();
     let media::MediaSettings { sizes, rights, .. } = media.settings();

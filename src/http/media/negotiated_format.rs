@@ -49,7 +49,7 @@ pub(super) async fn resolve(
         }
         // A request that costs money starts nothing before it is paid.
         for preferred in slow.into_iter().filter(|preferred| preferred.open) {
-            let payer = RenderPayer::of(request.client);
+            let payer = RenderPayer::for_client(request.client);
             rendition.is_interim |= media.render_ahead(*preferred, payer);
         }
         return Ok(MediaAnswer::Rendition(rendition));

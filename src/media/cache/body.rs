@@ -49,8 +49,7 @@ impl BodyPart {
         match self {
             Self::Memory(bytes) => {
                 // Slicing shares the buffer, so a range of a large body costs no copy.
-                let index = |at| usize::try_from(at).expect("inside bytes that are in memory");
-                Self::Memory(bytes.slice(index(range.start)..index(range.end)))
+                Self::Memory(bytes.slice(memory_index(range.start)..memory_index(range.end)))
             }
             Self::Store(extent) => {
                 let start = extent.range.start;
@@ -59,6 +58,19 @@ impl BodyPart {
             }
         }
     }
+
+    /// The number of bytes that the part holds in memory.
+    fn memory_bytes(&self) -> usize {
+        match self {
+            Self::Memory(bytes) => bytes.len(),
+            // The store holds these bytes, so they do not count against the cache in memory.
+            Self::Store(_) => 0,
+        }
+    }
+}
+
+fn memory_index(at: u64) -> usize {
+    usize::try_from(at).expect("inside bytes that are in memory")
 }
 
 /// The bytes of a rendition as parts in order; cheap to clone. No part is empty.
@@ -116,12 +128,7 @@ impl RenditionBody {
     /// The number of bytes that the body holds in memory.
     #[must_use]
     pub fn memory_bytes(&self) -> usize {
-        let bytes = |part: &BodyPart| match part {
-            BodyPart::Memory(bytes) => bytes.len(),
-            // The store holds these bytes, so they do not count against the cache in memory.
-            BodyPart::Store(_) => 0,
-        };
-        self.0.iter().map(bytes).sum()
+        self.0.iter().map(BodyPart::memory_bytes).sum()
     }
 
     /// The parts that make up the bytes `range`, truncated at the end of the body.
@@ -131,7 +138,8 @@ impl RenditionBody {
         let mut start = 0;
         for part in &*self.0 {
             let end = start + part.len();
-            let (from, to) = (range.start.max(start), range.end.min(end));
+            let from = range.start.max(start);
+            let to = range.end.min(end);
             // Parts outside the range are left out, because no part may be empty.
             if from < to {
                 parts.push(part.slice(from - start..to - start));

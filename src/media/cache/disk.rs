@@ -9,6 +9,7 @@ use std::{
     fs::{self, File},
     io::{self, Write},
     path::{Path, PathBuf},
+    sync::Arc,
 };
 
 use moka::{notification::RemovalCause, sync::Cache};
@@ -140,16 +141,15 @@ impl DiskPartition {
     fn open(dir: &Path, bytes_max: u64) -> io::Result<Self> {
         fs::create_dir_all(dir)?;
         let root = dir.to_owned();
-        let evicted = move |key: std::sync::Arc<ContentHash>, _: u32, cause: RemovalCause| {
-            // A replaced entry has its new file under the same path.
-            if cause != RemovalCause::Replaced {
-                drop(fs::remove_file(file(&root, *key)));
-            }
-        };
         let index = Cache::builder()
             .max_capacity(bytes_max)
             .weigher(|_: &ContentHash, bytes: &u32| *bytes)
-            .eviction_listener(evicted)
+            .eviction_listener(move |key: Arc<ContentHash>, _, cause| {
+                // A replaced entry has its new file under the same path.
+                if cause != RemovalCause::Replaced {
+                    drop(fs::remove_file(file(&root, *key)));
+                }
+            })
             .build();
         let part = Self { dir: dir.to_owned(), index };
         part.read_folder()?;

@@ -39,7 +39,7 @@ struct TierShares {
 }
 
 impl TierShares {
-    fn of(bytes: u64, crops_share: f32) -> Self {
+    fn new(bytes: u64, crops_share: f32) -> Self {
         // A share in thousandths keeps the arithmetic in integers.
         #[expect(
             clippy::cast_possible_truncation,
@@ -62,14 +62,7 @@ const ENTRY_BYTES: usize = 256;
 
 impl MemoryTier {
     fn new(shares: TierShares) -> Self {
-        let part = |bytes| {
-            let weigh = |_: &ContentHash, body: &RenditionBody| {
-                // Parts in the store take no memory, but each entry has a cost of its own.
-                u32::try_from(body.memory_bytes() + ENTRY_BYTES).unwrap_or(u32::MAX)
-            };
-            Cache::builder().max_capacity(bytes).weigher(weigh).build()
-        };
-        Self { standard: part(shares.standard), variants: part(shares.variants) }
+        Self { standard: new_partition(shares.standard), variants: new_partition(shares.variants) }
     }
 
     fn partition(&self, class: CacheClass) -> &Cache<ContentHash, RenditionBody> {
@@ -78,6 +71,17 @@ impl MemoryTier {
             CacheClass::Variant => &self.variants,
         }
     }
+}
+
+/// Creates a partition of the memory tier with room for `bytes_max` bytes.
+fn new_partition(bytes_max: u64) -> Cache<ContentHash, RenditionBody> {
+    Cache::builder()
+        .max_capacity(bytes_max)
+        .weigher(|_: &ContentHash, body: &RenditionBody| {
+            // Parts in the store take no memory, but each entry has a cost of its own.
+            u32::try_from(body.memory_bytes() + ENTRY_BYTES).unwrap_or(u32::MAX)
+        })
+        .build()
 }
 
 /// Time without a failure after which the disk tier counts as writable again: on a disk that is nearly full, small
@@ -96,11 +100,11 @@ pub(super) struct RenditionCache {
 impl RenditionCache {
     /// Opens the cache, whose disk tier is in `dir`.
     pub(super) fn open(dir: &Path, budget: CacheBudget) -> Result<Self> {
-        let shares = |bytes| TierShares::of(bytes, budget.crops_share);
-        let memory =
-            (budget.memory_bytes > 0).then(|| MemoryTier::new(shares(budget.memory_bytes)));
+        let memory = (budget.memory_bytes > 0)
+            .then(|| MemoryTier::new(TierShares::new(budget.memory_bytes, budget.crops_share)));
         let disk = if budget.disk_bytes > 0 {
-            let TierShares { standard, variants } = shares(budget.disk_bytes);
+            let TierShares { standard, variants } =
+                TierShares::new(budget.disk_bytes, budget.crops_share);
             Some(Arc::new(DiskTier::open(dir, standard, variants).map_err(Error::internal)?))
         } else {
             None

@@ -79,7 +79,8 @@ pub(super) fn decode(bytes: Vec<u8>) -> Option<RenditionBody> {
     }
     // The bytes in memory follow after all entries.
     let mut offset = bytes.len() - rest.len();
-    let (bytes, mut total) = (Bytes::from(bytes), 0u64);
+    let bytes = Bytes::from(bytes);
+    let mut total = 0_u64;
     let mut parts = Vec::with_capacity(count);
     for entry in entries {
         let part = match entry {

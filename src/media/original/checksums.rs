@@ -17,7 +17,8 @@ pub(super) struct BlockChecksums {
 }
 
 impl BlockChecksums {
-    pub(super) fn of(bytes: &[u8]) -> Self {
+    /// Computes the checksums of all blocks of a file.
+    pub(super) fn for_bytes(bytes: &[u8]) -> Self {
         let mut sums = Self::default();
         sums.extend(bytes);
         sums
@@ -96,14 +97,16 @@ impl BlockChecksums {
 /// several thousand blocks.
 struct ChecksumShift(Box<[[u32; 256]; 4]>);
 
+/// Shifts a checksum by one block with the general combination.
+fn shifted(sum: u32) -> u32 {
+    let mut crc = crc32fast::Hasher::new_with_initial_len(sum, 0);
+    // Combining adds the second checksum unchanged, so with zero only the shifted first one remains.
+    crc.combine(&crc32fast::Hasher::new_with_initial_len(0, BLOCK_BYTES));
+    crc.finalize()
+}
+
 impl ChecksumShift {
     fn new() -> Self {
-        let shifted = |sum: u32| {
-            let mut crc = crc32fast::Hasher::new_with_initial_len(sum, 0);
-            // Combining adds the second checksum unchanged, so with zero only the shifted first one remains.
-            crc.combine(&crc32fast::Hasher::new_with_initial_len(0, BLOCK_BYTES));
-            crc.finalize()
-        };
         // The map is linear, so the images of the single bits determine all others.
         let bits: [u32; 32] = std::array::from_fn(|bit| shifted(1 << bit));
         let mut tables = Box::new([[0; 256]; 4]);
@@ -137,7 +140,7 @@ mod tests {
     fn the_sum_of_a_range_follows_from_those_of_its_blocks() {
         let bytes: Vec<u8> = (0..=250).cycle().take(100_000).collect();
         let length = bytes.len() as u64;
-        let sums = BlockChecksums::of(&bytes);
+        let sums = BlockChecksums::for_bytes(&bytes);
         for (start, end) in [(0, length), (0, 3 * BLOCK_BYTES), (2 * BLOCK_BYTES, length), (0, 0)]
         {
             let range = start..end;

@@ -39,6 +39,13 @@ pub(super) struct StoredIndex {
     pub(super) index: ScanIndex,
 }
 
+impl StoredIndex {
+    /// The approximate size of the index in memory, in bytes.
+    fn weight(&self) -> usize {
+        self.index.entries.len() * 16
+    }
+}
+
 /// The facts about a working copy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct WorkingCopy {
@@ -147,12 +154,11 @@ impl OriginalFacts {
 
     /// The approximate size of the facts in memory, in bytes.
     pub(super) fn weight(&self) -> usize {
-        let entries = |stored_index: &StoredIndex| stored_index.index.entries.len() * 16;
         let index_bytes = match &self.random_access {
             RandomAccess::None(_) => 0,
-            RandomAccess::Original(stored_index) => entries(stored_index),
+            RandomAccess::Original(stored_index) => stored_index.weight(),
             RandomAccess::Working(working) => {
-                entries(&working.stored_index) + working.checksums.count() * 4
+                working.stored_index.weight() + working.checksums.count() * 4
             }
         };
         index_bytes + self.checksums.count() * 4 + 512
@@ -195,7 +201,7 @@ mod tests {
         let bytes = vec![5; 40_000];
         let working = WorkingCopy {
             length: 40_000,
-            checksums: BlockChecksums::of(&bytes),
+            checksums: BlockChecksums::for_bytes(&bytes),
             stored_index: stored_index.clone(),
         };
         let ways = [
@@ -209,7 +215,7 @@ mod tests {
             stamp: u64::MAX,
             start: 500,
             end: 39_999,
-            checksums: BlockChecksums::of(&bytes),
+            checksums: BlockChecksums::for_bytes(&bytes),
             random_access,
             is_incomplete: false,
         };
@@ -240,7 +246,7 @@ mod tests {
     #[test]
     fn a_changed_byte_is_found_in_its_block() {
         let mut bytes: Vec<u8> = (0..=255).cycle().take(50_000).collect();
-        let sums = BlockChecksums::of(&bytes);
+        let sums = BlockChecksums::for_bytes(&bytes);
         let blocks = sums.blocks(&(20_000..30_000), 50_000);
         assert_eq!(blocks, 16_384..32_768);
         assert!(sums.matches(16_384, &bytes[16_384..32_768]));

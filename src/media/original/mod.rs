@@ -37,7 +37,7 @@ use model::{ContentHash, PictureHash};
 pub use open::OpenOriginal;
 pub use picture::{IndexedPicture, JpegHead};
 use prepare::{PrepareRequest, PreparedOriginal};
-use reading::{hash_and_sums, read_blocks};
+use reading::{hash_and_sums, index_after, read_blocks};
 pub use standard_set::{StandardPicture, StandardSet};
 
 /// The reason why a file that is not a JPEG has no random access.
@@ -158,16 +158,22 @@ pub struct OriginalStore {
     incomplete: Cache<ContentHash, Arc<OriginalFacts>>,
 }
 
+/// Returns the weight of facts in a cache: their size in bytes.
+fn weigh_facts(_: &ContentHash, facts: &Arc<OriginalFacts>) -> u32 {
+    u32::try_from(facts.weight()).unwrap_or(u32::MAX)
+}
+
 impl OriginalStore {
     /// Creates the store; `limits` are those of the marker parser.
     #[must_use]
     pub fn new(store: BlobStore, derived: DerivedStore, limits: HeaderLimits) -> Self {
-        let weigh = |_: &ContentHash, facts: &Arc<OriginalFacts>| {
-            u32::try_from(facts.weight()).unwrap_or(u32::MAX)
-        };
-        let cache = || Cache::builder().max_capacity(INDEX_CACHE_BYTES).weigher(weigh);
-        let (facts_cache, incomplete) =
-            (cache().build(), cache().time_to_live(DERIVED_RETRY_DELAY).build());
+        let facts_cache =
+            Cache::builder().max_capacity(INDEX_CACHE_BYTES).weigher(weigh_facts).build();
+        let incomplete = Cache::builder()
+            .max_capacity(INDEX_CACHE_BYTES)
+            .weigher(weigh_facts)
+            .time_to_live(DERIVED_RETRY_DELAY)
+            .build();
         Self { store, derived, limits, facts_cache, incomplete }
     }
 
@@ -219,13 +225,14 @@ impl OriginalStore {
         })?;
         let stamp = self.store.reader(hash, length)?.stamp();
         let Some(mut prepared) = prepared else { return Ok(None) };
-        (prepared.facts.source, prepared.facts.stamp) = (hash, stamp);
+        prepared.facts.source = hash;
+        prepared.facts.stamp = stamp;
         let whole_decode_reason = match &prepared.facts.random_access {
             RandomAccess::None(reason) => Some(reason.clone()),
             RandomAccess::Original(_) | RandomAccess::Working(_) => None,
         };
-        let (decoded, warning) = (prepared.decoded, prepared.warning.clone());
-        let PreparedOriginal { is_grey, picture_hash, .. } = prepared;
+        let warning = prepared.warning.clone();
+        let PreparedOriginal { decoded, is_grey, picture_hash, .. } = prepared;
         self.store_derived(prepared);
         Ok(Some(StoredOriginal {
             hash,
@@ -260,7 +267,7 @@ impl OriginalStore {
         let hash = self.store.write(bytes)?;
         let length = bytes.len() as u64;
         let stamp = self.store.reader(hash, length)?.stamp();
-        self.store_derived(self.opaque(hash, length, stamp, BlockChecksums::of(bytes)));
+        self.store_derived(self.opaque(hash, length, stamp, BlockChecksums::for_bytes(bytes)));
         Ok(hash)
     }
 
@@ -317,18 +324,8 @@ impl OriginalStore {
     fn store_derived(&self, mut prepared: PreparedOriginal) -> Arc<OriginalFacts> {
         let hash = prepared.facts.source;
         let side_file = prepared.facts.print();
-        let put = |kind, file: Option<&[u8]>| {
-            let result = match file {
-                Some(bytes) => self.derived.write(kind, hash, bytes),
-                // An earlier derivation may have had this file.
-                None => self.derived.remove(kind, hash),
-            };
-            if let Err(cause) = &result {
-                tracing::warn!("derived file not stored: {cause}");
-            }
-            result.is_ok()
-        };
-        if !put(DerivedKind::Working, prepared.working.as_deref()) && prepared.working.is_some() {
+        let is_put = self.put(DerivedKind::Working, hash, prepared.working.as_deref());
+        if !is_put && prepared.working.is_some() {
             prepared.facts.random_access =
                 RandomAccess::None("its working copy cannot be stored".to_owned());
             prepared.facts.is_incomplete = true;
@@ -338,7 +335,7 @@ impl OriginalStore {
         }
         self.incomplete.invalidate(&hash);
         // Written last, so that a side file implies that the files it describes exist.
-        put(DerivedKind::Index, Some(&side_file));
+        self.put(DerivedKind::Index, hash, Some(&side_file));
         if let RandomAccess::None(reason) = &prepared.facts.random_access
             && reason != NO_PICTURE
         {
@@ -348,6 +345,19 @@ impl OriginalStore {
         let facts = Arc::new(prepared.facts);
         self.facts_cache.insert(hash, Arc::clone(&facts));
         facts
+    }
+
+    /// Writes or removes a derived file; logs a failure and returns whether it succeeded.
+    fn put(&self, kind: DerivedKind, hash: ContentHash, file: Option<&[u8]>) -> bool {
+        let result = match file {
+            Some(bytes) => self.derived.write(kind, hash, bytes),
+            // An earlier derivation may have had this file.
+            None => self.derived.remove(kind, hash),
+        };
+        if let Err(cause) = &result {
+            tracing::warn!("derived file not stored: {cause}");
+        }
+        result.is_ok()
     }
 
     /// Opens an original of `length` bytes, and rebuilds its derived files if necessary.
@@ -373,23 +383,31 @@ impl OriginalStore {
         hash: ContentHash,
         length: u64,
     ) -> Result<Option<Arc<OriginalFacts>>, StoreError> {
-        let is_usable = |facts: &OriginalFacts| facts.source == hash && facts.length == length;
-        let read = || match self.derived.read(DerivedKind::Index, hash, SIDE_FILE_BYTES_MAX) {
-            Err(unavailable @ StoreError::Unavailable { .. }) => Err(unavailable),
-            // A side file that cannot be read is treated as missing.
-            Err(_) => Ok(None),
-            Ok(file) => Ok(file.and_then(|file| OriginalFacts::parse(&file)).filter(is_usable)),
-        };
-        let mut facts = read()?;
+        let mut facts = self.read_side_file(hash, length)?;
         // The damaged or outdated file may have come from a local copy, so read it once more without that.
         if facts.is_none() && self.derived.invalidate(hash) {
-            facts = read()?;
+            facts = self.read_side_file(hash, length)?;
         }
         let facts = facts.map(Arc::new);
         if let Some(facts) = &facts {
             self.facts_cache.insert(hash, Arc::clone(facts));
         }
         Ok(facts)
+    }
+
+    fn read_side_file(
+        &self,
+        hash: ContentHash,
+        length: u64,
+    ) -> Result<Option<OriginalFacts>, StoreError> {
+        let file = match self.derived.read(DerivedKind::Index, hash, SIDE_FILE_BYTES_MAX) {
+            Err(unavailable @ StoreError::Unavailable { .. }) => return Err(unavailable),
+            // A side file that cannot be read is treated as missing.
+            Err(_) => return Ok(None),
+            Ok(file) => file,
+        };
+        let facts = file.and_then(|file| OriginalFacts::parse(&file));
+        Ok(facts.filter(|facts| facts.source == hash && facts.length == length))
     }
 
     /// Rebuilds the derived files of an original.
@@ -524,9 +542,9 @@ impl OriginalStore {
         let original = self.open(hash, length, &serially)?;
         let blocks = read_blocks(&original.reader, &original.facts.checksums, &range)?;
         let (start, bytes) = blocks.ok_or(OriginalError::Changed(hash))?;
-        let length = bytes.len();
-        let index = |at: u64| usize::try_from(at - start).unwrap_or(usize::MAX).min(length);
-        Ok(bytes::Bytes::from(bytes).slice(index(range.start)..index(range.end)))
+        let from = index_after(start, range.start).min(bytes.len());
+        let to = index_after(start, range.end).min(bytes.len());
+        Ok(bytes::Bytes::from(bytes).slice(from..to))
     }
 
     /// Computes the CRC-32 of the bytes `range` of an original.

@@ -27,10 +27,9 @@ impl OpenOriginal {
 
     /// Reads and parses the bytes before the first scan's data.
     pub fn head(&self) -> Result<JpegHead, OriginalError> {
-        let (start, end) = (self.facts.start, self.facts.end);
-        let bytes = read_checked(&self.reader, &self.facts.checksums, 0..start)?;
+        let bytes = read_checked(&self.reader, &self.facts.checksums, 0..self.facts.start)?;
         let bytes = bytes.ok_or(OriginalError::Changed(self.hash()))?;
-        let end = usize::try_from(end).unwrap_or(usize::MAX);
+        let end = usize::try_from(self.facts.end).unwrap_or(usize::MAX);
         let header = JpegHeader::parse_start(&bytes, &self.originals.limits, end)?;
         Ok(JpegHead { bytes, header })
     }
@@ -65,9 +64,9 @@ impl OpenOriginal {
             RandomAccess::None(_) => return Ok(None),
             RandomAccess::Original(_) => (Scan::read(&head.header, &head.bytes), None),
             RandomAccess::Working(working) => {
-                let damaged = || OriginalError::Derived { kind: DerivedKind::Working, hash };
+                let kind = DerivedKind::Working;
                 let derived = &self.originals.derived;
-                let reader = derived.reader(DerivedKind::Working, hash, working.length);
+                let reader = derived.reader(kind, hash, working.length);
                 let reader = reader.map_err(|cause| match cause {
                     // A bucket that does not answer is no damage.
                     StoreError::Unavailable { .. } => cause.into(),
@@ -76,13 +75,13 @@ impl OpenOriginal {
                     | StoreError::Corrupted(_)
                     | StoreError::Io { .. }
                     | StoreError::OtherArchive { .. }
-                    | StoreError::Setting { .. } => damaged(),
+                    | StoreError::Setting { .. } => OriginalError::Derived { kind, hash },
                 })?;
                 let start =
                     // The head of the copy ends where its first entry begins.
                     working.stored_index.index.entries.first().map_or(0, |e| e.bit_position / 8);
                 let head = read_checked(&reader, &working.checksums, 0..start.min(working.length));
-                let head = head.ok().flatten().ok_or_else(damaged)?;
+                let head = head.ok().flatten().ok_or(OriginalError::Derived { kind, hash })?;
                 let end = usize::try_from(working.length).unwrap_or(usize::MAX);
                 let header = JpegHeader::parse_start(&head, &self.originals.limits, end)?;
                 let scan = Scan::read(&header, &head);
@@ -90,13 +89,13 @@ impl OpenOriginal {
                 (scan, Some(OpenWorkingCopy { reader, head }))
             }
         };
-        let damaged = || OriginalError::Derived { kind: DerivedKind::Index, hash };
-        let scan = scan.map_err(|_| damaged())?;
+        let kind = DerivedKind::Index;
+        let scan = scan.map_err(|_| OriginalError::Derived { kind, hash })?;
         let reader = Arc::clone(&self.reader);
         let picture = IndexedPicture { facts: Arc::clone(&self.facts), reader, scan, working };
         // The index of another file would decode to a wrong picture.
         if !picture.index().matches_scan(picture.scan(), picture.file_length()) {
-            return Err(damaged());
+            return Err(OriginalError::Derived { kind, hash });
         }
         Ok(Some(picture))
     }

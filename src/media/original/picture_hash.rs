@@ -37,7 +37,8 @@ pub(in crate::media) fn of_jpeg(
 /// no contrast.
 pub(super) fn of_pixels(pixels: &Pixels, orientation: u8) -> Option<PictureHash> {
     let means = means(pixels, orientation)?;
-    let (mut bits, mut contrasts) = (0_u64, 0);
+    let mut bits = 0_u64;
+    let mut contrasts = 0;
     for row in means {
         for (left, right) in row.iter().zip(&row[1..]) {
             bits = (bits << 1) | u64::from(*left > right + EQUAL_MAX);
@@ -49,9 +50,12 @@ pub(super) fn of_pixels(pixels: &Pixels, orientation: u8) -> Option<PictureHash>
 
 /// Chooses the smallest scale that leaves enough pixels.
 fn scale(stored: Size) -> DecodeScale {
-    let is_enough = |scale: &DecodeScale| scale.scaled_size(stored).pixels() >= PIXELS_MIN;
-    let scales = [1, 2, 4].map(DecodeScale::from_eighths);
-    scales.into_iter().find(is_enough).unwrap_or(DecodeScale::FULL)
+    for scale in [1, 2, 4].map(DecodeScale::from_eighths) {
+        if scale.scaled_size(stored).pixels() >= PIXELS_MIN {
+            return scale;
+        }
+    }
+    DecodeScale::FULL
 }
 
 /// Returns the mean luminance of each cell of the upright picture in parts of a level; `None` if a cell would
@@ -69,7 +73,8 @@ fn means(pixels: &Pixels, orientation: u8) -> Option<[[u64; COLUMNS]; ROWS]> {
     let rows = pixels.data.chunks_exact(width * pixels.channels).take(height);
     for (y, row) in rows.enumerate() {
         for (x, pixel) in row.chunks_exact(pixels.channels).enumerate() {
-            let (right, down) = (width - 1 - x, height - 1 - y);
+            let right = width - 1 - x;
+            let down = height - 1 - y;
             // The place in the upright picture, by the orientations of EXIF.
             let (upright_x, upright_y) = match orientation {
                 2 => (right, y),
@@ -95,9 +100,6 @@ fn means(pixels: &Pixels, orientation: u8) -> Option<[[u64; COLUMNS]; ROWS]> {
 
 /// Returns the luminance of a pixel in parts of a level, from grey, red, green and blue, or four inks.
 fn luminance(pixel: &[u8]) -> u64 {
-    let weighted = |red: u8, green: u8, blue: u8| {
-        77 * u64::from(red) + 150 * u64::from(green) + 29 * u64::from(blue)
-    };
     match *pixel {
         [grey] => LEVEL * u64::from(grey),
         [red, green, blue] => weighted(red, green, blue),
@@ -105,6 +107,11 @@ fn luminance(pixel: &[u8]) -> u64 {
         [cyan, magenta, yellow, black] => weighted(cyan, magenta, yellow) * u64::from(black) / 255,
         _ => 0,
     }
+}
+
+/// Weights the channels as the eye does; the weights add up to [`LEVEL`].
+fn weighted(red: u8, green: u8, blue: u8) -> u64 {
+    77 * u64::from(red) + 150 * u64::from(green) + 29 * u64::from(blue)
 }
 
 #[cfg(test)]

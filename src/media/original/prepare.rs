@@ -49,16 +49,17 @@ pub(super) struct PrepareRequest<'a> {
 /// suffices to check whether a picture without random access can be decoded.
 pub(super) fn memory_bytes(header: &JpegHeader, length: u64) -> u64 {
     let components = u64::try_from(header.components.len()).unwrap_or(u64::MAX);
-    let samples = |size: Size| size.pixels().saturating_mul(components);
     // The coefficients of all scans, two bytes each, and the copy with its spare capacity.
     let rewritten = if header.needs_coefficient_buffer() {
-        samples(header.size).saturating_mul(2).saturating_add(length.saturating_mul(4))
+        let samples = header.size.pixels().saturating_mul(components);
+        samples.saturating_mul(2).saturating_add(length.saturating_mul(4))
     } else {
         0
     };
     // The pixels in bands, joined.
     let scale = DecodeScale::from_eighths(CHECK_EIGHTHS);
-    let checked = samples(scale.scaled_size(header.size)).saturating_mul(2);
+    let checked = scale.scaled_size(header.size).pixels();
+    let checked = checked.saturating_mul(components).saturating_mul(2);
     // The scan without byte stuffing, then its bands.
     length.saturating_mul(2).saturating_add(rewritten).saturating_add(checked)
 }
@@ -98,18 +99,19 @@ pub(super) fn prepare(request: &PrepareRequest<'_>) -> Option<PreparedOriginal> 
         Err(_) => (None, None),
     };
     let is_grey = access.as_ref().ok().and_then(|(scan, index)| index.is_grey(scan));
-    let stored_index = |(scan, index): (Scan, ScanIndex)| StoredIndex {
-        components: scan.components.len(),
-        index,
-    };
-    let access = match (access, &working) {
-        (Err(reason), _) => RandomAccess::None(reason),
-        (Ok(indexed), None) => RandomAccess::Original(stored_index(indexed)),
-        (Ok(indexed), Some((copy, _))) => RandomAccess::Working(WorkingCopy {
-            length: copy.len() as u64,
-            checksums: BlockChecksums::of(copy),
-            stored_index: stored_index(indexed),
-        }),
+    let access = match access {
+        Err(reason) => RandomAccess::None(reason),
+        Ok((scan, index)) => {
+            let stored_index = StoredIndex { components: scan.components.len(), index };
+            match &working {
+                None => RandomAccess::Original(stored_index),
+                Some((copy, _)) => RandomAccess::Working(WorkingCopy {
+                    length: copy.len() as u64,
+                    checksums: BlockChecksums::for_bytes(copy),
+                    stored_index,
+                }),
+            }
+        }
     };
     let facts = OriginalFacts {
         source,
@@ -117,12 +119,13 @@ pub(super) fn prepare(request: &PrepareRequest<'_>) -> Option<PreparedOriginal> 
         stamp,
         start: scan_data(header, bytes),
         end: header.end as u64,
-        checksums: BlockChecksums::of(bytes),
+        checksums: BlockChecksums::for_bytes(bytes),
         random_access: access,
         is_incomplete: false,
     };
     let working = working.map(|(copy, _)| copy);
-    let (decoded, warning) = (checked.is_some(), checked.flatten());
+    let decoded = checked.is_some();
+    let warning = checked.flatten();
     let prepared = PreparedOriginal { facts, working, decoded, warning, is_grey, picture_hash };
     (request.should_continue)().then_some(prepared)
 }

@@ -13,7 +13,8 @@ pub(super) type Piece = (u64, Vec<u8>);
 pub(super) fn hash_and_sums(
     reader: &BlobReader,
 ) -> Result<(ContentHash, BlockChecksums), StoreError> {
-    let (mut hash, mut sums) = (ContentHash::hasher(), BlockChecksums::default());
+    let mut hash = ContentHash::hasher();
+    let mut sums = BlockChecksums::default();
     for range in reader.pieces() {
         let piece = reader.read(range)?;
         // Both in one pass, because each reads the whole blob.
@@ -42,11 +43,15 @@ pub(super) fn read_checked(
     range: Range<u64>,
 ) -> Result<Option<Vec<u8>>, StoreError> {
     let Some((start, mut bytes)) = read_blocks(reader, sums, &range)? else { return Ok(None) };
-    let index = |at: u64| usize::try_from(at - start).unwrap_or(usize::MAX);
     // Cut from the end first, so that the offsets of the front stay valid.
-    bytes.truncate(index(range.end));
-    bytes.drain(..index(range.start).min(bytes.len()));
+    bytes.truncate(index_after(start, range.end));
+    bytes.drain(..index_after(start, range.start).min(bytes.len()));
     Ok(Some(bytes))
+}
+
+/// Returns the index of the offset `at` in bytes that begin at the offset `start`, which is not behind it.
+pub(super) fn index_after(start: u64, at: u64) -> usize {
+    usize::try_from(at - start).unwrap_or(usize::MAX)
 }
 
 /// Reads ranges in ascending order as whole blocks, concurrently where that is faster. Ranges that share a
