@@ -174,7 +174,7 @@ fn ingest_photographs(
     let FoundFiles { incoming, lines, mut failures, .. } = ingest::find(files);
     // Documents without files cannot be rendered, so a file of them is refused like any unknown
     // kind.
-    failures.extend(lines.iter().map(|path| IngestFailure::of(path, IngestError::Kind)));
+    failures.extend(lines.iter().map(|path| IngestFailure::new(path, IngestError::Kind)));
     let ingest = archive.ingest(config)?;
     let mut ingested = IngestedPhotographs { photographs: Vec::new(), ms: Vec::new() };
     for source in &incoming {

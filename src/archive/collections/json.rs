@@ -55,6 +55,17 @@ struct RemovedItemView<'a> {
     timestamp: Timestamp,
 }
 
+impl<'a> RemovedItemView<'a> {
+    fn new(lost: &'a LostItem, links: &impl MediaLinks) -> Self {
+        Self {
+            uri: links.item(&lost.key),
+            headline: lost.headline.as_deref(),
+            description_text: lost.description.as_deref(),
+            timestamp: lost.at,
+        }
+    }
+}
+
 impl<'a> CollectionView<'a> {
     /// The view of `collection` for `reader`, with URLs from `links`.
     ///
@@ -64,16 +75,11 @@ impl<'a> CollectionView<'a> {
     pub fn new(collection: &'a Collection, reader: &Principal, links: &impl MediaLinks) -> Self {
         let Collection { head, content, removed } = collection;
         let is_own = head.owner == reader.user().id;
-        let lost = |lost: &'a LostItem| RemovedItemView {
-            uri: links.item(&lost.key),
-            headline: lost.headline.as_deref(),
-            description_text: lost.description.as_deref(),
-            timestamp: lost.at,
-        };
+        let removed = removed.iter().map(|lost| RemovedItemView::new(lost, links));
         Self {
             head: CollectionSummary::from(head),
             content: content.iter().map(|key| links.item(key)).collect(),
-            removed_content: is_own.then(|| removed.iter().map(lost).collect()),
+            removed_content: is_own.then(|| removed.collect()),
         }
     }
 }

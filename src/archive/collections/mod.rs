@@ -23,9 +23,7 @@ use crate::runtime::error::{Error, ErrorKind, Result};
 use crate::runtime::limits::{
     COLLECTION_ACCESSED, COLLECTION_ITEMS_MAX, COLLECTIONS_PER_USER_MAX,
 };
-use crate::storage::database::{
-    Collection, CollectionHead, Db, DbError, NewCollection, ReadTx, WriteTx,
-};
+use crate::storage::database::{Collection, CollectionHead, Db, DbError, NewCollection, WriteTx};
 use model::ItemKey;
 use model::account::Permission;
 use order::reorder;
@@ -96,7 +94,7 @@ impl Collections {
             name: draft.name,
             public: draft.public,
         };
-        let write = move |tx: &WriteTx<'_>| {
+        let created = self.db.write(move |tx| {
             let read = tx.as_read();
             // Counted in the transaction, so that concurrent calls cannot exceed the limit
             // together.
@@ -106,12 +104,11 @@ impl Collections {
             tx.insert_collection(&new, now)?;
             let head = read.find_collection_head(new.id)?;
             head.map(|head| read.load_collection(head)).transpose()
-        };
-        let too_many = || {
+        });
+        created.await?.ok_or_else(|| {
             let message = format!("A user has {COLLECTIONS_PER_USER_MAX} collections at most");
             Error::new(ErrorKind::Conflict, message)
-        };
-        self.db.write(write).await?.ok_or_else(too_many)
+        })
     }
 
     /// Loads the collection `id` for `reader`: its owner, or any user if it is public. Records the access.
@@ -144,13 +141,13 @@ impl Collections {
     pub async fn peek(&self, reader: &Principal, id: Uuid) -> Result<Option<Collection>> {
         reader.require(Permission::Collections)?;
         let reader = reader.user().id;
-        let read = move |tx: &ReadTx<'_>| {
+        let found = self.db.search(move |tx| {
             let head = tx.find_collection_head(id)?;
             // Another user's private collection looks like a missing one (contract collections-8).
             let head = head.filter(|head| head.public || head.owner == reader);
             head.map(|head| tx.load_collection(head)).transpose()
-        };
-        Ok(self.db.search(read).await?)
+        });
+        Ok(found.await?)
     }
 
     /// Applies `change` to the caller's collection `id`. Without an effective change, the modification time
@@ -162,7 +159,7 @@ impl Collections {
         change: CollectionChange,
         now: Timestamp,
     ) -> Result<Option<Collection>> {
-        let write = move |tx: &WriteTx<'_>, head: CollectionHead| {
+        let updated = self.change(caller, id, move |tx, head| {
             let read = tx.as_read();
             let name = change.name.as_ref().unwrap_or(&head.name);
             let public = change.public.unwrap_or(head.public);
@@ -183,8 +180,8 @@ impl Collections {
             }
             let head = read.find_collection_head(head.id)?;
             head.map(|head| read.load_collection(head)).transpose()
-        };
-        Ok(self.change(caller, id, write).await?.flatten())
+        });
+        Ok(updated.await?.flatten())
     }
 
     /// Deletes the caller's collection `id`.
@@ -206,7 +203,7 @@ impl Collections {
         keys: Vec<ItemKey>,
         now: Timestamp,
     ) -> Result<Option<()>> {
-        let add = move |tx: &WriteTx<'_>, head: CollectionHead| {
+        let added = self.change(caller, id, move |tx, head| {
             let read = tx.as_read();
             let existing = read.collection_content(head.number)?;
             let mut seen: HashSet<&ItemKey> = existing.iter().collect();
@@ -232,8 +229,8 @@ impl Collections {
                 tx.mark_collection_modified(head.number, now)?;
             }
             Ok(Ok(()))
-        };
-        self.change(caller, id, add).await?.transpose()
+        });
+        added.await?.transpose()
     }
 
     /// Removes `keys` from the caller's collection `id`; keys that are not in it are skipped.
@@ -244,7 +241,7 @@ impl Collections {
         keys: Vec<ItemKey>,
         now: Timestamp,
     ) -> Result<Option<()>> {
-        let remove = move |tx: &WriteTx<'_>, head: CollectionHead| {
+        let removed = self.change(caller, id, move |tx, head| {
             let mut changed = false;
             for key in &keys {
                 changed |= tx.remove_from_collection(head.number, key)?;
@@ -253,8 +250,8 @@ impl Collections {
                 tx.mark_collection_modified(head.number, now)?;
             }
             Ok(())
-        };
-        self.change(caller, id, remove).await
+        });
+        removed.await
     }
 
     /// Runs `change` on the collection `id` in one transaction, if the collection belongs to the caller.
@@ -265,11 +262,11 @@ impl Collections {
     {
         caller.require(Permission::Collections)?;
         let owner = caller.user().id;
-        let write = move |tx: &WriteTx<'_>| {
+        let changed = self.db.write(move |tx| {
             let head = tx.as_read().find_collection_head(id)?;
             head.filter(|head| head.owner == owner).map(|head| change(tx, head)).transpose()
-        };
-        Ok(self.db.write(write).await?)
+        });
+        Ok(changed.await?)
     }
 }
 

@@ -217,8 +217,8 @@ impl<L: MediaLinks> AnswerWriter<L> {
     /// The document of one hit as it is served.
     fn document(&self, hit: SearchHit, linked: &mut LinkedItems<'_>) -> Result<Value> {
         let SearchHit { key, item: StoredItem { document, assets, rights: item, .. } } = hit;
-        let damaged = |cause| Error::internal(format!("item {key}: {cause}"));
-        let document = Document::from_stored(&document).map_err(damaged)?;
+        let document = Document::from_stored(&document)
+            .map_err(|cause| Error::internal(format!("item {key}: {cause}")))?;
         let DocumentForm { layout, links } = &self.form;
         // The closure below cannot report an error of the database, so all items are looked up
         // before.
@@ -261,13 +261,16 @@ impl LinkedItems<'_> {
 
 /// Exactly the requested facets, in their order.
 fn facets_of(requested: &[Facet], mut found: Vec<(Facet, Vec<(String, u64)>)>) -> Value {
-    let entry = |(key, count): (String, u64)| serde_json::json!({ "key": key, "count": count });
-    let values = |facet: &Facet| {
-        let index = found.iter().position(|(one, _)| one == facet);
+    let mut facets = Map::new();
+    for facet in requested {
+        let index = found.iter().position(|(counted, _)| counted == facet);
         // The answer follows the order of the request, so that of `found` may change.
         let counted = index.map(|index| found.swap_remove(index).1).unwrap_or_default();
-        let values = counted.into_iter().map(entry).collect();
-        (facet.as_str().to_owned(), Value::Array(values))
-    };
-    Value::Object(requested.iter().map(values).collect::<Map<_, _>>())
+        let mut values = Vec::with_capacity(counted.len());
+        for (key, count) in counted {
+            values.push(serde_json::json!({ "key": key, "count": count }));
+        }
+        facets.insert(facet.as_str().to_owned(), Value::Array(values));
+    }
+    Value::Object(facets)
 }

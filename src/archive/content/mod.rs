@@ -26,11 +26,8 @@ pub use visibility::CallerVisibility;
 
 use crate::runtime::error::{Error, ErrorKind, Result};
 use crate::runtime::slots::{SlotHolder, SlotLimits};
-use crate::storage::database::ReadTx;
 use crate::storage::diagnostics::DiagnosticLog;
-use crate::storage::search::{
-    Coverage, Freshness, SearchCriteria, SearchEngine, SearchResults, SeenVersions,
-};
+use crate::storage::search::{Coverage, Freshness, SearchCriteria, SearchEngine, SeenVersions};
 use answer::AnswerWriter;
 use metadata::RightsMetadata;
 use model::item::{AssetGroup, DocumentLayout, MediaLinks, RenditionSizes};
@@ -112,12 +109,12 @@ impl Content {
     {
         let writer = self.writer(form);
         let requested = request.facets.clone();
-        let write_answer = move |found: SearchResults, tx: &ReadTx<'_>| {
-            writer.search_answer(found, &requested, tx)
-        };
         let timed = self.slow.start(&request);
         // An answer from a moment ago serves a page better than an error.
-        let answer = self.search.search(request, Freshness::Preferred, now, write_answer).await;
+        let answer = self.search.search(request, Freshness::Preferred, now, move |found, tx| {
+            writer.search_answer(found, &requested, tx)
+        });
+        let answer = answer.await;
         self.slow.end(timed, &answer, now);
         answer
     }
@@ -135,9 +132,11 @@ impl Content {
         L: MediaLinks + Send + 'static,
     {
         let writer = self.writer(form);
-        let write_answer = move |found: SearchResults, tx: &ReadTx<'_>| writer.hit_list(found, tx);
         let timed = self.slow.start(&request);
-        let answer = self.search.search(request, Freshness::Preferred, now, write_answer).await;
+        let answer = self.search.search(request, Freshness::Preferred, now, move |found, tx| {
+            writer.hit_list(found, tx)
+        });
+        let answer = answer.await;
         self.slow.end(timed, &answer, now);
         answer
     }
@@ -176,10 +175,10 @@ impl Content {
     ) -> Result<Option<PictureHash>> {
         self.search
             .read(move |tx| {
-                let found = tx.find_item(&key)?.filter(|item| visibility.shows(item));
-                let unknown =
-                    || Error::new(ErrorKind::NotFound, format!("There is no item {key}"));
-                let item = found.ok_or_else(unknown)?;
+                let Some(item) = tx.find_item(&key)?.filter(|item| visibility.shows(item)) else {
+                    let message = format!("There is no item {key}");
+                    return Err(Error::new(ErrorKind::NotFound, message));
+                };
                 let picture = AssetGroup::of_item(&item.assets).whole_picture();
                 Ok(picture.and_then(|picture| picture.picture_hash))
             })
@@ -237,13 +236,12 @@ impl Content {
             let unseen = *seen.lock();
             let request = SearchCriteria { excluding_seen: unseen, ..request.clone() };
             let seen = Arc::clone(&seen);
-            let write_answer = move |found: SearchResults, tx: &ReadTx<'_>| {
-                *seen.lock() = Some(found.seen);
-                writer.first_hit(found, tx)
-            };
             // An outdated index would miss the item that woke the poll, and the poll would wait for
             // the next one.
-            self.search.search(request, Freshness::Required, now(), write_answer)
+            self.search.search(request, Freshness::Required, now(), move |found, tx| {
+                *seen.lock() = Some(found.seen);
+                writer.first_hit(found, tx)
+            })
         };
         let found =
             self.polls.wait(holder, self.search.changes(), search_once, wait, stop).await?;

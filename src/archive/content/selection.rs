@@ -77,15 +77,18 @@ pub fn coverage(
 }
 
 pub(super) fn covered(own: &[Agreement], requested: &[AgreementId], now: Timestamp) -> Coverage {
-    let applies = |agreement: &&Agreement| {
-        agreement.is_in_force(now) && (requested.is_empty() || requested.contains(&agreement.id))
-    };
-    // A super agreement covers every item, whatever products it lists.
-    if own.iter().filter(applies).any(|agreement| agreement.super_agreement) {
-        return Coverage::Everything;
+    let mut codes = Vec::new();
+    for agreement in own.iter().filter(|agreement| agreement.is_in_force(now)) {
+        if !requested.is_empty() && !requested.contains(&agreement.id) {
+            continue;
+        }
+        // A super agreement covers every item, whatever products it lists.
+        if agreement.super_agreement {
+            return Coverage::Everything;
+        }
+        codes.extend(agreement.products.iter().map(|product| product.code.as_str()));
     }
-    let products = own.iter().filter(applies).flat_map(|agreement| &agreement.products);
-    Coverage::Products(distinct(products.map(|product| product.code.as_str())))
+    Coverage::Products(distinct(codes.into_iter()))
 }
 
 /// Whether `coverage` includes a document.
@@ -94,7 +97,8 @@ pub fn covers(coverage: &Coverage, document: &Document) -> bool {
     match coverage {
         Coverage::Everything => true,
         Coverage::Products(codes) => {
-            document.texts("product", "code").any(|code| codes.iter().any(|one| one == code))
+            let mut of_document = document.texts("product", "code");
+            of_document.any(|code| codes.iter().any(|covered| covered == code))
         }
     }
 }
@@ -102,7 +106,8 @@ pub fn covers(coverage: &Coverage, document: &Document) -> bool {
 /// Fails unless the caller may see commissioned items: with admin privileges (contract search-5), or as the
 /// provider's staff.
 pub fn may_see_commissioned(caller: Option<&Principal>) -> Result<()> {
-    let unauthenticated = || Error::new(ErrorKind::Unauthenticated, "Unauthorized");
-    let caller = caller.ok_or_else(unauthenticated)?;
+    let Some(caller) = caller else {
+        return Err(Error::new(ErrorKind::Unauthenticated, "Unauthorized"));
+    };
     if caller.sees_commissioned() { Ok(()) } else { caller.require_admin() }
 }

@@ -25,7 +25,7 @@ impl CallerVisibility {
     /// Replaced items of a collection are shown, because they were chosen by name, and they name their
     /// replacement (contract collections-10).
     #[must_use]
-    pub fn of(caller: &Principal, now: Timestamp) -> Self {
+    pub fn new(caller: &Principal, now: Timestamp) -> Self {
         Self {
             coverage: coverage(Some(caller), &[], now),
             embargoed: caller.sees_embargoed(),
@@ -37,13 +37,15 @@ impl CallerVisibility {
     /// The rights of a caller in a search at `now`; a caller without credentials sees what is published.
     #[must_use]
     pub fn of_search(caller: Option<&Principal>, now: Timestamp) -> Self {
-        let anonymous = || Self {
-            coverage: coverage(None, &[], now),
-            embargoed: false,
-            commissioned: false,
-            now,
-        };
-        caller.map_or_else(anonymous, |caller| Self::of(caller, now))
+        match caller {
+            Some(caller) => Self::new(caller, now),
+            None => Self {
+                coverage: coverage(None, &[], now),
+                embargoed: false,
+                commissioned: false,
+                now,
+            },
+        }
     }
 
     /// Whether the caller may see `item`; an item whose document cannot be parsed is not shown.

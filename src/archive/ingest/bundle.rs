@@ -83,27 +83,26 @@ impl Ingest {
                 return Err(IngestError::Refused(refusals));
             }
         };
-        let unknown = |(name, _): &&(FileName, PathBuf)| {
-            let association = name.association.as_ref();
-            association.is_some_and(|association| !document.has_association(association))
-        };
-        for (name, _) in files.iter().filter(unknown) {
-            let association = name.association.as_ref().map(ToString::to_string);
-            let association = association.unwrap_or_default();
-            let why = format!("belongs to {association:?}, which is not among the associations");
-            refusals.push(refusal(&name.to_string(), IngestError::Name(why)));
+        for (name, _) in &files {
+            let Some(association) = &name.association else { continue };
+            if !document.has_association(association) {
+                let association = association.to_string();
+                let why =
+                    format!("belongs to {association:?}, which is not among the associations");
+                refusals.push(refusal(&name.to_string(), IngestError::Name(why)));
+            }
         }
         if !refusals.is_empty() {
             return Err(IngestError::Refused(refusals));
         }
         // A picture of an associated object is no picture of the item itself.
-        let is_own = |(name, _): &(FileName, PathBuf)| name.association.is_none();
-        let is_hires = |(name, _): &(FileName, PathBuf)| name.name == RenditionName::NORMAL_HIRES;
-        let has_own = files.iter().any(is_own);
-        // Files of associated objects only leave the item's existing picture in place.
-        let has_hires = match has_own {
-            true => files.iter().any(|file| is_own(file) && is_hires(file)),
-            false => files.is_empty() || self.has_original(key)?,
+        let names = files.iter().map(|(name, _)| name);
+        let own: Vec<&FileName> = names.filter(|name| name.association.is_none()).collect();
+        let has_hires = if own.is_empty() {
+            // Files of associated objects only leave the item's existing picture in place.
+            files.is_empty() || self.has_original(key)?
+        } else {
+            own.iter().any(|name| name.name == RenditionName::NORMAL_HIRES)
         };
         if has_picture(key.media_type) && !has_hires {
             return Err(IngestError::NoPicture);
@@ -118,7 +117,9 @@ impl Ingest {
         files: &[(FileName, PathBuf)],
         now: Timestamp,
     ) -> Result<IngestedItem, IngestError> {
-        let (mut assets, mut warnings, mut refusals) = (Vec::new(), Vec::new(), Vec::new());
+        let mut assets = Vec::new();
+        let mut warnings = Vec::new();
+        let mut refusals = Vec::new();
         for (name, path) in files {
             match self.ingest_file(name, path) {
                 Ok((asset, file_warnings)) => {
@@ -152,7 +153,6 @@ fn read_document(key: &ItemKey, bytes: &[u8]) -> Result<Document, DocumentError>
 /// Parses the properties of a document. A leading byte order mark is ignored.
 pub(super) fn read_fields(bytes: &[u8]) -> Result<Map<String, Value>, DocumentError> {
     let bytes = bytes.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(bytes);
-    let not_json = |why: &str| DocumentError::NotJson(why.to_owned());
     let text =
         std::str::from_utf8(bytes).map_err(|cause| not_json(&format!("not UTF-8: {cause}")))?;
     if let Some(offset) = memchr::memchr(0, bytes) {
@@ -163,4 +163,8 @@ pub(super) fn read_fields(bytes: &[u8]) -> Result<Map<String, Value>, DocumentEr
         Ok(_) => Err(not_json("another kind of value")),
         Err(cause) => Err(not_json(&cause.to_string())),
     }
+}
+
+fn not_json(why: &str) -> DocumentError {
+    DocumentError::NotJson(why.to_owned())
 }

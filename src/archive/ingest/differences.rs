@@ -43,8 +43,9 @@ pub(super) fn differences<'a>(
 
 /// Describes a change: `dataMining: none -> http://…/DMI-PROHIBITED`.
 pub(super) fn describe(change: &PropertyChange) -> String {
-    let text = |value: &Option<String>| value.clone().unwrap_or_else(|| "none".to_owned());
-    format!("{}: {} -> {}", change.property, text(&change.old), text(&change.new))
+    let old = change.old.as_deref().unwrap_or("none");
+    let new = change.new.as_deref().unwrap_or("none");
+    format!("{}: {old} -> {new}", change.property)
 }
 
 /// Prints a value as a text, a long one shortened.

@@ -50,7 +50,7 @@ impl ExpectedVersion {
     pub fn includes(&self, tag: &str) -> bool {
         match self {
             Self::Any => true,
-            Self::OneOf(tags) => tags.iter().any(|one| one == tag),
+            Self::OneOf(tags) => tags.iter().any(|expected| expected == tag),
         }
     }
 }
@@ -75,7 +75,7 @@ pub struct EditableItem {
 }
 
 impl EditableItem {
-    fn of(item: StoredItem) -> Self {
+    fn from_stored(item: StoredItem) -> Self {
         Self { tag: version_tag(&item.document), document: item.document }
     }
 }
@@ -121,7 +121,9 @@ impl Ingest {
         for _ in 0..EDIT_TRIES_MAX {
             let wanted = key.clone();
             let found = self.db.read_blocking(move |tx| tx.find_item(&wanted))?;
-            let Some(item) = found.map(EditableItem::of) else { return Ok(EditOutcome::Missing) };
+            let Some(item) = found.map(EditableItem::from_stored) else {
+                return Ok(EditOutcome::Missing);
+            };
             if !change.expected.includes(&item.tag) {
                 return Ok(EditOutcome::Stale);
             }
@@ -195,7 +197,9 @@ impl Ingest {
             user_name: event.actor.user_name.clone(),
         };
         let prepared = PreparedItem::new(key, new, None, moment).into_edit();
-        let (key, tag, zone) = (key.clone(), tag.to_owned(), self.zone.clone());
+        let key = key.clone();
+        let tag = tag.to_owned();
+        let zone = self.zone.clone();
         Ok(self.db.write_blocking(move |tx| {
             let current = write::find(tx, &key)?;
             if current.is_none_or(|(item, _)| version_tag(&item.document) != tag) {
@@ -207,11 +211,10 @@ impl Ingest {
             }
             tx.write_item_edit(&key, &edit)?;
             let stored = tx.as_read().find_item(&key)?;
-            let saved = |item| SavedItem {
-                item: EditableItem::of(item),
+            Ok(stored.map(|item| SavedItem {
+                item: EditableItem::from_stored(item),
                 replaced_items: written.replaced_items,
-            };
-            Ok(stored.map(saved))
+            }))
         })?)
     }
 }
@@ -232,10 +235,7 @@ fn check_properties(patch: &Map<String, Value>) -> Result<(), IngestError> {
             violations.push(SchemaViolation::new("/pubstatus", "enum", message));
         }
     }
-    match violations.is_empty() {
-        true => Ok(()),
-        false => Err(DocumentError::Schema(violations).into()),
-    }
+    if violations.is_empty() { Ok(()) } else { Err(DocumentError::Schema(violations).into()) }
 }
 
 /// The entry of an item's history that says which file it was published from.
@@ -258,7 +258,7 @@ impl Uploads {
     /// Finds the stored document of the item `key`, whatever its status.
     pub async fn editable(&self, key: ItemKey) -> Result<Option<EditableItem>> {
         let found = self.ingest_here().db.read(move |tx| tx.find_item(&key)).await?;
-        Ok(found.map(EditableItem::of))
+        Ok(found.map(EditableItem::from_stored))
     }
 
     /// Changes the document of the item `key`.

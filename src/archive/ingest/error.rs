@@ -155,20 +155,11 @@ impl IngestError {
     #[must_use]
     pub fn problems(&self) -> Vec<(String, String)> {
         match self {
-            Self::Refused(refusals) => {
-                let each = |refusal: &FileRefusal| {
-                    // Problems of the schema have their own places, which say more than the name of
-                    // the file.
-                    if let Self::Document(DocumentError::Schema(_)) = &refusal.error {
-                        return refusal.error.problems();
-                    }
-                    vec![(refusal.file.clone(), refusal.error.to_string())]
-                };
-                refusals.iter().flat_map(each).collect()
-            }
-            Self::Document(DocumentError::Schema(problems)) => {
-                problems.iter().map(|one| (one.path.clone(), one.message.clone())).collect()
-            }
+            Self::Refused(refusals) => refusals.iter().flat_map(FileRefusal::problems).collect(),
+            Self::Document(DocumentError::Schema(violations)) => violations
+                .iter()
+                .map(|violation| (violation.path.clone(), violation.message.clone()))
+                .collect(),
             Self::Document(DocumentError::Mismatch { property, .. }) => {
                 vec![(format!("/{property}"), self.to_string())]
             }
@@ -200,6 +191,16 @@ pub struct FileRefusal {
     pub error: IngestError,
 }
 
+impl FileRefusal {
+    fn problems(&self) -> Vec<(String, String)> {
+        // Problems of the schema have their own places, which say more than the name of the file.
+        if let IngestError::Document(DocumentError::Schema(_)) = &self.error {
+            return self.error.problems();
+        }
+        vec![(self.file.clone(), self.error.to_string())]
+    }
+}
+
 impl fmt::Display for FileRefusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.file.is_empty() {
@@ -222,7 +223,7 @@ pub struct IngestFailure {
 impl IngestFailure {
     /// The failure to ingest a whole file or folder.
     #[must_use]
-    pub fn of(path: &Path, error: IngestError) -> Self {
+    pub fn new(path: &Path, error: IngestError) -> Self {
         Self { path: path.to_owned(), line: None, error }
     }
 }
@@ -245,7 +246,7 @@ mod tests {
         let offset = 7;
         let outcome: Result<(), _> = catch_panics(|| panic!("offset {offset} is out of range"));
         let failure =
-            IngestFailure::of(Path::new("in/harbour.jpg"), outcome.expect_err("it panicked"));
+            IngestFailure::new(Path::new("in/harbour.jpg"), outcome.expect_err("it panicked"));
         let expected = "in/harbour.jpg: caused a panic of the reader: offset 7 is out of range";
         assert_eq!(failure.to_string(), expected);
         assert!(!failure.error.is_internal(), "trying again would end the same way");

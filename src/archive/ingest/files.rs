@@ -54,7 +54,7 @@ pub fn find(paths: &[PathBuf]) -> FoundFiles {
 
 impl FoundFiles {
     fn fail(&mut self, path: &Path, error: IngestError) {
-        self.failures.push(IngestFailure::of(path, error));
+        self.failures.push(IngestFailure::new(path, error));
     }
 
     /// Adds the file if it is of a known kind; returns whether it is.
@@ -129,13 +129,16 @@ pub(super) fn extension(path: &Path) -> String {
 /// The item of a folder `<mediaType>/<id>` at `path`.
 pub(super) fn folder_key(path: &Path) -> Result<ItemKey, IngestError> {
     let mut names = path.iter().rev().map(|name| name.to_string_lossy().into_owned());
-    let (id, media_type) = (names.next().unwrap_or_default(), names.next().unwrap_or_default());
-    let not_an_item = |why: String| {
-        IngestError::Name(format!("is not a folder <mediaType>/<id> with an item.json: {why}"))
-    };
-    let media_type = media_type.parse::<MediaType>().map_err(|e| not_an_item(e.to_string()))?;
-    let id = ItemId::parse(&id).map_err(|e| not_an_item(e.to_string()))?;
+    let id = names.next().unwrap_or_default();
+    let media_type = names.next().unwrap_or_default();
+    let media_type =
+        media_type.parse::<MediaType>().map_err(|cause| no_item_folder(&cause.to_string()))?;
+    let id = ItemId::parse(&id).map_err(|cause| no_item_folder(&cause.to_string()))?;
     Ok(ItemKey { media_type, id })
+}
+
+fn no_item_folder(why: &str) -> IngestError {
+    IngestError::Name(format!("is not a folder <mediaType>/<id> with an item.json: {why}"))
 }
 
 /// Reads the folder `<mediaType>/<id>` at `path`, which is open as `folder`: its document and its files. The
@@ -147,7 +150,8 @@ pub(super) fn read_folder(
     let full = fs::canonicalize(folder.path()).map_err(IngestError::Unreadable)?;
     // The open folder may have been renamed; its item is that of the name it was found by.
     let key = folder_key(&full).or_else(|_| folder_key(path))?;
-    let (mut files, mut pinned) = (Vec::new(), Vec::new());
+    let mut files = Vec::new();
+    let mut pinned = Vec::new();
     let entries = fs::read_dir(folder.path()).and_then(Iterator::collect::<io::Result<Vec<_>>>);
     let mut entries = entries.map_err(IngestError::Unreadable)?;
     // The files stay open until the item is written, so the limit also bounds the open files.
@@ -194,8 +198,12 @@ pub(super) fn read(
         return Err(IngestError::Empty);
     }
     if metadata.len() > bytes_max {
-        let (found, limit) = (metadata.len(), bytes_max);
-        return Err(IngestError::TooLarge { found, limit, unit: "bytes", setting });
+        return Err(IngestError::TooLarge {
+            found: metadata.len(),
+            limit: bytes_max,
+            unit: "bytes",
+            setting,
+        });
     }
     fs::read(path).map_err(IngestError::Unreadable)
 }

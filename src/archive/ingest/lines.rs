@@ -92,7 +92,8 @@ pub fn ingest_lines(
         scope.spawn(move || LineReader::new(file).run(&free_tickets, &chunks));
         let to_check = Arc::new(Mutex::new(to_check));
         for _ in 0..workers.max(1) {
-            let (to_check, checked) = (Arc::clone(&to_check), checked.clone());
+            let to_check = Arc::clone(&to_check);
+            let checked = checked.clone();
             scope.spawn(move || check_all(ingest, now, &to_check, &checked));
         }
         // Only the threads hold these now, so the channels close when the threads end.
@@ -159,9 +160,11 @@ impl LineReader {
 
     /// Refuses UTF-16 as a whole; otherwise each line would be reported separately.
     fn check_encoding(&mut self, number: u64) -> io::Result<()> {
-        let is_utf16 =
-            |start: &[u8]| start.starts_with(b"\xFF\xFE") || start.starts_with(b"\xFE\xFF");
-        if number == 0 && is_utf16(self.input.fill_buf()?) {
+        if number != 0 {
+            return Ok(());
+        }
+        let start = self.input.fill_buf()?;
+        if start.starts_with(b"\xFF\xFE") || start.starts_with(b"\xFE\xFF") {
             return Err(io::Error::new(io::ErrorKind::InvalidData, "is UTF-16, expected UTF-8"));
         }
         Ok(())
@@ -169,7 +172,8 @@ impl LineReader {
 
     /// Reads the next lines; none at the end of the file.
     fn read_chunk(&mut self) -> (Vec<NumberedLine>, Option<io::Error>) {
-        let (mut lines, mut bytes) = (Vec::new(), 0);
+        let mut lines = Vec::new();
+        let mut bytes = 0;
         while lines.len() < INGEST_CHUNK_LINES && bytes < INGEST_CHUNK_BYTES {
             match self.read_line() {
                 Ok(Some(text)) => {
@@ -187,7 +191,8 @@ impl LineReader {
     /// Reads the next line without its line break; a line that is too long is skipped and its length
     /// returned.
     fn read_line(&mut self) -> io::Result<Option<Result<Vec<u8>, u64>>> {
-        let (mut text, mut length) = (Vec::new(), 0_u64);
+        let mut text = Vec::new();
+        let mut length = 0_u64;
         loop {
             let buffer = self.input.fill_buf()?;
             if buffer.is_empty() {
@@ -247,9 +252,12 @@ fn check(
     let text = match &line.text {
         Ok(text) => text,
         Err(found) => {
-            let (limit, setting) = (DOCUMENT_BYTES_MAX, "4 MiB");
-            let (found, unit) = (*found, "bytes");
-            return Some(Err(IngestError::TooLarge { found, limit, unit, setting }));
+            return Some(Err(IngestError::TooLarge {
+                found: *found,
+                limit: DOCUMENT_BYTES_MAX,
+                unit: "bytes",
+                setting: "4 MiB",
+            }));
         }
     };
     if text.iter().all(u8::is_ascii_whitespace) {
@@ -293,7 +301,9 @@ impl BatchWriter<'_> {
     /// when the database fails; the other threads then end because their channels close.
     fn run(&mut self, to_write: &Receiver<CheckedChunk>, tickets: &Sender<()>) {
         let mut pending = BTreeMap::new();
-        let (mut next, mut end, mut unflushed_chunks) = (0, 0, 0);
+        let mut next = 0;
+        let mut end = 0;
+        let mut unflushed_chunks = 0;
         for checked in to_write {
             pending.insert(checked.number, checked);
             // Chunks are checked out of order, and each waits here for those before it.
@@ -376,7 +386,8 @@ impl BatchWriter<'_> {
         if batch.is_empty() {
             return Ok(Vec::new());
         }
-        let (batch, zone) = (Arc::clone(batch), self.ingest.zone.clone());
+        let batch = Arc::clone(batch);
+        let zone = self.ingest.zone.clone();
         self.ingest.db.write_blocking(move |tx| {
             batch.iter().map(|(_, prepared)| prepared.write(tx, &zone)).collect()
         })
@@ -384,7 +395,8 @@ impl BatchWriter<'_> {
 
     fn write_singly(&mut self, batch: &Arc<Vec<(u64, PreparedItem)>>) -> bool {
         for (index, (line, _)) in batch.iter().enumerate() {
-            let (batch, zone) = (Arc::clone(batch), self.ingest.zone.clone());
+            let batch = Arc::clone(batch);
+            let zone = self.ingest.zone.clone();
             let outcome = self.ingest.db.write_blocking(move |tx| batch[index].1.write(tx, &zone));
             match outcome {
                 Ok(outcome) => self.count(&outcome),

@@ -93,8 +93,7 @@ impl Ingest {
         path: &Path,
     ) -> Result<(AssetFile, Vec<String>), IngestError> {
         let head = self.head(path, EPS_HEAD_BYTES)?;
-        let starts = |magic: &[u8]| head.starts_with(magic);
-        if !starts(EPS_MAGIC) && !starts(DOS_EPS_MAGIC) {
+        if !head.starts_with(EPS_MAGIC) && !head.starts_with(DOS_EPS_MAGIC) {
             return Err(IngestError::Picture(
                 "is not an EPS: it begins neither with %!PS-Adobe nor with the DOS header"
                     .to_owned(),
@@ -120,14 +119,14 @@ impl Ingest {
         let facts = facts(&mut BufReader::new(file), length, &VideoLimits::default())
             .map_err(unreadable_video)?;
         let (blob, length) = self.originals.store_file(path)?;
-        let warnings = match facts.fast_start {
-            true => Vec::new(),
-            false => vec![
+        let mut warnings = Vec::new();
+        if !facts.fast_start {
+            warnings.push(
                 "has its index at the end, so players load all of it first (ffmpeg's option \
                  -movflags +faststart puts it in front)"
                     .to_owned(),
-            ],
-        };
+            );
+        }
         let video = VideoFile {
             name,
             blob,
@@ -148,21 +147,15 @@ impl Ingest {
         assets: &mut Vec<Asset>,
         files: &[(FileName, PathBuf)],
     ) -> Result<Vec<String>, IngestError> {
-        let incoming_path = |name, extension| {
-            let file_name = FileName { association: None, name, extension };
-            files.iter().find(|(name, _)| *name == file_name).map(|(_, path)| path.as_path())
-        };
         match media_type {
             MediaType::Graphic => {
-                self.create_from_graphic(assets, incoming_path(HIRES, RenditionExtension::Pdf))
+                let pdf = incoming_path(files, HIRES, RenditionExtension::Pdf);
+                self.create_from_graphic(assets, pdf)
             }
             MediaType::Video => {
-                let hires = incoming_path(HIRES, RenditionExtension::Mp4);
-                self.create_from_video(
-                    assets,
-                    hires,
-                    incoming_path(PREVIEW, RenditionExtension::Mp4),
-                )
+                let hires = incoming_path(files, HIRES, RenditionExtension::Mp4);
+                let preview = incoming_path(files, PREVIEW, RenditionExtension::Mp4);
+                self.create_from_video(assets, hires, preview)
             }
             MediaType::Image
             | MediaType::Stockfoto
@@ -199,7 +192,8 @@ impl Ingest {
             let _share = self.memory.acquire(PROGRAM_OUTPUT_BYTES_MAX);
             match self.programs.pdf(PdfTask::Grey, pdf, 1) {
                 Ok(grey) => {
-                    let (length, blob) = (grey.len() as u64, self.originals.store_bytes(&grey)?);
+                    let length = grey.len() as u64;
+                    let blob = self.originals.store_bytes(&grey)?;
                     let format = RenditionExtension::Pdf;
                     let file = GraphicFile { name: GREY_HIRES, blob, length, format, points };
                     assets.push(generated(AssetFile::Graphic(file)));
@@ -225,7 +219,9 @@ impl Ingest {
         let mut warnings = Vec::new();
         let lacks_still = AssetGroup::of_item(assets).whole_picture().is_none();
         let source = preview.or(hires);
-        if let (None, Some(hires)) = (preview, hires) {
+        if preview.is_none()
+            && let Some(hires) = hires
+        {
             match self.create_video_preview(hires) {
                 Ok(Ok(video)) => assets.push(generated(video)),
                 Ok(Err(cause)) => warnings.push(missing("NormalPreview.mp4", cause)?),
@@ -235,7 +231,7 @@ impl Ingest {
         if preview.is_none() && hires.is_none() {
             warnings.push("has no NormalPreview.mp4".to_owned());
         }
-        if let (true, Some(source)) = (lacks_still, source) {
+        if lacks_still && let Some(source) = source {
             // A short video may end before the usual position of the still.
             let duration = assets.iter().find_map(duration_ms).unwrap_or_default();
             match self.programs.video_still(source, STILL_AT_MS.min(duration / 2)) {
@@ -295,25 +291,34 @@ impl Ingest {
             return Err(IngestError::Empty);
         }
         if found > limit {
-            let (unit, setting) = ("bytes", "media.file_bytes_max");
+            let unit = "bytes";
+            let setting = "media.file_bytes_max";
             return Err(IngestError::TooLarge { found, limit, unit, setting });
         }
         Ok(found)
     }
 }
 
+/// Returns the path of the item's own incoming file with this name.
+fn incoming_path(
+    files: &[(FileName, PathBuf)],
+    name: RenditionName,
+    extension: RenditionExtension,
+) -> Option<&Path> {
+    let wanted = FileName { association: None, name, extension };
+    files.iter().find(|(name, _)| *name == wanted).map(|(_, path)| path.as_path())
+}
+
 /// Describes the active content of a PDF, if there is any.
 fn active_content(facts: &PdfSummary) -> Option<String> {
-    let what = match (facts.scripts, facts.launches) {
-        (false, false) => return None,
-        (true, false) => "JavaScript, which readers may run",
-        (false, true) => "an action (Launch) that starts a program or opens a file",
-        (true, true) => {
-            "JavaScript, which readers may run, and an action (Launch) that starts a program or \
-             opens a file"
-        }
-    };
-    Some(format!("has {what}"))
+    let mut found = Vec::new();
+    if facts.scripts {
+        found.push("JavaScript, which readers may run");
+    }
+    if facts.launches {
+        found.push("an action (Launch) that starts a program or opens a file");
+    }
+    if found.is_empty() { None } else { Some(format!("has {}", found.join(", and "))) }
 }
 
 /// The refusal of a PDF, for active content or because it cannot be checked.
@@ -375,19 +380,25 @@ fn unreadable_video(cause: VideoError) -> IngestError {
 /// Width and height of an EPS drawing in points, from its comments.
 fn bounding_box(head: &[u8]) -> Option<(f32, f32)> {
     let text = String::from_utf8_lossy(head);
-    let box_of = |name: &str| {
-        // Comments of an EPS end with CR, LF or both.
-        let line = text.split(['\n', '\r']).find_map(|line| line.trim().strip_prefix(name))?;
-        let numbers: Vec<f32> =
-            line.split_whitespace().map_while(|word| word.parse().ok()).collect();
-        let [left, bottom, right, top] = numbers[..] else { return None };
-        let (width, height) = (right - left, top - bottom);
-        // A million points are 350 metres; a larger number is a mistake.
-        let is_sane = |edge: f32| edge.is_finite() && edge > 0.0 && edge < 1e6;
-        (is_sane(width) && is_sane(height)).then_some((width, height))
-    };
     // The comment with fractions of a point is exact; the other one is rounded.
-    box_of("%%HiResBoundingBox:").or_else(|| box_of("%%BoundingBox:"))
+    size_in_comment(&text, "%%HiResBoundingBox:")
+        .or_else(|| size_in_comment(&text, "%%BoundingBox:"))
+}
+
+/// Returns width and height from the comment of an EPS that begins with `name`.
+fn size_in_comment(text: &str, name: &str) -> Option<(f32, f32)> {
+    // Comments of an EPS end with CR, LF or both.
+    let line = text.split(['\n', '\r']).find_map(|line| line.trim().strip_prefix(name))?;
+    let numbers: Vec<f32> = line.split_whitespace().map_while(|word| word.parse().ok()).collect();
+    let [left, bottom, right, top] = numbers[..] else { return None };
+    let width = right - left;
+    let height = top - bottom;
+    (is_sane_edge(width) && is_sane_edge(height)).then_some((width, height))
+}
+
+fn is_sane_edge(points: f32) -> bool {
+    // A million points are 350 metres; a larger number is a mistake.
+    points.is_finite() && points > 0.0 && points < 1e6
 }
 
 #[cfg(test)]

@@ -198,8 +198,6 @@ impl Ingest {
         zone: TimeZone,
         marker: Arc<Watermark>,
     ) -> Self {
-        let names = Some(Arc::default());
-        let (confined_root, sources, is_audited) = (None, Vec::new(), false);
         Self {
             db,
             originals,
@@ -208,10 +206,10 @@ impl Ingest {
             memory,
             marker,
             zone,
-            names,
-            confined_root,
-            sources,
-            is_audited,
+            names: Some(Arc::default()),
+            confined_root: None,
+            sources: Vec::new(),
+            is_audited: false,
             required_fields: Vec::new(),
             diagnostics: DiagnosticLog::default(),
             before: None,
@@ -279,7 +277,7 @@ impl Ingest {
                 IncomingPath::ItemFolder(path) => ingest.ingest_folder(path, now),
             },
         );
-        outcome.map_err(|error| IngestFailure::of(incoming.path(), error))
+        outcome.map_err(|error| IngestFailure::new(incoming.path(), error))
     }
 
     /// Ingests a single file: a `.jpg` is the Hires of an image, a `.pdf` or `.eps` that of a graphic, an
@@ -349,7 +347,8 @@ impl Ingest {
         let limit = self.limits.memory_bytes;
         // A share beyond the whole budget would be waited for forever.
         if found > limit {
-            let (unit, setting) = ("bytes to hold while it is read", "ingest.memory_bytes");
+            let unit = "bytes to hold while it is read";
+            let setting = "ingest.memory_bytes";
             return Err(IngestError::TooLarge { found, limit, unit, setting });
         }
         Ok(())
@@ -404,8 +403,7 @@ impl Ingest {
     fn has_original(&self, key: &ItemKey) -> Result<bool, IngestError> {
         let key = key.clone();
         let item = self.db.read_blocking(move |tx| tx.find_item(&key))?;
-        let is_own = |asset: &Asset| asset.association.is_none();
-        Ok(item.is_some_and(|item| item.assets.iter().any(is_own)))
+        Ok(item.is_some_and(|item| item.assets.iter().any(|asset| asset.association.is_none())))
     }
 
     fn write(
@@ -446,7 +444,8 @@ impl Ingest {
     /// Sending the item again restores it.
     pub fn withdraw(&self, key: &ItemKey, now: Timestamp) -> Result<bool, IngestError> {
         let event = audit::event(AuditAction::ItemWithdrawn).with_object(ObjectKind::Item, key);
-        let (key, zone) = (key.clone(), self.zone.clone());
+        let key = key.clone();
+        let zone = self.zone.clone();
         Ok(self.db.write_blocking(move |tx| {
             let moment = LocalMoment { now, zone: &zone };
             // Without such an item nothing changes, so there is nothing to record.
@@ -470,9 +469,10 @@ impl Ingest {
 /// Classifies a file that cannot be opened: a link or a special file is the sender's fault, anything else a
 /// fault of this machine.
 fn refused_link(cause: io::Error) -> IngestError {
-    match cause.kind() == io::ErrorKind::InvalidInput {
-        true => IngestError::Name(cause.to_string()),
-        false => IngestError::Unreadable(cause),
+    if cause.kind() == io::ErrorKind::InvalidInput {
+        IngestError::Name(cause.to_string())
+    } else {
+        IngestError::Unreadable(cause)
     }
 }
 

@@ -144,8 +144,8 @@ impl PendingUploads {
         let row = upload.clone();
         // Checked in the transaction that creates it: requests at the same time would each find room.
         let created = self.inner.db.write(move |tx| {
-            let (own, all) =
-                (tx.as_read().upload_usage(user)?, tx.as_read().total_upload_usage()?);
+            let own = tx.as_read().upload_usage(user)?;
+            let all = tx.as_read().total_upload_usage()?;
             let exceeded = if own.uploads >= UPLOADS_PER_USER_MAX {
                 Some(QuotaExceeded::Count)
             } else if own.bytes.saturating_add(row.length) > limits.user_bytes {
@@ -239,23 +239,8 @@ impl PendingUploads {
     /// was killed before it removed them.
     async fn remove_orphans(&self) -> Result<()> {
         let inner = Arc::clone(&self.inner);
-        let work = move || -> Result<()> {
-            inner.parts.sweep().map_err(unavailable)?;
-            // With a bucket each age is a request, so it is asked for of parts that may be orphans alone.
-            let known = inner.db.read_blocking(|tx| tx.upload_part_keys())?;
-            let listed = inner.parts.list().map_err(unavailable)?;
-            for key in listed.into_iter().filter(|key| !known.contains(key)) {
-                // A younger part may belong to a request that is still being received.
-                let age = inner.parts.age(key).map_err(unavailable)?;
-                let is_old = age.is_some_and(|age| age > UPLOAD_ABANDONED);
-                // It may have been recorded since.
-                if is_old && !inner.db.read_blocking(move |tx| tx.has_upload_part(key))? {
-                    inner.parts.remove(key).map_err(unavailable)?;
-                }
-            }
-            Ok(())
-        };
-        tokio::task::spawn_blocking(work).await.map_err(Error::internal)?
+        let removed = tokio::task::spawn_blocking(move || inner.remove_orphans());
+        removed.await.map_err(Error::internal)?
     }
 
     fn expiry(&self, now: Timestamp) -> Timestamp {
@@ -291,21 +276,41 @@ impl PendingUploads {
     }
 }
 
+impl PendingInner {
+    /// Removes parts that no upload has. Blocks.
+    fn remove_orphans(&self) -> Result<()> {
+        self.parts.sweep().map_err(unavailable)?;
+        // With a bucket each age is a request, so it is asked for of parts that may be orphans alone.
+        let known = self.db.read_blocking(|tx| tx.upload_part_keys())?;
+        let listed = self.parts.list().map_err(unavailable)?;
+        for key in listed.into_iter().filter(|key| !known.contains(key)) {
+            // A younger part may belong to a request that is still being received.
+            let age = self.parts.age(key).map_err(unavailable)?;
+            let is_old = age.is_some_and(|age| age > UPLOAD_ABANDONED);
+            // It may have been recorded since.
+            if is_old && !self.db.read_blocking(move |tx| tx.has_upload_part(key))? {
+                self.parts.remove(key).map_err(unavailable)?;
+            }
+        }
+        Ok(())
+    }
+}
+
 fn quota_error(exceeded: &QuotaExceeded, limits: UploadLimits) -> Error {
-    let too_large =
-        |message: String| Error::new(ErrorKind::TooLarge, message).with_code("upload_quota");
-    match exceeded {
-        QuotaExceeded::Count => too_large(format!(
-            "you have {UPLOADS_PER_USER_MAX} unpublished uploads; publish or discard some"
-        )),
-        QuotaExceeded::User => too_large(format!(
+    let message = match exceeded {
+        QuotaExceeded::Count => {
+            format!("you have {UPLOADS_PER_USER_MAX} unpublished uploads; publish or discard some")
+        }
+        QuotaExceeded::User => format!(
             "your unpublished uploads would take more than {} bytes; publish or discard some",
             limits.user_bytes
-        )),
+        ),
         QuotaExceeded::Total => {
-            Error::overloaded("upload_space", "There is no space for more uploads at the moment")
+            let message = "There is no space for more uploads at the moment";
+            return Error::overloaded("upload_space", message);
         }
-    }
+    };
+    Error::new(ErrorKind::TooLarge, message).with_code("upload_quota")
 }
 
 fn unavailable(cause: StoreError) -> Error {
@@ -385,8 +390,10 @@ impl PartWriter {
         if parts.is_empty() {
             return Ok(());
         }
-        let (id, received) = (self.upload.id, self.upload.received);
-        let (expires, recorded) = (self.uploads.expiry(now), parts.clone());
+        let id = self.upload.id;
+        let received = self.upload.received;
+        let expires = self.uploads.expiry(now);
+        let recorded = parts.clone();
         let added = self
             .uploads
             .inner

@@ -57,16 +57,22 @@ pub(super) fn parse(
         .map_err(|cause| IngestError::Picture(cause.to_string()))?;
     let size = header.size;
     if size.pixels() > limits.pixels_max {
-        let (found, limit) = (size.pixels(), limits.pixels_max);
-        let setting = "media.megapixels_max";
-        return Err(IngestError::TooLarge { found, limit, unit: "pixels", setting });
+        return Err(IngestError::TooLarge {
+            found: size.pixels(),
+            limit: limits.pixels_max,
+            unit: "pixels",
+            setting: "media.megapixels_max",
+        });
     }
     // A small file can repeat scans of a large picture, and each scan is a pass over all pixels.
     let passes = size.pixels().saturating_mul(u64::from(header.scans));
     if passes > JPEG_SCAN_PIXELS_MAX {
-        let (found, limit) = (passes, JPEG_SCAN_PIXELS_MAX);
-        let (unit, setting) = ("pixels in all scans together", "fixed");
-        return Err(IngestError::TooLarge { found, limit, unit, setting });
+        return Err(IngestError::TooLarge {
+            found: passes,
+            limit: JPEG_SCAN_PIXELS_MAX,
+            unit: "pixels in all scans together",
+            setting: "fixed",
+        });
     }
     let reading = metadata::read(&header, &bytes);
     Ok(CheckedPhotograph {
@@ -128,8 +134,9 @@ impl CheckedPhotograph {
         let icc = self.header.icc(&self.bytes).value;
         let reduced = ReducedPicture { icc: icc.as_deref(), long_px, output };
         let stopwatch = Stopwatch::start();
-        let should_continue = || stopwatch.elapsed() <= limits.file_time;
-        Ok(self.render(&reduced, limits, marker, &should_continue)?.file)
+        let rendered =
+            self.render(&reduced, limits, marker, &|| stopwatch.elapsed() <= limits.file_time)?;
+        Ok(rendered.file)
     }
 
     /// The size in pixels, as the picture is shown.

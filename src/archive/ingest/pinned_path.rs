@@ -37,8 +37,9 @@ impl PinnedPath {
         Self { path: path.to_owned(), opened: None }
     }
 
-    fn of(opened: OwnedFd) -> Self {
-        let (process, number) = (std::process::id(), opened.as_raw_fd());
+    fn from_opened(opened: OwnedFd) -> Self {
+        let process = std::process::id();
+        let number = opened.as_raw_fd();
         // `/proc/self` would be the child process itself in a child process.
         Self { path: format!("/proc/{process}/fd/{number}").into(), opened: Some(opened) }
     }
@@ -51,7 +52,7 @@ impl PinnedPath {
     /// Opens the regular file `name` in this folder.
     pub(super) fn file(&self, name: &OsStr) -> io::Result<Self> {
         match &self.opened {
-            Some(folder) => open_file_at(folder, name).map(Self::of),
+            Some(folder) => open_file_at(folder, name).map(Self::from_opened),
             None => Ok(Self { path: self.path.join(name), opened: None }),
         }
     }
@@ -65,13 +66,13 @@ pub(super) fn file(root: &Path, path: &Path) -> io::Result<PinnedPath> {
     let name = within.file_name().ok_or(io::ErrorKind::InvalidInput)?;
     let folder =
         open_folder(root, within.parent().unwrap_or(Path::new("")), MissingFolder::Fails)?;
-    open_file_at(&folder, name).map(PinnedPath::of)
+    open_file_at(&folder, name).map(PinnedPath::from_opened)
 }
 
 /// Opens the folder at `path` below `root`.
 pub(super) fn folder(root: &Path, path: &Path) -> io::Result<PinnedPath> {
     let within = path.strip_prefix(root).map_err(io::Error::other)?;
-    open_folder(root, within, MissingFolder::Fails).map(PinnedPath::of)
+    open_folder(root, within, MissingFolder::Fails).map(PinnedPath::from_opened)
 }
 
 /// Opens the folder `within` below `root`. The root itself may be a link, because the operator controls it.

@@ -215,8 +215,7 @@ impl Ingest {
     ) -> Result<PublishOutcome, IngestError> {
         let loaded = self.load_upload(pending, upload)?;
         let picture = &loaded.picture;
-        let derived = || picture.derived_id();
-        let key = Self::upload_key(MediaType::Image, upload, request, derived);
+        let key = Self::upload_key(MediaType::Image, upload, request, || picture.derived_id());
         if self.is_refused(&key, request)? {
             return Ok(PublishOutcome::Exists(key));
         }
@@ -249,8 +248,9 @@ impl Ingest {
         };
         let name = FileName { association: None, name, extension };
         let assembled = Self::assemble(pending, upload)?;
-        let derived = || photograph::derived_id(assembled.content);
-        let key = Self::upload_key(media_type, upload, request, derived);
+        let key = Self::upload_key(media_type, upload, request, || {
+            photograph::derived_id(assembled.content)
+        });
         if self.is_refused(&key, request)? {
             return Ok(PublishOutcome::Exists(key));
         }
@@ -350,7 +350,8 @@ impl Ingest {
         let user_name = event.actor.user_name.clone();
         let edit = published_edit(&published.document, &upload.file_name, now, user_name);
         let refuses = request.existing != ExistingPolicy::Replace;
-        let (written_key, zone) = (key.clone(), self.zone.clone());
+        let written_key = key.clone();
+        let zone = self.zone.clone();
         let previous = published.previous.clone();
         let guard = self.guard(prepared.originals());
         let written = self.db.write_blocking(move |tx| {
@@ -438,9 +439,10 @@ fn read_error(cause: ReadUploadError) -> IngestError {
 /// Names the file in a refusal of the file. Problems of the document have places of their own.
 fn name_file(error: IngestError, upload: &PendingUpload) -> IngestError {
     let is_about_document = matches!(error, IngestError::Document(_));
-    match is_about_document || error.is_internal() {
-        true => error,
-        false => refused(&upload.file_name, error),
+    if is_about_document || error.is_internal() {
+        error
+    } else {
+        refused(&upload.file_name, error)
     }
 }
 
@@ -470,7 +472,8 @@ impl Uploads {
         request: PublishRequest,
         now: Timestamp,
     ) -> Result<Result<PublishOutcome, IngestError>> {
-        let (id, name) = (upload.id, upload.file_name.clone());
+        let id = upload.id;
+        let name = upload.file_name.clone();
         let outcome = self.work_on(upload, move |ingest, pending, upload| {
             ingest.publish_upload(pending, upload, &request, now)
         });
@@ -499,10 +502,10 @@ impl Uploads {
         + 'static,
     ) -> Result<Result<T, IngestError>> {
         let pending = self.pending().clone();
-        let named = move |ingest: &Ingest| {
+        let outcome = self.work(move |ingest| {
             work(ingest, &pending, &upload).map_err(|error| name_file(error, &upload))
-        };
-        self.work(named).await
+        });
+        outcome.await
     }
 }
 

@@ -49,7 +49,8 @@ impl Ingest {
     ) -> std::result::Result<RightsOutcome, IngestError> {
         let event = audit::event(AuditAction::ItemRightsChanged);
         let event = event.with_object(ObjectKind::Item, key);
-        let (key, zone) = (key.clone(), self.zone.clone());
+        let key = key.clone();
+        let zone = self.zone.clone();
         Ok(self.db.write_blocking(move |tx| {
             let Some((item, document)) = write::find(tx, &key)? else {
                 return Ok(RightsOutcome::NoItem);
@@ -105,22 +106,28 @@ impl Uploads {
 /// Lists what each of `changes`, newest first, changed.
 fn entries(changes: &[RightsChange]) -> Vec<RightsChangeEntry> {
     let nothing = RightsMetadata::default();
-    let entry = |index: usize, change: &RightsChange| {
+    let mut entries = Vec::new();
+    for (index, change) in changes.iter().take(RIGHTS_CHANGES_MAX).enumerate() {
         // Nothing was set before the first change.
         let before = changes.get(index + 1).map_or(&nothing, |before| &before.rights);
-        let (old, new) = (properties(before), properties(&change.rights));
-        let properties = differences(&old, &new).into_iter();
-        let properties = properties.map(|property| {
-            (property.name.to_owned(), property.new.cloned().unwrap_or(Value::Null))
-        });
-        RightsChangeEntry {
-            changed: change.changed,
-            user_name: change.user_name.clone(),
-            properties: properties.collect(),
-        }
-    };
-    let listed = changes.iter().take(RIGHTS_CHANGES_MAX).enumerate();
-    listed.map(|(index, change)| entry(index, change)).collect()
+        entries.push(entry(change, before));
+    }
+    entries
+}
+
+/// Lists the properties that `change` changed; `before` are the rights until then.
+fn entry(change: &RightsChange, before: &RightsMetadata) -> RightsChangeEntry {
+    let old = properties(before);
+    let new = properties(&change.rights);
+    let mut changed = Map::new();
+    for property in differences(&old, &new) {
+        changed.insert(property.name.to_owned(), property.new.cloned().unwrap_or(Value::Null));
+    }
+    RightsChangeEntry {
+        changed: change.changed,
+        user_name: change.user_name.clone(),
+        properties: changed,
+    }
 }
 
 /// Returns what is set as an object of properties.

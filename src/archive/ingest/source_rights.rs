@@ -21,11 +21,7 @@ impl Ingest {
     /// Accepts statements about rights in the folders `paths`, and in the folders of the files `paths`.
     #[must_use]
     pub fn with_sources(self, paths: &[PathBuf]) -> Self {
-        let folder = |path: &PathBuf| match path.is_dir() {
-            true => path.clone(),
-            false => path.parent().unwrap_or(Path::new("")).to_owned(),
-        };
-        Self { sources: paths.iter().map(folder).collect(), ..self }
+        Self { sources: paths.iter().map(|path| folder_of(path).to_owned()).collect(), ..self }
     }
 
     /// Reads what the folder of a file, and the folders of the source around it, say about rights.
@@ -51,10 +47,6 @@ impl Ingest {
     }
 
     fn read_rights(&self, path: &Path) -> Result<Option<RightsMetadata>, IngestError> {
-        let in_file = |why: &dyn std::fmt::Display| IngestError::Rights {
-            place: path.display().to_string(),
-            why: why.to_string(),
-        };
         // The opened file stays open until it is read.
         let read = self.pin(path).and_then(|opened| {
             files::read(opened.path(), RIGHTS_STATEMENT_BYTES_MAX as u64, "64 KiB")
@@ -63,22 +55,34 @@ impl Ingest {
             Err(error) if is_absent(&error) => Ok(None),
             // A disk that fails is no fault of the file, so the ingest is retried.
             Err(error) if error.is_internal() => Err(error),
-            Err(error) => Err(in_file(&error)),
-            Ok(text) => parse_rights(&text).map(Some).map_err(|why| in_file(&why)),
+            Err(error) => Err(rights_error(path, &error)),
+            Ok(text) => parse_rights(&text).map(Some).map_err(|why| rights_error(path, &why)),
         }
     }
 }
 
 /// Finds the folder at which the search upwards from `folder` ends: the longest of `roots` that contains it.
 fn find_root<'a>(folder: &Path, roots: impl Iterator<Item = &'a Path>) -> Option<&'a Path> {
-    let is_bare = |path: &Path| path.as_os_str().is_empty();
-    // The empty path is the folder of a file that is given by its name alone, and every path begins with it.
-    let contains = |root: &Path| match is_bare(root) {
-        true => is_bare(folder),
-        false => folder.starts_with(root),
-    };
-    let around = roots.filter(|root| contains(root));
+    let around = roots.filter(|root| contains(root, folder));
     around.max_by_key(|root| root.components().count())
+}
+
+fn contains(root: &Path, folder: &Path) -> bool {
+    // The empty path is the folder of a file that is given by its name alone, and every path begins with it.
+    if root.as_os_str().is_empty() {
+        folder.as_os_str().is_empty()
+    } else {
+        folder.starts_with(root)
+    }
+}
+
+/// Returns the folder at `path`, or the folder of the file at `path`.
+fn folder_of(path: &Path) -> &Path {
+    if path.is_dir() { path } else { path.parent().unwrap_or(Path::new("")) }
+}
+
+fn rights_error(path: &Path, why: &dyn std::fmt::Display) -> IngestError {
+    IngestError::Rights { place: path.display().to_string(), why: why.to_string() }
 }
 
 /// Parses a statement about rights. A leading byte order mark is ignored.

@@ -127,7 +127,7 @@ fn remove_in(
     }
     let named = tx.as_read().originals_after(part.since.last_version)?;
     let mut removed = part.hashes.clone();
-    removed.retain(|hash| named.binary_search_by_key(hash, |one| one.hash).is_err());
+    removed.retain(|hash| named.binary_search_by_key(hash, |original| original.hash).is_err());
     for_each_at_once(&removed, |hash| store.remove(hash)).map_err(failed)?;
     tx.end_removal(id)?;
     Ok(Some(removed))
@@ -195,7 +195,7 @@ impl PendingRemovals {
     /// Removes the originals as soon as the database and the store answer.
     fn enqueue(&self, db: &Db, originals: &OriginalStore, refused: UnreferencedOriginals) {
         let mut queue = self.0.lock();
-        let count: usize = queue.waiting.iter().map(|one| one.hashes.len()).sum();
+        let count: usize = queue.waiting.iter().map(|waiting| waiting.hashes.len()).sum();
         if count + refused.hashes.len() > PENDING_MAX {
             return;
         }

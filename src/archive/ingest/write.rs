@@ -166,10 +166,11 @@ impl PreparedItem {
             row.order_time = item.order_time;
         }
         let written = tx.write_item(&row)?;
-        let newly_replaced = match document.pub_status().is_served() {
-            true => replace_items(tx, key, replaced, moment)?,
+        let newly_replaced = if document.pub_status().is_served() {
+            replace_items(tx, key, replaced, moment)?
+        } else {
             // An item that is not served has not replaced any other item yet.
-            false => Vec::new(),
+            Vec::new()
         };
         Ok(ItemWrite { written, replaced_items: newly_replaced })
     }
@@ -183,35 +184,40 @@ impl PreparedItem {
     /// replaces only its counterpart. Files of an association stay only while it refers to the same object.
     fn files_after(&self, stored: &(StoredItem, Document), document: &Document) -> Vec<Asset> {
         let (item, old) = stored;
-        let uri = |document: &Document, key: &AssociationKey| {
-            document.association(key).map(|one| one.get("uri").cloned())
-        };
-        let stays = |asset: &&Asset| {
-            let Some(key) = &asset.association else { return true };
-            let current = uri(document, key);
-            // An association that is gone has no URI, and two missing URIs are not the same object.
-            current.is_some() && current == uri(old, key)
-        };
-        let mut existing = item.assets.iter().filter(stays).cloned();
+        let staying = item.assets.iter().filter(|asset| match &asset.association {
+            None => true,
+            Some(key) => is_same_object(key, old, document),
+        });
+        let existing = staying.cloned();
         let Some(new) = &self.item.assets else { return existing.collect() };
         let mut files = new.clone();
-        let is_own = |asset: &Asset| asset.association.is_none();
         if !new.iter().any(is_own) {
-            files.extend(existing.by_ref().filter(is_own));
+            files.extend(existing.filter(is_own));
         } else if self.is_single_file {
             let has_new_pdf = new.iter().any(|asset| asset.extension() == RenditionExtension::Pdf);
-            let remains = |asset: &Asset| {
-                let replaced = new.iter().any(|one| {
-                    is_own(asset)
-                        && one.name() == asset.name()
-                        && one.extension() == asset.extension()
-                });
+            files.extend(existing.filter(|asset| {
+                let is_replaced = is_own(asset)
+                    && new.iter().any(|file| {
+                        file.name() == asset.name() && file.extension() == asset.extension()
+                    });
                 // A new PDF also invalidates the files that were generated from the old one.
-                !(replaced || has_new_pdf && asset.made)
-            };
-            files.extend(existing.by_ref().filter(remains));
+                !is_replaced && !(has_new_pdf && asset.made)
+            }));
         }
         files
+    }
+}
+
+fn is_own(asset: &Asset) -> bool {
+    asset.association.is_none()
+}
+
+/// Returns whether the association `key` refers to the same object in both documents.
+fn is_same_object(key: &AssociationKey, old: &Document, new: &Document) -> bool {
+    match (old.association(key), new.association(key)) {
+        (Some(old), Some(new)) => old.get("uri") == new.get("uri"),
+        // Two missing associations are not the same object.
+        (_, None) | (None, Some(_)) => false,
     }
 }
 
@@ -221,9 +227,10 @@ pub(super) fn find(
     key: &ItemKey,
 ) -> Result<Option<(StoredItem, Document)>, DbError> {
     let Some(item) = tx.as_read().find_item(key)? else { return Ok(None) };
-    let damaged = |why: String| DbError::Damaged { what: format!("item {key}"), why };
-    let document =
-        Document::from_stored(&item.document).map_err(|cause| damaged(cause.to_string()))?;
+    let document = Document::from_stored(&item.document).map_err(|cause| DbError::Damaged {
+        what: format!("item {key}"),
+        why: cause.to_string(),
+    })?;
     Ok(Some((item, document)))
 }
 
@@ -351,7 +358,8 @@ fn record_withdrawal(
     now: Timestamp,
     user_name: Option<String>,
 ) -> Result<(), DbError> {
-    let (status, canceled) = (versions.old.pub_status(), PubStatus::Canceled);
+    let status = versions.old.pub_status();
+    let canceled = PubStatus::Canceled;
     if status == canceled {
         return Ok(());
     }

@@ -96,7 +96,7 @@ async fn load(
         serde_json::to_vec(&collection_json(&app, &caller, &found)).map_err(Error::internal)?;
     let form =
         DocumentForm { layout: DocumentLayout::Full, links: app.shared.media.links().clone() };
-    let visibility = CallerVisibility::of(&caller, now);
+    let visibility = CallerVisibility::new(&caller, now);
     let items = app.shared.archive.content.visible_list(found.content, form, visibility).await?;
     // Appends `items` to the object that was serialized: the documents are text already, so that
     // they need not be parsed and serialized once more.
@@ -140,8 +140,12 @@ async fn add_items(
     let now = clock::now();
     let keys = read_item_keys(request).await?;
     let Some(id) = parse_id(id)? else { return Ok(missing_response()) };
-    let visible =
-        app.shared.archive.content.visible_items(keys, CallerVisibility::of(&caller, now)).await?;
+    let visible = app
+        .shared
+        .archive
+        .content
+        .visible_items(keys, CallerVisibility::new(&caller, now))
+        .await?;
     ok_or_missing(app.shared.archive.collections.add(&caller, id, visible, now).await?)
 }
 

@@ -135,7 +135,8 @@ fn list_folder(path: &Path, depth: usize, found: &mut Vec<Arrival>) {
 fn item_folder(path: &Path) -> Option<Arrival> {
     let mut stamps = Vec::new();
     let mut kind = ArrivalKind::ItemFolder;
-    let (mut has_document, mut count) = (false, 0);
+    let mut has_document = false;
+    let mut count = 0;
     for entry in fs::read_dir(path).ok()? {
         let entry = entry.ok()?;
         let name = entry.file_name().to_string_lossy().into_owned();

@@ -78,17 +78,16 @@ impl FolderWatch {
         for name in [DONE, FAILED] {
             modes::create_shared_folder(&dir.join(name))?;
         }
-        let target = |name: &str| {
-            let path = dir.join(name);
-            Ok::<_, io::Error>(match path.is_symlink() {
-                true => (fs::canonicalize(path)?, PathBuf::new()),
-                false => (dir.to_owned(), PathBuf::from(name)),
-            })
-        };
-        let (done, failed) = (target(DONE)?, target(FAILED)?);
-        let ingest = ingest.confined_to(dir);
-        let (seen, stuck, postponed) = (HashMap::new(), HashMap::new(), HashMap::new());
-        Ok(Self { dir: dir.to_owned(), done, failed, ingest, workers, seen, stuck, postponed })
+        Ok(Self {
+            dir: dir.to_owned(),
+            done: target(dir, DONE)?,
+            failed: target(dir, FAILED)?,
+            ingest: ingest.confined_to(dir),
+            workers,
+            seen: HashMap::new(),
+            stuck: HashMap::new(),
+            postponed: HashMap::new(),
+        })
     }
 
     /// The name of the folder: a random id that was written into it when it was watched first. Nodes on
@@ -96,14 +95,7 @@ impl FolderWatch {
     /// point.
     pub fn name(&self) -> io::Result<Uuid> {
         let path = self.dir.join(NAME);
-        let read = || {
-            let text = fs::read_to_string(&path)?;
-            text.trim().parse::<Uuid>().map_err(|_| {
-                let message = format!("{} holds no name; remove it", path.display());
-                io::Error::new(io::ErrorKind::InvalidData, message)
-            })
-        };
-        match read() {
+        match read_name(&path) {
             // Only a missing name is replaced: two nodes with different names would both ingest the
             // folder.
             Err(cause) if cause.kind() == io::ErrorKind::NotFound => {}
@@ -117,7 +109,7 @@ impl FolderWatch {
         fs::remove_file(&draft)?;
         match linked {
             Err(cause) if cause.kind() != io::ErrorKind::AlreadyExists => Err(cause),
-            _ => read(),
+            _ => read_name(&path),
         }
     }
 
@@ -126,15 +118,18 @@ impl FolderWatch {
     /// Fails when the folder cannot be read.
     pub fn scan(&mut self, watcher: &ScanContext<'_>) -> io::Result<()> {
         let arrivals = arrivals::list(&self.dir, &[DONE, FAILED])?;
-        let is_finished = |arrival: &&Arrival| {
+        let mut finished = Vec::new();
+        for arrival in &arrivals {
+            let is_finished = self.seen.get(&arrival.path) == Some(arrival);
             // A stuck input is ingested already, and only its move is retried.
-            let stuck = self.stuck.get(&arrival.path).map(|(stuck, _)| stuck);
-            self.seen.get(&arrival.path) == Some(*arrival) && stuck != Some(*arrival)
-        };
-        let finished: Vec<Arrival> = arrivals.iter().filter(is_finished).cloned().collect();
+            let is_stuck =
+                self.stuck.get(&arrival.path).is_some_and(|(stuck, _)| stuck == arrival);
+            if is_finished && !is_stuck {
+                finished.push(arrival.clone());
+            }
+        }
         self.postponed.retain(|path, _| arrivals.iter().any(|arrival| arrival.path == *path));
-        let seen = |arrival: Arrival| (arrival.path.clone(), arrival);
-        self.seen = arrivals.into_iter().map(seen).collect();
+        self.seen = arrivals.into_iter().map(|arrival| (arrival.path.clone(), arrival)).collect();
         for (path, (arrival, outcome)) in std::mem::take(&mut self.stuck) {
             // An input that changed since is treated as a new arrival, also during this poll. One that is
             // gone needs no move.
@@ -158,12 +153,6 @@ impl FolderWatch {
     /// ingest stays in place and is ingested again.
     fn ingest_slice(&mut self, slice: &[Arrival], watcher: &ScanContext<'_>) {
         let slice: Vec<&Arrival> = slice.iter().filter(|arrival| arrival.is_unchanged()).collect();
-        let is_same = |path: &Path| {
-            slice
-                .iter()
-                .find(|arrival| arrival.path == path)
-                .is_some_and(|arrival| arrival.is_unchanged())
-        };
         let mut incoming = Vec::new();
         let mut outcomes: Vec<(PathBuf, ArrivalOutcome)> = Vec::new();
         for Arrival { path, kind, .. } in slice.iter().copied() {
@@ -186,14 +175,17 @@ impl FolderWatch {
             let classified = (incoming.path().to_owned(), classify(outcome));
             processed.lock().push(classified);
         });
-        for (path, outcome) in processed.into_inner().into_iter().filter(|(path, _)| is_same(path))
-        {
-            self.finish(&path, outcome, (watcher.now)());
+        for (path, outcome) in processed.into_inner() {
+            if is_unchanged(&slice, &path) {
+                self.finish(&path, outcome, (watcher.now)());
+            }
         }
         for Arrival { path, .. } in
             slice.iter().filter(|arrival| arrival.kind == ArrivalKind::Lines)
         {
-            if let Some(outcome) = self.ingest_lines(path, watcher).filter(|_| is_same(path)) {
+            if let Some(outcome) = self.ingest_lines(path, watcher)
+                && is_unchanged(&slice, path)
+            {
                 self.finish(path, outcome, (watcher.now)());
             }
         }
@@ -201,7 +193,8 @@ impl FolderWatch {
 
     /// Ingests a file of documents; `None` when the service stops in the middle.
     fn ingest_lines(&self, path: &Path, watcher: &ScanContext<'_>) -> Option<ArrivalOutcome> {
-        let (mut problems, mut internal_cause) = (Vec::new(), None);
+        let mut problems = Vec::new();
+        let mut internal_cause = None;
         let mut report = |event: LinesEvent<'_>| {
             if let LinesEvent::Failed(IngestFailure { line, error, .. }) = event {
                 // A failure of this machine says nothing about the line, so the whole file is
@@ -215,7 +208,8 @@ impl FolderWatch {
             if (watcher.stops)() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         };
         let tally = ingest_lines(&self.ingest, path, self.workers, watcher.now, &mut report);
-        let (created, replaced) = (tally.created, tally.replaced);
+        let created = tally.created;
+        let replaced = tally.replaced;
         if created + replaced > 0 {
             let event = audit::event(AuditAction::ItemStored)
                 .with_object(ObjectKind::Path, path.display());
@@ -298,6 +292,31 @@ impl FolderWatch {
     }
 }
 
+/// Returns the target for inputs in the subfolder `name`: a folder, and the path below it.
+fn target(dir: &Path, name: &str) -> io::Result<(PathBuf, PathBuf)> {
+    let path = dir.join(name);
+    if path.is_symlink() {
+        Ok((fs::canonicalize(path)?, PathBuf::new()))
+    } else {
+        Ok((dir.to_owned(), PathBuf::from(name)))
+    }
+}
+
+/// Reads the name of a watched folder from the file at `path`.
+fn read_name(path: &Path) -> io::Result<Uuid> {
+    let text = fs::read_to_string(path)?;
+    text.trim().parse::<Uuid>().map_err(|_| {
+        let message = format!("{} holds no name; remove it", path.display());
+        io::Error::new(io::ErrorKind::InvalidData, message)
+    })
+}
+
+/// Returns whether the input at `path`, one of `slice`, has not changed since it was seen.
+fn is_unchanged(slice: &[&Arrival], path: &Path) -> bool {
+    let arrival = slice.iter().find(|arrival| arrival.path == path);
+    arrival.is_some_and(|arrival| arrival.is_unchanged())
+}
+
 /// Returns `name`, or if that is taken, the name with a number: `photo-2.jpg`.
 fn free_name(name: &OsStr, is_taken: &dyn Fn(&OsStr) -> bool) -> OsString {
     if !is_taken(name) {
@@ -306,28 +325,30 @@ fn free_name(name: &OsStr, is_taken: &dyn Fn(&OsStr) -> bool) -> OsString {
     let path = Path::new(name);
     let stem = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
     let extension = path.extension().map(|extension| extension.to_string_lossy().into_owned());
-    let numbered = |number: u64| {
-        OsString::from(match &extension {
+    for number in 2_u64.. {
+        let numbered = OsString::from(match &extension {
             Some(extension) => format!("{stem}-{number}.{extension}"),
             None => format!("{stem}-{number}"),
-        })
-    };
-    let mut names = (2..).map(numbered);
-    names.find(|name| !is_taken(name)).unwrap_or_else(|| name.to_owned())
+        });
+        if !is_taken(&numbered) {
+            return numbered;
+        }
+    }
+    name.to_owned()
 }
 
 /// Adds the first refused lines of a file of documents to its error, which has only their number. Errors of
 /// other inputs name their problems themselves.
 fn with_first_lines(error: &str, problems: &[Value]) -> String {
-    let line = |problem: &Value| {
-        let message = problem["message"].as_str().unwrap_or_default();
-        Some(format!("line {}: {message}", problem["line"].as_u64()?))
-    };
-    let lines: Vec<String> = problems.iter().filter_map(line).take(DIAGNOSTIC_LINES_MAX).collect();
-    match lines.is_empty() {
-        true => error.to_owned(),
-        false => format!("{error}; {}", lines.join("; ")),
-    }
+    let lines = problems.iter().filter_map(refused_line).take(DIAGNOSTIC_LINES_MAX);
+    let lines: Vec<String> = lines.collect();
+    if lines.is_empty() { error.to_owned() } else { format!("{error}; {}", lines.join("; ")) }
+}
+
+/// Describes a refused line; `None` for a problem that is not about a line.
+fn refused_line(problem: &Value) -> Option<String> {
+    let message = problem["message"].as_str().unwrap_or_default();
+    Some(format!("line {}: {message}", problem["line"].as_u64()?))
 }
 
 fn classify(outcome: Result<(), &IngestError>) -> ArrivalOutcome {
