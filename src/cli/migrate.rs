@@ -119,8 +119,8 @@ fn print_report(report: &MigrationReport, request: MigrationRequest<'_>, json: b
         let all: usize = rows.tables.iter().map(|(_, rows)| rows).sum();
         text.push(format!(
             "{} items and {} other rows copied and compared table by table; writes {} {} ms",
-            rows.of("items"),
-            all - rows.of("items"),
+            rows.count("items"),
+            all - rows.count("items"),
             if request.switch { "were blocked for" } else { "would have been blocked for" },
             rows.held_ms
         ));

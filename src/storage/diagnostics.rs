@@ -126,7 +126,7 @@ impl DiagnosticLog {
     pub fn record(&self, record: DiagnosticRecord) {
         let mut pending = self.pending.lock();
         // A linear search suffices: there are few records, and none in ordinary operation.
-        if let Some(same) = pending.records.iter_mut().find(|one| one.is_like(&record)) {
+        if let Some(same) = pending.records.iter_mut().find(|known| known.is_like(&record)) {
             same.repeat(&record);
         } else if pending.records.len() < DIAGNOSTICS_PENDING_MAX {
             pending.records.push(record);

@@ -241,8 +241,15 @@ impl AuditEvent {
     /// Creates an event of this moment with the outcome [`AuditOutcome::Done`].
     #[must_use]
     pub fn new(action: AuditAction, actor: Actor) -> Self {
-        let (outcome, count) = (AuditOutcome::Done, 1);
-        Self { at: clock::now(), action, outcome, actor, object: None, detail: None, count }
+        Self {
+            at: clock::now(),
+            action,
+            outcome: AuditOutcome::Done,
+            actor,
+            object: None,
+            detail: None,
+            count: 1,
+        }
     }
 
     /// Sets the object that the event is about.

@@ -133,8 +133,13 @@ impl AuditLog {
         queue: Option<mpsc::Sender<AuditEvent>>,
         pending: Option<mpsc::Receiver<AuditEvent>>,
     ) -> Self {
-        let (pending, lost) = (Mutex::new(pending), AtomicU64::new(0));
-        Self { inner: Arc::new(AuditInner { queue, pending, throttled: Mutex::default(), lost }) }
+        let inner = AuditInner {
+            queue,
+            pending: Mutex::new(pending),
+            throttled: Mutex::default(),
+            lost: AtomicU64::new(0),
+        };
+        Self { inner: Arc::new(inner) }
     }
 
     /// Takes the receiving end of the queue; `None` where there is no queue, and at every further call.
@@ -272,10 +277,7 @@ pub fn note_caller(account: &Arc<Account>, credential: CredentialKind, id: Crede
 
 /// Sets the calling OAuth2 client for the events of this request.
 pub fn note_client(client_id: &str, has_secret: bool) {
-    let credential = match has_secret {
-        true => CredentialKind::ClientSecret,
-        false => CredentialKind::None,
-    };
+    let credential = if has_secret { CredentialKind::ClientSecret } else { CredentialKind::None };
     let id = CredentialId::Client(client_id.to_owned());
     let caller = RequestCaller { account: None, system_user: None, credential, id };
     change(|context| *context.caller.borrow_mut() = Some(caller));

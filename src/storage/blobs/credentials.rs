@@ -117,6 +117,12 @@ impl fmt::Debug for SettingsKeyProvider {
     }
 }
 
+fn read_secret(secret: &SecretSource) -> object_store::Result<String> {
+    secret
+        .read()
+        .map_err(|cause| object_store::Error::Generic { store: "S3", source: Box::new(cause) })
+}
+
 #[async_trait]
 impl CredentialProvider for SettingsKeyProvider {
     type Credential = AwsCredential;
@@ -130,15 +136,10 @@ impl CredentialProvider for SettingsKeyProvider {
             return Ok(Arc::clone(key));
         }
         // Blocking reads are acceptable here: the files are small and local.
-        let read = |secret: &SecretSource| {
-            let failed =
-                |cause| object_store::Error::Generic { store: "S3", source: Box::new(cause) };
-            secret.read().map_err(failed)
-        };
-        let token = read(&self.token)?;
+        let token = read_secret(&self.token)?;
         let key = Arc::new(AwsCredential {
-            key_id: read(&self.id)?,
-            secret_key: read(&self.secret)?,
+            key_id: read_secret(&self.id)?,
+            secret_key: read_secret(&self.secret)?,
             token: (!token.is_empty()).then_some(token),
         });
         *last = Some((Stopwatch::start(), Arc::clone(&key)));

@@ -90,8 +90,9 @@ impl DerivedStore {
             DerivedLocation::Bucket(bucket, cache) => (bucket, cache),
         };
         let key = bucket.key(kind.as_str(), hash);
-        let mut part = |range| Some(Bytes::copy_from_slice(super::part(bytes, &range)));
-        bucket.send(&key, hash, bytes.len() as u64, None, &mut part)?;
+        bucket.send(&key, hash, bytes.len() as u64, None, &mut |range| {
+            Some(Bytes::copy_from_slice(super::part(bytes, &range)))
+        })?;
         // Only side files are cached: each render of a picture reads one.
         if kind == DerivedKind::Index {
             cache.insert(hash, bytes);

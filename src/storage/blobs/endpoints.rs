@@ -91,7 +91,9 @@ impl FailoverStore {
         work: impl Fn(Arc<AmazonS3>) -> F,
     ) -> Result<T> {
         let FailoverInner { clients, first, rounds, breaker, .. } = self.inner.as_ref();
-        let (mut backoff, mut round, began) = (BACKOFF_FIRST, 0, breaker.now());
+        let mut backoff = BACKOFF_FIRST;
+        let mut round = 0;
+        let began = breaker.now();
         loop {
             let start = first.load(Ordering::Relaxed);
             let mut failed = None;
@@ -143,7 +145,8 @@ impl ObjectStore for FailoverStore {
         options: PutOptions,
     ) -> Result<PutResult> {
         self.try_each(|client| {
-            let (payload, options) = (payload.clone(), options.clone());
+            let payload = payload.clone();
+            let options = options.clone();
             async move { client.put_opts(location, payload, options).await }
         })
         .await
@@ -182,7 +185,7 @@ impl ObjectStore for FailoverStore {
         locations: BoxStream<'static, Result<Path>>,
     ) -> BoxStream<'static, Result<Path>> {
         let endpoints = self.clone();
-        let delete = move |location: Result<Path>| {
+        let removed = locations.then(move |location| {
             let endpoints = endpoints.clone();
             async move {
                 let location = location?;
@@ -194,13 +197,14 @@ impl ObjectStore for FailoverStore {
                     .await?;
                 Ok(location)
             }
-        };
-        locations.then(delete).boxed()
+        });
+        removed.boxed()
     }
 
     /// Lists objects. A listing that breaks off is not continued at another address: the caller starts over.
     fn list(&self, prefix: Option<&Path>) -> BoxStream<'static, Result<ObjectMeta>> {
-        let (endpoints, prefix) = (self.clone(), prefix.cloned());
+        let endpoints = self.clone();
+        let prefix = prefix.cloned();
         let begin = async move {
             endpoints
                 .try_each(|client| {
@@ -245,7 +249,8 @@ impl MultipartUpload for FailoverUpload {
     fn put_part(&mut self, data: PutPayload) -> UploadPart {
         let number = self.next;
         self.next += 1;
-        let (upload, parts) = (Arc::clone(&self.upload), Arc::clone(&self.parts));
+        let upload = Arc::clone(&self.upload);
+        let parts = Arc::clone(&self.parts);
         async move {
             let (endpoints, location, id) = upload.as_ref();
             let part = endpoints

@@ -75,14 +75,10 @@ impl BlobFolder {
     ) -> Result<(), StoreError> {
         let path = self.path(hash);
         let parent = path.parent().unwrap_or(&self.dir);
-        // Also when the blob exists: the process that wrote it may not have flushed the folders yet.
-        let flush_folders = || {
-            File::open(parent)?.sync_all()?;
-            File::open(&self.dir)?.sync_all()
-        };
         // A damaged blob is replaced: sending a file again repairs it.
         if holds(&path, bytes) {
-            return flush_folders().map_err(failed(&path));
+            // The process that wrote it may not have flushed the folders yet.
+            return self.flush_folders(parent).map_err(failed(&path));
         }
         if is_absent(&path) {
             note_new(hash);
@@ -93,13 +89,19 @@ impl BlobFolder {
             modes::create_private_folder(parent)?;
             modes::give_to_owner_of_folder(&tmp);
             fs::rename(&tmp, &path)?;
-            flush_folders()
+            self.flush_folders(parent)
         });
         written.map_err(|cause| {
             // The error of the write is reported; a failed removal of its remains adds nothing.
             drop(fs::remove_file(&tmp));
             failed(&path)(cause)
         })
+    }
+
+    /// Flushes the folder of a blob and the folder around it, which list new entries.
+    fn flush_folders(&self, parent: &Path) -> io::Result<()> {
+        File::open(parent)?.sync_all()?;
+        File::open(&self.dir)?.sync_all()
     }
 
     pub(super) fn temporary(&self, extension: &str) -> PathBuf {
@@ -148,16 +150,17 @@ impl BlobFolder {
     }
 
     pub(super) fn sizes(&self) -> Result<Vec<(ContentHash, u64)>, StoreError> {
-        let size = |hash| {
+        let mut sizes = Vec::new();
+        for hash in self.list()? {
             let path = self.path(hash);
             match fs::metadata(&path) {
-                Ok(metadata) => Some(Ok((hash, metadata.len()))),
+                Ok(metadata) => sizes.push((hash, metadata.len())),
                 // The blob was removed after the folder was listed.
-                Err(cause) if cause.kind() == io::ErrorKind::NotFound => None,
-                Err(cause) => Some(Err(failed(&path)(cause))),
+                Err(cause) if cause.kind() == io::ErrorKind::NotFound => {}
+                Err(cause) => return Err(failed(&path)(cause)),
             }
-        };
-        self.list()?.into_iter().filter_map(size).collect()
+        }
+        Ok(sizes)
     }
 
     pub(super) fn sweep(&self) -> Result<usize, StoreError> {
@@ -199,7 +202,8 @@ fn copy_and_flush(
 ) -> io::Result<(ContentHash, u64)> {
     let mut from = File::open(source)?;
     let mut to = OpenOptions::new().write(true).create_new(true).open(target)?;
-    let (mut hash, mut length) = (ContentHash::hasher(), 0);
+    let mut hash = ContentHash::hasher();
+    let mut length = 0;
     for_each_chunk(&mut from, &mut |chunk| {
         hash.update(chunk);
         seen(chunk);

@@ -494,25 +494,30 @@ impl BlobReader {
 
     fn read_file(&self, file: &std::fs::File, range: &Range<u64>) -> Result<Vec<u8>, StoreError> {
         use std::io::Read;
-        let io = |cause| StoreError::Io { path: self.hash.to_string(), cause };
         let length = usize::try_from(range.end.saturating_sub(range.start))
-            .map_err(|cause| io(io::Error::other(cause)))?;
+            .map_err(|cause| self.io_error(io::Error::other(cause)))?;
         // `read_to_end` into spare capacity spares clearing the memory first.
         let mut bytes = Vec::with_capacity(length);
         let cursor = FileCursor { file, position: range.start };
-        cursor.take(length as u64).read_to_end(&mut bytes).map_err(io)?;
+        let read = cursor.take(length as u64).read_to_end(&mut bytes);
+        read.map_err(|cause| self.io_error(cause))?;
         // The file was cut off after it was opened.
         if bytes.len() < length {
-            return Err(io(io::ErrorKind::UnexpectedEof.into()));
+            return Err(self.io_error(io::ErrorKind::UnexpectedEof.into()));
         }
         Ok(bytes)
+    }
+
+    fn io_error(&self, cause: io::Error) -> StoreError {
+        StoreError::Io { path: self.hash.to_string(), cause }
     }
 }
 
 /// Returns the bytes `range` of `bytes`, as far as they exist.
 fn part<'a>(bytes: &'a [u8], range: &Range<u64>) -> &'a [u8] {
-    let index = |at: u64| usize::try_from(at).unwrap_or(usize::MAX).min(bytes.len());
-    &bytes[index(range.start)..index(range.end.max(range.start))]
+    let start = usize::try_from(range.start).unwrap_or(usize::MAX).min(bytes.len());
+    let end = usize::try_from(range.end).unwrap_or(usize::MAX).min(bytes.len());
+    &bytes[start..end.max(start)]
 }
 
 /// Reads a file at its own position, so that threads can share the handle.

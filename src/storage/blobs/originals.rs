@@ -77,8 +77,10 @@ impl BucketBlobs {
         if self.holds(hash, length, note_new)? {
             return Ok(());
         }
-        let mut part = |range| Some(Bytes::copy_from_slice(super::part(bytes, &range)));
-        self.bucket.send(&self.key(hash), hash, length, None, &mut part).map(drop)
+        let sent = self.bucket.send(&self.key(hash), hash, length, None, &mut |range| {
+            Some(Bytes::copy_from_slice(super::part(bytes, &range)))
+        });
+        sent.map(drop)
     }
 
     /// Copies a file into the bucket. An object's name is its hash, so the file is read twice: to compute the
@@ -89,15 +91,16 @@ impl BucketBlobs {
         seen: &mut dyn FnMut(&[u8]),
         note_new: NoteNew<'_>,
     ) -> Result<(ContentHash, u64), StoreError> {
-        let (mut hasher, mut length) = (ContentHash::hasher(), 0);
-        let mut take = |chunk: &[u8]| {
+        let mut hasher = ContentHash::hasher();
+        let mut length = 0;
+        let mut file = File::open(source).map_err(failed(source))?;
+        let read = for_each_chunk(&mut file, &mut |chunk| {
             hasher.update(chunk);
             seen(chunk);
             length += chunk.len() as u64;
             Ok(())
-        };
-        let mut file = File::open(source).map_err(failed(source))?;
-        for_each_chunk(&mut file, &mut take).map_err(failed(source))?;
+        });
+        read.map_err(failed(source))?;
         let hash = hasher.finish();
         if self.holds(hash, length, note_new)? {
             return Ok((hash, length));
@@ -117,8 +120,9 @@ impl BucketBlobs {
         if sent {
             return Ok((hash, length));
         }
-        let changed = || io::Error::other("it was written to while it was read");
-        Err(failed(source)(failure.unwrap_or_else(changed)))
+        let cause =
+            failure.unwrap_or_else(|| io::Error::other("it was written to while it was read"));
+        Err(failed(source)(cause))
     }
 
     pub(super) fn list(&self) -> Result<Vec<ContentHash>, StoreError> {

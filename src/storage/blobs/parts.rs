@@ -45,8 +45,11 @@ impl PartStore {
             }
             StoreLocation::Bucket(blobs) => {
                 let target = blobs.bucket.key(FOLDER, key);
-                let mut part = |range| Some(Bytes::copy_from_slice(super::part(bytes, &range)));
-                blobs.bucket.send(&target, key, bytes.len() as u64, None, &mut part).map(drop)
+                let length = bytes.len() as u64;
+                let sent = blobs.bucket.send(&target, key, length, None, &mut |range| {
+                    Some(Bytes::copy_from_slice(super::part(bytes, &range)))
+                });
+                sent.map(drop)
             }
         }
     }
@@ -68,9 +71,10 @@ impl PartStore {
                 BlobReader::of_object(key, length, object).read(0..length)?
             }
         };
-        match ContentHash::of(&bytes) == checksum {
-            true => Ok(bytes),
-            false => Err(StoreError::Corrupted(key)),
+        if ContentHash::of(&bytes) == checksum {
+            Ok(bytes)
+        } else {
+            Err(StoreError::Corrupted(key))
         }
     }
 

@@ -102,12 +102,15 @@ impl BucketSettings {
     ) -> Result<Arc<dyn ObjectStore>, StoreError> {
         Ok(match self.endpoints.as_slice() {
             [] => Arc::new(self.open_at(None, breaker, retries_max)?),
-            [one] => Arc::new(self.open_at(Some(one), breaker, retries_max)?),
-            // No retries at the same address: failover asks the next one.
+            [endpoint] => Arc::new(self.open_at(Some(endpoint), breaker, retries_max)?),
             several => {
-                let open = |endpoint: &String| self.open_at(Some(endpoint), breaker, 0);
-                let clients = several.iter().map(open).collect::<Result<Vec<_>, _>>()?;
-                let (first, breaker) = (Arc::clone(first), Arc::clone(breaker));
+                let mut clients = Vec::with_capacity(several.len());
+                for endpoint in several {
+                    // No retries at the same address: failover asks the next one.
+                    clients.push(self.open_at(Some(endpoint), breaker, 0)?);
+                }
+                let first = Arc::clone(first);
+                let breaker = Arc::clone(breaker);
                 Arc::new(FailoverStore::new(clients, first, retries_max, attempt_timeout, breaker))
             }
         })
@@ -180,15 +183,14 @@ impl BucketSettings {
     }
 
     fn client(&self) -> Result<Client, StoreError> {
-        let refused = |error: rustls::Error| bad("store.ca", error.to_string());
         let mut roots = RootCertStore { roots: webpki_roots::TLS_SERVER_ROOTS.to_vec() };
         for certificate in self.certificates()? {
-            roots.add(certificate).map_err(refused)?;
+            roots.add(certificate).map_err(|error| bad("store.ca", error.to_string()))?;
         }
         let tls =
             ClientConfig::builder_with_provider(Arc::new(crypto::aws_lc_rs::default_provider()))
                 .with_safe_default_protocol_versions()
-                .map_err(refused)?;
+                .map_err(|error| bad("store.ca", error.to_string()))?;
         let built = Client::builder()
             .tls_backend_preconfigured(tls.with_root_certificates(roots).with_no_client_auth())
             // The signature covers the host, so a request cannot follow a redirect.
@@ -215,21 +217,22 @@ impl BucketSettings {
         if self.ca.as_os_str().is_empty() {
             return Ok(Vec::new());
         }
-        let invalid = |why: String| bad("store.ca", format!("{}: {why}", self.ca.display()));
-        let metadata = fs::metadata(&self.ca).map_err(|cause| invalid(cause.to_string()))?;
+        let metadata = fs::metadata(&self.ca).map_err(|cause| self.bad_ca(&cause))?;
         if metadata.len() > limits::CERTIFICATES_BYTES_MAX {
-            return Err(invalid(format!(
-                "has more than {} bytes",
-                limits::CERTIFICATES_BYTES_MAX
-            )));
+            let why = format!("has more than {} bytes", limits::CERTIFICATES_BYTES_MAX);
+            return Err(self.bad_ca(&why));
         }
-        let pem = fs::read(&self.ca).map_err(|cause| invalid(cause.to_string()))?;
+        let pem = fs::read(&self.ca).map_err(|cause| self.bad_ca(&cause))?;
         let read: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&pem).collect();
         match read {
             Ok(certificates) if !certificates.is_empty() => Ok(certificates),
             // An empty file is a mistake too: the setting would have no effect.
-            Ok(_) | Err(_) => Err(invalid("holds no certificates in PEM".to_owned())),
+            Ok(_) | Err(_) => Err(self.bad_ca(&"holds no certificates in PEM")),
         }
+    }
+
+    fn bad_ca(&self, why: &dyn fmt::Display) -> StoreError {
+        bad("store.ca", format!("{}: {why}", self.ca.display()))
     }
 
     /// Names the setting that is likely to be wrong when the first request of a kind fails; `what` was

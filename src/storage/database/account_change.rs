@@ -25,11 +25,10 @@ impl AccountChange {
     /// [`AccountChange::Everything`].
     pub(super) fn parse(what: &str, id: &str) -> Self {
         // What cannot be parsed clears everything: a revoked right must not stay in a cache.
-        let hash = |change: fn(ContentHash) -> Self| id.parse().map(change);
         match what {
-            "token" => hash(Self::Token).unwrap_or(Self::Everything),
-            "key" => hash(Self::Key).unwrap_or(Self::Everything),
-            "session" => hash(Self::Session).unwrap_or(Self::Everything),
+            "token" => id.parse().map_or(Self::Everything, Self::Token),
+            "key" => id.parse().map_or(Self::Everything, Self::Key),
+            "session" => id.parse().map_or(Self::Everything, Self::Session),
             "signing-keys" => Self::SigningKeys,
             "user" => id.parse().map_or(Self::Everything, |id| Self::User(UserId(id))),
             _ => Self::Everything,

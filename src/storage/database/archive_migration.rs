@@ -39,7 +39,7 @@ pub struct MigratedRows {
 impl MigratedRows {
     /// Returns the number of rows of a table.
     #[must_use]
-    pub fn of(&self, table: &str) -> usize {
+    pub fn count(&self, table: &str) -> usize {
         self.tables.iter().find(|(name, _)| *name == table).map_or(0, |(_, rows)| *rows)
     }
 }
@@ -123,17 +123,22 @@ impl ArchiveMigration {
         loop {
             let batch = next(table, after)?;
             let Some(last) = batch.last() else { return Ok(rows) };
-            (after, rows) = (last, rows + batch.len());
+            after = last;
+            rows += batch.len();
             self.put(batch)?;
         }
     }
 
     fn put(&self, batch: RowBatch) -> Result<(), DbError> {
-        let (name, rows) = (batch.table_name(), batch.len());
-        self.to.write_blocking(move |tx| match name == ITEMS.name() {
-            // An item may have been copied before under another number; rows of the log never are.
-            true => tx.insert_items(&batch),
-            false => tx.insert_batch(&batch),
+        let name = batch.table_name();
+        let rows = batch.len();
+        self.to.write_blocking(move |tx| {
+            if name == ITEMS.name() {
+                // An item may have been copied before under another number; rows of the log never are.
+                tx.insert_items(&batch)
+            } else {
+                tx.insert_batch(&batch)
+            }
         })?;
         (self.report)(name, rows);
         Ok(())
@@ -191,24 +196,34 @@ impl ArchiveMigration {
         }
         // Clearing took time, in which writers went on.
         self.catch_up()?;
-        let (migration, carry, target) =
-            (self.clone(), Arc::clone(carry), switch.map(str::to_owned));
-        let rest = move |here: &ReadTx<'_>| -> Result<(MigratedRows, Stopwatch), DbError> {
-            let held = Stopwatch::start();
-            Ok((migration.copy_remaining(here, carried, &carry)?, held))
-        };
+        let migration = self.clone();
+        let carry = Arc::clone(carry);
+        let target = switch.map(str::to_owned);
         let (mut copied, held) = match target {
             // A dry run reads one snapshot and blocks no writer.
-            None => self.from.read_blocking(rest)?,
+            None => {
+                self.from.read_blocking(move |tx| migration.time_remaining(tx, carried, &carry))?
+            }
             // One transaction: the next writer after the comparison finds that the archive moved.
             Some(to) => self.from.write_blocking(move |tx| {
-                let copied = rest(&tx.as_read())?;
+                let copied = migration.time_remaining(&tx.as_read(), carried, &carry)?;
                 tx.note_moved(Some(&to))?;
                 Ok(copied)
             })?,
         };
         copied.held_ms = u64::try_from(held.elapsed().as_millis()).unwrap_or(u64::MAX);
         Ok(copied)
+    }
+
+    /// Copies the remaining rows; also returns a stopwatch that was started before.
+    fn time_remaining(
+        &self,
+        here: &ReadTx<'_>,
+        carried: i64,
+        carry: &CopyOriginals,
+    ) -> Result<(MigratedRows, Stopwatch), DbError> {
+        let held = Stopwatch::start();
+        Ok((self.copy_remaining(here, carried, carry)?, held))
     }
 
     fn copy_remaining(
@@ -239,8 +254,8 @@ impl ArchiveMigration {
 
     /// Fails when the copied part of the item log differs from this one.
     fn compare_log(&self, here: &ReadTx<'_>) -> Result<(), DbError> {
-        let (floor, reached) =
-            (here.log_floor()?, self.to.read_blocking(|tx| tx.reached(&ITEM_LOG))?);
+        let floor = here.log_floor()?;
+        let reached = self.to.read_blocking(|tx| tx.reached(&ITEM_LOG))?;
         // Rows that were trimmed here are trimmed in the new database later, so they are not compared.
         let rows = floor..=reached;
         if floor == 0 || rows.is_empty() {
@@ -409,7 +424,7 @@ mod tests {
         assert_eq!(migration.catch_up().unwrap(), 2);
         write(&from, "one", "first again");
         let moved = finish(&migration, None).unwrap();
-        assert_eq!(moved.of("items"), 2);
+        assert_eq!(moved.count("items"), 2);
         assert!(to.is_migration_target().unwrap());
         assert_eq!(headlines(&from), headlines(&to));
         assert_eq!(from.moved_to().unwrap(), None);
@@ -417,7 +432,7 @@ mod tests {
         write(&from, "two", "second again");
         write(&from, "three", "third");
         let moved = finish(&begin(&from, &to).unwrap(), Some("elsewhere")).unwrap();
-        assert_eq!(moved.of("items"), 3);
+        assert_eq!(moved.count("items"), 3);
         assert_eq!(headlines(&from), headlines(&to));
         assert!(!to.is_migration_target().unwrap());
         assert_eq!(from.moved_to().unwrap().as_deref(), Some("elsewhere"));
@@ -484,8 +499,8 @@ mod tests {
             Ok(())
         });
         let moved = migration.finish(i64::MAX, &carry, None).unwrap();
-        assert_eq!(moved.of("items"), 1, "one state went over");
-        assert_eq!(finish(&migration, Some("elsewhere")).unwrap().of("items"), 2);
+        assert_eq!(moved.count("items"), 1, "one state went over");
+        assert_eq!(finish(&migration, Some("elsewhere")).unwrap().count("items"), 2);
     }
 
     #[test]

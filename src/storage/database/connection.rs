@@ -31,11 +31,8 @@ impl DatabaseConnection {
         mode: WriteMode,
         write: impl FnOnce(&WriteTx<'_>) -> Result<T, DbError> + Send,
     ) -> Result<T, DbError> {
-        let write = |tx: &dyn EngineTransaction| {
-            let tx = WriteTx::new(tx);
-            write(&tx).map(|outcome| (outcome, tx.take_events()))
-        };
-        let (outcome, events) = run(write, |work| self.0.write(mode, work))?;
+        let (outcome, events) =
+            run(|tx| write_with_events(tx, write), |work| self.0.write(mode, work))?;
         // Not earlier: a line about a change that was rolled back would be false.
         events.iter().for_each(AuditEvent::log);
         Ok(outcome)
@@ -67,6 +64,15 @@ impl DatabaseConnection {
     pub(super) fn data_version(&mut self) -> Result<i64, DbError> {
         self.0.data_version()
     }
+}
+
+/// Runs `write`; also returns the audit events that it recorded.
+fn write_with_events<T>(
+    tx: &dyn EngineTransaction,
+    write: impl FnOnce(&WriteTx<'_>) -> Result<T, DbError>,
+) -> Result<(T, Vec<AuditEvent>), DbError> {
+    let tx = WriteTx::new(tx);
+    write(&tx).map(|outcome| (outcome, tx.take_events()))
 }
 
 /// Lets `transact` run `work` in its transaction, and returns the result of `work` once the transaction has

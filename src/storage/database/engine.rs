@@ -355,7 +355,8 @@ impl dyn EngineTransaction + '_ {
         read: impl FnOnce(&dyn ResultRow) -> Result<T, DbError>,
     ) -> Result<Option<T>, DbError> {
         // Taken out of an option, because the trait's callback could be called again.
-        let (mut read, mut found) = (Some(read), None);
+        let mut read = Some(read);
+        let mut found = None;
         self.read_first(sql, params, &mut |row| {
             found = read.take().map(|read| read(row)).transpose()?;
             Ok(())

@@ -153,8 +153,8 @@ impl Db {
         only_reads: bool,
         upgraded: Option<(i64, i64)>,
     ) -> Self {
-        let (keys, written) = (Keyring::default(), Arc::default());
-        Self { threads, only_reads, keys, upgraded, written }
+        let keys = Keyring::default();
+        Self { threads, only_reads, keys, upgraded, written: Arc::default() }
     }
 
     /// Returns the schema before and after, where this handle upgraded it.
@@ -176,7 +176,8 @@ impl Db {
         T: Send + 'static,
         F: FnOnce(&ReadTx<'_>) -> Result<T, DbError> + Send + 'static,
     {
-        let ((sender, receiver), keys) = (oneshot::channel(), self.keys.clone());
+        let (sender, receiver) = oneshot::channel();
+        let keys = self.keys.clone();
         self.threads.submit_read(Box::new(move |outcome| {
             drop(sender.send(outcome.and_then(|tx| read(&ReadTx::new(tx).with_keys(&keys)))));
         }))?;
@@ -189,7 +190,8 @@ impl Db {
         T: Send + 'static,
         F: FnOnce(&ReadTx<'_>) -> Result<T, DbError> + Send + 'static,
     {
-        let ((sender, receiver), keys) = (std::sync::mpsc::sync_channel(1), self.keys.clone());
+        let (sender, receiver) = std::sync::mpsc::sync_channel(1);
+        let keys = self.keys.clone();
         self.threads.submit_read(Box::new(move |outcome| {
             drop(sender.send(outcome.and_then(|tx| read(&ReadTx::new(tx).with_keys(&keys)))));
         }))?;
@@ -224,8 +226,8 @@ impl Db {
             return Err(DbError::ReadsOnly);
         }
         let (sender, receiver) = oneshot::channel();
-        let (written, write) =
-            (Arc::clone(&self.written), with_item_row(self.keys.clone(), write));
+        let written = Arc::clone(&self.written);
+        let write = with_item_row(self.keys.clone(), write);
         self.threads.submit_write(Box::new(move |connection| {
             // Noted on this thread: searches wait for the row even if the caller was cancelled.
             let committed = connection.write(WriteMode::Normal, write);

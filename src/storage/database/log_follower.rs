@@ -57,7 +57,8 @@ impl LogFollower {
         if data_version == self.data_version {
             return Ok(FollowedChanges::default());
         }
-        let (after, accounts_after) = (self.seq, self.account_seq);
+        let after = self.seq;
+        let accounts_after = self.account_seq;
         let (mut changes, items, accounts) = self.connection.query(|tx| {
             let mut changes = FollowedChanges::default();
             let ends = ends(tx)?;
@@ -82,7 +83,8 @@ impl LogFollower {
             })?;
             Ok((changes, items, accounts))
         })?;
-        let ((seq, item_rows), (account_seq, account_rows)) = (items, accounts);
+        let (seq, item_rows) = items;
+        let (account_seq, account_rows) = accounts;
         self.seq = seq;
         self.account_seq = account_seq;
         changes.has_more = item_rows >= LOG_ROWS_MAX || account_rows >= LOG_ROWS_MAX;

@@ -127,32 +127,8 @@ impl DatabaseThreads {
     /// Opens the connection of each read and search thread by running work on it. Errors are reported to the
     /// first caller that uses the connection.
     pub(super) fn open_readers(&self) {
-        let open = |count: usize, submit: &dyn Fn(Read) -> Result<(), DbError>| {
-            // Each job blocks its thread until all threads have one: otherwise one thread could run several
-            // jobs.
-            let (arrived, (done, all)) =
-                (Arc::new(AtomicUsize::new(0)), mpsc::sync_channel(count));
-            for _ in 0..count {
-                let (arrived, done) = (Arc::clone(&arrived), done.clone());
-                let submitted = submit(Box::new(move |_| {
-                    arrived.fetch_add(1, Ordering::SeqCst);
-                    let since = Stopwatch::start();
-                    while arrived.load(Ordering::SeqCst) < count && since.elapsed() < OPEN_MAX {
-                        thread::park_timeout(Duration::from_millis(1));
-                    }
-                    done.send(()).ok();
-                }));
-                if submitted.is_err() {
-                    return;
-                }
-            }
-            for _ in 0..count {
-                // A connection that takes longer is opened at its first use.
-                all.recv_timeout(OPEN_MAX).ok();
-            }
-        };
-        open(DB_READERS, &|read| self.submit_read(read));
-        open(DB_SEARCHERS, &|read| self.submit_search(read));
+        run_on_each(DB_READERS, &|read| self.submit_read(read));
+        run_on_each(DB_SEARCHERS, &|read| self.submit_search(read));
     }
 
     /// Queues a search; fails at once when the queue is full.
@@ -274,12 +250,40 @@ fn readers(
     queue: Receiver<QueuedWork<Read>>,
 ) -> Result<Vec<JoinHandle<()>>, DbError> {
     let queue = Arc::new(Mutex::new(queue));
-    let start = |index| {
+    let mut threads = Vec::with_capacity(count);
+    for index in 0..count {
         let connection = DatabaseConnection::open(engine, ConnectionPurpose::Read)?;
         let queue = Arc::clone(&queue);
-        spawn(&format!("{name}-{index}"), move || read_loop(connection, &queue))
-    };
-    (0..count).map(start).collect()
+        threads.push(spawn(&format!("{name}-{index}"), move || read_loop(connection, &queue))?);
+    }
+    Ok(threads)
+}
+
+/// Runs an empty read on each of the `count` threads to which `submit` submits; waits for it a while.
+fn run_on_each(count: usize, submit: &dyn Fn(Read) -> Result<(), DbError>) {
+    // Each job blocks its thread until all threads have one: otherwise one thread could run several
+    // jobs.
+    let arrived = Arc::new(AtomicUsize::new(0));
+    let (done, all) = mpsc::sync_channel(count);
+    for _ in 0..count {
+        let arrived = Arc::clone(&arrived);
+        let done = done.clone();
+        let submitted = submit(Box::new(move |_| {
+            arrived.fetch_add(1, Ordering::SeqCst);
+            let since = Stopwatch::start();
+            while arrived.load(Ordering::SeqCst) < count && since.elapsed() < OPEN_MAX {
+                thread::park_timeout(Duration::from_millis(1));
+            }
+            done.send(()).ok();
+        }));
+        if submitted.is_err() {
+            return;
+        }
+    }
+    for _ in 0..count {
+        // A connection that takes longer is opened at its first use.
+        all.recv_timeout(OPEN_MAX).ok();
+    }
 }
 
 fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> Result<JoinHandle<()>, DbError> {

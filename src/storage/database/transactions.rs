@@ -49,8 +49,13 @@ pub struct WriteTx<'a> {
 
 impl<'a> WriteTx<'a> {
     pub(super) fn new(tx: &'a dyn EngineTransaction) -> Self {
-        let (changes, events) = (RefCell::default(), Rc::default());
-        Self { tx, changes, events, item_row: Cell::new(0), keys: None }
+        Self {
+            tx,
+            changes: RefCell::default(),
+            events: Rc::default(),
+            item_row: Cell::new(0),
+            keys: None,
+        }
     }
 
     /// Returns the same transaction, which must not have written yet, with the keys for encrypted values.
@@ -58,10 +63,15 @@ impl<'a> WriteTx<'a> {
     where
         'a: 'k,
     {
-        // Shared, because the connection logs the events after the commit and has only the original
-        // transaction.
-        let (changes, events) = (RefCell::default(), Rc::clone(&self.events));
-        WriteTx { tx: self.tx, changes, events, item_row: Cell::new(0), keys: Some(keys) }
+        WriteTx {
+            tx: self.tx,
+            changes: RefCell::default(),
+            // Shared, because the connection logs the events after the commit and has only the original
+            // transaction.
+            events: Rc::clone(&self.events),
+            item_row: Cell::new(0),
+            keys: Some(keys),
+        }
     }
 
     /// Returns the same transaction for reading.

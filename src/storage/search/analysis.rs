@@ -45,14 +45,13 @@ impl DocumentAnalysis {
         version: &IndexedVersion,
     ) -> Result<IndexedDocument, DocumentError> {
         let document = Document::from_stored(&version.document)?;
-        let damaged = |what: &str, cause: &serde_json::Error| {
-            tracing::error!("search index: {what} of item {} are damaged: {cause}", version.key);
-        };
         let assets: Vec<Asset> = serde_json::from_str(&version.assets)
-            .inspect_err(|cause| damaged("files", cause))
+            .inspect_err(|cause| log_damaged(&version.key, "files", cause))
             .unwrap_or_default();
         let set = version.set_rights.as_deref().map(parse_stored_rights).transpose();
-        let set = set.inspect_err(|cause| damaged("rights", cause)).unwrap_or_default();
+        let set = set
+            .inspect_err(|cause| log_damaged(&version.key, "rights", cause))
+            .unwrap_or_default();
         Ok(self.index(&version.key, &document, &assets, &set.unwrap_or_default()))
     }
 
@@ -63,8 +62,8 @@ impl DocumentAnalysis {
         assets: &[Asset],
         set: &RightsMetadata,
     ) -> IndexedDocument {
-        let (files, settings) = (AssetGroup::of_item(assets), &*self.rights);
-        let rights = RightsLayers { files, settings, item: set };
+        let files = AssetGroup::of_item(assets);
+        let rights = RightsLayers { files, settings: &self.rights, item: set };
         let stated = RightsTerms {
             digital_source_type: rights.digital_source_type(),
             data_mining: rights.data_mining(),
@@ -82,6 +81,10 @@ impl DocumentAnalysis {
             terms => ContentHash::of(format!("{terms:?}").as_bytes()).short(),
         }
     }
+}
+
+fn log_damaged(key: &ItemKey, what: &str, cause: &serde_json::Error) {
+    tracing::error!("search index: {what} of item {key} are damaged: {cause}");
 }
 
 /// Describes the picture that an item shows: its Hires, else its video, else the largest picture that stands in

@@ -52,7 +52,8 @@ pub(super) fn build(
     // Without a cache of results, because nothing searches this index yet.
     let index = SearchIndex::create(path, 0).map_err(Error::internal)?;
     let mut writer = index.building_writer().map_err(Error::internal)?;
-    let (mut done, mut finished) = (0, false);
+    let mut done = 0;
+    let mut finished = false;
     thread::scope(|scope| -> Result<()> {
         let (pages, received) = sync_channel(PAGES_AHEAD);
         scope.spawn(move || {
@@ -106,7 +107,8 @@ pub(super) fn read_versions(
     after: u32,
     last: u32,
 ) -> std::result::Result<Vec<IndexedVersion>, DbError> {
-    let (mut versions, mut next) = (Vec::new(), Some(after));
+    let mut versions = Vec::new();
+    let mut next = Some(after);
     while let Some(after) = next {
         let (reached, page) = read_page(feed, after, last)?;
         versions.extend(page);

@@ -7,7 +7,7 @@
 
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
@@ -157,10 +157,10 @@ impl IndexerWorker {
             Some(folder) => folder,
             none => {
                 let dir = &self.settings.dir;
-                let unusable = |cause: std::io::Error| {
+                let claimed = IndexFolder::claim(dir).map_err(|cause| {
                     Error::internal(format!("folder {} cannot be used: {cause}", dir.display()))
-                };
-                none.insert(IndexFolder::claim(dir).map_err(unusable)?)
+                })?;
+                none.insert(claimed)
             }
         })
     }
@@ -261,7 +261,8 @@ impl IndexerWorker {
         open.commit(&found.end)?;
         // From now on searches wait for rows of the log as it is now.
         self.shared.db.restart_written(found.end.row);
-        let (missing, stale) = (found.missing.len(), found.stale.len());
+        let missing = found.missing.len();
+        let stale = found.stale.len();
         tracing::info!(missing, stale, "search index: repaired, equals the items again");
         Ok(())
     }
@@ -271,34 +272,17 @@ impl IndexerWorker {
         tracing::info!("building the search index: {why}");
         metrics::counter!(telemetry::SEARCH_INDEX_REPAIRS, "kind" => "built").increment(1);
         let path = self.folder()?.begin().map_err(Error::internal)?;
-        let (shared, analysis) = (Arc::clone(&self.shared), self.settings.analysis.clone());
-        let (stop, is_rebuild) = (Arc::clone(&self.stop), self.open.is_some());
+        let shared = Arc::clone(&self.shared);
+        let analysis = self.settings.analysis.clone();
+        let stop = Arc::clone(&self.stop);
+        let is_rebuild = self.open.is_some();
         let thread = thread::Builder::new().name("search-build".to_owned());
-        let work = move || {
+        let started = thread.spawn(move || {
             // Renders and searches have priority over a build in the background.
             lower_priority();
-            let (watch, logged_s) = (Stopwatch::start(), Cell::new(0));
-            let report = |done: u64, count: u64| {
-                // Searches use the old index meanwhile, and this status would refuse them.
-                if !is_rebuild {
-                    shared.standing.send_replace(IndexStatus::Building { done, count });
-                }
-                metrics::gauge!(telemetry::SEARCH_INDEX_BUILT_ITEMS).set(precise(done));
-                let seconds = watch.elapsed().as_secs();
-                if seconds >= logged_s.get() + LOG_EVERY_S {
-                    logged_s.set(seconds);
-                    tracing::info!(done, count, "the search index is being built");
-                }
-            };
-            let stops = || stop.load(Ordering::Relaxed);
-            let watcher = BuildControl { report: &report, stops: &stops };
-            let built = build(&shared.db, &path, &analysis, &watcher)?;
-            if built.is_some() {
-                tracing::info!(seconds = watch.elapsed().as_secs(), "the search index was built");
-            }
-            Ok(built.is_some())
-        };
-        self.building = Some(thread.spawn(work).map_err(Error::internal)?);
+            build_and_report(&shared, &path, &analysis, &stop, is_rebuild)
+        });
+        self.building = Some(started.map_err(Error::internal)?);
         Ok(())
     }
 
@@ -306,8 +290,7 @@ impl IndexerWorker {
     fn start_check(&mut self, index: &SearchIndex) {
         let index = index.clone();
         let thread = thread::Builder::new().name("search-check".to_owned());
-        let work = move || index.damaged_files().map_err(Error::internal);
-        self.checking = thread.spawn(work).ok();
+        self.checking = thread.spawn(move || index.damaged_files().map_err(Error::internal)).ok();
     }
 
     /// Runs one round: handles finished tasks, new rows and other changes.
@@ -460,8 +443,8 @@ impl IndexerWorker {
 
     fn note_success(&mut self) {
         // A round during the backoff does nothing, so its success proves nothing.
-        let is_over = |failure: &mut IndexerFailure| failure.since.elapsed() >= INDEX_RETRY_DELAY;
-        if self.failure.take_if(is_over).is_some() {
+        let ended = self.failure.take_if(|failure| failure.since.elapsed() >= INDEX_RETRY_DELAY);
+        if ended.is_some() {
             tracing::info!("search index updates work again");
         }
     }
@@ -516,6 +499,39 @@ fn unusable(position: &CommitPosition, archive: &str) -> Option<&'static str> {
         return Some("it has another version");
     }
     (position.archive != archive).then_some("it belongs to another archive")
+}
+
+/// Builds an index in the folder `path`, and reports the progress in the status, the metrics and the log; returns
+/// whether it was completed.
+fn build_and_report(
+    shared: &SearchShared,
+    path: &Path,
+    analysis: &DocumentAnalysis,
+    stop: &AtomicBool,
+    is_rebuild: bool,
+) -> Result<bool> {
+    let watch = Stopwatch::start();
+    let logged_s = Cell::new(0);
+    let control = BuildControl {
+        report: &|done, count| {
+            // Searches use the old index meanwhile, and this status would refuse them.
+            if !is_rebuild {
+                shared.standing.send_replace(IndexStatus::Building { done, count });
+            }
+            metrics::gauge!(telemetry::SEARCH_INDEX_BUILT_ITEMS).set(precise(done));
+            let seconds = watch.elapsed().as_secs();
+            if seconds >= logged_s.get() + LOG_EVERY_S {
+                logged_s.set(seconds);
+                tracing::info!(done, count, "the search index is being built");
+            }
+        },
+        stops: &|| stop.load(Ordering::Relaxed),
+    };
+    let built = build(&shared.db, path, analysis, &control)?;
+    if built.is_some() {
+        tracing::info!(seconds = watch.elapsed().as_secs(), "the search index was built");
+    }
+    Ok(built.is_some())
 }
 
 /// Returns the number of the version that a row of the item log wrote.

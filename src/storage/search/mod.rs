@@ -201,15 +201,18 @@ impl SearchEngine {
             let snapshot = index.snapshot();
             let replaced = shared.known_replaced(&snapshot);
             // The last attempt evaluates inside the transaction, where no further replacement can happen.
-            let found = match attempt < SEARCH_ATTEMPTS_MAX {
-                true => Some(shared.evaluate_on_pool(&snapshot, &request, &replaced).await?),
-                false => None,
+            let found = if attempt < SEARCH_ATTEMPTS_MAX {
+                Some(shared.evaluate_on_pool(&snapshot, &request, &replaced).await?)
+            } else {
+                None
             };
-            let (shared, request) = (Arc::clone(shared), Arc::clone(&request));
-            let fill = move |tx: &ReadTx<'_>| {
-                shared.fill(tx, &snapshot, &request, found, &replaced, make)
-            };
-            match self.shared.db.search(fill).await? {
+            let shared = Arc::clone(shared);
+            let request = Arc::clone(&request);
+            let filled = self
+                .shared
+                .db
+                .search(move |tx| shared.fill(tx, &snapshot, &request, found, &replaced, make));
+            match filled.await? {
                 FillOutcome::Answered(response) => return response,
                 FillOutcome::Replaced(unused) => make = unused,
                 // Until the indexer has repaired the index, its numbers may belong to other items.

@@ -52,21 +52,24 @@ impl SearchPool {
         F: FnOnce(&dyn Fn() -> bool) -> T + Send + 'static,
     {
         let (sender, receiver) = oneshot::channel();
-        let job = move || {
+        let jobs = self.jobs.as_ref().ok_or_else(queue_full)?;
+        let submitted = jobs.try_send(Box::new(move || {
             if sender.is_closed() {
                 return;
             }
             // A panic must not end the thread, which nothing would replace.
             let outcome = catch_unwind(AssertUnwindSafe(|| work(&|| sender.is_closed())));
             drop(sender.send(outcome.map_or(PoolOutcome::Panicked, PoolOutcome::Done)));
-        };
-        let full = || Error::overloaded("searches", "Too many searches are waiting");
-        let jobs = self.jobs.as_ref().ok_or_else(full)?;
-        jobs.try_send(Box::new(job)).map_err(|refused| match refused {
-            TrySendError::Full(_) | TrySendError::Disconnected(_) => full(),
+        }));
+        submitted.map_err(|refused| match refused {
+            TrySendError::Full(_) | TrySendError::Disconnected(_) => queue_full(),
         })?;
         receiver.await.map_err(Error::internal)
     }
+}
+
+fn queue_full() -> Error {
+    Error::overloaded("searches", "Too many searches are waiting")
 }
 
 impl Drop for SearchPool {

@@ -77,11 +77,10 @@ pub(super) fn unavailable(message: &str) -> Error {
 
 /// Returns the row of the item log up to which a commit of the index contains everything.
 pub(super) fn log_position(position: Option<&CommitPosition>) -> LogPosition {
-    let of = |position: &CommitPosition| LogPosition {
-        row: position.row,
-        digest: position.digest.clone(),
-    };
-    position.map(of).unwrap_or_default()
+    match position {
+        Some(position) => LogPosition { row: position.row, digest: position.digest.clone() },
+        None => LogPosition::default(),
+    }
 }
 
 impl SearchShared {
@@ -192,9 +191,10 @@ impl SearchShared {
     pub(super) fn known_replaced(&self, snapshot: &IndexSnapshot) -> Replaced {
         let cached = self.replaced.lock();
         // A list that was read for another snapshot excludes the wrong versions.
-        match cached.0 == log_position(snapshot.position()) {
-            true => Arc::clone(&cached.1),
-            false => Arc::default(),
+        if cached.0 == log_position(snapshot.position()) {
+            Arc::clone(&cached.1)
+        } else {
+            Arc::default()
         }
     }
 
@@ -205,12 +205,13 @@ impl SearchShared {
         request: &Arc<PreparedSearch>,
         replaced: &Replaced,
     ) -> Result<SnapshotMatches> {
-        let (snapshot, request) = (Arc::clone(snapshot), Arc::clone(request));
+        let snapshot = Arc::clone(snapshot);
+        let request = Arc::clone(request);
         let replaced = Arc::clone(replaced);
-        let work = move |is_expired: &dyn Fn() -> bool| {
+        let found = self.run_on_pool(SEARCH_TIME_MAX, move |is_expired| {
             evaluate(&snapshot, &request, &replaced, is_expired)
-        };
-        self.run_on_pool(SEARCH_TIME_MAX, work).await
+        });
+        found.await
     }
 
     /// Runs `work` on a thread of the pool; the function passed to it returns whether `time_max` is over or the
@@ -220,11 +221,11 @@ impl SearchShared {
         T: Send + 'static,
         F: FnOnce(&dyn Fn() -> bool) -> std::result::Result<T, IndexError> + Send + 'static,
     {
-        let work = move |is_abandoned: &dyn Fn() -> bool| {
+        let outcome = self.pool.run(move |is_abandoned| {
             let watch = Stopwatch::start();
             work(&|| watch.elapsed() > time_max || is_abandoned())
-        };
-        match self.pool.run(work).await? {
+        });
+        match outcome.await? {
             PoolOutcome::Done(found) => found.map_err(|cause| self.service_error(cause)),
             // A damaged file may be the cause, so the indexer checks all of them.
             PoolOutcome::Panicked => {
@@ -266,8 +267,9 @@ impl SearchShared {
             None => {
                 // Last attempt: evaluated in this transaction, whose view of replaced versions cannot change.
                 let watch = Stopwatch::start();
-                let is_expired = || watch.elapsed() > SEARCH_TIME_MAX;
-                match evaluate(snapshot, request, &replaced, &is_expired) {
+                let found =
+                    evaluate(snapshot, request, &replaced, &|| watch.elapsed() > SEARCH_TIME_MAX);
+                match found {
                     Ok(found) => found,
                     Err(cause) => {
                         return Ok(FillOutcome::Answered(Err(self.service_error(cause))));

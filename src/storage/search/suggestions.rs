@@ -55,12 +55,13 @@ impl SearchEngine {
         // Without the list, counts would reveal items that were withdrawn.
         let replaced =
             replaced.ok_or_else(|| unavailable("The search index is behind the archive"))?;
-        let work = move |is_expired: &dyn Fn() -> bool| -> search_index::Result<_> {
+        let suggested = shared.run_on_pool(SUGGESTION_TIME_MAX, move |is_expired| {
             let found = snapshot.find(&prepared.filter, &replaced, is_expired)?;
             if respells {
                 let watch = Stopwatch::start();
-                let is_late = || watch.elapsed() > RESPELLING_TIME_MAX || is_expired();
-                let spelling = match found.respell(&typed, &is_late) {
+                let respelled = found
+                    .respell(&typed, &|| watch.elapsed() > RESPELLING_TIME_MAX || is_expired());
+                let spelling = match respelled {
                     Ok(words) => words.map(|words| words.join(" ")),
                     // The search is answered without it.
                     Err(IndexError::TimedOut) => None,
@@ -70,9 +71,12 @@ impl SearchEngine {
             }
             let request = CompletionRequest { typed: &typed, facets: &prepared.facets, size };
             let completed = found.complete(request, is_expired)?;
-            let (words, values) = (completed.words, completed.values);
-            Ok(SearchSuggestions { words, values, spelling: None })
-        };
-        shared.run_on_pool(SUGGESTION_TIME_MAX, work).await
+            Ok(SearchSuggestions {
+                words: completed.words,
+                values: completed.values,
+                spelling: None,
+            })
+        });
+        suggested.await
     }
 }

@@ -42,7 +42,7 @@ impl SearchEngine {
         shared.wait_until_fresh(Freshness::Preferred).await?;
         let snapshot = shared.index()?.snapshot();
         let request = shared.prepare(request, now).await?;
-        let read = move |tx: &ReadTx<'_>| -> Result<T> {
+        let found = self.read(move |tx| {
             let replaced = tx.replaced_since(&log_position(snapshot.position()))?;
             let replaced = replaced.filter(|replaced| replaced.len() <= SEARCH_REPLACED_MAX);
             let replaced =
@@ -51,10 +51,15 @@ impl SearchEngine {
             let is_expired = || watch.elapsed() > SEARCH_TIME_MAX;
             let found = snapshot.find(&request.filter, &replaced, &is_expired);
             let found = found.map_err(|cause| shared.service_error(cause))?;
-            let (shared, page) = (&*shared, request.page);
-            make(&SearchMatches { shared, tx, found, page, is_expired: &is_expired })
-        };
-        self.read(read).await
+            make(&SearchMatches {
+                shared: &shared,
+                tx,
+                found,
+                page: request.page,
+                is_expired: &is_expired,
+            })
+        });
+        found.await
     }
 }
 

@@ -101,19 +101,18 @@ impl SecretKey {
 
     /// Decrypts a sealed value of `place` whose key id is this key's.
     pub(super) fn open(&self, place: &str, stored: &[u8]) -> Result<Vec<u8>, SecretError> {
-        let damaged = || SecretError::Damaged(place.to_owned());
         // The part after the last colon, which base64url does not contain.
         let value = stored.rsplit(|byte| *byte == b':').next().unwrap_or_default();
-        let mut value = BASE64_URL_SAFE_NO_PAD.decode(value).map_err(|_| damaged())?;
+        let mut value = BASE64_URL_SAFE_NO_PAD.decode(value).map_err(|_| damaged(place))?;
         // `split_off` panics beyond the end of a truncated value.
         if value.len() < NONCE_LEN {
-            return Err(damaged());
+            return Err(damaged(place));
         }
         let mut text = value.split_off(NONCE_LEN);
-        let nonce = Nonce::try_assume_unique_for_key(&value).map_err(|_| damaged())?;
+        let nonce = Nonce::try_assume_unique_for_key(&value).map_err(|_| damaged(place))?;
         let aad = Aad::from(place.as_bytes());
         let plain = self.cipher()?.open_in_place(nonce, aad, &mut text);
-        plain.map(|plain| plain.to_vec()).map_err(|_| damaged())
+        plain.map(|plain| plain.to_vec()).map_err(|_| damaged(place))
     }
 }
 
@@ -121,14 +120,19 @@ fn parse_hex(text: &str) -> Option<Vec<u8>> {
     if !text.is_ascii() || !text.len().is_multiple_of(2) {
         return None;
     }
-    let digits = text.as_bytes().chunks_exact(2);
-    let byte = |pair: &[u8]| {
-        let pair = std::str::from_utf8(pair).ok()?;
-        // `from_str_radix` accepts a sign, as in `+a`.
-        let is_hex = pair.chars().all(|digit| digit.is_ascii_hexdigit());
-        is_hex.then(|| u8::from_str_radix(pair, 16).ok()).flatten()
-    };
-    digits.map(byte).collect()
+    text.as_bytes().chunks_exact(2).map(parse_byte).collect()
+}
+
+/// Parses two hexadecimal digits.
+fn parse_byte(digits: &[u8]) -> Option<u8> {
+    let digits = std::str::from_utf8(digits).ok()?;
+    // `from_str_radix` accepts a sign, as in `+a`.
+    let is_hex = digits.chars().all(|digit| digit.is_ascii_hexdigit());
+    is_hex.then(|| u8::from_str_radix(digits, 16).ok()).flatten()
+}
+
+fn damaged(place: &str) -> SecretError {
+    SecretError::Damaged(place.to_owned())
 }
 
 #[cfg(test)]

@@ -94,10 +94,10 @@ impl KeyringState {
             return why.clone();
         }
         let ids: Vec<String> = self.keys.iter().map(|key| key.id().to_string()).collect();
-        match (&self.source, ids.is_empty()) {
-            (Some(source), false) => format!("and {source} has key {}", ids.join(" and ")),
-            (Some(source), true) => format!("and {source} has none"),
-            (None, _) => "and no key was loaded".to_owned(),
+        match &self.source {
+            Some(source) if ids.is_empty() => format!("and {source} has none"),
+            Some(source) => format!("and {source} has key {}", ids.join(" and ")),
+            None => "and no key was loaded".to_owned(),
         }
     }
 }

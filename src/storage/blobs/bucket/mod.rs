@@ -121,8 +121,10 @@ pub(super) struct PendingReply<T> {
 impl<T> PendingReply<T> {
     /// Blocks until the reply arrives or its time limit is over.
     pub(super) fn wait(self) -> Result<T, BucketFailure> {
-        let cause = || io::Error::other("the threads for the bucket have ended");
-        self.receiver.recv().unwrap_or_else(|_| Err(BucketFailure::TimedOut(cause())))
+        self.receiver.recv().unwrap_or_else(|_| {
+            let cause = io::Error::other("the threads for the bucket have ended");
+            Err(BucketFailure::TimedOut(cause))
+        })
     }
 }
 
@@ -168,20 +170,21 @@ impl Bucket {
         give_up: Duration,
         requests: usize,
     ) -> Result<Self, StoreError> {
-        let failed = |cause| StoreError::Io { path: "threads for the bucket".to_owned(), cause };
         let runtime = Builder::new_multi_thread()
             .worker_threads(THREADS)
             .thread_name("bucket")
             .enable_all()
             .build()
-            .map_err(failed)?;
-        // The constant stands for the key, the counters and the slot of the map.
-        let weigh = |_: &Path, head: &Arc<ObjectHead>| {
-            u32::try_from(head.start.len() + 512).unwrap_or(u32::MAX)
-        };
+            .map_err(|cause| StoreError::Io {
+                path: "threads for the bucket".to_owned(),
+                cause,
+            })?;
         let heads = Cache::builder()
             .max_capacity(BUCKET_OPEN_CACHE_BYTES)
-            .weigher(weigh)
+            .weigher(|_: &Path, head: &Arc<ObjectHead>| {
+                // The constant stands for the key, the counters and the slot of the map.
+                u32::try_from(head.start.len() + 512).unwrap_or(u32::MAX)
+            })
             .time_to_live(BUCKET_OPEN_CACHE_TTL)
             .build();
         let ObjectClients { all: objects, once, breaker, settings } = objects;
@@ -362,7 +365,8 @@ impl Bucket {
     /// Returns whether a folder contains no object.
     pub(super) fn is_empty(&self, folder: &'static str) -> Result<bool, StoreError> {
         let key = self.inner.prefix.clone().join(folder);
-        let (objects, prefix) = (self.objects(), key.clone());
+        let objects = self.objects();
+        let prefix = key.clone();
         let list = async move { objects.list(Some(&prefix)).try_next().await };
         let first = self.request(0, list).wait();
         Ok(first.map_err(|failure| self.unavailable(&key, failure))?.is_none())
@@ -371,7 +375,8 @@ impl Bucket {
     /// Writes an object directly under the prefix.
     pub(super) fn put_small(&self, name: &'static str, bytes: Bytes) -> Result<(), StoreError> {
         let key = self.inner.prefix.clone().join(name);
-        let (objects, to) = (self.objects(), key.clone());
+        let objects = self.objects();
+        let to = key.clone();
         let put = async move { objects.put(&to, PutPayload::from_bytes(bytes)).await.map(drop) };
         self.request(0, put).wait().map_err(|failure| self.unavailable(&key, failure))
     }
@@ -391,26 +396,27 @@ impl Bucket {
     /// [`StoreError::Unavailable`] when it does not answer in time.
     pub(super) fn check_writable(&self) -> Result<(), StoreError> {
         let key = self.inner.prefix.clone().join(PROBE_PREFIX).join(Uuid::now_v7().to_string());
-        let objects = || (self.objects(), key.clone());
-        let (to_put, to_get, to_remove) = (objects(), objects(), objects());
+        let objects = self.objects();
+        let to = key.clone();
         let put = async move {
             let bytes = PutPayload::from_static(PROBE_CONTENT);
-            to_put.0.put(&to_put.1, bytes).await.map(drop)
+            objects.put(&to, bytes).await.map(drop)
         };
         let written = self.request(0, put).wait();
         written.map_err(self.access_error("a small object cannot be written: "))?;
-        let got =
-            self.request(0, get(to_get.0, to_get.1, 0..PROBE_CONTENT.len() as u64, None)).wait();
+        let range = 0..PROBE_CONTENT.len() as u64;
+        let got = self.request(0, get(self.objects(), key.clone(), range, None)).wait();
         // Removed even where it could not be read, so that no probe remains.
-        let removed =
-            self.request(0, async move { to_remove.0.delete(&to_remove.1).await }).wait();
+        let objects = self.objects();
+        let removed = self.request(0, async move { objects.delete(&key).await }).wait();
         got.map_err(self.access_error("a small object cannot be read: "))?;
         removed.map_err(self.access_error("a small object cannot be removed: "))
     }
 
     /// Maps the failure of a step of [`Bucket::check_writable`] to an error.
     fn access_error(&self, what: &'static str) -> impl Fn(BucketFailure) -> StoreError {
-        let (place, settings) = (self.inner.place.clone(), self.inner.settings.clone());
+        let place = self.inner.place.clone();
+        let settings = self.inner.settings.clone();
         move |failure| match (failure, &settings) {
             (BucketFailure::Bucket(error), Some(settings)) if !s3::is_slow(&error) => {
                 settings.setting_error(what, &error)
@@ -429,25 +435,26 @@ impl Bucket {
         hash: ContentHash,
     ) -> impl Fn(BucketFailure) -> StoreError {
         let place = format!("{}/{key}", self.inner.place);
-        let (bucket, key) = (self.clone(), key.clone());
+        let bucket = self.clone();
+        let key = key.clone();
         move |failure| {
             // The cached head may be the cause, such as the tag of a replaced object.
             bucket.inner.heads.invalidate(&key);
-            let outage = |cause| StoreError::Unavailable { place: place.clone(), cause };
-            match failure {
-                BucketFailure::TimedOut(cause) => outage(cause),
+            let cause = match failure {
+                BucketFailure::TimedOut(cause) => cause,
                 // A wrong setting: no blob may be reported as missing because of it.
                 BucketFailure::Bucket(error) if s3::is_without_bucket(&error) => {
-                    outage(io::Error::new(io::ErrorKind::NotFound, s3::describe(&error)))
+                    io::Error::new(io::ErrorKind::NotFound, s3::describe(&error))
                 }
                 BucketFailure::Bucket(error) if s3::is_missing(&error) => {
-                    StoreError::Missing(hash)
+                    return StoreError::Missing(hash);
                 }
                 BucketFailure::Bucket(error) if s3::is_replaced(&error) => {
-                    outage(io::Error::other("it was replaced while it was read"))
+                    io::Error::other("it was replaced while it was read")
                 }
-                BucketFailure::Bucket(error) => outage(io::Error::other(s3::describe(&error))),
-            }
+                BucketFailure::Bucket(error) => io::Error::other(s3::describe(&error)),
+            };
+            StoreError::Unavailable { place: place.clone(), cause }
         }
     }
 
@@ -457,7 +464,8 @@ impl Bucket {
     }
 
     fn head(&self, key: &Path) -> Result<ObjectMeta, BucketFailure> {
-        let (objects, key) = (self.objects(), key.clone());
+        let objects = self.objects();
+        let key = key.clone();
         self.request(0, async move { objects.head(&key).await }).wait()
     }
 
@@ -514,7 +522,8 @@ impl Bucket {
             if expected.is_some_and(|expected| hasher.finish() != expected) {
                 return Ok(false);
             }
-            let (objects, key) = (self.objects(), key.clone());
+            let objects = self.objects();
+            let key = key.clone();
             let put = async move { objects.put(&key, PutPayload::from_bytes(bytes)).await };
             self.request(length, put).wait().map_err(failed)?;
             return Ok(true);
@@ -544,14 +553,16 @@ impl Bucket {
         &self,
         key: &Path,
     ) -> Result<Box<dyn object_store::MultipartUpload>, BucketFailure> {
-        let (objects, key) = (self.objects(), key.clone());
+        let objects = self.objects();
+        let key = key.clone();
         self.request(0, async move { objects.put_multipart(&key).await }).wait()
     }
 
     /// Removes an object; succeeds where it does not exist.
     pub(super) fn remove(&self, key: &Path, hash: ContentHash) -> Result<(), StoreError> {
         self.inner.heads.invalidate(key);
-        let (objects, target) = (self.objects(), key.clone());
+        let objects = self.objects();
+        let target = key.clone();
         let removed = self.request(0, async move { objects.delete(&target).await }).wait();
         match removed.map_err(self.failed(key, hash)) {
             Ok(()) | Err(StoreError::Missing(_)) => Ok(()),
@@ -569,7 +580,8 @@ impl Bucket {
         &self,
         folder: &'static str,
     ) -> Result<Vec<(ContentHash, u64)>, StoreError> {
-        let (objects, within) = (self.objects(), self.inner.prefix.clone().join(folder));
+        let objects = self.objects();
+        let within = self.inner.prefix.clone().join(folder);
         let key = within.clone();
         let list = async move {
             let mut found = Vec::new();
@@ -631,6 +643,7 @@ async fn probe_until_closed(
 /// Parses the hash at the end of a key: `…/ab/cdef…`.
 fn hash_of(key: &Path) -> Option<ContentHash> {
     let mut parts = key.as_ref().rsplit('/');
-    let (rest, start) = (parts.next()?, parts.next()?);
+    let rest = parts.next()?;
+    let start = parts.next()?;
     if start.len() == 2 { format!("{start}{rest}").parse().ok() } else { None }
 }

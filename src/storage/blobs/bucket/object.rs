@@ -142,6 +142,11 @@ impl Bucket {
     }
 }
 
+/// Returns an offset as an index into bytes in memory.
+fn index(at: u64) -> usize {
+    usize::try_from(at).unwrap_or(usize::MAX)
+}
+
 impl BucketObject {
     pub(in crate::storage::blobs) fn stamp(&self) -> u64 {
         self.head.stamp
@@ -174,18 +179,20 @@ impl BucketObject {
         }
         // All at once: requests for many small ranges take one round trip together, not one each.
         let mut chunks = self.fetch(missing)?.into_iter();
-        let index = |at: u64| usize::try_from(at).unwrap_or(usize::MAX);
-        let join = |range: &Range<u64>| {
-            let (from, to) = (range.start.min(in_memory), range.end.min(in_memory));
-            let mut bytes = Vec::with_capacity(index(range.end.saturating_sub(range.start)));
-            bytes.extend_from_slice(&self.head.start[index(from)..index(to)]);
-            while (bytes.len() as u64) < range.end.saturating_sub(range.start) {
+        let mut read = Vec::with_capacity(ranges.len());
+        for range in ranges {
+            let from = index(range.start.min(in_memory));
+            let to = index(range.end.min(in_memory));
+            let length = range.end.saturating_sub(range.start);
+            let mut bytes = Vec::with_capacity(index(length));
+            bytes.extend_from_slice(&self.head.start[from..to]);
+            while (bytes.len() as u64) < length {
                 let Some(chunk) = chunks.next() else { break };
                 bytes.extend_from_slice(&chunk);
             }
-            bytes
-        };
-        Ok(ranges.iter().map(join).collect())
+            read.push(bytes);
+        }
+        Ok(read)
     }
 
     /// Fetches ranges of at most [`BUCKET_READ_BYTES`] each, several concurrently; returns them in order.
@@ -194,11 +201,15 @@ impl BucketObject {
             return Ok(Vec::new());
         }
         let bytes = ranges.iter().map(|range| range.end - range.start).sum();
-        let (objects, permits) = (self.bucket.objects(), Arc::clone(&self.bucket.inner.permits));
-        let (key, etag) = (self.key.clone(), self.head.etag.clone());
-        let fetch_one = move |range: Range<u64>| {
-            let (objects, permits) = (Arc::clone(&objects), Arc::clone(&permits));
-            let (key, etag) = (key.clone(), etag.clone());
+        let objects = self.bucket.objects();
+        let permits = Arc::clone(&self.bucket.inner.permits);
+        let key = self.key.clone();
+        let etag = self.head.etag.clone();
+        let fetches = ranges.into_iter().map(move |range| {
+            let objects = Arc::clone(&objects);
+            let permits = Arc::clone(&permits);
+            let key = key.clone();
+            let etag = etag.clone();
             async move {
                 // The semaphore is never closed, so this cannot fail.
                 let _permit = permits.acquire().await;
@@ -211,8 +222,8 @@ impl BucketObject {
                 let source = format!("received {} of {length} bytes", bytes.len()).into();
                 Err(object_store::Error::Generic { store: "S3", source })
             }
-        };
-        let all = stream::iter(ranges.into_iter().map(fetch_one)).buffered(BUCKET_READS_MAX);
+        });
+        let all = stream::iter(fetches).buffered(BUCKET_READS_MAX);
         // Each range takes a permit of its own, so this is not a `request`, which holds one.
         let pending = self.bucket.begin(self.bucket.time_for(bytes), all.try_collect());
         pending.wait().map_err(self.bucket.failed(&self.key, self.hash))

@@ -83,13 +83,16 @@ impl ServerConnection {
             }
             match ServerSession::open(&self.server, self.purpose) {
                 Ok(opened) => {
+                    *session = Some(Box::new(opened));
+                    *lost = None;
                     // Another server may have answered, so the version is read again.
-                    (*session, *lost, *last_version) = (Some(Box::new(opened)), None, None);
+                    *last_version = None;
                     self.sessions = self.sessions.wrapping_add(1);
                 }
                 Err(cause) => {
                     let backoff = lost.as_ref().map_or(DB_RETRY_FIRST, |lost| lost.backoff * 2);
-                    let (since, why) = (Stopwatch::start(), cause.to_string());
+                    let since = Stopwatch::start();
+                    let why = cause.to_string();
                     let backoff = backoff.min(DB_RETRY_MAX);
                     *lost = Some(LostConnection { since, backoff, why });
                     return Err(cause);

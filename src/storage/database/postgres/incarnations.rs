@@ -96,8 +96,9 @@ impl IncarnationWatch {
             nodes = first.len(),
             "schema upgrade: checking that no node of an earlier version is running"
         );
-        self.seen = first.into_iter().map(|one| (one.id, one.heartbeat)).collect();
-        let (since, mut polls) = (Stopwatch::start(), 0);
+        self.seen = first.into_iter().map(|node| (node.id, node.heartbeat)).collect();
+        let since = Stopwatch::start();
+        let mut polls = 0;
         // `_open` keeps the channel open, so that receiving from it waits for the whole interval.
         let (_open, never) = mpsc::channel::<()>();
         // Without polls that wrote, the nodes may have been unable to write heartbeats as well.
@@ -136,10 +137,12 @@ impl IncarnationWatch {
 
     /// Fails when one of the incarnations found is new or has raised its heartbeat since the first poll.
     fn refuse(&self, server: &PostgresServer, found: &[NodeIncarnation]) -> Result<(), DbError> {
-        let is_running =
-            |node: &&NodeIncarnation| self.seen.get(&node.id) != Some(&node.heartbeat);
-        let name = |node: &NodeIncarnation| format!("{} ({})", node.node, node.role);
-        let running: Vec<String> = found.iter().filter(is_running).map(name).collect();
+        let mut running = Vec::new();
+        for node in found {
+            if self.seen.get(&node.id) != Some(&node.heartbeat) {
+                running.push(format!("{} ({})", node.node, node.role));
+            }
+        }
         if running.is_empty() {
             return Ok(());
         }

@@ -192,14 +192,11 @@ pub(super) fn expect_current(server: &PostgresServer, found: i64) -> Result<(), 
 
 /// Checks that the server is suitable: its version, encoding and collation.
 fn check(session: &ServerSession, server: &PostgresServer) -> Result<(), DbError> {
-    let unsuitable = |why: String| Err(DbError::Schema(format!("{}: {why}", server.name())));
     let sql = "SELECT current_setting('server_version_num')";
     let version = session.number(sql)?;
     if version < 150_000 {
-        return unsuitable(format!(
-            "PostgreSQL 15 or later is needed, this is {}",
-            version / 10_000
-        ));
+        let why = format!("PostgreSQL 15 or later is needed, this is {}", version / 10_000);
+        return Err(unsuitable(server, &why));
     }
     // One number for all checks: the encoding, byte order of texts, and `lower` changing only ASCII
     // characters.
@@ -207,11 +204,13 @@ fn check(session: &ServerSession, server: &PostgresServer) -> Result<(), DbError
              AND 'B' < 'a' AND 'a' < U&'\\00e5' AND U&'\\00e5' < U&'\\0105'
              AND lower(U&'\\00c5') = U&'\\00c5' THEN 1 ELSE 0 END";
     if !session.number(sql).is_ok_and(|number| number == 1) {
-        return unsuitable(
-            "its encoding must be UTF8 and its locale C: CREATE DATABASE name ENCODING 'UTF8' \
-             LOCALE 'C' TEMPLATE template0"
-                .to_owned(),
-        );
+        let why = "its encoding must be UTF8 and its locale C: CREATE DATABASE name ENCODING \
+             'UTF8' LOCALE 'C' TEMPLATE template0";
+        return Err(unsuitable(server, why));
     }
     Ok(())
+}
+
+fn unsuitable(server: &PostgresServer, why: &str) -> DbError {
+    DbError::Schema(format!("{}: {why}", server.name()))
 }

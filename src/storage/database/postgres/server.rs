@@ -52,7 +52,6 @@ impl PostgresServer {
     ///
     /// The error repeats nothing of a wrong address, which may contain a password.
     pub(in crate::storage::database) fn parse(url: &str) -> Result<Self, DbError> {
-        let invalid = |why: &str| DbError::Address(format!("database.url: {why}"));
         let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
         let query = rest.split_once('?').map_or("", |(_, query)| query);
         // The driver would take what follows for the host, which messages and lookups show.
@@ -74,9 +73,10 @@ impl PostgresServer {
             )));
         }
         // As in libpq, a single port holds for all hosts.
-        let differs = |number: usize| number != count && number > 1;
-        if differs(config.get_ports().len()) || differs(config.get_hostaddrs().len()) {
-            return Err(invalid("it names as many ports as hosts, or one"));
+        for number in [config.get_ports().len(), config.get_hostaddrs().len()] {
+            if number != count && number > 1 {
+                return Err(invalid("it names as many ports as hosts, or one"));
+            }
         }
         let encrypted = tls.is_some();
         let tls = match tls {
@@ -132,23 +132,8 @@ impl PostgresServer {
     /// Returns the hosts that are reached over a network without TLS: not a local socket and not a loopback
     /// address.
     pub(super) fn hosts_in_clear_text(&self) -> Vec<String> {
-        let is_clear = |config: &&Config| config.get_ssl_mode() == SslMode::Disable;
-        let name = |config: &Config| {
-            if let Some(address) = config.get_hostaddrs().first() {
-                return (!address.is_loopback()).then(|| address.to_string());
-            }
-            match config.get_hosts().first()? {
-                // The bytes never leave the machine.
-                Host::Unix(_) => None,
-                Host::Tcp(name) => {
-                    let address = name.trim_matches(['[', ']']).parse::<IpAddr>();
-                    let is_local =
-                        address.map_or(name == "localhost", |address| address.is_loopback());
-                    (!is_local).then(|| name.clone())
-                }
-            }
-        };
-        self.hosts.iter().filter(is_clear).filter_map(name).collect()
+        let clear = self.hosts.iter().filter(|host| host.get_ssl_mode() == SslMode::Disable);
+        clear.filter_map(remote_name).collect()
     }
 
     pub(super) fn is_read_only(&self) -> bool {
@@ -167,12 +152,15 @@ impl PostgresServer {
 
     /// Returns the settings of each host, with its index, in the order in which they are tried.
     pub(super) fn hosts(&self) -> impl Iterator<Item = (usize, &Config)> {
-        let first = match self.any_first {
-            true => usize::from(Uuid::new_v4().as_bytes()[0]),
-            false => self.first.load(Ordering::Relaxed),
+        let first = if self.any_first {
+            usize::from(Uuid::new_v4().as_bytes()[0])
+        } else {
+            self.first.load(Ordering::Relaxed)
         };
-        let index = move |step| (first + step) % self.hosts.len();
-        (0..self.hosts.len()).map(move |step| (index(step), &self.hosts[index(step)]))
+        (0..self.hosts.len()).map(move |step| {
+            let index = (first + step) % self.hosts.len();
+            (index, &self.hosts[index])
+        })
     }
 
     /// Makes the host of that index, which answered, the first to try.
@@ -265,11 +253,32 @@ fn name(config: &Config) -> String {
     format!("PostgreSQL database {database} at {}", hosts.join(","))
 }
 
+fn invalid(why: &str) -> DbError {
+    DbError::Address(format!("database.url: {why}"))
+}
+
+/// Returns the name or address of a host; `None` for this machine.
+fn remote_name(config: &Config) -> Option<String> {
+    if let Some(address) = config.get_hostaddrs().first() {
+        return (!address.is_loopback()).then(|| address.to_string());
+    }
+    match config.get_hosts().first()? {
+        // The bytes never leave the machine.
+        Host::Unix(_) => None,
+        Host::Tcp(name) => {
+            let address = name.trim_matches(['[', ']']).parse::<IpAddr>();
+            let is_local = address.map_or(name == "localhost", |address| address.is_loopback());
+            (!is_local).then(|| name.clone())
+        }
+    }
+}
+
 /// Removes the TLS parameters from an address: returns the rest, and for TLS the file of `sslrootcert`, if
 /// any.
 fn take_tls(url: &str) -> Result<(String, Option<Option<String>>), String> {
     let Some((address, query)) = url.split_once('?') else { return Ok((url.to_owned(), None)) };
-    let (mut encrypted, mut ca) = (false, None);
+    let mut encrypted = false;
+    let mut ca = None;
     let mut rest = Vec::new();
     for pair in query.split('&') {
         match pair.split_once('=') {
@@ -285,10 +294,8 @@ fn take_tls(url: &str) -> Result<(String, Option<Option<String>>), String> {
     if ca.is_some() && !encrypted {
         return Err("sslrootcert needs sslmode=require or verify-full".to_owned());
     }
-    let address = match rest.is_empty() {
-        true => address.to_owned(),
-        false => format!("{address}?{}", rest.join("&")),
-    };
+    let address =
+        if rest.is_empty() { address.to_owned() } else { format!("{address}?{}", rest.join("&")) };
     Ok((address, encrypted.then_some(ca)))
 }
 

@@ -75,18 +75,15 @@ impl ServerSession {
         server: &PostgresServer,
         purpose: ConnectionPurpose,
     ) -> Result<Self, DbError> {
-        let unusable = |why: &dyn std::fmt::Display| {
-            DbError::from(unreachable(format!("{}: {why}", server.name())))
-        };
         let runtime = Builder::new_current_thread().enable_all().build();
-        let runtime = runtime.map_err(|cause| unusable(&cause))?;
+        let runtime = runtime.map_err(|cause| unusable(server, &cause))?;
         let mut refused = Vec::new();
         for (index, config) in server.hosts() {
             let signals = Arc::new(ServerSignals::default());
             let config = match server.login(config) {
                 Ok(config) => config,
                 // The password cannot be read, and it is the same for every host.
-                Err(cause) => return Err(unusable(&cause)),
+                Err(cause) => return Err(unusable(server, &cause)),
             };
             let connecting = connect_to(server, &config, purpose, Arc::clone(&signals));
             // The driver's time-out covers only the socket; a server may accept a connection and never
@@ -106,7 +103,7 @@ impl ServerSession {
                 Err(_) => refused.push("it does not answer".to_owned()),
             }
         }
-        Err(unusable(&refused.join("; ")))
+        Err(unusable(server, &refused.join("; ")))
     }
 
     /// Returns the single number that a query finds, outside a transaction.
@@ -162,11 +159,16 @@ async fn listen(
     Ok(())
 }
 
+fn unusable(server: &PostgresServer, why: &dyn std::fmt::Display) -> DbError {
+    DbError::from(unreachable(format!("{}: {why}", server.name())))
+}
+
 /// Returns whether the server is a standby.
 async fn is_standby(client: &tokio_postgres::Client) -> Result<bool, tokio_postgres::Error> {
     let found = client.simple_query("SELECT pg_is_in_recovery()").await?;
-    let is = |message: &SimpleQueryMessage| matches!(message, SimpleQueryMessage::Row(row) if row.get(0) == Some("t"));
-    Ok(found.iter().any(is))
+    Ok(found
+        .iter()
+        .any(|message| matches!(message, SimpleQueryMessage::Row(row) if row.get(0) == Some("t"))))
 }
 
 /// Returns the settings of a session as statements. Every statement has its index; a plan that scans a whole

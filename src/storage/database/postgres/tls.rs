@@ -35,11 +35,11 @@ impl ServerTls {
     pub(super) fn trusting(ca: Option<&Path>) -> Result<Self, String> {
         let mut roots = RootCertStore { roots: webpki_roots::TLS_SERVER_ROOTS.to_vec() };
         if let Some(file) = ca {
-            let invalid = |cause: &dyn std::fmt::Display| format!("{}: {cause}", file.display());
-            let certificates = CertificateDer::pem_file_iter(file).map_err(|why| invalid(&why))?;
+            let certificates =
+                CertificateDer::pem_file_iter(file).map_err(|why| file_error(file, &why))?;
             for certificate in certificates {
-                let certificate = certificate.map_err(|why| invalid(&why))?;
-                roots.add(certificate).map_err(|why| invalid(&why))?;
+                let certificate = certificate.map_err(|why| file_error(file, &why))?;
+                roots.add(certificate).map_err(|why| file_error(file, &why))?;
             }
         }
         let config = ClientConfig::builder_with_provider(Arc::new(aws_lc_rs::default_provider()))
@@ -48,6 +48,10 @@ impl ServerTls {
         let config = config.with_root_certificates(roots).with_no_client_auth();
         Ok(Self(Some(Arc::new(config))))
     }
+}
+
+fn file_error(file: &Path, cause: &dyn std::fmt::Display) -> String {
+    format!("{}: {cause}", file.display())
 }
 
 impl MakeTlsConnect<Socket> for ServerTls {

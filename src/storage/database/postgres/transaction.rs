@@ -385,17 +385,15 @@ impl EngineTransaction for ServerTransaction<'_> {
 
     fn facts(&self) -> Result<DatabaseFacts, DbError> {
         let tx: &dyn EngineTransaction = self;
-        let (text, number) = (
-            |sql| tx.load_value::<String>(sql, params![]),
-            |sql| tx.load_value::<i64>(sql, params![]),
-        );
-        let version = text("SELECT current_setting('server_version')::text")?;
-        let role = text("SELECT current_user::text")?;
-        let clock = number("SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint")?;
-        let clock = Timestamp::from_millisecond(clock)
+        let sql = "SELECT current_setting('server_version')::text";
+        let version: String = tx.load_value(sql, params![])?;
+        let role: String = tx.load_value("SELECT current_user::text", params![])?;
+        let sql = "SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint";
+        let clock = Timestamp::from_millisecond(tx.load_value(sql, params![])?)
             .map_err(|why| damaged("the server's clock", &why))?;
-        let open = number("SELECT count(*) FROM pg_stat_activity")?;
-        let maximum = number("SELECT current_setting('max_connections')::bigint")?;
+        let open: i64 = tx.load_value("SELECT count(*) FROM pg_stat_activity", params![])?;
+        let sql = "SELECT current_setting('max_connections')::bigint";
+        let maximum: i64 = tx.load_value(sql, params![])?;
         Ok(DatabaseFacts {
             engine: format!("PostgreSQL {version}"),
             role: Some(role),

@@ -84,9 +84,9 @@ pub(in crate::storage::database) fn copy(
     let stored = stored_schema(&source)?;
     SchemaStatus::compare(&stored, &SQLITE, &from.display())?;
     let number = u32::try_from(stored.number).map_err(|why| damaged("user_version", &why))?;
-    let file = |cause: std::io::Error| DbError::File(format!("{}: {cause}", to.display()));
     // SQLite keeps the mode of an existing file, so the copy is never readable for others.
-    drop(OpenOptions::new().write(true).create_new(true).mode(0o600).open(to).map_err(file)?);
+    let created = OpenOptions::new().write(true).create_new(true).mode(0o600).open(to);
+    drop(created.map_err(|cause| file_error(to, &cause))?);
     let mut target = open(to)?;
     // No journal: an interrupted copy is discarded, and the whole file is flushed at the end.
     target.pragma_update(None, "journal_mode", "OFF")?;
@@ -101,8 +101,13 @@ pub(in crate::storage::database) fn copy(
     let target = open(to)?;
     target.pragma_update(None, "journal_mode", "DELETE")?;
     drop(target);
-    File::open(to).and_then(|file| file.sync_all()).map_err(file)?;
+    let flushed = File::open(to).and_then(|file| file.sync_all());
+    flushed.map_err(|cause| file_error(to, &cause))?;
     Ok(number)
+}
+
+fn file_error(path: &Path, cause: &std::io::Error) -> DbError {
+    DbError::File(format!("{}: {cause}", path.display()))
 }
 
 fn copy_pages(

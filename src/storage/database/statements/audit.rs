@@ -59,9 +59,8 @@ impl AuditFilter {
     /// conditions.
     fn accepts(&self, event: &ListedEvent) -> bool {
         let is_object = self.object.as_deref().is_none_or(|wanted| {
-            event.object.as_deref().is_some_and(|object| match wanted.ends_with('/') {
-                true => object.starts_with(wanted),
-                false => object == wanted,
+            event.object.as_deref().is_some_and(|object| {
+                if wanted.ends_with('/') { object.starts_with(wanted) } else { object == wanted }
             })
         });
         let is_address = self.addresses.as_ref().is_none_or(|addresses| {
@@ -99,8 +98,8 @@ impl ReadTx<'_> {
         filter: &AuditFilter,
         limit: usize,
     ) -> Result<Vec<ListedEvent>, DbError> {
-        let ms = |at: Option<Timestamp>, none: i64| at.map_or(none, Timestamp::as_millisecond);
-        let (since, until) = (ms(filter.since, i64::MIN), ms(filter.until, i64::MAX));
+        let since = filter.since.map_or(i64::MIN, Timestamp::as_millisecond);
+        let until = filter.until.map_or(i64::MAX, Timestamp::as_millisecond);
         let action = filter.action.map(AuditAction::as_str).unwrap_or_default();
         let outcome = filter.outcome.map(AuditOutcome::as_str).unwrap_or_default();
         let user = filter.user.as_deref().unwrap_or_default();
@@ -124,9 +123,10 @@ impl ReadTx<'_> {
                 if filter.accepts(&event) {
                     found.push(event);
                 }
-                Ok(match found.len() < limit {
-                    true => ControlFlow::Continue(()),
-                    false => ControlFlow::Break(()),
+                Ok(if found.len() < limit {
+                    ControlFlow::Continue(())
+                } else {
+                    ControlFlow::Break(())
                 })
             },
         )?;

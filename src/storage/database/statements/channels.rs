@@ -24,6 +24,16 @@ pub struct NewChannel {
     pub by_user: bool,
 }
 
+impl NewChannel {
+    fn changes_nothing(&self, existing: &Channel) -> bool {
+        existing.method == self.method
+            && existing.formats == self.formats
+            && existing.settings == self.settings
+            && existing.by_user == self.by_user
+            && self.active.is_none_or(|active| active == existing.active)
+    }
+}
+
 /// The columns that [`read_channel`] reads.
 const CHANNEL_COLUMNS: &str = "channels.user_id, user_name, name, method, formats, settings, channels.active, \
      made_by_user, channel_id";
@@ -90,15 +100,8 @@ impl WriteTx<'_> {
     /// Stores a channel of an existing user.
     pub fn put_channel(&self, new: &NewChannel, now: Timestamp) -> Result<PutOutcome, DbError> {
         let existing = self.as_read().find_channel(&new.id)?;
-        let is_same = |existing: &Channel| {
-            existing.method == new.method
-                && existing.formats == new.formats
-                && existing.settings == new.settings
-                && existing.by_user == new.by_user
-                && new.active.is_none_or(|active| active == existing.active)
-        };
         // Imports repeat (contract operation-15): the row is not sealed again with a new nonce.
-        if existing.as_ref().is_some_and(is_same) {
+        if existing.as_ref().is_some_and(|existing| new.changes_nothing(existing)) {
             return Ok(PutOutcome::Unchanged);
         }
         // The settings are encrypted for the row's number, so they are written after the row.

@@ -26,6 +26,12 @@ impl ReadTx<'_> {
     }
 }
 
+/// Returns a text of a document, or else of its previous version, shortened for the list of lost items.
+fn last_known(name: &str, document: &Document, previous: Option<&Document>) -> Option<String> {
+    let text = document.text(name).or_else(|| previous?.text(name));
+    text.map(|text| shorten(text, COLLECTION_REMOVED_CHARS_MAX))
+}
+
 impl WriteTx<'_> {
     /// Updates the collections that contain `item` for a new version of it: a withdrawn item is removed from
     /// them. Called while the previous version still exists.
@@ -41,14 +47,10 @@ impl WriteTx<'_> {
         let Ok(document) = Document::from_stored(&item.document) else { return Ok(()) };
         // A document that withdraws an item often contains nothing else about it.
         let previous = self.as_read().stored_document(&item.key)?;
-        let last_known = |name: &str| {
-            let text = document.text(name).or_else(|| previous.as_ref()?.text(name));
-            text.map(|text| shorten(text, COLLECTION_REMOVED_CHARS_MAX))
-        };
         let lost = LostItem {
             key: item.key.clone(),
-            headline: last_known("headline"),
-            description: last_known("description_text"),
+            headline: last_known("headline", &document, previous.as_ref()),
+            description: last_known("description_text", &document, previous.as_ref()),
             at: item.stored,
         };
         self.record_lost_item(&collections, &lost)

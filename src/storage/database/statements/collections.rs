@@ -204,7 +204,8 @@ impl WriteTx<'_> {
     /// Appends an item to the collection and removes it from the list of lost items; returns whether it is
     /// new in the collection.
     pub fn add_to_collection(&self, number: i64, key: &ItemKey) -> Result<bool, DbError> {
-        let (media_type, id) = (key.media_type.as_str(), key.id.as_str());
+        let media_type = key.media_type.as_str();
+        let id = key.id.as_str();
         // An item that is in the collection keeps its position (contract collections-5).
         let added = self.tx.execute(
             "INSERT INTO collection_items (number, media_type, id, position)
@@ -236,7 +237,8 @@ impl WriteTx<'_> {
         let sql = "UPDATE collection_items SET position = ?4
              WHERE number = ?1 AND media_type = ?2 AND id = ?3";
         for (position, key) in (1_i64..).zip(content) {
-            let (media_type, id) = (key.media_type.as_str(), key.id.as_str());
+            let media_type = key.media_type.as_str();
+            let id = key.id.as_str();
             self.tx.execute(sql, params![number, media_type, id, position])?;
         }
         Ok(())
@@ -245,7 +247,8 @@ impl WriteTx<'_> {
     /// Records that the collection lost an item; removes the oldest records beyond
     /// [`COLLECTION_REMOVED_MAX`].
     pub(super) fn insert_lost_item(&self, number: i64, lost: &LostItem) -> Result<(), DbError> {
-        let (media_type, id) = (lost.key.media_type.as_str(), lost.key.id.as_str());
+        let media_type = lost.key.media_type.as_str();
+        let id = lost.key.id.as_str();
         // An item that was lost before moves to the end of the list.
         self.tx.execute(
             "DELETE FROM removed_items WHERE number = ?1 AND media_type = ?2 AND id = ?3",

@@ -168,7 +168,8 @@ impl ReadTx<'_> {
         item: &ItemKey,
         version: &str,
     ) -> Result<Option<Delivery>, DbError> {
-        let (media_type, id) = (item.media_type.as_str(), item.id.as_str());
+        let media_type = item.media_type.as_str();
+        let id = item.id.as_str();
         let values = params![channel.owner(), channel.name(), media_type, id, version];
         self.tx.find(
             &format!(
@@ -243,8 +244,10 @@ impl ReadTx<'_> {
         let times = params![terms.now.as_millisecond(), int(terms.organization_max), incarnation];
         let next: Option<i64> = self.tx.find_value(&sql, times)?;
         // A damaged time must not stop the queue: too early counts as now, too late as never.
-        let clamped = |ms: i64| if ms < 0 { Timestamp::MIN } else { Timestamp::MAX };
-        let next = next.map(|ms| time("the queue", ms).unwrap_or_else(|_| clamped(ms)));
+        let next = next.map(|ms| {
+            let clamped = if ms < 0 { Timestamp::MIN } else { Timestamp::MAX };
+            time("the queue", ms).unwrap_or(clamped)
+        });
         Ok(DeliveryBacklog { next, waiting })
     }
 }
@@ -269,11 +272,11 @@ impl WriteTx<'_> {
             Some(existing) => {
                 // This trigger was checked under its own agreement, which replaces the first one
                 // (contract deliveries-5).
-                let (organization, agreement) = (new.organization.0, new.agreement.map(|id| id.0));
+                let agreement = new.agreement.map(|id| id.0);
                 self.tx.execute(
                     "UPDATE deliveries SET organization_id = ?2, agreement_id = ?3
                      WHERE delivery_id = ?1",
-                    params![existing.id.to_string(), organization, agreement],
+                    params![existing.id.to_string(), new.organization.0, agreement],
                 )?;
                 self.requeue_delivery(existing.id, DeliveryState::Failed, now)?;
                 self.queued(existing.id)
@@ -360,9 +363,11 @@ impl WriteTx<'_> {
                  WHERE next_ms <= ?1 AND {NOT_BLOCKED} ORDER BY next_ms, delivery_id LIMIT 1)
              RETURNING delivery_id"
         );
-        let (now_ms, max) = (terms.now.as_millisecond(), int(terms.organization_max));
+        let now_ms = terms.now.as_millisecond();
+        let max = int(terms.organization_max);
+        let incarnation = terms.incarnation.to_string();
+        let claim = claim.to_string();
         loop {
-            let (incarnation, claim) = (terms.incarnation.to_string(), claim.to_string());
             let values = params![now_ms, max, incarnation, claim, until.as_millisecond()];
             let claimed: Option<String> = self.tx.find_value(&sql, values)?;
             let Some(id) = claimed else { return Ok(None) };
@@ -398,8 +403,9 @@ impl WriteTx<'_> {
     ) -> Result<bool, DbError> {
         let sql = "UPDATE deliveries SET next_ms = ?3, incarnation = ?4
              WHERE delivery_id = ?1 AND claim = ?2";
-        let (claim, id, incarnation) =
-            (claim.to_string(), id.to_string(), incarnation.to_string());
+        let claim = claim.to_string();
+        let id = id.to_string();
+        let incarnation = incarnation.to_string();
         Ok(self.tx.execute(sql, params![id, claim, until.as_millisecond(), incarnation])? > 0)
     }
 
@@ -415,10 +421,12 @@ impl WriteTx<'_> {
         // A claim that another worker has taken has another id and stays with that worker.
         let sql = "UPDATE deliveries SET next_ms = ?3, incarnation = ?4
              WHERE delivery_id = ?1 AND claim = ?2 AND next_ms <= ?5";
-        let (until_ms, now_ms) = (until.as_millisecond(), terms.now.as_millisecond());
+        let until_ms = until.as_millisecond();
+        let now_ms = terms.now.as_millisecond();
+        let incarnation = terms.incarnation.to_string();
         for (claim, id) in held {
-            let (claim, id, incarnation) =
-                (claim.to_string(), id.to_string(), terms.incarnation.to_string());
+            let claim = claim.to_string();
+            let id = id.to_string();
             self.tx.execute(sql, params![id, claim, until_ms, incarnation, now_ms])?;
         }
         Ok(())
@@ -433,7 +441,9 @@ impl WriteTx<'_> {
         outcome: &DeliveryOutcome,
         now: Timestamp,
     ) -> Result<bool, DbError> {
-        let (id, claim, now_ms) = (id.to_string(), claim.to_string(), now.as_millisecond());
+        let id = id.to_string();
+        let claim = claim.to_string();
+        let now_ms = now.as_millisecond();
         // Each statement requires the claim, so that a lost one overwrites no newer attempt.
         let changed = match outcome {
             DeliveryOutcome::Delivered => self.tx.execute(

@@ -133,7 +133,8 @@ impl<'f> Condition<'f> {
 
     /// Returns the end of a statement that lists `size` rows after the first `start`.
     fn page(&mut self, start: usize, size: usize) -> String {
-        let (size, start) = (self.bind(int(size)), self.bind(int(start)));
+        let size = self.bind(int(size));
+        let start = self.bind(int(start));
         format!("LIMIT {size} OFFSET {start}")
     }
 

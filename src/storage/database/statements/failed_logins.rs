@@ -37,11 +37,14 @@ impl ReadTx<'_> {
         // Lists are no parameters of both engines, so the number of keys is fixed.
         for keys in keys.chunks(KEYS_MAX) {
             // A missing key is NULL, which equals no key.
-            let text = |at: usize| keys.get(at).map(ContentHash::to_string);
+            let mut texts: [Option<String>; KEYS_MAX] = Default::default();
+            for (text, key) in texts.iter_mut().zip(keys) {
+                *text = Some(key.to_string());
+            }
             found.extend(self.tx.list(
                 "SELECT key_hash, failures, since_ms FROM failed_logins
                  WHERE key_hash IN (?1, ?2, ?3, ?4)",
-                params![text(0), text(1), text(2), text(3)],
+                params![texts[0], texts[1], texts[2], texts[3]],
                 |row| {
                     let what = "a counter of failed logins";
                     let failures: i64 = row.get("failures")?;

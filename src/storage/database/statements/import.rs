@@ -229,10 +229,12 @@ impl WriteTx<'_> {
                 new.description.as_deref()
             ],
         )?;
-        Ok(match (changed, existed) {
-            (0, _) => PutOutcome::Unchanged,
-            (_, false) => PutOutcome::Created,
-            (_, true) => PutOutcome::Updated,
+        Ok(if changed == 0 {
+            PutOutcome::Unchanged
+        } else if existed {
+            PutOutcome::Updated
+        } else {
+            PutOutcome::Created
         })
     }
 

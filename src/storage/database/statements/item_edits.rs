@@ -53,7 +53,8 @@ impl ReadTx<'_> {
 impl WriteTx<'_> {
     /// Records a change of the item `key`, and removes all but its [`ITEM_EDITS_MAX`] newest changes.
     pub fn write_item_edit(&self, key: &ItemKey, edit: &ItemEdit) -> Result<(), DbError> {
-        let (media_type, id) = (key.media_type.as_str(), key.id.as_str());
+        let media_type = key.media_type.as_str();
+        let id = key.id.as_str();
         let changes = serde_json::to_string(&edit.changes)
             .map_err(|why| damaged(format!("edits of item {key}"), &why))?;
         self.tx.execute(

@@ -73,7 +73,8 @@ impl WriteTx<'_> {
     /// Stores the override of the item `key`, and removes its oldest changes: all that
     /// [`ReadTx::list_rights_changes`] does not list.
     pub fn write_item_rights(&self, key: &ItemKey, change: &RightsChange) -> Result<(), DbError> {
-        let (media_type, id) = (key.media_type.as_str(), key.id.as_str());
+        let media_type = key.media_type.as_str();
+        let id = key.id.as_str();
         self.tx.execute(
             "INSERT INTO item_rights (media_type, id, rights, changed_ms, user_name)
              VALUES (?1, ?2, ?3, ?4, ?5)",

@@ -150,7 +150,8 @@ impl WriteTx<'_> {
     /// The version gets the number of the log row and replaces the previous version. A withdrawn item is
     /// removed from the collections that contain it.
     pub fn write_item(&self, item: &NewItem) -> Result<ItemWriteOutcome, DbError> {
-        let (media_type, id) = (item.key.media_type.as_str(), item.key.id.as_str());
+        let media_type = item.key.media_type.as_str();
+        let id = item.key.id.as_str();
         let what = format!("item {}", item.key);
         let existing: Option<(i64, String)> = self.tx.find(
             "SELECT item_id, assets FROM items WHERE media_type = ?1 AND id = ?2",

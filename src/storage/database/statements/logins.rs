@@ -138,7 +138,8 @@ impl ReadTx<'_> {
 
     /// Counts the logins of a user.
     pub fn count_logins(&self, user: UserId, now: Timestamp) -> Result<LoginCount, DbError> {
-        let (id, ms) = (user.0, now.as_millisecond());
+        let id = user.0;
+        let ms = now.as_millisecond();
         let sessions = "SELECT count(*) FROM sessions WHERE user_id = ?1 AND expires_ms > ?2";
         let applications = "SELECT count(DISTINCT client_id) FROM families
              WHERE user_id = ?1 AND expires_ms > ?2";
@@ -149,6 +150,15 @@ impl ReadTx<'_> {
             keys: self.tx.load_value(keys, params![id])?,
         })
     }
+}
+
+/// Returns the statement that records the use `?2` of the credentials that have `?1` in `column`.
+fn use_statement(table: &str, column: &str) -> String {
+    format!(
+        // Nodes write recorded uses late and in any order; the latest one counts.
+        "UPDATE {table} SET last_used_ms = ?2
+         WHERE {column} = ?1 AND coalesce(last_used_ms, 0) < ?2"
+    )
 }
 
 impl WriteTx<'_> {
@@ -206,23 +216,18 @@ impl WriteTx<'_> {
     pub fn record_uses(&self, uses: &[(UsedCredential, Timestamp)]) -> Result<(), DbError> {
         for (credential, at) in uses {
             let ms = at.as_millisecond();
-            let set = |table: &str, column: &str| {
-                format!(
-                    // Nodes write recorded uses late and in any order; the latest one counts.
-                    "UPDATE {table} SET last_used_ms = ?2
-                     WHERE {column} = ?1 AND coalesce(last_used_ms, 0) < ?2"
-                )
-            };
             match credential {
                 UsedCredential::Session(hash) => {
-                    let sql = set("sessions", "session_hash");
+                    let sql = use_statement("sessions", "session_hash");
                     self.tx.execute(&sql, params![hash.to_string(), ms])?;
                 }
                 UsedCredential::Family(family) => {
-                    self.tx.execute(&set("families", "family_id"), params![family.0, ms])?;
+                    let sql = use_statement("families", "family_id");
+                    self.tx.execute(&sql, params![family.0, ms])?;
                 }
                 UsedCredential::Key(key) => {
-                    self.tx.execute(&set("api_keys", "key_id"), params![*key, ms])?;
+                    let sql = use_statement("api_keys", "key_id");
+                    self.tx.execute(&sql, params![*key, ms])?;
                 }
             }
         }

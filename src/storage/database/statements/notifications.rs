@@ -3,6 +3,7 @@
 use std::ops::ControlFlow;
 
 use jiff::Timestamp;
+use serde::Serialize;
 use uuid::Uuid;
 
 use super::{ReadTx, WriteTx, damaged, int, parse, parse_json, read_agreements};
@@ -97,10 +98,12 @@ fn read_watcher(
     })
 }
 
+fn json_text(value: &impl Serialize) -> Result<String, DbError> {
+    serde_json::to_string(value).map_err(|why| damaged("notification", &why))
+}
+
 /// Returns the columns that may be changed: media type, title, q, p, agr, tr, email, schedule, timezone.
 fn columns(new: &NewNotification) -> Result<[Option<String>; 9], DbError> {
-    let json =
-        |written: serde_json::Result<String>| written.map_err(|why| damaged("notification", &why));
     let agr: Vec<i64> = new.question.agr.iter().map(|id| id.0).collect();
     let (schedule, timezone) = match &new.method {
         NotificationMethod::ScheduledEmail { schedule, timezone, .. } => {
@@ -114,8 +117,8 @@ fn columns(new: &NewNotification) -> Result<[Option<String>; 9], DbError> {
         Some(new.media_type.map_or(ALL, MediaType::as_str).to_owned()),
         Some(new.title.clone()),
         new.question.q.clone(),
-        Some(json(serde_json::to_string(&new.question.p))?),
-        Some(json(serde_json::to_string(&agr))?),
+        Some(json_text(&new.question.p)?),
+        Some(json_text(&agr)?),
         new.question.tr.clone(),
         new.method.email().map(str::to_owned),
         schedule,

@@ -119,7 +119,8 @@ impl ReadTx<'_> {
              WHERE organization_id = ?1 AND media_type = ?2 AND item_id = ?3
                  AND agreement_id = ?4 AND downloadable_until_ms > ?5
              ORDER BY downloadable_until_ms DESC LIMIT 1";
-        let (media_type, id) = (item.media_type.as_str(), item.id.as_str());
+        let media_type = item.media_type.as_str();
+        let id = item.id.as_str();
         let values = params![organization.0, media_type, id, agreement.0, now.as_millisecond()];
         self.tx.find(sql, values, |row| {
             let what = format!("order of {item}");
@@ -144,7 +145,8 @@ impl ReadTx<'_> {
             Some(AgreementId(id)) => ("agreement_id = ?6", id),
             None => ("?6 = 0", 0),
         };
-        let (media_type, id) = (item.media_type.as_str(), item.id.as_str());
+        let media_type = item.media_type.as_str();
+        let id = item.id.as_str();
         // A manual order delivers only once it is approved (contract purchases-3).
         let found: Option<i64> = self.tx.find_value(
             &format!(
@@ -188,7 +190,8 @@ impl ReadTx<'_> {
         item: &ItemKey,
     ) -> Result<Vec<Product>, DbError> {
         let (owner, user, organization) = of.condition();
-        let (media_type, id) = (item.media_type.as_str(), item.id.as_str());
+        let media_type = item.media_type.as_str();
+        let id = item.id.as_str();
         let sql = format!(
             "SELECT product FROM orders
              WHERE {owner} AND organization_id = ?2 AND media_type = ?3 AND item_id = ?4
@@ -266,7 +269,8 @@ impl ReadTx<'_> {
         item: &ItemKey,
         size: usize,
     ) -> Result<Vec<Order>, DbError> {
-        let (media_type, id) = (item.media_type.as_str(), item.id.as_str());
+        let media_type = item.media_type.as_str();
+        let id = item.id.as_str();
         self.tx.list(
             &format!(
                 "SELECT {ORDER_COLUMNS} FROM orders

@@ -402,8 +402,8 @@ fn postpone(
     if let Some((waiting, merged)) =
         waiting.and_then(|waiting| Some((waiting.id, waiting.content.merge(&message.content)?)))
     {
-        let what = || format!("message {waiting}");
-        let merged = serde_json::to_string(&merged).map_err(|why| damaged(what(), &why))?;
+        let merged = serde_json::to_string(&merged)
+            .map_err(|why| damaged(format!("message {waiting}"), &why))?;
         // A message that was claimed meanwhile is not changed.
         let sql = "UPDATE outbox SET content = ?1, updated_ms = ?2
              WHERE message_id = ?3 AND state = 'waiting'";
@@ -429,30 +429,28 @@ fn end(
     by: ClaimedBy,
 ) -> Result<bool, DbError> {
     let incarnation = by.incarnation.to_string();
-    let set = |assignments: &str, next: Option<i64>, error: Option<&str>| {
-        let sql = format!(
-            "UPDATE outbox SET {assignments}, next_ms = ?1, error = coalesce(?2, error),
-                 updated_ms = ?3, incarnation = NULL WHERE message_id = ?4 AND incarnation = ?5"
-        );
-        let values = params![next, error, by.now.as_millisecond(), id, incarnation];
-        Ok(tx.execute(&sql, values)? > 0)
-    };
-    match outcome {
+    let now_ms = by.now.as_millisecond();
+    let (assignments, next, error) = match outcome {
         MessageOutcome::Done => {
             let sql = "DELETE FROM outbox WHERE message_id = ?1 AND incarnation = ?2";
-            Ok(tx.execute(sql, params![id, incarnation])? > 0)
+            return Ok(tx.execute(sql, params![id, incarnation])? > 0);
         }
         MessageOutcome::Retry { at, error } => {
-            set("state = 'waiting'", Some(at.as_millisecond()), Some(error))
+            ("state = 'waiting'", Some(at.as_millisecond()), Some(error.as_str()))
         }
-        MessageOutcome::Postponed { at, error } => postpone(tx, id, *at, error, by),
-        MessageOutcome::Parked { error } => set("state = 'parked'", None, Some(error)),
+        MessageOutcome::Postponed { at, error } => return postpone(tx, id, *at, error, by),
+        MessageOutcome::Parked { error } => ("state = 'parked'", None, Some(error.as_str())),
         // Never below zero, which could not be read back as a number of attempts.
-        MessageOutcome::Released => set(
+        MessageOutcome::Released => (
             "state = 'waiting',
                  attempts = CASE WHEN attempts > 0 THEN attempts - 1 ELSE 0 END",
-            Some(by.now.as_millisecond()),
+            Some(now_ms),
             None,
         ),
-    }
+    };
+    let sql = format!(
+        "UPDATE outbox SET {assignments}, next_ms = ?1, error = coalesce(?2, error),
+             updated_ms = ?3, incarnation = NULL WHERE message_id = ?4 AND incarnation = ?5"
+    );
+    Ok(tx.execute(&sql, params![next, error, now_ms, id, incarnation])? > 0)
 }

@@ -176,15 +176,12 @@ impl WriteTx<'_> {
         agrees: bool,
         now: Timestamp,
     ) -> Result<bool, DbError> {
-        let sql = match agrees {
-            true => {
-                "UPDATE mail_recipients SET confirmed_ms = ?2, refused_ms = NULL, used_ms = ?2
-                 WHERE token_hash = ?1"
-            }
-            false => {
-                "UPDATE mail_recipients SET refused_ms = ?2, confirmed_ms = NULL, used_ms = ?2
-                 WHERE token_hash = ?1"
-            }
+        let sql = if agrees {
+            "UPDATE mail_recipients SET confirmed_ms = ?2, refused_ms = NULL, used_ms = ?2
+             WHERE token_hash = ?1"
+        } else {
+            "UPDATE mail_recipients SET refused_ms = ?2, confirmed_ms = NULL, used_ms = ?2
+             WHERE token_hash = ?1"
         };
         Ok(self.tx.execute(sql, params![hash.to_string(), now.as_millisecond()])? > 0)
     }

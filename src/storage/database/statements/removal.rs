@@ -36,18 +36,15 @@ impl WriteTx<'_> {
         // First, while the rows still name what caches have to forget.
         self.end_logins(id, now)?;
         let sql = "SELECT 1 FROM orders WHERE user_id = ?1";
-        let removed = match self.tx.exists(sql, params![id.0])? {
-            true => {
-                // An order keeps its buyer, so the row stays.
-                let sql = "UPDATE users SET active = FALSE, password = NULL WHERE user_id = ?1";
-                self.tx.execute(sql, params![id.0])?;
-                self.tx.execute("DELETE FROM api_keys WHERE user_id = ?1", params![id.0])?;
-                RemovedUser::Disabled
-            }
-            false => {
-                self.tx.execute("DELETE FROM users WHERE user_id = ?1", params![id.0])?;
-                RemovedUser::Removed
-            }
+        let removed = if self.tx.exists(sql, params![id.0])? {
+            // An order keeps its buyer, so the row stays.
+            let sql = "UPDATE users SET active = FALSE, password = NULL WHERE user_id = ?1";
+            self.tx.execute(sql, params![id.0])?;
+            self.tx.execute("DELETE FROM api_keys WHERE user_id = ?1", params![id.0])?;
+            RemovedUser::Disabled
+        } else {
+            self.tx.execute("DELETE FROM users WHERE user_id = ?1", params![id.0])?;
+            RemovedUser::Removed
         };
         // Caches must also forget the user's keys.
         self.log_account_change(AccountChange::Everything, now)?;

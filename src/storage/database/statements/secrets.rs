@@ -4,8 +4,6 @@
 //! transaction that writes, so that a process with an older key writes nothing with it after
 //! another process has rotated the keys. Without such a row values are stored in plain text.
 
-use std::fmt::Display;
-
 use super::{ReadTx, WriteTx, channels::settings_place, damaged, sessions::signing_key_place};
 use crate::runtime::limits::CHECK_FLAWS_MAX;
 use crate::storage::database::engine::params;
@@ -124,14 +122,14 @@ impl ReadTx<'_> {
         let mut flaws = Vec::new();
         for StoredSecret { place, bytes, .. } in self.list_secrets()? {
             let is_sealed = sealed_by(&bytes).is_some();
-            let mut note = |why: &dyn Display| flaws.push(DatabaseFlaw::Secret(why.to_string()));
-            match self.open_secret(&place, bytes) {
-                Err(cause) => note(&cause),
+            let why = match self.open_secret(&place, bytes) {
+                Err(cause) => cause.to_string(),
                 Ok(_) if !is_sealed && current_key.is_some() => {
-                    note(&format!("{place} is not encrypted, though the archive has a key"));
+                    format!("{place} is not encrypted, though the archive has a key")
                 }
-                Ok(_) => {}
-            }
+                Ok(_) => continue,
+            };
+            flaws.push(DatabaseFlaw::Secret(why));
         }
         let count = flaws.len();
         if count > CHECK_FLAWS_MAX {
@@ -160,8 +158,8 @@ impl WriteTx<'_> {
                 }
             },
             (Some(id), None) => {
-                let (place, why) = (place.to_owned(), "and no key was loaded".to_owned());
-                Err(SecretError::NoKey { place, id, why }.into())
+                let why = "and no key was loaded".to_owned();
+                Err(SecretError::NoKey { place: place.to_owned(), id, why }.into())
             }
         }
     }

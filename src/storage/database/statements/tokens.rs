@@ -87,7 +87,8 @@ impl WriteTx<'_> {
         scopes: ScopeSet,
         expires: Timestamp,
     ) -> Result<(), DbError> {
-        let (hash, ms) = (token.to_string(), expires.as_millisecond());
+        let hash = token.to_string();
+        let ms = expires.as_millisecond();
         self.tx.execute(
             "INSERT INTO access_tokens (token_hash, family_id, scopes, expires_ms)
              VALUES (?1, ?2, ?3, ?4)",
@@ -104,7 +105,8 @@ impl WriteTx<'_> {
         family: FamilyId,
         expires: Timestamp,
     ) -> Result<(), DbError> {
-        let (hash, ms) = (token.to_string(), expires.as_millisecond());
+        let hash = token.to_string();
+        let ms = expires.as_millisecond();
         let keep = int(USED_REFRESH_TOKENS_MAX);
         let sql = format!(
             // Only used tokens are bounded: they stay to detect their reuse (contract login-3).

@@ -113,7 +113,8 @@ impl WriteTx<'_> {
         now: Timestamp,
     ) -> Result<Option<Timestamp>, DbError> {
         let window_ms = i64::from(limits.window_s) * 1000;
-        let (now_ms, window_start) = (now.as_millisecond(), now.as_millisecond() - window_ms);
+        let now_ms = now.as_millisecond();
+        let window_start = now_ms - window_ms;
         let counted: Vec<(i64, i64, u32)> = self.tx.list(
             "SELECT user_id, since_ms, requests FROM user_requests
              WHERE organization_id = ?1 AND since_ms > ?2 AND since_ms <= ?3",

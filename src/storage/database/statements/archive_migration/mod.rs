@@ -150,6 +150,12 @@ fn column_list(columns: &[TableColumn]) -> String {
     names.join(", ")
 }
 
+/// Returns the placeholders for the values of the row with the index `row`, such as `(?4, ?5, ?6)`.
+fn row_placeholders(row: usize, width: usize) -> String {
+    let placeholders = (1..=width).map(|column| format!("?{}", row * width + column));
+    format!("({})", placeholders.collect::<Vec<_>>().join(", "))
+}
+
 fn read_values(
     row: &dyn ResultRow,
     columns: &[TableColumn],
@@ -172,7 +178,8 @@ impl ReadTx<'_> {
             table.row_condition(),
             table.order
         );
-        let (mut rows, mut bytes) = (Vec::new(), 0);
+        let mut rows = Vec::new();
+        let mut bytes = 0;
         self.tx.each(&sql, params![], |row| {
             let row = read_values(row, &columns)?;
             bytes += row.iter().map(MigratedValue::size_bytes).sum::<usize>();
@@ -201,7 +208,8 @@ impl ReadTx<'_> {
             table.name,
             number = table.order
         );
-        let (mut rows, mut bytes) = (Vec::new(), 0);
+        let mut rows = Vec::new();
+        let mut bytes = 0;
         self.tx.each(&sql, params![after, int(MIGRATION_BATCH_ROWS)], |row| {
             let row = read_values(row, &columns)?;
             bytes += row.iter().map(MigratedValue::size_bytes).sum::<usize>();
@@ -307,9 +315,9 @@ impl ReadTx<'_> {
             let doc: i64 = row.get("item_id")?;
             let what = format!("item number {doc}");
             let assets: Vec<Asset> = parse_json(&what, row.text("assets")?)?;
-            let to_original =
-                |asset: &Asset| NamedOriginal { hash: asset.blob(), length: asset.length(), doc };
-            named.extend(assets.iter().map(to_original));
+            for asset in &assets {
+                named.push(NamedOriginal { hash: asset.blob(), length: asset.length(), doc });
+            }
             Ok(ControlFlow::Continue(()))
         })?;
         // Items may share an original, which is copied once.
@@ -432,14 +440,11 @@ impl WriteTx<'_> {
     ) -> Result<(), DbError> {
         let list = column_list(columns);
         let width = columns.len();
-        let row = |at: usize| {
-            let placeholders = (1..=width).map(|column| format!("?{}", at * width + column));
-            format!("({})", placeholders.collect::<Vec<_>>().join(", "))
-        };
+        let placeholders = (0..rows.len()).map(|row| row_placeholders(row, width));
         let sql = format!(
             "INSERT INTO {} ({list}) VALUES {} RETURNING {list}",
             table.name,
-            (0..rows.len()).map(row).collect::<Vec<_>>().join(", ")
+            placeholders.collect::<Vec<_>>().join(", ")
         );
         let mut cells = Vec::with_capacity(rows.len() * width);
         for row in rows {
@@ -454,8 +459,8 @@ impl WriteTx<'_> {
         // No engine promises the order of the returned rows.
         stored.sort_unstable();
         expected.sort_unstable();
-        let differs = |(at, row): &(usize, &&Vec<MigratedValue>)| stored.get(*at) != Some(**row);
-        match expected.iter().enumerate().find(differs) {
+        let mut pairs = expected.iter().enumerate();
+        match pairs.find(|(at, row)| stored.get(*at) != Some(**row)) {
             None if stored.len() == expected.len() => Ok(()),
             other => {
                 let first = other.and_then(|(_, row)| row.first());
