@@ -189,7 +189,8 @@ fn image(planes: &YuvPlanes) -> Result<aom::aom_image_t, Av1Error> {
     let format =
         if planes.has_full_chroma { aom::AOM_IMG_FMT_I444 } else { aom::AOM_IMG_FMT_I420 };
     let mut image = MaybeUninit::<aom::aom_image_t>::zeroed();
-    let (width, height) = (planes.size.width, planes.size.height);
+    let width = planes.size.width;
+    let height = planes.size.height;
     let first = planes.planes[0].as_ptr().cast_mut();
     // SAFETY: the structure is writable. The function stores the pointer without following it, and
     // fills in the fields that follow from format and size. Zeros are valid values of all fields.

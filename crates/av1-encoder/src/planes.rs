@@ -89,10 +89,14 @@ fn quarter_chroma(picture: PixelView<'_>) -> [Vec<u8>; 2] {
         let upper = upper.as_chunks::<3>().0.chunks(2);
         let lower = lower.as_chunks::<3>().0.chunks(2);
         for (above, below) in upper.zip(lower) {
-            let (first, last) = (above.len() - 1, below.len() - 1);
+            let above_last = above.len() - 1;
+            let below_last = below.len() - 1;
             let sum = std::array::from_fn(|channel| {
-                let at = |row: &[[u8; 3]], place: usize| i32::from(row[place][channel]);
-                at(above, 0) + at(above, first) + at(below, 0) + at(below, last)
+                let upper_left = i32::from(above[0][channel]);
+                let upper_right = i32::from(above[above_last][channel]);
+                let lower_left = i32::from(below[0][channel]);
+                let lower_right = i32::from(below[below_last][channel]);
+                upper_left + upper_right + lower_left + lower_right
             });
             planes[0].push(weigh(sum, CB, 2, NEUTRAL));
             planes[1].push(weigh(sum, CR, 2, NEUTRAL));

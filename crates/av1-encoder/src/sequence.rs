@@ -43,7 +43,8 @@ pub(crate) fn still_picture(stream: &[u8], planes: &YuvPlanes) -> Result<Av1Pict
         return Err(Av1Error::Stream("short sequence header"));
     };
     // seq_profile (3 bits), still_picture, reduced_still_picture_header, seq_level_idx (5 bits).
-    let (profile, is_reduced) = (head >> 5, head & 0b1_1000 == 0b1_1000);
+    let profile = head >> 5;
+    let is_reduced = head & 0b1_1000 == 0b1_1000;
     let level = (head & 0b111) << 2 | next >> 6;
     if !is_reduced {
         return Err(Av1Error::Stream("no reduced still picture header"));

@@ -41,9 +41,9 @@ impl Size {
         if long <= long_side_px {
             return self;
         }
-        // The short side of a very long picture must not vanish; a side that was 0 stays 0.
-        let side = |px: u32| scale_px(px, long_side_px, long).max(1).min(px);
-        Self::new(side(self.width), side(self.height))
+        let width = scale_side(self.width, long_side_px, long);
+        let height = scale_side(self.height, long_side_px, long);
+        Self::new(width, height)
     }
 }
 
@@ -172,12 +172,19 @@ fn scale_span(start: u32, length: u32, from: u32, to: u32) -> (u32, u32) {
     (left, right - left)
 }
 
+/// Scales a side of a picture by `to / from`, as [`scale_px`] does.
+fn scale_side(px: u32, to: u32, from: u32) -> u32 {
+    // The short side of a very long picture must not vanish; a side that was 0 stays 0.
+    scale_px(px, to, from).max(1).min(px)
+}
+
 /// Computes `px * to / from`, rounded to the nearest whole number, halves up.
 ///
 /// The caller guarantees `px <= from` and `from > 0`, so the result is at most `to`.
 fn scale_px(px: u32, to: u32, from: u32) -> u32 {
     // 2 * px * to needs 65 bits.
-    let (px, from) = (u128::from(px), u128::from(from));
+    let px = u128::from(px);
+    let from = u128::from(from);
     let nearest = (2 * px * u128::from(to) + from) / (2 * from);
     u32::try_from(nearest).unwrap_or(to)
 }

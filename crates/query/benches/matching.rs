@@ -155,7 +155,7 @@ fn item(number: usize, text: &Text, draw: &mut Draw) -> Owned {
     });
     let Value::Object(fields) = fields else { unreachable!("`json!` builds an object") };
     let document = Document::from_fields(&key, fields).expect("the fields satisfy the schema");
-    let indexed = IndexedDocument::of(&key, &document, &TimeZone::UTC);
+    let indexed = IndexedDocument::new(&key, &document, &TimeZone::UTC);
     let covered = |id: &i64| products.iter().any(|product| covers(*id, *product));
     let agreements = (0..AGREEMENTS).filter(covered).map(AgreementId).collect();
     Owned { media_type, indexed, agreements }

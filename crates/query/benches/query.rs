@@ -81,7 +81,7 @@ fn queries(criterion: &mut Criterion) {
     };
     let document =
         Document::from_fields(&key, fields).expect("the photograph satisfies the schema");
-    let indexed = IndexedDocument::of(&key, &document, &zone);
+    let indexed = IndexedDocument::new(&key, &document, &zone);
 
     let mut group = criterion.benchmark_group("query");
     for (name, text) in QUERIES {
@@ -94,7 +94,7 @@ fn queries(criterion: &mut Criterion) {
         });
     }
     group.bench_function("indexed", |bencher| {
-        bencher.iter(|| IndexedDocument::of(&key, black_box(&document), &zone));
+        bencher.iter(|| IndexedDocument::new(&key, black_box(&document), &zone));
     });
     group.finish();
 }

@@ -132,17 +132,16 @@ impl ItemFilter {
     pub fn parse(field: FilterField, text: &str) -> Result<Self, FilterError> {
         let excluded = text.strip_prefix('-').filter(|_| field.can_exclude());
         let value = excluded.unwrap_or(text).trim();
-        let found = || -> String { value.chars().take(FACET_CHARS_MAX).collect() };
         if let Some(choices) = field.choices() {
             if !choices.contains(&value) {
-                return Err(FilterError::UnknownValue { found: found(), choices });
+                return Err(FilterError::UnknownValue { found: beginning(value), choices });
             }
         } else if field == FilterField::MinPx {
             let is_number = value.bytes().all(|byte| byte.is_ascii_digit());
             let pixels =
                 value.parse::<u32>().ok().filter(|px| is_number && (1..=SIDE_PX_MAX).contains(px));
             if pixels.is_none() {
-                return Err(FilterError::NotANumber { found: found() });
+                return Err(FilterError::NotANumber { found: beginning(value) });
             }
         }
         if value.chars().count() > FACET_CHARS_MAX {
@@ -180,6 +179,16 @@ impl ItemFilter {
             FilterField::Facet(facet) => format!("{}:{}", facet.as_str(), phrase(value)),
         }
     }
+
+    /// Returns `true` if an item may have the value of either filter: both require a value of one field.
+    fn is_alternative_to(&self, required: &Self) -> bool {
+        self.field == required.field && !self.is_excluded
+    }
+}
+
+/// Returns the first characters of a value, for an error.
+fn beginning(value: &str) -> String {
+    value.chars().take(FACET_CHARS_MAX).collect()
 }
 
 /// Returns `text` as a phrase of a query.
@@ -214,14 +223,12 @@ pub fn filter_text(filters: &[ItemFilter]) -> String {
             parts.push(format!("-{}", filter.term()));
             continue;
         }
-        let is_alternative =
-            |other: &&ItemFilter| other.field == filter.field && !other.is_excluded;
         // The alternatives of a field stand where its first value does.
-        if filters[..at].iter().any(|other| is_alternative(&other)) {
+        if filters[..at].iter().any(|earlier| earlier.is_alternative_to(filter)) {
             continue;
         }
-        let terms: Vec<String> =
-            filters[at..].iter().filter(is_alternative).map(ItemFilter::term).collect();
+        let alternatives = filters[at..].iter().filter(|other| other.is_alternative_to(filter));
+        let terms: Vec<String> = alternatives.map(ItemFilter::term).collect();
         match terms.as_slice() {
             [only] => parts.push(only.clone()),
             terms => parts.push(format!("({})", terms.join(" OR "))),
@@ -234,11 +241,14 @@ pub fn filter_text(filters: &[ItemFilter]) -> String {
 /// tightly than the space before a filter.
 #[must_use]
 pub fn narrowed_text(words: &str, filters: &[ItemFilter]) -> String {
-    let (words, filters) = (words.trim(), filter_text(filters));
-    match (words, filters.is_empty()) {
-        (words, true) => words.to_owned(),
-        ("", false) => filters,
-        (words, false) => format!("({words}) {filters}"),
+    let words = words.trim();
+    let filters = filter_text(filters);
+    if filters.is_empty() {
+        words.to_owned()
+    } else if words.is_empty() {
+        filters
+    } else {
+        format!("({words}) {filters}")
     }
 }
 

@@ -35,7 +35,8 @@ pub fn words(text: &str) -> impl Iterator<Item = Word> + '_ {
 
 /// Returns the words of a text in order, each with the bytes of the text that it takes.
 pub fn word_spans(text: &str) -> impl Iterator<Item = (Range<usize>, Word)> + '_ {
-    let (mut fold, base) = (FoldBuffer::default(), text.as_ptr().addr());
+    let mut fold = FoldBuffer::default();
+    let base = text.as_ptr().addr();
     runs(text).filter_map(move |run| {
         // A run is a part of the text, so its address tells where it begins.
         let start = run.as_ptr().addr() - base;

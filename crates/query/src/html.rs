@@ -78,12 +78,14 @@ fn skip_tag<'a>(tag: &'a str, text: &mut String) -> &'a str {
 
 /// Returns the rest from the end tag of a hidden element on.
 fn skip_hidden<'a>(rest: &'a str, name: &str) -> &'a str {
-    let is_end_tag = |(at, _): &(usize, &str)| {
+    for (at, _) in rest.match_indices("</") {
         // Compared as bytes, because the text may not have a character boundary there.
         let tag = rest.as_bytes().get(at + 2..at + 2 + name.len());
-        tag.is_some_and(|tag| tag.eq_ignore_ascii_case(name.as_bytes()))
-    };
-    rest.match_indices("</").find(is_end_tag).map_or("", |(at, _)| &rest[at..])
+        if tag.is_some_and(|tag| tag.eq_ignore_ascii_case(name.as_bytes())) {
+            return &rest[at..];
+        }
+    }
+    ""
 }
 
 /// Copies text with its character references replaced.

@@ -90,7 +90,7 @@ impl IndexedDocument {
     /// If a document has more than [`INDEXED_WORDS_MAX`] words, words of properties have priority and the
     /// body is cut first.
     #[must_use]
-    pub fn of(key: &ItemKey, document: &Document, zone: &TimeZone) -> Self {
+    pub fn new(key: &ItemKey, document: &Document, zone: &TimeZone) -> Self {
         Self::with_facts(key, document, IndexedFacts::default(), zone)
     }
 
@@ -205,9 +205,8 @@ impl WordCollector {
     fn keywords(&mut self, document: &Document) {
         let subjects = document.value("subject").and_then(Value::as_array);
         for subject in subjects.into_iter().flatten() {
-            let text = |name| subject.get(name).and_then(Value::as_str).unwrap_or_default();
-            if text("scheme").contains(property::KEYWORD) {
-                self.named(property::KEYWORD, text("name"));
+            if member_text(subject, "scheme").contains(property::KEYWORD) {
+                self.named(property::KEYWORD, member_text(subject, "name"));
             }
         }
     }
@@ -221,9 +220,10 @@ impl WordCollector {
         picture.orientations().for_each(|shape| self.named(property::ORIENTATION, shape));
         self.named(property::COLOUR, picture.colour().unwrap_or_default());
         let sides = [(NumberField::Width, picture.width), (NumberField::Height, picture.height)];
-        let number =
-            |(field, px): (NumberField, u32)| Some((field, FiniteNumber::new(f64::from(px))?));
-        self.numbers.extend(sides.into_iter().filter_map(number));
+        for (field, px) in sides {
+            let number = FiniteNumber::new(f64::from(px));
+            self.numbers.extend(number.map(|number| (field, number)));
+        }
     }
 
     /// Adds a value of the property with this path, if it is an indexed property.
@@ -301,6 +301,11 @@ impl WordCollector {
     }
 }
 
+/// Returns the text of a member of an object; empty if there is none.
+fn member_text<'a>(object: &'a Value, name: &str) -> &'a str {
+    object.get(name).and_then(Value::as_str).unwrap_or_default()
+}
+
 /// Formats a number as in everyday writing.
 fn number_text(number: &serde_json::Number) -> String {
     match number.as_f64() {
@@ -339,17 +344,7 @@ fn facet_values(
     facts: IndexedFacts<'_>,
     facet: Facet,
 ) -> Vec<String> {
-    let mut values: Vec<String> = Vec::new();
-    let add = |text: &str| {
-        let text = text.trim();
-        let end = text.char_indices().nth(FACET_CHARS_MAX).map_or(text.len(), |(end, _)| end);
-        // The cut may leave a space, which would make a value of its own.
-        let text = text[..end].trim_end();
-        let is_repeated = values.iter().any(|value| value == text);
-        if !text.is_empty() && !is_repeated && values.len() < FACET_VALUES_MAX {
-            values.push(text.to_owned());
-        }
-    };
+    let mut values = Vec::new();
     match facet {
         Facet::SubjectCode
         | Facet::SubjectName
@@ -357,39 +352,68 @@ fn facet_values(
         | Facet::PlaceName
         | Facet::PersonName => {
             let (list, field) = facet.as_str().split_once('.').unwrap_or_default();
-            document.texts(list, field).for_each(add);
+            for text in document.texts(list, field) {
+                add_facet_value(&mut values, text);
+            }
         }
         Facet::CopyrightHolder | Facet::Byline => {
-            document.text(facet.as_str()).into_iter().for_each(add);
+            if let Some(text) = document.text(facet.as_str()) {
+                add_facet_value(&mut values, text);
+            }
         }
         Facet::DigitalSourceType => {
-            let term = facts.stated.digital_source_type;
-            term.map(property::term_code).into_iter().for_each(add);
+            if let Some(term) = facts.stated.digital_source_type {
+                add_facet_value(&mut values, property::term_code(term));
+            }
         }
         Facet::Orientation => {
-            facts.picture.into_iter().flat_map(PictureFacts::orientations).for_each(add);
+            for orientation in facts.picture.into_iter().flat_map(PictureFacts::orientations) {
+                add_facet_value(&mut values, orientation);
+            }
         }
-        Facet::Colour => facts.picture.and_then(PictureFacts::colour).into_iter().for_each(add),
-        Facet::MediaType => std::iter::once(key.media_type.as_str()).for_each(add),
+        Facet::Colour => {
+            if let Some(colour) = facts.picture.and_then(PictureFacts::colour) {
+                add_facet_value(&mut values, colour);
+            }
+        }
+        Facet::MediaType => add_facet_value(&mut values, key.media_type.as_str()),
     }
     values
 }
 
+/// Adds a value of a facet, shortened, unless it is empty, repeated or one too many.
+fn add_facet_value(values: &mut Vec<String>, text: &str) {
+    let text = text.trim();
+    let end = text.char_indices().nth(FACET_CHARS_MAX).map_or(text.len(), |(end, _)| end);
+    // The cut may leave a space, which would make a value of its own.
+    let text = text[..end].trim_end();
+    let is_repeated = values.iter().any(|value| value == text);
+    if !text.is_empty() && !is_repeated && values.len() < FACET_VALUES_MAX {
+        values.push(text.to_owned());
+    }
+}
+
 fn dates(document: &Document, zone: &TimeZone) -> Vec<(DateField, Timestamp)> {
-    let read = |field: DateField| {
-        let text = document.text(field.as_str())?;
-        let moment = match field {
-            DateField::Date | DateField::EndDate => time_interval::parse_day(text, zone),
-            DateField::VersionCreated
-            | DateField::VersionStored
-            | DateField::FirstCreated
-            | DateField::ContentCreated
-            | DateField::DateTime
-            | DateField::EndDateTime
-            | DateField::Embargoed
-            | DateField::Expires => time_interval::parse_time(text, zone),
-        };
-        Some((field, moment?))
-    };
-    DateField::iter().filter_map(read).collect()
+    let mut dates = Vec::new();
+    for field in DateField::iter() {
+        if let Some(moment) = date(document, field, zone) {
+            dates.push((field, moment));
+        }
+    }
+    dates
+}
+
+fn date(document: &Document, field: DateField, zone: &TimeZone) -> Option<Timestamp> {
+    let text = document.text(field.as_str())?;
+    match field {
+        DateField::Date | DateField::EndDate => time_interval::parse_day(text, zone),
+        DateField::VersionCreated
+        | DateField::VersionStored
+        | DateField::FirstCreated
+        | DateField::ContentCreated
+        | DateField::DateTime
+        | DateField::EndDateTime
+        | DateField::Embargoed
+        | DateField::Expires => time_interval::parse_time(text, zone),
+    }
 }

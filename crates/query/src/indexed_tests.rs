@@ -15,7 +15,7 @@ fn indexed_as(key: &str, document: Value) -> IndexedDocument {
     let key = ItemKey::parse(key).unwrap();
     let Value::Object(fields) = document else { panic!("an object") };
     let document = Document::from_fields(&key, fields).unwrap();
-    IndexedDocument::of(&key, &document, &TimeZone::get("Europe/Stockholm").unwrap())
+    IndexedDocument::new(&key, &document, &TimeZone::get("Europe/Stockholm").unwrap())
 }
 
 fn indexed(document: Value) -> IndexedDocument {

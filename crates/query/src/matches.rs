@@ -18,7 +18,7 @@ impl Query {
     ///
     /// let key = ItemKey::parse("text/ice-1")?;
     /// let document = Document::parse(&key, r#"{"headline": "Isbrytare i Strömmen"}"#)?;
-    /// let indexed = IndexedDocument::of(&key, &document, &TimeZone::UTC);
+    /// let indexed = IndexedDocument::new(&key, &document, &TimeZone::UTC);
     /// assert!(parse("strommen", &TimeZone::UTC)?.matches(&indexed));
     /// assert!(!parse("headline:storm*", &TimeZone::UTC)?.matches(&indexed));
     /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -50,13 +50,12 @@ impl Query {
 
 /// Whether a document has a word in the field.
 fn is_present(field: TextField, document: &IndexedDocument) -> bool {
-    let has_words = |text: &str| !text.is_empty();
     match field {
         // Every item has at least the words of its own identity.
         TextField::Anywhere => true,
-        TextField::Headline => has_words(&document.headline),
-        TextField::Description => has_words(&document.description),
-        TextField::Body => has_words(&document.body),
+        TextField::Headline => !document.headline.is_empty(),
+        TextField::Description => !document.description.is_empty(),
+        TextField::Body => !document.body.is_empty(),
         TextField::Named(name) => {
             let start = property_token_prefix(name);
             document.tags.split(' ').any(|tag| tag.starts_with(&start))
@@ -67,18 +66,17 @@ fn is_present(field: TextField, document: &IndexedDocument) -> bool {
 impl WordPattern {
     fn occurs_in(&self, document: &IndexedDocument) -> bool {
         let tokens = self.tokens();
-        let occurs = |text: &str| has_phrase(text, &tokens.phrase, self.prefix);
+        let phrase = &tokens.phrase;
         let found = match self.place {
             TextField::Anywhere => {
-                occurs(&document.headline)
-                    || occurs(&document.description)
-                    || occurs(&document.body)
-                    || occurs(&document.rest)
+                let IndexedDocument { headline, description, body, rest, .. } = document;
+                let texts = [headline, description, body, rest];
+                texts.iter().any(|text| has_phrase(text, phrase, self.prefix))
             }
-            TextField::Headline => occurs(&document.headline),
-            TextField::Description => occurs(&document.description),
-            TextField::Body => occurs(&document.body),
-            TextField::Named(_) => occurs(&document.tags),
+            TextField::Headline => has_phrase(&document.headline, phrase, self.prefix),
+            TextField::Description => has_phrase(&document.description, phrase, self.prefix),
+            TextField::Body => has_phrase(&document.body, phrase, self.prefix),
+            TextField::Named(_) => has_phrase(&document.tags, phrase, self.prefix),
         };
         // An accent in a query is significant (contract search-14).
         found && tokens.exact.iter().all(|exact| document.tags.split(' ').any(|tag| tag == exact))

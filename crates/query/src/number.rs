@@ -57,8 +57,6 @@ impl FiniteNumber {
         let digits = text.strip_prefix('-').unwrap_or(text);
         let (integer, fraction) = digits.split_once('.').unwrap_or((digits, "0"));
         // `f64::from_str` would also accept exponents, `inf` and `NaN`.
-        let is_number =
-            |part: &str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
         let is_decimal = is_number(integer) && is_number(fraction);
         is_decimal.then(|| text.parse().ok()).flatten().and_then(Self::new)
     }
@@ -78,6 +76,10 @@ impl FiniteNumber {
     pub(super) fn below(self) -> Self {
         Self(self.0.saturating_sub(1))
     }
+}
+
+fn is_number(digits: &str) -> bool {
+    !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit())
 }
 
 /// Converts the bits of a double to an integer with the order of the doubles, and back.

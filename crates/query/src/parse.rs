@@ -33,6 +33,13 @@ pub struct QueryError {
     pub position: usize,
 }
 
+impl QueryError {
+    /// Describes a mistake at a position in characters, from 1.
+    pub(super) fn new(what: impl Into<String>, position: usize) -> Self {
+        Self { what: what.into(), position }
+    }
+}
+
 /// Parses a query in which every word matches only as written.
 ///
 /// Dates without a time are days in `zone`. An empty text, or one of spaces only, matches every
@@ -262,9 +269,10 @@ impl QueryTreeParser<'_> {
             return Err(self.scanner.error(what));
         }
         let bound = Some(RangeBound { text, position, inclusive });
-        let range = match is_lower {
-            true => RangeLiteral { from: bound, until: None, start },
-            false => RangeLiteral { from: None, until: bound, start },
+        let range = if is_lower {
+            RangeLiteral { from: bound, until: None, start }
+        } else {
+            RangeLiteral { from: None, until: bound, start }
         };
         range.query(field, self.zone)
     }
@@ -288,9 +296,8 @@ impl QueryTreeParser<'_> {
     fn phrase(&mut self, field: Option<QueryField>) -> Parsed {
         let start = self.scanner.position();
         let text = self.scanner.quoted()?;
-        let (star, comparison) = (None, None);
-        let phrase =
-            self.leaf(field, &CharacterRun { text, start, star, comparison, is_address: false })?;
+        let run = CharacterRun { text, start, star: None, comparison: None, is_address: false };
+        let phrase = self.leaf(field, &run)?;
         Ok(phrase.without_forms())
     }
 
@@ -302,13 +309,12 @@ impl QueryTreeParser<'_> {
         if run.text.is_empty() {
             return self.star_query(field, star);
         }
-        let error = |what: &str| QueryError { what: what.to_owned(), position: star };
         if field.is_none() && run.is_address {
-            return Err(error("an address cannot end in *"));
+            return Err(QueryError::new("an address cannot end in *", star));
         }
         // `storm-*` would otherwise mean the prefix `storm`.
         if !run.text.chars().next_back().is_some_and(belongs) {
-            return Err(error("expected letters or digits before *"));
+            return Err(QueryError::new("expected letters or digits before *", star));
         }
         self.count_prefix(star)?;
         self.leaf(field, run)
@@ -370,7 +376,7 @@ impl QueryTreeParser<'_> {
             Some(QueryField::Ordered(field)) => {
                 let star = if run.star.is_some() { "*" } else { "" };
                 let value = format!("{}{star}", run.text);
-                RangeLiteral::of(&value, run.start).query(field, self.zone)
+                RangeLiteral::from_value(&value, run.start).query(field, self.zone)
             }
             Some(QueryField::Id) => find_id(run).map(Query::Item),
         }
@@ -417,29 +423,28 @@ fn item(key: ItemKey) -> Query {
 }
 
 fn find_id(run: &CharacterRun) -> Result<ItemId, QueryError> {
-    let error = |what: String, position| QueryError { what, position };
     if let Some(star) = run.star {
-        return Err(error("an id cannot end in *".to_owned(), star));
+        return Err(QueryError::new("an id cannot end in *", star));
     }
-    ItemId::parse(&run.text).map_err(|cause| error(cause.to_string(), run.start))
+    ItemId::parse(&run.text).map_err(|cause| QueryError::new(cause.to_string(), run.start))
 }
 
 /// Finds the field with the name before a colon.
 fn find_field(name: &CharacterRun) -> Result<QueryField, QueryError> {
-    let error = |what: String| QueryError { what, position: name.start };
     if name.text.is_empty() {
-        return Err(error("expected a field before :".to_owned()));
+        return Err(QueryError::new("expected a field before :", name.start));
     }
-    let unknown = || {
-        let name = excerpt(&name.text);
-        error(format!("unknown field {name} (put text that contains a colon in quotes)"))
-    };
-    let field = name.star.is_none().then(|| property::find(&name.text));
-    field.flatten().ok_or_else(unknown)
+    if name.star.is_none()
+        && let Some(field) = property::find(&name.text)
+    {
+        return Ok(field);
+    }
+    let found = excerpt(&name.text);
+    let what = format!("unknown field {found} (put text that contains a colon in quotes)");
+    Err(QueryError::new(what, name.start))
 }
 
 fn find_words(place: TextField, run: &CharacterRun) -> Result<WordPattern, QueryError> {
-    let error = |what: String, position| Err(QueryError { what, position });
     let name = place.as_str();
     let text = match name {
         Some(name) if property::names_items(name) => property::item_words(&run.text),
@@ -450,19 +455,18 @@ fn find_words(place: TextField, run: &CharacterRun) -> Result<WordPattern, Query
     let found: Vec<_> = words(&text).take(PHRASE_WORDS_MAX + 1).collect();
     let Some(last) = found.last() else {
         let location = name.map(|name| format!(" in {name}")).unwrap_or_default();
-        return error(format!("no letters or digits{location}"), run.start);
+        return Err(QueryError::new(format!("no letters or digits{location}"), run.start));
     };
     if found.len() > PHRASE_WORDS_MAX {
-        return error(format!("a phrase of more than {PHRASE_WORDS_MAX} words"), run.start);
+        let what = format!("a phrase of more than {PHRASE_WORDS_MAX} words");
+        return Err(QueryError::new(what, run.start));
     }
     let prefix = run.star.is_some();
     if let Some(star) = run.star
         && last.folded.chars().count() < PREFIX_CHARS_MIN
     {
-        return error(
-            format!("expected at least {PREFIX_CHARS_MIN} letters or digits before *"),
-            star,
-        );
+        let what = format!("expected at least {PREFIX_CHARS_MIN} letters or digits before *");
+        return Err(QueryError::new(what, star));
     }
     let forms = found.len() == 1 && !prefix && may_have_forms(place, &run.text);
     Ok(WordPattern { place, words: found, prefix, forms })

@@ -26,7 +26,8 @@ impl PictureFacts {
     pub(super) fn orientations(self) -> impl Iterator<Item = &'static str> {
         let [width, height] = [self.width, self.height].map(u64::from);
         let [landscape, portrait, square, panorama] = ORIENTATIONS;
-        let (long, short) = (width.max(height), width.min(height));
+        let long = width.max(height);
+        let short = width.min(height);
         let shape = if short == 0 {
             None
         } else if long * 100 <= short * (100 + SQUARE_PERCENT) {

@@ -4,7 +4,7 @@ use std::fmt::{self, Display, Formatter, Write};
 
 use super::address;
 use super::field::TextField;
-use super::fold::{Word, words};
+use super::fold::words;
 use super::number::NumericRange;
 use super::property;
 use super::tree::{DateRange, Query, WordPattern};
@@ -89,8 +89,8 @@ impl Display for WordPattern {
         }
         // A star is not allowed within quotes, and words joined by a hyphen are a phrase without
         // quotes too. In quotes, no word is read as an id.
-        let is_id = |word: &Word| address::pasted_id(&word.folded).is_some();
-        let may_be_id = self.place == TextField::Anywhere && self.words.iter().any(is_id);
+        let may_be_id = self.place == TextField::Anywhere
+            && self.words.iter().any(|word| address::pasted_id(&word.folded).is_some());
         let quoted = (self.words.len() > 1 || may_be_id) && !self.prefix;
         f.write_str(if quoted { "\"" } else { "" })?;
         for (index, word) in self.words.iter().enumerate() {

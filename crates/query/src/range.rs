@@ -36,6 +36,20 @@ pub(super) struct RangeBound {
     pub(super) inclusive: bool,
 }
 
+impl RangeBound {
+    /// Parses the bound as a date or time; a day without an offset is in `zone`.
+    fn interval(&self, zone: &TimeZone) -> Result<TimeInterval, QueryError> {
+        let interval = TimeInterval::parse(&self.text, zone);
+        interval.ok_or_else(|| not_a_date(&self.text, self.position))
+    }
+
+    /// Parses the bound as a number.
+    fn number(&self) -> Result<FiniteNumber, QueryError> {
+        let number = FiniteNumber::parse(&self.text);
+        number.ok_or_else(|| not_a_number(&self.text, self.position))
+    }
+}
+
 /// A range as written; a missing bound is open.
 #[derive(Clone, Debug)]
 pub(super) struct RangeLiteral {
@@ -73,7 +87,7 @@ impl RangeLiteral {
     }
 
     /// Creates the range of a single value.
-    pub(super) fn of(text: &str, position: usize) -> Self {
+    pub(super) fn from_value(text: &str, position: usize) -> Self {
         let bound = Some(RangeBound { text: text.to_owned(), position, inclusive: true });
         Self { from: bound.clone(), until: bound, start: position }
     }
@@ -105,39 +119,31 @@ impl RangeLiteral {
     }
 
     fn dates(&self, field: DateField, zone: &TimeZone) -> Result<DateRange, QueryError> {
-        let interval = |bound: &RangeBound| {
-            TimeInterval::parse(&bound.text, zone)
-                .ok_or_else(|| not_a_date(&bound.text, bound.position))
-        };
         let from = match &self.from {
             // A bound stands for a whole year, day or second: including it takes all of that
             // interval, and excluding it skips all of it.
-            Some(bound) if bound.inclusive => Some(interval(bound)?.start),
-            Some(bound) => Some(interval(bound)?.end),
+            Some(bound) if bound.inclusive => Some(bound.interval(zone)?.start),
+            Some(bound) => Some(bound.interval(zone)?.end),
             None => None,
         };
         let until = match &self.until {
-            Some(bound) if bound.inclusive => Some(interval(bound)?.end),
-            Some(bound) => Some(interval(bound)?.start),
+            Some(bound) if bound.inclusive => Some(bound.interval(zone)?.end),
+            Some(bound) => Some(bound.interval(zone)?.start),
             None => None,
         };
         Ok(DateRange { field, from, until })
     }
 
     fn numbers(&self, field: NumberField) -> Result<NumericRange, QueryError> {
-        let number = |bound: &RangeBound| {
-            FiniteNumber::parse(&bound.text)
-                .ok_or_else(|| not_a_number(&bound.text, bound.position))
-        };
         let from = match &self.from {
-            Some(bound) if bound.inclusive => Some(number(bound)?),
+            Some(bound) if bound.inclusive => Some(bound.number()?),
             // The next representable number excludes exactly the bound.
-            Some(bound) => Some(number(bound)?.above()),
+            Some(bound) => Some(bound.number()?.above()),
             None => None,
         };
         let until = match &self.until {
-            Some(bound) if bound.inclusive => Some(number(bound)?),
-            Some(bound) => Some(number(bound)?.below()),
+            Some(bound) if bound.inclusive => Some(bound.number()?),
+            Some(bound) => Some(bound.number()?.below()),
             None => None,
         };
         Ok(NumericRange { field, from, until })

@@ -13,7 +13,7 @@ pub(crate) fn indexed(document: Value) -> IndexedDocument {
     let key = ItemKey::parse("image/x-1").unwrap();
     let Value::Object(fields) = document else { panic!("an object") };
     let document = Document::from_fields(&key, fields).unwrap();
-    IndexedDocument::of(&key, &document, &TimeZone::UTC)
+    IndexedDocument::new(&key, &document, &TimeZone::UTC)
 }
 
 /// A word of the test language: as written, folded, and whether it has an accent.

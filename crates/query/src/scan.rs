@@ -65,9 +65,7 @@ impl QueryScanner {
             return Err(QueryError { what, position: within_limit.chars().count() + 1 });
         }
         let chars: Vec<char> = text.chars().collect();
-        // A replacement character is what remains of bytes that were not UTF-8.
-        let is_invalid = |c: &char| *c == '\u{fffd}' || (c.is_control() && !c.is_whitespace());
-        match chars.iter().position(is_invalid) {
+        match chars.iter().position(|&c| is_invalid(c)) {
             Some(at) => Err(QueryError { what: "not valid text".to_owned(), position: at + 1 }),
             None => Ok(Self { chars, at: 0 }),
         }
@@ -110,14 +108,14 @@ impl QueryScanner {
             self.skip_space();
             let rest = &self.chars[self.at..];
             let length = rest.iter().position(|&c| is_delimiter(c)).unwrap_or(rest.len());
-            let is_mark = |c: &char| !belongs(*c) && !"*^~|<>=:\\".contains(*c);
             let (piece, following) = rest.split_at(length);
             // A sign before a space is an incomplete term, and the parser reports it.
             let is_sign = piece.first().is_none_or(|c| matches!(c, '!' | '+' | '-'));
             let is_alone = following.first().is_none_or(|&c| c.is_whitespace() || c == ')');
             // `&&` has a meaning even between two spaces; a single `&` is punctuation.
             let has_operator = piece.windows(2).any(|pair| pair == ['&', '&']);
-            if is_sign || !is_alone || !piece.iter().all(is_mark) || has_operator {
+            let is_punctuation = piece.iter().all(|&c| is_mark(c));
+            if is_sign || !is_alone || !is_punctuation || has_operator {
                 return;
             }
             self.at += length;
@@ -171,13 +169,12 @@ impl QueryScanner {
         let text = String::new();
         let mut run = CharacterRun { text, start, star: None, comparison: None, is_address };
         while let Some(c) = self.peek() {
-            let ends = match is_address {
+            let ends = if is_address {
                 // An address may have brackets, such as those of an IPv6 host.
-                true => is_delimiter(c) && !matches!(c, '[' | ']' | '{' | '}'),
-                false => {
-                    let ends_name = c == ':' && colon == ColonMeaning::EndsName;
-                    is_delimiter(c) || ends_name || self.is_operator_sign()
-                }
+                is_delimiter(c) && !matches!(c, '[' | ']' | '{' | '}')
+            } else {
+                let ends_name = c == ':' && colon == ColonMeaning::EndsName;
+                is_delimiter(c) || ends_name || self.is_operator_sign()
             };
             if ends {
                 break;
@@ -293,11 +290,25 @@ fn begins(chars: &[char], text: &str) -> bool {
 
 /// Whether the `/` at the start of `rest` opens a regular expression, that is, another one ends a word.
 fn closes_regex(rest: &[char]) -> bool {
-    let ends = |at: usize| rest.get(at + 1).is_none_or(|&c| is_delimiter(c));
-    let closes =
-        |at: usize| rest[at] == '/' && rest[at - 1] != '\\' && !rest[at - 1].is_whitespace();
     // An expression has one character at least, so `//` is not one.
-    (2..rest.len()).any(|at| closes(at) && ends(at))
+    for at in 2..rest.len() {
+        let before = rest[at - 1];
+        let closes = rest[at] == '/' && before != '\\' && !before.is_whitespace();
+        if closes && rest.get(at + 1).is_none_or(|&c| is_delimiter(c)) {
+            return true;
+        }
+    }
+    false
+}
+
+fn is_invalid(c: char) -> bool {
+    // A replacement character is what remains of bytes that were not UTF-8.
+    c == '\u{fffd}' || (c.is_control() && !c.is_whitespace())
+}
+
+/// Returns `true` for punctuation without a meaning in a query language.
+fn is_mark(c: char) -> bool {
+    !belongs(c) && !"*^~|<>=:\\".contains(c)
 }
 
 fn is_delimiter(c: char) -> bool {

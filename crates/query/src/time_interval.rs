@@ -73,21 +73,25 @@ fn midnight(day: Date, zone: &TimeZone) -> Option<Timestamp> {
 /// Whether digits and dashes are where RFC 3339 requires them; the parsers of `jiff` accept much more.
 fn has_rfc3339_shape(text: &str) -> bool {
     const SHAPE: &[u8; 11] = b"0000-00-00T";
-    let fits = |(found, expected): (u8, &u8)| match expected {
+    let has_shape = text.bytes().zip(SHAPE).all(|(found, expected)| match expected {
         b'0' => found.is_ascii_digit(),
         _ => found.eq_ignore_ascii_case(expected),
-    };
-    let is_time_character = |c: char| c.is_ascii_digit() || ":.+-zZ".contains(c);
+    });
     // ASCII only, so that the slice below cannot split a character.
-    text.is_ascii()
-        && text.bytes().zip(SHAPE).all(fits)
-        && match text.len() {
-            4 | 7 | 10 => true,
-            // A time has hours and minutes at least. The check excludes the name of a zone in
-            // brackets, which `jiff` accepts.
-            16.. => text[11..].chars().all(is_time_character),
-            _ => false,
-        }
+    if !has_shape || !text.is_ascii() {
+        return false;
+    }
+    match text.len() {
+        4 | 7 | 10 => true,
+        // A time has hours and minutes at least. The check excludes the name of a zone in
+        // brackets, which `jiff` accepts.
+        16.. => text[11..].chars().all(is_time_character),
+        _ => false,
+    }
+}
+
+fn is_time_character(c: char) -> bool {
+    c.is_ascii_digit() || ":.+-zZ".contains(c)
 }
 
 #[cfg(test)]

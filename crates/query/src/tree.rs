@@ -101,14 +101,13 @@ impl Query {
     /// Removes inflected forms: every word then matches only as written.
     #[must_use]
     pub fn without_forms(self) -> Self {
-        let each = |parts: Vec<Self>| parts.into_iter().map(Self::without_forms).collect();
         match self {
             Self::All | Self::Dates(_) | Self::Numbers(_) | Self::Present(_) | Self::Item(_) => {
                 self
             }
             Self::Words(words) => Self::Words(WordPattern { forms: false, ..words }),
-            Self::And(parts) => Self::And(each(parts)),
-            Self::Or(parts) => Self::Or(each(parts)),
+            Self::And(parts) => Self::And(parts.into_iter().map(Self::without_forms).collect()),
+            Self::Or(parts) => Self::Or(parts.into_iter().map(Self::without_forms).collect()),
             Self::Not(inner) => Self::Not(Box::new(inner.without_forms())),
         }
     }
@@ -116,7 +115,6 @@ impl Query {
     /// Removes inflected forms below `Not`, so that an exclusion matches only as written.
     #[must_use]
     pub(super) fn with_exact_exclusions(self) -> Self {
-        let each = |parts: Vec<Self>| parts.into_iter().map(Self::with_exact_exclusions).collect();
         match self {
             Self::All
             | Self::Dates(_)
@@ -124,8 +122,12 @@ impl Query {
             | Self::Numbers(_)
             | Self::Present(_)
             | Self::Item(_) => self,
-            Self::And(parts) => Self::And(each(parts)),
-            Self::Or(parts) => Self::Or(each(parts)),
+            Self::And(parts) => {
+                Self::And(parts.into_iter().map(Self::with_exact_exclusions).collect())
+            }
+            Self::Or(parts) => {
+                Self::Or(parts.into_iter().map(Self::with_exact_exclusions).collect())
+            }
             // An exclusion must not remove what was not named: `-hund` leaves `hundar`.
             Self::Not(inner) => Self::Not(Box::new(inner.without_forms())),
         }
@@ -168,13 +170,6 @@ impl WordPattern {
     /// large; searches for phrases that differ only in accents are too rare for that.
     #[must_use]
     pub fn tokens(&self) -> LookupTokens {
-        let folded = |word: &Word| match self.place {
-            TextField::Named(name) => property_token(name, &word.folded),
-            TextField::Anywhere
-            | TextField::Headline
-            | TextField::Description
-            | TextField::Body => word.folded.clone(),
-        };
         // The spelling of a prefix is incomplete, so no whole word can be compared with its
         // accents.
         let complete = self.words.len() - usize::from(self.prefix && !self.words.is_empty());
@@ -186,7 +181,19 @@ impl WordPattern {
                 exact.push(token);
             }
         }
-        LookupTokens { phrase: self.words.iter().map(folded).collect(), exact }
+        let phrase = self.words.iter().map(|word| self.folded_token(word)).collect();
+        LookupTokens { phrase, exact }
+    }
+
+    /// Returns the token of a word of the pattern without its accents.
+    fn folded_token(&self, word: &Word) -> String {
+        match self.place {
+            TextField::Named(name) => property_token(name, &word.folded),
+            TextField::Anywhere
+            | TextField::Headline
+            | TextField::Description
+            | TextField::Body => word.folded.clone(),
+        }
     }
 }
 

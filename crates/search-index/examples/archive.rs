@@ -130,7 +130,7 @@ fn index_items(items: &Path, folder: &Path, zone: &TimeZone) -> Outcome<()> {
         let path: Vec<&str> = uri.rsplitn(3, '/').collect();
         let [id, media_type, ..] = path.as_slice() else { return Err("no uri".into()) };
         let key = ItemKey::parse(&format!("{media_type}/{id}"))?;
-        let indexed = IndexedDocument::of(&key, &document, zone);
+        let indexed = IndexedDocument::new(&key, &document, zone);
         let order: Timestamp = document.text("versioncreated").unwrap_or_default().parse()?;
         writer.add(&ItemVersion {
             number,

@@ -134,7 +134,7 @@ impl NotificationMatcher {
         });
         for (key, document) in newest {
             if let Ok(document) = Document::from_stored(&document) {
-                self.matcher.learn(&IndexedDocument::of(&key, &document, &self.analysis.zone));
+                self.matcher.learn(&IndexedDocument::new(&key, &document, &self.analysis.zone));
             }
         }
         self.read(tx, WatchersOf::Everybody)?;

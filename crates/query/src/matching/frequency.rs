@@ -56,10 +56,12 @@ impl FrequencySketch {
     fn counter_indexes(&self, token: &str) -> [usize; 2] {
         // The two halves of one hash are independent enough for the two rows.
         let hash = self.hasher.hash_one(token);
-        let index = |part: u64| {
-            let index = usize::try_from(part & 0xffff_ffff).expect("32 bits fit");
-            index % RARITY_COUNTERS
-        };
-        [index(hash), RARITY_COUNTERS + index(hash >> 32)]
+        [counter_index(hash), RARITY_COUNTERS + counter_index(hash >> 32)]
     }
+}
+
+/// Returns the index of a counter in its row, from the lower half of a hash.
+fn counter_index(hash: u64) -> usize {
+    let half = usize::try_from(hash & 0xffff_ffff).expect("32 bits fit");
+    half % RARITY_COUNTERS
 }

@@ -46,7 +46,6 @@ impl Interest {
     #[must_use]
     pub fn matches(&self, item: &MatchSubject<'_>) -> bool {
         let codes = &item.indexed.facets[Facet::ProductCode.index()];
-        let has_any = |required: &[String]| required.iter().any(|code| codes.contains(code));
         let covered = match &self.cover {
             InterestCoverage::Everything => true,
             InterestCoverage::Agreements(ids) => ids.iter().any(|id| item.agreements.contains(id)),
@@ -54,8 +53,12 @@ impl Interest {
         // The query is the most expensive condition, so it comes last.
         self.media_type.is_none_or(|required| required == item.media_type)
             && covered
-            && (self.products.is_empty() || has_any(&self.products))
-            && !has_any(&self.products_excluded)
+            && (self.products.is_empty() || has_any(codes, &self.products))
+            && !has_any(codes, &self.products_excluded)
             && self.query.matches(item.indexed)
     }
+}
+
+fn has_any(codes: &[String], required: &[String]) -> bool {
+    required.iter().any(|code| codes.contains(code))
 }

@@ -277,21 +277,28 @@ impl LeafTable {
             return columns != 0;
         }
         let beginning = self.tokens.key(*last).trim_end_matches('*');
-        let mut texts = texts(indexed).into_iter().zip(&self.columns).enumerate();
-        texts.any(|(index, (text, column))| {
-            let matches_last = |position: usize, token: u32| {
-                // The number of a prefix is not in the column, so the word comes from the text.
-                let token =
-                    if prefix { text.split(' ').nth(position) } else { return token == *last };
-                token.is_some_and(|token| token.starts_with(beginning))
-            };
-            let mut runs = column.windows(phrase.len()).enumerate();
-            columns & (1 << index) != 0
-                && runs.any(|(start, run)| {
-                    let (token, leading) = run.split_last().expect("as long as the phrase");
-                    leading == before && matches_last(start + before.len(), *token)
-                })
-        })
+        for (index, (text, column)) in texts(indexed).into_iter().zip(&self.columns).enumerate() {
+            if columns & (1 << index) == 0 {
+                continue;
+            }
+            for (start, run) in column.windows(phrase.len()).enumerate() {
+                let (token, leading) = run.split_last().expect("as long as the phrase");
+                if leading != before {
+                    continue;
+                }
+                let occurs = if prefix {
+                    // The number of a prefix is not in the column, so the word comes from the text.
+                    let word = text.split(' ').nth(start + before.len());
+                    word.is_some_and(|word| word.starts_with(beginning))
+                } else {
+                    token == last
+                };
+                if occurs {
+                    return true;
+                }
+            }
+        }
+        false
     }
 
     /// Whether no memory is held for leaves and tokens.

@@ -17,6 +17,7 @@ mod program;
 mod tests;
 
 use std::collections::HashMap;
+use std::hash::Hash;
 use std::sync::Arc;
 
 use crate::limits::MATCHING_KEYS_MAX;
@@ -56,7 +57,7 @@ use strum::EnumCount;
 /// }
 /// let key = ItemKey::parse("text/ice-1")?;
 /// let document = Document::parse(&key, r#"{"headline": "Isbrytare i Strömmen"}"#)?;
-/// let indexed = IndexedDocument::of(&key, &document, &TimeZone::UTC);
+/// let indexed = IndexedDocument::new(&key, &document, &TimeZone::UTC);
 /// let agreements = BTreeSet::new();
 /// let item = MatchSubject { media_type: MediaType::Text, indexed: &indexed, agreements: &agreements };
 /// assert_eq!(matcher.matching(&item), [7]);
@@ -164,8 +165,11 @@ impl InterestMatcher {
     }
 
     fn intern_products(&mut self, codes: &[String]) -> Vec<u32> {
-        let intern = |code: &String| self.products.intern(code.as_str().into()).0;
-        let mut numbers: Vec<_> = codes.iter().map(intern).collect();
+        let mut numbers = Vec::with_capacity(codes.len());
+        for code in codes {
+            let (number, _) = self.products.intern(code.as_str().into());
+            numbers.push(number);
+        }
         release_duplicates(&mut numbers, |number| {
             self.products.release(number);
         });
@@ -187,13 +191,13 @@ impl InterestMatcher {
             };
             return (key_kind, keys.tokens);
         }
-        let fits = |keys: &&[u32]| keys.len() <= MATCHING_KEYS_MAX;
-        let for_any_column = |keys: &[u32]| keys.iter().map(|key| (*key, ANY)).collect();
         // An agreement covers many codes, so a code is the narrower key.
-        if let Some(products) = Some(products).filter(fits).filter(|codes| !codes.is_empty()) {
+        if !products.is_empty() && products.len() <= MATCHING_KEYS_MAX {
             return (IndexKeyKind::Products, for_any_column(products));
         }
-        if let Some(agreements) = agreements.filter(fits) {
+        if let Some(agreements) = agreements
+            && agreements.len() <= MATCHING_KEYS_MAX
+        {
             return (IndexKeyKind::Agreements, for_any_column(agreements));
         }
         (IndexKeyKind::MediaType, vec![(0, ANY)])
@@ -292,45 +296,35 @@ impl InterestMatcher {
         let media_type = item.media_type as u8;
         let candidates = &mut self.candidates;
         candidates.resize(self.entries.len().div_ceil(BITS), 0);
-        let mut add = |postings: &[InterestPosting], columns: ColumnMask| {
-            // Both conditions are in the posting, so most entries are never touched.
-            let fits = |posting: &&InterestPosting| {
-                (posting.media_type == media_type || posting.media_type == EVERY_TYPE)
-                    && posting.columns & columns != 0
-            };
-            for posting in postings.iter().filter(fits) {
-                candidates[index_of(posting.slot) / BITS] |= 1 << (index_of(posting.slot) % BITS);
-            }
-        };
         for token in &self.leaves.present {
-            add(&self.leaves.tokens.value(*token).postings, self.leaves.columns_of(*token));
+            let postings = &self.leaves.tokens.value(*token).postings;
+            mark_candidates(candidates, postings, media_type, self.leaves.columns_of(*token));
         }
         for code in &item.indexed.facets[Facet::ProductCode.index()] {
             let Some(number) = self.products.find(code.as_str()) else { continue };
             let condition = self.products.value_mut(number);
             condition.item = self.item;
-            add(&condition.postings, ANY);
+            mark_candidates(candidates, &condition.postings, media_type, ANY);
         }
         for id in item.agreements {
             let Some(number) = self.agreements.find(id) else { continue };
             let condition = self.agreements.value_mut(number);
             condition.item = self.item;
-            add(&condition.postings, ANY);
+            mark_candidates(candidates, &condition.postings, media_type, ANY);
         }
-        add(&self.by_type[usize::from(media_type)], ANY);
-        add(&self.of_every_type, ANY);
+        let of_type = &self.by_type[usize::from(media_type)];
+        mark_candidates(candidates, of_type, media_type, ANY);
+        mark_candidates(candidates, &self.of_every_type, media_type, ANY);
     }
 
     /// Returns the number of a candidate if the current item matches it.
     fn meets(&mut self, slot: usize, indexed: &IndexedDocument) -> Option<i64> {
         let entry = self.entries[slot].as_ref()?;
         let EntryConditions { products, excluded, agreements, program } = entry.conditions();
-        let has_code = |code: &u32| self.products.value(*code).item == self.item;
-        let has_agreement = |id: &u32| self.agreements.value(*id).item == self.item;
-        let meets = (products.is_empty() || products.iter().any(has_code))
-            && !excluded.iter().any(has_code)
+        let meets = (products.is_empty() || has_any(&self.products, products, self.item))
+            && !has_any(&self.products, excluded, self.item)
             && (entry.coverage_rule == CoverageRule::Everything
-                || agreements.iter().any(has_agreement))
+                || has_any(&self.agreements, agreements, self.item))
             && match entry.key_kind {
                 // Being a candidate already proves that the query matches.
                 IndexKeyKind::DecidingTokens => true,
@@ -352,6 +346,36 @@ impl InterestMatcher {
             && self.products.is_bare()
             && self.agreements.is_bare()
     }
+}
+
+/// Returns `true` if the item has at least one of the numbered conditions.
+fn has_any<K: Clone + Eq + Hash>(
+    conditions: &InternTable<K, ConditionPostings>,
+    numbers: &[u32],
+    item: u64,
+) -> bool {
+    numbers.iter().any(|number| conditions.value(*number).item == item)
+}
+
+/// Sets the bits of the interests that ask for the media type and one of the columns.
+fn mark_candidates(
+    candidates: &mut [u64],
+    postings: &[InterestPosting],
+    media_type: u8,
+    columns: ColumnMask,
+) {
+    for posting in postings {
+        // Both conditions are in the posting, so most entries are never touched.
+        let fits_type = posting.media_type == media_type || posting.media_type == EVERY_TYPE;
+        if fits_type && posting.columns & columns != 0 {
+            let slot = index_of(posting.slot);
+            candidates[slot / BITS] |= 1 << (slot % BITS);
+        }
+    }
+}
+
+fn for_any_column(keys: &[u32]) -> Vec<(u32, ColumnMask)> {
+    keys.iter().map(|key| (*key, ANY)).collect()
 }
 
 /// Collects the numbers without repetitions.

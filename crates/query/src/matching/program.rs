@@ -101,7 +101,7 @@ pub(super) struct RequiredTokens {
 }
 
 impl RequiredTokens {
-    fn of_token(
+    fn for_token(
         token: u32,
         columns: ColumnMask,
         leaves: &LeafTable,
@@ -143,16 +143,14 @@ pub(super) fn required_tokens(
     rarity: &FrequencySketch,
 ) -> Option<RequiredTokens> {
     let (first, operands) = program.split_first().expect("a program has an operation");
-    let best = |keys: &mut dyn Iterator<Item = RequiredTokens>| keys.min_by_key(|keys| keys.cost);
     match first >> SHIFT {
         // Items without any of the tokens match a negation.
         NOT => None,
         AND => {
-            let keys = best(
-                &mut parts(operands).filter_map(|part| required_tokens(part, leaves, rarity)),
-            );
+            let keys = parts(operands).filter_map(|part| required_tokens(part, leaves, rarity));
+            let rarest = keys.min_by_key(|keys| keys.cost)?;
             // The other parts have to hold as well.
-            keys.map(|keys| RequiredTokens { is_sufficient: false, ..keys })
+            Some(RequiredTokens { is_sufficient: false, ..rarest })
         }
         OR => {
             let mut all = RequiredTokens::none();
@@ -177,10 +175,11 @@ pub(super) fn required_tokens(
             let is_sufficient = phrase.len() == 1 && exact.is_empty();
             let phrase = phrase.iter().map(|token| (*token, *columns));
             let exact = exact.iter().map(|token| (*token, TAGS));
-            let for_token =
-                |(token, columns)| RequiredTokens::of_token(token, columns, leaves, rarity);
-            best(&mut phrase.chain(exact).map(for_token))
-                .map(|keys| RequiredTokens { is_sufficient, ..keys })
+            let tokens = phrase.chain(exact);
+            let keys = tokens
+                .map(|(token, columns)| RequiredTokens::for_token(token, columns, leaves, rarity));
+            let rarest = keys.min_by_key(|keys| keys.cost)?;
+            Some(RequiredTokens { is_sufficient, ..rarest })
         }
     }
 }

@@ -241,7 +241,7 @@ impl SampleVersion {
     /// Indexes the document of the version.
     #[must_use]
     pub fn indexed(&self) -> IndexedDocument {
-        IndexedDocument::of(&self.key(), &self.document(), &TimeZone::UTC)
+        IndexedDocument::new(&self.key(), &self.document(), &TimeZone::UTC)
     }
 }
 

@@ -37,7 +37,7 @@ pub fn add_item(writer: &mut IndexWriter, number: u32, key: &ItemKey, indexed: &
 pub fn add_text(writer: &mut IndexWriter, number: u32, document: &Value) {
     let key = ItemKey::parse(&format!("text/t{number}")).unwrap();
     let document = Document::parse(&key, &document.to_string()).unwrap();
-    add_item(writer, number, &key, &IndexedDocument::of(&key, &document, &TimeZone::UTC));
+    add_item(writer, number, &key, &IndexedDocument::new(&key, &document, &TimeZone::UTC));
 }
 
 /// Adds a text whose copyright holder equals its headline.

@@ -25,7 +25,7 @@ fn a_range_before_all_dates_of_a_segment_matches_none_of_them() {
         status: PubStatus::Usable,
         order_ms: 0,
         embargoed_ms: None,
-        indexed: &IndexedDocument::of(&key, &document, &TimeZone::UTC),
+        indexed: &IndexedDocument::new(&key, &document, &TimeZone::UTC),
     };
     writer.add(&item).unwrap();
     writer.commit(&position(1)).unwrap();
