@@ -64,7 +64,9 @@ impl PartialDateTime {
     /// Parses an IIM date `CCYYMMDD` and time `HHMMSS±HHMM`; ignores an invalid time.
     pub(super) fn parse_iim(date: &str, time: &str) -> Option<PartialDateTime> {
         let mut input = DateInput(date.trim());
-        let (year, month, day) = (input.number(4)?, input.two_digits()?, input.two_digits()?);
+        let year = input.number(4)?;
+        let month = input.two_digits()?;
+        let day = input.two_digits()?;
         let mut stamp = PartialDateTime::date(year, month, day)?;
         let mut input = DateInput(time.trim());
         if let Some(time) = input.iim_time() {
@@ -101,13 +103,9 @@ impl PartialDateTime {
     /// A date is completed with a time on the same date, a local time with the offset of the same time.
     pub(super) fn refined_by(self, other: &PartialDateTime) -> PartialDateTime {
         let same_date = (self.year, self.month, self.day) == (other.year, other.month, other.day);
-        // IIM has no fraction of a second, so it is not compared.
-        let same_second = |a: &TimeOfDay, b: &TimeOfDay| {
-            (a.hour, a.minute, a.second) == (b.hour, b.minute, b.second)
-        };
         match (&self.time, &other.time) {
             (None, Some(_)) if same_date => other.clone(),
-            (Some(a), Some(b)) if same_date && self.offset.is_none() && same_second(a, b) => {
+            (Some(a), Some(b)) if same_date && self.offset.is_none() && a.is_same_second(b) => {
                 PartialDateTime { offset: other.offset, ..self }
             }
             _ => self,
@@ -121,8 +119,8 @@ impl PartialDateTime {
 
     /// Prints the time for IIM 2:60, which requires an offset; `None` without a time or an offset.
     pub(super) fn iim_time(&self) -> Option<String> {
-        let (time, offset) = (self.time.as_ref()?, self.offset?.print());
-        let offset = offset.replace(':', "");
+        let time = self.time.as_ref()?;
+        let offset = self.offset?.print().replace(':', "");
         Some(format!("{:02}{:02}{:02}{offset}", time.hour, time.minute, time.second))
     }
 
@@ -169,6 +167,11 @@ impl TimeOfDay {
         let fraction = fraction.get(..FRACTION_DIGITS_MAX).unwrap_or(fraction).to_owned();
         let valid = hour < 24 && minute < 60 && second < 60;
         valid.then_some(TimeOfDay { hour, minute, second, fraction })
+    }
+
+    fn is_same_second(&self, other: &TimeOfDay) -> bool {
+        // IIM has no fraction of a second, so it is not compared.
+        (self.hour, self.minute, self.second) == (other.hour, other.minute, other.second)
     }
 }
 
@@ -219,8 +222,10 @@ impl<'a> DateInput<'a> {
     }
 
     fn iim_time(&mut self) -> Option<TimeOfDay> {
-        let (hour, minute) = (self.two_digits()?, self.two_digits()?);
-        TimeOfDay::new(hour, minute, self.two_digits()?, "")
+        let hour = self.two_digits()?;
+        let minute = self.two_digits()?;
+        let second = self.two_digits()?;
+        TimeOfDay::new(hour, minute, second, "")
     }
 
     /// Consumes `Z`, `±HH`, `±HHMM` or `±HH:MM`; consumes nothing if the input has another form.

@@ -22,10 +22,9 @@ pub(super) fn warnings(
     for (standard, lower) in [("iim", &second), ("exif", &third)] {
         for (name, value) in lower.0.iter().chain(lower.1.iter()) {
             let used = [("xmp", &first), ("iim", &second)].into_iter().find_map(|(of, higher)| {
-                let text = |name: &str| {
+                let candidates = candidates(name, |name| {
                     higher.0.get(name).or_else(|| higher.1.get(name)).map(joined_text)
-                };
-                let candidates = candidates(name, text);
+                });
                 (of != standard && !candidates.is_empty()).then_some((of, candidates))
             });
             if let Some((of, candidates)) = used
@@ -60,11 +59,10 @@ fn candidates(name: &str, text: impl Fn(&str) -> Option<String>) -> Vec<String> 
 ///
 /// Of several names, each may be cut, and they are separated by commas or semicolons.
 fn agrees(higher: &str, lower: &str) -> bool {
-    let names = |text: &str| -> Vec<String> {
-        text::line(text).split([',', ';']).map(|name| name.trim().to_owned()).collect()
-    };
-    let pairs = names(higher).into_iter().zip(names(lower));
-    pairs
-        .into_iter()
-        .all(|(higher, lower)| higher.starts_with(&lower) || lower.starts_with(&higher))
+    let mut pairs = split_names(higher).into_iter().zip(split_names(lower));
+    pairs.all(|(higher, lower)| higher.starts_with(&lower) || lower.starts_with(&higher))
+}
+
+fn split_names(text: &str) -> Vec<String> {
+    text::line(text).split([',', ';']).map(|name| name.trim().to_owned()).collect()
 }

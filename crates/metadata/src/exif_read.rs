@@ -129,11 +129,14 @@ impl ExifBlocks {
 
     /// Whether coordinates are filled in; cameras without GPS reception write `0/0`.
     fn has_coordinates(&self) -> bool {
-        let filled = |tag| match self.field(tag).map(|field| &field.value) {
+        self.is_filled(Tag::GPSLatitude) && self.is_filled(Tag::GPSLongitude)
+    }
+
+    fn is_filled(&self, coordinate: Tag) -> bool {
+        match self.field(coordinate).map(|field| &field.value) {
             Some(Value::Rational(parts)) => parts.iter().any(|part| part.denom != 0),
             _ => false,
-        };
-        filled(Tag::GPSLatitude) && filled(Tag::GPSLongitude)
+        }
     }
 
     /// Reads degrees, minutes and seconds with their hemisphere.

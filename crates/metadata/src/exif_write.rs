@@ -111,27 +111,26 @@ fn texts(caption: &Caption) -> Vec<Field> {
 /// Other types could hide arbitrary data.
 fn copy_original_field(blocks: &ExifBlocks, tag: Tag) -> Option<Field> {
     let value = &blocks.field(tag)?.value;
-    let few = |count: usize| (1..=FACT_NUMBERS_MAX).contains(&count);
-    let copied = match value {
+    let count = match value {
         Value::Ascii(_) => {
             let text = text::line(&blocks.text(tag));
             let text = text::cut(&text, FACT_BYTES_MAX);
             return (!text.is_empty()).then(|| ascii(tag, text));
         }
-        Value::Byte(numbers) => few(numbers.len()),
-        Value::Short(numbers) => few(numbers.len()),
-        Value::Long(numbers) => few(numbers.len()),
-        Value::Rational(numbers) => few(numbers.len()),
-        Value::SRational(numbers) => few(numbers.len()),
+        Value::Byte(numbers) => numbers.len(),
+        Value::Short(numbers) => numbers.len(),
+        Value::Long(numbers) => numbers.len(),
+        Value::Rational(numbers) => numbers.len(),
+        Value::SRational(numbers) => numbers.len(),
         Value::SByte(_)
         | Value::Undefined(..)
         | Value::SShort(_)
         | Value::SLong(_)
         | Value::Float(_)
         | Value::Double(_)
-        | Value::Unknown(..) => false,
+        | Value::Unknown(..) => return None,
     };
-    copied.then(|| field(tag, value.clone()))
+    (1..=FACT_NUMBERS_MAX).contains(&count).then(|| field(tag, value.clone()))
 }
 
 /// Builds the fields for the date and time of creation, with the UTC offset if it is known.
@@ -182,21 +181,25 @@ fn degrees(degrees: f64) -> Value {
         reason = "at most 180 degrees in millionths of a second, 6.48e11, and not negative"
     )]
     let micros = micros as u64;
-    let small = |number: u64| u32::try_from(number).expect("less than 3,600 or 60 million");
     let minute = u64::from(PARTS) * 60;
     Value::Rational(vec![
-        Rational { num: small(micros / minute / 60), denom: 1 },
-        Rational { num: small(micros / minute % 60), denom: 1 },
-        Rational { num: small(micros % minute), denom: PARTS },
+        Rational { num: numerator(micros / minute / 60), denom: 1 },
+        Rational { num: numerator(micros / minute % 60), denom: 1 },
+        Rational { num: numerator(micros % minute), denom: PARTS },
     ])
+}
+
+/// Converts degrees, minutes or millionths of a second to the type of the format.
+fn numerator(number: u64) -> u32 {
+    u32::try_from(number).expect("less than 3,600 or 60 million")
 }
 
 /// Builds the fields that the standard requires in every block, with values that match a JPEG file.
 fn required() -> Vec<Field> {
-    let dpi = || Value::Rational(vec![Rational { num: 72, denom: 1 }]);
+    let dpi = Value::Rational(vec![Rational { num: 72, denom: 1 }]);
     vec![
-        field(Tag::XResolution, dpi()),
-        field(Tag::YResolution, dpi()),
+        field(Tag::XResolution, dpi.clone()),
+        field(Tag::YResolution, dpi),
         // 2: pixels per inch.
         field(Tag::ResolutionUnit, Value::Short(vec![2])),
         // 1: centred, as in JFIF.

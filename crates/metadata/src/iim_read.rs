@@ -82,9 +82,12 @@ fn fields(datasets: &[IimDataset<'_>], warnings: &mut Vec<String>) -> StandardFi
         .find(|dataset| (dataset.record, dataset.number) == (1, 90))
         .map_or(TextCharset::Unknown, |dataset| charset(dataset.value));
     let mut caption = Caption::default();
-    let (mut date, mut time, mut invalid_utf8) = (String::new(), String::new(), false);
-    let (mut genre, mut writer) = (String::new(), String::new());
+    let mut date = String::new();
+    let mut time = String::new();
+    let mut genre = String::new();
+    let mut writer = String::new();
     let mut bylines = Vec::new();
+    let mut invalid_utf8 = false;
     for IimDataset { number, value, .. } in datasets.iter().filter(|dataset| dataset.record == 2) {
         let (value, bad) = match charset {
             TextCharset::Utf8 => text::decode_utf8(value),
@@ -119,14 +122,17 @@ fn fields(datasets: &[IimDataset<'_>], warnings: &mut Vec<String>) -> StandardFi
 
 fn charset(value: &[u8]) -> TextCharset {
     // There may be several escape sequences; a supported one may be at any position.
-    let has = |wanted: &[u8]| value.windows(wanted.len()).any(|window| window == wanted);
-    if has(UTF8) {
+    if contains(value, UTF8) {
         TextCharset::Utf8
-    } else if LATIN1.into_iter().any(has) {
+    } else if LATIN1.into_iter().any(|sequence| contains(value, sequence)) {
         TextCharset::Latin1
     } else {
         TextCharset::Unknown
     }
+}
+
+fn contains(value: &[u8], sequence: &[u8]) -> bool {
+    value.windows(sequence.len()).any(|window| window == sequence)
 }
 
 /// Stores a dataset of record 2 in its field; ignores numbers that are not in the table.

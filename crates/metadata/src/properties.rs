@@ -115,11 +115,10 @@ fn text_value(member: &Member, text: &str) -> Value {
 ///
 /// `caption` is merged from all standards, and the rights from XMP may lack what only IIM or EXIF have.
 pub(crate) fn with_caption(rights: RightsMetadata, caption: &Caption) -> RightsMetadata {
-    let carried = |name: &str| {
-        Property::named(name).is_some_and(|property| property.class != PropertyClass::Document)
-    };
     let mut of_caption = of_caption(caption);
-    of_caption.retain(|name, _| carried(name));
+    of_caption.retain(|name, _| {
+        Property::named(name).is_some_and(|property| property.class != PropertyClass::Document)
+    });
     rights.completed(RightsMetadata::carried(of_caption))
 }
 

@@ -366,8 +366,9 @@ impl<'n> ResolvedName<'n> {
             ResolveResult::Unbound | ResolveResult::Unknown(_) => b"",
         };
         // The packet is UTF-8, so both are.
-        let text = |bytes| str::from_utf8(bytes).unwrap_or_default();
-        ResolvedName { uri: text(uri), local: text(local) }
+        let uri = str::from_utf8(uri).unwrap_or_default();
+        let local = str::from_utf8(local).unwrap_or_default();
+        ResolvedName { uri, local }
     }
 
     fn is_rdf(self, local: &str) -> bool {

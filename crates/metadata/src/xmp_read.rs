@@ -28,11 +28,12 @@ pub(super) static OTHERS: [Member; 5] = [
 
 /// Finds a property that is read, by its XMP name.
 pub(super) fn property(namespace: XmpNamespace, local: &str) -> Option<&'static Member> {
-    let named = |member: &&Member| member.namespace == namespace && member.local == local;
-    Property::called(namespace, local)
-        .filter(|property| property.class != PropertyClass::Never)
-        .map(|property| &property.member)
-        .or_else(|| OTHERS.iter().find(named))
+    if let Some(property) = Property::called(namespace, local)
+        && property.class != PropertyClass::Never
+    {
+        return Some(&property.member);
+    }
+    OTHERS.iter().find(|member| member.namespace == namespace && member.local == local)
 }
 
 /// Reads the XMP of a file: the main packet, then extended XMP for properties that the main one lacks.
@@ -66,7 +67,8 @@ impl XmpProperties {
     /// Reads a packet; does not overwrite properties that are already set.
     fn read(&mut self, packet: &[u8], warnings: &mut Vec<String>) {
         let found = rdf_read::read(packet, property, warnings);
-        let (mut repeated, mut invalid) = (found.repeated, Vec::new());
+        let mut repeated = found.repeated;
+        let mut invalid = Vec::new();
         for RdfMember { member, value } in found.properties {
             if self.0.contains_key(member.name) {
                 add_once(&mut repeated, member);

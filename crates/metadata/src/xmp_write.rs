@@ -287,7 +287,8 @@ impl XmlPrinter {
 
     fn member(&mut self, member: &Member, value: &Value) {
         self.namespaces.add(member.namespace);
-        let (prefix, local) = (member.namespace.prefix(), member.local);
+        let prefix = member.namespace.prefix();
+        let local = member.local;
         let attribute = match member.kind.structure() {
             Some(_) => " rdf:parseType=\"Resource\"",
             None => "",

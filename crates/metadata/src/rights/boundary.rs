@@ -18,6 +18,30 @@ pub(super) struct Point {
     pub(super) y: f64,
 }
 
+impl Point {
+    /// Turns the point with a picture of `stored` size that has an EXIF `orientation`.
+    fn turned(self, orientation: u8, stored: Size) -> Point {
+        let width = f64::from(stored.width);
+        let height = f64::from(stored.height);
+        let Point { x, y } = self;
+        match orientation {
+            2 => Point { x: width - x, y },
+            3 => Point { x: width - x, y: height - y },
+            4 => Point { x, y: height - y },
+            5 => Point { x: y, y: x },
+            6 => Point { x: height - y, y: x },
+            7 => Point { x: height - y, y: width - x },
+            8 => Point { x: y, y: width - x },
+            // 1, and invalid values, which are read as 1.
+            _ => Point { x, y },
+        }
+    }
+
+    fn moved(self, right: f64, down: f64) -> Point {
+        Point { x: self.x + right, y: self.y + down }
+    }
+}
+
 /// A rectangle between edges in pixels.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Edges {
@@ -44,37 +68,27 @@ impl Boundary {
     ///
     /// Returns `None` if the shape or the unit is unknown, a number is missing or a length is negative.
     pub(super) fn from_json(boundary: &Map<String, Value>, size: Size) -> Option<Boundary> {
-        let (width, height) = (f64::from(size.width), f64::from(size.height));
-        let is = |name: &str, value: &str| {
-            boundary
-                .get(name)
-                .and_then(Value::as_str)
-                .is_some_and(|t| t.eq_ignore_ascii_case(value))
+        let unit = if has_text(boundary, "rbUnit", "relative") {
+            Point { x: f64::from(size.width), y: f64::from(size.height) }
+        } else if has_text(boundary, "rbUnit", "pixel") {
+            Point { x: 1.0, y: 1.0 }
+        } else {
+            return None;
         };
-        let (unit_x, unit_y) = match () {
-            () if is("rbUnit", "relative") => (width, height),
-            () if is("rbUnit", "pixel") => (1.0, 1.0),
-            () => return None,
-        };
-        let number = |of: &Map<String, Value>, name: &str| of.get(name).and_then(Value::as_f64);
-        let point = |of: &Map<String, Value>| {
-            Some(Point { x: number(of, "rbX")? * unit_x, y: number(of, "rbY")? * unit_y })
-        };
-        let length = |name: &str, unit: f64| {
-            Some(number(boundary, name)? * unit).filter(|length| *length >= 0.0)
-        };
-        if is("rbShape", "rectangle") {
-            let Point { x: left, y: top } = point(boundary)?;
-            let (right, bottom) = (left + length("rbW", unit_x)?, top + length("rbH", unit_y)?);
+        if has_text(boundary, "rbShape", "rectangle") {
+            let Point { x: left, y: top } = point(boundary, unit)?;
+            let right = left + length(boundary, "rbW", unit.x)?;
+            let bottom = top + length(boundary, "rbH", unit.y)?;
             Some(Boundary::Rectangle(Edges { left, top, right, bottom }))
-        } else if is("rbShape", "circle") {
+        } else if has_text(boundary, "rbShape", "circle") {
             // The radius is measured along the x axis.
-            let radius_px = length("rbRx", unit_x)?;
-            Some(Boundary::Circle { center: point(boundary)?, radius_px })
-        } else if is("rbShape", "polygon") {
+            let radius_px = length(boundary, "rbRx", unit.x)?;
+            let center = point(boundary, unit)?;
+            Some(Boundary::Circle { center, radius_px })
+        } else if has_text(boundary, "rbShape", "polygon") {
             let vertices = boundary.get("rbVertices")?.as_array()?;
             let vertices: Option<Vec<Point>> =
-                vertices.iter().map(|vertex| point(vertex.as_object()?)).collect();
+                vertices.iter().map(|vertex| point(vertex.as_object()?, unit)).collect();
             vertices.filter(|vertices| !vertices.is_empty()).map(Boundary::Polygon)
         } else {
             None
@@ -83,8 +97,8 @@ impl Boundary {
 
     /// Writes the boundary as a `RegionBoundary` of a picture of `size`, in relative units.
     pub(super) fn to_json(&self, size: Size) -> Value {
-        let (width, height) = (f64::from(size.width), f64::from(size.height));
-        let relative = |px: f64, of: f64| (px / of * STEPS).round() / STEPS;
+        let width = f64::from(size.width);
+        let height = f64::from(size.height);
         match self {
             Boundary::Rectangle(edges) => json!({
                 "rbShape": "rectangle",
@@ -102,11 +116,16 @@ impl Boundary {
                 "rbRx": relative(*radius_px, width),
             }),
             Boundary::Polygon(vertices) => {
-                let vertex = |point: &Point| json!({ "rbX": relative(point.x, width), "rbY": relative(point.y, height) });
+                let mut relative_vertices = Vec::with_capacity(vertices.len());
+                for vertex in vertices {
+                    let x = relative(vertex.x, width);
+                    let y = relative(vertex.y, height);
+                    relative_vertices.push(json!({ "rbX": x, "rbY": y }));
+                }
                 json!({
                     "rbShape": "polygon",
                     "rbUnit": "relative",
-                    "rbVertices": vertices.iter().map(vertex).collect::<Vec<_>>(),
+                    "rbVertices": relative_vertices,
                 })
             }
         }
@@ -115,32 +134,20 @@ impl Boundary {
     /// Turns the boundary with a picture of `stored` size that has an EXIF `orientation`, so that it fits
     /// the upright picture.
     pub(super) fn turned(&self, orientation: u8, stored: Size) -> Boundary {
-        let (width, height) = (f64::from(stored.width), f64::from(stored.height));
-        let turn = |point: &Point| {
-            let Point { x, y } = *point;
-            let (x, y) = match orientation {
-                2 => (width - x, y),
-                3 => (width - x, height - y),
-                4 => (x, height - y),
-                5 => (y, x),
-                6 => (height - y, x),
-                7 => (height - y, width - x),
-                8 => (y, width - x),
-                // 1, and invalid values, which are read as 1.
-                _ => (x, y),
-            };
-            Point { x, y }
-        };
         match self {
             Boundary::Rectangle(edges) => {
-                let a = turn(&Point { x: edges.left, y: edges.top });
-                let b = turn(&Point { x: edges.right, y: edges.bottom });
+                let a = Point { x: edges.left, y: edges.top }.turned(orientation, stored);
+                let b = Point { x: edges.right, y: edges.bottom }.turned(orientation, stored);
                 Boundary::Rectangle(Edges::around(&[a, b]))
             }
             Boundary::Circle { center, radius_px } => {
-                Boundary::Circle { center: turn(center), radius_px: *radius_px }
+                let center = center.turned(orientation, stored);
+                Boundary::Circle { center, radius_px: *radius_px }
             }
-            Boundary::Polygon(vertices) => Boundary::Polygon(vertices.iter().map(turn).collect()),
+            Boundary::Polygon(vertices) => {
+                let turned = vertices.iter().map(|vertex| vertex.turned(orientation, stored));
+                Boundary::Polygon(turned.collect())
+            }
         }
     }
 
@@ -149,7 +156,7 @@ impl Boundary {
     /// A circle that is partly outside becomes the rectangle around what remains of it. Returns `None` if
     /// nothing remains.
     pub(super) fn cut(&self, shown: Rect) -> Option<Boundary> {
-        let edges = Edges::of(shown);
+        let edges = Edges::from_rect(shown);
         let cut = match self {
             Boundary::Rectangle(rectangle) => Boundary::Rectangle(rectangle.intersection(&edges)?),
             Boundary::Circle { center, radius_px } => {
@@ -173,7 +180,6 @@ impl Boundary {
     }
 
     fn moved(&self, right: f64, down: f64) -> Boundary {
-        let move_point = |point: &Point| Point { x: point.x + right, y: point.y + down };
         match self {
             Boundary::Rectangle(edges) => Boundary::Rectangle(Edges {
                 left: edges.left + right,
@@ -182,32 +188,62 @@ impl Boundary {
                 bottom: edges.bottom + down,
             }),
             Boundary::Circle { center, radius_px } => {
-                Boundary::Circle { center: move_point(center), radius_px: *radius_px }
+                Boundary::Circle { center: center.moved(right, down), radius_px: *radius_px }
             }
             Boundary::Polygon(vertices) => {
-                Boundary::Polygon(vertices.iter().map(move_point).collect())
+                let moved = vertices.iter().map(|vertex| vertex.moved(right, down));
+                Boundary::Polygon(moved.collect())
             }
         }
     }
 }
 
+/// Returns `true` if a member has the text, in any case.
+fn has_text(object: &Map<String, Value>, name: &str, expected: &str) -> bool {
+    let text = object.get(name).and_then(Value::as_str);
+    text.is_some_and(|text| text.eq_ignore_ascii_case(expected))
+}
+
+fn number(object: &Map<String, Value>, name: &str) -> Option<f64> {
+    object.get(name).and_then(Value::as_f64)
+}
+
+/// Reads a point in pixels, from coordinates in `unit`.
+fn point(object: &Map<String, Value>, unit: Point) -> Option<Point> {
+    let x = number(object, "rbX")?;
+    let y = number(object, "rbY")?;
+    Some(Point { x: x * unit.x, y: y * unit.y })
+}
+
+/// Reads a length in pixels, from a number of `unit`; `None` if it is missing or negative.
+fn length(object: &Map<String, Value>, name: &str, unit: f64) -> Option<f64> {
+    let length = number(object, name)? * unit;
+    (length >= 0.0).then_some(length)
+}
+
+/// Converts pixels to a share of an edge of the picture.
+fn relative(px: f64, edge: f64) -> f64 {
+    (px / edge * STEPS).round() / STEPS
+}
+
 impl Edges {
-    fn of(rect: Rect) -> Edges {
-        let (left, top) = (f64::from(rect.x), f64::from(rect.y));
-        let (right, bottom) = (left + f64::from(rect.width), top + f64::from(rect.height));
+    fn from_rect(rect: Rect) -> Edges {
+        let left = f64::from(rect.x);
+        let top = f64::from(rect.y);
+        let right = left + f64::from(rect.width);
+        let bottom = top + f64::from(rect.height);
         Edges { left, top, right, bottom }
     }
 
     /// The smallest rectangle that contains the points, of which there is at least one.
     fn around(points: &[Point]) -> Edges {
-        let all = |of: fn(&Point) -> f64, pick: fn(f64, f64) -> f64| {
-            points.iter().map(of).reduce(pick).unwrap_or_default()
-        };
+        let x = points.iter().map(|point| point.x);
+        let y = points.iter().map(|point| point.y);
         Edges {
-            left: all(|point| point.x, f64::min),
-            top: all(|point| point.y, f64::min),
-            right: all(|point| point.x, f64::max),
-            bottom: all(|point| point.y, f64::max),
+            left: x.clone().reduce(f64::min).unwrap_or_default(),
+            top: y.clone().reduce(f64::min).unwrap_or_default(),
+            right: x.reduce(f64::max).unwrap_or_default(),
+            bottom: y.reduce(f64::max).unwrap_or_default(),
         }
     }
 

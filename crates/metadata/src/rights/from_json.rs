@@ -59,9 +59,9 @@ pub(super) fn parse(value: &Value) -> Result<RightsMetadata, RightsError> {
         properties.extend(parsed.map(|parsed| (name.clone(), parsed)));
     }
     let rights = RightsMetadata::carried(properties);
-    let (bytes, max) = (rights.bytes(), RIGHTS_BYTES_MAX);
-    if bytes > max {
-        return Err(parser.error(RightsProblem::TooLong { bytes, max }));
+    let bytes = rights.bytes();
+    if bytes > RIGHTS_BYTES_MAX {
+        return Err(parser.error(RightsProblem::TooLong { bytes, max: RIGHTS_BYTES_MAX }));
     }
     Ok(rights)
 }
@@ -151,9 +151,9 @@ impl JsonParser {
         let Value::String(text) = value else {
             return Err(self.error(RightsProblem::WrongType { expected: "a text" }));
         };
-        if text.len() > TEXT_BYTES_MAX {
-            let (bytes, max) = (text.len(), TEXT_BYTES_MAX);
-            return Err(self.error(RightsProblem::TooLong { bytes, max }));
+        let bytes = text.len();
+        if bytes > TEXT_BYTES_MAX {
+            return Err(self.error(RightsProblem::TooLong { bytes, max: TEXT_BYTES_MAX }));
         }
         Ok(values::clean(text))
     }

@@ -38,17 +38,16 @@ fn single(kind: ValueKind, rdf: &RdfValue) -> Option<Value> {
 
 /// Returns the text of a value: that of the default language, or else the first one.
 fn text(rdf: &RdfValue) -> &str {
-    let is_default = |entry: &&RdfValue| entry.language.as_deref().is_some_and(is_x_default);
-    match rdf.entries.iter().find(is_default).or(rdf.entries.first()) {
+    let default = rdf.entries.iter().find(|entry| is_default(entry));
+    match default.or(rdf.entries.first()) {
         // As deep as elements nest, which the reader limits.
         Some(entry) => text(entry),
         None => &rdf.text,
     }
 }
 
-/// Tags ignore case (RFC 5646 §2.1.1).
-fn is_x_default(language: &str) -> bool {
-    language.eq_ignore_ascii_case(X_DEFAULT)
+fn is_default(entry: &RdfValue) -> bool {
+    entry.language.as_deref().is_some_and(values::is_x_default)
 }
 
 fn alternative(rdf: &RdfValue) -> Option<Value> {

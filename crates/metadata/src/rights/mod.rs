@@ -99,15 +99,12 @@ impl RightsMetadata {
     pub fn licensors(&self) -> Vec<Licensor<'_>> {
         let entries = self.get("licensors").and_then(Value::as_array).into_iter().flatten();
         entries
-            .map(|entry| {
-                let text = |name: &str| entry.get(name).and_then(Value::as_str);
-                Licensor {
-                    id: text("licensorId"),
-                    name: text("licensorName"),
-                    url: text("licensorUrl"),
-                    email: text("licensorEmail"),
-                    telephone: text("licensorTelephone1"),
-                }
+            .map(|entry| Licensor {
+                id: member_text(entry, "licensorId"),
+                name: member_text(entry, "licensorName"),
+                url: member_text(entry, "licensorUrl"),
+                email: member_text(entry, "licensorEmail"),
+                telephone: member_text(entry, "licensorTelephone1"),
             })
             .collect()
     }
@@ -133,19 +130,17 @@ impl RightsMetadata {
     /// Of the text of other constraints it is the default language, cut to 1,000 bytes.
     #[must_use]
     pub fn short(&self) -> RightsMetadata {
-        let is_short = |name: &str| {
-            Property::named(name).is_some_and(|property| property.class == PropertyClass::Short)
-        };
-        let short = self.0.iter().filter(|(name, _)| is_short(name)).map(|(name, value)| {
+        let mut short = Map::new();
+        for (name, value) in self.0.iter().filter(|(name, _)| is_short(name)) {
             let mut value = value.clone();
             if value.is_object() {
                 let cut = text::cut(values::default_text(&value), SHORT_TEXT_BYTES_MAX);
                 value =
                     Value::Object(Map::from_iter([(values::X_DEFAULT.to_owned(), cut.into())]));
             }
-            (name.clone(), value)
-        });
-        RightsMetadata(short.collect())
+            short.insert(name.clone(), value);
+        }
+        RightsMetadata(short)
     }
 
     /// Takes the carried properties out of a map of valid values, in the order of the table.
@@ -184,6 +179,15 @@ impl RightsMetadata {
     fn bytes(&self) -> usize {
         self.0.values().map(values::bytes).sum()
     }
+}
+
+fn member_text<'a>(entry: &'a Value, name: &str) -> Option<&'a str> {
+    entry.get(name).and_then(Value::as_str)
+}
+
+/// Returns `true` if even thumbnails carry the property.
+fn is_short(name: &str) -> bool {
+    Property::named(name).is_some_and(|property| property.class == PropertyClass::Short)
 }
 
 impl<'de> Deserialize<'de> for RightsMetadata {

@@ -43,26 +43,35 @@ pub(crate) fn alternative<'a>(texts: impl Iterator<Item = (&'a str, &'a str)>) -
     let mut found: Vec<(&str, String)> = Vec::new();
     // One less than a list may have, because a default may be added.
     for (language, text) in texts.take(LIST_ENTRIES_MAX - 1) {
-        let is_known = |(known, _): &(&str, String)| known.eq_ignore_ascii_case(language);
+        let is_known = found.iter().any(|(known, _)| known.eq_ignore_ascii_case(language));
         let text = clean(text);
-        if is_language(language) && !text.is_empty() && !found.iter().any(is_known) {
+        if is_language(language) && !text.is_empty() && !is_known {
             found.push((language, text));
         }
     }
-    let is_default = |(language, _): &&(&str, String)| language.eq_ignore_ascii_case(X_DEFAULT);
-    let (_, default) = found.iter().find(is_default).or(found.first())?;
+    let stated_default = found.iter().find(|(language, _)| is_x_default(language));
+    let (_, default) = stated_default.or(found.first())?;
     let mut texts = Map::from_iter([(X_DEFAULT.to_owned(), Value::from(default.as_str()))]);
-    for (language, text) in found.iter().filter(|entry| !is_default(entry)) {
-        texts.insert((*language).to_owned(), Value::from(text.as_str()));
+    for (language, text) in &found {
+        if !is_x_default(language) {
+            texts.insert((*language).to_owned(), Value::from(text.as_str()));
+        }
     }
     Some(Value::Object(texts))
 }
 
+/// Returns `true` for the tag of the default language; tags ignore case (RFC 5646 §2.1.1).
+pub(super) fn is_x_default(language: &str) -> bool {
+    language.eq_ignore_ascii_case(X_DEFAULT)
+}
+
 /// Whether text has the form of a language tag.
 pub(super) fn is_language(tag: &str) -> bool {
-    let is_subtag =
-        |part: &str| !part.is_empty() && part.bytes().all(|b| b.is_ascii_alphanumeric());
     tag.len() <= LANGUAGE_BYTES_MAX && tag.split('-').all(is_subtag)
+}
+
+fn is_subtag(part: &str) -> bool {
+    !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_alphanumeric())
 }
 
 /// Removes control characters and surrounding white space, and cuts a text that is too long.
@@ -152,7 +161,8 @@ fn print_degrees(degrees: f64, ahead: char, behind: char) -> String {
     // Rounded before the split, so that 59.9999999 minutes become the next degree.
     let unit = 10_f64.powi(6);
     let minutes = (degrees.abs() * 60.0 * unit).round() / unit;
-    let (whole, rest) = ((minutes / 60.0).floor(), minutes % 60.0);
+    let whole = (minutes / 60.0).floor();
+    let rest = minutes % 60.0;
     let rest = format!("{rest:.MINUTE_DECIMALS$}");
     format!("{whole},{}{hemisphere}", rest.trim_end_matches('0').trim_end_matches('.'))
 }
@@ -162,7 +172,8 @@ fn parse_fraction(text: &str) -> Option<f64> {
     let Some((above, below)) = text.split_once('/') else {
         return text.parse().ok();
     };
-    let (above, below): (f64, f64) = (above.parse().ok()?, below.parse().ok()?);
+    let above: f64 = above.parse().ok()?;
+    let below: f64 = below.parse().ok()?;
     // A zero below gives an infinite number, which no type accepts.
     Some(above / below)
 }

@@ -61,8 +61,8 @@ impl Vocabulary {
         // Terms with `https` are the same ones, and clients compare URIs as texts.
         let authority = self.base.strip_prefix("http://").unwrap_or(self.base);
         let code = text.strip_prefix("https://").and_then(|rest| rest.strip_prefix(authority));
-        let is_term = |code: &&str| !code.is_empty();
-        let term = match code.filter(is_term).or(self.codes.contains(&text).then_some(text)) {
+        let code = code.filter(|code| !code.is_empty());
+        let term = match code.or(self.codes.contains(&text).then_some(text)) {
             Some(code) => format!("{}{code}", self.base),
             None => text.to_owned(),
         };
@@ -71,9 +71,11 @@ impl Vocabulary {
 
     /// Whether a normalized term is a URI rather than an unknown code.
     pub(super) fn is_uri(term: &str) -> bool {
-        let has_name = |rest: &str| rest.starts_with(|c: char| c.is_ascii_alphanumeric());
-        let rest = term.strip_prefix("http://").or(term.strip_prefix("https://"));
-        rest.is_some_and(has_name) && !term.contains(|c: char| c.is_whitespace() || c.is_control())
+        let Some(rest) = term.strip_prefix("http://").or(term.strip_prefix("https://")) else {
+            return false;
+        };
+        let has_name = rest.starts_with(|c: char| c.is_ascii_alphanumeric());
+        has_name && !term.contains(|c: char| c.is_whitespace() || c.is_control())
     }
 
     /// Returns the code of a term's URI, if the URI is one of the vocabulary.
