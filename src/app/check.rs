@@ -475,7 +475,7 @@ mod tests {
         assert!(began.into_inner());
         assert_eq!(report.unwrap().removed, 1, "the side file of what is gone");
         let left = archive.originals.list_derived().unwrap();
-        let arrived = ContentHash::of(b"comes in while the check runs");
+        let arrived = ContentHash::new(b"comes in while the check runs");
         assert_eq!(left, [(DerivedKind::Index, arrived)]);
     }
 }

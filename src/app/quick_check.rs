@@ -115,7 +115,7 @@ mod tests {
     #[test]
     fn a_sample_has_no_original_twice_and_each_can_be_in_it() {
         let all: Vec<NamedOriginal> = (0..20_u8)
-            .map(|n| NamedOriginal { hash: ContentHash::of(&[n]), length: 1, doc: i64::from(n) })
+            .map(|n| NamedOriginal { hash: ContentHash::new(&[n]), length: 1, doc: i64::from(n) })
             .collect();
         let docs = |count: usize| -> BTreeSet<i64> {
             random_sample(all.clone(), count).iter().map(|one| one.doc).collect()
@@ -131,7 +131,7 @@ mod tests {
 
     #[test]
     fn named_and_stored_originals_are_compared() {
-        let mut hashes: Vec<ContentHash> = (0..4_u8).map(|n| ContentHash::of(&[n])).collect();
+        let mut hashes: Vec<ContentHash> = (0..4_u8).map(|n| ContentHash::new(&[n])).collect();
         hashes.sort_unstable();
         let named = |at: usize| NamedOriginal { hash: hashes[at], length: 10, doc: 0 };
         let stored = [(hashes[0], 10), (hashes[1], 9), (hashes[3], 10)];

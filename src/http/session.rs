@@ -88,7 +88,7 @@ impl SiteCookie {
 /// The CSRF token of forms, derived from a cookie's value.
 pub(crate) fn form_token(cookie: &str) -> String {
     // The prefix separates the uses of a cookie: a token of one kind is none of the other.
-    ContentHash::of(format!("wirephoto form\0{cookie}").as_bytes()).short()
+    ContentHash::new(format!("wirephoto form\0{cookie}").as_bytes()).short()
 }
 
 /// The token of a deferred form on the login page, derived from the form cookie's value, so that no other
@@ -96,7 +96,7 @@ pub(crate) fn form_token(cookie: &str) -> String {
 pub(crate) fn deferred_form_token(cookie: &str, action: &str, fields: &str) -> String {
     // With the lengths, no text can move from the action into the fields under the same hash.
     let lengths = [cookie.len(), action.len()];
-    ContentHash::of(format!("wirephoto kept\0{lengths:?}{cookie}{action}{fields}").as_bytes())
+    ContentHash::new(format!("wirephoto kept\0{lengths:?}{cookie}{action}{fields}").as_bytes())
         .short()
 }
 
@@ -109,7 +109,7 @@ pub(crate) fn is_form_token(cookie: Option<&str>, token: Option<&str>) -> bool {
 /// Compares two tokens in constant time: their hashes are compared, so the duration reveals nothing about the
 /// token.
 pub(crate) fn tokens_equal(expected: &str, token: &str) -> bool {
-    ContentHash::of(expected.as_bytes()) == ContentHash::of(token.as_bytes())
+    ContentHash::new(expected.as_bytes()) == ContentHash::new(token.as_bytes())
 }
 
 /// Whether a request has a session cookie, valid or not.
@@ -185,7 +185,7 @@ impl SiteVisitor {
     /// A name of the session, under which scripts keep what belongs to it. It says nothing about the cookie,
     /// and opens nothing.
     pub(crate) fn session_name(&self) -> String {
-        ContentHash::of(format!("wirephoto session name\0{}", self.cookie).as_bytes()).short()
+        ContentHash::new(format!("wirephoto session name\0{}", self.cookie).as_bytes()).short()
     }
 
     /// Whether a form with that token was shown to this visitor.

@@ -199,7 +199,7 @@ impl Media {
         let lines: String = members.iter().map(ArchiveMember::manifest_line).collect();
         Ok(FileAnswer {
             mime: DocumentExtension::Zip.mime_type(),
-            etag: ContentHash::of(lines.as_bytes()).short(),
+            etag: ContentHash::new(lines.as_bytes()).short(),
             // Agreements decide the contents too, and their changes have no date.
             modified: None,
             sale,

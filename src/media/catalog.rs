@@ -255,7 +255,7 @@ fn captioned(document: &Document, uri: &str, stated: &RightsMetadata) -> (Captio
     caption.yield_to(stated);
     // The hash enters the plan, so that a changed caption renders the file again.
     let text = serde_json::to_vec(&caption).unwrap_or_default();
-    (caption, ContentHash::of(&text))
+    (caption, ContentHash::new(&text))
 }
 
 /// A cache of items in front of the database.

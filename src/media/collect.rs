@@ -106,7 +106,7 @@ impl ArchiveMember {
     /// A tag that identifies the content.
     fn content_tag(&self) -> String {
         match &self.source {
-            MemberSource::Text(text) => ContentHash::of(text).short(),
+            MemberSource::Text(text) => ContentHash::new(text).short(),
             MemberSource::Rendition(answer) => answer.etag.clone(),
             MemberSource::Stored(_, tag) => tag.clone(),
         }
@@ -119,7 +119,7 @@ fn version(members: &[ArchiveMember]) -> String {
         .iter()
         .map(|member| format!("{} {}\n", member.name, member.content_tag()))
         .collect();
-    ContentHash::of(lines.concat().as_bytes()).short()
+    ContentHash::new(lines.concat().as_bytes()).short()
 }
 
 impl Media {
@@ -144,7 +144,7 @@ impl Media {
         Ok(MediaAnswer::File(Box::new(FileAnswer {
             mime,
             // The dates of the entries are part of the archive's bytes, so they are part of the tag.
-            etag: ContentHash::of(format!("{}{}", version(&members), entry.stored).as_bytes())
+            etag: ContentHash::new(format!("{}{}", version(&members), entry.stored).as_bytes())
                 .short(),
             // Members may show other items, which change at other times.
             modified: None,

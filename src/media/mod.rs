@@ -510,7 +510,7 @@ impl Media {
         let list: Vec<Value> = licenses.iter().map(orders::json::license).collect();
         let body = Bytes::from(Value::from(list).to_string());
         // Agreements change the list without changing the item, so the tag is that of the text.
-        let etag = ContentHash::of(&body).short();
+        let etag = ContentHash::new(&body).short();
         let mime = "application/json";
         let keys = CacheKeys::new(path.key(), []);
         Ok(TextAnswer { body, mime, etag, modified: None, open: false, keys })

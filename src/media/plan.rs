@@ -145,7 +145,7 @@ pub fn plan(
     let text = serde_json::to_vec(&plan).map_err(Error::internal)?;
     let operation = operation_name(name, &plan.steps);
     let class = cache_class(&plan.steps, &base);
-    Ok(PlannedRendition { key: ContentHash::of(&text), plan, size, class, format, operation })
+    Ok(PlannedRendition { key: ContentHash::new(&text), plan, size, class, format, operation })
 }
 
 /// Fails with [`ErrorKind::InvalidArgument`] for a size that files of the format cannot have.

@@ -127,7 +127,7 @@ impl StandardRecipes {
         // The pictures are reduced from the largest of them, whose size settings for others decide.
         let largest = self.largest();
         let recipe = json!([PICTURE_FORMAT, self.orientation, largest, step, output]);
-        ContentHash::of(recipe.to_string().as_bytes())
+        ContentHash::new(recipe.to_string().as_bytes())
     }
 
     /// The picture from which the rendition in sRGB with `steps` and `output` is made.

@@ -44,7 +44,7 @@ impl Media {
             "srcset": self.srcset_json(entry, upright),
         });
         let body = Bytes::from(document.to_string());
-        let etag = ContentHash::of(&body).short();
+        let etag = ContentHash::new(&body).short();
         let mime = "application/json";
         let keys = entry.cache_keys().clone();
         Ok(TextAnswer { body, mime, etag, modified: None, open, keys })

@@ -131,7 +131,7 @@ fn hash_of(rights: &RightsMetadata, beside: &Value) -> Option<ContentHash> {
         return None;
     }
     let text = json!([rights.to_json(), beside]).to_string();
-    Some(ContentHash::of(text.as_bytes()))
+    Some(ContentHash::new(text.as_bytes()))
 }
 
 #[cfg(test)]
@@ -143,7 +143,7 @@ mod tests {
     fn picture(name: RenditionName, rights: &Value) -> Asset {
         Asset::own(AssetFile::Picture(PictureFile {
             name,
-            blob: ContentHash::of(name.to_string().as_bytes()),
+            blob: ContentHash::new(name.to_string().as_bytes()),
             length: 1,
             stored: Size::new(300, 200),
             orientation: 6,

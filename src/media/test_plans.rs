@@ -29,7 +29,7 @@ pub(super) fn settings(changed: &[(&str, &str)]) -> MediaSettings {
 pub(super) fn picture(width: u32, height: u32) -> PictureFile {
     PictureFile {
         name: RenditionName::NORMAL_HIRES,
-        blob: ContentHash::of(b"a picture"),
+        blob: ContentHash::new(b"a picture"),
         length: FILE_BYTES,
         stored: Size { width, height },
         orientation: 1,

@@ -120,7 +120,7 @@ impl Media {
         };
         let body = self.text_body(entry, text, crop, linked).await?;
         let mime = text.mime();
-        let etag = ContentHash::of(&body).short();
+        let etag = ContentHash::new(&body).short();
         Ok(TextAnswer { body, mime, etag, modified, open, keys })
     }
 

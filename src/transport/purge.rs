@@ -122,7 +122,7 @@ impl CachePurger {
     /// Returns a name for the URL: a hash, because the URL may carry a token.
     #[must_use]
     pub fn name(&self) -> String {
-        ContentHash::of(self.url.as_bytes()).short()
+        ContentHash::new(self.url.as_bytes()).short()
     }
 
     /// Purges `keys`, which contain only letters, digits, `-`, `_` and `.`.

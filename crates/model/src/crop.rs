@@ -71,17 +71,11 @@ impl CropSpec {
     ///
     /// Fails with [`CropError`], which contains `image`, when the rectangle exceeds the image or is empty.
     pub fn resolve(self, image: Size) -> Result<Rect, CropError> {
-        let to_edge = |length: Option<u32>, side: u32, start: u32| {
-            // Saturates, so that an offset beyond the edge gives
-            // an empty rectangle, which is refused below.
-            length.unwrap_or_else(|| side.saturating_sub(start))
-        };
-        let rect = Rect {
-            x: self.x,
-            y: self.y,
-            width: to_edge(self.width, image.width, self.x),
-            height: to_edge(self.height, image.height, self.y),
-        };
+        // Saturates, so that an offset beyond the edge gives
+        // an empty rectangle, which is refused below.
+        let width = self.width.unwrap_or(image.width.saturating_sub(self.x));
+        let height = self.height.unwrap_or(image.height.saturating_sub(self.y));
+        let rect = Rect { x: self.x, y: self.y, width, height };
         rect.checked_in(image)
     }
 }

@@ -10,10 +10,10 @@ use sha2::{Digest, Sha256};
 pub struct ContentHash(pub [u8; 32]);
 
 impl ContentHash {
-    /// Computes the hash of `bytes`.
+    /// Computes the hash of a blob.
     #[must_use]
-    pub fn of(bytes: &[u8]) -> Self {
-        Self(Sha256::digest(bytes).into())
+    pub fn new(blob: &[u8]) -> Self {
+        Self(Sha256::digest(blob).into())
     }
 
     /// Starts an incremental hash.
@@ -96,25 +96,35 @@ impl<'de> Deserialize<'de> for ContentHash {
 #[error("{0:?} is not a SHA-256 hash")]
 pub struct HashError(String);
 
+impl HashError {
+    fn new(text: &str) -> Self {
+        // The error repeats the text, which may be of any length.
+        Self(text.chars().take(80).collect())
+    }
+}
+
 impl FromStr for ContentHash {
     type Err = HashError;
 
     fn from_str(text: &str) -> Result<Self, HashError> {
-        // The error repeats the text, which may be of any length.
-        let error = || HashError(text.chars().take(80).collect());
         let bytes = text.as_bytes();
         let mut hash = [0u8; 32];
         // In bytes; a character beyond ASCII is no hex digit below.
         if bytes.len() != 64 {
-            return Err(error());
+            return Err(HashError::new(text));
         }
         for (byte, pair) in hash.iter_mut().zip(bytes.chunks_exact(2)) {
-            let digit = |c: u8| char::from(c).to_digit(16).and_then(|d| u8::try_from(d).ok());
-            let (high, low) = digit(pair[0]).zip(digit(pair[1])).ok_or_else(error)?;
+            let high = hex_digit(pair[0]).ok_or_else(|| HashError::new(text))?;
+            let low = hex_digit(pair[1]).ok_or_else(|| HashError::new(text))?;
             *byte = high << 4 | low;
         }
         Ok(Self(hash))
     }
+}
+
+fn hex_digit(byte: u8) -> Option<u8> {
+    let digit = char::from(byte).to_digit(16)?;
+    u8::try_from(digit).ok()
 }
 
 #[cfg(test)]
@@ -123,7 +133,7 @@ mod tests {
 
     #[test]
     fn a_hash_prints_and_parses() {
-        let hash = ContentHash::of(b"");
+        let hash = ContentHash::new(b"");
         let text = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
         assert_eq!(hash.to_string(), text);
         assert_eq!(text.parse::<ContentHash>().expect("valid"), hash);

@@ -114,13 +114,12 @@ impl ItemUri {
         }
         let path = path_of(uri)?;
         let mut segments = path.rsplit('/');
-        let (id, media_type, media) = (segments.next(), segments.next(), segments.next());
+        let id = segments.next().ok_or(ItemUriError::NotMedia)?;
+        let media_type = segments.next().ok_or(ItemUriError::NotMedia)?;
         // A fourth segment, even an empty one, proves that a slash precedes `media`.
-        let (Some(id), Some(media_type), Some("media"), Some(_)) =
-            (id, media_type, media, segments.next())
-        else {
+        if segments.next() != Some("media") || segments.next().is_none() {
             return Err(ItemUriError::NotMedia);
-        };
+        }
         let media_type: MediaType = media_type.parse()?;
         // A second operator stays in the id, where `ItemId::parse` refuses it.
         let (id, crop) = match token::split_crop(id) {
@@ -160,8 +159,8 @@ pub enum ItemUriError {
 /// Returns the path of an absolute URI without query and fragment; it is empty or begins with `/`.
 fn path_of(uri: &str) -> Result<&str, ItemUriError> {
     // Browsers and libraries disagree about these: `http://a\@b/` is on the host a or b.
-    let bad = |c: &char| c.is_whitespace() || c.is_control() || *c == '\\';
-    if let Some(found) = uri.chars().find(bad) {
+    let bad = uri.chars().find(|c| c.is_whitespace() || c.is_control() || *c == '\\');
+    if let Some(found) = bad {
         return Err(ItemUriError::BadCharacter { found });
     }
     let (scheme, rest) = uri.split_once("://").ok_or(ItemUriError::NotAbsolute)?;

@@ -203,13 +203,16 @@ fn parse_parameter(
     let Some(parameter) = parameter.filter(|found| operation.parameters().contains(found)) else {
         return Err(ParameterError::Unknown { operation, found: text.to_owned() });
     };
-    let found = || digits.to_owned();
     // `u32::from_str` alone would accept a sign.
     if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
-        return Err(ParameterError::NotANumber { operation, parameter, found: found() });
+        let found = digits.to_owned();
+        return Err(ParameterError::NotANumber { operation, parameter, found });
     }
     match digits.parse() {
         Ok(value) if digits.len() <= DIGITS_MAX => Ok((parameter, value)),
-        Ok(_) | Err(_) => Err(ParameterError::TooLarge { operation, parameter, found: found() }),
+        Ok(_) | Err(_) => {
+            let found = digits.to_owned();
+            Err(ParameterError::TooLarge { operation, parameter, found })
+        }
     }
 }

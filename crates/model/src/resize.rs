@@ -45,11 +45,14 @@ impl ResizeSpec {
         if !is_fill {
             return Ok(Self::Fit { width, height });
         }
-        let missing = |parameter| ParameterError::Missing { operation, parameter };
         let width = width.ok_or_else(|| missing(PixelParameter::Width))?;
         let height = height.ok_or_else(|| missing(PixelParameter::Height))?;
         Ok(Self::Fill(Size { width, height }))
     }
+}
+
+fn missing(parameter: PixelParameter) -> ParameterError {
+    ParameterError::Missing { operation: PixelOperation::Fill, parameter }
 }
 
 impl fmt::Display for ResizeSpec {
@@ -85,10 +88,10 @@ impl PresetName {
         let is_name = name.starts_with(|first: char| first.is_ascii_lowercase())
             && name.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit())
             && name.len() <= Self::CHARS_MAX;
-        match is_name {
-            true => Ok(Self(name.into())),
-            false => Err(ResizeError::PresetName { found: text.to_owned() }),
+        if !is_name {
+            return Err(ResizeError::PresetName { found: text.to_owned() });
         }
+        Ok(Self(name.into()))
     }
 
     /// Returns the name in lower case.

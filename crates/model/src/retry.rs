@@ -63,7 +63,7 @@ impl RetryPolicy {
     #[must_use]
     pub fn jittered(&self, name: &str, attempts: u32) -> Duration {
         let base = self.backoff(attempts);
-        let ContentHash(hash) = ContentHash::of(format!("{name}/{attempts}").as_bytes());
+        let ContentHash(hash) = ContentHash::new(format!("{name}/{attempts}").as_bytes());
         // Only upwards, so that no attempt comes before the backoff allows it.
         base + base / 4 * u32::from(hash[0]) / 255
     }
@@ -83,13 +83,15 @@ impl RetryPolicy {
     /// queued operations are attempted at least once more.
     #[must_use]
     pub fn is_exhausted(&self, attempts: u32) -> bool {
-        let (mut remaining, mut permitted) = (self.deadline, 1_u32);
+        let mut remaining = self.deadline;
+        let mut permitted = 1_u32;
         // While the delay grows, attempts are counted one by one; after that it is constant.
         for doublings in 0..DOUBLINGS_MAX {
             let Some(rest) = remaining.checked_sub(self.backoff(doublings + 1)) else {
                 return attempts > permitted;
             };
-            (remaining, permitted) = (rest, permitted + 1);
+            remaining = rest;
+            permitted += 1;
         }
         // At least 1, since a policy without delay would divide by zero.
         let longest = self.backoff(DOUBLINGS_MAX + 1).as_nanos().max(1);

@@ -387,7 +387,7 @@ impl Auth {
     #[must_use]
     pub fn device_hash(cookie: &str) -> Option<ContentHash> {
         let cookie = DeviceCookie::parse(cookie)?;
-        Some(ContentHash::of(&cookie.device().0))
+        Some(ContentHash::new(&cookie.device().0))
     }
 
     async fn device_key(&self) -> Result<&DeviceKey> {

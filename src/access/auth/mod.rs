@@ -201,13 +201,13 @@ impl Auth {
         let hash = match credentials {
             PresentedCredentials::Absent | PresentedCredentials::Unknown => return Ok(None),
             PresentedCredentials::Bearer(text) => {
-                CredentialHash::Bearer(ContentHash::of(text.as_bytes()))
+                CredentialHash::Bearer(ContentHash::new(text.as_bytes()))
             }
             PresentedCredentials::ApiKey(text) => {
-                CredentialHash::ApiKey(ContentHash::of(text.as_bytes()))
+                CredentialHash::ApiKey(ContentHash::new(text.as_bytes()))
             }
             PresentedCredentials::Session(text) => {
-                CredentialHash::Session(ContentHash::of(text.as_bytes()))
+                CredentialHash::Session(ContentHash::new(text.as_bytes()))
             }
         };
         let changes = self.inner.changes.load(Ordering::SeqCst);
@@ -290,7 +290,7 @@ impl Auth {
         if text.is_empty() || text.len() > TOKEN_BYTES_MAX {
             return Ok(None);
         }
-        let hash = ContentHash::of(text.as_bytes());
+        let hash = ContentHash::new(text.as_bytes());
         let token =
             self.cached(&self.inner.tokens, hash, move |tx| tx.find_access_token(&hash)).await?;
         Ok(token.filter(|token| token.expires > now))
@@ -305,7 +305,7 @@ impl Auth {
         if text.is_empty() || text.len() > TOKEN_BYTES_MAX {
             return Ok(None);
         }
-        let hash = ContentHash::of(text.as_bytes());
+        let hash = ContentHash::new(text.as_bytes());
         let session =
             self.cached(&self.inner.sessions, hash, move |tx| tx.find_session(&hash)).await?;
         let session = session.filter(|session| session.expires > now);
@@ -320,7 +320,7 @@ impl Auth {
             return Ok(None);
         }
         // The lookup compares hashes, so its timing leaks nothing about the key.
-        let hash = ContentHash::of(text.as_bytes());
+        let hash = ContentHash::new(text.as_bytes());
         if let Some(found) = self.inner.keys.get(&hash) {
             return Ok(Some(found));
         }

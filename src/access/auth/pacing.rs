@@ -110,7 +110,7 @@ mod tests {
 
     fn of(name: &[u8], host: u8) -> PacedAttempt {
         let address = [192, 0, 2, host].into();
-        PacedAttempt { key: ContentHash::of(name), address, overrun: 0, has_failed: false }
+        PacedAttempt { key: ContentHash::new(name), address, overrun: 0, has_failed: false }
     }
 
     fn reserve(pacer: &LoginPacer, host: u8, overrun: u32, second: i64) -> Result<u64, u64> {

@@ -37,7 +37,7 @@ impl RandomSecret {
     /// Returns the hash that is stored. The secret is random, so a slow hash would add nothing.
     #[must_use]
     pub fn hash(&self) -> ContentHash {
-        ContentHash::of(self.0.as_bytes())
+        ContentHash::new(self.0.as_bytes())
     }
 
     /// Returns the text for the owner of the secret.

@@ -93,7 +93,7 @@ fn address_key(network: IpAddr) -> ContentHash {
 }
 
 fn key(parts: &[&str]) -> ContentHash {
-    ContentHash::of(parts.join("\0").as_bytes())
+    ContentHash::new(parts.join("\0").as_bytes())
 }
 
 /// The decision about an attempt.

@@ -51,7 +51,7 @@ impl VerifiedSecrets {
     }
 
     fn salted(&self, parts: &[&str]) -> ContentHash {
-        ContentHash::of([&[self.salt.as_str()], parts].concat().join("\0").as_bytes())
+        ContentHash::new([&[self.salt.as_str()], parts].concat().join("\0").as_bytes())
     }
 }
 

@@ -54,7 +54,7 @@ impl IdToken<'_> {
         insert_known(&mut claims, "nonce", self.nonce);
         if let Some(access_token) = self.access_token {
             // The left half of the token's SHA-256 as base64url (OpenID Connect Core §3.1.3.6).
-            let half = ContentHash::of(access_token.as_bytes()).short();
+            let half = ContentHash::new(access_token.as_bytes()).short();
             insert(&mut claims, "at_hash", half);
         }
         claims.extend(exposed(account, self.scopes));

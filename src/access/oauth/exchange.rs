@@ -110,7 +110,7 @@ impl CodeProof {
 fn matches_challenge(verifier: &str, challenge: &str) -> bool {
     VERIFIER_BYTES.contains(&verifier.len())
         && verifier.bytes().all(is_unreserved)
-        && URL_SAFE_NO_PAD.encode(ContentHash::of(verifier.as_bytes()).0) == challenge
+        && URL_SAFE_NO_PAD.encode(ContentHash::new(verifier.as_bytes()).0) == challenge
 }
 
 /// Returns whether `byte` is an unreserved character of RFC 3986.

@@ -192,7 +192,7 @@ async fn redeem(
     client: &OAuthClient,
     issue: &IssuedTokens,
 ) -> Result<ExchangeOutcome, TokenError> {
-    let hash = ContentHash::of(required(form, "code")?.as_bytes());
+    let hash = ContentHash::new(required(form, "code")?.as_bytes());
     let proof = CodeProof {
         redirect_uri: form.find("redirect_uri").map(str::to_owned),
         verifier: form.find("code_verifier").map(str::to_owned),
@@ -219,7 +219,7 @@ async fn refresh(
     client: &OAuthClient,
     issue: &IssuedTokens,
 ) -> Result<ExchangeOutcome, TokenError> {
-    let hash = ContentHash::of(required(form, "refresh_token")?.as_bytes());
+    let hash = ContentHash::new(required(form, "refresh_token")?.as_bytes());
     // Without scopes, the request is for all that was granted (RFC 6749 §6).
     let requested = scopes(form)?.filter(|requested| !requested.is_empty());
     let client = client.clone();
@@ -326,7 +326,7 @@ pub(super) async fn revoke(
     reject_repeated(form)?;
     let client = client::authenticate(&inner.auth, form, authentication, address, now).await?;
     audit::note_client(&client.client_id, client.secret.is_some());
-    let hash = ContentHash::of(required(form, "token")?.as_bytes());
+    let hash = ContentHash::new(required(form, "token")?.as_bytes());
     let event =
         audit::event(AuditAction::TokenRevoked).with_object(ObjectKind::Client, &client.client_id);
     let revoked = inner

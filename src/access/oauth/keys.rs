@@ -89,7 +89,7 @@ pub(super) fn make() -> Result<SigningKey> {
     let (n, e) = components(&encoding_key(&pkcs8)?)?;
     // The thumbprint of RFC 7638: required members only, in alphabetical order.
     let thumbprint = format!(r#"{{"e":"{e}","kty":"RSA","n":"{n}"}}"#);
-    let kid = URL_SAFE_NO_PAD.encode(ContentHash::of(thumbprint.as_bytes()).0);
+    let kid = URL_SAFE_NO_PAD.encode(ContentHash::new(thumbprint.as_bytes()).0);
     Ok(SigningKey { kid, pkcs8, is_retired: false })
 }
 

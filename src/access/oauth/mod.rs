@@ -220,7 +220,7 @@ impl OAuth {
         session: &str,
         now: Timestamp,
     ) -> Result<String> {
-        let session = ContentHash::of(session.as_bytes());
+        let session = ContentHash::new(session.as_bytes());
         let new = NewFamily {
             user: user.user.id,
             client_id: request.client_id.clone(),
@@ -441,7 +441,7 @@ impl OAuth {
 
     /// Ends the session of that text, if there is one.
     pub async fn close_session(&self, session: &str, now: Timestamp) -> Result<()> {
-        let hash = ContentHash::of(session.as_bytes());
+        let hash = ContentHash::new(session.as_bytes());
         let event = audit::event(AuditAction::Logout);
         self.inner
             .auth

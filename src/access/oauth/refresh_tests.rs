@@ -171,15 +171,15 @@ fn used_refresh_tokens_are_remembered_up_to_a_number() {
     let service = OAuthFixture::new();
     let mut token = service.log_in(0).refresh_token.unwrap();
     let write = move |tx: &crate::storage::database::WriteTx<'_>| {
-        let hash = model::ContentHash::of(token.as_bytes());
+        let hash = model::ContentHash::new(token.as_bytes());
         let family = tx.as_read().find_refresh_token(&hash)?.unwrap().family.id;
         for second in 0..=USED_REFRESH_TOKENS_MAX + 10 {
             let now = super::test_fixture::at(i64::try_from(second).unwrap());
-            tx.mark_refresh_token_used(&model::ContentHash::of(token.as_bytes()), now)?;
+            tx.mark_refresh_token_used(&model::ContentHash::new(token.as_bytes()), now)?;
             token = format!("token {second}");
-            tx.write_refresh_token(&model::ContentHash::of(token.as_bytes()), family, now)?;
+            tx.write_refresh_token(&model::ContentHash::new(token.as_bytes()), family, now)?;
         }
-        let old = model::ContentHash::of(b"token 0");
+        let old = model::ContentHash::new(b"token 0");
         assert_eq!(tx.as_read().find_refresh_token(&old)?, None);
         Ok(())
     };

@@ -123,7 +123,7 @@ impl OAuthFixture {
     pub(super) fn open_session(&self, second: i64) -> RandomSecret {
         let attempt = self.auth.login("ada", "pass word", [192, 0, 2, 1].into(), at(second));
         let LoginOutcome::Ok(login) = self.run(attempt).unwrap() else { panic!("ada logs in") };
-        let browser = LoginBrowser { now: ContentHash::of(b"browser"), before: None };
+        let browser = LoginBrowser { now: ContentHash::new(b"browser"), before: None };
         let opened = self.oauth.open_session(&login, LoginOrigin::default(), browser, at(second));
         self.run(opened).unwrap().unwrap()
     }

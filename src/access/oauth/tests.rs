@@ -45,7 +45,7 @@ fn verify(service: &OAuthFixture, id_token: &str, client_id: &str) -> Value {
 }
 
 fn at_hash(access_token: &str) -> String {
-    URL_SAFE_NO_PAD.encode(&ContentHash::of(access_token.as_bytes()).0[..16])
+    URL_SAFE_NO_PAD.encode(&ContentHash::new(access_token.as_bytes()).0[..16])
 }
 
 fn exchange(
@@ -306,10 +306,10 @@ fn what_ended_is_logged_for_other_processes() {
     let service = OAuthFixture::new();
     let mut follower = service.auth.db().log_follower().unwrap();
     let set = service.log_in(0);
-    let hash = ContentHash::of(set.access_token.as_bytes());
+    let hash = ContentHash::new(set.access_token.as_bytes());
     let code = service.code();
     let from_code = exchange(&service, &code, &proof(), 1).unwrap();
-    let hash_of_code = ContentHash::of(from_code.access_token.as_bytes());
+    let hash_of_code = ContentHash::new(from_code.access_token.as_bytes());
     assert_eq!(follower.changes().unwrap().accounts, []);
     service.refresh(&set.refresh_token.unwrap(), 1).unwrap();
     assert!(exchange(&service, &code, &proof(), 1).is_err());

@@ -95,7 +95,7 @@ impl OrdersFixture {
             ))?;
             for (user, agreements) in (1..).zip(USERS) {
                 let (organization, admin) = (if user == 4 { 2 } else { 1 }, user == 3);
-                let hash = ContentHash::of(api_key(user).as_bytes());
+                let hash = ContentHash::new(api_key(user).as_bytes());
                 tx.run_sql(&format!(
                     "INSERT INTO users (user_id, organization_id, user_name, roles, admin,
                          mediebank, active, service_account, created_ms)

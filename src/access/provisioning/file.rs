@@ -238,7 +238,7 @@ fn api_key(entry: ApiKeyEntry) -> Result<NewApiKey, String> {
         return Err("key: a key has printable ASCII characters and no spaces".to_owned());
     }
     Ok(NewApiKey {
-        key_hash: ContentHash::of(key.as_bytes()),
+        key_hash: ContentHash::new(key.as_bytes()),
         user_name: entry.user.to_string(),
         name: entry.name.map(|name| name.to_string()).unwrap_or_default(),
     })

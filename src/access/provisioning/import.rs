@@ -112,7 +112,7 @@ impl Accounts {
         now: Timestamp,
     ) -> Result<Option<ImportReport>, AccountsError> {
         let name = name.to_owned();
-        let hash = ContentHash::of(text.as_bytes()).to_string();
+        let hash = ContentHash::new(text.as_bytes()).to_string();
         let note = Some((name.clone(), hash.clone()));
         // Two processes may both go on from here, which is harmless: an import is idempotent.
         if self.db.read_blocking(move |tx| tx.find_state(&name))? == Some(hash) {

@@ -118,7 +118,7 @@ impl Accounts {
         let what = format!("API key of user {user_name:?}");
         let entry = json!({ "user": user_name, "key": key, "name": name });
         self.add(&what, &json!({ "apiKeys": [entry] }), now)?;
-        let hash = ContentHash::of(key.as_bytes());
+        let hash = ContentHash::new(key.as_bytes());
         let found = self.db.read_blocking(move |tx| tx.find_key_number(&hash))?;
         let id = found.ok_or(AccountsError::Unknown(what))?;
         Ok(AddedAccount { id, secret: Some(key) })

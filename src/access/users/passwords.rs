@@ -188,7 +188,7 @@ impl Users {
             // Only a hash is stored, because the text may be the address of a stranger.
             name_subject: format!(
                 "reset/{}",
-                ContentHash::of(text.to_lowercase().as_bytes()).short()
+                ContentHash::new(text.to_lowercase().as_bytes()).short()
             ),
             network_subject: format!("reset-network/{}", network(address)),
             text,
@@ -242,7 +242,7 @@ impl Users {
                 let Some(address) = account.user.email_address else { continue };
                 let address = address.to_lowercase();
                 let subject =
-                    format!("reset-address/{}", ContentHash::of(address.as_bytes()).short());
+                    format!("reset-address/{}", ContentHash::new(address.as_bytes()).short());
                 let is_new = !mails.iter().any(|(existing, ..)| *existing == address);
                 if is_new {
                     // A user may be requested both by user name and by address: count per address

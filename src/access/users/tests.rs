@@ -53,7 +53,7 @@ fn fixture() -> Fixture {
     db.write_blocking(|tx| {
         tx.run_sql(SEED)?;
         [1, 2, 3, 4, 20, 30].into_iter().try_for_each(|id| {
-            let hash = ContentHash::of(id.to_string().as_bytes());
+            let hash = ContentHash::new(id.to_string().as_bytes());
             tx.run_sql(&format!(
                 "INSERT INTO access_tokens VALUES ('{hash}', {id}, 'roles admin', 4102444800000)"
             ))

@@ -33,7 +33,7 @@ fn scene() -> Scene {
     db.write_blocking(|tx| {
         tx.run_sql(SEED)?;
         for user in [1, 2] {
-            let hash = ContentHash::of(format!("key {user}").as_bytes());
+            let hash = ContentHash::new(format!("key {user}").as_bytes());
             tx.run_sql(&format!(
                 "INSERT INTO api_keys (key_hash, user_id, name, created_ms)
                  VALUES ('{hash}', {user}, '', 0)"

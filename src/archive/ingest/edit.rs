@@ -101,7 +101,7 @@ pub struct SavedItem {
 
 /// Identifies a version by its text, so that two versions with the same document have the same tag.
 pub(super) fn version_tag(document: &str) -> String {
-    ContentHash::of(document.as_bytes()).short()
+    ContentHash::new(document.as_bytes()).short()
 }
 
 impl Ingest {

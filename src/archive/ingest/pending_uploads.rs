@@ -253,10 +253,10 @@ impl PendingUploads {
         let stored = tokio::task::spawn_blocking(move || {
             let part = UploadPart {
                 // A random key: two requests may send the same bytes.
-                key: ContentHash::of(Uuid::now_v7().as_bytes()),
+                key: ContentHash::new(Uuid::now_v7().as_bytes()),
                 start,
                 length: bytes.len() as u64,
-                checksum: ContentHash::of(&bytes),
+                checksum: ContentHash::new(&bytes),
             };
             inner.parts.write(part.key, &bytes).map(|()| part)
         });

@@ -197,7 +197,7 @@ impl CheckedPhotograph {
 
     /// An id derived from the picture's bytes, for a file whose name is not a valid id.
     pub(super) fn derived_id(&self) -> ItemId {
-        derived_id(ContentHash::of(&self.bytes))
+        derived_id(ContentHash::new(&self.bytes))
     }
 
     /// Builds the document from the embedded caption.

@@ -146,7 +146,7 @@ impl Ingest {
         let mut is_derived = false;
         let key = key_of_stem(media_type, stem, || {
             is_derived = true;
-            photograph::derived_id(ContentHash::of(stem.as_bytes()))
+            photograph::derived_id(ContentHash::new(stem.as_bytes()))
         });
         Ok(UploadDescription {
             media_type,

@@ -125,7 +125,7 @@ mod tests {
         let asset = |made| {
             let picture = PictureFile {
                 name: RenditionName::NORMAL_PREVIEW,
-                blob: ContentHash::of(b"x"),
+                blob: ContentHash::new(b"x"),
                 length: 1,
                 stored: Size::new(3, 2),
                 orientation: 1,

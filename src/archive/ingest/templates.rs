@@ -67,7 +67,7 @@ pub fn template_tag(template: &MetadataTemplate) -> String {
     let fields = serde_json::Value::Object(fields.to_json()).to_string();
     // With the length, no text can move from the name into the fields under the same hash.
     let text = format!("{organization:?} {} {name} {fields}", name.len());
-    ContentHash::of(text.as_bytes()).short()
+    ContentHash::new(text.as_bytes()).short()
 }
 
 /// Finds the template of that number among those that `organization` uses.

@@ -352,7 +352,7 @@ mod tests {
         let archive = Archive::new();
         archive.db.write_blocking(|tx| tx.begin_removal("killed")).unwrap();
         let before = archive.state();
-        let missing = ContentHash::of(b"removed by the killed process");
+        let missing = ContentHash::new(b"removed by the killed process");
         assert!(archive.commits(before.clone(), missing).is_err());
         let present = archive.originals.store_bytes(b"present").unwrap();
         assert!(archive.commits(before, present).is_ok());

@@ -58,7 +58,7 @@ fn version(entry: &CatalogEntry, channel: &Channel, crop: Option<CropSpec>) -> S
     parts.extend(channel.formats.iter().map(String::as_str));
     let crop = crop.map(|crop| crop.to_string());
     parts.extend(crop.as_deref());
-    ContentHash::of(parts.join("\0").as_bytes()).short()
+    ContentHash::new(parts.join("\0").as_bytes()).short()
 }
 
 fn overloaded() -> Error {

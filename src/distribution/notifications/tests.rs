@@ -144,7 +144,7 @@ impl Scene {
                 (3, "[\"ROLE_PROVIDER\"]", &[]),
                 (4, "[]", &[3]),
             ] {
-                let hash = ContentHash::of(format!("key{user}").as_bytes());
+                let hash = ContentHash::new(format!("key{user}").as_bytes());
                 tx.run_sql(&format!(
                     "INSERT INTO users (user_id, organization_id, user_name, roles, admin,
                          mediebank, active, service_account, created_ms)

@@ -430,7 +430,7 @@ fn untagged(address: &str) -> String {
 
 fn hash_of(token: &str) -> Option<ContentHash> {
     // A longer text cannot be a token, and hashing it would let anonymous callers waste CPU time.
-    (token.len() <= TOKEN_BYTES_MAX).then(|| ContentHash::of(token.as_bytes()))
+    (token.len() <= TOKEN_BYTES_MAX).then(|| ContentHash::new(token.as_bytes()))
 }
 
 fn hour_of(now: Timestamp) -> i64 {

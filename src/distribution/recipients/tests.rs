@@ -246,7 +246,7 @@ async fn recipients_of_a_user_are_bounded_and_refusals_stay_longest() {
     let write = |tx: &WriteTx<'_>| {
         for number in 0..4_i64 {
             let address = format!("{number}@x.example");
-            let hash = ContentHash::of(&number.to_le_bytes());
+            let hash = ContentHash::new(&number.to_le_bytes());
             tx.set_mail_token(UserId(1), &address, hash, at(0, number))?;
             tx.answer_mail_recipient(hash, number != 0, at(0, number))?;
             tx.trim_mail_recipients(UserId(1), 2)?;

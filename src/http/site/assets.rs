@@ -52,7 +52,7 @@ static FINGERPRINT: LazyLock<String> = LazyLock::new(|| {
             ));
         }
     }
-    ContentHash::of(lines.as_bytes()).short()
+    ContentHash::new(lines.as_bytes()).short()
 });
 
 /// The URL of a file for pages, which changes with the files.

@@ -52,7 +52,7 @@ pub(super) fn encode(body: &RenditionBody) -> Vec<u8> {
             BodyPart::Store(_) => {}
         }
     }
-    let checksum = ContentHash::of(&bytes[20..]);
+    let checksum = ContentHash::new(&bytes[20..]);
     bytes[4..20].copy_from_slice(&checksum.0[..16]);
     bytes
 }
@@ -67,7 +67,7 @@ enum RecordEntry {
 pub(super) fn decode(bytes: Vec<u8>) -> Option<RenditionBody> {
     let (fixed, mut rest) = bytes.split_at_checked(FIXED_BYTES)?;
     let is_intact =
-        fixed.starts_with(MAGIC) && fixed[4..20] == ContentHash::of(&bytes[20..]).0[..16];
+        fixed.starts_with(MAGIC) && fixed[4..20] == ContentHash::new(&bytes[20..]).0[..16];
     let count = usize::from(fixed[20]);
     // The count sizes the lists below, so it is not trusted before.
     if !is_intact || count > BODY_PARTS_MAX {
@@ -145,7 +145,7 @@ mod tests {
     fn forged(body: &RenditionBody, change: impl FnOnce(&mut Vec<u8>)) -> Vec<u8> {
         let mut bytes = encode(body);
         change(&mut bytes);
-        let checksum = ContentHash::of(&bytes[20..]);
+        let checksum = ContentHash::new(&bytes[20..]);
         bytes[4..20].copy_from_slice(&checksum.0[..16]);
         bytes
     }

@@ -210,7 +210,7 @@ mod tests {
             RandomAccess::Working(working),
         ];
         let facts = |random_access| OriginalFacts {
-            source: ContentHash::of(&bytes),
+            source: ContentHash::new(&bytes),
             length: 40_000,
             stamp: u64::MAX,
             start: 500,

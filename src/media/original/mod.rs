@@ -441,7 +441,7 @@ impl OriginalStore {
             return Ok(self.store_derived(self.opaque(hash, length, stamp, sums)));
         }
         let bytes = self.store.read(hash, length)?;
-        if ContentHash::of(&bytes) != hash {
+        if ContentHash::new(&bytes) != hash {
             return Err(OriginalError::Changed(hash));
         }
         let header = JpegHeader::parse(&bytes, &self.limits)?;

@@ -144,7 +144,7 @@ impl OriginalStore {
     pub fn check_usable(&self) -> Result<(), StoreError> {
         /// As long as a small set: a disk without room may still have some bytes.
         const PROBE_BYTES: usize = 256 << 10;
-        let hash = ContentHash::of(b"probe");
+        let hash = ContentHash::new(b"probe");
         self.store.check_reachable()?;
         let written = self.derived.write(DerivedKind::Standard, hash, &vec![0; PROBE_BYTES]);
         written.and_then(|()| self.derived.remove(DerivedKind::Standard, hash))

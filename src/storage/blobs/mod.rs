@@ -219,7 +219,7 @@ impl BlobStore {
     ///
     /// When this returns, the blob and its name are on disk.
     pub fn write(&self, bytes: &[u8]) -> Result<ContentHash, StoreError> {
-        let hash = ContentHash::of(bytes);
+        let hash = ContentHash::new(bytes);
         // Every write checks the mark: originals in the store of another archive would be lost.
         self.check_owner()?;
         match &self.place {

@@ -71,7 +71,7 @@ impl PartStore {
                 BlobReader::of_object(key, length, object).read(0..length)?
             }
         };
-        if ContentHash::of(&bytes) == checksum {
+        if ContentHash::new(&bytes) == checksum {
             Ok(bytes)
         } else {
             Err(StoreError::Corrupted(key))

@@ -157,7 +157,7 @@ fn written_blobs_are_read_completely_and_in_ranges() {
             let bytes = bytes(length);
             let all = bytes.len() as u64;
             let hash = scene.store.write(&bytes).unwrap();
-            assert_eq!(hash, ContentHash::of(&bytes));
+            assert_eq!(hash, ContentHash::new(&bytes));
             assert!(scene.store.read(hash, all).unwrap() == bytes);
             assert!(scene.store.is_intact(hash, all));
             let reader = scene.store.reader(hash, all).unwrap();
@@ -217,11 +217,11 @@ fn a_file_is_copied_in_under_its_hash() {
             for _ in 0..2 {
                 let mut seen = Vec::new();
                 let copied = scene.store.copy(&source, &mut |piece| seen.push(piece.len()));
-                assert_eq!(copied.unwrap(), (ContentHash::of(&bytes(length)), length as u64));
+                assert_eq!(copied.unwrap(), (ContentHash::new(&bytes(length)), length as u64));
                 assert_eq!(seen.iter().sum::<usize>(), length);
                 assert!(seen.iter().rev().skip(1).all(|piece| *piece == super::COPY_BYTES));
             }
-            assert!(scene.store.is_intact(ContentHash::of(&bytes(length)), length as u64));
+            assert!(scene.store.is_intact(ContentHash::new(&bytes(length)), length as u64));
         }
     });
 }
@@ -277,7 +277,7 @@ fn what_is_not_sent_to_its_end_does_not_show() {
 fn check_sending(scene: &Scene) {
     let StoreLocation::Bucket(blobs) = &scene.store.place else { panic!("a bucket") };
     let all = bytes(LARGE);
-    let hash = ContentHash::of(&all);
+    let hash = ContentHash::new(&all);
     let key = blobs.bucket.key("originals", hash);
     let send = |expected: ContentHash, until: u64| {
         let mut part = |range: Range<u64>| {
@@ -394,13 +394,14 @@ fn parts_of_uploads_are_stored_beside_the_originals_until_they_are_removed() {
         let parts = scene.store.parts();
         assert!(parts.list().unwrap().is_empty(), "there is no folder yet");
         assert_eq!(parts.sweep().unwrap(), 0);
-        let (key, other) = (ContentHash::of(b"key"), ContentHash::of(b"other"));
-        let (bytes, checksum) = (b"the first part".as_slice(), ContentHash::of(b"the first part"));
+        let (key, other) = (ContentHash::new(b"key"), ContentHash::new(b"other"));
+        let (bytes, checksum) =
+            (b"the first part".as_slice(), ContentHash::new(b"the first part"));
         let length = bytes.len() as u64;
         parts.write(key, bytes).unwrap();
         parts.write(other, bytes).unwrap();
         assert_eq!(parts.read(key, length, checksum).unwrap(), bytes);
-        let wrong = parts.read(key, length, ContentHash::of(b"x"));
+        let wrong = parts.read(key, length, ContentHash::new(b"x"));
         assert!(matches!(wrong, Err(StoreError::Corrupted(found)) if found == key));
         assert!(parts.age(key).unwrap().is_some());
         assert_eq!(parts.list().unwrap().len(), 2);

@@ -20,7 +20,7 @@ pub(in crate::storage::database) fn scratch_server(
     #[expect(clippy::disallowed_methods, reason = "it says what tests run on")]
     let Ok(url) = std::env::var(SERVER) else { return Ok(None) };
     // Tests run concurrently over one server, so each folder has a schema of its own.
-    let name = ContentHash::of(dir.as_os_str().as_encoded_bytes()).to_string();
+    let name = ContentHash::new(dir.as_os_str().as_encoded_bytes()).to_string();
     let name = format!("test_{}", &name[..16]);
     let server = Arc::new(postgres::PostgresServer::parse(&url)?);
     postgres::run(

@@ -78,7 +78,7 @@ impl DocumentAnalysis {
         // Of the rights only these are indexed, so other changes need no new index.
         match (self.rights.digital_source_type(), self.rights.data_mining()) {
             (None, None) => String::new(),
-            terms => ContentHash::of(format!("{terms:?}").as_bytes()).short(),
+            terms => ContentHash::new(format!("{terms:?}").as_bytes()).short(),
         }
     }
 }

@@ -139,7 +139,7 @@ pub(super) fn text(id: u32, headline: &str) -> NewItem {
 fn pictured(id: u32) -> NewItem {
     let picture = PictureFile {
         name: RenditionName::NORMAL_HIRES,
-        blob: ContentHash::of(b"x"),
+        blob: ContentHash::new(b"x"),
         length: 1,
         stored: Size::new(3, 2),
         orientation: 1,

@@ -49,7 +49,7 @@ impl fmt::Debug for SecretKey {
 
 impl SecretKey {
     fn new(bytes: [u8; KEY_BYTES]) -> Self {
-        let ContentHash(hash) = ContentHash::of(&[ID_DOMAIN, &bytes].concat());
+        let ContentHash(hash) = ContentHash::new(&[ID_DOMAIN, &bytes].concat());
         let [a, b, c, d, ..] = hash;
         Self { bytes, id: KeyId([a, b, c, d]) }
     }

@@ -183,7 +183,7 @@ pub(super) fn collapse_id(text: &str) -> String {
     if fits && text.bytes().all(|byte| byte.is_ascii_graphic()) {
         return text.to_owned();
     }
-    ContentHash::of(text.as_bytes()).to_string()
+    ContentHash::new(text.as_bytes()).to_string()
 }
 
 /// Builds the payload: `aps` and the data beside it.

@@ -138,9 +138,8 @@ impl ChannelId {
             return Err(ChannelIdError::Owner);
         }
         // The last colon of an id separates owner and name (contract deliveries-17).
-        let fits = |c: char| !c.is_control() && c != ':';
         let is_name = (1..=CHANNEL_NAME_CHARS_MAX).contains(&name.chars().count())
-            && name.chars().all(fits)
+            && name.chars().all(|c| !c.is_control() && c != ':')
             && name.trim() == name;
         if !is_name {
             return Err(ChannelIdError::Name);

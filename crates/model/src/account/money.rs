@@ -25,7 +25,6 @@ impl FromStr for Money {
         };
         let (units, cents) = digits.split_once('.').ok_or(MoneyError)?;
         // `i64::from_str` alone would accept a sign here, as in `1.+5`.
-        let all_digits = |part: &str| part.bytes().all(|byte| byte.is_ascii_digit());
         if units.is_empty() || cents.len() != 2 || !all_digits(units) || !all_digits(cents) {
             return Err(MoneyError);
         }
@@ -36,6 +35,10 @@ impl FromStr for Money {
         let amount = amount.ok_or(MoneyError)?;
         Ok(Self { hundredths: if negative { -amount } else { amount } })
     }
+}
+
+fn all_digits(text: &str) -> bool {
+    text.bytes().all(|byte| byte.is_ascii_digit())
 }
 
 impl fmt::Display for Money {

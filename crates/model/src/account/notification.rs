@@ -164,20 +164,8 @@ impl MessageContent {
     /// Each item is listed once, newest first. Items beyond [`DIGEST_ITEMS_MAX`] are only counted.
     #[must_use]
     pub fn merge(&self, newer: &Self) -> Option<Self> {
-        let unlisted = |content: &Self| match content {
-            // A push message goes to a single device, and mail
-            // about an account must arrive on its own.
-            Self::Push { .. }
-            | Self::DeviceMoved { .. }
-            | Self::SetPassword { .. }
-            | Self::PasswordChanged
-            | Self::KeyMade { .. }
-            | Self::NewBrowser { .. } => None,
-            Self::Item { .. } => Some(0),
-            Self::Digest { more, .. } => Some(*more),
-        };
         // Items that an earlier merge dropped cannot be compared, so they are added up.
-        let mut more = unlisted(self)?.saturating_add(unlisted(newer)?);
+        let mut more = self.unlisted_count()?.saturating_add(newer.unlisted_count()?);
         let mut items: Vec<String> = Vec::new();
         for item in newer.items().iter().chain(self.items()) {
             // A linear search suffices: the list has at most `DIGEST_ITEMS_MAX` entries.
@@ -191,6 +179,22 @@ impl MessageContent {
             }
         }
         Some(Self::Digest { items, more })
+    }
+
+    /// Returns the number of items that an earlier merge dropped; `None` for a message that is never merged.
+    fn unlisted_count(&self) -> Option<usize> {
+        match self {
+            // A push message goes to a single device, and mail
+            // about an account must arrive on its own.
+            Self::Push { .. }
+            | Self::DeviceMoved { .. }
+            | Self::SetPassword { .. }
+            | Self::PasswordChanged
+            | Self::KeyMade { .. }
+            | Self::NewBrowser { .. } => None,
+            Self::Item { .. } => Some(0),
+            Self::Digest { more, .. } => Some(*more),
+        }
     }
 
     /// Returns the kind of content as a word for operators.

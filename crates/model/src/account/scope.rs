@@ -60,6 +60,11 @@ pub enum ScopeError {
 /// Characters of a caller's word that an error repeats.
 const ECHO_CHARS_MAX: usize = 40;
 
+/// Returns `true` for a character of `scope-token` (RFC 6749 §3.3).
+fn is_scope_character(byte: u8) -> bool {
+    byte.is_ascii_graphic() && byte != b'"' && byte != b'\\'
+}
+
 impl ScopeSet {
     /// The empty set of scopes.
     pub const NONE: Self = Self(0);
@@ -93,9 +98,7 @@ impl ScopeSet {
             return Ok(scopes);
         }
         for word in text.split(' ') {
-            // The characters of `scope-token` in RFC 6749 §3.3.
-            let allowed = |byte: u8| byte.is_ascii_graphic() && byte != b'"' && byte != b'\\';
-            if word.is_empty() || !word.bytes().all(allowed) {
+            if word.is_empty() || !word.bytes().all(is_scope_character) {
                 return Err(ScopeError::Malformed);
             }
             if word == "offline_access" {

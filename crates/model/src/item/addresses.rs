@@ -204,8 +204,8 @@ fn path_of<'a>(href: &'a str, key: &ItemKey) -> Option<&'a str> {
     let path = &rest[start..];
     let name = path[folder.len()..].split('/').next()?;
     // The path is appended to our base URL, so it must not escape from it.
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./".contains(c);
-    let is_safe = path.chars().all(is_plain) && !path.contains("..");
+    let is_plain = path.chars().all(|c| c.is_ascii_alphanumeric() || "-_./".contains(c));
+    let is_safe = is_plain && !path.contains("..");
     (is_safe && is_of(name, key.id.as_str())).then_some(path)
 }
 
@@ -215,12 +215,21 @@ fn is_of(name: &str, id: &str) -> bool {
     let mut stem = name.split('.').next().unwrap_or_default();
     // Each round strips at least one character, so the loop ends.
     while stem != id {
-        let operation =
-            || [WATERMARK, CUTPASTE, INDESIGN].iter().find_map(|token| strip(stem, token));
-        let suffix = || split_suffix(stem).map(|(before, _)| before);
-        let crop = || split_crop(stem).map(|(before, _)| before);
-        let Some(before) = suffix().or_else(operation).or_else(crop) else { return false };
+        let Some(before) = without_last_part(stem) else { return false };
         stem = before;
     }
     true
+}
+
+/// Removes the last suffix, operation or crop from the name of a file without its extension.
+fn without_last_part(stem: &str) -> Option<&str> {
+    if let Some((before, _)) = split_suffix(stem) {
+        return Some(before);
+    }
+    for operation in [WATERMARK, CUTPASTE, INDESIGN] {
+        if let Some(before) = strip(stem, operation) {
+            return Some(before);
+        }
+    }
+    split_crop(stem).map(|(before, _)| before)
 }

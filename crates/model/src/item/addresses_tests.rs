@@ -188,7 +188,7 @@ fn the_items_to_look_up_are_those_that_the_layout_serves() {
 fn renditions_of_our_files_replace_those_in_the_document() {
     let asset = Asset::own(AssetFile::Picture(PictureFile {
         name: RenditionName { variant: RenditionVariant::Normal, usage: RenditionUsage::Hires },
-        blob: crate::ContentHash::of(b"x"),
+        blob: crate::ContentHash::new(b"x"),
         length: 1,
         stored: Size { width: 2000, height: 1000 },
         orientation: 1,

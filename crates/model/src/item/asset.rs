@@ -89,7 +89,6 @@ impl PictureFile {
     pub fn without_rights(&self) -> Self {
         let Self { name, blob, length, stored, orientation, progressive, components, .. } = *self;
         // Built from its fields: a clone would copy the rights first, on the path of every crop.
-        let (rights, source_rights) = (RightsMetadata::default(), RightsMetadata::default());
         Self {
             name,
             blob,
@@ -100,8 +99,8 @@ impl PictureFile {
             components,
             is_grey: false,
             picture_hash: None,
-            rights,
-            source_rights,
+            rights: RightsMetadata::default(),
+            source_rights: RightsMetadata::default(),
         }
     }
 }
@@ -235,16 +234,14 @@ impl<'a> AssetGroup<'a> {
     /// instead.
     #[must_use]
     pub fn picture(self, usage: RenditionUsage) -> Option<&'a PictureFile> {
-        let largest = || {
-            self.named(RenditionUsage::Preview).or_else(|| self.named(RenditionUsage::Thumbnail))
-        };
         let own = self.named(usage);
         match usage {
             // Nothing stands in for the Hires, which customers buy (contract access-15).
             RenditionUsage::Hires => own,
-            RenditionUsage::Preview | RenditionUsage::Thumbnail => {
-                own.or_else(|| self.named(RenditionUsage::Hires)).or_else(largest)
-            }
+            RenditionUsage::Preview | RenditionUsage::Thumbnail => own
+                .or_else(|| self.named(RenditionUsage::Hires))
+                .or_else(|| self.named(RenditionUsage::Preview))
+                .or_else(|| self.named(RenditionUsage::Thumbnail)),
             RenditionUsage::Hidef | RenditionUsage::Lores => None,
         }
     }
@@ -265,7 +262,7 @@ mod tests {
     fn picture() -> PictureFile {
         PictureFile {
             name: RenditionName::NORMAL_HIRES,
-            blob: ContentHash::of(b"x"),
+            blob: ContentHash::new(b"x"),
             length: 1,
             stored: Size { width: 3, height: 2 },
             orientation: 6,
@@ -305,7 +302,7 @@ mod tests {
 
     #[test]
     fn every_kind_is_read_back_as_it_was_written() {
-        let blob = ContentHash::of(b"x");
+        let blob = ContentHash::new(b"x");
         let name = RenditionName::NORMAL_HIRES;
         let association = Some(AssociationKey::parse("a000").unwrap());
         let format = RenditionExtension::Eps;

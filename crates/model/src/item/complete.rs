@@ -104,7 +104,8 @@ impl Document {
     /// Versions that are integers are compared as numbers, others as text.
     #[must_use]
     pub fn is_newer_than(&self, old: &Self) -> bool {
-        let [new_version, old_version] = [self, old].map(|one| one.text("version"));
+        let new_version = self.text("version");
+        let old_version = old.text("version");
         // As text, version 10 would precede version 9.
         let numbers = [new_version, old_version].map(|text| text?.parse::<u64>().ok());
         let higher = match numbers {
@@ -119,13 +120,14 @@ impl Document {
     /// version. A version that is no integer, such as `B`, gets a numbered suffix.
     pub fn increment_version(&mut self) {
         let old = self.text("version").unwrap_or("0");
-        let next = |number: &str| number.parse::<u64>().ok()?.checked_add(1);
-        let version = match (next(old), old.rsplit_once('.')) {
-            (Some(version), _) => version.to_string(),
-            (None, Some((start, end))) if next(end).is_some() => {
-                format!("{start}.{}", next(end).unwrap_or_default())
-            }
-            (None, _) => format!("{old}.1"),
+        let version = if let Some(version) = incremented(old) {
+            version.to_string()
+        } else if let Some((start, end)) = old.rsplit_once('.')
+            && let Some(end) = incremented(end)
+        {
+            format!("{start}.{end}")
+        } else {
+            format!("{old}.1")
         };
         self.fields.insert("version".to_owned(), json!(version));
     }
@@ -156,7 +158,6 @@ impl Document {
     #[must_use]
     pub fn order_time(&self, media_type: MediaType, now: Timestamp, zone: &TimeZone) -> Timestamp {
         let created = self.time("versioncreated");
-        let stored = || self.time("versionstored").unwrap_or(now);
         match media_type {
             MediaType::Image | MediaType::Stockfoto | MediaType::Video => {
                 // A date in the future falls under this too, so a
@@ -164,13 +165,18 @@ impl Document {
                 created.filter(|created| *created < last_midnight(now, zone)).unwrap_or(now)
             }
             MediaType::Planning | MediaType::Calendar => {
-                self.time("datetime").unwrap_or_else(stored)
+                self.time("datetime").or_else(|| self.time("versionstored")).unwrap_or(now)
             }
             MediaType::Text | MediaType::Feature | MediaType::Graphic | MediaType::Page => {
-                created.unwrap_or_else(stored)
+                created.or_else(|| self.time("versionstored")).unwrap_or(now)
             }
         }
     }
+}
+
+/// Returns the next number; `None` for a text that is none, and for the highest one.
+fn incremented(number: &str) -> Option<u64> {
+    number.parse::<u64>().ok()?.checked_add(1)
 }
 
 /// Reports whether items of `media_type` describe future events.

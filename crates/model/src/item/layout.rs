@@ -63,13 +63,23 @@ fn reduce(fields: &mut Map<String, Value>) {
 
 /// Finds the id of the Normal Thumbnail, or else of any thumbnail.
 fn thumbnail(renditions: &Map<String, Value>) -> Option<String> {
-    let has_value = |rendition: &Value, name: &str, value: &str| {
-        rendition.get(name).and_then(Value::as_str) == Some(value)
-    };
-    let (usage, variant) = (RenditionUsage::Thumbnail.as_str(), RenditionVariant::Normal.as_str());
-    let thumbnails = || renditions.iter().filter(|(_, one)| has_value(one, "usage", usage));
-    let normal = thumbnails().find(|(_, one)| has_value(one, "variant", variant));
-    normal.or_else(|| thumbnails().next()).map(|(id, _)| id.clone())
+    let mut first = None;
+    for (id, rendition) in renditions {
+        if !has_text(rendition, "usage", RenditionUsage::Thumbnail.as_str()) {
+            continue;
+        }
+        if has_text(rendition, "variant", RenditionVariant::Normal.as_str()) {
+            return Some(id.clone());
+        }
+        if first.is_none() {
+            first = Some(id);
+        }
+    }
+    first.cloned()
+}
+
+fn has_text(rendition: &Value, name: &str, text: &str) -> bool {
+    rendition.get(name).and_then(Value::as_str) == Some(text)
 }
 
 #[cfg(test)]

@@ -24,7 +24,7 @@ impl FieldEdit {
 
     /// Builds the change of that kind; `None` for an unknown word.
     #[must_use]
-    pub fn of(kind: &str, text: String) -> Option<Self> {
+    pub fn from_kind(kind: &str, text: String) -> Option<Self> {
         match kind {
             "fill" => Some(Self::Fill(text)),
             "replace" => Some(Self::Replace(text)),
@@ -73,10 +73,12 @@ fn appended(field: MetadataField, current: &str, text: &str) -> String {
         FieldForm::Line => " ",
         FieldForm::Text | FieldForm::List => "\n",
     };
-    match (current.is_empty(), current.ends_with(text.trim())) {
-        (true, _) => text.to_owned(),
-        (false, true) => current.to_owned(),
-        (false, false) => format!("{current}{separator}{text}"),
+    if current.is_empty() {
+        text.to_owned()
+    } else if current.ends_with(text.trim()) {
+        current.to_owned()
+    } else {
+        format!("{current}{separator}{text}")
     }
 }
 
@@ -90,6 +92,13 @@ pub struct FieldEditError {
     pub rule: &'static str,
     /// A description of the problem, which does not name the field.
     pub message: String,
+}
+
+impl FieldEditError {
+    fn new(field: &str, rule: &'static str, message: impl Into<String>) -> Self {
+        let field = field.chars().take(FIELD_NAME_CHARS).collect();
+        Self { field, rule, message: message.into() }
+    }
 }
 
 /// Changes of fields, each field at most once, in the order of forms.
@@ -117,33 +126,32 @@ impl MetadataEdits {
     ///
     /// Fails with the first change that is not understood.
     pub fn parse(changes: &Map<String, Value>) -> Result<Self, FieldEditError> {
-        let parse = |(name, change): (&String, &Value)| -> Result<_, FieldEditError> {
-            let error = |rule, message: &str| FieldEditError {
-                field: name.chars().take(FIELD_NAME_CHARS).collect(),
-                rule,
-                message: message.to_owned(),
+        let mut edits = Vec::with_capacity(changes.len());
+        for (name, change) in changes {
+            let Ok(field) = name.parse::<MetadataField>() else {
+                return Err(FieldEditError::new(name, "additionalProperties", "is not a field"));
             };
-            let field: MetadataField =
-                name.parse().map_err(|_| error("additionalProperties", "is not a field"))?;
-            Ok((field, parse_edit(field, change).map_err(|(rule, why)| error(rule, &why))?))
-        };
-        let parsed: Result<Vec<_>, _> = changes.iter().map(parse).collect();
-        Ok(Self::new(parsed?))
+            let edit = parse_edit(field, change)
+                .map_err(|(rule, message)| FieldEditError::new(name, rule, message))?;
+            edits.push((field, edit));
+        }
+        Ok(Self::new(edits))
     }
 
     /// Prints the changes in the form that [`MetadataEdits::parse`] reads.
     #[must_use]
     pub fn to_json(&self) -> Map<String, Value> {
-        let print = |(field, edit): &(MetadataField, FieldEdit)| {
+        let mut changes = Map::new();
+        for (field, edit) in &self.edits {
             let change = match edit {
                 FieldEdit::Clear => json!({ "apply": edit.kind() }),
                 FieldEdit::Fill(text) | FieldEdit::Replace(text) | FieldEdit::Append(text) => {
                     json!({ "apply": edit.kind(), "value": print_value(*field, text) })
                 }
             };
-            (field.as_str().to_owned(), change)
-        };
-        self.edits.iter().map(print).collect()
+            changes.insert(field.as_str().to_owned(), change);
+        }
+        changes
     }
 
     /// Applies the changes to the properties of a document.
@@ -180,8 +188,8 @@ fn parse_edit(field: MetadataField, change: &Value) -> Result<FieldEdit, (&'stat
     let (kind, value) = match change {
         Value::Null => return Ok(FieldEdit::Clear),
         Value::Object(members) => {
-            let is_unknown = |name: &&String| !["apply", "value"].contains(&name.as_str());
-            if let Some(other) = members.keys().find(is_unknown) {
+            let mut names = members.keys();
+            if let Some(other) = names.find(|name| !["apply", "value"].contains(&name.as_str())) {
                 let other: String = other.chars().take(FIELD_NAME_CHARS).collect();
                 let message = format!("has {other:?}, expected apply and value");
                 return Err(("additionalProperties", message));
@@ -193,7 +201,7 @@ fn parse_edit(field: MetadataField, change: &Value) -> Result<FieldEdit, (&'stat
         }
     };
     let text = value.map_or(Ok(String::new()), |value| parse_value(field, value))?;
-    let edit = kind.and_then(|kind| FieldEdit::of(kind, text));
+    let edit = kind.and_then(|kind| FieldEdit::from_kind(kind, text));
     let edit = edit.ok_or_else(|| {
         ("enum", format!("must be applied as one of {}", FieldEdit::KINDS.join(", ")))
     })?;
@@ -205,22 +213,26 @@ fn parse_edit(field: MetadataField, change: &Value) -> Result<FieldEdit, (&'stat
 }
 
 fn parse_value(field: MetadataField, value: &Value) -> Result<String, (&'static str, String)> {
-    let mismatch = || ("type", "must be a string, or a list of strings for a list".to_owned());
     let text = match value {
         Value::String(text) => text.clone(),
         Value::Number(number) if field == MetadataField::Urgency => number.to_string(),
         Value::Array(entries) if field.form() == FieldForm::List => {
             let entries: Option<Vec<&str>> = entries.iter().map(Value::as_str).collect();
-            entries.ok_or_else(mismatch)?.join("\n")
+            entries.ok_or_else(wrong_type)?.join("\n")
         }
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_) => {
-            return Err(mismatch());
+            return Err(wrong_type());
         }
     };
     if text.chars().count() > FIELD_CHARS_MAX {
         return Err(("maximum", format!("has more than {FIELD_CHARS_MAX} characters")));
     }
     Ok(field.normalize(&text))
+}
+
+/// Returns the broken rule and a description for a value of a wrong type.
+fn wrong_type() -> (&'static str, String) {
+    ("type", "must be a string, or a list of strings for a list".to_owned())
 }
 
 fn print_value(field: MetadataField, text: &str) -> Value {

@@ -184,7 +184,6 @@ impl MetadataField {
 
     /// Where the field is in a document.
     fn storage(self) -> Storage {
-        let named = |list| Storage::Entries { list, part: ListPart::All, label: "name" };
         match self {
             Self::Headline
             | Self::Description
@@ -198,8 +197,12 @@ impl MetadataField {
             | Self::Language
             | Self::Embargo => Storage::Text,
             Self::Urgency => Storage::Number,
-            Self::Persons => named("person"),
-            Self::Organisations => named("organisation"),
+            Self::Persons => {
+                Storage::Entries { list: "person", part: ListPart::All, label: "name" }
+            }
+            Self::Organisations => {
+                Storage::Entries { list: "organisation", part: ListPart::All, label: "name" }
+            }
             Self::Keywords => {
                 Storage::Entries { list: "subject", part: ListPart::Keywords, label: "name" }
             }
@@ -233,11 +236,13 @@ pub fn missing_fields(
     let missing = required
         .iter()
         .filter(|field| field.applies_to(media_type) && field.text(document).trim().is_empty());
-    let violation = |field: &MetadataField| {
+    let mut violations = Vec::new();
+    for field in missing {
         let path = format!("/{}", field.as_str());
-        SchemaViolation::new(&path, "required", "is required by the house rules")
-    };
-    missing.map(violation).collect()
+        let message = "is required by the house rules";
+        violations.push(SchemaViolation::new(&path, "required", message));
+    }
+    violations
 }
 
 /// Where a field is in a document.
@@ -338,8 +343,9 @@ fn write_entries(
     };
     let mut new: Vec<Value> = Vec::new();
     for line in lines(text) {
-        let same = |entry: &Value| part.has(entry) && string(entry.get(label)) == line;
-        match old.iter().position(same) {
+        let same =
+            old.iter().position(|entry| part.has(entry) && string(entry.get(label)) == line);
+        match same {
             Some(at) => new.push(old.remove(at)),
             None => {
                 let mut entry = json!({ label: line });
@@ -350,10 +356,9 @@ fn write_entries(
             }
         }
     }
-    let stays = |entry: &Value| !part.has(entry) || string(entry.get(label)).is_empty();
-    let mut all: Vec<Value> = old.into_iter().filter(stays).collect();
-    all.append(&mut new);
-    set(document, list, Some(Value::Array(all)));
+    old.retain(|entry| !part.has(entry) || string(entry.get(label)).is_empty());
+    old.append(&mut new);
+    set(document, list, Some(Value::Array(old)));
 }
 
 /// Sets the name of the entry with one of these relations. Its code belongs to the former name and is removed;
@@ -367,25 +372,25 @@ fn write_related(
 ) {
     let at = related(document, list, relations);
     let mut all: Vec<Value> = entries(document, list).cloned().collect();
-    match (at, text.is_empty()) {
-        (Some(at), true) => match all[at].get("geometry_geojson").cloned() {
+    match at {
+        Some(at) if text.is_empty() => match all[at].get("geometry_geojson").cloned() {
             Some(geometry) => all[at] = json!({ "geometry_geojson": geometry }),
             None => drop(all.remove(at)),
         },
-        (Some(at), false) => {
+        Some(at) => {
             if let Some(entry) = all[at].as_object_mut() {
                 entry.insert("name".to_owned(), Value::from(text));
                 entry.shift_remove("code");
             }
         }
-        (None, false) => {
+        None if text.is_empty() => {}
+        None => {
             let mut entry = json!({ "name": text, "rel": relations[0] });
             if let Some(scheme) = scheme {
                 entry["scheme"] = Value::from(scheme);
             }
             all.push(entry);
         }
-        (None, true) => {}
     }
     set(document, list, Some(Value::Array(all)));
 }

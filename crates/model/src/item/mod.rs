@@ -106,6 +106,10 @@ fn list(problems: &[SchemaViolation]) -> String {
     problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
 }
 
+fn mismatch(property: &'static str, found: &str, expected: &str) -> DocumentError {
+    DocumentError::Mismatch { property, found: found.to_owned(), expected: expected.to_owned() }
+}
+
 impl Document {
     /// Parses the document of the item `key` from the text of an `item.json`.
     ///
@@ -125,11 +129,6 @@ impl Document {
         key: &ItemKey,
         mut fields: Map<String, Value>,
     ) -> Result<Self, DocumentError> {
-        let mismatch = |property, found: &str, expected: &str| DocumentError::Mismatch {
-            property,
-            found: found.to_owned(),
-            expected: expected.to_owned(),
-        };
         // A missing `uri` or `type` follows from the key, but a contradiction means that the
         // sender mixed up two items.
         if let Some(uri) = fields.get("uri").and_then(Value::as_str)

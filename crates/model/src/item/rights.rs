@@ -54,20 +54,21 @@ impl<'a> RightsLayers<'a> {
     /// Reports whether the property `name` is one of [`RightsLayers::stated`].
     #[must_use]
     pub fn is_stated(&self, name: &str) -> bool {
-        let states = |statement: &RightsMetadata| statement.get(name).is_some();
-        let picture = self.files.whole_picture();
-        states(self.item)
-            || picture.is_some_and(|one| states(&one.source_rights) || states(self.settings))
+        if self.item.get(name).is_some() {
+            return true;
+        }
+        let Some(picture) = self.files.whole_picture() else { return false };
+        picture.source_rights.get(name).is_some() || self.settings.get(name).is_some()
     }
 
     /// Returns the statement that counts for the property `name`, if one has it.
     fn strongest(&self, name: &str) -> Option<&'a RightsMetadata> {
-        let (item, settings) = (self.item, self.settings);
-        let states = |statement: &&'a RightsMetadata| statement.get(name).is_some();
-        Some(item).filter(states).or_else(|| {
-            let picture = self.files.whole_picture()?;
-            [&picture.source_rights, settings, &picture.rights].into_iter().find(states)
-        })
+        if self.item.get(name).is_some() {
+            return Some(self.item);
+        }
+        let picture = self.files.whole_picture()?;
+        let statements = [&picture.source_rights, self.settings, &picture.rights];
+        statements.into_iter().find(|statement| statement.get(name).is_some())
     }
 
     /// Returns the rights that are passed on: of each property the strongest statement.
@@ -181,9 +182,9 @@ impl RightsUpdate {
             kept.retain(|name, _| !self.removed.contains(name));
         }
         let changed = of_stored(&kept).overlaid(&self.stated);
-        let (bytes, max) = (changed.to_json().to_string().len(), bytes_max);
-        if bytes > max {
-            return Err(RightsStatementError::TooLarge { bytes, max });
+        let bytes = changed.to_json().to_string().len();
+        if bytes > bytes_max {
+            return Err(RightsStatementError::TooLarge { bytes, max: bytes_max });
         }
         Ok(changed)
     }
@@ -225,7 +226,7 @@ fn of_stored(value: &Value) -> RightsMetadata {
         let single = Map::from_iter([(name.clone(), value.clone())]);
         RightsMetadata::deserialize(Value::Object(single)).ok()
     });
-    each.fold(RightsMetadata::default(), |rights, one| rights.overlaid(&one))
+    each.fold(RightsMetadata::default(), |rights, property| rights.overlaid(&property))
 }
 
 #[cfg(test)]
@@ -243,7 +244,7 @@ mod tests {
     fn picture(original: &Value, source: &Value) -> Asset {
         Asset::own(AssetFile::Picture(PictureFile {
             name: RenditionName::NORMAL_HIRES,
-            blob: ContentHash::of(b"x"),
+            blob: ContentHash::new(b"x"),
             length: 1,
             stored: Size { width: 3, height: 2 },
             orientation: 1,

@@ -33,17 +33,19 @@ impl SchemaViolation {
     }
 
     /// Converts one error of the validator: one violation for each unknown property.
-    fn of(error: &ValidationError<'_>) -> Vec<Self> {
+    fn from_error(error: &ValidationError<'_>) -> Vec<Self> {
         let pointer = error.instance_path().to_string();
         let kind = error.kind();
         let rule = kind.keyword();
         if let ValidationErrorKind::AdditionalProperties { unexpected } = kind {
             // The validator reports the enclosing object; the
             // sender needs the property (contract items-5).
-            let unknown = |name: &String| {
-                Self::new(&child_pointer(&pointer, name), rule, format!("'{name}' is unknown"))
-            };
-            return unexpected.iter().take(VIOLATIONS_MAX).map(unknown).collect();
+            let mut violations = Vec::new();
+            for name in unexpected.iter().take(VIOLATIONS_MAX) {
+                let path = child_pointer(&pointer, name);
+                violations.push(Self::new(&path, rule, format!("'{name}' is unknown")));
+            }
+            return violations;
         }
         // The message may quote the value, such as a body of many kilobytes.
         let message = shorten(&error.to_string(), MESSAGE_CHARS_MAX);
@@ -90,7 +92,7 @@ pub(super) fn check(document: &Value) -> Result<(), Vec<SchemaViolation>> {
     }
     let errors = validator().iter_errors(document).take(VIOLATIONS_MAX);
     let mut problems: Vec<SchemaViolation> =
-        errors.flat_map(|error| SchemaViolation::of(&error)).collect();
+        errors.flat_map(|error| SchemaViolation::from_error(&error)).collect();
     // A single error can stand for several unknown properties.
     problems.truncate(VIOLATIONS_MAX);
     Err(problems)

@@ -28,18 +28,18 @@ pub(super) fn state(
     rights: RightsLayers<'_>,
     with_file_rights: bool,
 ) {
-    let is_stated = |name: &str| rights.is_stated(name);
-    let text = |name: &str| rights.text(name).filter(|_| with_file_rights || is_stated(name));
-    if let Some(indicator) = text("digitalSourceType").and_then(indicator) {
-        state_source_type(fields, indicator, is_stated("digitalSourceType"));
+    let source_type = text(rights, "digitalSourceType", with_file_rights);
+    if let Some(indicator) = source_type.and_then(indicator) {
+        state_source_type(fields, indicator, rights.is_stated("digitalSourceType"));
     }
-    if let Some(page) = text("webstatementRights").filter(|page| is_web(page)) {
-        state_page(fields, page, is_stated("webstatementRights"));
+    let page = text(rights, "webstatementRights", with_file_rights);
+    if let Some(page) = page.filter(|page| is_web(page)) {
+        state_page(fields, page, rights.is_stated("webstatementRights"));
     }
-    let terms = text("usageTerms")
-        .filter(|_| is_stated("usageTerms") || !fields.contains_key("usageterms"));
-    let note = rights.text("instructions").filter(|_| is_stated("instructions"));
-    let owners = rights.get("copyrightOwners").filter(|_| is_stated("copyrightOwners"));
+    let terms = text(rights, "usageTerms", with_file_rights)
+        .filter(|_| rights.is_stated("usageTerms") || !fields.contains_key("usageterms"));
+    let note = rights.text("instructions").filter(|_| rights.is_stated("instructions"));
+    let owners = rights.get("copyrightOwners").filter(|_| rights.is_stated("copyrightOwners"));
     let texts = [
         ("usageterms", terms.map(str::to_owned)),
         ("ednote", note.map(str::to_owned)),
@@ -52,15 +52,19 @@ pub(super) fn state(
     }
 }
 
+/// Returns the text of a property that is stated, or with `with_file_rights` that only the file has.
+fn text<'a>(rights: RightsLayers<'a>, name: &str, with_file_rights: bool) -> Option<&'a str> {
+    rights.text(name).filter(|_| with_file_rights || rights.is_stated(name))
+}
+
 /// States the digital source type, a trust indicator of its vocabulary.
 fn state_source_type(fields: &mut Map<String, Value>, indicator: Value, replaces: bool) {
     let own = fields.get("trustindicator").and_then(Value::as_array);
     let mut indicators = own.cloned().unwrap_or_default();
     let schemes = [scheme_of(&indicator), Some(DIGITAL_SOURCE_TYPES.base.trim_end_matches('/'))];
-    let is_source_type = |one: &Value| schemes.contains(&scheme_of(one));
     if replaces {
-        indicators.retain(|one| !is_source_type(one));
-    } else if indicators.iter().any(is_source_type) {
+        indicators.retain(|other| !schemes.contains(&scheme_of(other)));
+    } else if indicators.iter().any(|other| schemes.contains(&scheme_of(other))) {
         return;
     }
     indicators.push(indicator);
@@ -124,7 +128,7 @@ mod tests {
     fn with_file(document: &Value, rights: &Value, with_file_rights: bool) -> Value {
         let picture = [Asset::own(AssetFile::Picture(PictureFile {
             name: RenditionName::NORMAL_HIRES,
-            blob: ContentHash::of(b"x"),
+            blob: ContentHash::new(b"x"),
             length: 1,
             stored: Size { width: 3, height: 2 },
             orientation: 1,

@@ -19,12 +19,9 @@ pub(super) fn is_web(address: &str) -> bool {
     let is_known = ["http", "https"].iter().any(|known| scheme.eq_ignore_ascii_case(known));
     // Browsers remove tabs and line feeds from a URL and read a backslash as a slash, so checks
     // before that could be evaded.
-    let is_forbidden = |c: char| c.is_whitespace() || c.is_control() || c == '\\';
+    let is_evasive = rest.contains(|c: char| c.is_whitespace() || c.is_control() || c == '\\');
     // A second slash in place of the host is skipped by browsers: `http:///x` leads to the host x.
-    is_known
-        && !rest.is_empty()
-        && !rest.starts_with(['/', '?', '#'])
-        && !rest.contains(is_forbidden)
+    is_known && !rest.is_empty() && !rest.starts_with(['/', '?', '#']) && !is_evasive
 }
 
 /// Finds the URLs in `document` that are not web addresses, with their places; at most [`VIOLATIONS_MAX`].
@@ -66,16 +63,18 @@ fn collect_violations(
 }
 
 fn check_address(address: &str, pointer: &str) -> Option<SchemaViolation> {
+    if is_web(address) {
+        return None;
+    }
     // The message repeats the address, which may be of any length.
     let quoted: String = address.chars().take(80).collect();
-    let message = || format!("{quoted:?} is not an address that begins with http:// or https://");
-    (!is_web(address)).then(|| SchemaViolation::new(pointer, "format", message()))
+    let message = format!("{quoted:?} is not an address that begins with http:// or https://");
+    Some(SchemaViolation::new(pointer, "format", message))
 }
 
 /// Removes URLs that are not web addresses from a served document, and with them entries that are meaningless
 /// without: associations and revisions, which are identified by their URI.
 pub(super) fn remove_non_web(fields: &mut Map<String, Value>) {
-    let is_not_web = |value: &Value| value.as_str().is_some_and(|address| !is_web(address));
     if fields.get("replacedby").is_some_and(is_not_web) {
         fields.shift_remove("replacedby");
     }
@@ -96,19 +95,26 @@ pub(super) fn remove_non_web(fields: &mut Map<String, Value>) {
             }
         }
     }
-    let has_non_web_uri = |one: &Value| one.get("uri").is_some_and(is_not_web);
     if let Some(Value::Array(revisions)) = fields.get_mut("revisions") {
         // The schema requires the `uri` of a revision, so the entry cannot stay without it.
-        revisions.retain(|one| !has_non_web_uri(one));
+        revisions.retain(|revision| !has_non_web_uri(revision));
         for revision in revisions.iter_mut().filter_map(Value::as_object_mut) {
             remove_non_web(revision);
         }
     }
     for name in super::addresses::NESTED {
         if let Some(Value::Object(nested)) = fields.get_mut(name) {
-            nested.retain(|_, one| !has_non_web_uri(one));
+            nested.retain(|_, object| !has_non_web_uri(object));
         }
     }
+}
+
+fn is_not_web(value: &Value) -> bool {
+    value.as_str().is_some_and(|address| !is_web(address))
+}
+
+fn has_non_web_uri(object: &Value) -> bool {
+    object.get("uri").is_some_and(is_not_web)
 }
 
 #[cfg(test)]

@@ -109,10 +109,10 @@ fn check_extension(file: &RenditionFile) -> Result<(), FormatError> {
         RenditionExtension::Image(format) => {
             let is_full_size =
                 file.name().usage == RenditionUsage::Hires && file.operations().is_empty();
-            match is_full_size && file.extension() != RenditionExtension::JPEG {
-                true => Err(FormatError::FullSize { found: format.extension() }),
-                false => Ok(()),
+            if is_full_size && file.extension() != RenditionExtension::JPEG {
+                return Err(FormatError::FullSize { found: format.extension() });
             }
+            Ok(())
         }
         RenditionExtension::Pdf | RenditionExtension::Eps | RenditionExtension::Mp4 => Ok(()),
     }

@@ -45,12 +45,15 @@ pub(crate) fn parse(path: &str) -> Result<MediaPath, PathError> {
     }
 }
 
+/// Returns `true` for a character that proxies and file systems read in different ways.
+fn is_ambiguous(c: char) -> bool {
+    // Nothing in the grammar needs these.
+    !c.is_ascii_graphic() || matches!(c, '%' | '\\' | ';' | '?' | '#')
+}
+
 /// Refuses percent-encoding, separators of other systems, and parts that name a directory.
 fn check_part(part: &'static str, text: &str) -> Result<(), PathError> {
-    // Nothing in the grammar needs these, and proxies
-    // and file systems read them in different ways.
-    let bad = |c: &char| !c.is_ascii_graphic() || matches!(c, '%' | '\\' | ';' | '?' | '#');
-    match text.chars().find(bad) {
+    match text.chars().find(|&c| is_ambiguous(c)) {
         Some(found) => Err(PathError::BadCharacter { part, found }),
         None if text.is_empty() => Err(PathError::EmptyPart { part }),
         None if text == "." || text == ".." => {

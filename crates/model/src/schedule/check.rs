@@ -50,46 +50,53 @@ pub(super) fn expand_nickname(cron: &str) -> Result<&str, ScheduleError> {
     if !trimmed.starts_with('@') {
         return Ok(cron);
     }
-    let found = NICKNAMES.iter().find(|(name, _)| name.eq_ignore_ascii_case(trimmed));
-    let names = || NICKNAMES.map(|(name, _)| name).join(", ");
-    let unknown = || {
-        let excerpt: String = trimmed.chars().take(NICKNAME_CHARS_SHOWN).collect();
-        ScheduleError::Cron(format!("{excerpt:?} is not a schedule; expected one of {}", names()))
-    };
-    found.map(|(_, expression)| *expression).ok_or_else(unknown)
+    for (name, expression) in NICKNAMES {
+        if name.eq_ignore_ascii_case(trimmed) {
+            return Ok(expression);
+        }
+    }
+    let excerpt: String = trimmed.chars().take(NICKNAME_CHARS_SHOWN).collect();
+    let names = NICKNAMES.map(|(name, _)| name).join(", ");
+    let text = format!("{excerpt:?} is not a schedule; expected one of {names}");
+    Err(ScheduleError::Cron(text))
 }
 
 /// Fails unless `cron` is a well-formed expression of five fields.
 pub(super) fn check_expression(cron: &str) -> Result<(), ScheduleError> {
-    let refused = |text: String| Err(ScheduleError::Cron(text));
     // Before anything is split or echoed, as the text comes from a query parameter.
     if cron.len() > SCHEDULE_CHARS_MAX {
-        return refused(format!("the schedule is longer than {SCHEDULE_CHARS_MAX} characters"));
+        let text = format!("the schedule is longer than {SCHEDULE_CHARS_MAX} characters");
+        return Err(ScheduleError::Cron(text));
     }
-    let is_allowed = |c: char| c == ' ' || c.is_ascii_alphanumeric() || "*/,-?#".contains(c);
     if let Some(bad) = cron.chars().find(|&c| !is_allowed(c)) {
-        return refused(format!("{bad:?} cannot be used in a schedule"));
+        return Err(ScheduleError::Cron(format!("{bad:?} cannot be used in a schedule")));
     }
     let fields: Vec<&str> = cron.split_ascii_whitespace().collect();
     if fields.len() != FIELDS.len() {
-        return refused(format!(
+        return Err(ScheduleError::Cron(format!(
             "the schedule has {} fields, expected 5: minute, hour, day of month, month, day of week",
             fields.len()
-        ));
+        )));
     }
     for (kind, field) in FIELDS.into_iter().zip(fields) {
-        let words = |part: &str| {
-            // A step is a count and so not limited to the values of the field.
-            let (values, step) = part.split_once('/').unwrap_or((part, "1"));
-            // Each word is checked on its own, so croner
-            // never replaces a name inside another word.
-            is_number(step) && values.split(['-', '#']).all(|word| is_word(kind, word))
-        };
-        if !field.split(',').all(words) {
-            return refused(format!("{field:?} is not {}", kind.name()));
+        if !field.split(',').all(|part| is_part(kind, part)) {
+            return Err(ScheduleError::Cron(format!("{field:?} is not {}", kind.name())));
         }
     }
     Ok(())
+}
+
+fn is_allowed(c: char) -> bool {
+    c == ' ' || c.is_ascii_alphanumeric() || "*/,-?#".contains(c)
+}
+
+/// Reports whether `part`, a part of a list, is allowed in `field`.
+fn is_part(field: CronField, part: &str) -> bool {
+    // A step is a count and so not limited to the values of the field.
+    let (values, step) = part.split_once('/').unwrap_or((part, "1"));
+    // Each word is checked on its own, so croner
+    // never replaces a name inside another word.
+    is_number(step) && values.split(['-', '#']).all(|word| is_word(field, word))
 }
 
 impl CronField {
@@ -122,24 +129,26 @@ fn is_number(text: &str) -> bool {
 
 /// Reports whether `word`, a run of letters and digits, is allowed in `field`.
 fn is_word(field: CronField, word: &str) -> bool {
-    let number = |text: &str| {
-        is_number(text) && text.parse().is_ok_and(|value| field.values().contains(&value))
-    };
+    let is_star = word == "*";
     let upper = word.to_ascii_uppercase();
-    let before = |letter: char| upper.strip_suffix(letter).unwrap_or(&upper);
-    let star = |word: &str| word == "*";
     match field {
-        CronField::Minute | CronField::Hour => star(word) || number(word),
+        CronField::Minute | CronField::Hour => is_star || is_value(field, word),
         // `L` is the last day of the month, `W` the weekday nearest to a date.
         CronField::Day => {
-            star(word) || word == "?" || number(before('W')) || ["L", "LW"].contains(&&*upper)
+            let day = upper.strip_suffix('W').unwrap_or(&upper);
+            is_star || word == "?" || is_value(field, day) || ["L", "LW"].contains(&&*upper)
         }
-        CronField::Month => star(word) || number(word) || MONTHS.contains(&&*upper),
+        CronField::Month => is_star || is_value(field, word) || MONTHS.contains(&&*upper),
         CronField::Weekday => {
-            let day = before('L');
-            star(word) || word == "?" || number(day) || DAYS.contains(&day)
+            let day = upper.strip_suffix('L').unwrap_or(&upper);
+            is_star || word == "?" || is_value(field, day) || DAYS.contains(&day)
         }
     }
+}
+
+/// Reports whether `text` is a number that `field` may have.
+fn is_value(field: CronField, text: &str) -> bool {
+    is_number(text) && text.parse().is_ok_and(|value| field.values().contains(&value))
 }
 
 /// Converts an error of croner to our wording.
@@ -163,14 +172,15 @@ pub(super) fn convert_error(error: CronError) -> ScheduleError {
 /// The bundled database decides which names are valid, so that no name is ever used as a path. The rules come
 /// from the system's database if there is one, since it may be newer.
 pub(super) fn find_zone(name: &str) -> Result<TimeZone, ScheduleError> {
-    let refused = || {
-        let excerpt = name.chars().filter(|c| !c.is_control()).take(TIME_ZONE_CHARS_MAX);
-        ScheduleError::Zone(excerpt.collect())
-    };
     // `Factory` is a placeholder in the IANA database for a machine without a zone.
     if name.len() > TIME_ZONE_CHARS_MAX || name.eq_ignore_ascii_case("Factory") {
-        return Err(refused());
+        return Err(unknown_zone(name));
     }
-    let bundled = TimeZoneDatabase::bundled().get(name).map_err(|_| refused())?;
+    let bundled = TimeZoneDatabase::bundled().get(name).map_err(|_| unknown_zone(name))?;
     Ok(TimeZone::get(name).unwrap_or(bundled))
+}
+
+fn unknown_zone(name: &str) -> ScheduleError {
+    let excerpt = name.chars().filter(|c| !c.is_control()).take(TIME_ZONE_CHARS_MAX);
+    ScheduleError::Zone(excerpt.collect())
 }

@@ -82,9 +82,8 @@ impl Schedule {
             CronParser::builder().seconds(Seconds::Disallowed).year(Year::Disallowed).build();
         let Cron { pattern } = parser.parse(cron).map_err(check::convert_error)?;
         // jiff counts hours and minutes in `i8`.
-        let to_i8 = |values: Vec<u16>| values.into_iter().flat_map(i8::try_from).collect();
-        let hours: Vec<i8> = to_i8(pattern.hours.values());
-        let minutes: Vec<i8> = to_i8(pattern.minutes.values());
+        let hours = pattern.hours.values().into_iter().flat_map(i8::try_from).collect();
+        let minutes = pattern.minutes.values().into_iter().flat_map(i8::try_from).collect();
         let schedule = Self { pattern, hours, minutes, zone };
         let has_times = !schedule.hours.is_empty() && !schedule.minutes.is_empty();
         if has_times && schedule.has_days() { Ok(schedule) } else { Err(ScheduleError::Never) }
@@ -149,42 +148,42 @@ impl Schedule {
     /// Finds the first matching minute of the wall clock in `from..end`.
     fn find_matching(&self, from: DateTime, end: DateTime) -> Option<DateTime> {
         let from = round_up(from)?;
-        let (mut day, mut time) = (from.date(), from.time());
+        let mut day = from.date();
+        let mut time = from.time();
         while day.at(0, 0, 0, 0) < end {
             if let Some(time) = self.matches(day).then(|| self.next_time(time)).flatten() {
                 let found = day.to_datetime(time);
                 // The first match decides: a later day is even further beyond the end.
                 return (found < end).then_some(found);
             }
-            (day, time) = (day.tomorrow().ok()?, Time::midnight());
+            day = day.tomorrow().ok()?;
+            time = Time::midnight();
         }
         None
     }
 
     /// Finds the first matching time of a day, not before `from`.
     fn next_time(&self, from: Time) -> Option<Time> {
-        let next = |values: &[i8], from: i8| values.iter().copied().find(|&value| value >= from);
-        let hour = next(&self.hours, from.hour())?;
+        let hour = first_at_least(&self.hours, from.hour())?;
         let minute = if hour > from.hour() { 0 } else { from.minute() };
-        let (hour, minute) = match next(&self.minutes, minute) {
-            Some(minute) => (hour, minute),
-            // No minute is left in this hour, so the first one of the next matching hour.
-            None => (next(&self.hours, hour.checked_add(1)?)?, *self.minutes.first()?),
-        };
+        if let Some(minute) = first_at_least(&self.minutes, minute) {
+            return Time::new(hour, minute, 0, 0).ok();
+        }
+        // No minute is left in this hour, so the first one of the next matching hour.
+        let hour = first_at_least(&self.hours, hour.checked_add(1)?)?;
+        let minute = *self.minutes.first()?;
         Time::new(hour, minute, 0, 0).ok()
     }
 
     fn matches(&self, day: Date) -> bool {
-        let number = |value: i8| u32::from(value.unsigned_abs());
-        let month = number(day.month());
-        let weekday =
-            Weekday::from_days_from_sunday(number(day.weekday().to_sunday_zero_offset()));
+        let year = i32::from(day.year());
+        let month = unsigned(day.month());
+        let day_of_month = unsigned(day.day());
+        let days_from_sunday = unsigned(day.weekday().to_sunday_zero_offset());
+        let weekday = Weekday::from_days_from_sunday(days_from_sunday);
         // croner fails only on values outside the calendar, which jiff does not give.
         self.pattern.month_match(month).unwrap_or(false)
-            && self
-                .pattern
-                .day_match(i32::from(day.year()), month, number(day.day()), weekday)
-                .unwrap_or(false)
+            && self.pattern.day_match(year, month, day_of_month, weekday).unwrap_or(false)
     }
 
     /// Reports whether a day matches at least every eighth year.
@@ -204,6 +203,16 @@ impl Schedule {
         }
         true
     }
+}
+
+/// Returns the first of ascending values that is not below `from`.
+fn first_at_least(values: &[i8], from: i8) -> Option<i8> {
+    values.iter().copied().find(|&value| value >= from)
+}
+
+/// Converts a part of a date to the type of croner.
+fn unsigned(value: i8) -> u32 {
+    u32::from(value.unsigned_abs())
 }
 
 const NANOSECOND: SignedDuration = SignedDuration::from_nanos(1);

@@ -39,7 +39,7 @@ async fn page(member: &MemberRequest, mistake: Option<PasswordFormError<'_>>) ->
     let site: &SiteRequest = member;
     // The API names sessions by a hash, so this one is
     // recognized without sending the cookie's value.
-    let own = session_name(&ContentHash::of(member.visitor.cookie().as_bytes()));
+    let own = session_name(&ContentHash::new(member.visitor.cookie().as_bytes()));
     let mut sessions = elements(site.get(SESSIONS).await?, "sessions");
     for session in &mut sessions {
         session["current"] = json!(session["id"] == own.as_str());
@@ -107,7 +107,7 @@ async fn page_again(posted: &MemberForm, status: StatusCode, text: &str) -> Page
 
 /// `POST /account/security/sessions/{id}/end`; the id `others` ends all other sessions.
 pub(super) async fn end_session(Path(id): Path<String>, posted: MemberForm) -> PageResult {
-    let own = session_name(&ContentHash::of(posted.visitor.cookie().as_bytes()));
+    let own = session_name(&ContentHash::new(posted.visitor.cookie().as_bytes()));
     let ended: Vec<String> = match id.as_str() {
         "others" => {
             let sessions = elements(posted.get(SESSIONS).await?, "sessions");

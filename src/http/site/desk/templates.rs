@@ -97,7 +97,7 @@ pub(super) fn read_edits(posted: &EditorForm, rules: &FieldRules) -> TypedEdits 
     let mut edits = Vec::new();
     for ModeField { field, mode, text } in mode_fields(&posted.form) {
         let mut view = ModeView::new(field, &mode, &text);
-        let edit = FieldEdit::of(&mode, rules.stored_text(field, &text));
+        let edit = FieldEdit::from_kind(&mode, rules.stored_text(field, &text));
         view.is_wrong = match &edit {
             Some(FieldEdit::Clear) => false,
             // To set nothing is a mistake more often than a wish, and there is a choice that clears.

@@ -43,7 +43,7 @@ pub(super) fn stamp(metadata: &ObjectMeta) -> u64 {
         // Not every service sends a tag; two writes within a millisecond are then not told apart.
         None => format!("{} {}", metadata.size, metadata.last_modified.timestamp_millis()),
     };
-    let hash = ContentHash::of(text.as_bytes()).0;
+    let hash = ContentHash::new(text.as_bytes()).0;
     let (numbers, _) = hash.as_chunks::<8>();
     numbers.first().map_or(0, |first| u64::from_le_bytes(*first))
 }

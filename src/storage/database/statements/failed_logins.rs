@@ -133,7 +133,7 @@ mod tests {
     }
 
     fn key(name: &str) -> ContentHash {
-        ContentHash::of(name.as_bytes())
+        ContentHash::new(name.as_bytes())
     }
 
     fn fail(db: &Db, name: &str, second: i64) {

@@ -65,7 +65,7 @@ fn logins_after(
     let (db, _dir) = prepared();
     db.write_blocking(move |tx| {
         let (session, token) =
-            (ContentHash::of(b"s").to_string(), ContentHash::of(b"t").to_string());
+            (ContentHash::new(b"s").to_string(), ContentHash::new(b"t").to_string());
         tx.tx.execute(
             "INSERT INTO sessions VALUES (?1, 1, 0, 0, NULL, NULL, NULL)",
             params![session],
@@ -107,7 +107,7 @@ fn what_is_left_of_prepaid_downloads_stays_until_another_number_was_bought() {
 
 #[test]
 fn a_new_password_and_the_end_of_being_active_end_sessions_and_tokens() {
-    let (session, token) = (ContentHash::of(b"s"), ContentHash::of(b"t"));
+    let (session, token) = (ContentHash::new(b"s"), ContentHash::new(b"t"));
     let ended = vec![
         AccountChange::Session(session),
         AccountChange::Token(token),
@@ -129,10 +129,10 @@ fn a_new_password_and_the_end_of_being_active_end_sessions_and_tokens() {
 fn a_client_that_is_disabled_takes_its_tokens_with_it() {
     let disable = |tx: &WriteTx<'_>| {
         assert!(tx.set_client_active("desk", false, at(2))?);
-        assert_eq!(tx.as_read().find_access_token(&ContentHash::of(b"t"))?, None);
+        assert_eq!(tx.as_read().find_access_token(&ContentHash::new(b"t"))?, None);
         Ok(PutOutcome::Updated)
     };
-    assert_eq!(logins_after(disable), (2, vec![AccountChange::Token(ContentHash::of(b"t"))]));
+    assert_eq!(logins_after(disable), (2, vec![AccountChange::Token(ContentHash::new(b"t"))]));
 }
 
 #[test]
@@ -168,7 +168,7 @@ fn what_is_stated_again_uses_up_no_numbers() {
     let numbers = db
         .write_blocking(|tx| {
             let key = NewApiKey {
-                key_hash: ContentHash::of(b"1"),
+                key_hash: ContentHash::new(b"1"),
                 user_name: "editor".to_owned(),
                 name: String::new(),
             };
@@ -177,7 +177,7 @@ fn what_is_stated_again_uses_up_no_numbers() {
                 tx.put_key(&key, at(2))?;
             }
             tx.put_user(&other_user(), None, at(2))?;
-            tx.put_key(&NewApiKey { key_hash: ContentHash::of(b"2"), ..key }, at(2))?;
+            tx.put_key(&NewApiKey { key_hash: ContentHash::new(b"2"), ..key }, at(2))?;
             let sql =
                 "SELECT (SELECT max(user_id) FROM users) + (SELECT max(key_id) FROM api_keys)";
             tx.tx.find_value::<i64>(sql, params![])
@@ -190,7 +190,7 @@ fn what_is_stated_again_uses_up_no_numbers() {
 fn a_key_that_goes_to_another_user_is_forgotten() {
     let (db, _dir) = prepared();
     let key = |user: &str| NewApiKey {
-        key_hash: ContentHash::of(b"key"),
+        key_hash: ContentHash::new(b"key"),
         user_name: user.to_owned(),
         name: String::new(),
     };
@@ -203,5 +203,5 @@ fn a_key_that_goes_to_another_user_is_forgotten() {
         })
         .unwrap();
     let puts = [Some(PutOutcome::Created), Some(PutOutcome::Unchanged), Some(PutOutcome::Updated)];
-    assert_eq!(logged, (puts, vec![AccountChange::Key(ContentHash::of(b"key"))]));
+    assert_eq!(logged, (puts, vec![AccountChange::Key(ContentHash::new(b"key"))]));
 }

@@ -70,7 +70,7 @@ pub struct LoginBrowser {
 /// Returns the name of a session in lists: a hash of its hash, so that it grants no access.
 #[must_use]
 pub fn session_name(session: &ContentHash) -> String {
-    ContentHash::of(format!("session name\0{session}").as_bytes()).short()
+    ContentHash::new(format!("session name\0{session}").as_bytes()).short()
 }
 
 impl ReadTx<'_> {

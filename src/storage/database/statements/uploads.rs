@@ -269,8 +269,8 @@ mod tests {
     }
 
     fn part(start: u64, length: u64) -> UploadPart {
-        let key = ContentHash::of(Uuid::now_v7().as_bytes());
-        UploadPart { key, start, length, checksum: ContentHash::of(b"bytes") }
+        let key = ContentHash::new(Uuid::now_v7().as_bytes());
+        UploadPart { key, start, length, checksum: ContentHash::new(b"bytes") }
     }
 
     fn database() -> (Db, tempfile::TempDir) {

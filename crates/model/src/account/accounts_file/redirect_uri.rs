@@ -19,7 +19,6 @@ pub(super) fn redirect_uri_problem(text: &str) -> Option<&'static str> {
     if text.contains('*') {
         return Some("a redirect URI has no wildcard");
     }
-    let must_be_escaped = |byte: u8| !byte.is_ascii_graphic() || b"\"<>\\^`{|}".contains(&byte);
     if text.bytes().any(must_be_escaped) {
         return Some("a redirect URI has only characters that a URI may have");
     }
@@ -45,6 +44,10 @@ pub(super) fn redirect_uri_problem(text: &str) -> Option<&'static str> {
         );
     }
     if rest.is_empty() { Some("a redirect URI has a path") } else { None }
+}
+
+fn must_be_escaped(byte: u8) -> bool {
+    !byte.is_ascii_graphic() || b"\"<>\\^`{|}".contains(&byte)
 }
 
 /// Returns what is wrong with the authority at the start of `rest`, if anything.

@@ -249,7 +249,7 @@ impl ReadTx<'_> {
             let stored_ms: i64 = row.get("stored_ms")?;
             // A version never changes, so its key and time identify it without its document.
             let mark = format!("{} {stored_ms}", key_text(row, "id")?);
-            found.push((row.get("item_id")?, ContentHash::of(mark.as_bytes())));
+            found.push((row.get("item_id")?, ContentHash::new(mark.as_bytes())));
             Ok(ControlFlow::Continue(()))
         })?;
         Ok(found)
