@@ -262,15 +262,18 @@ impl BodyReader {
         } else if !self.runs.is_empty() {
             text.extend(self.space);
         }
-        (self.space, self.tabs) = (None, 0);
-        let same_typeface =
-            |run: &&mut TextRun| run.bold == context.bold && run.italic == context.italic;
-        if let Some(run) = self.runs.last_mut().filter(same_typeface) {
+        self.space = None;
+        self.tabs = 0;
+        let bold = context.bold;
+        let italic = context.italic;
+        if let Some(run) = self.runs.last_mut()
+            && run.bold == bold
+            && run.italic == italic
+        {
             run.text.push_str(&text);
             run.text.push(c);
             return;
         }
-        let (bold, italic) = (context.bold, context.italic);
         // White space and list markers are left unformatted where possible.
         if bold || italic {
             match self.runs.last_mut() {

@@ -17,20 +17,26 @@ use serde_json::Value;
 pub fn cutpaste(document: &Value) -> String {
     let story = story::from_document(document);
     let mut out = String::new();
-    let mut line = |text: &str| {
-        out.push_str(text);
-        out.push_str("\r\n");
-    };
-    line(&story.headline);
-    line(&match (story.vignette.as_str(), story.source.as_str()) {
+    push_line(&mut out, &story.headline);
+    let origin = match (story.vignette.as_str(), story.source.as_str()) {
         (vignette, "") => vignette.to_owned(),
         ("", source) => format!("({source})"),
         (vignette, source) => format!("{vignette} ({source})"),
-    });
+    };
+    push_line(&mut out, &origin);
     for paragraph in &story.paragraphs {
-        line(&paragraph.line());
+        push_line(&mut out, &paragraph.line());
     }
-    story.bylines.iter().for_each(|byline| line(byline));
-    story.links.iter().for_each(|link| line(link));
+    for byline in &story.bylines {
+        push_line(&mut out, byline);
+    }
+    for link in &story.links {
+        push_line(&mut out, link);
+    }
     out
+}
+
+fn push_line(out: &mut String, text: &str) {
+    out.push_str(text);
+    out.push_str("\r\n");
 }

@@ -288,11 +288,14 @@ const ATTRIBUTES: [&str; 18] = [
 fn attribute_name(name: &[u8]) -> Option<String> {
     let name = str::from_utf8(name).ok()?;
     // Stricter than HTML, because NewsML-G2 needs names that are valid in XML.
-    let data = name.strip_prefix("data-").is_some_and(|rest| {
-        let plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
-        !rest.is_empty() && rest.bytes().all(plain)
-    });
+    let data = name
+        .strip_prefix("data-")
+        .is_some_and(|rest| !rest.is_empty() && rest.bytes().all(is_plain));
     (data || ATTRIBUTES.binary_search(&name).is_ok()).then(|| name.to_owned())
+}
+
+fn is_plain(byte: u8) -> bool {
+    byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-'
 }
 
 fn is_url_attribute(attribute: &str) -> bool {

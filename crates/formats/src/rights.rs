@@ -36,18 +36,22 @@ impl<'a> SourceTypeIndicator<'a> {
     /// Finds the first indicator of the vocabulary; documents write it with or without the slash at the end.
     pub(crate) fn find(document: &'a Map<String, Value>) -> Option<Self> {
         let scheme = DIGITAL_SOURCE_TYPES.base.trim_end_matches('/');
-        let mut indicators = document.get("trustindicator")?.as_array()?.iter();
-        indicators.find_map(|indicator| {
-            let text =
-                |name: &str| indicator.get(name).and_then(Value::as_str).unwrap_or_default();
-            let is_term =
-                text("scheme").trim_end_matches('/') == scheme && !text("code").is_empty();
-            is_term.then(|| Self { code: text("code"), title: text("title") })
-        })
+        for indicator in document.get("trustindicator")?.as_array()? {
+            let code = text(indicator, "code");
+            if text(indicator, "scheme").trim_end_matches('/') == scheme && !code.is_empty() {
+                return Some(Self { code, title: text(indicator, "title") });
+            }
+        }
+        None
     }
 
     /// Returns the URI of the term.
     pub(crate) fn uri(&self) -> String {
         format!("{}{}", DIGITAL_SOURCE_TYPES.base, self.code)
     }
+}
+
+/// Returns a text of an indicator; empty if there is none.
+fn text<'a>(indicator: &'a Value, name: &str) -> &'a str {
+    indicator.get(name).and_then(Value::as_str).unwrap_or_default()
 }

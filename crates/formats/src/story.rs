@@ -82,12 +82,10 @@ impl Story {
 }
 
 fn body(document: &Value) -> BodyText {
-    // A body of white space counts as missing, so that the next property is used.
-    let filled = |name| text(document, name).filter(|text| !text.trim().is_empty());
-    if let Some(html) = filled("body_html5").or_else(|| filled("body_richhtml5")) {
+    if let Some(html) = first(document, &["body_html5", "body_richhtml5"]) {
         return blocks::parse_html(html);
     }
-    let lines = filled("body_text").or_else(|| filled("description_text")).unwrap_or_default();
+    let lines = first(document, &["body_text", "description_text"]).unwrap_or_default();
     BodyText { paragraphs: blocks::parse_lines(lines, ParagraphStyle::Body), links: Vec::new() }
 }
 
@@ -123,6 +121,7 @@ fn captions(document: &Value) -> Vec<String> {
 
 fn first<'a>(document: &'a Value, names: &[&str]) -> Option<&'a str> {
     let mut texts = names.iter().filter_map(|name| text(document, name));
+    // A text of white space counts as missing, so that the next property is used.
     texts.find(|text| !text.trim().is_empty())
 }
 

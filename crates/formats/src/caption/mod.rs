@@ -20,30 +20,23 @@ const SUBLOCATION: [&str; 1] = ["sublocation"];
 /// Builds the caption of an item's renditions; `uri` identifies the item.
 #[must_use]
 pub fn from_document(document: &Document, uri: &str) -> Caption {
-    let text = |name: &str| document.text(name).unwrap_or_default().to_owned();
-    let either = |first: &str, second: &str| {
-        document.text(first).or(document.text(second)).unwrap_or_default().to_owned()
-    };
-    let (city, country) =
-        (related(document, "place", &CITY), related(document, "place", &COUNTRY));
+    let title = document.text("slugline").or(document.text("title"));
+    let byline_role = document.texts("bylines", "role").find(|role| !role.is_empty());
+    let city = related(document, "place", &CITY);
+    let country = related(document, "place", &COUNTRY);
     let credit = related(document, "infosource", &CREDIT);
-    let not_empty = |entry: &&str| !entry.is_empty();
     Caption {
-        headline: text("headline"),
-        title: either("slugline", "title"),
-        description: text("description_text"),
+        headline: text(document, "headline"),
+        title: title.unwrap_or_default().to_owned(),
+        description: text(document, "description_text"),
         byline: byline(document),
-        byline_role: document
-            .texts("bylines", "role")
-            .find(not_empty)
-            .unwrap_or_default()
-            .to_owned(),
+        byline_role: byline_role.unwrap_or_default().to_owned(),
         credit: field(credit, "name").to_owned(),
-        source: text("source"),
-        copyright_notice: text("copyrightnotice"),
-        copyright_holder: text("copyrightholder"),
-        usage_terms: text("usageterms"),
-        instructions: text("ednote"),
+        source: text(document, "source"),
+        copyright_notice: text(document, "copyrightnotice"),
+        copyright_holder: text(document, "copyrightholder"),
+        usage_terms: text(document, "usageterms"),
+        instructions: text(document, "ednote"),
         sublocation: field(related(document, "place", &SUBLOCATION), "name").to_owned(),
         city: field(city, "name").to_owned(),
         province: field(related(document, "place", &PROVINCE), "name").to_owned(),
@@ -62,8 +55,13 @@ pub fn from_document(document: &Document, uri: &str) -> Caption {
         transmission_reference: transmission_reference(document).to_owned(),
         urgency: document.value("urgency").and_then(urgency),
         uri: uri.to_owned(),
-        language: text("language"),
+        language: text(document, "language"),
     }
+}
+
+/// Returns a text of a document; empty if there is none.
+fn text(document: &Document, name: &str) -> String {
+    document.text(name).unwrap_or_default().to_owned()
 }
 
 /// Builds the document properties for a photograph that was delivered with this caption.
@@ -73,45 +71,58 @@ pub fn from_document(document: &Document, uri: &str) -> Caption {
 #[must_use]
 pub fn to_fields(caption: &Caption, zone: &TimeZone) -> Map<String, Value> {
     let mut fields = Map::new();
-    let mut set = |name: &str, value: Value| {
-        let empty = match &value {
-            Value::String(text) => text.is_empty(),
-            Value::Array(entries) => entries.is_empty(),
-            Value::Null => true,
-            Value::Bool(_) | Value::Number(_) | Value::Object(_) => false,
-        };
-        if !empty {
-            fields.insert(name.to_owned(), value);
-        }
-    };
-    set("versioncreated", json!(caption.created.as_deref().and_then(|text| time(text, zone))));
-    set("headline", json!(caption.headline));
+    let created = caption.created.as_deref().and_then(|text| time(text, zone));
+    set(&mut fields, "versioncreated", json!(created));
+    set(&mut fields, "headline", json!(caption.headline));
     // The slugline is the first choice on the way back (contract files-12), so the title needs no
     // property of its own.
-    set("slugline", json!(caption.title));
-    set("description_text", json!(caption.description));
-    set("byline", json!(caption.byline));
-    set("bylines", bylines(caption));
-    set("source", json!(caption.source));
-    set("copyrightnotice", json!(caption.copyright_notice));
-    set("copyrightholder", json!(caption.copyright_holder));
-    set("usageterms", json!(caption.usage_terms));
-    set("ednote", json!(caption.instructions));
-    set("language", json!(caption.language));
-    set("urgency", json!(caption.urgency));
-    set("originaltransmissionreference", json!(caption.transmission_reference));
-    set("place", places(caption));
-    let person = |name: &String| json!({ "name": name });
-    set("person", caption.persons.iter().map(person).collect());
-    let code = |code: &String| json!({ "code": code, "scheme": SUBJECT_SCHEME });
-    // Keywords get their own scheme, by which `is_keyword` recognizes them on the way back.
-    let keyword = |keyword: &String| json!({ "name": keyword, "scheme": KEYWORD_SCHEME });
-    let codes = caption.subject_codes.iter().map(code);
-    set("subject", codes.chain(caption.keywords.iter().map(keyword)).collect());
+    set(&mut fields, "slugline", json!(caption.title));
+    set(&mut fields, "description_text", json!(caption.description));
+    set(&mut fields, "byline", json!(caption.byline));
+    set(&mut fields, "bylines", bylines(caption));
+    set(&mut fields, "source", json!(caption.source));
+    set(&mut fields, "copyrightnotice", json!(caption.copyright_notice));
+    set(&mut fields, "copyrightholder", json!(caption.copyright_holder));
+    set(&mut fields, "usageterms", json!(caption.usage_terms));
+    set(&mut fields, "ednote", json!(caption.instructions));
+    set(&mut fields, "language", json!(caption.language));
+    set(&mut fields, "urgency", json!(caption.urgency));
+    let reference = json!(caption.transmission_reference);
+    set(&mut fields, "originaltransmissionreference", reference);
+    set(&mut fields, "place", places(caption));
+    let persons = caption.persons.iter().map(|name| json!({ "name": name }));
+    set(&mut fields, "person", persons.collect());
+    set(&mut fields, "subject", subjects(caption));
     if !caption.credit.is_empty() {
-        set("infosource", json!([{ "name": caption.credit, "rel": CREDIT[0] }]));
+        let credit = json!([{ "name": caption.credit, "rel": CREDIT[0] }]);
+        set(&mut fields, "infosource", credit);
     }
     fields
+}
+
+/// Sets a property, unless its value is empty.
+fn set(fields: &mut Map<String, Value>, name: &str, value: Value) {
+    let empty = match &value {
+        Value::String(text) => text.is_empty(),
+        Value::Array(entries) => entries.is_empty(),
+        Value::Null => true,
+        Value::Bool(_) | Value::Number(_) | Value::Object(_) => false,
+    };
+    if !empty {
+        fields.insert(name.to_owned(), value);
+    }
+}
+
+fn subjects(caption: &Caption) -> Value {
+    let mut subjects = Vec::new();
+    for code in &caption.subject_codes {
+        subjects.push(json!({ "code": code, "scheme": SUBJECT_SCHEME }));
+    }
+    // Keywords get their own scheme, by which `is_keyword` recognizes them on the way back.
+    for keyword in &caption.keywords {
+        subjects.push(json!({ "name": keyword, "scheme": KEYWORD_SCHEME }));
+    }
+    Value::Array(subjects)
 }
 
 fn bylines(caption: &Caption) -> Value {
@@ -174,15 +185,18 @@ fn byline(document: &Document) -> String {
     if let Some(byline) = document.text("byline") {
         return byline.to_owned();
     }
-    let name_of = |entry| match field(Some(entry), "byline") {
+    let names = objects(document, "bylines").map(full_name).filter(|name| !name.is_empty());
+    names.collect::<Vec<_>>().join(", ")
+}
+
+fn full_name(entry: &Value) -> String {
+    match field(Some(entry), "byline") {
         "" => {
             let names = ["firstname", "lastname"].map(|name| field(Some(entry), name));
             names.join(" ").trim().to_owned()
         }
         byline => byline.to_owned(),
-    };
-    let all = objects(document, "bylines").map(name_of).filter(|byline| !byline.is_empty());
-    all.collect::<Vec<_>>().join(", ")
+    }
 }
 
 /// Returns the transmission reference, which newer documents have only in `altids`.
@@ -223,9 +237,10 @@ fn urgency(value: &Value) -> Option<u8> {
 /// Returns the latitude and longitude of a place; GeoJSON has them in reverse order.
 fn position(place: &Value) -> Option<(f64, f64)> {
     let coordinates = place.get("geometry_geojson")?.get("coordinates")?;
-    let number = |index: usize| coordinates.get(index)?.as_f64();
     // GeoJSON puts the longitude first (RFC 7946 §3.1.1).
-    Some((number(1)?, number(0)?))
+    let longitude = coordinates.get(0)?.as_f64()?;
+    let latitude = coordinates.get(1)?.as_f64()?;
+    Some((latitude, longitude))
 }
 
 /// Converts a caption's time to the schema's form, with a UTC offset.

@@ -91,13 +91,16 @@ fn vp9(config: &[u8]) -> Option<String> {
 /// Formats profile, level and tier, and bits per sample.
 fn av1(config: &[u8]) -> Option<String> {
     let [first, second] = config.get(1..)?.first_chunk()?;
-    let (profile, level) = (first >> 5, first & 0x1f);
+    let profile = first >> 5;
+    let level = first & 0x1f;
     let tier = if second & 0x80 == 0 { 'M' } else { 'H' };
     // The flag for 12 bits counts only together with that for more than 8.
-    let depth = match (second & 0x40 != 0, second & 0x20 != 0) {
-        (false, _) => 8,
-        (true, false) => 10,
-        (true, true) => 12,
+    let depth = if second & 0x40 == 0 {
+        8
+    } else if second & 0x20 == 0 {
+        10
+    } else {
+        12
     };
     Some(format!("{profile}.{level:02}{tier}.{depth:02}"))
 }

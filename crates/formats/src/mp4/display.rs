@@ -21,9 +21,11 @@ impl DisplayMatrix {
     /// Parses the nine numbers of a matrix. An all-zero matrix, which some writers leave, is treated as the
     /// identity.
     pub(super) fn parse(fields: &mut BoxFields<'_>) -> Result<Self, VideoError> {
-        let (a, b) = (fields.i32()?, fields.i32()?);
+        let a = fields.i32()?;
+        let b = fields.i32()?;
         fields.skip(4)?;
-        let (c, d) = (fields.i32()?, fields.i32()?);
+        let c = fields.i32()?;
+        let d = fields.i32()?;
         fields.skip(4 + 12)?;
         let found = Self { a, b, c, d };
         Ok(if (a, b, c, d) == (0, 0, 0, 0) { Self::IDENTITY } else { found })
@@ -61,8 +63,10 @@ impl VideoGeometry {
         let (width, height) = if is_given { self.track } else { coded };
         // Widened to 128 bits, because size, pixel aspect and two matrices multiply to more than
         // 64.
-        let (mut width, height) = (u128::from(width), u128::from(height));
-        if let (false, Some((horizontal, vertical))) = (is_given, self.pixel)
+        let mut width = u128::from(width);
+        let height = u128::from(height);
+        if !is_given
+            && let Some((horizontal, vertical)) = self.pixel
             && horizontal != 0
             && vertical != 0
         {

@@ -70,16 +70,15 @@ impl MovieIndex {
     pub(super) fn display_size(&self, limits: &VideoLimits) -> Result<(u32, u32), VideoError> {
         let (width, height) = self.video.geometry.display_size(self.matrix);
         let max = limits.side_px;
-        let side = |px| u32::try_from(px).ok().filter(|px| (1..=max).contains(px));
-        let size = side(width).zip(side(height));
+        let size = side(width, max).zip(side(height, max));
         size.ok_or(VideoError::Size { width, height, max })
     }
 
     /// Returns the movie's duration in milliseconds, 0 if unknown. All fragments must have been added before.
     pub(super) fn duration_ms(&self, limits: &VideoLimits) -> Result<u64, VideoError> {
         let header = self.duration.and_then(|duration| milliseconds(duration, self.timescale));
-        let tracks = || [Some(&self.video), self.audio.as_ref()].into_iter().flatten();
-        let clocks = tracks().filter_map(|track| track.clock.milliseconds(track.timescale)).max();
+        let clocks = self.tracks().filter_map(|track| track.clock.milliseconds(track.timescale));
+        let clocks = clocks.max();
         let found = if self.fragmented {
             // Without `mehd` the header may cover only the samples of the index, so the longer one
             // counts.
@@ -87,11 +86,16 @@ impl MovieIndex {
             total.and_then(|total| milliseconds(total, self.timescale)).or(header.max(clocks))
         } else {
             header
-                .or_else(|| tracks().filter_map(|track| self.track_duration_ms(track)).max())
+                .or_else(|| self.tracks().filter_map(|track| self.track_duration_ms(track)).max())
                 .or(clocks)
         };
-        let (ms, max) = (found.unwrap_or(0), limits.duration_ms);
+        let ms = found.unwrap_or(0);
+        let max = limits.duration_ms;
         if ms > max { Err(VideoError::Duration { ms, max }) } else { Ok(ms) }
+    }
+
+    fn tracks(&self) -> impl Iterator<Item = &Track> {
+        std::iter::once(&self.video).chain(self.audio.as_ref())
     }
 
     /// Returns a track's duration from its edit list, else from its media header.
@@ -99,6 +103,11 @@ impl MovieIndex {
         let edited = track.edits_duration.and_then(|edited| milliseconds(edited, self.timescale));
         edited.or_else(|| milliseconds(track.duration?, track.timescale))
     }
+}
+
+/// Converts a side of the picture to 32 bits; `None` if it is 0 or above the limit.
+fn side(px: u64, max: u32) -> Option<u32> {
+    u32::try_from(px).ok().filter(|px| (1..=max).contains(px))
 }
 
 /// Converts a duration in units of 1/`timescale` s to milliseconds, rounded to the nearest.
@@ -234,7 +243,8 @@ impl Track {
         fields.skip(4)?;
         let count = fields.u32()?;
         for mut entry in fields.entries(count, 8)? {
-            let (samples, duration) = (u64::from(entry.u32()?), u64::from(entry.u32()?));
+            let samples = u64::from(entry.u32()?);
+            let duration = u64::from(entry.u32()?);
             self.clock.add(samples, samples.saturating_mul(duration));
         }
         Ok(())

@@ -32,9 +32,13 @@ pub(super) fn scan<R: Read + Seek>(
     if size_bytes < BoxHeader::BYTES_MIN {
         return Err(VideoError::TooShort { size_bytes });
     }
-    let (mut offset, mut count) = (0, 0);
-    let (mut index, mut data_seen, mut fast_start) = (None, false, false);
-    let (mut fragments, mut fragments_bytes) = (Vec::new(), 0_u64);
+    let mut offset = 0;
+    let mut count = 0;
+    let mut index = None;
+    let mut data_seen = false;
+    let mut fast_start = false;
+    let mut fragments = Vec::new();
+    let mut fragments_bytes = 0_u64;
     // A remainder that is shorter than a header cannot be a box.
     while size_bytes.saturating_sub(offset) >= BoxHeader::BYTES_MIN {
         count += 1;
@@ -114,7 +118,8 @@ fn read_index<R: Read + Seek>(
     contents: Range<u64>,
     limits: &VideoLimits,
 ) -> Result<Vec<u8>, VideoError> {
-    let (size_bytes, max_bytes) = (contents.end - contents.start, limits.index_bytes);
+    let size_bytes = contents.end - contents.start;
+    let max_bytes = limits.index_bytes;
     if size_bytes > max_bytes {
         return Err(VideoError::IndexTooLarge { size_bytes, max_bytes });
     }

@@ -3,6 +3,7 @@
 use super::codes;
 use super::item::ItemSource;
 use super::lexical;
+use super::text;
 use super::xml::XmlWriter;
 use serde_json::Map;
 use serde_json::Value;
@@ -133,8 +134,9 @@ fn write_entry<'a>(
     // A literal identifies a concept only where no vocabulary does.
     let literal = code.is_none().then(|| literal(entry)).flatten();
     // Schema 1.6 has both on subjects only; elsewhere they are unknown properties.
-    let percent = |name| entry.get(name).filter(|_| list.name == "subject").and_then(percent);
-    let (confidence, relevance) = (percent("confidence"), percent("relevance"));
+    let is_subject = list.name == "subject";
+    let confidence = percent(entry, "confidence").filter(|_| is_subject);
+    let relevance = percent(entry, "relevance").filter(|_| is_subject);
     let attributes = [
         ("type", list.kind),
         ("qcode", code.as_deref()),
@@ -175,15 +177,15 @@ fn write_keyword<'a>(
     index: usize,
     entry: &'a Map<String, Value>,
 ) -> io::Result<bool> {
-    let text = |name: &str| entry.get(name).and_then(Value::as_str);
-    let is_keyword = text("scheme").and_then(codes::alias) == Some(KEYWORDS);
+    let is_keyword = text(entry, "scheme").and_then(codes::alias) == Some(KEYWORDS);
     // The element `keyword` is plain text, without room for a code.
-    let Some(name) = text("name").filter(|_| is_keyword && !entry.contains_key("code")) else {
+    if !is_keyword || entry.contains_key("code") {
         return Ok(false);
-    };
+    }
+    let Some(name) = text(entry, "name") else { return Ok(false) };
     let line = lexical::one_line(name);
-    let percent = |name| entry.get(name).and_then(percent);
-    let (confidence, relevance) = (percent("confidence"), percent("relevance"));
+    let confidence = percent(entry, "confidence");
+    let relevance = percent(entry, "relevance");
     let attributes = [("confidence", confidence.as_deref()), ("relevance", relevance.as_deref())];
     xml.leaf("keyword", attributes, &line)?;
     for (member, value) in entry {
@@ -212,13 +214,13 @@ fn code(entry: &Map<String, Value>) -> Option<String> {
 /// Returns the identifier of an entry without a QCode: its code, else its name. It may be altered to fit; the
 /// exact values are in the members.
 fn literal(entry: &Map<String, Value>) -> Option<String> {
-    let text = |name| entry.get(name).and_then(Value::as_str);
-    let literal = text("code").or_else(|| text("name"))?;
+    let literal = text(entry, "code").or_else(|| text(entry, "name"))?;
     Some(lexical::clean(&lexical::one_line(literal)).into_owned())
 }
 
-fn percent(value: &Value) -> Option<String> {
-    value.as_u64().filter(|percent| *percent <= 100).map(|percent| percent.to_string())
+fn percent(entry: &Map<String, Value>, name: &str) -> Option<String> {
+    let percent = entry.get(name)?.as_u64()?;
+    (percent <= 100).then(|| percent.to_string())
 }
 
 fn identity(entry: &Map<String, Value>) -> Option<ConceptIdentity> {
@@ -245,7 +247,8 @@ fn position(
     else {
         return None;
     };
-    let (longitude, latitude) = (longitude.to_string(), latitude.to_string());
+    let longitude = longitude.to_string();
+    let latitude = latitude.to_string();
     // Further members of the geometry would be lost in the assertion.
     let plain = geometry.len() == 2
         && geometry.get("type")?.as_str()? == "Point"

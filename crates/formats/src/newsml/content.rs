@@ -4,6 +4,7 @@ use super::extension::ExtensionProperties;
 use super::item::ItemKind;
 use super::item::ItemSource;
 use super::lexical;
+use super::text;
 use super::xhtml;
 use super::xml::XmlWriter;
 use serde_json::Map;
@@ -36,16 +37,8 @@ pub(super) fn take<'a>(item: &mut ItemSource<'a>) -> ContentSet<'a> {
     bodies.sports = item.text("body_sportsml");
     // The counts are attributes of `inlineXML`, so they need an HTML body.
     let counted = !bodies.html.is_empty();
-    let mut count = |name| {
-        let value = item.members.get(name)?;
-        let count = value.as_u64().filter(|_| counted).map(|count| count.to_string());
-        if count.is_none() {
-            item.about_content.add(name, value);
-        }
-        count
-    };
-    bodies.charcount = count("charcount");
-    bodies.wordcount = count("wordcount");
+    bodies.charcount = take_count(item, "charcount", counted);
+    bodies.wordcount = take_count(item, "wordcount", counted);
     if let Some(value) = item.members.get("renditions") {
         let renditions = value.as_object().and_then(|renditions| {
             renditions
@@ -59,6 +52,16 @@ pub(super) fn take<'a>(item: &mut ItemSource<'a>) -> ContentSet<'a> {
         }
     }
     bodies
+}
+
+/// Takes a count of the body. One that is not `counted`, or is no number, becomes an extension property.
+fn take_count<'a>(item: &mut ItemSource<'a>, name: &'a str, counted: bool) -> Option<String> {
+    let value = item.members.get(name)?;
+    let count = value.as_u64().filter(|_| counted).map(|count| count.to_string());
+    if count.is_none() {
+        item.about_content.add(name, value);
+    }
+    count
 }
 
 /// Writes the content set, or nothing if there is no content.
@@ -75,13 +78,12 @@ pub(super) fn write(
     xml.open("contentSet", [])?;
     for (index, (variant, html)) in bodies.html.iter().enumerate() {
         // The document counts one body; repeated counts would claim them for both.
-        let count = |count: &'_ Option<String>| count.clone().filter(|_| index == 0);
-        let (characters, words) = (count(&bodies.charcount), count(&bodies.wordcount));
+        let is_counted = index == 0;
         let attributes = [
             ("contenttype", Some("application/xhtml+xml")),
             ("contenttypevariant", *variant),
-            ("charcount", characters.as_deref()),
-            ("wordcount", words.as_deref()),
+            ("charcount", bodies.charcount.as_deref().filter(|_| is_counted)),
+            ("wordcount", bodies.wordcount.as_deref().filter(|_| is_counted)),
         ];
         xml.open("inlineXML", attributes)?;
         // XHTML requires a title, even an empty one.
@@ -106,24 +108,25 @@ fn write_rendition(
     key: &str,
     rendition: &Map<String, Value>,
 ) -> io::Result<()> {
-    let text = |name: &str| rendition.get(name).and_then(Value::as_str);
-    let integer =
-        |name| rendition.get(name).and_then(Value::as_u64).map(|number| number.to_string());
-    let href = text("href").filter(|href| lexical::is_uri(href));
-    let (size, width, height) = (integer("sizeinbytes"), integer("width"), integer("height"));
+    let href = text(rendition, "href").filter(|href| lexical::is_uri(href));
+    let size = integer(rendition, "sizeinbytes");
+    let width = integer(rendition, "width");
+    let height = integer(rendition, "height");
     let duration = rendition.get("duration").filter(|duration| duration.is_number());
     let duration = duration.map(Value::to_string);
-    let video = text("mimetype").is_some_and(|mimetype| mimetype.starts_with("video/"));
+    let mimetype = text(rendition, "mimetype");
+    let video = mimetype.is_some_and(|mimetype| mimetype.starts_with("video/"));
     // The attribute is for video; an audio rendition keeps its rate as an extension property.
-    let bitrate = text("bitrate").filter(|bitrate| video && lexical::is_positive(bitrate));
-    let unit = unit(text("unit"));
+    let bitrate = text(rendition, "bitrate");
+    let bitrate = bitrate.filter(|bitrate| video && lexical::is_positive(bitrate));
+    let unit = unit(text(rendition, "unit"));
     xml.open(
         "remoteContent",
         [
-            ("rendition", class(text("variant"), text("usage"))),
+            ("rendition", class(text(rendition, "variant"), text(rendition, "usage"))),
             ("href", href),
-            ("contenttype", text("mimetype")),
-            ("title", text("title")),
+            ("contenttype", mimetype),
+            ("title", text(rendition, "title")),
             ("size", size.as_deref()),
             ("width", width.as_deref()),
             ("widthunit", width.as_ref().map(|_| unit)),
@@ -153,6 +156,11 @@ fn write_rendition(
     }
     rest.write(xml, "remoteContentExtProperty")?;
     xml.close("remoteContent")
+}
+
+fn integer(rendition: &Map<String, Value>, name: &str) -> Option<String> {
+    let number = rendition.get(name)?.as_u64()?;
+    Some(number.to_string())
 }
 
 /// Returns the standard's name of a rendition, which only the plain ones have.

@@ -8,6 +8,7 @@ use super::item::ItemKind;
 use super::item::ItemSource;
 use super::lexical;
 use super::rights;
+use super::text;
 use super::xml::XmlWriter;
 use serde_json::Map;
 use serde_json::Value;
@@ -123,16 +124,16 @@ fn creators(xml: &mut XmlWriter<'_>, item: &mut ItemSource<'_>) -> io::Result<()
 
 /// Writes a person of the byline with names and contact details.
 fn creator(xml: &mut XmlWriter<'_>, byline: &Map<String, Value>) -> io::Result<()> {
-    let text = |name: &str| byline.get(name).and_then(Value::as_str);
     xml.open("creator", [])?;
     let names =
         [("byline", "nrol:full"), ("firstname", "nrol:given"), ("lastname", "nrol:family")];
     for (name, role) in names {
-        if let Some(name) = text(name) {
+        if let Some(name) = text(byline, name) {
             xml.leaf("name", [("role", Some(role))], &lexical::one_line(name))?;
         }
     }
-    let (email, phone) = (text("email"), text("phone"));
+    let email = text(byline, "email");
+    let phone = text(byline, "phone");
     if email.or(phone).is_some() {
         xml.open("personDetails", [])?;
         xml.open("contactInfo", [])?;

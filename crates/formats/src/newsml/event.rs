@@ -3,9 +3,11 @@
 use super::item;
 use super::item::ItemSource;
 use super::lexical;
+use super::text;
 use super::xml::XmlWriter;
 use serde_json::Map;
 use serde_json::Value;
+use std::borrow::Cow;
 use std::io;
 
 /// The date properties that `eventDetails` uses, if the event has a start.
@@ -16,15 +18,14 @@ pub(super) struct EventDates {
 
 /// Writes the event as a concept.
 pub(super) fn write(xml: &mut XmlWriter<'_>, item: &ItemSource<'_>) -> io::Result<()> {
-    let text = |name: &str| item.members.get(name).and_then(Value::as_str);
     xml.open("concept", [])?;
-    let uri = text("uri").filter(|uri| lexical::is_uri(uri));
+    let uri = text(item.members, "uri").filter(|uri| lexical::is_uri(uri));
     xml.empty("conceptId", [("uri", uri)])?;
     xml.empty("type", [("qcode", Some("cpnat:event"))])?;
     // The schema requires a name, even an empty one.
-    let name = text("headline").or(text("title")).unwrap_or_default();
-    xml.leaf("name", [], &lexical::one_line(name))?;
-    if let Some(definition) = text("description_text") {
+    let name = text(item.members, "headline").or(text(item.members, "title"));
+    xml.leaf("name", [], &lexical::one_line(name.unwrap_or_default()))?;
+    if let Some(definition) = text(item.members, "description_text") {
         xml.leaf("definition", [], definition)?;
     }
     if let Some(placed) = event_dates(item.members) {
@@ -35,17 +36,25 @@ pub(super) fn write(xml: &mut XmlWriter<'_>, item: &ItemSource<'_>) -> io::Resul
 
 /// Selects the properties with the start and the end: the times, else the days.
 pub(super) fn event_dates(members: &Map<String, Value>) -> Option<EventDates> {
-    let first_valid = |time: &'static str, day: &'static str| {
-        let text = |name| members.get(name).and_then(Value::as_str).unwrap_or_default();
-        if lexical::is_date_time(text(time)) {
-            Some(time)
-        } else {
-            lexical::is_date(text(day)).then_some(day)
-        }
-    };
     // Dates without a start are not valid in the schema.
-    let start = first_valid("datetime", "date")?;
-    Some(EventDates { start, end: first_valid("enddatetime", "enddate") })
+    let start = first_valid(members, "datetime", "date")?;
+    let end = first_valid(members, "enddatetime", "enddate");
+    Some(EventDates { start, end })
+}
+
+/// Returns the name of the time if it is valid, else the name of the day if that is.
+fn first_valid(
+    members: &Map<String, Value>,
+    time: &'static str,
+    day: &'static str,
+) -> Option<&'static str> {
+    if text(members, time).is_some_and(lexical::is_date_time) {
+        Some(time)
+    } else if text(members, day).is_some_and(lexical::is_date) {
+        Some(day)
+    } else {
+        None
+    }
 }
 
 /// Passes on the properties that the concept has no place for as extension properties.
@@ -81,20 +90,18 @@ fn write_details(
     members: &Map<String, Value>,
     placed: &EventDates,
 ) -> io::Result<()> {
-    let text = |name: &str| members.get(name).and_then(Value::as_str).unwrap_or_default();
     let event = members.get("body_event");
-    let line = |name: &str| {
-        event.and_then(|event| event.get(name)).and_then(Value::as_str).map(lexical::one_line)
-    };
     xml.open("eventDetails", [])?;
     xml.open("dates", [])?;
-    xml.leaf("start", [], text(placed.start))?;
+    xml.leaf("start", [], text(members, placed.start).unwrap_or_default())?;
     if let Some(end) = placed.end {
-        xml.leaf("end", [], text(end))?;
+        xml.leaf("end", [], text(members, end).unwrap_or_default())?;
     }
     xml.close("dates")?;
-    let (address, city, country) = (line("address"), line("city"), line("country"));
-    let arena = line("arena");
+    let address = line(event, "address");
+    let city = line(event, "city");
+    let country = line(event, "country");
+    let arena = line(event, "arena");
     let addressed = [&address, &city, &country].iter().any(|part| part.is_some());
     if arena.is_some() || addressed {
         xml.open("location", [])?;
@@ -117,8 +124,12 @@ fn write_details(
         }
         xml.close("location")?;
     }
-    if let Some(organiser) = line("organizer") {
+    if let Some(organiser) = line(event, "organizer") {
         item::write_named(xml, ("organiser", None), &organiser)?;
     }
     xml.close("eventDetails")
+}
+
+fn line<'a>(event: Option<&'a Value>, name: &str) -> Option<Cow<'a, str>> {
+    event?.get(name)?.as_str().map(lexical::one_line)
 }

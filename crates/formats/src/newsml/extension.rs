@@ -102,17 +102,20 @@ impl<'a> ExtensionProperties<'a> {
 
 /// Encodes a name as a step of a path.
 fn step(name: &str) -> Cow<'_, str> {
-    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"_-.$".contains(&byte);
-    if name.bytes().all(plain) {
+    if name.bytes().all(is_plain) {
         return name.into();
     }
     let mut escaped = String::with_capacity(name.len() + 8);
     for byte in name.bytes() {
-        if plain(byte) {
+        if is_plain(byte) {
             escaped.push(char::from(byte));
         } else {
             escaped.push_str(&format!("%{byte:02X}"));
         }
     }
     escaped.into()
+}
+
+fn is_plain(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || b"_-.$".contains(&byte)
 }

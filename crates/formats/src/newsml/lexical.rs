@@ -36,16 +36,9 @@ pub(super) fn is_code(text: &str) -> bool {
 pub(crate) fn is_date(text: &str) -> bool {
     let bytes = text.as_bytes();
     let [y0, y1, y2, y3, b'-', m0, m1, b'-', d0, d1] = *bytes else { return false };
-    let number = |digits: &[u8]| {
-        digits.iter().try_fold(0_u32, |number, digit| {
-            digit.is_ascii_digit().then(|| number * 10 + u32::from(digit - b'0'))
-        })
-    };
-    let (Some(year), Some(month), Some(day)) =
-        (number(&[y0, y1, y2, y3]), number(&[m0, m1]), number(&[d0, d1]))
-    else {
-        return false;
-    };
+    let Some(year) = number(&[y0, y1, y2, y3]) else { return false };
+    let Some(month) = number(&[m0, m1]) else { return false };
+    let Some(day) = number(&[d0, d1]) else { return false };
     let leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
     let days = match month {
         1 | 3 | 5 | 7 | 8 | 10 | 12 => 31,
@@ -55,6 +48,18 @@ pub(crate) fn is_date(text: &str) -> bool {
     };
     // XML Schema 1.0 has no year 0.
     year > 0 && (1..=days).contains(&day)
+}
+
+/// Parses a number of a few digits; `None` for other bytes.
+fn number(digits: &[u8]) -> Option<u32> {
+    let mut number = 0;
+    for digit in digits {
+        if !digit.is_ascii_digit() {
+            return None;
+        }
+        number = number * 10 + u32::from(digit - b'0');
+    }
+    Some(number)
 }
 
 /// Reports whether the text is an `xs:dateTime` with an offset.
@@ -91,8 +96,9 @@ fn is_clock(text: &str, limits: &[u8]) -> bool {
 /// Reports whether the text is a language tag as defined by `xs:language`.
 pub(super) fn is_language(text: &str) -> bool {
     text.split('-').enumerate().all(|(index, part)| {
-        let plain = |byte: u8| byte.is_ascii_alphabetic() || index > 0 && byte.is_ascii_digit();
-        (1..=8).contains(&part.len()) && part.bytes().all(plain)
+        let mut bytes = part.bytes();
+        (1..=8).contains(&part.len())
+            && bytes.all(|byte| byte.is_ascii_alphabetic() || index > 0 && byte.is_ascii_digit())
     })
 }
 
@@ -109,8 +115,11 @@ pub(super) fn is_positive(text: &str) -> bool {
 pub(super) fn is_decimal(text: &str) -> bool {
     let digits = text.strip_prefix('-').unwrap_or(text);
     let (whole, fraction) = digits.split_once('.').unwrap_or((digits, "0"));
-    let plain = |part: &str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
-    plain(whole) && plain(fraction)
+    !whole.is_empty() && is_digits(whole) && !fraction.is_empty() && is_digits(fraction)
+}
+
+fn is_digits(text: &str) -> bool {
+    text.bytes().all(|byte| byte.is_ascii_digit())
 }
 
 /// Reports whether the text is a plain absolute URI, which every parser of `xs:anyURI` accepts.
@@ -123,33 +132,38 @@ pub(crate) fn is_uri(text: &str) -> bool {
             || index > 0 && (byte.is_ascii_digit() || b"+-.".contains(&byte))
     });
     let (path, fragment) = rest.split_once('#').unwrap_or((rest, ""));
-    let plain = |part: &str, more: &[u8]| {
-        let bytes = part.as_bytes();
-        let fits = |index: usize| match bytes[index] {
-            b'%' => bytes
-                .get(index + 1..index + 3)
-                .is_some_and(|hex| hex.iter().all(u8::is_ascii_hexdigit)),
-            byte => {
-                byte.is_ascii_alphanumeric()
-                    || b"-._~!$&'()*+,;=".contains(&byte)
-                    || more.contains(&byte)
-            }
-        };
-        (0..bytes.len()).all(fits)
-    };
     let valid_authority = match path.strip_prefix("//") {
         Some(rest) => {
             let authority = rest.split(['/', '?']).next().unwrap_or_default();
             // A missing port passes the checks as a valid one.
             let (host, port) = authority.split_once(':').unwrap_or((authority, "80"));
-            let digits = port.bytes().all(|byte| byte.is_ascii_digit());
-            !host.is_empty() && plain(host, b"") && (1..=5).contains(&port.len()) && digits
+            let valid_port = (1..=5).contains(&port.len()) && is_digits(port);
+            !host.is_empty() && is_plain(host, b"") && valid_port
         }
         None => !path.is_empty(),
     };
     !scheme.is_empty()
         && valid_scheme
         && valid_authority
-        && plain(path, b":@/?")
-        && plain(fragment, b":@/?")
+        && is_plain(path, b":@/?")
+        && is_plain(fragment, b":@/?")
+}
+
+/// Reports whether a part of a URI has only characters that every part may have, and the characters `more`.
+fn is_plain(part: &str, more: &[u8]) -> bool {
+    let bytes = part.as_bytes();
+    for (index, byte) in bytes.iter().enumerate() {
+        let fits = if *byte == b'%' {
+            let digits = bytes.get(index + 1..index + 3);
+            digits.is_some_and(|digits| digits.iter().all(u8::is_ascii_hexdigit))
+        } else {
+            byte.is_ascii_alphanumeric()
+                || b"-._~!$&'()*+,;=".contains(byte)
+                || more.contains(byte)
+        };
+        if !fits {
+            return false;
+        }
+    }
+    true
 }

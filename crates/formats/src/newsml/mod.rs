@@ -32,6 +32,7 @@ pub(super) use concepts::SUBJECTS;
 
 use super::DocumentRights;
 use super::MessageHeader;
+use serde_json::Map;
 use serde_json::Value;
 use std::io;
 use strum::{EnumIter, EnumString, IntoStaticStr, VariantNames};
@@ -83,6 +84,11 @@ pub fn newsml<W: io::Write>(
     mut out: W,
 ) -> io::Result<()> {
     package::write(document, rights, message, &mut out)
+}
+
+/// Returns the text of a member of an object, which may be empty.
+fn text<'a>(members: &'a Map<String, Value>, name: &str) -> Option<&'a str> {
+    members.get(name).and_then(Value::as_str)
 }
 
 #[cfg(test)]

@@ -116,7 +116,8 @@ impl NewsPackage<'_> {
                 xml.close("group")?;
             }
             if !entry.associated.is_empty() {
-                let (id, role) = (group(index), Some("group:package"));
+                let id = group(index);
+                let role = Some("group:package");
                 let mode = Some("pgrmod:bag");
                 xml.open("group", [("id", Some(&id)), ("role", role), ("mode", mode)])?;
                 for associated in entry.associated.clone() {

@@ -4,6 +4,7 @@ use super::codes;
 use super::extension::ExtensionProperties;
 use super::item::ItemSource;
 use super::lexical;
+use super::text;
 use super::xml::XmlWriter;
 use serde_json::Map;
 use serde_json::Value;
@@ -30,21 +31,21 @@ pub(super) fn write(xml: &mut XmlWriter<'_>, item: &ItemSource<'_>) -> io::Resul
 /// Writes the planned item. An assignment is a whole document, so the paths of its extension properties start
 /// at its own root.
 fn write_planning(xml: &mut XmlWriter<'_>, assignment: &Map<String, Value>) -> io::Result<()> {
-    let text = |name: &str| assignment.get(name).and_then(Value::as_str);
     let mut placed = Vec::new();
     xml.open("planning", [])?;
-    if let Some(kind) = text("type").filter(|kind| lexical::is_code(kind)) {
+    if let Some(kind) = text(assignment, "type").filter(|kind| lexical::is_code(kind)) {
         placed.push("type");
         xml.empty("itemClass", [("qcode", Some(&codes::qcode("ninat", kind)))])?;
     }
-    if let Some(time) = text("datetime").filter(|time| lexical::is_date_time(time)) {
+    let time = text(assignment, "datetime");
+    if let Some(time) = time.filter(|time| lexical::is_date_time(time)) {
         placed.push("datetime");
         xml.leaf("scheduled", [], time)?;
     }
     for (element, name) in
         [("headline", "headline"), ("description", "description_text"), ("edNote", "ednote")]
     {
-        if let Some(text) = text(name) {
+        if let Some(text) = text(assignment, name) {
             placed.push(name);
             xml.leaf(element, [], text)?;
         }

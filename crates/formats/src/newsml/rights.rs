@@ -4,11 +4,11 @@
 use super::item;
 use super::item::ItemSource;
 use super::lexical;
+use super::text;
 use super::xml::XmlWriter;
 use crate::rights::SourceTypeIndicator;
 use metadata::Licensor;
 use metadata::RightsMetadata;
-use serde_json::Value;
 use std::borrow::Cow;
 use std::io;
 
@@ -37,7 +37,7 @@ pub(super) fn write(xml: &mut XmlWriter<'_>, item: &mut ItemSource<'_>) -> io::R
     let holder = item.line("copyrightholder");
     let notice = item.text("copyrightnotice");
     let (link, expression) = rights_expression(item);
-    let mut stated = item.rights.map(RightsInfo::of).unwrap_or_default();
+    let mut stated = item.rights.map(RightsInfo::new).unwrap_or_default();
     // The document has stated rights in place, and those of the file yield to it.
     let terms = item.text("usageterms").or(stated.terms);
     stated.web_statement = stated.web_statement.map(|of_file| link.unwrap_or(of_file));
@@ -81,7 +81,7 @@ struct RightsInfo<'a> {
 }
 
 impl<'a> RightsInfo<'a> {
-    fn of(rights: &'a RightsMetadata) -> Self {
+    fn new(rights: &'a RightsMetadata) -> Self {
         Self {
             terms: rights.text("usageTerms"),
             web_statement: rights.text("webstatementRights"),
@@ -103,9 +103,10 @@ impl<'a> RightsInfo<'a> {
     fn write(&self, xml: &mut XmlWriter<'_>) -> io::Result<()> {
         if let Some(page) = self.web_statement {
             let rel = ("reluri", Some(property::WEB_STATEMENT));
-            match lexical::is_uri(page) {
-                true => xml.empty("link", [rel, ("href", Some(page))])?,
-                false => xml.empty("rightsInfoExtProperty", [rel, ("value", Some(page))])?,
+            if lexical::is_uri(page) {
+                xml.empty("link", [rel, ("href", Some(page))])?;
+            } else {
+                xml.empty("rightsInfoExtProperty", [rel, ("value", Some(page))])?;
             }
         }
         for licensor in &self.licensors {
@@ -150,9 +151,10 @@ pub(super) fn write_term(
     element: &'static str,
     term: &str,
 ) -> io::Result<()> {
-    match lexical::is_uri(term) {
-        true => xml.empty(element, [("uri", Some(term))]),
-        false => xml.empty(element, [("literal", Some(&*lexical::one_line(term)))]),
+    if lexical::is_uri(term) {
+        xml.empty(element, [("uri", Some(term))])
+    } else {
+        xml.empty(element, [("literal", Some(&*lexical::one_line(term)))])
     }
 }
 
@@ -192,11 +194,10 @@ fn rights_expression<'a>(
         item.about_content.add("rightsinfo", value);
         return (None, None);
     };
-    let text = |name| members.get(name).and_then(Value::as_str);
-    let link = text("linkedrights").filter(|link| lexical::is_uri(link));
-    let language = text("langid").filter(|language| lexical::is_uri(language));
+    let link = text(members, "linkedrights").filter(|link| lexical::is_uri(link));
+    let language = text(members, "langid").filter(|language| lexical::is_uri(language));
     // The schema requires the language, so an expression without one cannot be written.
-    let expression = language.zip(text("encodedrights"));
+    let expression = language.zip(text(members, "encodedrights"));
     for (name, value) in members {
         let placed = match name.as_str() {
             "linkedrights" => link.is_some(),

@@ -139,11 +139,10 @@ fn attribute_entity(byte: u8) -> Option<&'static str> {
 }
 
 fn escape(text: &str, entity: fn(u8) -> Option<&'static str>) -> Cow<'_, str> {
-    // 0xef starts U+F000 to U+FFFF, which include the two code points that XML does not allow.
-    let plain =
-        |byte: u8| (byte >= b' ' || byte == b'\t') && byte != 0xef && entity(byte).is_none();
     // Most texts need no change and are written without a copy.
-    let Some(first) = text.bytes().position(|byte| !plain(byte)) else { return text.into() };
+    let Some(first) = text.bytes().position(|byte| !is_plain(byte, entity)) else {
+        return text.into();
+    };
     let mut escaped = String::with_capacity(text.len() + 16);
     escaped.push_str(&text[..first]);
     for c in text[first..].chars() {
@@ -154,4 +153,10 @@ fn escape(text: &str, entity: fn(u8) -> Option<&'static str>) -> Cow<'_, str> {
         }
     }
     escaped.into()
+}
+
+/// Reports whether a byte is written as it is.
+fn is_plain(byte: u8, entity: fn(u8) -> Option<&'static str>) -> bool {
+    // 0xef starts U+F000 to U+FFFF, which include the two code points that XML does not allow.
+    (byte >= b' ' || byte == b'\t') && byte != 0xef && entity(byte).is_none()
 }

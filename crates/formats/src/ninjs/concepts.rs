@@ -7,23 +7,20 @@ use crate::newsml::lexical;
 
 /// Writes the lists of concepts.
 pub(super) fn write(members: &mut Members, document: &Map<String, Value>) {
-    let each = |name: &str, convert: fn(&Map<String, Value>) -> Value| {
-        objects(document, name).map(convert).collect::<Vec<_>>()
-    };
-    members.list("people", each("person", contacted));
-    members.list("organisations", each("organisation", organisation));
-    let mut places = each("place", place);
+    members.list("people", objects(document, "person").map(contacted).collect());
+    members.list("organisations", objects(document, "organisation").map(organisation).collect());
+    let mut places: Vec<Value> = objects(document, "place").map(place).collect();
     places.extend(venue(document));
     members.list("places", places);
-    let mut subjects = each("subject", subject);
+    let mut subjects: Vec<Value> = objects(document, "subject").map(subject).collect();
     // Products are the provider's own subjects, and stories have no other place.
-    subjects.extend(objects(document, "product").map(|one| related(one, "product")));
-    subjects.extend(objects(document, "fixture").map(|one| related(one, "fixture")));
+    subjects.extend(objects(document, "product").map(|product| related(product, "product")));
+    subjects.extend(objects(document, "fixture").map(|story| related(story, "fixture")));
     members.list("subjects", subjects);
-    members.list("events", each("event", plain));
-    members.list("objects", each("object", plain));
-    members.list("genres", each("genre", genre));
-    let mut sources = each("infosource", source);
+    members.list("events", objects(document, "event").map(plain).collect());
+    members.list("objects", objects(document, "object").map(plain).collect());
+    members.list("genres", objects(document, "genre").map(genre).collect());
+    let mut sources: Vec<Value> = objects(document, "infosource").map(source).collect();
     if let Some(name) = text(document, "source") {
         sources.push(json!({ "name": name, "role": "source" }));
     }
@@ -32,7 +29,8 @@ pub(super) fn write(members: &mut Members, document: &Map<String, Value>) {
 
 /// Returns the URI of a concept: its scheme followed by its code, if that is a URI.
 pub(super) fn complete_uri(concept: &Map<String, Value>) -> Option<String> {
-    let (scheme, code) = (text(concept, "scheme")?, text(concept, "code")?);
+    let scheme = text(concept, "scheme")?;
+    let code = text(concept, "code")?;
     // Documents write schemes with or without the slash at the end.
     let separator = if scheme.ends_with(['/', '#', ':']) { "" } else { "/" };
     Some(format!("{scheme}{separator}{code}")).filter(|uri| lexical::is_uri(uri))

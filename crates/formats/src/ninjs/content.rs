@@ -20,7 +20,8 @@ pub(super) fn write(
     members.list("descriptions", descriptions(document, rights));
     members.list("bodies", bodies(document));
     let renditions = document.get("renditions").and_then(Value::as_object).into_iter().flatten();
-    let renditions = renditions.filter_map(|(key, one)| Some(rendition(key, one.as_object()?)));
+    let renditions =
+        renditions.filter_map(|(key, value)| Some(rendition(key, value.as_object()?)));
     members.list("renditions", renditions.collect());
 }
 
@@ -42,12 +43,13 @@ fn byline(document: &Map<String, Value>) -> Option<String> {
 fn descriptions(document: &Map<String, Value>, rights: Option<&RightsMetadata>) -> Vec<Value> {
     let is_picture = matches!(text(document, "type"), Some("picture" | "graphic" | "video"));
     let role = if is_picture { "caption" } else { "summary" };
-    let stated = |name: &str| rights.and_then(|rights| rights.text(name));
+    let alt_text = rights.and_then(|rights| rights.text("altTextAccessibility"));
+    let extended = rights.and_then(|rights| rights.text("extDescrAccessibility"));
     let all = [
         (role, text(document, "description_text")),
         ("usage", text(document, "description_usage")),
-        ("altText", stated("altTextAccessibility")),
-        ("extendedDescription", stated("extDescrAccessibility")),
+        ("altText", alt_text),
+        ("extendedDescription", extended),
     ];
     let each = all.into_iter().filter_map(|(role, value)| {
         Some(json!({ "role": role, "contentType": "text/plain", "value": value? }))
@@ -80,19 +82,18 @@ fn bodies(document: &Map<String, Value>) -> Vec<Value> {
 
 /// Converts a rendition, which `key` names in the document.
 fn rendition(key: &str, rendition: &Map<String, Value>) -> Value {
-    let integer = |name: &str| rendition.get(name).and_then(Value::as_u64);
     // Printed graphics have their size in millimetres, for which there is no place.
     let is_in_pixels = text(rendition, "unit").is_none_or(|unit| unit.eq_ignore_ascii_case("px"));
-    let pixels = |name: &str| integer(name).filter(|_| is_in_pixels);
-    let (variant, usage) = (text(rendition, "variant"), text(rendition, "usage"));
+    let variant = text(rendition, "variant");
+    let usage = text(rendition, "usage");
     let mut members = Members::default();
     members.set("name", Some(name(variant, usage).unwrap_or_else(|| key.to_owned())));
     members.set("href", text(rendition, "href"));
     members.set("contentType", text(rendition, "mimetype"));
     members.set("title", text(rendition, "title"));
-    members.set("width", pixels("width"));
-    members.set("height", pixels("height"));
-    members.set("sizeInBytes", integer("sizeinbytes"));
+    members.set("width", integer(rendition, "width").filter(|_| is_in_pixels));
+    members.set("height", integer(rendition, "height").filter(|_| is_in_pixels));
+    members.set("sizeInBytes", integer(rendition, "sizeinbytes"));
     let duration = rendition.get("duration").filter(|duration| duration.is_number());
     members.set("duration", duration.cloned());
     members.set("format", text(rendition, "format"));
@@ -100,6 +101,10 @@ fn rendition(key: &str, rendition: &Map<String, Value>) -> Value {
     let bitrate = text(rendition, "bitrate").map(|bitrate| format!("{bitrate} bps"));
     members.set("bitrate", bitrate);
     Value::Object(members.0)
+}
+
+fn integer(rendition: &Map<String, Value>, name: &str) -> Option<u64> {
+    rendition.get(name).and_then(Value::as_u64)
 }
 
 /// Returns the name of a rendition: that of the standard's vocabulary for a plain one, else variant and usage.

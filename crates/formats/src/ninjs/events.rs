@@ -21,7 +21,6 @@ pub(super) fn details(document: &Map<String, Value>) -> Option<Value> {
 /// Returns the dates of an event or a coverage. A day without a time is only expected, because the other form
 /// requires a time.
 fn dates(document: &Map<String, Value>) -> Option<Value> {
-    let day = |name: &str| text(document, name).filter(|day| lexical::is_date(day));
     let mut members = Members::default();
     for (at, on, time_name, day_name) in [
         ("startDate", "expectedStartDate", "datetime", "date"),
@@ -29,7 +28,10 @@ fn dates(document: &Map<String, Value>) -> Option<Value> {
     ] {
         match time(document, time_name) {
             Some(time) => members.set(at, Some(time)),
-            None => members.set(on, day(day_name)),
+            None => {
+                let day = text(document, day_name);
+                members.set(on, day.filter(|day| lexical::is_date(day)));
+            }
         }
     }
     (!members.0.is_empty()).then_some(Value::Object(members.0))

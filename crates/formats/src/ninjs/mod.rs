@@ -179,14 +179,14 @@ fn urgency(document: &Map<String, Value>) -> Option<u8> {
 
 fn alternative_ids(document: &Map<String, Value>) -> Vec<Value> {
     const REFERENCE: &str = "originaltransmissionreference";
-    let id = |(role, value): (&str, &str)| json!({ "role": role, "value": value });
     let listed = document.get("altids").and_then(Value::as_object).into_iter().flatten();
     let listed: Vec<_> =
         listed.filter_map(|(role, value)| Some((role.as_str(), value.as_str()?))).collect();
     // Older documents have the reference outside the list, newer ones in both places.
     let own = text(document, REFERENCE).map(|value| (REFERENCE, value));
     let own = own.filter(|own| !listed.contains(own));
-    own.into_iter().chain(listed).map(id).collect()
+    let all = own.into_iter().chain(listed);
+    all.map(|(role, value)| json!({ "role": role, "value": value })).collect()
 }
 
 fn write_rights(
@@ -194,11 +194,12 @@ fn write_rights(
     document: &Map<String, Value>,
     rights: Option<&RightsMetadata>,
 ) {
-    let stated = |name: &str| rights.and_then(|rights| rights.text(name));
+    let usage_terms = rights.and_then(|rights| rights.text("usageTerms"));
+    let web_statement = rights.and_then(|rights| rights.text("webstatementRights"));
     members.set("copyrightHolder", text(document, "copyrightholder"));
     members.set("copyrightNotice", text(document, "copyrightnotice"));
-    members.set("usageTerms", text(document, "usageterms").or(stated("usageTerms")));
-    members.set("rightsInfo", rights_info(document, stated("webstatementRights")));
+    members.set("usageTerms", text(document, "usageterms").or(usage_terms));
+    members.set("rightsInfo", rights_info(document, web_statement));
     let term = rights.and_then(RightsMetadata::digital_source_type);
     members.set("digitalSourceType", digital_source_type(document, term));
     members.list("trustIndicators", objects(document, "trustindicator").map(indicator).collect());
@@ -223,16 +224,14 @@ fn rights_info(document: &Map<String, Value>, web_statement: Option<&str>) -> Op
 /// Returns the digital source type: that of the document, else `term`.
 fn digital_source_type(document: &Map<String, Value>, term: Option<&str>) -> Option<Value> {
     let mut members = Members::default();
-    let mut set = |name: &str, uri: &str, code: &str| {
-        members.set("name", Some(name).filter(|name| !name.is_empty()));
-        members.set("uri", Some(uri).filter(|uri| lexical::is_uri(uri)));
-        members.set("literal", Some(code));
-    };
     if let Some(indicator) = SourceTypeIndicator::find(document) {
-        set(indicator.title, &indicator.uri(), indicator.code);
+        members.set("name", Some(indicator.title).filter(|title| !title.is_empty()));
+        members.set("uri", Some(indicator.uri()).filter(|uri| lexical::is_uri(uri)));
+        members.set("literal", Some(indicator.code));
     } else {
         let term = term?;
-        set("", term, DIGITAL_SOURCE_TYPES.code(term).unwrap_or(term));
+        members.set("uri", Some(term).filter(|uri| lexical::is_uri(uri)));
+        members.set("literal", Some(DIGITAL_SOURCE_TYPES.code(term).unwrap_or(term)));
     }
     Some(Value::Object(members.0))
 }

@@ -54,17 +54,17 @@ struct RecordNumbers {
 impl RecordNumbers {
     /// Stores both lengths in ZIP64 form if one needs it, in both records: the local header must have both
     /// (APPNOTE §4.5.3), and strict readers require the two records to agree.
-    fn of(entry: &ArchiveEntry, offset: Option<u64>) -> Self {
-        let (unpacked, packed) = (entry.uncompressed_bytes(), entry.size_bytes);
+    fn new(entry: &ArchiveEntry, offset: Option<u64>) -> Self {
+        let mut uncompressed_bytes = entry.uncompressed_bytes();
+        let mut compressed_bytes = entry.size_bytes;
         let mut zip64_fields = Vec::new();
-        let (unpacked, packed) = if has_zip64_sizes(entry) {
-            zip64_fields.extend([unpacked, packed]);
-            (u64::MAX, u64::MAX)
-        } else {
-            (unpacked, packed)
-        };
+        if has_zip64_sizes(entry) {
+            zip64_fields.extend([uncompressed_bytes, compressed_bytes]);
+            uncompressed_bytes = u64::MAX;
+            compressed_bytes = u64::MAX;
+        }
         zip64_fields.extend(offset.filter(|&offset| offset >= ZIP64_SIZE_MIN));
-        Self { uncompressed_bytes: unpacked, compressed_bytes: packed, zip64_fields }
+        Self { uncompressed_bytes, compressed_bytes, zip64_fields }
     }
 
     /// Writes the fields from "version needed" to "extra field length", which both records share.
@@ -125,7 +125,7 @@ pub(super) fn record_bytes(entry: &ArchiveEntry, offset: u64) -> u64 {
 
 /// Writes the header before an entry's contents (APPNOTE §4.3.7).
 pub(super) fn put_local(out: &mut Vec<u8>, entry: &ArchiveEntry) {
-    let numbers = RecordNumbers::of(entry, None);
+    let numbers = RecordNumbers::new(entry, None);
     put32(out, 0x0403_4b50);
     numbers.put_common(out, entry);
     out.extend(entry.name.as_str().bytes());
@@ -134,7 +134,7 @@ pub(super) fn put_local(out: &mut Vec<u8>, entry: &ArchiveEntry) {
 
 /// Writes an entry's record in the central directory (APPNOTE §4.3.12); its local header is at `offset`.
 pub(super) fn put_record(out: &mut Vec<u8>, entry: &ArchiveEntry, offset: u64) {
-    let numbers = RecordNumbers::of(entry, Some(offset));
+    let numbers = RecordNumbers::new(entry, Some(offset));
     put32(out, 0x0201_4b50);
     put16(out, MADE_BY);
     numbers.put_common(out, entry);

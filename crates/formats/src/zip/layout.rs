@@ -64,48 +64,45 @@ impl ArchiveLayout {
         if entries.is_empty() {
             return Err(ArchiveError::Empty);
         }
-        let (count, max) = (entries.len(), Self::ENTRIES_MAX);
+        let count = entries.len();
+        let max = Self::ENTRIES_MAX;
         if count > max {
             return Err(ArchiveError::TooManyEntries { count, max });
         }
         let mut seen = HashSet::with_capacity(count);
-        // Case-insensitive file systems would extract both names to one file.
-        let mut is_new =
-            |entry: &ArchiveEntry| seen.insert(entry.name.as_str().to_ascii_lowercase());
-        if let Some(entry) = entries.iter().find(|entry| !is_new(entry)) {
-            return Err(ArchiveError::Duplicate { name: entry.name.clone() });
+        for entry in &entries {
+            // Case-insensitive file systems would extract both names to one file.
+            if !seen.insert(entry.name.as_str().to_ascii_lowercase()) {
+                return Err(ArchiveError::Duplicate { name: entry.name.clone() });
+            }
         }
         Self::new_unchecked(entries)
     }
 
     /// Like [`new`](Self::new), without checking the number of entries and their names.
     pub(super) fn new_unchecked(entries: Vec<ArchiveEntry>) -> Result<Self, ArchiveError> {
-        let mut position = 0_u64;
-        let mut advance = |size_bytes: u64| {
-            let start = position;
-            // File offsets are signed, so an archive that needs 64 bits could not be stored.
-            position = start.checked_add(size_bytes).filter(|&end| i64::try_from(end).is_ok())?;
-            Some(start)
-        };
-        let mut lay_out = || {
-            let mut headers = Vec::with_capacity(entries.len());
-            for entry in &entries {
-                headers.push(advance(local_bytes(entry))?);
-                advance(entry.size_bytes)?;
-            }
-            let mut records = Vec::with_capacity(entries.len());
-            for (entry, &header) in entries.iter().zip(&headers) {
-                records.push(advance(record_bytes(entry, header))?);
-            }
-            let end = advance(0)?;
-            let offset = *records.first().unwrap_or(&end);
-            let count = u64::try_from(entries.len()).ok()?;
-            let directory = CentralDirectory { entries: count, offset, size_bytes: end - offset };
-            advance(directory.end_bytes())?;
-            Some((headers, records, directory, advance(0)?))
-        };
-        let (headers, records, directory, size_bytes) = lay_out().ok_or(ArchiveError::TooLong)?;
-        Ok(Self { entries, headers, records, directory, size_bytes })
+        Self::lay_out(entries).ok_or(ArchiveError::TooLong)
+    }
+
+    /// Lays out an archive; `None` if it would be too long for any file.
+    fn lay_out(entries: Vec<ArchiveEntry>) -> Option<Self> {
+        let mut position = 0;
+        let mut headers = Vec::with_capacity(entries.len());
+        for entry in &entries {
+            headers.push(position);
+            position = offset_after(position, local_bytes(entry))?;
+            position = offset_after(position, entry.size_bytes)?;
+        }
+        let mut records = Vec::with_capacity(entries.len());
+        for (entry, &header) in entries.iter().zip(&headers) {
+            records.push(position);
+            position = offset_after(position, record_bytes(entry, header))?;
+        }
+        let offset = *records.first().unwrap_or(&position);
+        let count = u64::try_from(entries.len()).ok()?;
+        let directory = CentralDirectory { entries: count, offset, size_bytes: position - offset };
+        let size_bytes = offset_after(position, directory.end_bytes())?;
+        Some(Self { entries, headers, records, directory, size_bytes })
     }
 
     /// Returns the length of the whole archive in bytes.
@@ -154,7 +151,8 @@ impl ArchiveLayout {
     /// Returns a piece of a local header or of contents; `range` starts before the directory.
     fn local_piece(&self, range: &Range<u64>) -> ArchivePiece {
         let index = last_at_or_before(&self.headers, range.start);
-        let (entry, header) = (&self.entries[index], self.headers[index]);
+        let entry = &self.entries[index];
+        let header = self.headers[index];
         let contents = header + local_bytes(entry);
         if range.start < contents {
             let mut bytes = Vec::new();
@@ -187,12 +185,21 @@ fn last_at_or_before(starts: &[u64], offset: u64) -> usize {
     starts.partition_point(|&start| start <= offset).saturating_sub(1)
 }
 
+/// Returns the offset after a part; `None` if it is beyond any file.
+fn offset_after(start: u64, size_bytes: u64) -> Option<u64> {
+    // File offsets are signed, so an archive that needs 64 bits could not be stored.
+    start.checked_add(size_bytes).filter(|&end| i64::try_from(end).is_ok())
+}
+
 /// Returns the part of `bytes`, which begin at offset `start`, that is within `range`.
 fn cut(mut bytes: Vec<u8>, start: u64, range: &Range<u64>) -> ArchivePiece {
-    let index =
-        |offset: u64| usize::try_from(offset - start).unwrap_or(usize::MAX).min(bytes.len());
-    let (from, to) = (index(range.start), index(range.end));
+    let from = index(range.start - start, bytes.len());
+    let to = index(range.end - start, bytes.len());
     bytes.truncate(to);
     bytes.drain(..from);
     ArchivePiece::Bytes(bytes)
+}
+
+fn index(offset: u64, length: usize) -> usize {
+    usize::try_from(offset).unwrap_or(usize::MAX).min(length)
 }

@@ -50,8 +50,7 @@ impl EntryName {
         if text.len() > Self::BYTES_MAX {
             return Err(EntryNameError::TooLong { bytes: text.len(), max: Self::BYTES_MAX });
         }
-        let is_good = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | '-');
-        if let Some(found) = text.chars().find(|&c| !is_good(c)) {
+        if let Some(found) = text.chars().find(|&c| !is_allowed(c)) {
             return Err(EntryNameError::BadCharacter { found });
         }
         if text.starts_with('.') || text.ends_with('.') || text.contains("..") {
@@ -64,6 +63,10 @@ impl EntryName {
     pub fn as_str(&self) -> &str {
         &self.0
     }
+}
+
+fn is_allowed(c: char) -> bool {
+    c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | '-')
 }
 
 impl fmt::Display for EntryName {

@@ -19,8 +19,8 @@ pub fn deflate(bytes: &[u8]) -> Vec<u8> {
 /// Builds an entry from contents in memory, and returns the bytes to store for it: compressed if that is
 /// shorter, else unchanged.
 pub fn pack(name: EntryName, modified: DosTime, bytes: Vec<u8>) -> (ArchiveEntry, Vec<u8>) {
-    let length = |bytes: &[u8]| u64::try_from(bytes.len()).expect("lengths fit 64 bits");
-    let (crc32, unpacked_bytes) = (crc32fast::hash(&bytes), length(&bytes));
+    let crc32 = crc32fast::hash(&bytes);
+    let unpacked_bytes = length(&bytes);
     let packed = deflate(&bytes);
     let (method, contents) = if packed.len() < bytes.len() {
         (CompressionMethod::Deflated { unpacked_bytes }, packed)
@@ -28,4 +28,8 @@ pub fn pack(name: EntryName, modified: DosTime, bytes: Vec<u8>) -> (ArchiveEntry
         (CompressionMethod::Stored, bytes)
     };
     (ArchiveEntry { name, method, size_bytes: length(&contents), crc32, modified }, contents)
+}
+
+fn length(bytes: &[u8]) -> u64 {
+    u64::try_from(bytes.len()).expect("lengths fit 64 bits")
 }

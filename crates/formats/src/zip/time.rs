@@ -27,10 +27,10 @@ impl DosTime {
         if years > 127 {
             return Self::LAST;
         }
-        // All fields of a civil time are positive and fit their bits; `years` was checked above.
-        let bits = |field: i32, shift: u32| u16::try_from(field << shift).unwrap_or(0);
-        let (month, day) = (i32::from(moment.month()), i32::from(moment.day()));
-        let (hour, minute) = (i32::from(moment.hour()), i32::from(moment.minute()));
+        let month = i32::from(moment.month());
+        let day = i32::from(moment.day());
+        let hour = i32::from(moment.hour());
+        let minute = i32::from(moment.minute());
         let pairs = i32::from(moment.second()) / 2;
         Self {
             date: bits(years, 9) | bits(month, 5) | bits(day, 0),
@@ -47,4 +47,10 @@ impl DosTime {
     pub(super) fn time(self) -> u16 {
         self.time
     }
+}
+
+/// Returns a field at its place in the 16 bits.
+fn bits(field: i32, shift: u32) -> u16 {
+    // All fields of a civil time are positive and fit their bits; the years are checked before.
+    u16::try_from(field << shift).unwrap_or(0)
 }
