@@ -223,7 +223,8 @@ impl Divisors {
         let mut divisors =
             Divisors { corrections: [[0; 8]; 8], reciprocals: [[0; 8]; 8], scales: [[0; 8]; 8] };
         for (index, step) in table.iter().enumerate() {
-            let (row, column) = (index / 8, index % 8);
+            let row = index / 8;
+            let column = index % 8;
             let (correction, reciprocal, scale) = reciprocal(8 * (*step).clamp(1, STEP_MAX));
             divisors.corrections[row][column] = correction;
             divisors.reciprocals[row][column] = reciprocal;
@@ -322,7 +323,8 @@ fn forward_line(line: [i16; 8], shift: u32) -> [i16; 8] {
     // The module explains why these sums cannot wrap.
     let sums: [i16; 4] = std::array::from_fn(|index| line[index] + line[7 - index]);
     let differences: [i16; 4] = std::array::from_fn(|index| line[index] - line[7 - index]);
-    let (outer, inner) = (sums[0] + sums[3], sums[1] + sums[2]);
+    let outer = sums[0] + sums[3];
+    let inner = sums[1] + sums[2];
     let pair = [sums[0] - sums[3], sums[1] - sums[2]];
     let odd = odd_half([differences[3], differences[0]], [differences[1], differences[2]]);
     let values = [

@@ -438,10 +438,11 @@ impl<'a> MarkerWalk<'a> {
         if count == 0 || count > frame.components.len() || rest.len() != 2 * count + 3 {
             return Err(bad);
         }
-        let in_frame = |id: u8| frame.components.iter().any(|component| component.id == id);
         // A scan may name only components of the frame (T.81 B.2.3).
-        if !rest.chunks_exact(2).take(count).all(|selector| in_frame(selector[0])) {
-            return Err(bad);
+        for selector in rest.chunks_exact(2).take(count) {
+            if !frame.components.iter().any(|component| component.id == selector[0]) {
+                return Err(bad);
+            }
         }
         if self.scans == 0 {
             self.first_scan = offset;

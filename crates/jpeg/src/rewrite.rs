@@ -38,12 +38,11 @@ pub struct PictureParts {
 /// thumbnail is not, nor is a second picture after EOI: either can show what a crop removed.
 /// `header` must have been parsed from `jpeg`.
 pub fn picture_parts(header: &JpegHeader, jpeg: &[u8]) -> PictureParts {
-    let payload = |segment: &MarkerSegment| jpeg.get(segment.payload.clone()).unwrap_or_default();
     let jfif = header
         .segments
         .iter()
-        .find(|segment| segment.marker == APP0 && is_jfif(payload(segment)))
-        .and_then(|segment| payload(segment).first_chunk::<JFIF_BYTES>().copied())
+        .find(|segment| segment.marker == APP0 && is_jfif(payload(segment, jpeg)))
+        .and_then(|segment| payload(segment, jpeg).first_chunk::<JFIF_BYTES>().copied())
         .map(|mut bytes| {
             // Set the width and height of the thumbnail to zero.
             bytes[12..].fill(0);
@@ -52,7 +51,9 @@ pub fn picture_parts(header: &JpegHeader, jpeg: &[u8]) -> PictureParts {
     let adobe = header
         .segments
         .iter()
-        .rfind(|segment| segment.marker == APP14 && adobe_transform(payload(segment)).is_some())
+        .rfind(|segment| {
+            segment.marker == APP14 && adobe_transform(payload(segment, jpeg)).is_some()
+        })
         .map(MarkerSegment::byte_range);
     let tables = header
         .segments
@@ -61,6 +62,10 @@ pub fn picture_parts(header: &JpegHeader, jpeg: &[u8]) -> PictureParts {
         .map(MarkerSegment::byte_range)
         .collect();
     PictureParts { jfif, adobe, tables, scans: header.first_scan..header.end }
+}
+
+fn payload<'a>(segment: &MarkerSegment, jpeg: &'a [u8]) -> &'a [u8] {
+    jpeg.get(segment.payload.clone()).unwrap_or_default()
 }
 
 /// Copies the segments of `jpeg` that define the colours of its components: the JFIF segment, without

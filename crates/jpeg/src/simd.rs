@@ -261,9 +261,10 @@ fn inverse_half<const SHIFT: i32>([sums, pair_2_6, pair_7_1, pair_3_5]: [__m256i
     let odd = odd_half(pair_7_1, pair_3_5, _mm256_setzero_si256());
     let mut values = [half; 8];
     for index in 0..4 {
-        let (even, odd) = (even[index], odd[3 - index]);
-        values[index] = _mm256_srai_epi32::<SHIFT>(_mm256_add_epi32(even, odd));
-        values[7 - index] = _mm256_srai_epi32::<SHIFT>(_mm256_sub_epi32(even, odd));
+        let sum = _mm256_add_epi32(even[index], odd[3 - index]);
+        let difference = _mm256_sub_epi32(even[index], odd[3 - index]);
+        values[index] = _mm256_srai_epi32::<SHIFT>(sum);
+        values[7 - index] = _mm256_srai_epi32::<SHIFT>(difference);
     }
     values
 }
@@ -278,9 +279,10 @@ fn forward_lines<const SHIFT: i32>(lines: Lines) -> Lines {
         sums[index] = _mm256_add_epi16(lines[index], lines[7 - index]);
         differences[index] = _mm256_sub_epi16(lines[index], lines[7 - index]);
     }
-    let (outer, inner) = (_mm256_add_epi16(sums[0], sums[3]), _mm256_add_epi16(sums[1], sums[2]));
-    let (evens_0, evens_1) =
-        (_mm256_sub_epi16(sums[0], sums[3]), _mm256_sub_epi16(sums[1], sums[2]));
+    let outer = _mm256_add_epi16(sums[0], sums[3]);
+    let inner = _mm256_add_epi16(sums[1], sums[2]);
+    let evens_0 = _mm256_sub_epi16(sums[0], sums[3]);
+    let evens_1 = _mm256_sub_epi16(sums[1], sums[2]);
     let [d0, d1, d2, d3] = differences;
     let left = forward_half::<SHIFT>([
         _mm256_unpacklo_epi16(evens_0, evens_1),
@@ -370,7 +372,8 @@ fn transpose_words(mut lines: Lines) -> Lines {
     for distance in [4, 2, 1] {
         for index in 0..8 {
             if index & distance == 0 {
-                let (low, high) = (lines[index], lines[index + distance]);
+                let low = lines[index];
+                let high = lines[index + distance];
                 lines[index] = _mm256_unpacklo_epi16(low, high);
                 lines[index + distance] = _mm256_unpackhi_epi16(low, high);
             }
@@ -386,7 +389,8 @@ fn transpose_bytes(mut pairs: [__m256i; 4]) -> [__m256i; 4] {
     for distance in [2, 1, 2] {
         for index in 0..4 {
             if index & distance == 0 {
-                let (low, high) = (pairs[index], pairs[index + distance]);
+                let low = pairs[index];
+                let high = pairs[index + distance];
                 pairs[index] = _mm256_unpacklo_epi8(low, high);
                 pairs[index + distance] = _mm256_unpackhi_epi8(low, high);
             }

@@ -113,7 +113,7 @@ impl ChromaSubsampling {
         }
     }
 
-    fn of(subsamp: Subsamp) -> ChromaSubsampling {
+    fn from_subsamp(subsamp: Subsamp) -> ChromaSubsampling {
         match subsamp {
             Subsamp::None | Subsamp::Gray => ChromaSubsampling::Full,
             Subsamp::Sub2x1 => ChromaSubsampling::Half,
@@ -220,11 +220,13 @@ impl Planes {
     #[must_use]
     pub fn layout(size: Size, space: ColourSpace, chroma: ChromaSubsampling) -> Vec<PlaneLayout> {
         let (across, down) = chroma.cell();
-        let (cols, rows) = (size.width.div_ceil(across), size.height.div_ceil(down));
+        let cols = size.width.div_ceil(across);
+        let rows = size.height.div_ceil(down);
         let luma = PlaneLayout { start: 0, width: px(cols * across), height: px(rows * down) };
         let mut planes = vec![luma];
         if space != ColourSpace::Grey {
-            let (width, height) = (px(cols), px(rows));
+            let width = px(cols);
+            let height = px(rows);
             let start = luma.width * luma.height;
             planes.push(PlaneLayout { start, width, height });
             planes.push(PlaneLayout { start: start + width * height, width, height });
@@ -256,11 +258,12 @@ impl DecodeScale {
     /// Returns the size of a picture of `size` decoded at this scale, each edge rounded up.
     #[must_use]
     pub fn scaled_size(self, size: Size) -> Size {
-        let scaled = |edge: u32| {
-            let edge = (u64::from(edge) * u64::from(self.0)).div_ceil(8);
-            u32::try_from(edge).expect("not larger than the edge itself")
-        };
-        Size { width: scaled(size.width), height: scaled(size.height) }
+        Size { width: self.scaled_edge(size.width), height: self.scaled_edge(size.height) }
+    }
+
+    fn scaled_edge(self, edge: u32) -> u32 {
+        let scaled = (u64::from(edge) * u64::from(self.0)).div_ceil(8);
+        u32::try_from(scaled).expect("not larger than the edge itself")
     }
 }
 
@@ -369,7 +372,7 @@ fn header_of(header: &DecompressHeader) -> Result<PictureHeader, CodecError> {
         Colorspace::YCCK => ColourSpace::Ycck,
     };
     let size = Size { width: edge(header.width)?, height: edge(header.height)? };
-    Ok(PictureHeader { size, space, chroma: ChromaSubsampling::of(header.subsamp) })
+    Ok(PictureHeader { size, space, chroma: ChromaSubsampling::from_subsamp(header.subsamp) })
 }
 
 /// Reads the headers without allocating memory for pixels.
@@ -393,7 +396,9 @@ pub fn decode(jpeg: &[u8], scale: DecodeScale) -> Result<DecodeOutput<Pixels>, C
     let factor = ScalingFactor::new(usize::from(scale.0), 8);
     decompressor.set_scaling_factor(factor).map_err(|error| fatal(&error))?;
     let size = scale.scaled_size(size);
-    let (channels, width, height) = (space.channels(), px(size.width), px(size.height));
+    let channels = space.channels();
+    let width = px(size.width);
+    let height = px(size.height);
     // Zeroed: a damaged file leaves samples unwritten, and the bytes must repeat (contract
     // media-24).
     let mut data = vec![0; width * height * channels];
@@ -459,10 +464,9 @@ fn compressor(encoding: EncodeOptions) -> turbojpeg::Result<Compressor> {
 /// `pixels` must have the channels of `encoding.space`. Inks are written unchanged, with Adobe's
 /// marker, so they must be inverted, as that marker implies.
 pub fn encode(pixels: &Pixels, encoding: EncodeOptions) -> Result<Vec<u8>, CodecError> {
-    let failed = |error: turbojpeg::Error| CodecError::Encode(error.to_string());
-    let mut compressor = compressor(encoding).map_err(failed)?;
+    let mut compressor = compressor(encoding).map_err(|error| not_encoded(&error))?;
     // The library would otherwise derive the colour space from the pixel format.
-    compressor.set_colorspace(encoding.space.colorspace()).map_err(failed)?;
+    compressor.set_colorspace(encoding.space.colorspace()).map_err(|error| not_encoded(&error))?;
     let width = px(pixels.size.width);
     let image = Image {
         pixels: pixels.data.as_slice(),
@@ -471,14 +475,17 @@ pub fn encode(pixels: &Pixels, encoding: EncodeOptions) -> Result<Vec<u8>, Codec
         height: px(pixels.size.height),
         format: encoding.space.format(),
     };
-    compressor.compress_to_vec(image).map_err(failed)
+    compressor.compress_to_vec(image).map_err(|error| not_encoded(&error))
+}
+
+fn not_encoded(error: &turbojpeg::Error) -> CodecError {
+    CodecError::Encode(error.to_string())
 }
 
 /// Encodes planes as a baseline JPEG with the library's default tables and no metadata.
 pub fn encode_planes(planes: &Planes, quality: u8) -> Result<Vec<u8>, CodecError> {
-    let failed = |error: turbojpeg::Error| CodecError::Encode(error.to_string());
     let encoding = EncodeOptions { quality, space: planes.space, chroma: planes.chroma };
-    let mut compressor = compressor(encoding).map_err(failed)?;
+    let mut compressor = compressor(encoding).map_err(|error| not_encoded(&error))?;
     let image = YuvImage {
         pixels: planes.data.as_slice(),
         width: px(planes.size.width),
@@ -486,7 +493,7 @@ pub fn encode_planes(planes: &Planes, quality: u8) -> Result<Vec<u8>, CodecError
         height: px(planes.size.height),
         subsamp: planes.chroma.subsamp(planes.space),
     };
-    compressor.compress_yuv_to_vec(image).map_err(failed)
+    compressor.compress_yuv_to_vec(image).map_err(|error| not_encoded(&error))
 }
 
 #[cfg(test)]

@@ -37,17 +37,20 @@ pub(super) fn grey_plane(pixels: &Pixels, width: usize, height: usize) -> Plane 
 
 /// Converts an RGB picture to luma and two chroma planes of full size.
 pub(super) fn ycbcr_planes(pixels: &Pixels, width: usize, height: usize) -> [Plane; 3] {
-    let plane = || Plane { width, height, samples: Vec::with_capacity(width * height) };
-    let (mut luma, mut blue, mut red) = (plane(), plane(), plane());
+    let mut luma = Vec::with_capacity(width * height);
+    let mut blue = Vec::with_capacity(width * height);
+    let mut red = Vec::with_capacity(width * height);
     let (triples, _) = pixels.data.as_chunks::<3>();
     for &[r, g, b] in triples {
-        let (r, g, b) = (f32::from(r), f32::from(g), f32::from(b));
+        let r = f32::from(r);
+        let g = f32::from(g);
+        let b = f32::from(b);
         let y = RED * r + GREEN * g + BLUE * b;
-        luma.samples.push(y - LEVEL_SHIFT);
-        blue.samples.push((b - y) * (0.5 / (1.0 - BLUE)));
-        red.samples.push((r - y) * (0.5 / (1.0 - RED)));
+        luma.push(y - LEVEL_SHIFT);
+        blue.push((b - y) * (0.5 / (1.0 - BLUE)));
+        red.push((r - y) * (0.5 / (1.0 - RED)));
     }
-    [luma, blue, red]
+    [luma, blue, red].map(|samples| Plane { width, height, samples })
 }
 
 /// Halves a plane in both directions.
@@ -71,11 +74,13 @@ pub(super) fn halved(plane: &Plane) -> Plane {
 
 /// Averages two by two samples; the last column and row are repeated where the size is odd.
 fn box_halved(plane: &Plane, samples: &[f32]) -> Plane {
-    let (width, height) = (plane.width.div_ceil(2), plane.height.div_ceil(2));
+    let width = plane.width.div_ceil(2);
+    let height = plane.height.div_ceil(2);
     let mut half = Vec::with_capacity(width * height);
     for y in 0..height {
-        let row = |y: usize| &samples[y.min(plane.height - 1) * plane.width..][..plane.width];
-        let (upper, lower) = (row(2 * y), row(2 * y + 1));
+        let lower_y = (2 * y + 1).min(plane.height - 1);
+        let upper = &samples[2 * y * plane.width..][..plane.width];
+        let lower = &samples[lower_y * plane.width..][..plane.width];
         let (upper_pairs, upper_rest) = upper.as_chunks::<2>();
         let (lower_pairs, lower_rest) = lower.as_chunks::<2>();
         half.extend(

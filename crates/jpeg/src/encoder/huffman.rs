@@ -31,7 +31,8 @@ impl HuffmanTable {
             codes: [0; 256],
             lengths: [0; 256],
         };
-        let (mut code, mut next) = (0u32, table.spec.symbols.iter());
+        let mut code = 0u32;
+        let mut next = table.spec.symbols.iter();
         for (length, count) in (1u8..).zip(counts) {
             for &symbol in next.by_ref().take(usize::from(count)) {
                 table.codes[usize::from(symbol)] =
@@ -81,8 +82,10 @@ fn length_counts(symbols: &[u8], histogram: &Histogram) -> [u8; LENGTH_MAX] {
     let mut packages: Vec<u64> = Vec::new();
     for _ in 0..LENGTH_MAX {
         let joined: Vec<u64> = packages.chunks_exact(2).map(|pair| pair[0] + pair[1]).collect();
-        let (mut singles, mut pairs) = (weights.iter().peekable(), joined.iter().peekable());
-        let (mut merged, mut is_single) = (Vec::new(), Vec::new());
+        let mut singles = weights.iter().peekable();
+        let mut pairs = joined.iter().peekable();
+        let mut merged = Vec::new();
+        let mut is_single = Vec::new();
         loop {
             let single_next = match (singles.peek(), pairs.peek()) {
                 (Some(single), Some(pair)) => single <= pair,

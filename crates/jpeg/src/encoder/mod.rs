@@ -78,16 +78,22 @@ pub fn encode(pixels: &Pixels, options: &EncodeOptions) -> Result<Vec<u8>, Codec
 /// Returns width and height if the pixels can be encoded.
 fn checked_size(pixels: &Pixels) -> Result<(usize, usize), CodecError> {
     let Size { width, height } = pixels.size;
-    let side = |px: u32| u16::try_from(px).ok().filter(|&px| px > 0).map(usize::from);
-    let (Some(width), Some(height)) = (side(width), side(height)) else {
+    let Some((width, height)) = side(width).zip(side(height)) else {
         return Err(CodecError::Encode(format!("a JPEG file cannot have {} pixels", pixels.size)));
     };
     let Pixels { channels, data, .. } = pixels;
     if !matches!(channels, 1 | 3) || data.len() != width * height * channels {
-        let (found, size) = (data.len(), pixels.size);
+        let found = data.len();
+        let size = pixels.size;
         return Err(CodecError::Encode(format!("{found} samples for {size} x {channels}")));
     }
     Ok((width, height))
+}
+
+/// Converts a side of a picture; `None` if a JPEG file cannot have it.
+fn side(px: u32) -> Option<usize> {
+    let px = u16::try_from(px).ok()?;
+    (px > 0).then_some(usize::from(px))
 }
 
 /// Converts pixels to a luma plane and two chroma planes or none.
@@ -115,7 +121,8 @@ struct Picture {
 impl Picture {
     fn quantise(luma: &Plane, chroma: &[Plane], factor: usize, quality: u8) -> Picture {
         let scale = quantize::scale(quality);
-        let (luma_steps, chroma_steps) = (LUMA.steps(scale), CHROMA.steps(scale));
+        let luma_steps = LUMA.steps(scale);
+        let chroma_steps = CHROMA.steps(scale);
         let sensitivities = quantize::sensitivities(luma);
         let luma_grid = transform::coefficients(luma);
         let chroma: Vec<Component> = chroma
@@ -152,10 +159,11 @@ impl Picture {
 
     /// Returns the payload of the frame header (T.81, B.2.2).
     fn frame(&self, size: Size) -> Vec<u8> {
-        let side = |px: u32| u16::try_from(px).expect("the size was checked").to_be_bytes();
+        let height = u16::try_from(size.height).expect("the size was checked");
+        let width = u16::try_from(size.width).expect("the size was checked");
         let mut frame = vec![8];
-        frame.extend(side(size.height));
-        frame.extend(side(size.width));
+        frame.extend(height.to_be_bytes());
+        frame.extend(width.to_be_bytes());
         frame.push(progressive::byte(self.grids.len()));
         for (index, grid) in self.grids.iter().enumerate() {
             let factor = progressive::byte(grid.factor);

@@ -120,13 +120,12 @@ pub(super) struct Script {
 
 /// Chooses the scans that make the file smallest.
 pub(super) fn choose(grids: &[QuantisedGrid]) -> Script {
-    let all: Vec<usize> = (0..grids.len()).collect();
-    let header = |last| ScanHeader {
-        components: all.clone(),
-        band: Band { first: 0, last, high: 0, low: 0 },
-    };
-    let baseline = vec![ScanGroup::new(vec![(header(63), scan::sequential(grids))])];
-    let mut groups = vec![ScanGroup::new(vec![(header(0), scan::dc_first(grids, 0))])];
+    let components: Vec<usize> = (0..grids.len()).collect();
+    let band = Band { first: 0, last: 63, high: 0, low: 0 };
+    let header = ScanHeader { components: components.clone(), band };
+    let baseline = vec![ScanGroup::new(vec![(header, scan::sequential(grids))])];
+    let header = ScanHeader { components, band: Band { last: 0, ..band } };
+    let mut groups = vec![ScanGroup::new(vec![(header, scan::dc_first(grids, 0))])];
     groups.extend(best_ac(grids, &[0]));
     if grids.len() > 1 {
         groups.extend(best_ac(grids, &[1, 2]));
@@ -170,8 +169,14 @@ fn best_ac(grids: &[QuantisedGrid], components: &[usize]) -> Vec<ScanGroup> {
 
 /// Counts the groups at the end of a list that refine at most `low` bits.
 fn refinements_of(refinements: &[ScanGroup], low: u8) -> usize {
-    let wanted = |group: &&ScanGroup| group.scans.iter().all(|(scan, _)| scan.band.high <= low);
-    refinements.iter().rev().take_while(wanted).count()
+    let mut count = 0;
+    for group in refinements.iter().rev() {
+        if group.scans.iter().any(|(scan, _)| scan.band.high > low) {
+            break;
+        }
+        count += 1;
+    }
+    count
 }
 
 /// Codes the first scans of one or two bands.
@@ -186,11 +191,11 @@ fn bands(grids: &[QuantisedGrid], components: &[usize], split: u8, low: u8) -> V
 
 /// Codes one band of each component, with shared tables or with tables of their own.
 fn with_tables(grids: &[QuantisedGrid], components: &[usize], band: Band) -> Vec<ScanGroup> {
-    let scan = |&component: &usize| {
+    let mut scans: Vec<ScanData> = Vec::with_capacity(components.len());
+    for &component in components {
         let header = ScanHeader { components: vec![component], band };
-        (header, scan::ac(&grids[component], component, band))
-    };
-    let scans: Vec<ScanData> = components.iter().map(scan).collect();
+        scans.push((header, scan::ac(&grids[component], component, band)));
+    }
     let shared = measured(&scans).1;
     let own: u64 = scans.chunks(1).map(|scan| measured(scan).1).sum();
     if own < shared {

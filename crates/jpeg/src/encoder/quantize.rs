@@ -87,7 +87,8 @@ fn power(value: f32, eighths: usize) -> f32 {
 /// The visibility is a mean over four cells, so a block that is half flat counts as flat: there the
 /// error of the whole block shows, for instance as ringing beside an edge.
 pub(super) fn sensitivities(plane: &Plane) -> Vec<f32> {
-    let (cols, rows) = (plane.width.div_ceil(8), plane.height.div_ceil(8));
+    let cols = plane.width.div_ceil(8);
+    let rows = plane.height.div_ceil(8);
     let blocks = (0..rows).flat_map(|row| (0..cols).map(move |col| (col, row)));
     blocks
         .map(|(col, row)| {
@@ -104,7 +105,8 @@ pub(super) fn sensitivities(plane: &Plane) -> Vec<f32> {
 
 /// Computes the variance of 4x4 samples of a block.
 fn cell_variance(samples: &[[f32; 8]; 8], y: usize, x: usize) -> f32 {
-    let (mut sum, mut squares) = (0.0, 0.0);
+    let mut sum = 0.0;
+    let mut squares = 0.0;
     for value in samples[y..y + 4].iter().flat_map(|line| &line[x..x + 4]) {
         sum += value;
         squares += value * value;
@@ -123,9 +125,11 @@ pub(super) fn covered(
     let blocks = (0..chroma.rows).flat_map(|row| (0..chroma.cols).map(move |col| (col, row)));
     blocks
         .map(|(col, row)| {
-            let (mut sum, mut count) = (0.0, 0.0);
+            let mut sum = 0.0;
+            let mut count = 0.0;
             for at in 0..factor * factor {
-                let (x, y) = (col * factor + at % factor, row * factor + at / factor);
+                let x = col * factor + at % factor;
+                let y = row * factor + at / factor;
                 if x < luma.cols && y < luma.rows {
                     sum += sensitivities[y * luma.cols + x];
                     count += 1.0;
@@ -189,18 +193,8 @@ impl Profile {
 impl Component {
     /// Quantises each coefficient by itself.
     fn rounded(&self, reciprocals: &[f32; 64]) -> QuantisedGrid {
-        let level = |value: i16, reciprocal: f32, bias: f32| {
-            let level = trellis::rounded((f32::from(value).abs() * reciprocal - bias).max(0.0));
-            if value < 0 { -level } else { level }
-        };
-        let quantised = |block: &[i16; 64]| {
-            let mut levels: [i16; 64] =
-                std::array::from_fn(|at| level(block[at], reciprocals[at], FIRST_BIAS));
-            levels[0] = level(block[0], reciprocals[0], 0.0);
-            levels
-        };
-        let blocks = self.grid.blocks.iter().map(quantised).collect();
-        QuantisedGrid::new(self.grid.cols, self.grid.rows, self.factor, blocks)
+        let blocks = self.grid.blocks.iter().map(|block| rounded_block(block, reciprocals));
+        QuantisedGrid::new(self.grid.cols, self.grid.rows, self.factor, blocks.collect())
     }
 
     /// Chooses the AC levels of all blocks again.
@@ -212,4 +206,18 @@ impl Component {
         }
         grid.update_masks();
     }
+}
+
+/// Quantises each coefficient of a block by itself.
+fn rounded_block(block: &[i16; 64], reciprocals: &[f32; 64]) -> [i16; 64] {
+    let mut levels: [i16; 64] =
+        std::array::from_fn(|at| rounded_level(block[at], reciprocals[at], FIRST_BIAS));
+    levels[0] = rounded_level(block[0], reciprocals[0], 0.0);
+    levels
+}
+
+#[inline]
+fn rounded_level(value: i16, reciprocal: f32, bias: f32) -> i16 {
+    let level = trellis::rounded((f32::from(value).abs() * reciprocal - bias).max(0.0));
+    if value < 0 { -level } else { level }
 }

@@ -35,11 +35,13 @@ impl QuantisedGrid {
 
     /// Computes the masks again after the blocks have changed.
     pub(super) fn update_masks(&mut self) {
-        let mask = |block: &[i16; 64]| {
-            block.iter().rev().fold(0u64, |mask, &value| mask << 1 | u64::from(value != 0))
-        };
-        self.masks = self.blocks.iter().map(mask).collect();
+        self.masks = self.blocks.iter().map(mask_of).collect();
     }
+}
+
+/// Returns the mask of a block, with bit k set if coefficient k is not zero.
+fn mask_of(block: &[i16; 64]) -> u64 {
+    block.iter().rev().fold(0u64, |mask, &value| mask << 1 | u64::from(value != 0))
 }
 
 /// The coefficients of a scan: a band of the zigzag order and the bits of successive approximation.
@@ -84,15 +86,17 @@ fn interleaved(grids: &[QuantisedGrid], low: u8, with_ac: bool) -> Vec<Token> {
     let mut tokens = Vec::new();
     let mut predictions = [0i16; 3];
     // A scan of one component is never padded to whole MCUs (T.81, A.2.2).
-    let factor = |grid: &QuantisedGrid| if grids.len() == 1 { 1 } else { grid.factor };
-    let cols = grids[0].cols.div_ceil(factor(&grids[0]));
-    let rows = grids[0].rows.div_ceil(factor(&grids[0]));
+    let is_padded = grids.len() > 1;
+    let first_factor = if is_padded { grids[0].factor } else { 1 };
+    let cols = grids[0].cols.div_ceil(first_factor);
+    let rows = grids[0].rows.div_ceil(first_factor);
     for (row, col) in (0..rows).flat_map(|row| (0..cols).map(move |col| (row, col))) {
         for (index, grid) in grids.iter().enumerate() {
-            let factor = factor(grid);
+            let factor = if is_padded { grid.factor } else { 1 };
             let (dc_slot, ac_slot) = slots(index);
             for at in 0..factor * factor {
-                let (y, x) = (row * factor + at / factor, col * factor + at % factor);
+                let y = row * factor + at / factor;
+                let x = col * factor + at % factor;
                 let (block, mask) = if y < grid.rows && x < grid.cols {
                     let at = y * grid.cols + x;
                     (grid.blocks[at], grid.masks[at])
@@ -225,12 +229,17 @@ impl AcScan {
 
     /// Codes the next bit of a block's band.
     fn refinement(&mut self, block: &[i16; 64], mask: u64, band: Band) {
-        let magnitude = |at: u32| block[at as usize].unsigned_abs() >> band.low;
         // The last coefficient that becomes other than zero; only corrections follow it.
-        let last_new = positions(mask).filter(|&at| magnitude(at) == 1).last().unwrap_or(0);
-        let (mut run, mut next) = (0, u32::from(band.first));
+        let new = positions(mask).filter(|&at| magnitude(block, at, band) == 1);
+        let last_new = new.last().unwrap_or(0);
+        let mut run = 0;
+        let mut next = u32::from(band.first);
         let mut corrections = Vec::new();
-        for at in positions(mask).filter(|&at| magnitude(at) != 0) {
+        for at in positions(mask) {
+            let magnitude = magnitude(block, at, band);
+            if magnitude == 0 {
+                continue;
+            }
             run += at - next;
             next = at + 1;
             while run > 15 && at <= last_new {
@@ -240,8 +249,8 @@ impl AcScan {
                 corrections.clear();
                 run -= 16;
             }
-            if magnitude(at) > 1 {
-                corrections.push(magnitude(at) & 1 == 1);
+            if magnitude > 1 {
+                corrections.push(magnitude & 1 == 1);
                 continue;
             }
             self.end_band();
@@ -260,6 +269,11 @@ impl AcScan {
             }
         }
     }
+}
+
+/// Returns the magnitude of a coefficient without the bits that a scan leaves out.
+fn magnitude(block: &[i16; 64], at: u32, band: Band) -> u16 {
+    block[at as usize].unsigned_abs() >> band.low
 }
 
 fn write_corrections(corrections: &[bool], tokens: &mut Vec<Token>) {

@@ -32,7 +32,8 @@ pub(super) struct BlockGrid {
 ///
 /// The results are coefficients times [`ONE`].
 pub(super) fn coefficients(plane: &Plane) -> BlockGrid {
-    let (cols, rows) = (plane.width.div_ceil(8), plane.height.div_ceil(8));
+    let cols = plane.width.div_ceil(8);
+    let rows = plane.height.div_ceil(8);
     let mut blocks = Vec::with_capacity(cols * rows);
     for row in 0..rows {
         for col in 0..cols {
@@ -92,25 +93,34 @@ fn columns(block: &[[f32; 8]; 8]) -> [[f32; 8]; 8] {
     const C7: f32 = 0.097_545_16;
     let s: [[f32; 8]; 4] = std::array::from_fn(|n| sum(&block[n], &block[7 - n], 1.0));
     let d: [[f32; 8]; 4] = std::array::from_fn(|n| sum(&block[n], &block[7 - n], -1.0));
-    let (outer, inner) = (sum(&s[0], &s[3], 1.0), sum(&s[1], &s[2], 1.0));
-    let (outer_d, inner_d) = (sum(&s[0], &s[3], -1.0), sum(&s[1], &s[2], -1.0));
-    let odd = |weights: [f32; 4]| -> [f32; 8] {
-        std::array::from_fn(|lane| {
-            (weights[0] * d[0][lane] + weights[1] * d[1][lane])
-                + (weights[2] * d[2][lane] + weights[3] * d[3][lane])
-        })
-    };
-    let even = |a: &[f32; 8], b: &[f32; 8], weights: [f32; 2]| -> [f32; 8] {
-        std::array::from_fn(|lane| weights[0] * a[lane] + weights[1] * b[lane])
-    };
+    let outer = sum(&s[0], &s[3], 1.0);
+    let inner = sum(&s[1], &s[2], 1.0);
+    let outer_d = sum(&s[0], &s[3], -1.0);
+    let inner_d = sum(&s[1], &s[2], -1.0);
     [
         even(&outer, &inner, [C4, C4]),
-        odd([C1, C3, C5, C7]),
+        odd(&d, [C1, C3, C5, C7]),
         even(&outer_d, &inner_d, [C2, C6]),
-        odd([C3, -C7, -C1, -C5]),
+        odd(&d, [C3, -C7, -C1, -C5]),
         even(&outer, &inner, [C4, -C4]),
-        odd([C5, -C1, C7, C3]),
+        odd(&d, [C5, -C1, C7, C3]),
         even(&outer_d, &inner_d, [C6, -C2]),
-        odd([C7, -C5, C3, -C1]),
+        odd(&d, [C7, -C5, C3, -C1]),
     ]
+}
+
+/// Computes an even frequency of eight columns.
+#[inline]
+fn even(a: &[f32; 8], b: &[f32; 8], weights: [f32; 2]) -> [f32; 8] {
+    std::array::from_fn(|lane| weights[0] * a[lane] + weights[1] * b[lane])
+}
+
+/// Computes an odd frequency of eight columns, from the differences of their lines.
+#[inline]
+fn odd(differences: &[[f32; 8]; 4], weights: [f32; 4]) -> [f32; 8] {
+    let [d0, d1, d2, d3] = differences;
+    std::array::from_fn(|lane| {
+        (weights[0] * d0[lane] + weights[1] * d1[lane])
+            + (weights[2] * d2[lane] + weights[3] * d3[lane])
+    })
 }

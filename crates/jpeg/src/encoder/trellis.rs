@@ -62,7 +62,8 @@ fn approximate(value: u32) -> f32 {
 /// Counts the AC symbols that a sequential scan of a component would need.
 pub(super) fn count_symbols(grid: &QuantisedGrid, histogram: &mut Histogram) {
     for (block, &mask) in grid.blocks.iter().zip(&grid.masks) {
-        let (mut mask, mut next) = (mask & !1, 1);
+        let mut mask = mask & !1;
+        let mut next = 1;
         while mask != 0 {
             let at = mask.trailing_zeros();
             let run = at - next;
@@ -97,6 +98,14 @@ struct Node {
     /// Index of the node before.
     before: usize,
     level: i16,
+}
+
+impl Node {
+    /// Returns the cost of a path that ends here, with the end of block if one is needed.
+    #[inline]
+    fn total(&self, end: f32) -> f32 {
+        self.cost + if self.at < 63 { end } else { 0.0 }
+    }
 }
 
 impl Quantiser<'_> {
@@ -138,12 +147,9 @@ impl Quantiser<'_> {
         // Of the smaller levels only the largest of the next smaller size can be better: it is the
         // nearest one that has fewer bits.
         let smaller = (1i16 << (size - 1)) - 1;
-        let error = |level: i16| {
-            let error = value - f32::from(level);
-            error * error * self.weights[at]
-        };
         let mut best = Node { at, cost: f32::MAX, before: 0, level: nearest };
-        let (nearest_error, smaller_error) = (error(nearest), error(smaller));
+        let nearest_error = self.weighted_error(at, value, nearest);
+        let smaller_error = self.weighted_error(at, value, smaller);
         for (index, node) in before.iter().enumerate().rev() {
             let base = node.cost + zeros_error;
             let rates = &self.rates.levels[at - node.at - 1];
@@ -161,13 +167,19 @@ impl Quantiser<'_> {
         best
     }
 
+    /// Computes the squared error of a level of the coefficient `at`, weighted by its visibility.
+    #[inline]
+    fn weighted_error(&self, at: usize, value: f32, level: i16) -> f32 {
+        let error = value - f32::from(level);
+        error * error * self.weights[at]
+    }
+
     /// Writes the levels of the cheapest path.
     fn trace(&self, nodes: &[Node], lambda: f32, block: &[i16; 64], levels: &mut [i16; 64]) {
         let end = lambda * self.rates.end_of_block;
-        let total = |node: &Node| node.cost + if node.at < 63 { end } else { 0.0 };
         let mut best = 0;
         for (index, node) in nodes.iter().enumerate() {
-            if total(node) < total(&nodes[best]) {
+            if node.total(end) < nodes[best].total(end) {
                 best = index;
             }
         }

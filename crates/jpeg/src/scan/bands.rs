@@ -36,15 +36,11 @@ pub fn are_exact(scan: &Scan) -> bool {
 pub fn split(scan: &Scan) -> Vec<Range<u32>> {
     let row_pixels = u64::from(scan.mcu.height) * u64::from(scan.size.width);
     let rows_per_band = u32::try_from(BAND_PIXELS.div_ceil(row_pixels.max(1))).unwrap_or(u32::MAX);
-    let starts_with_restart = |row: &u32| {
-        scan.interval == 0
-            || (u64::from(*row) * u64::from(scan.across)).is_multiple_of(u64::from(scan.interval))
-    };
     let mut bands = Vec::new();
     let mut start = 0;
     while start < scan.down {
-        let end = (start.saturating_add(rows_per_band)..scan.down).find(starts_with_restart);
-        let end = end.unwrap_or(scan.down);
+        let mut ends = start.saturating_add(rows_per_band)..scan.down;
+        let end = ends.find(|row| scan.starts_with_restart(*row)).unwrap_or(scan.down);
         bands.push(start..end);
         start = end;
     }
@@ -70,7 +66,8 @@ pub fn band(
     rows: &Range<u32>,
     colour: &[u8],
 ) -> Result<Vec<u8>, ScanError> {
-    let (first, end_mcu) = (rows.start * scan.across, rows.end * scan.across);
+    let first = rows.start * scan.across;
+    let end_mcu = rows.end * scan.across;
     let mut data = UnstuffedData::default();
     index.fill(&mut data, bytes, first..end_mcu)?;
     let mut cursor = index.seek(scan, &data, first)?;
@@ -100,7 +97,9 @@ pub fn band(
         // Whole bytes, including the padding of the last one. Restart numbers count from 0 in each file.
         writer.copy(&data, from, start);
         writer.restart(restart_number);
-        (restart_number, from, next) = ((restart_number + 1) & 7, start, next + 1);
+        restart_number = (restart_number + 1) & 7;
+        from = start;
+        next += 1;
     }
     writer.copy(&data, from, end);
     let top = rows.start * scan.mcu.height;

@@ -26,25 +26,23 @@ pub fn is_on_grid(scan: &Scan, rect: Rect) -> bool {
 /// Decoding the result gives the same pixels inside `rect` as decoding the whole picture.
 #[must_use]
 pub fn surrounding_rect(scan: &Scan, rect: Rect) -> Rect {
-    let span = |start: u32, length: u32, step: u32, edge: u32| {
-        let first = (start / step).saturating_sub(1) * step;
-        let end = start.saturating_add(length).div_ceil(step).saturating_add(1);
-        (first, end.saturating_mul(step).min(edge).saturating_sub(first))
-    };
-    let (x, width) = span(rect.x, rect.width, scan.mcu.width, scan.size.width);
-    let (y, height) = span(rect.y, rect.height, scan.mcu.height, scan.size.height);
+    let (x, width) = surrounding_span(rect.x, rect.width, scan.mcu.width, scan.size.width);
+    let (y, height) = surrounding_span(rect.y, rect.height, scan.mcu.height, scan.size.height);
     Rect { x, y, width, height }
+}
+
+/// Extends a span to whole steps with a margin of one step; returns its start and its length.
+fn surrounding_span(start: u32, length: u32, step: u32, edge: u32) -> (u32, u32) {
+    let first = (start / step).saturating_sub(1) * step;
+    let end = start.saturating_add(length).div_ceil(step).saturating_add(1);
+    (first, end.saturating_mul(step).min(edge).saturating_sub(first))
 }
 
 fn mcus(scan: &Scan, rect: Rect) -> Result<McuRect, ScanError> {
     if rect.is_empty() || !rect.is_inside(scan.size) || !is_on_grid(scan, rect) {
         return Err(ScanError::Outside);
     }
-    let span = |start: u32, length: u32, step: u32| start / step..(start + length).div_ceil(step);
-    Ok(McuRect {
-        columns: span(rect.x, rect.width, scan.mcu.width),
-        rows: span(rect.y, rect.height, scan.mcu.height),
-    })
+    Ok(scan.mcus_under(rect))
 }
 
 /// Returns the byte ranges of the file that [`crop`] reads for `rect`, in ascending order.
@@ -112,8 +110,11 @@ pub(super) struct ScanRecoder {
 impl ScanRecoder {
     /// Creates a recoder with the tables of `scan` and an empty output.
     pub(super) fn new(scan: &Scan) -> Result<Self, ScanError> {
-        let (writer, last) = (EntropyWriter::default(), [0; COMPONENTS_MAX]);
-        Ok(Self { coders: coders(scan)?, writer, last })
+        Ok(Self {
+            coders: coders(scan)?,
+            writer: EntropyWriter::default(),
+            last: [0; COMPONENTS_MAX],
+        })
     }
 
     /// Copies the MCUs up to `end` of a scan without restarts.
@@ -204,12 +205,14 @@ impl ScanRecoder {
 
 /// Builds the codes of each component from its tables, extended where symbols are missing.
 fn coders(scan: &Scan) -> Result<Vec<BlockCoder>, ScanError> {
-    let codes = |class, number| spec(scan, class, number).map(|spec| HuffmanCodes::new(&spec));
-    let coder = |component: &crate::scan::ScanComponent| {
+    let mut coders = Vec::with_capacity(scan.components.len());
+    for component in &scan.components {
         let (dc, ac) = component.table_numbers;
-        Ok(BlockCoder { dc: codes(DC, dc)?, ac: codes(AC, ac)? })
-    };
-    scan.components.iter().map(coder).collect()
+        let dc = HuffmanCodes::new(&spec(scan, DC, dc)?);
+        let ac = HuffmanCodes::new(&spec(scan, AC, ac)?);
+        coders.push(BlockCoder { dc, ac });
+    }
+    Ok(coders)
 }
 
 /// Returns a table of the file, extended with a code for every symbol if there is room.
@@ -228,17 +231,18 @@ pub(super) fn huffman_segments(scan: &Scan) -> Result<Vec<u8>, ScanError> {
         .collect();
     used.sort_unstable();
     used.dedup();
-    let table = |(class, number): (usize, usize)| {
-        Ok(segment(DHT, &[&spec(scan, class, number)?.payload(class, number)]))
-    };
-    used.into_iter().map(table).collect::<Result<Vec<_>, ScanError>>().map(|all| all.concat())
+    let mut segments = Vec::new();
+    for (class, number) in used {
+        let payload = spec(scan, class, number)?.payload(class, number);
+        segments.extend(segment(DHT, &[&payload]));
+    }
+    Ok(segments)
 }
 
 /// Builds the tables, frame and scan header of a picture of `size` with the components of `scan`.
 ///
 /// `interval` is the number of MCUs between restart markers, 0 for none.
 pub(super) fn headers(scan: &Scan, size: Size, interval: u16) -> Result<Vec<u8>, ScanError> {
-    let short = |value: u32| u16::try_from(value).map_err(|_| ScanError::Outside);
     let mut out = Vec::new();
     let mut numbers = Vec::new();
     let mut wide = false;
@@ -258,17 +262,16 @@ pub(super) fn headers(scan: &Scan, size: Size, interval: u16) -> Result<Vec<u8>,
         }
     }
     let count = u8::try_from(scan.components.len()).map_err(|_| ScanError::Scans)?;
-    let (mut frame, mut selectors) = (Vec::new(), Vec::new());
+    let mut frame = Vec::new();
+    let mut selectors = Vec::new();
     for component in &scan.components {
-        let factor = |value: u32| u8::try_from(value).map_err(|_| ScanError::Sampling);
-        frame.extend([
-            component.id,
-            factor(component.across)? << 4 | factor(component.down)?,
-            component.quant_number,
-        ]);
-        let table = |number: usize| u8::try_from(number).map_err(|_| ScanError::Tables);
+        let across = u8::try_from(component.across).map_err(|_| ScanError::Sampling)?;
+        let down = u8::try_from(component.down).map_err(|_| ScanError::Sampling)?;
+        frame.extend([component.id, across << 4 | down, component.quant_number]);
         let (dc, ac) = component.table_numbers;
-        selectors.extend([component.id, table(dc)? << 4 | table(ac)?]);
+        let dc = u8::try_from(dc).map_err(|_| ScanError::Tables)?;
+        let ac = u8::try_from(ac).map_err(|_| ScanError::Tables)?;
+        selectors.extend([component.id, dc << 4 | ac]);
     }
     // Baseline allows 8-bit quantisation tables and two Huffman tables of each class; anything more is
     // extended sequential (T.81 table B.1).
@@ -277,7 +280,8 @@ pub(super) fn headers(scan: &Scan, size: Size, interval: u16) -> Result<Vec<u8>,
             .components
             .iter()
             .any(|component| component.table_numbers.0.max(component.table_numbers.1) > 1);
-    let [height, width] = [short(size.height)?.to_be_bytes(), short(size.width)?.to_be_bytes()];
+    let height = u16::try_from(size.height).map_err(|_| ScanError::Outside)?.to_be_bytes();
+    let width = u16::try_from(size.width).map_err(|_| ScanError::Outside)?.to_be_bytes();
     out.extend(segment(0xC0 | u8::from(extended), &[&[8], &height, &width, &[count], &frame]));
     out.extend(huffman_segments(scan)?);
     if interval > 0 {

@@ -59,20 +59,17 @@ impl<'a> ScanCursor<'a> {
         mcu: u32,
     ) -> Result<Self, ScanError> {
         let position = data.from_file_position(entry.bit_position)?;
-        let plan = |component: &usize| {
-            let (dc, ac) = scan.tables_of(*component)?;
-            Ok(ComponentPlan {
-                component: *component,
-                dc,
-                ac,
-                steps: &scan.components[*component].steps,
-            })
-        };
+        let mut plans = Vec::with_capacity(scan.blocks.len());
+        for &component in &scan.blocks {
+            let (dc, ac) = scan.tables_of(component)?;
+            let steps = &scan.components[component].steps;
+            plans.push(ComponentPlan { component, dc, ac, steps });
+        }
         let interval = scan.interval;
         Ok(Self {
             data,
             reader: EntropyReader::new(data, position),
-            plans: scan.blocks.iter().map(plan).collect::<Result<_, ScanError>>()?,
+            plans,
             dc: entry.dc.map(i32::from),
             mcu,
             interval,
@@ -222,7 +219,8 @@ impl<'a> ScanCursor<'a> {
             let ac = self.reader.position();
             self.reader.refill();
             skip_ac(&mut self.reader, plan.ac).ok_or(damaged)?;
-            let (component, end) = (plan.component, self.reader.position());
+            let component = plan.component;
+            let end = self.reader.position();
             report(BlockSpan { component, dc: self.dc[component], start, ac, end });
         }
         self.mcu += 1;
@@ -310,7 +308,8 @@ fn decode_ac(
     plan: &ComponentPlan<'_>,
     block: &mut Block,
 ) -> Option<u32> {
-    let (mut at, mut out_of_range) = (1usize, 0);
+    let mut at = 1usize;
+    let mut out_of_range = 0;
     loop {
         // A code with its value takes at most 26 bits, so one refill serves two codes.
         let step = plan.ac.find(reader.buffer)?;
@@ -363,7 +362,8 @@ const fn positions() -> [[u64; 256]; 8] {
     let mut out = [[0; 256]; 8];
     let mut position = 0;
     while position < 64 {
-        let (row, column) = ((ZIGZAG[position] >> 3) as usize, ZIGZAG[position] & 7);
+        let row = (ZIGZAG[position] >> 3) as usize;
+        let column = ZIGZAG[position] & 7;
         let mut columns = 0;
         while columns < 256 {
             if columns >> column & 1 == 1 {
@@ -512,15 +512,23 @@ impl BlockCoder {
     ///
     /// All codes but the last include their value bits.
     fn split(&self, run: u32, size: u32) -> Option<Vec<(u32, u32)>> {
-        let direct = |run: u32| (run < 16).then(|| self.code(run, size)).filter(|code| code.1 > 0);
-        if let Some(code) = direct(run) {
+        if let Some(code) = self.single_code(run, size) {
             return Some(vec![code]);
         }
         // Insert the 1 as late as possible: the later it is, the finer the detail that it adds.
         (0..run.min(16)).rev().find_map(|first| {
             let (code, length) = self.code(first, 1);
-            let rest = direct(run - first - 1).filter(|_| length > 0)?;
+            let rest = self.single_code(run - first - 1, size).filter(|_| length > 0)?;
             Some(vec![(code << 1 | 1, length + 1), rest])
         })
+    }
+
+    /// Returns the code that skips `run` zeros and ends with a value of `size` bits, if the table has it.
+    fn single_code(&self, run: u32, size: u32) -> Option<(u32, u32)> {
+        if run >= 16 {
+            return None;
+        }
+        let (code, length) = self.code(run, size);
+        (length > 0).then_some((code, length))
     }
 }

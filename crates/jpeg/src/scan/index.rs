@@ -95,8 +95,8 @@ impl ScanIndex {
             cursor.skip_mcu()?;
         }
         cursor.check()?;
-        let (end, marker) = (data.to_file_position(cursor.position()), data.end_offset());
-        Ok(Self { spacing, entries, end, marker })
+        let end = data.to_file_position(cursor.position());
+        Ok(Self { spacing, entries, end, marker: data.end_offset() })
     }
 
     /// Finds the last entry at or before `mcu`, and the MCU of that entry.
@@ -155,11 +155,8 @@ impl ScanIndex {
             (ColourSpace::Rgb | ColourSpace::Cmyk | ColourSpace::Ycck, _) => return None,
         }
         let [_, blue, red] = scan.components.as_slice() else { return None };
-        let is_coloured = |component: &ScanComponent, dc: i16| {
-            // A DC is eight times the mean of its block, before quantisation.
-            i32::from(dc).abs() * i32::from(component.quant[0]) > 8 * GREY_CHROMA_MAX
-        };
-        let (mut blocks, mut coloured) = (0_usize, 0_usize);
+        let mut blocks = 0_usize;
+        let mut coloured = 0_usize;
         for (number, entry) in (0..).zip(&self.entries) {
             let mcu = self.spacing.saturating_mul(number);
             // At the start and after a restart, the predictors are 0 whatever the picture has.
@@ -187,13 +184,19 @@ impl ScanIndex {
             // Refuses a spacing of 0, which only damaged data has.
             .checked_div(self.spacing)
             .and_then(|_| usize::try_from(scan.mcus().div_ceil(self.spacing)).ok());
-        let positions = || self.entries.iter().map(|entry| entry.bit_position).chain([self.end]);
+        let positions = self.entries.iter().map(|entry| entry.bit_position).chain([self.end]);
+        let mut pairs = positions.clone().zip(positions.skip(1));
         count == Some(self.entries.len())
             && self.entries.first() == Some(&first(scan))
-            && positions().zip(positions().skip(1)).all(|(a, b)| a < b)
+            && pairs.all(|(position, next)| position < next)
             && self.end <= self.marker.saturating_mul(8)
             && self.marker < length
     }
+}
+
+fn is_coloured(component: &ScanComponent, dc: i16) -> bool {
+    // A DC is eight times the mean of its block, before quantisation.
+    i32::from(dc).abs() * i32::from(component.quant[0]) > 8 * GREY_CHROMA_MAX
 }
 
 /// Returns the entry of the first MCU.

@@ -75,7 +75,8 @@ impl ScanIndex {
     #[must_use]
     pub fn unpack(components: usize, bytes: &mut &[u8]) -> Option<Self> {
         let spacing = u32::try_from(take_varint(bytes)?).ok().filter(|spacing| *spacing > 0)?;
-        let (marker, end) = (take_varint(bytes)?, take_varint(bytes)?);
+        let marker = take_varint(bytes)?;
+        let end = take_varint(bytes)?;
         let count = take_varint(bytes)?;
         // Each number of an entry takes at least one byte, which bounds the allocation below.
         let count_max = u64::try_from(bytes.len() / (1 + components)).ok()?;

@@ -221,16 +221,14 @@ impl Scan {
         let (specs, quants) = read_tables(header, head)?;
         let (selectors, start) = read_scan_header(header, head)?;
         let components = read_components(header, &selectors, &quants)?;
-        let most =
-            |edge: fn(&ScanComponent) -> u32| components.iter().map(edge).max().unwrap_or(1);
-        let mcu = Size::new(
-            8 * most(|component| component.across),
-            8 * most(|component| component.down),
-        );
-        let of = |(index, component): (usize, &ScanComponent)| {
-            std::iter::repeat_n(index, to_usize(component.across * component.down))
-        };
-        let blocks: Vec<usize> = components.iter().enumerate().flat_map(of).collect();
+        let across = components.iter().map(|component| component.across).max().unwrap_or(1);
+        let down = components.iter().map(|component| component.down).max().unwrap_or(1);
+        let mcu = Size::new(8 * across, 8 * down);
+        let mut blocks: Vec<usize> = Vec::new();
+        for (index, component) in components.iter().enumerate() {
+            let count = to_usize(component.across * component.down);
+            blocks.extend(std::iter::repeat_n(index, count));
+        }
         if blocks.len() > MCU_BLOCKS_MAX {
             return Err(ScanError::Sampling);
         }
@@ -270,8 +268,25 @@ impl Scan {
         component: usize,
     ) -> Result<(&HuffmanDecoder, &HuffmanDecoder), ScanError> {
         let (dc, ac) = self.components[component].table_numbers;
-        let find = |class: usize, number: usize| self.tables[class][number].as_ref();
-        find(DC, dc).zip(find(AC, ac)).ok_or(ScanError::Tables)
+        let dc = self.tables[DC][dc].as_ref().ok_or(ScanError::Tables)?;
+        let ac = self.tables[AC][ac].as_ref().ok_or(ScanError::Tables)?;
+        Ok((dc, ac))
+    }
+
+    /// Returns `true` for a row of MCUs that can be decoded without the data before it: the first MCU follows
+    /// a restart marker, or the scan has none.
+    #[must_use]
+    pub fn starts_with_restart(&self, row: u32) -> bool {
+        let first = u64::from(row) * u64::from(self.across);
+        self.interval == 0 || first.is_multiple_of(u64::from(self.interval))
+    }
+
+    /// Returns the MCUs that `rect`, in pixels as stored, touches.
+    fn mcus_under(&self, rect: Rect) -> McuRect {
+        McuRect {
+            columns: steps_under(rect.x, rect.width, self.mcu.width),
+            rows: steps_under(rect.y, rect.height, self.mcu.height),
+        }
     }
 
     /// Returns the MCUs that are needed to decode `rect`, in pixels.
@@ -281,16 +296,20 @@ impl Scan {
         if rect.is_empty() || !rect.is_inside(self.size) {
             return Err(ScanError::Outside);
         }
-        let cell =
-            |edge: fn(&ScanComponent) -> u32| self.components.iter().map(edge).max().unwrap_or(1);
-        let columns =
-            span(rect.x, rect.width, cell(|component| component.cell.0), self.size.width);
-        let rows = span(rect.y, rect.height, cell(|component| component.cell.1), self.size.height);
+        let cell_width = self.components.iter().map(|component| component.cell.0).max();
+        let cell_height = self.components.iter().map(|component| component.cell.1).max();
+        let columns = span(rect.x, rect.width, cell_width.unwrap_or(1), self.size.width);
+        let rows = span(rect.y, rect.height, cell_height.unwrap_or(1), self.size.height);
         Ok(McuRect {
             columns: columns.start / self.mcu.width..columns.end.div_ceil(self.mcu.width),
             rows: rows.start / self.mcu.height..rows.end.div_ceil(self.mcu.height),
         })
     }
+}
+
+/// Returns the numbers of the steps of `step` pixels that a span of pixels touches.
+fn steps_under(start: u32, length: u32, step: u32) -> Range<u32> {
+    start / step..(start + length).div_ceil(step)
 }
 
 /// Extends a span of pixels by the margin that interpolation between cells of `cell` pixels needs.
@@ -395,7 +414,8 @@ fn read_components(
     let v_max = header.components.iter().map(|component| component.v).max().unwrap_or(1);
     let mut components = Vec::with_capacity(selectors.len());
     for (component, [id, numbers]) in header.components.iter().zip(selectors) {
-        let (h, v) = (component.h, component.v);
+        let h = component.h;
+        let v = component.v;
         // T.81 B.2.3 requires the order of the frame.
         if component.id != *id {
             return Err(ScanError::Scans);
@@ -520,8 +540,9 @@ impl<'a> ByteRanges<'a> {
         let next = self.pieces.partition_point(|(start, _)| *start <= range.start);
         let (start, piece) =
             next.checked_sub(1).map(|at| &self.pieces[at]).ok_or(ScanError::Bytes)?;
-        let index = |at: u64| usize::try_from(at - start).map_err(|_| ScanError::Bytes);
-        let (first, last) = (index(range.start)?, index(range.end.max(range.start))?);
+        let end = range.end.max(range.start);
+        let first = usize::try_from(range.start - start).map_err(|_| ScanError::Bytes)?;
+        let last = usize::try_from(end - start).map_err(|_| ScanError::Bytes)?;
         piece
             .get(first..last.min(piece.len()))
             .filter(|bytes| !bytes.is_empty())

@@ -43,11 +43,7 @@ fn touched_mcus(scan: &Scan, rect: Rect) -> Result<McuRect, ScanError> {
     if rect.is_empty() || !rect.is_inside(scan.size) {
         return Err(ScanError::Outside);
     }
-    let span = |start: u32, length: u32, step: u32| start / step..(start + length).div_ceil(step);
-    Ok(McuRect {
-        columns: span(rect.x, rect.width, scan.mcu.width),
-        rows: span(rect.y, rect.height, scan.mcu.height),
-    })
+    Ok(scan.mcus_under(rect))
 }
 
 /// Returns the byte range of the file that [`patch`] reads for `rect`.
@@ -322,21 +318,24 @@ impl<'a> ScanRewrite<'a> {
 
 /// Allocates the samples of the MCUs `columns` of row `row`.
 fn strip_samples(scan: &Scan, row: u32, columns: &Range<u32>) -> RegionSamples {
-    let grid = |component: &ScanComponent| {
+    let mut grids = Vec::with_capacity(scan.components.len());
+    for component in &scan.components {
         let origin = (columns.start * component.across * 8, row * component.down * 8);
         let width = (columns.end - columns.start) * component.across * 8;
         let size = Size::new(width, component.down * 8);
         let data = vec![0; to_usize(size.width) * to_usize(size.height)];
-        SampleGrid { origin, size, stride: to_usize(width), data }
-    };
-    RegionSamples { grids: scan.components.iter().map(grid).collect() }
+        grids.push(SampleGrid { origin, size, stride: to_usize(width), data });
+    }
+    RegionSamples { grids }
 }
 
 /// Whether the block whose first sample is `origin` has a sample for a pixel of `rect`.
 fn is_touched(component: &ScanComponent, origin: (u32, u32), rect: Rect) -> bool {
-    let meets = |origin: u32, cell: u32, start: u32, length: u32| {
-        origin * cell < start + length && (origin + 8) * cell > start
-    };
     meets(origin.0, component.cell.0, rect.x, rect.width)
         && meets(origin.1, component.cell.1, rect.y, rect.height)
+}
+
+/// Returns `true` if eight samples from `origin`, each of `cell` pixels, meet a span of pixels.
+fn meets(origin: u32, cell: u32, start: u32, length: u32) -> bool {
+    origin * cell < start + length && (origin + 8) * cell > start
 }

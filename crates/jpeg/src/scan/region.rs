@@ -54,7 +54,8 @@ pub fn byte_ranges(
 
 /// Iterates over the rows of a rectangle of MCUs, each as a range of MCU numbers.
 pub(super) fn rows(scan: &Scan, mcus: &McuRect) -> impl Iterator<Item = Range<u32>> {
-    let (across, columns) = (scan.across, mcus.columns.clone());
+    let across = scan.across;
+    let columns = mcus.columns.clone();
     mcus.rows.clone().map(move |row| row * across + columns.start..row * across + columns.end)
 }
 
@@ -110,20 +111,20 @@ pub fn decode(
 }
 
 fn grids(scan: &Scan, mcus: &McuRect) -> RegionSamples {
-    let count = |range: &Range<u32>| range.end - range.start;
-    let grid = |component: &crate::scan::ScanComponent| {
+    let mut grids = Vec::with_capacity(scan.components.len());
+    for component in &scan.components {
         let origin =
             (mcus.columns.start * component.across * 8, mcus.rows.start * component.down * 8);
-        let width = count(&mcus.columns) * component.across * 8;
-        let height = count(&mcus.rows) * component.down * 8;
+        let width = (mcus.columns.end - mcus.columns.start) * component.across * 8;
+        let height = (mcus.rows.end - mcus.rows.start) * component.down * 8;
         let size = Size::new(
             width.min(component.size.width - origin.0),
             height.min(component.size.height - origin.1),
         );
         let data = vec![0; to_usize(width) * to_usize(height)];
-        SampleGrid { origin, size, stride: to_usize(width), data }
-    };
-    RegionSamples { grids: scan.components.iter().map(grid).collect() }
+        grids.push(SampleGrid { origin, size, stride: to_usize(width), data });
+    }
+    RegionSamples { grids }
 }
 
 /// The position of a block in a [`CoefficientStrip`].
@@ -147,20 +148,18 @@ pub(super) struct CoefficientStrip {
 
 impl CoefficientStrip {
     pub(super) fn new(scan: &Scan, mcus: usize) -> Self {
-        let shape = |component: &crate::scan::ScanComponent| {
-            let (across, down) = (to_usize(component.across), to_usize(component.down));
-            (across, down, across * mcus)
-        };
-        let shapes: Vec<_> = scan.components.iter().map(shape).collect();
-        let order = shapes.iter().enumerate().flat_map(|(component, (across, down, _))| {
-            let across = *across;
-            (0..across * down).map(move |at| (component, at % across, at / across))
-        });
-        Self {
-            blocks: shapes.iter().map(|(_, down, row)| vec![[0; 64]; down * row]).collect(),
-            order: order.collect(),
-            shapes,
+        let mut blocks = Vec::new();
+        let mut shapes = Vec::new();
+        let mut order = Vec::new();
+        for (index, component) in scan.components.iter().enumerate() {
+            let across = to_usize(component.across);
+            let down = to_usize(component.down);
+            let row = across * mcus;
+            blocks.push(vec![[0; 64]; down * row]);
+            shapes.push((across, down, row));
+            order.extend((0..across * down).map(|at| (index, at % across, at / across)));
         }
+        Self { blocks, shapes, order }
     }
 
     pub(super) fn clear(&mut self) {
@@ -192,10 +191,10 @@ impl CoefficientStrip {
         first: u32,
     ) -> (u32, u32) {
         let (_, _, across) = self.shapes[block.component];
-        let (x, y) = (block.index % across, block.index / across);
-        let small = |value: usize| u32::try_from(value).unwrap_or(u32::MAX);
+        let x = u32::try_from(block.index % across).unwrap_or(u32::MAX);
+        let y = u32::try_from(block.index / across).unwrap_or(u32::MAX);
         let component = &scan.components[block.component];
-        ((first * component.across + small(x)) * 8, (row * component.down + small(y)) * 8)
+        ((first * component.across + x) * 8, (row * component.down + y) * 8)
     }
 
     /// Returns the blocks of each component, row by row.
@@ -313,6 +312,16 @@ impl UpsamplingAxis {
     fn weight_after(&self) -> u16 {
         u16::try_from(self.offset).unwrap_or(0)
     }
+
+    /// Interpolates between the samples of a row; the sums are weighted by the pixels of a cell.
+    fn interpolate(&self, samples: &[u8], sums: &mut Vec<u16>) {
+        let from = self.weight_before();
+        let to = self.weight_after();
+        sums.clear();
+        let pairs = samples.iter().zip(&samples[1..]);
+        // The weights of a cell add up to at most 4, so sums fit 16 bits.
+        sums.extend(pairs.map(|(a, b)| u16::from(*a) * from + u16::from(*b) * to));
+    }
 }
 
 impl SampleGrid {
@@ -326,51 +335,53 @@ impl SampleGrid {
     ) {
         let columns = clamped(across.first, plane.width + 1, self.origin.0, self.size.width);
         let rows = clamped(down.first, plane.height + 1, self.origin.1, self.size.height);
-        let row = |y: usize| &self.data[rows[y] * self.stride..][..self.stride];
         let rows_out = out.chunks_exact_mut(plane.width.max(1)).enumerate();
         // On the grid of the component, as luma always is, samples are copied unchanged.
         if across.offset == 0 && down.offset == 0 {
-            rows_out.for_each(|(y, out)| copy(row(y), &columns, out));
+            for (y, out) in rows_out {
+                copy(self.row(rows[y]), &columns, out);
+            }
             return;
         }
-        // Interpolates one row horizontally; results are weighted by the pixels of a cell.
-        let interpolate_row = |y: usize, samples: &mut [u8], sums: &mut Vec<u16>| {
-            copy(row(y), &columns, samples);
-            let (from, to) = (across.weight_before(), across.weight_after());
-            sums.clear();
-            let pairs = samples.iter().zip(&samples[1..]);
-            // The weights of a cell add up to at most 4, so sums fit 16 bits.
-            sums.extend(pairs.map(|(a, b)| u16::from(*a) * from + u16::from(*b) * to));
-        };
         let mut samples = vec![0; plane.width + 1];
-        let (mut upper, mut lower) = (Vec::new(), Vec::new());
-        interpolate_row(0, &mut samples, &mut lower);
-        let (from, to) = (down.weight_before(), down.weight_after());
+        let mut upper = Vec::new();
+        let mut lower = Vec::new();
+        copy(self.row(rows[0]), &columns, &mut samples);
+        across.interpolate(&samples, &mut lower);
+        let from = down.weight_before();
+        let to = down.weight_after();
         // The number of pixels in a cell is a power of two, so the division is a shift.
         let area = across.cell * down.cell;
-        let (half, shift) = (u16::try_from(area / 2).unwrap_or(0), area.trailing_zeros());
+        let half = u16::try_from(area / 2).unwrap_or(0);
+        let shift = area.trailing_zeros();
         for (y, out) in rows_out {
             // Each row is interpolated once: it is the lower one first, then the upper one.
             std::mem::swap(&mut upper, &mut lower);
-            interpolate_row(y + 1, &mut samples, &mut lower);
+            copy(self.row(rows[y + 1]), &columns, &mut samples);
+            across.interpolate(&samples, &mut lower);
             for ((sample, a), b) in out.iter_mut().zip(&upper).zip(&lower) {
                 let [low, _] = ((a * from + b * to + half) >> shift).to_le_bytes();
                 *sample = low;
             }
         }
     }
+
+    fn row(&self, y: usize) -> &[u8] {
+        &self.data[y * self.stride..][..self.stride]
+    }
 }
 
 /// Returns the indices on a grid of `count` samples from `first`; samples outside repeat the edges.
 fn clamped(first: i64, count: usize, origin: u32, size: u32) -> Vec<usize> {
     let last = i64::from(size.saturating_sub(1));
-    let index = |at: i64| usize::try_from((at - i64::from(origin)).clamp(0, last)).unwrap_or(0);
-    (first..).take(count).map(index).collect()
+    let indices = (first..).take(count).map(|at| (at - i64::from(origin)).clamp(0, last));
+    indices.map(|index| usize::try_from(index).unwrap_or(0)).collect()
 }
 
 /// Copies the samples at `columns`, which are consecutive except where they repeat an edge.
 fn copy(row: &[u8], columns: &[usize], out: &mut [u8]) {
-    let (first, last) = (columns[0], columns[out.len() - 1]);
+    let first = columns[0];
+    let last = columns[out.len() - 1];
     if last - first == out.len() - 1 {
         out.copy_from_slice(&row[first..=last]);
         return;

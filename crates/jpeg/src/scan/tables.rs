@@ -43,8 +43,8 @@ impl HuffmanSpec {
     /// table decodes the same with the extended one. `None` if there is no room for them.
     #[must_use]
     pub fn completed(&self, class: usize) -> Option<Self> {
-        let present = |symbol: &u8| self.symbols.contains(symbol);
-        let missing: Vec<u8> = symbols(class).filter(|symbol| !present(symbol)).collect();
+        let missing: Vec<u8> =
+            symbols(class).filter(|symbol| !self.symbols.contains(symbol)).collect();
         let used: u32 = (0u32..).zip(self.counts).map(|(at, n)| u32::from(n) << (15 - at)).sum();
         // Not 0x10000: the code of all ones must stay unused.
         let room = 0xFFFFu32.checked_sub(used)?;
@@ -161,7 +161,8 @@ impl HuffmanDecoder {
         let look = Box::new([CodeLookup::default(); 1 << LOOK]);
         let pairs = Box::new([CodePair::default(); 1 << PAIR]);
         let mut table = Self { lookup: look, pairs, lengths: [(0, 0, 0); 16], steps: Vec::new() };
-        let (mut code, mut index) = (0u32, 0usize);
+        let mut code = 0u32;
+        let mut index = 0usize;
         for (length, count) in (1u8..).zip(spec.counts) {
             table.lengths[usize::from(length) - 1] = (code, u32::from(count), index);
             for _ in 0..count {
@@ -177,7 +178,8 @@ impl HuffmanDecoder {
                     let first = usize::try_from(code << shift).map_err(|_| ScanError::Tables)?;
                     table.lookup[first..first + (1 << shift)].fill(step);
                 }
-                (code, index) = (code + 1, index + 1);
+                code += 1;
+                index += 1;
             }
             code <<= 1;
         }
@@ -192,18 +194,22 @@ impl HuffmanDecoder {
 
     /// Combines the codes at the start of `buffer`, of which [`PAIR`] bits are known.
     fn make_pair(&self, buffer: u64) -> CodePair {
-        let fitting =
-            |buffer, left: u32| self.find(buffer).filter(|step| step.total_bits() <= left);
-        let Some(first) = fitting(buffer, PAIR) else { return CodePair(0) };
-        let (mut total, mut advance) = (first.total_bits(), first.advance());
+        let Some(first) = self.find_within(buffer, PAIR) else { return CodePair(0) };
+        let mut total = first.total_bits();
+        let mut advance = first.advance();
         // After an end of block comes a DC code, which is in another table.
         if advance < u32::from(END)
-            && let Some(second) = fitting(buffer << total, PAIR - total)
+            && let Some(second) = self.find_within(buffer << total, PAIR - total)
         {
             total += second.total_bits();
             advance += second.advance();
         }
         CodePair(u16::try_from(total | advance << 6).unwrap_or(0))
+    }
+
+    /// Looks up the code at the start of `buffer`, if it takes at most `left` bits with its value.
+    fn find_within(&self, buffer: u64, left: u32) -> Option<CodeLookup> {
+        self.find(buffer).filter(|step| step.total_bits() <= left)
     }
 
     /// Looks up one or two codes at the start of `buffer`.
@@ -255,7 +261,8 @@ impl HuffmanCodes {
     #[must_use]
     pub fn new(spec: &HuffmanSpec) -> Self {
         let mut codes = [(0, 0); 256];
-        let (mut code, mut symbols) = (0u32, spec.symbols.iter());
+        let mut code = 0u32;
+        let mut symbols = spec.symbols.iter();
         for (length, count) in (1u32..).zip(spec.counts) {
             for symbol in symbols.by_ref().take(usize::from(count)) {
                 codes[usize::from(*symbol)] = (code, length);
