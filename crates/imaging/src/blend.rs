@@ -56,8 +56,12 @@ fn inks([red, green, blue, alpha]: [u8; 4]) -> [u8; 4] {
 fn clip_span(start: i64, length: u32, edge: u32) -> (usize, usize, usize) {
     let end = start.saturating_add(i64::from(length)).clamp(0, i64::from(edge));
     let first = start.clamp(0, i64::from(edge));
-    let index = |value: i64| usize::try_from(value.max(0)).unwrap_or(usize::MAX);
-    (index(first), index(end), index(first.saturating_sub(start)))
+    let clipped = first.saturating_sub(start);
+    (clamped_index(first), clamped_index(end), clamped_index(clipped))
+}
+
+fn clamped_index(value: i64) -> usize {
+    usize::try_from(value.max(0)).unwrap_or(usize::MAX)
 }
 
 fn index(value: u32) -> usize {
@@ -76,7 +80,8 @@ pub(crate) fn blend_pixels(
     if left >= right || top >= bottom {
         return;
     }
-    let (stride, channels) = (index(pixels.size.width), pixels.channels);
+    let stride = index(pixels.size.width);
+    let channels = pixels.channels;
     let width = index(stamp.size.width);
     for (y, row) in (top..bottom).zip(from_y..) {
         let marks = &stamp.pixels[row * width + from_x..][..right - left];
@@ -109,7 +114,9 @@ pub(crate) fn blend_pixels(
 
 /// Computes the two chroma components of a mark's pixel, scaled by 256 and centred on 0.
 pub(crate) fn chroma_components([red, green, blue, _]: [u8; 4]) -> [i32; 2] {
-    let (red, green, blue) = (i32::from(red), i32::from(green), i32::from(blue));
+    let red = i32::from(red);
+    let green = i32::from(green);
+    let blue = i32::from(blue);
     // The coefficients of JFIF in 1/65536.
     [
         (-11_059 * red - 21_709 * green + 32_768 * blue) / 256,
@@ -139,13 +146,15 @@ pub(crate) fn blend_planes(planes: &mut Planes, stamp: &MarkBitmap, position: Ma
         return;
     }
     let (across, down) = planes.chroma.cell();
-    let (across, down) = (index(across), index(down));
+    let across = index(across);
+    let down = index(down);
     let area = i32::try_from(across * down).expect("cells have at most 16 pixels");
     for cell_y in top / down..bottom.div_ceil(down) {
         for cell_x in left / across..right.div_ceil(across) {
             // Pixels of the cell outside the mark count as transparent, because `area` is the full
             // cell.
-            let (mut alpha, mut parts) = (0, [0i32; 2]);
+            let mut alpha = 0;
+            let mut parts = [0i32; 2];
             for y in (cell_y * down).max(top)..((cell_y + 1) * down).min(bottom) {
                 for x in (cell_x * across).max(left)..((cell_x + 1) * across).min(right) {
                     let mark = stamp.pixels[(y - top + from_y) * width + x - left + from_x];

@@ -50,8 +50,9 @@ fn options(rendering_intent: RenderingIntent) -> TransformOptions {
 
 fn transform(from: &ColorProfile, layout: Layout) -> Option<Arc<Transform8BitExecutor>> {
     let srgb = ColorProfile::new_srgb();
-    let create = |intent| from.create_transform_8bit(layout, &srgb, Layout::Rgb, options(intent));
-    INTENTS.into_iter().find_map(|intent| create(intent).ok())
+    INTENTS.into_iter().find_map(|intent| {
+        from.create_transform_8bit(layout, &srgb, Layout::Rgb, options(intent)).ok()
+    })
 }
 
 /// Returns the number of components of pictures with this profile; `None` if it is not for pictures.
@@ -205,8 +206,11 @@ fn is_srgb(transform: &Transform8BitExecutor) -> bool {
         }
     }
     let mut converted = vec![0; probes.len()];
-    let near = |(a, b): (&u8, &u8)| a.abs_diff(*b) <= SRGB_TOLERANCE;
-    transform.transform(&probes, &mut converted).is_ok() && probes.iter().zip(&converted).all(near)
+    if transform.transform(&probes, &mut converted).is_err() {
+        return false;
+    }
+    let mut pairs = probes.iter().zip(&converted);
+    pairs.all(|(before, after)| before.abs_diff(*after) <= SRGB_TOLERANCE)
 }
 
 /// Computes the level on sRGB's tone curve for each of the 256 levels of a grey profile.

@@ -99,7 +99,8 @@ impl DirectPlan {
         }
         let IndexedSource { scan, orientation, .. } = *indexed;
         let full = Rect::new(0, 0, orientation.oriented_size(scan.size));
-        let (mut region, mut canvases) = (full, Vec::new());
+        let mut region = full;
+        let mut canvases = Vec::new();
         for step in steps {
             match step {
                 RenderStep::Crop(crop) => {
@@ -171,9 +172,8 @@ impl DirectPlan {
         limits: &HeaderLimits,
         stage: &dyn Fn(RenderStage) -> bool,
     ) -> Result<DirectOutput, DirectError> {
-        let begin = |now| if stage(now) { Ok(()) } else { Err(RasterError::Abandoned) };
         let IndexedSource { scan, index, colour, orientation } = *indexed;
-        begin(RenderStage::Decode)?;
+        begin(RenderStage::Decode, stage)?;
         match self {
             Self::Cut { stored, marked } => {
                 let jpeg = crop::crop(scan, index, bytes, *stored, colour)?;
@@ -185,7 +185,7 @@ impl DirectPlan {
                         render_path: RenderPath::LosslessCrop,
                     });
                 }
-                begin(RenderStage::Blend)?;
+                begin(RenderStage::Blend, stage)?;
                 let jpeg = mark_file(&jpeg, colour, marker, limits)?;
                 Ok(DirectOutput::File { jpeg, size, render_path: RenderPath::LocalMark })
             }
@@ -193,13 +193,11 @@ impl DirectPlan {
                 Ok(DirectOutput::Part(crop::crop(scan, index, bytes, *shows, colour)?))
             }
             Self::Mark => {
-                begin(RenderStage::Blend)?;
+                begin(RenderStage::Blend, stage)?;
                 Ok(DirectOutput::Patched(mark(indexed, bytes, marker)?))
             }
             Self::Region { upright, stored, canvases } => {
                 let samples = region::decode(scan, index, bytes, *stored, Dct::detect())?;
-                let counted_from =
-                    |backwards| if backwards { CountedFrom::End } else { CountedFrom::Start };
                 // Chroma cells have to start at the edge that becomes the left or upper one.
                 let reversed = orientation.reversed_axes();
                 let from = (counted_from(reversed.columns), counted_from(reversed.rows));
@@ -207,13 +205,13 @@ impl DirectPlan {
                 let full = Rect::new(0, 0, stored.size());
                 let mut planes = orient_planes(planes, full, orientation);
                 if !canvases.is_empty() {
-                    begin(RenderStage::Blend)?;
+                    begin(RenderStage::Blend, stage)?;
                 }
                 for canvas in canvases {
                     let (stamp, position) = marker.prepare(canvas.size());
                     blend_planes(&mut planes, &stamp, translate_mark(position, *canvas, *upright));
                 }
-                begin(RenderStage::Encode)?;
+                begin(RenderStage::Encode, stage)?;
                 let jpeg = codec::encode_planes(&planes, quality).map_err(RasterError::from)?;
                 Ok(DirectOutput::File {
                     jpeg,
@@ -223,6 +221,15 @@ impl DirectPlan {
             }
         }
     }
+}
+
+/// Reports that a stage begins; fails if the render is no longer wanted.
+fn begin(now: RenderStage, stage: &dyn Fn(RenderStage) -> bool) -> Result<(), RasterError> {
+    if stage(now) { Ok(()) } else { Err(RasterError::Abandoned) }
+}
+
+fn counted_from(reversed: bool) -> CountedFrom {
+    if reversed { CountedFrom::End } else { CountedFrom::Start }
 }
 
 /// Why a direct render failed.
@@ -251,8 +258,8 @@ fn mark(
     let IndexedSource { scan, index, orientation, .. } = *indexed;
     let chroma = scan.planes.ok_or(ScanError::Sampling)?.1;
     let stamp = marker.prepare_grids(scan.size, orientation, chroma);
-    let mut paint = |samples: &mut region::RegionSamples| stamp.paint(samples);
-    Ok(patch::patch(scan, index, bytes, stamp.rect(), Dct::detect(), &mut paint)?)
+    let rect = stamp.rect();
+    Ok(patch::patch(scan, index, bytes, rect, Dct::detect(), &mut |samples| stamp.paint(samples))?)
 }
 
 /// Adds the watermark to a small upright file that a lossless crop has produced.
@@ -269,9 +276,12 @@ fn mark_file(
     let orientation = Orientation::Upright;
     let indexed = IndexedSource { scan: &scan, index: &index, colour, orientation };
     let patched = mark(&indexed, &ByteRanges::whole(jpeg), marker)?;
-    let index_of = |offset: u64| usize::try_from(offset).unwrap_or(usize::MAX);
     // The crop has written complete Huffman tables, so the patch needs no others and the headers stay.
     let head = jpeg.get(..index_of(patched.prefix.end)).ok_or(ScanError::Bytes)?;
     let tail = jpeg.get(index_of(patched.suffix)..).ok_or(ScanError::Bytes)?;
     Ok([head, &patched.middle, tail].concat())
+}
+
+fn index_of(offset: u64) -> usize {
+    usize::try_from(offset).unwrap_or(usize::MAX)
 }

@@ -25,11 +25,13 @@ const GRADIENT_MAX: u16 = 400;
 /// `cut` must not be larger than the picture. In a tie, the window nearest to the middle is chosen.
 pub(crate) fn window(pixels: &Pixels, cut: Size) -> Rect {
     let size = pixels.size;
-    let (free_x, free_y) = (size.width - cut.width, size.height - cut.height);
-    let (mut x, mut y) = (free_x / 2, free_y / 2);
+    let free_x = size.width - cut.width;
+    let free_y = size.height - cut.height;
+    let mut x = free_x / 2;
+    let mut y = free_y / 2;
     // A cut of the full size leaves no choice, so the edges need not be detected.
     if free_x > 0 || free_y > 0 {
-        let edges = EdgeSums::of(pixels);
+        let edges = EdgeSums::new(pixels);
         if free_x > 0 {
             x = best_start(&edges.columns, size.width, cut.width);
         }
@@ -47,7 +49,7 @@ struct EdgeSums {
 }
 
 impl EdgeSums {
-    fn of(pixels: &Pixels) -> EdgeSums {
+    fn new(pixels: &Pixels) -> EdgeSums {
         let grey = Pixels { size: pixels.size, channels: 1, data: luma(pixels) };
         let small = resize(grey, fit(pixels.size, LONG_PX));
         let Size { width, height } = small.size;
@@ -75,17 +77,22 @@ fn prior(position: u32, edge: u32) -> f64 {
 
 /// Computes perceived brightness; for inks the polarity does not matter, because edges are the same.
 fn luma(pixels: &Pixels) -> Vec<u8> {
-    let weighted = |p: &[u8]| {
-        let sum = 77 * u32::from(p[0]) + 150 * u32::from(p[1]) + 29 * u32::from(p[2]);
-        // The weights add up to 256, so the second byte is the mean.
-        let [_, luma, ..] = sum.to_le_bytes();
-        luma
-    };
     match pixels.channels {
         1 => pixels.data.clone(),
-        3 => pixels.data.chunks_exact(3).map(weighted).collect(),
-        _ => pixels.data.chunks_exact(4).map(|p| weighted(p) / 2 + p[3] / 2).collect(),
+        3 => pixels.data.chunks_exact(3).map(weighted_mean).collect(),
+        _ => pixels.data.chunks_exact(4).map(|p| weighted_mean(p) / 2 + p[3] / 2).collect(),
     }
+}
+
+/// Averages the first three samples of a pixel with the weights of red, green and blue in brightness.
+#[inline]
+fn weighted_mean(pixel: &[u8]) -> u8 {
+    let red = 77 * u32::from(pixel[0]);
+    let green = 150 * u32::from(pixel[1]);
+    let blue = 29 * u32::from(pixel[2]);
+    // The weights add up to 256, so the second byte is the mean.
+    let [_, mean, ..] = (red + green + blue).to_le_bytes();
+    mean
 }
 
 /// Finds the start of the window of `length` out of `edge` pixels with the greatest total.
@@ -95,19 +102,11 @@ fn best_start(sums: &[f64], edge: u32, length: u32) -> u32 {
         prefix_sums.push(prefix_sums[prefix_sums.len() - 1] + sum);
     }
     let scale = f64::from(u32::try_from(sums.len()).unwrap_or(1)) / f64::from(edge.max(1));
-    // Totals up to a position between two samples are interpolated linearly.
-    let up_to = |at: f64| {
-        let index = prefix_sums.len().saturating_sub(2).min(truncated(at));
-        let fraction = (at - f64::from(u32::try_from(index).unwrap_or(0))).clamp(0.0, 1.0);
-        prefix_sums[index] + (prefix_sums[index + 1] - prefix_sums[index]) * fraction
-    };
-    let sum =
-        |start: u32| up_to(f64::from(start + length) * scale) - up_to(f64::from(start) * scale);
     let middle = (edge - length) / 2;
     // Starts in the middle, which a window elsewhere has to beat.
-    let mut best = (middle, sum(middle));
+    let mut best = (middle, window_total(&prefix_sums, middle, length, scale));
     for start in 0..=edge - length {
-        let total = sum(start);
+        let total = window_total(&prefix_sums, start, length, scale);
         // The margin keeps the window of a flat picture in the middle despite rounding errors.
         let margin = 1e-9 * best.1.abs();
         let nearer = start.abs_diff(middle) < best.0.abs_diff(middle);
@@ -116,6 +115,20 @@ fn best_start(sums: &[f64], edge: u32, length: u32) -> u32 {
         }
     }
     best.0
+}
+
+/// Computes the total of a window, in pixels of which a sample covers `1 / scale`.
+fn window_total(prefix_sums: &[f64], start: u32, length: u32, scale: f64) -> f64 {
+    let before = total_up_to(prefix_sums, f64::from(start) * scale);
+    let end = total_up_to(prefix_sums, f64::from(start + length) * scale);
+    end - before
+}
+
+/// Computes the total up to a position between two samples, interpolated linearly.
+fn total_up_to(prefix_sums: &[f64], at: f64) -> f64 {
+    let index = prefix_sums.len().saturating_sub(2).min(truncated(at));
+    let fraction = (at - f64::from(u32::try_from(index).unwrap_or(0))).clamp(0.0, 1.0);
+    prefix_sums[index] + (prefix_sums[index + 1] - prefix_sums[index]) * fraction
 }
 
 #[expect(

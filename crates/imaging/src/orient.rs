@@ -1,5 +1,6 @@
 //! The eight EXIF orientations, which turn stored pixels upright.
 
+use crate::reduce::index;
 use geometry::{Rect, Size};
 use jpeg::codec::Pixels;
 use serde::Serialize;
@@ -93,11 +94,9 @@ impl Orientation {
     pub fn to_stored(self, upright: Rect, stored: Size) -> Rect {
         let Rect { x, y, width, height } = upright;
         // Axes first, because the mirrored edges are those of the stored picture.
-        let ((x, width), (y, height)) =
-            if self.swaps_axes() { ((y, height), (x, width)) } else { ((x, width), (y, height)) };
+        let (x, width, y, height) =
+            if self.swaps_axes() { (y, height, x, width) } else { (x, width, y, height) };
         let reversed = self.reversed_axes();
-        let mirrored =
-            |start: u32, length: u32, edge: u32| edge.saturating_sub(start.saturating_add(length));
         Rect {
             x: if reversed.columns { mirrored(x, width, stored.width) } else { x },
             y: if reversed.rows { mirrored(y, height, stored.height) } else { y },
@@ -148,9 +147,10 @@ impl Orientation {
 
     fn orient_samples<const N: usize>(self, from: &[[u8; N]], stored: Size) -> Vec<u8> {
         let size = self.oriented_size(stored);
-        let index = |value: u32| usize::try_from(value).expect("indices have at least 32 bits");
-        let (width, height) = (index(size.width), index(size.height));
-        let (columns, rows) = (index(stored.width), index(stored.height));
+        let width = index(size.width);
+        let height = index(size.height);
+        let columns = index(stored.width);
+        let rows = index(stored.height);
         let ReversedAxes { columns: backwards, rows: upwards } = self.reversed_axes();
         let mut data = vec![0; width * height * N];
         let to = data.as_chunks_mut::<N>().0;
@@ -170,6 +170,11 @@ impl Orientation {
         }
         data
     }
+}
+
+/// Returns the start of a part of an edge, counted from the other end.
+fn mirrored(start: u32, length: u32, edge: u32) -> u32 {
+    edge.saturating_sub(start.saturating_add(length))
 }
 
 #[cfg(test)]

@@ -10,6 +10,7 @@ use crate::bands::{BandsError, StripDecoder, decode_bands};
 use crate::colour::SrgbConversion;
 use crate::linear::{Downscale, LightPixels, PixelRegion, STRIP_PIXELS, SampleLight};
 use crate::resize::decode_eighths;
+use crate::steps::whole_edge;
 use crate::{BandDecoder, Orientation, ParallelMap, RasterError, RenderPath, RenderSource};
 use geometry::{Rect, Size};
 use jpeg::codec::{DecodeOutput, DecodeScale, PictureHeader, Pixels};
@@ -104,10 +105,12 @@ impl Reduction<'_> {
         // A decoder's reduced pixel shows exactly so many pixels of the file, also the last one.
         let region = stored.scaled_by(f64::from(eighths) / 8.0);
         let slabs = self.reduce_pixels(&decoded.value, region, target, &finish)?;
-        let render_path = match (is_level, in_bands) {
-            (true, _) => RenderPath::Level,
-            (false, true) => RenderPath::Bands,
-            (false, false) => RenderPath::Whole,
+        let render_path = if is_level {
+            RenderPath::Level
+        } else if in_bands {
+            RenderPath::Bands
+        } else {
+            RenderPath::Whole
         };
         let decoded_pixels = decoded.value.size.pixels();
         Ok(ReducedPicture { slabs, decoded_pixels, warning: decoded.warning, render_path })
@@ -129,13 +132,9 @@ impl Reduction<'_> {
     /// The size of the whole upright picture at the scale of the result.
     fn whole_target(&self) -> Size {
         let upright = self.orientation().oriented_size(self.source.stored);
-        let whole = |edge: u32, to: u32, from: u32| {
-            let whole = (u64::from(edge) * u64::from(to)).div_ceil(u64::from(from.max(1)));
-            u32::try_from(whole).unwrap_or(u32::MAX)
-        };
         Size {
-            width: whole(upright.width, self.target.width, self.region.width),
-            height: whole(upright.height, self.target.height, self.region.height),
+            width: whole_edge(upright.width, self.target.width, self.region.width),
+            height: whole_edge(upright.height, self.target.height, self.region.height),
         }
     }
 
@@ -170,14 +169,18 @@ impl Reduction<'_> {
         let stride = index(decoded.size.width) * decoded.channels;
         let light = light_of(self.conversion).light_of();
         let slabs = Downscale::new(decoded.size, channels, region, target).slabs();
-        let reduce = |slab: &Downscale| -> Result<LightPixels, RasterError> {
-            slab.reduce_strips(&slab.strips(STRIP_PIXELS), self.parallel_map(), |strip| {
-                let rows = slab.source_rows(strip);
-                let samples = &decoded.data[rows.start * stride..rows.end * stride];
-                Ok(slab.reduce_strip(strip, &self.conversion.convert(samples)?, light))
-            })
-        };
-        slabs.iter().map(|slab| Ok(finish(reduce(slab)?))).collect()
+        let mut reduced = Vec::with_capacity(slabs.len());
+        for slab in &slabs {
+            let strips = slab.strips(STRIP_PIXELS);
+            let pixels: Result<LightPixels, RasterError> =
+                slab.reduce_strips(&strips, self.parallel_map(), |strip| {
+                    let rows = slab.source_rows(strip);
+                    let samples = &decoded.data[rows.start * stride..rows.end * stride];
+                    Ok(slab.reduce_strip(strip, &self.conversion.convert(samples)?, light))
+                });
+            reduced.push(finish(pixels?));
+        }
+        Ok(reduced)
     }
 
     /// Decodes and reduces the part strip by strip; `None` if the picture cannot be decoded that way.

@@ -21,13 +21,18 @@ const HEADROOM: u64 = 8;
 
 /// Chooses the smallest decoding scale, in eighths, that leaves [`HEADROOM`] over `target`.
 pub(crate) fn decode_eighths(full: Size, target: Size) -> u8 {
-    let enough = |have: u32, want: u32| u64::from(have) >= u64::from(want) * HEADROOM;
-    let fits = |eighths: &u8| {
-        let size = DecodeScale::from_eighths(*eighths).scaled_size(full);
-        enough(size.width, target.width) && enough(size.height, target.height)
-    };
     // Ascending, so the first scale that fits costs least.
-    EIGHTHS.into_iter().find(fits).unwrap_or(8)
+    for eighths in EIGHTHS {
+        let size = DecodeScale::from_eighths(eighths).scaled_size(full);
+        if has_headroom(size.width, target.width) && has_headroom(size.height, target.height) {
+            return eighths;
+        }
+    }
+    8
+}
+
+fn has_headroom(edge: u32, target: u32) -> bool {
+    u64::from(edge) >= u64::from(target) * HEADROOM
 }
 
 /// Returns the size, as stored, of the pixels that are decoded of a picture of `stored` pixels if

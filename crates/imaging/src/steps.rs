@@ -80,7 +80,8 @@ pub fn output_size(upright: Size, steps: &[RenderStep]) -> Result<Size, StepErro
 /// [`RenderStep::Cover`] has no window there, and if a step or a window does not fit the picture.
 #[must_use]
 pub fn shown_region(upright: Size, steps: &[RenderStep], windows: &[Rect]) -> Option<Rect> {
-    let (mut shown, mut size) = (Rect::new(0, 0, upright), upright);
+    let mut shown = Rect::new(0, 0, upright);
+    let mut size = upright;
     let mut windows = windows.iter();
     for step in steps {
         match step {
@@ -90,13 +91,16 @@ pub fn shown_region(upright: Size, steps: &[RenderStep], windows: &[Rect]) -> Op
                 // The window depends on the content, so a guess could state what was cut off.
                 let window = windows.next()?;
                 let (scaled, cut) = cover(size, *width, *height);
-                (shown, size) = (part_of(shown, scaled, *window)?, cut);
+                shown = part_of(shown, scaled, *window)?;
+                size = cut;
             }
             RenderStep::Crop(crop) => {
-                (shown, size) = (part_of(shown, size, *crop)?, crop.size());
+                shown = part_of(shown, size, *crop)?;
+                size = crop.size();
             }
             RenderStep::Scale { region, size: to } => {
-                (shown, size) = (part_of(shown, size, *region)?, *to);
+                shown = part_of(shown, size, *region)?;
+                size = *to;
             }
         }
     }
@@ -120,17 +124,22 @@ pub fn scaled_size(size: Size, step: &RenderStep) -> Option<Size> {
         RenderStep::Fit { long_px } => Some(fit(size, *long_px)),
         RenderStep::Cover { width, height } => Some(cover(size, *width, *height).0),
         RenderStep::Scale { region, size: to } => {
-            let whole = |edge: u32, to: u32, from: u32| {
-                let whole = (u64::from(edge) * u64::from(to)).div_ceil(u64::from(from.max(1)));
-                u32::try_from(whole).unwrap_or(u32::MAX).clamp(1, edge.max(1))
-            };
+            let width = whole_edge(size.width, to.width, region.width);
+            let height = whole_edge(size.height, to.height, region.height);
             Some(Size {
-                width: whole(size.width, to.width, region.width),
-                height: whole(size.height, to.height, region.height),
+                width: width.clamp(1, size.width.max(1)),
+                height: height.clamp(1, size.height.max(1)),
             })
         }
         RenderStep::Crop(_) | RenderStep::Watermark => None,
     }
+}
+
+/// Computes an edge of the whole picture at the scale to which a part of it, `from` pixels of `edge`, is
+/// scaled to `to`.
+pub(crate) fn whole_edge(edge: u32, to: u32, from: u32) -> u32 {
+    let whole = (u64::from(edge) * u64::from(to)).div_ceil(u64::from(from.max(1)));
+    u32::try_from(whole).unwrap_or(u32::MAX)
 }
 
 /// Returns the size of `crop` if it is inside a picture of `image` pixels.
@@ -145,8 +154,7 @@ pub(crate) fn check_crop(crop: Rect, image: Size) -> Result<Size, StepError> {
 /// Returns `to` if `region` is inside a picture of `image` pixels and can be scaled down to `to`.
 pub(crate) fn check_scale(region: Rect, to: Size, image: Size) -> Result<Size, StepError> {
     let from = check_crop(region, image)?;
-    let fits = |to: u32, from: u32| (1..=from).contains(&to);
-    if fits(to.width, from.width) && fits(to.height, from.height) {
+    if (1..=from.width).contains(&to.width) && (1..=from.height).contains(&to.height) {
         Ok(to)
     } else {
         Err(StepError::Enlarged { region, size: to })
@@ -168,7 +176,8 @@ pub(crate) fn fit(size: Size, long_px: u32) -> Size {
 /// Computes the size to which a picture is scaled to cover `width` x `height`, and the size that is
 /// then cut out.
 pub(crate) fn cover(size: Size, width: u32, height: u32) -> (Size, Size) {
-    let (width, height) = (width.max(1), height.max(1));
+    let width = width.max(1);
+    let height = height.max(1);
     let cut = Size { width: width.min(size.width), height: height.min(size.height) };
     // Covering would enlarge the picture or leave it as it is, so it is only cut.
     if width >= size.width || height >= size.height {

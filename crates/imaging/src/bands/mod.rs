@@ -86,8 +86,9 @@ impl<'a> StripDecoder<'a> {
     ///
     /// Fails with [`ScanError::Sampling`] if restarts are too rare to decode strips separately.
     pub(crate) fn decode(&self, rows: Range<usize>) -> Result<DecodedStrip, BandsError> {
-        let row = |row: usize| u32::try_from(row).map_err(|_| ScanError::Outside);
-        let rows = row(rows.start)?..row(rows.end)?;
+        let start = u32::try_from(rows.start).map_err(|_| ScanError::Outside)?;
+        let end = u32::try_from(rows.end).map_err(|_| ScanError::Outside)?;
+        let rows = start..end;
         let (file, top) = match &self.cut {
             Some(columns) => self.cut_out(columns, &rows)?,
             None => self.band(&rows)?,
@@ -108,13 +109,8 @@ impl<'a> StripDecoder<'a> {
         let BandDecoder { scan, index, colour, .. } = *self.bands;
         let first = rows.start.saturating_sub(CONTEXT_ROWS) / scan.mcu.height;
         let end = (rows.end + CONTEXT_ROWS).div_ceil(scan.mcu.height).min(scan.down);
-        let starts_with_restart = |row: &u32| {
-            scan.interval == 0
-                || (u64::from(*row) * u64::from(scan.across))
-                    .is_multiple_of(u64::from(scan.interval))
-        };
-        let lead = first.saturating_sub(LEAD_ROWS_MAX)..=first;
-        let first = lead.rev().find(starts_with_restart).ok_or(ScanError::Sampling)?;
+        let mut lead = (first.saturating_sub(LEAD_ROWS_MAX)..=first).rev();
+        let first = lead.find(|row| scan.starts_with_restart(*row)).ok_or(ScanError::Sampling)?;
         let file = bands::band(scan, index, &self.bytes, &(first..end), colour)?;
         Ok((file, first * scan.mcu.height))
     }

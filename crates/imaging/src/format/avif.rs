@@ -118,8 +118,9 @@ fn configuration(config: Av1Config) -> [u8; 4] {
 }
 
 fn embed(file: &[u8], attachments: &ImageAttachments<'_>) -> Result<Vec<u8>, RasterError> {
-    let damaged = || RasterError::Decode("no AVIF file of our encoder".to_owned());
-    let picture = read(file).ok_or_else(damaged)?;
+    let Some(picture) = read(file) else {
+        return Err(RasterError::Decode("no AVIF file of our encoder".to_owned()));
+    };
     let mut items = Vec::new();
     let metadata = attachments.metadata;
     if !metadata.exif.is_empty() {
@@ -151,12 +152,17 @@ fn read(file: &[u8]) -> Option<PictureItem<'_>> {
     if entry[..6] != [0, 1, 0, 0, 0, 1] {
         return None;
     }
-    let number = |at: usize| usize::try_from(u32::from_be_bytes(*entry[at..].first_chunk()?)).ok();
-    let (start, length) = (number(6)?, number(10)?);
+    let start = number(&entry[6..])?;
+    let length = number(&entry[10..])?;
     let obus = file.get(start..start.checked_add(length)?)?;
     let height = u32::from_be_bytes(*height.first_chunk()?);
     let size = Size::new(u32::from_be_bytes(*width), height);
     Some(PictureItem { size, configuration, obus })
+}
+
+/// Reads the number of four bytes at the start of `bytes`.
+fn number(bytes: &[u8]) -> Option<usize> {
+    usize::try_from(u32::from_be_bytes(*bytes.first_chunk()?)).ok()
 }
 
 /// Writes a file: `ftyp`, `meta` with everything but the data, and `mdat` with the data of all items.
@@ -187,7 +193,8 @@ fn write(
 
 /// The `ftyp` box. The last brand, of an AVIF profile, is left out if level or profile exceed it.
 fn file_type(configuration: [u8; 4]) -> Result<Vec<u8>, RasterError> {
-    let (profile, level) = (configuration[1] >> 5, configuration[1] & 0x1F);
+    let profile = configuration[1] >> 5;
+    let level = configuration[1] & 0x1F;
     let brand: &[u8] = match profile {
         0 if level <= LEVEL_MAX_BASELINE => b"MA1B",
         0 | 1 if level <= LEVEL_MAX_ADVANCED => b"MA1A",
@@ -213,14 +220,16 @@ fn item_count(items: &[MetadataItem<'_>]) -> [u8; 2] {
 
 /// The `iinf` box: types of all items, with empty names.
 fn item_infos(items: &[MetadataItem<'_>]) -> Result<Vec<u8>, RasterError> {
-    let info = |id: [u8; 2], kind: [u8; 4], content_type: &[u8]| {
-        full_box(*b"infe", 2, &[&id, &[0; 2], &kind, b"\0", content_type])
-    };
-    let mut infos = info(PICTURE_ID.to_be_bytes(), *b"av01", b"")?;
+    let mut infos = item_info(PICTURE_ID.to_be_bytes(), *b"av01", b"")?;
     for (item, id) in items.iter().zip(metadata_ids()) {
-        infos.extend(info(id, item.kind, item.content_type)?);
+        infos.extend(item_info(id, item.kind, item.content_type)?);
     }
     full_box(*b"iinf", 0, &[&item_count(items), &infos])
+}
+
+/// The `infe` box: type of an item, with an empty name.
+fn item_info(id: [u8; 2], kind: [u8; 4], content_type: &[u8]) -> Result<Vec<u8>, RasterError> {
+    full_box(*b"infe", 2, &[&id, &[0; 2], &kind, b"\0", content_type])
 }
 
 /// The `iref` box: each metadata item describes the picture. Empty without metadata.
@@ -235,7 +244,8 @@ fn item_references(items: &[MetadataItem<'_>]) -> Result<Vec<u8>, RasterError> {
 /// The `iloc` box: offset and length of the data of each item, in order, from `start` in the file.
 fn item_locations(start: usize, data: &[&[u8]]) -> Result<Vec<u8>, RasterError> {
     let count = u16::try_from(data.len()).expect("at most three items").to_be_bytes();
-    let (mut entries, mut offset) = (Vec::new(), start);
+    let mut entries = Vec::new();
+    let mut offset = start;
     for (id, part) in (PICTURE_ID..).zip(data) {
         entries.extend(id.to_be_bytes());
         // No data reference; one extent.

@@ -33,8 +33,8 @@ pub(super) fn full_box(
 
 /// Converts a length or an offset in a file to its 32 bits.
 pub(super) fn length_u32(bytes: usize) -> Result<u32, RasterError> {
-    let too_long = |_| RasterError::Unsupported(format!("{bytes} bytes in a file of 32 bits"));
-    u32::try_from(bytes).map_err(too_long)
+    u32::try_from(bytes)
+        .map_err(|_| RasterError::Unsupported(format!("{bytes} bytes in a file of 32 bits")))
 }
 
 /// Finds the payload of the first box of a type in a list of boxes.

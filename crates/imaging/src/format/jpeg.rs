@@ -71,16 +71,19 @@ fn encode(picture: &UnencodedPicture<'_>) -> Result<Vec<u8>, RasterError> {
         let options = encoder::EncodeOptions { quality, sampling: chroma };
         return Ok(encoder::encode(&picture.pixels, &options)?);
     }
-    let write = |pixels: &Pixels, space: ColourSpace| {
-        Ok(codec::encode(pixels, EncodeOptions { quality, space, chroma })?)
+    let space = match picture.pixels.channels {
+        1 => ColourSpace::Grey,
+        3 => ColourSpace::YCbCr,
+        _ => original.space,
     };
-    match picture.pixels.channels {
-        1 => write(&picture.pixels, ColourSpace::Grey),
-        3 => write(&picture.pixels, ColourSpace::YCbCr),
-        // The encoder writes Adobe's marker, which implies inverted inks.
-        _ if picture.inks_inverted => write(&picture.pixels, original.space),
-        _ => write(&colour::invert(picture.pixels.clone().into_owned()), original.space),
+    let options = EncodeOptions { quality, space, chroma };
+    let has_inks = !matches!(picture.pixels.channels, 1 | 3);
+    // The encoder writes Adobe's marker, which implies inverted inks.
+    if has_inks && !picture.inks_inverted {
+        let inverted = colour::invert(picture.pixels.clone().into_owned());
+        return Ok(codec::encode(&inverted, options)?);
     }
+    Ok(codec::encode(&picture.pixels, options)?)
 }
 
 fn embed(file: &[u8], attachments: &ImageAttachments<'_>) -> Result<Vec<u8>, RasterError> {

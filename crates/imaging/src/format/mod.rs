@@ -138,10 +138,12 @@ impl ImageFormat {
     /// Detects the format of a file that begins with `head`.
     #[must_use]
     pub fn of_file(head: &[u8]) -> Option<Self> {
-        let has = |(offset, bytes): &(usize, &[u8])| {
-            head.get(*offset..).is_some_and(|rest| rest.starts_with(bytes))
-        };
-        Self::all().find(|format| format.0.magic.iter().all(has))
+        Self::all().find(|format| {
+            let mut magic = format.0.magic.iter();
+            magic.all(|(offset, bytes)| {
+                head.get(*offset..).is_some_and(|rest| rest.starts_with(bytes))
+            })
+        })
     }
 
     /// Returns the format of files with this extension, with or without its dot, case-insensitively.
@@ -231,9 +233,9 @@ impl ImageFormat {
     }
 
     fn decoder(self) -> Result<&'static ImageDecoder, RasterError> {
-        let not_readable =
-            || RasterError::Unsupported(format!("{} files are only written", self.0.name));
-        self.0.decoder.as_ref().ok_or_else(not_readable)
+        self.0.decoder.as_ref().ok_or_else(|| {
+            RasterError::Unsupported(format!("{} files are only written", self.0.name))
+        })
     }
 
     /// Encodes a picture as a file without metadata.

@@ -9,8 +9,10 @@ const STEP: u8 = 10;
 /// count as 100.
 pub(super) fn interpolate(quality: u8, table: &[f32; 11]) -> f32 {
     let quality = quality.min(100);
-    let (below, share) = (usize::from(quality / STEP), f32::from(quality % STEP));
-    let (from, to) = (table[below], table[(below + 1).min(10)]);
+    let below = usize::from(quality / STEP);
+    let share = f32::from(quality % STEP);
+    let from = table[below];
+    let to = table[(below + 1).min(10)];
     from + (to - from) * share / f32::from(STEP)
 }
 

@@ -64,10 +64,10 @@ fn encode(picture: &UnencodedPicture<'_>) -> Result<Vec<u8>, RasterError> {
 }
 
 fn embed(file: &[u8], attachments: &ImageAttachments<'_>) -> Result<Vec<u8>, RasterError> {
-    let damaged = || RasterError::Decode("no lossy WebP file".to_owned());
     let frame = frame_of(file).ok_or_else(damaged)?;
     let sides = canvas(frame).ok_or_else(damaged)?;
-    let (icc, metadata) = (attachments.icc.unwrap_or_default(), attachments.metadata);
+    let icc = attachments.icc.unwrap_or_default();
+    let metadata = attachments.metadata;
     let flags = [
         (!icc.is_empty(), FLAG_ICC),
         (!metadata.exif.is_empty(), FLAG_EXIF),
@@ -96,6 +96,10 @@ fn embed(file: &[u8], attachments: &ImageAttachments<'_>) -> Result<Vec<u8>, Ras
     Ok(out)
 }
 
+fn damaged() -> RasterError {
+    RasterError::Decode("no lossy WebP file".to_owned())
+}
+
 /// Finds the payload of the `VP8 ` chunk.
 fn frame_of(file: &[u8]) -> Option<&[u8]> {
     if !(file.starts_with(b"RIFF") && file.get(8..)?.starts_with(b"WEBP")) {
@@ -120,11 +124,15 @@ fn canvas(frame: &[u8]) -> Option<[u8; 6]> {
     if *start_code != START_CODE {
         return None;
     }
-    // The upper two bits of each side are a scale for display.
-    let side =
-        |at: usize| (u16::from_le_bytes([sides[at], sides[at + 1]]) & 0x3FFF).checked_sub(1);
-    let ([w0, w1], [h0, h1]) = (side(0)?.to_le_bytes(), side(2)?.to_le_bytes());
+    let [w0, w1] = side_less_1(sides[0], sides[1])?;
+    let [h0, h1] = side_less_1(sides[2], sides[3])?;
     Some([w0, w1, 0, h0, h1, 0])
+}
+
+fn side_less_1(low: u8, high: u8) -> Option<[u8; 2]> {
+    // The upper two bits of each side are a scale for display.
+    let side = u16::from_le_bytes([low, high]) & 0x3FFF;
+    Some(side.checked_sub(1)?.to_le_bytes())
 }
 
 /// Appends a chunk: its type, the length of the payload, the payload, and a zero after an odd one.
@@ -139,6 +147,6 @@ fn chunk(out: &mut Vec<u8>, kind: [u8; 4], payload: &[u8]) -> Result<(), RasterE
 }
 
 fn length_u32(bytes: usize) -> Result<u32, RasterError> {
-    let too_long = |_| RasterError::Unsupported(format!("{bytes} bytes in a WebP file"));
-    u32::try_from(bytes).map_err(too_long)
+    u32::try_from(bytes)
+        .map_err(|_| RasterError::Unsupported(format!("{bytes} bytes in a WebP file")))
 }

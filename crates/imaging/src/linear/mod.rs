@@ -143,17 +143,19 @@ impl Downscale {
         // At least one row of the result for each row of boxes that its slab holds.
         let boxes = (SLAB_SAMPLES / stride).saturating_sub(self.rows.taps).max(1);
         let length = (boxes * height / self.rows.boxes.max(1)).max(1);
-        let part = |start: usize| {
-            let pixels = start..(start + length).min(height);
-            let rows = u32::try_from(pixels.len()).expect("not more than the height");
-            Self {
-                columns: self.columns.clone(),
-                rows: self.rows.part(pixels),
-                target: Size { height: rows, ..self.target },
-                ..*self
-            }
-        };
-        (0..height).step_by(length).map(part).collect()
+        let starts = (0..height).step_by(length);
+        starts.map(|start| self.slab(start..(start + length).min(height))).collect()
+    }
+
+    /// Returns the plan of some rows of the result.
+    fn slab(&self, rows: Range<usize>) -> Self {
+        let height = u32::try_from(rows.len()).expect("not more than the height");
+        Self {
+            columns: self.columns.clone(),
+            rows: self.rows.part(rows),
+            target: Size { height, ..self.target },
+            ..*self
+        }
     }
 
     /// Returns the strips, each a range of rows of boxes, for sources of about `pixels` pixels each.

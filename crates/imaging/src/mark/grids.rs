@@ -89,10 +89,8 @@ impl MarkLayers {
         // The mark is upright, and the blocks that it changes are as stored.
         let turned = key.orientation.inverse().orient(upright);
         let pixels = turned.data.as_chunks::<4>().0;
-        let (cells_across, cells_down) = (
-            (key.offset.0 + key.size.width).div_ceil(key.cell.0),
-            (key.offset.1 + key.size.height).div_ceil(key.cell.1),
-        );
+        let cells_across = (key.offset.0 + key.size.width).div_ceil(key.cell.0);
+        let cells_down = (key.offset.1 + key.size.height).div_ceil(key.cell.1);
         let mut colour = vec![(0, [0; 2]); index(cells_across) * index(cells_down)];
         let rows = pixels.chunks_exact(index(key.size.width).max(1));
         for (y, row) in (key.offset.1..).zip(rows) {
@@ -157,7 +155,8 @@ fn for_each_row(
     rect: Rect,
     mut paint: impl FnMut(usize, &mut [u8], usize),
 ) {
-    let (left, top) = (rect.x.max(grid.origin.0), rect.y.max(grid.origin.1));
+    let left = rect.x.max(grid.origin.0);
+    let top = rect.y.max(grid.origin.1);
     let width = grid.stride;
     let right = (rect.x + rect.width).min(grid.origin.0 + u32::try_from(width).unwrap_or(0));
     let rows = u32::try_from(grid.data.len() / width.max(1)).unwrap_or(0);

@@ -166,8 +166,15 @@ impl Watermark {
             }
             MarkKind::Png(file) => Artwork::Picture(read_png(&file)?),
         };
-        let (bitmaps, layers) = (Mutex::default(), Mutex::default());
-        Ok(Watermark { artwork, width_fraction, margin_fraction, opacity, id, bitmaps, layers })
+        Ok(Watermark {
+            artwork,
+            width_fraction,
+            margin_fraction,
+            opacity,
+            id,
+            bitmaps: Mutex::default(),
+            layers: Mutex::default(),
+        })
     }
 
     /// Returns a hash of everything that affects the mark's pixels, for cache keys: 32 hex digits.
@@ -270,28 +277,28 @@ impl Watermark {
 /// Hashes the settings; each part is preceded by its length, so that the encoding is unambiguous.
 fn id(setup: &MarkSetup) -> String {
     let mut hash = Sha256::new();
-    let mut add = |part: &[u8]| {
-        hash.update(u64::try_from(part.len()).unwrap_or(u64::MAX).to_le_bytes());
-        hash.update(part);
-    };
-    add(VERSION.as_bytes());
+    add_part(&mut hash, VERSION.as_bytes());
     match &setup.kind {
         MarkKind::Text { line, font } => {
-            add(b"text");
-            add(line.as_bytes());
-            add(font);
+            add_part(&mut hash, b"text");
+            add_part(&mut hash, line.as_bytes());
+            add_part(&mut hash, font);
         }
         MarkKind::Png(file) => {
-            add(b"png");
-            add(file);
+            add_part(&mut hash, b"png");
+            add_part(&mut hash, file);
         }
     }
     for fraction in [setup.width_fraction, setup.margin_fraction, setup.opacity] {
-        add(&fraction.to_le_bytes());
+        add_part(&mut hash, &fraction.to_le_bytes());
     }
-    let hex = |byte: &u8| format!("{byte:02x}");
     // 128 bits make a collision between two settings improbable.
-    hash.finalize()[..16].iter().map(hex).collect()
+    hash.finalize()[..16].iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+fn add_part(hash: &mut Sha256, part: &[u8]) {
+    hash.update(u64::try_from(part.len()).unwrap_or(u64::MAX).to_le_bytes());
+    hash.update(part);
 }
 
 fn glyphs<'a>(font: &'a Font<'_>, line: &'a str, size: f32) -> Vec<PositionedGlyph<'a>> {
@@ -307,15 +314,18 @@ fn measure(font: &Font<'_>, line: &str) -> Option<LineBounds> {
         bounds.max = Point { x: bounds.max.x.max(glyph.max.x), y: bounds.max.y.max(glyph.max.y) };
         bounds
     })?;
+    let ink = LineBounds {
+        left: exact_float(bounds.min.x)?,
+        top: exact_float(bounds.min.y)?,
+        width: exact_float(bounds.width())?,
+        height: exact_float(bounds.height())?,
+    };
+    (ink.width >= 1.0 && ink.height >= 1.0).then_some(ink)
+}
+
+fn exact_float(value: i32) -> Option<f32> {
     // Boxes have a few thousand pixels, which f32 represents exactly.
-    let float = |value: i32| i16::try_from(value).map(f32::from).ok();
-    Some(LineBounds {
-        left: float(bounds.min.x)?,
-        top: float(bounds.min.y)?,
-        width: float(bounds.width())?,
-        height: float(bounds.height())?,
-    })
-    .filter(|ink| ink.width >= 1.0 && ink.height >= 1.0)
+    i16::try_from(value).map(f32::from).ok()
 }
 
 /// Computes the font size at which the line with its padding is as wide as `size`.
@@ -361,8 +371,8 @@ fn draw_line(font: &Font<'_>, line: &str, ink: LineBounds, size: Size) -> GrayIm
     for glyph in font.layout(line, Scale::uniform(font_size), origin) {
         let Some(bounds) = glyph.pixel_bounding_box() else { continue };
         glyph.draw(|x, y, coverage| {
-            let at = |start: i32, offset: u32| u32::try_from(i64::from(start) + i64::from(offset));
-            if let (Ok(x), Ok(y)) = (at(bounds.min.x, x), at(bounds.min.y, y))
+            if let Ok(x) = u32::try_from(i64::from(bounds.min.x) + i64::from(x))
+                && let Ok(y) = u32::try_from(i64::from(bounds.min.y) + i64::from(y))
                 && x < size.width
                 && y < size.height
             {
@@ -382,8 +392,9 @@ fn shadow_size(ink: LineBounds, size: Size) -> Size {
         return size;
     }
     let factor = f64::from(SHADOW_FONT_MAX / font_size);
-    let edge = |edge: u32| rounded(f64::from(edge) * factor).clamp(1, edge);
-    Size { width: edge(size.width), height: edge(size.height) }
+    let width = rounded(f64::from(size.width) * factor).clamp(1, size.width);
+    let height = rounded(f64::from(size.height) * factor).clamp(1, size.height);
+    Size { width, height }
 }
 
 /// Computes the darkness of the shadow for each pixel; 255 is black.
@@ -410,26 +421,29 @@ fn enlarge(shadow: Vec<u8>, from: Size, to: Size) -> Vec<u8> {
 /// Composes white letters over their shadow; `shadow` has one sample for each pixel of `letters`.
 fn shade(letters: &GrayImage, shadow: Vec<u8>, opacity: f32) -> MarkBitmap {
     let (width, height) = letters.dimensions();
-    let pixel = |(letter, dark): (&u8, u8)| {
-        let (letter, dark) = (f32::from(*letter) / 255.0, f32::from(dark) / 255.0);
-        let white = level(letter * opacity);
-        // Rounding must not make the premultiplied white brighter than its alpha.
-        let alpha = level((letter + dark * (1.0 - letter)) * opacity).max(white);
-        [white, white, white, alpha]
-    };
-    let pixels = letters.as_raw().iter().zip(shadow).map(pixel).collect();
+    let samples = letters.as_raw().iter().zip(shadow);
+    let pixels = samples.map(|(letter, dark)| shaded_pixel(*letter, dark, opacity)).collect();
     MarkBitmap { size: Size { width, height }, pixels }
 }
 
+/// Composes a pixel of a white letter over its shadow.
+fn shaded_pixel(letter: u8, dark: u8, opacity: f32) -> [u8; 4] {
+    let letter = f32::from(letter) / 255.0;
+    let dark = f32::from(dark) / 255.0;
+    let white = level(letter * opacity);
+    // Rounding must not make the premultiplied white brighter than its alpha.
+    let alpha = level((letter + dark * (1.0 - letter)) * opacity).max(white);
+    [white, white, white, alpha]
+}
+
 fn read_png(file: &[u8]) -> Result<Pixels, MarkError> {
-    let failed = |error: image::ImageError| MarkError::Png(error.to_string());
     let mut reader = ImageReader::with_format(Cursor::new(file), ImageFormat::Png);
     let mut limits = Limits::default();
     limits.max_image_width = Some(PNG_EDGE_MAX);
     limits.max_image_height = Some(PNG_EDGE_MAX);
     limits.max_alloc = Some(PNG_ALLOC_MAX);
     reader.limits(limits);
-    let image = reader.decode().map_err(failed)?.into_rgba8();
+    let image = reader.decode().map_err(|error| MarkError::Png(error.to_string()))?.into_rgba8();
     let (width, height) = image.dimensions();
     Ok(Pixels { size: Size { width, height }, channels: 4, data: image.into_raw() })
 }

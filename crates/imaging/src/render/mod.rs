@@ -144,12 +144,14 @@ impl<'a> RenderState<'a> {
             RenderStep::Watermark => self.marks.push(self.region),
             RenderStep::Crop(crop) => {
                 check_crop(*crop, size)?;
-                let (x, y) = (self.region.x + crop.x, self.region.y + crop.y);
+                let x = self.region.x + crop.x;
+                let y = self.region.y + crop.y;
                 self.region = Rect { x, y, ..*crop };
             }
             RenderStep::Scale { region, size: to } => {
                 check_scale(*region, *to, size)?;
-                let (x, y) = (self.region.x + region.x, self.region.y + region.y);
+                let x = self.region.x + region.x;
+                let y = self.region.y + region.y;
                 self.region = Rect { x, y, ..*region };
                 self.scale(*to)?;
             }
@@ -322,18 +324,20 @@ impl<'a> RenderState<'a> {
         let output = self.job.output;
         let file = self.encode_at(pixels, output.quality)?;
         let Some(bytes_max) = output.bytes_max else { return Ok(file) };
-        let fits = |file: &Vec<u8>| file.len() as u64 <= bytes_max;
-        if fits(&file) {
+        if file.len() as u64 <= bytes_max {
             return Ok(file);
         }
         // The best quality that is known to fit is below `high`; quality 1 is the best that can be done.
-        let (mut best, mut low, mut high) = (self.encode_at(pixels, 1)?, 1, output.quality);
+        let mut best = self.encode_at(pixels, 1)?;
+        let mut low = 1;
+        let mut high = output.quality;
         while high - low > 1 {
             self.begin(RenderStage::Encode)?;
             let middle = low + (high - low) / 2;
             let file = self.encode_at(pixels, middle)?;
-            if fits(&file) {
-                (best, low) = (file, middle);
+            if file.len() as u64 <= bytes_max {
+                best = file;
+                low = middle;
             } else {
                 high = middle;
             }
@@ -359,7 +363,8 @@ impl<'a> RenderState<'a> {
     ///
     /// Chroma is then neither upsampled nor downsampled again, and colour conversions are avoided.
     fn planes(&mut self) -> Result<Option<Planes>, RasterError> {
-        let (job, PictureHeader { size, space, chroma }) = (self.job, self.header);
+        let job = self.job;
+        let PictureHeader { size, space, chroma } = self.header;
         let orientation = job.source.orientation;
         let stored = orientation.to_stored(self.region, size);
         let same_sampling = match job.output.sampling {
@@ -414,11 +419,11 @@ pub(super) fn translate_mark(position: MarkPosition, canvas: Rect, region: Rect)
 /// ends on one.
 fn is_on_chroma_grid(stored: Rect, reversed: ReversedAxes, chroma: ChromaSubsampling) -> bool {
     let (across, down) = chroma.cell();
-    let fits = |start: u32, length: u32, cell: u32, reversed: bool| {
-        start.is_multiple_of(cell) && (!reversed || (start + length).is_multiple_of(cell))
-    };
-    fits(stored.x, stored.width, across, reversed.columns)
-        && fits(stored.y, stored.height, down, reversed.rows)
+    let columns_fit = stored.x.is_multiple_of(across)
+        && (!reversed.columns || (stored.x + stored.width).is_multiple_of(across));
+    let rows_fit = stored.y.is_multiple_of(down)
+        && (!reversed.rows || (stored.y + stored.height).is_multiple_of(down));
+    columns_fit && rows_fit
 }
 
 /// Cuts `region`, which must be on the chroma grid, out of the planes and turns each plane upright.
@@ -431,7 +436,6 @@ pub(super) fn orient_planes(planes: Planes, region: Rect, orientation: Orientati
     let layout = Planes::layout(size, space, chroma);
     let target = Planes::layout(size_of(region), space, chroma);
     let (across, down) = chroma.cell();
-    let edge = |value: usize| u32::try_from(value).expect("edges come from 32-bit sizes");
     let mut out = Vec::with_capacity(Planes::sample_count(&target));
     for (number, (from, to)) in layout.iter().zip(&target).enumerate() {
         let (x, y) =
@@ -446,6 +450,10 @@ pub(super) fn orient_planes(planes: Planes, region: Rect, orientation: Orientati
     }
     let chroma = if orientation.swaps_axes() { chroma.transposed() } else { chroma };
     Planes { size: orientation.oriented_size(size_of(region)), space, chroma, data: out }
+}
+
+fn edge(value: usize) -> u32 {
+    u32::try_from(value).expect("edges come from 32-bit sizes")
 }
 
 #[cfg(test)]
