@@ -70,12 +70,10 @@ pub(super) fn grey_image(
         return jpeg2000_image(scope, picture, space);
     }
     let Some(space) = space.filter(|space| space.components() > 0) else { return Ok(None) };
-    let is_fax = |name: &Vec<u8>| matches!(&name[..], b"CCITTFaxDecode" | b"CCF" | b"JBIG2Decode");
-    let is_jpeg = |name: &Vec<u8>| matches!(&name[..], b"DCTDecode" | b"DCT");
     // The filter determines the depth (§8.9.5, Table 89), and writers may leave it out.
-    let default_bits = if filters.iter().any(is_fax) { 1 } else { 8 };
+    let default_bits = if filters.iter().any(|filter| is_fax(filter)) { 1 } else { 8 };
     let mut bits = count(document, dictionary, b"BitsPerComponent").unwrap_or(default_bits);
-    if filters.iter().any(is_jpeg) {
+    if filters.iter().any(|filter| is_jpeg(filter)) {
         bits = 8;
     }
     if !matches!(bits, 1 | 2 | 4 | 8 | 16) {
@@ -100,11 +98,22 @@ pub(super) fn grey_image(
 }
 
 fn refuse(scope: &DocumentScope<'_>, dictionary: &Dictionary, what: &'static str) -> PdfError {
-    let edge = |key: &[u8]| {
-        let value = count(scope.document, dictionary, key).unwrap_or(0);
-        u64::try_from(value).unwrap_or(u64::MAX)
-    };
-    PdfError::Image { width: edge(b"Width"), height: edge(b"Height"), what }
+    let width = count(scope.document, dictionary, b"Width").unwrap_or(0);
+    let height = count(scope.document, dictionary, b"Height").unwrap_or(0);
+    PdfError::Image {
+        width: u64::try_from(width).unwrap_or(u64::MAX),
+        height: u64::try_from(height).unwrap_or(u64::MAX),
+        what,
+    }
+}
+
+/// Returns `true` for a filter whose pixels are black or white.
+fn is_fax(filter: &[u8]) -> bool {
+    matches!(filter, b"CCITTFaxDecode" | b"CCF" | b"JBIG2Decode")
+}
+
+fn is_jpeg(filter: &[u8]) -> bool {
+    matches!(filter, b"DCTDecode" | b"DCT")
 }
 
 /// Simplifies an image whose colour space is a synonym of DeviceGray.
@@ -143,9 +152,10 @@ fn with_table(
     let mut dictionary = picture.dictionary.clone();
     // The table already maps stored values, not decoded ones.
     dictionary.remove(b"Decode");
-    let ramp = |(value, grey): (usize, &u8)| usize::from(*grey) == (value * 255 + max / 2) / max;
+    let mut entries = table.iter().enumerate();
+    let is_ramp = entries.all(|(value, grey)| usize::from(*grey) == (value * 255 + max / 2) / max);
     // A table that is a linear ramp is DeviceGray itself.
-    if last == max && table.iter().enumerate().all(ramp) {
+    if last == max && is_ramp {
         dictionary.set("ColorSpace", "DeviceGray");
     } else {
         let table = Object::String(table, StringFormat::Hexadecimal);
@@ -156,7 +166,8 @@ fn with_table(
     Ok(ConvertedImage { dictionary, content: picture.content.to_vec(), mask: None })
 }
 
-fn name(text: &str) -> Object {
+/// Builds the object of a name.
+pub(super) fn name(text: &str) -> Object {
     Object::Name(text.as_bytes().to_vec())
 }
 
@@ -215,8 +226,8 @@ fn packed_image(
     bits: usize,
 ) -> Result<Option<ConvertedImage>, PdfError> {
     let document = scope.document;
-    let edge = |key: &[u8]| count(document, picture.dictionary, key).unwrap_or(0);
-    let (width, height) = (edge(b"Width"), edge(b"Height"));
+    let width = count(document, picture.dictionary, b"Width").unwrap_or(0);
+    let height = count(document, picture.dictionary, b"Height").unwrap_or(0);
     if width == 0 || height == 0 {
         return Ok(None);
     }
@@ -283,9 +294,9 @@ fn jpeg2000_image(
         return Err(refuse(scope, picture.dictionary, "its jpeg 2000 data is damaged"));
     };
     let jpeg2000::Jpeg2000Picture { samples, alpha, space: embedded_space } = image;
-    let fits = |space: &Rc<PdfColourSpace>| space.components() == samples.components;
     // The dictionary overrides the data (§7.4.9) unless it contradicts the number of components.
-    let space = space.filter(fits).or(embedded_space.map(Rc::new));
+    let space = space.filter(|space| space.components() == samples.components);
+    let space = space.or(embedded_space.map(Rc::new));
     let Some(space) = space.or_else(|| device_space(samples.components).map(Rc::new)) else {
         return Err(refuse(scope, picture.dictionary, "its jpeg 2000 colours are unknown"));
     };
@@ -304,7 +315,8 @@ fn jpeg2000_image(
     };
     let decode = numbers(document, picture.dictionary, b"Decode");
     let greys = greys(scope, &samples, &space, decode.as_deref())?;
-    let (width, height) = (samples.width, samples.height);
+    let width = samples.width;
+    let height = samples.height;
     let mut dictionary = grey_dictionary(picture.dictionary, width, height);
     let content = match jpeg::encode(&greys, width, height) {
         Some(content) => {

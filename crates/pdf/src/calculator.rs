@@ -361,11 +361,14 @@ impl<'a> ProgramWords<'a> {
         let start = self.position;
         self.position += 1;
         if !matches!(self.text[start], b'{' | b'}') {
-            let is_delimiter = |byte: &u8| byte.is_ascii_whitespace() || b"{}%\0".contains(byte);
-            while self.text.get(self.position).is_some_and(|byte| !is_delimiter(byte)) {
+            while self.text.get(self.position).is_some_and(|byte| !is_delimiter(*byte)) {
                 self.position += 1;
             }
         }
         Some(&self.text[start..self.position])
     }
+}
+
+fn is_delimiter(byte: u8) -> bool {
+    byte.is_ascii_whitespace() || b"{}%\0".contains(&byte)
 }

@@ -15,7 +15,7 @@ use crate::inline::inline_image;
 use crate::luminance;
 use crate::scan::{ContentScanner, ContentToken, TokenKind, name_of};
 use crate::scope::DocumentScope;
-use crate::space::{PdfColourSpace, device_space};
+use crate::space::{PdfColourSpace, component, device_space};
 
 /// The kind of colour that an operator sets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -244,7 +244,7 @@ impl ContentRewriter<'_, '_, '_> {
             let PdfColourSpace::Pattern(underlying) = &*space else { return Ok(None) };
             let underlying =
                 underlying.clone().or_else(|| device_space(numbers.len()).map(Rc::new));
-            let (Some(underlying), false) = (underlying, numbers.is_empty()) else {
+            let Some(underlying) = underlying.filter(|_| !numbers.is_empty()) else {
                 return Ok(None);
             };
             let grey = self.grey(&underlying, &numbers)?;
@@ -300,19 +300,21 @@ pub(super) fn solid_grey(
             solid_grey(scope, alternate, &inks)
         }
         PdfColourSpace::Cmyk => {
-            let component = |at: usize| colour.get(at).copied().unwrap_or(0.0);
-            Ok(luminance::cmyk(component(0), component(1), component(2), component(3)))
+            let [cyan, magenta, yellow, black] = [0, 1, 2, 3].map(|at| component(colour, at));
+            Ok(luminance::cmyk(cyan, magenta, yellow, black))
         }
         space => space.grey(scope, colour),
     }
 }
 
 fn numbers(operands: &[ContentToken]) -> Vec<f32> {
-    let number = |token: &ContentToken| match token.kind {
-        TokenKind::Number(value) => Some(value),
-        TokenKind::Name | TokenKind::Other | TokenKind::Operator => None,
-    };
-    operands.iter().filter_map(number).collect()
+    let mut numbers = Vec::new();
+    for operand in operands {
+        if let TokenKind::Number(value) = operand.kind {
+            numbers.push(value);
+        }
+    }
+    numbers
 }
 
 fn set_grey(purpose: PaintKind, grey: f32) -> Vec<u8> {

@@ -80,35 +80,44 @@ pub(super) fn decode(
 
 /// Returns the names of the filters in decoding order; abbreviations of inline images are expanded.
 pub(super) fn names(document: &Document, dictionary: &Dictionary) -> Vec<Vec<u8>> {
-    let as_name = |object: &Object| match resolve(document, object) {
-        Object::Name(name) => Some(name.clone()),
-        _ => None,
-    };
     let filter = match entry(document, dictionary, b"Filter") {
         // Inline images abbreviate their keys (ISO 32000-1 §8.9.7).
         Object::Null => entry(document, dictionary, b"F"),
         found => found,
     };
     match filter {
-        Object::Array(filters) => filters.iter().filter_map(as_name).collect(),
-        other => as_name(other).into_iter().collect(),
+        Object::Array(filters) => {
+            filters.iter().filter_map(|filter| name(document, filter)).collect()
+        }
+        other => name(document, other).into_iter().collect(),
+    }
+}
+
+fn name(document: &Document, object: &Object) -> Option<Vec<u8>> {
+    match resolve(document, object) {
+        Object::Name(name) => Some(name.clone()),
+        _ => None,
     }
 }
 
 fn parameters(document: &Document, dictionary: &Dictionary, filters: usize) -> Vec<Dictionary> {
-    let as_parameters =
-        |object: &Object| dictionary_of(resolve(document, object)).cloned().unwrap_or_default();
     let found = match entry(document, dictionary, b"DecodeParms") {
         Object::Null => entry(document, dictionary, b"DP"),
         found => found,
     };
     let mut list = match found {
-        Object::Array(list) => list.iter().map(as_parameters).collect(),
-        other => vec![as_parameters(other)],
+        Object::Array(list) => {
+            list.iter().map(|object| parameters_of_filter(document, object)).collect()
+        }
+        other => vec![parameters_of_filter(document, other)],
     };
     // A missing entry means the defaults of its filter.
     list.resize_with(filters, Dictionary::new);
     list
+}
+
+fn parameters_of_filter(document: &Document, object: &Object) -> Dictionary {
+    dictionary_of(resolve(document, object)).cloned().unwrap_or_default()
 }
 
 fn image_filter(name: &[u8]) -> Option<ImageFilter> {

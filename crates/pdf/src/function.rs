@@ -1,6 +1,6 @@
 //! Functions of all four types (ISO 32000-1 §7.10), for tints and shadings.
 
-use lopdf::{Dictionary, Object};
+use lopdf::{Dictionary, Document, Object};
 
 use crate::PdfError;
 use crate::budget::WorkBudget;
@@ -58,11 +58,11 @@ impl PdfFunction {
         let document = scope.document;
         let object = resolve(document, object);
         let Some(dictionary) = dictionary_of(object) else { return Ok(None) };
-        let pairs = |key: &[u8]| numbers(document, dictionary, key).map(|flat| pairs(&flat));
-        let Some(domain) = pairs(b"Domain").filter(|domain| !domain.is_empty()) else {
+        let domain = intervals(document, dictionary, b"Domain");
+        let Some(domain) = domain.filter(|domain| !domain.is_empty()) else {
             return Ok(None);
         };
-        let range = pairs(b"Range").unwrap_or_default();
+        let range = intervals(document, dictionary, b"Range").unwrap_or_default();
         // The numbers multiply the steps of every call.
         if range.len() > OUTPUTS_MAX || domain.len() > OUTPUTS_MAX {
             return Ok(None);
@@ -156,7 +156,9 @@ impl SampleTable {
         let outputs = self.decode.len();
         let mut sums = vec![0.0; outputs];
         for corner in 0..1usize << cells.len() {
-            let (mut weight, mut position, mut stride) = (1.0, 0, 1);
+            let mut weight = 1.0;
+            let mut position = 0;
+            let mut stride = 1;
             for (at, &(low, high, part)) in cells.iter().enumerate() {
                 let upper = corner >> at & 1 == 1;
                 weight *= if upper { part } else { 1.0 - part };
@@ -216,15 +218,28 @@ fn table(
     if !is_valid {
         return None;
     }
-    let pairs_or = |key: &[u8], default: Vec<[f32; 2]>| {
-        let found = numbers(document, dictionary, key).map(|flat| pairs(&flat));
-        // A list that is too short would leave inputs without an interval.
-        found.filter(|found| found.len() >= default.len()).unwrap_or(default)
-    };
-    let encode = pairs_or(b"Encode", size.iter().map(|size| [0.0, real(size - 1)]).collect());
-    let mut decode = pairs_or(b"Decode", range.to_vec());
+    let whole_table = size.iter().map(|size| [0.0, real(size - 1)]).collect();
+    let encode = intervals_or(document, dictionary, b"Encode", whole_table);
+    let mut decode = intervals_or(document, dictionary, b"Decode", range.to_vec());
     decode.truncate(range.len());
     Some(FunctionKind::Sampled(SampleTable { size, bits, encode, decode, samples }))
+}
+
+/// Returns the intervals of an array entry; the default if there are too few.
+fn intervals_or(
+    document: &Document,
+    dictionary: &Dictionary,
+    key: &[u8],
+    default: Vec<[f32; 2]>,
+) -> Vec<[f32; 2]> {
+    let found = intervals(document, dictionary, key);
+    // A list that is too short would leave inputs without an interval.
+    found.filter(|found| found.len() >= default.len()).unwrap_or(default)
+}
+
+/// Returns the intervals of an array entry; `None` without an array.
+fn intervals(document: &Document, dictionary: &Dictionary, key: &[u8]) -> Option<Vec<[f32; 2]>> {
+    numbers(document, dictionary, key).map(|flat| pairs(&flat))
 }
 
 fn exponential(scope: &DocumentScope<'_>, dictionary: &Dictionary) -> Option<FunctionKind> {

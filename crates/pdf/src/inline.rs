@@ -118,29 +118,31 @@ fn parse_value(text: &[u8], token: ContentToken, depth: usize) -> Object {
 
 /// Parses a dictionary, an array or a string.
 fn parse_composite(text: &[u8], depth: usize) -> Object {
-    let parse_values = |bracket_bytes: usize| {
-        // `max`, because an unterminated group can be shorter than its brackets.
-        let end = text.len().saturating_sub(bracket_bytes).max(bracket_bytes);
-        let mut scanner = ContentScanner::new(&text[bracket_bytes..end]);
-        let mut values = Vec::new();
-        while let Some(token) = scanner.next() {
-            values.push(parse_value(&scanner.bytes[token.start..token.end], token, depth + 1));
-        }
-        values
-    };
     if text.starts_with(b"<<") {
         let mut dictionary = Dictionary::new();
-        for pair in parse_values(2).chunks_exact(2) {
+        for pair in parse_values(text, 2, depth + 1).chunks_exact(2) {
             if let Object::Name(key) = &pair[0] {
                 dictionary.set(key.clone(), pair[1].clone());
             }
         }
         Object::Dictionary(dictionary)
     } else if text.starts_with(b"[") {
-        Object::Array(parse_values(1))
+        Object::Array(parse_values(text, 1, depth + 1))
     } else {
         Object::String(decode_string(text), lopdf::StringFormat::Hexadecimal)
     }
+}
+
+/// Parses the values between brackets of `bracket_bytes` each.
+fn parse_values(text: &[u8], bracket_bytes: usize, depth: usize) -> Vec<Object> {
+    // `max`, because an unterminated group can be shorter than its brackets.
+    let end = text.len().saturating_sub(bracket_bytes).max(bracket_bytes);
+    let mut scanner = ContentScanner::new(&text[bracket_bytes..end]);
+    let mut values = Vec::new();
+    while let Some(token) = scanner.next() {
+        values.push(parse_value(&scanner.bytes[token.start..token.end], token, depth));
+    }
+    values
 }
 
 /// Decodes the bytes of a literal or hexadecimal string.
@@ -209,10 +211,12 @@ fn data_length(
             }
             _ => 1,
         };
-        let number = |key: &[u8], default| count(document, dictionary, key).unwrap_or(default);
-        let bits = if mask { 1 } else { number(b"BitsPerComponent", 8) };
-        let row = number(b"Width", 0).saturating_mul(components).saturating_mul(bits);
-        min_length = row.div_ceil(8).saturating_mul(number(b"Height", 0)).min(data.len());
+        let stated_bits = count(document, dictionary, b"BitsPerComponent").unwrap_or(8);
+        let bits = if mask { 1 } else { stated_bits };
+        let width = count(document, dictionary, b"Width").unwrap_or(0);
+        let height = count(document, dictionary, b"Height").unwrap_or(0);
+        let row = width.saturating_mul(components).saturating_mul(bits);
+        min_length = row.div_ceil(8).saturating_mul(height).min(data.len());
     }
     let mut search_start = min_length;
     while let Some(found) = data[search_start..].windows(2).position(|pair| pair == b"EI") {
@@ -234,9 +238,13 @@ const LOOKAHEAD_BYTES: usize = 12;
 
 /// Reports whether the text after an `EI` looks like content: white space or the end, and no binary data.
 fn looks_like_content(rest: &[u8]) -> bool {
+    rest.first().is_none_or(|byte| is_space(*byte))
+        && rest.iter().take(LOOKAHEAD_BYTES).all(|byte| is_plain(*byte))
+}
+
+fn is_plain(byte: u8) -> bool {
     // NUL is white space in PDF, but far more frequent in binary data.
-    let plain = |byte: &u8| is_space(*byte) && *byte != 0 || (b' '..=b'~').contains(byte);
-    rest.first().is_none_or(|byte| is_space(*byte)) && rest.iter().take(LOOKAHEAD_BYTES).all(plain)
+    is_space(byte) && byte != 0 || (b' '..=b'~').contains(&byte)
 }
 
 fn skip_end(scanner: &mut ContentScanner<'_>) {

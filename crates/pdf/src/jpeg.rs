@@ -24,15 +24,15 @@ const QUALITY: i32 = 90;
 
 /// Reads the header of a JPEG and refuses one that is too expensive to decode.
 pub(super) fn read_facts(data: &[u8], budget: &WorkBudget) -> Result<JpegFacts, PdfError> {
-    let broken = |what| PdfError::Image { width: 0, height: 0, what };
-    let mut reader = Decompressor::new().map_err(|_| broken("out of memory"))?;
-    let header = reader.read_header(data).map_err(|_| broken("its jpeg header is damaged"))?;
+    let mut reader = Decompressor::new().map_err(|_| broken(0, 0, "out of memory"))?;
+    let header =
+        reader.read_header(data).map_err(|_| broken(0, 0, "its jpeg header is damaged"))?;
     budget.check_image(header.width, header.height)?;
     // Compressed data escapes 0xFF, so the pair is a marker; a
     // match inside of a segment only adds to the count.
     let scans = data.windows(2).filter(|pair| *pair == [0xff, 0xda]).count();
     if scans > SCANS_MAX {
-        return Err(broken("its jpeg has more than 200 scans"));
+        return Err(broken(0, 0, "its jpeg has more than 200 scans"));
     }
     let (components, has_luma) = match header.colorspace {
         Colorspace::Gray => (1, true),
@@ -107,18 +107,22 @@ pub(super) fn samples(
     let mut pixels = vec![0; length];
     let image =
         Image { pixels: &mut pixels[..], width, pitch: width * components, height, format };
-    let broken = |what| PdfError::Image {
-        width: u64::try_from(width).unwrap_or(u64::MAX),
-        height: u64::try_from(height).unwrap_or(u64::MAX),
-        what,
-    };
-    let mut decoder = Decompressor::new().map_err(|_| broken("out of memory"))?;
+    let mut decoder = Decompressor::new().map_err(|_| broken(width, height, "out of memory"))?;
     // libjpeg-turbo reports damage and mere warnings alike, so anything decoded before is kept.
     let intact = decoder.decompress(data, image).is_ok();
     if !intact && pixels.iter().all(|sample| *sample == 0) {
-        return Err(broken("its jpeg data is damaged or of an unknown kind"));
+        let what = "its jpeg data is damaged or of an unknown kind";
+        return Err(broken(width, height, what));
     }
     Ok(pixels)
+}
+
+fn broken(width: usize, height: usize, what: &'static str) -> PdfError {
+    PdfError::Image {
+        width: u64::try_from(width).unwrap_or(u64::MAX),
+        height: u64::try_from(height).unwrap_or(u64::MAX),
+        what,
+    }
 }
 
 /// Encodes greys, `[height][width]`, as a JPEG.

@@ -30,8 +30,8 @@ pub(super) fn decode(
     let settings =
         DecodeSettings { resolve_palette_indices: !raw, strict: false, target_resolution: None };
     let Ok(image) = Image::new(data, &settings) else { return Ok(None) };
-    let edge = |edge: u32| usize::try_from(edge).unwrap_or(usize::MAX);
-    let (width, height) = (edge(image.width()), edge(image.height()));
+    let width = usize::try_from(image.width()).unwrap_or(usize::MAX);
+    let height = usize::try_from(image.height()).unwrap_or(usize::MAX);
     budget.check_image(width, height)?;
     let colours = usize::from(image.color_space().num_channels());
     let channels = colours + usize::from(image.has_alpha());

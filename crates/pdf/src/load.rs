@@ -166,7 +166,8 @@ pub(super) fn page_facts(
     let unit = number(document, entry(document, page.dictionary, b"UserUnit"));
     let unit = unit.filter(|unit| *unit > 0.0 && *unit < 1e6).unwrap_or(1.0);
     let [left, bottom, right, top] = displayed;
-    let (width_pt, height_pt) = ((right - left) * unit, (top - bottom) * unit);
+    let width_pt = (right - left) * unit;
+    let height_pt = (top - bottom) * unit;
     let rotation = number(document, page.entry(document, b"Rotate")).unwrap_or(0.0);
     // The angle may be negative or more than a full turn.
     let quarter_turns = index((rotation / 90.0).rem_euclid(4.0), 3);
@@ -179,8 +180,10 @@ pub(super) fn page_facts(
 fn rectangle(document: &Document, page: &DocumentPage<'_>, key: &[u8]) -> Option<[f32; 4]> {
     let Object::Array(corners) = page.entry(document, key) else { return None };
     let [a, b, c, d] = &corners[..] else { return None };
-    let corner = |object| number(document, object).unwrap_or(0.0);
-    let (a, b, c, d) = (corner(a), corner(b), corner(c), corner(d));
+    let a = number(document, a).unwrap_or(0.0);
+    let b = number(document, b).unwrap_or(0.0);
+    let c = number(document, c).unwrap_or(0.0);
+    let d = number(document, d).unwrap_or(0.0);
     // Any two opposite corners define a rectangle (ISO 32000-1 §7.9.5).
     let sorted = [a.min(c), b.min(d), a.max(c), b.max(d)];
     (sorted[2] > sorted[0] && sorted[3] > sorted[1]).then_some(sorted)

@@ -74,7 +74,8 @@ pub(super) fn cmyk(cyan: f32, magenta: f32, yellow: f32, black: f32) -> f32 {
 /// The white point is scaled to that of sRGB, component by component.
 pub(super) fn xyz([x, y, z]: [f32; 3]) -> f32 {
     // The white point of sRGB is D65 (IEC 61966-2-1), whose Y is 1.
-    let (x, z) = (x * 0.9505, z * 1.089);
+    let x = x * 0.9505;
+    let z = z * 1.089;
     let red = 3.2406 * x - 1.5372 * y - 0.4986 * z;
     let green = -0.9689 * x + 1.8758 * y + 0.0415 * z;
     let blue = 0.0557 * x - 0.2040 * y + 1.0570 * z;
@@ -95,9 +96,11 @@ pub(super) fn srgb_decode(level: f32) -> f32 {
 /// Returns the grey of a CIE L*a*b* colour, with a lightness of 0 to 100.
 pub(super) fn lab([lightness, a, b]: [f32; 3]) -> f32 {
     let middle = (lightness + 16.0) / 116.0;
-    let decode = |part: f32| {
-        // The curve of CIE 15 is linear near black.
-        if part >= 6.0 / 29.0 { part.powi(3) } else { 108.0 / 841.0 * (part - 4.0 / 29.0) }
-    };
-    xyz([decode(middle + a / 500.0), decode(middle), decode(middle - b / 200.0)])
+    xyz([lab_decode(middle + a / 500.0), lab_decode(middle), lab_decode(middle - b / 200.0)])
+}
+
+/// Returns a component of CIE XYZ, relative to its white point, from its part in L*a*b*.
+fn lab_decode(part: f32) -> f32 {
+    // The curve of CIE 15 is linear near black.
+    if part >= 6.0 / 29.0 { part.powi(3) } else { 108.0 / 841.0 * (part - 4.0 / 29.0) }
 }

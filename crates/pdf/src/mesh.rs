@@ -146,10 +146,17 @@ fn read_part(mesh: &MeshFormat, bits: &mut MeshBits<'_>, components: usize) -> O
 
 /// Rescales a coordinate from `from` bits to `to` bits and writes whole bytes; the interval ends coincide.
 fn write(output: &mut Vec<u8>, value: u32, from: usize, to: usize) {
-    let top = |bits: usize| u32::MAX >> (32 - bits);
-    let value =
-        if from == to { value } else { sample(f64::from(value) / f64::from(top(from)), top(to)) };
+    let value = if from == to {
+        value
+    } else {
+        sample(f64::from(value) / f64::from(largest(from)), largest(to))
+    };
     output.extend_from_slice(&value.to_be_bytes()[4 - to / 8..]);
+}
+
+/// Returns the largest number of so many bits.
+fn largest(bits: usize) -> u32 {
+    u32::MAX >> (32 - bits)
 }
 
 struct MeshBits<'a> {

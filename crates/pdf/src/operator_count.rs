@@ -63,6 +63,22 @@ pub(super) fn check(
     if drawn > max { Err(PdfError::TooManyOperators { max }) } else { Ok(()) }
 }
 
+/// A resource that an operator names.
+struct NamedResource<'a> {
+    document: &'a Document,
+    resources: &'a Dictionary,
+    /// `None` if the operator names none.
+    name: Option<&'a [u8]>,
+}
+
+impl<'a> NamedResource<'a> {
+    /// Finds the resource in the dictionary of a kind.
+    fn find(&self, kind: &[u8]) -> Option<&'a Object> {
+        let objects = dictionary_of(entry(self.document, self.resources, kind))?;
+        objects.get(self.name?).ok()
+    }
+}
+
 impl OperatorCounter<'_> {
     /// Counts the operators that a content stream executes, including everything that it draws.
     fn content(
@@ -74,7 +90,9 @@ impl OperatorCounter<'_> {
         self.scope.check_depth(depth, "forms")?;
         let document = self.scope.document;
         // The sums saturate: nested forms exceed 64 bits easily, and any such sum is too much.
-        let (mut count, mut glyph, mut text_bytes) = (0_u64, 0_u64, 0_u64);
+        let mut count = 0_u64;
+        let mut glyph = 0_u64;
+        let mut text_bytes = 0_u64;
         let mut name = None;
         let mut scanner = ContentScanner::new(bytes);
         while let Some(token) = scanner.next() {
@@ -85,27 +103,27 @@ impl OperatorCounter<'_> {
                 TokenKind::Other => text_bytes = text_bytes.saturating_add(length(text)),
                 TokenKind::Operator => {
                     self.scope.session.budget.take_operation()?;
-                    let named = |kind: &[u8]| {
-                        let objects = dictionary_of(entry(document, resources, kind))?;
-                        objects.get(name.as_deref()?).ok()
-                    };
+                    let named = NamedResource { document, resources, name: name.as_deref() };
                     let drawn = match text {
                         b"BI" => {
                             // Skipped as an image, because its data could look like operators.
                             inline::read(&mut self.scope, &mut scanner, resources)?;
                             0
                         }
-                        b"Do" => self.stream(named(b"XObject"), resources, depth)?,
-                        b"scn" | b"SCN" => self.stream(named(b"Pattern"), resources, depth)?,
+                        b"Do" => self.stream(named.find(b"XObject"), resources, depth)?,
+                        b"scn" | b"SCN" => {
+                            self.stream(named.find(b"Pattern"), resources, depth)?
+                        }
                         b"gs" => {
-                            let mask = named(b"ExtGState").map(|state| resolve(document, state));
+                            let state = named.find(b"ExtGState");
+                            let mask = state.map(|state| resolve(document, state));
                             let mask = mask.and_then(dictionary_of);
                             let mask = mask.map(|state| entry(document, state, b"SMask"));
                             let group = mask.and_then(dictionary_of).map(|mask| mask.get(b"G"));
                             self.stream(group.and_then(Result::ok), resources, depth)?
                         }
                         b"Tf" => {
-                            glyph = self.costliest_glyph(named(b"Font"), resources, depth)?;
+                            glyph = self.costliest_glyph(named.find(b"Font"), resources, depth)?;
                             0
                         }
                         b"Tj" | b"TJ" | b"'" | b"\"" => glyph.saturating_mul(text_bytes),
@@ -113,7 +131,8 @@ impl OperatorCounter<'_> {
                     };
                     count = count.saturating_add(1).saturating_add(drawn);
                     // Operands belong to one operator.
-                    (name, text_bytes) = (None, 0);
+                    name = None;
+                    text_bytes = 0;
                 }
             }
         }

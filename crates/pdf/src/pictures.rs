@@ -52,15 +52,13 @@ impl DocumentWalk<'_> {
 
     /// Adds the mask that a converted image needs.
     fn mask(&mut self, image: &mut Dictionary, mask: Option<ImageMask>) {
-        let edge = |key: &[u8]| {
-            let edge = count(self.scope.document, image, key).unwrap_or(0);
-            i64::try_from(edge).unwrap_or(i64::MAX)
-        };
+        let width = count(self.scope.document, image, b"Width").unwrap_or(0);
+        let height = count(self.scope.document, image, b"Height").unwrap_or(0);
         let mut dictionary = dictionary! {
             "Type" => "XObject",
             "Subtype" => "Image",
-            "Width" => edge(b"Width"),
-            "Height" => edge(b"Height"),
+            "Width" => i64::try_from(width).unwrap_or(i64::MAX),
+            "Height" => i64::try_from(height).unwrap_or(i64::MAX),
             "Filter" => "FlateDecode",
         };
         let (key, bytes) = match mask {

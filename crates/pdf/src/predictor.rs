@@ -66,9 +66,13 @@ fn png(predictor: &Predictor, bytes: &[u8]) -> Vec<u8> {
 }
 
 fn paeth(left: u8, up: u8, upper_left: u8) -> u8 {
-    let (a, b, c) = (i16::from(left), i16::from(up), i16::from(upper_left));
+    let a = i16::from(left);
+    let b = i16::from(up);
+    let c = i16::from(upper_left);
     let estimate = a + b - c;
-    let (to_a, to_b, to_c) = ((estimate - a).abs(), (estimate - b).abs(), (estimate - c).abs());
+    let to_a = (estimate - a).abs();
+    let to_b = (estimate - b).abs();
+    let to_c = (estimate - c).abs();
     // The order of the comparisons is part of the format (PNG specification §9.4).
     if to_a <= to_b && to_a <= to_c {
         left
@@ -107,12 +111,14 @@ fn tiff(predictor: &Predictor, mut bytes: Vec<u8>) -> Vec<u8> {
 fn tiff_bits(row: &mut [u8], bits: usize, colours: usize) {
     let mask = (1u8 << bits) - 1;
     let per_byte = 8 / bits;
-    let shift = |at: usize| 8 - bits - at % per_byte * bits;
     for at in colours..row.len() * per_byte {
-        let left = row[(at - colours) / per_byte] >> shift(at - colours) & mask;
-        let current = row[at / per_byte] >> shift(at) & mask;
+        let left_at = at - colours;
+        let left_shift = 8 - bits - left_at % per_byte * bits;
+        let shift = 8 - bits - at % per_byte * bits;
+        let left = row[left_at / per_byte] >> left_shift & mask;
+        let current = row[at / per_byte] >> shift & mask;
         let sum = left.wrapping_add(current) & mask;
-        row[at / per_byte] = row[at / per_byte] & !(mask << shift(at)) | sum << shift(at);
+        row[at / per_byte] = row[at / per_byte] & !(mask << shift) | sum << shift;
     }
 }
 
@@ -122,20 +128,27 @@ pub(super) fn predict(samples: &[u8], columns: usize) -> Vec<u8> {
     let mut result = Vec::with_capacity(samples.len() + samples.len() / columns.max(1) + 1);
     let mut above = vec![0; columns];
     for row in samples.chunks(columns.max(1)) {
-        let sub = |at: usize| row[at].wrapping_sub(if at > 0 { row[at - 1] } else { 0 });
-        let up = |at: usize| row[at].wrapping_sub(above[at]);
         // The sum of absolute differences, by which PNG encoders choose filters.
-        let cost = |difference: u8| u64::from(difference.min(difference.wrapping_neg()));
-        let sub_cost: u64 = (0..row.len()).map(|at| cost(sub(at))).sum();
-        let up_cost: u64 = (0..row.len()).map(|at| cost(up(at))).sum();
+        let sub_cost: u64 = (0..row.len()).map(|at| magnitude(sub(row, at))).sum();
+        let up_cost: u64 =
+            row.iter().zip(&above).map(|(sample, up)| magnitude(sample.wrapping_sub(*up))).sum();
         if sub_cost <= up_cost {
             result.push(1);
-            result.extend((0..row.len()).map(sub));
+            result.extend((0..row.len()).map(|at| sub(row, at)));
         } else {
             result.push(2);
-            result.extend((0..row.len()).map(up));
+            result.extend(row.iter().zip(&above).map(|(sample, up)| sample.wrapping_sub(*up)));
         }
         above[..row.len()].copy_from_slice(row);
     }
     result
+}
+
+/// Returns the difference of a sample from the one to its left.
+fn sub(row: &[u8], at: usize) -> u8 {
+    row[at].wrapping_sub(if at > 0 { row[at - 1] } else { 0 })
+}
+
+fn magnitude(difference: u8) -> u64 {
+    u64::from(difference.min(difference.wrapping_neg()))
 }

@@ -74,13 +74,11 @@ fn check_operator_count(bytes: &[u8], limits: &PdfLimits) -> Result<(), PdfError
 fn size(page: &Page<'_>, long_side_px: u32, limits: &PdfLimits) -> Result<(u16, u16), PdfError> {
     let (page_width, page_height) = page.render_dimensions();
     let scale = f64::from(long_side_px) / f64::from(page_width.max(page_height));
-    let edge = |points: f32| {
-        let edge = nearest(f64::from(points) * scale);
-        // A page that is a thin line still has a pixel, and
-        // rounding never exceeds what was requested.
-        edge.clamp(1, u64::from(long_side_px.max(1)))
-    };
-    let (width, height) = (edge(page_width), edge(page_height));
+    // A page that is a thin line still has a pixel, and
+    // rounding never exceeds what was requested.
+    let edge_max = u64::from(long_side_px.max(1));
+    let width = nearest(f64::from(page_width) * scale).clamp(1, edge_max);
+    let height = nearest(f64::from(page_height) * scale).clamp(1, edge_max);
     let max = limits.pixels;
     let too_large = PdfError::RasterTooLarge { width, height, max };
     if width.saturating_mul(height) > max {

@@ -57,17 +57,19 @@ impl ImageSamples {
             return None;
         }
         let max = (1usize << self.bits.min(8)) - 1;
-        let table = |component: usize| {
+        let mut tables = Vec::with_capacity(self.components);
+        for component in 0..self.components {
             let range = space.sample_range(component, self.bits);
             let interval =
                 decode.map_or(range, |decode| [decode[2 * component], decode[2 * component + 1]]);
-            let entry = |sample: usize| {
+            let mut table = Vec::with_capacity(max + 1);
+            for sample in 0..=max {
                 let value = interpolate(real(sample), [0.0, real(max)], interval);
-                byte(interpolate(value, range, [0.0, 1.0]))
-            };
-            (0..=max).map(entry).collect()
-        };
-        Some((0..self.components).map(table).collect())
+                table.push(byte(interpolate(value, range, [0.0, 1.0])));
+            }
+            tables.push(table);
+        }
+        Some(tables)
     }
 }
 
@@ -130,10 +132,12 @@ fn grey_row(
             }
         }
         PdfColourSpace::Cmyk => {
-            let unit = |sample: u8| f32::from(sample) / 255.0;
-            for (grey, ink) in row.iter_mut().zip(units.chunks_exact(4)) {
-                let inks = [unit(ink[0]), unit(ink[1]), unit(ink[2]), unit(ink[3])];
-                *grey = byte(luminance::cmyk(inks[0], inks[1], inks[2], inks[3]));
+            for (grey, inks) in row.iter_mut().zip(units.chunks_exact(4)) {
+                let cyan = f32::from(inks[0]) / 255.0;
+                let magenta = f32::from(inks[1]) / 255.0;
+                let yellow = f32::from(inks[2]) / 255.0;
+                let black = f32::from(inks[3]) / 255.0;
+                *grey = byte(luminance::cmyk(cyan, magenta, yellow, black));
             }
         }
         PdfColourSpace::Icc { profile, .. } => profile.greys(units, row),

@@ -135,7 +135,6 @@ fn line(
     space: &Rc<PdfColourSpace>,
     domain: [f32; 2],
 ) -> Result<Option<GreyFunction>, PdfError> {
-    let ends = |ends: [f32; 2]| vec![Object::Real(ends[0]), Object::Real(ends[1])];
     match functions {
         [] => Ok(None),
         [PdfFunction { kind: FunctionKind::Exponential { from, to, exponent }, domain, .. }]
@@ -146,7 +145,7 @@ fn line(
             let high = space.grey(scope, to)?;
             Ok(Some(GreyFunction::Plain(dictionary! {
                 "FunctionType" => 2,
-                "Domain" => ends(domain[0]),
+                "Domain" => reals(domain[0]),
                 "C0" => vec![Object::Real(low)],
                 "C1" => vec![Object::Real(high)],
                 "N" => Object::Real(*exponent),
@@ -169,7 +168,7 @@ fn line(
             let flat = encode.iter().take(functions.len()).flatten();
             let dictionary = dictionary! {
                 "FunctionType" => 3,
-                "Domain" => ends(domain[0]),
+                "Domain" => reals(domain[0]),
                 "Bounds" => bounds.iter().map(|bound| Object::Real(*bound)).collect::<Vec<_>>(),
                 "Encode" => flat.map(|end| Object::Real(*end)).collect::<Vec<_>>(),
             };
@@ -183,9 +182,14 @@ fn line(
                 table.push(byte(grey_at(scope, functions, space, &[input])?));
             }
             let size = i64::try_from(count).unwrap_or(i64::MAX);
-            Ok(Some(sampled(&table, vec![size.into()], ends(domain))))
+            Ok(Some(sampled(&table, vec![size.into()], reals(domain))))
         }
     }
+}
+
+/// Builds the array of an interval.
+fn reals(interval: [f32; 2]) -> Vec<Object> {
+    vec![Object::Real(interval[0]), Object::Real(interval[1])]
 }
 
 /// Returns how many samples one input needs: a table over the same domain is read at its own samples.

@@ -127,8 +127,8 @@ impl PdfColourSpace {
             PdfColourSpace::Tint { components, .. } => vec![1.0; *components],
             PdfColourSpace::Lab { range } => {
                 // The value nearest to 0 that the range allows (§8.6.5.4).
-                let near = |[low, high]: [f32; 2]| 0.0f32.max(low).min(high);
-                vec![0.0, near(range[0]), near(range[1])]
+                let [a, b] = range.map(|[low, high]| 0.0f32.max(low).min(high));
+                vec![0.0, a, b]
             }
             other => vec![0.0; other.components()],
         }
@@ -157,19 +157,23 @@ impl PdfColourSpace {
         scope: &mut DocumentScope<'_>,
         colour: &[f32],
     ) -> Result<f32, PdfError> {
-        let component = |at: usize| colour.get(at).copied().unwrap_or(0.0);
+        let first = component(colour, 0);
         Ok(match self {
-            PdfColourSpace::Grey => component(0).clamp(0.0, 1.0),
-            PdfColourSpace::Rgb => luminance::rgb(component(0), component(1), component(2)),
+            PdfColourSpace::Grey => first.clamp(0.0, 1.0),
+            PdfColourSpace::Rgb => {
+                luminance::rgb(first, component(colour, 1), component(colour, 2))
+            }
             PdfColourSpace::Cmyk => {
-                luminance::cmyk(component(0), component(1), component(2), component(3))
+                let [cyan, magenta, yellow, black] = [0, 1, 2, 3].map(|at| component(colour, at));
+                luminance::cmyk(cyan, magenta, yellow, black)
             }
             PdfColourSpace::CalGrey { gamma } => {
-                let linear = component(0).clamp(0.0, 1.0).powf(*gamma);
+                let linear = first.clamp(0.0, 1.0).powf(*gamma);
                 luminance::xyz([linear; 3])
             }
             PdfColourSpace::CalRgb { gamma, matrix } => {
-                let linear = [0, 1, 2].map(|at| component(at).clamp(0.0, 1.0).powf(gamma[at]));
+                let linear =
+                    [0, 1, 2].map(|at| component(colour, at).clamp(0.0, 1.0).powf(gamma[at]));
                 luminance::xyz(
                     [0, 1, 2].map(|row| {
                         (0..3).map(|column| linear[column] * matrix[column][row]).sum()
@@ -177,17 +181,18 @@ impl PdfColourSpace {
                 )
             }
             PdfColourSpace::Lab { .. } => {
-                luminance::lab([component(0), component(1), component(2)])
+                luminance::lab([first, component(colour, 1), component(colour, 2)])
             }
             PdfColourSpace::Icc { profile, components } => {
-                let samples: Vec<u8> = (0..*components).map(|at| byte(component(at))).collect();
+                let samples: Vec<u8> =
+                    (0..*components).map(|at| byte(component(colour, at))).collect();
                 // Stays if the profile cannot be applied.
-                let mut grey = [byte(component(0))];
+                let mut grey = [byte(first)];
                 profile.greys(&samples, &mut grey);
                 f32::from(grey[0]) / 255.0
             }
             PdfColourSpace::Indexed { base, last, table } => {
-                let from = index(component(0), *last) * base.components();
+                let from = index(first, *last) * base.components();
                 let colour: Vec<f32> = (0..base.components())
                     .map(|at| {
                         let [low, high] = base.sample_range(at, 8);
@@ -206,6 +211,11 @@ impl PdfColourSpace {
             }
         })
     }
+}
+
+/// Returns a component of a colour; a missing one is 0.
+pub(super) fn component(colour: &[f32], at: usize) -> f32 {
+    colour.get(at).copied().unwrap_or(0.0)
 }
 
 /// Looks up a space by name: a device space, with its substitute from the resources, or a named one.
@@ -262,10 +272,10 @@ fn family_of(
         })),
         b"CalRGB" => Ok(parameters.map(|parameters| cal_rgb(scope, parameters))),
         b"Lab" => Ok(parameters.map(|parameters| {
-            let range = numbers(document, parameters, b"Range").map(|flat| pairs(&flat));
-            let range = range.unwrap_or_default();
-            let interval = |index: usize| range.get(index).copied().unwrap_or([-100.0, 100.0]);
-            PdfColourSpace::Lab { range: [interval(0), interval(1)] }
+            let stated = numbers(document, parameters, b"Range").map(|flat| pairs(&flat));
+            let stated = stated.unwrap_or_default();
+            let range = [0, 1].map(|at| stated.get(at).copied().unwrap_or([-100.0, 100.0]));
+            PdfColourSpace::Lab { range }
         })),
         b"ICCBased" => icc(scope, rest, resources, depth),
         b"Indexed" | b"I" => indexed(scope, rest, resources, depth),
@@ -282,17 +292,16 @@ fn family_of(
 }
 
 fn cal_rgb(scope: &DocumentScope<'_>, parameters: &Dictionary) -> PdfColourSpace {
-    let list = |key: &[u8]| numbers(scope.document, parameters, key).unwrap_or_default();
-    let gamma = list(b"Gamma");
+    let document = scope.document;
+    let gamma = numbers(document, parameters, b"Gamma").unwrap_or_default();
     let gamma = [0, 1, 2].map(|at| gamma.get(at).copied().unwrap_or(1.0));
-    let white = list(b"WhitePoint");
+    let white = numbers(document, parameters, b"WhitePoint").unwrap_or_default();
     let white = [0, 1, 2].map(|at| white.get(at).copied().filter(|w| *w > 0.0).unwrap_or(1.0));
-    let flat = list(b"Matrix");
-    let identity = |column: usize, row: usize| f32::from(u8::from(column == row));
+    let flat = numbers(document, parameters, b"Matrix").unwrap_or_default();
     let matrix = [0, 1, 2].map(|column| {
         [0, 1, 2].map(|row| {
-            let value = flat.get(column * 3 + row).copied();
-            value.unwrap_or(identity(column, row)) / white[row]
+            let identity = if column == row { 1.0 } else { 0.0 };
+            flat.get(column * 3 + row).copied().unwrap_or(identity) / white[row]
         })
     });
     PdfColourSpace::CalRgb { gamma, matrix }
@@ -384,11 +393,10 @@ fn tint(
     depth: usize,
 ) -> Result<Option<PdfColourSpace>, PdfError> {
     let [names, alternate, function, ..] = rest else { return Ok(None) };
-    let is_invisible = |name: &Object| matches!(name, Object::Name(name) if name == b"None");
     let components = match resolve(scope.document, names) {
         // DeviceN has a list of colorants, Separation a single name.
         Object::Array(names) => names.len(),
-        name if is_invisible(name) => return Ok(Some(PdfColourSpace::Invisible)),
+        Object::Name(name) if name == b"None" => return Ok(Some(PdfColourSpace::Invisible)),
         _ => 1,
     };
     let Some(alternate) = PdfColourSpace::parse(scope, alternate, resources, depth + 1)? else {

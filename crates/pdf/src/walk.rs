@@ -12,6 +12,7 @@ use lopdf::{Dictionary, Document, Object, ObjectId, Stream, dictionary};
 
 use crate::PdfError;
 use crate::annotation;
+use crate::bitmap::name;
 use crate::content::rewrite;
 use crate::filter::deflate;
 use crate::load::PageTree;
@@ -463,7 +464,6 @@ impl<'a> DocumentWalk<'a> {
             match &*space {
                 PdfColourSpace::Pattern(None) => retained.set(key.clone(), "Pattern"),
                 PdfColourSpace::Pattern(Some(_)) => {
-                    let name = |text: &str| Object::Name(text.as_bytes().to_vec());
                     retained.set(key.clone(), vec![name("Pattern"), name("DeviceGray")]);
                 }
                 PdfColourSpace::Invisible => retained.set(key.clone(), invisible_space()),
@@ -506,7 +506,6 @@ impl<'a> DocumentWalk<'a> {
 
 /// Builds a colour space that paints nothing, based on grey.
 fn invisible_space() -> Object {
-    let name = |text: &str| Object::Name(text.as_bytes().to_vec());
     let tint = dictionary! {
         "FunctionType" => 2,
         "Domain" => vec![0.into(), 1.into()],
