@@ -90,7 +90,7 @@ impl MatchedDocuments<'_> {
                 counted.push(found);
             }
         }
-        counted.sort_by(|one, other| other.1.cmp(&one.1).then_with(|| one.0.cmp(&other.0)));
+        counted.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
         counted.truncate(size);
         Ok(counted)
     }
@@ -128,8 +128,8 @@ impl MatchedDocuments<'_> {
         // A value that contains the text is in one of these documents, which are few.
         let sets = self.documents_matching(&Query::Words(pattern), is_over)?;
         let found = MatchedDocuments { snapshot: self.snapshot, sets };
-        let contains = |value: &str| contains(value, request.typed);
-        facets::count_values(&found, facet, request.size, &contains, is_over)
+        let size = request.size;
+        facets::count_values(&found, facet, size, &|value| contains(value, request.typed), is_over)
     }
 
     /// Counts the documents of `sets`, one for each segment, with a word as written.
@@ -183,7 +183,7 @@ fn candidates(
         .spellings(start.exact.is_some())
         .filter(|(_, text)| text != spelled(start))
         .collect();
-    found.sort_unstable_by(|one, other| other.0.cmp(&one.0).then_with(|| one.1.cmp(&other.1)));
+    found.sort_unstable_by(|a, b| b.0.cmp(&a.0).then_with(|| a.1.cmp(&b.1)));
     found.truncate(COMPLETION_CANDIDATES_MAX);
     Ok(found.into_iter().map(|(_, text)| text).collect())
 }

@@ -48,8 +48,9 @@ impl IndexSnapshot {
                 return Err(IndexError::TimedOut);
             }
             // A segment with only older versions needs no evaluation.
-            let is_old = |number| segment.number_max() <= u64::from(number);
-            if filter.newer_than.is_some_and(is_old) {
+            if let Some(number) = filter.newer_than
+                && segment.number_max() <= u64::from(number)
+            {
                 sets.push(RoaringBitmap::new());
                 continue;
             }
@@ -75,11 +76,12 @@ impl IndexSnapshot {
         words: &WordPattern,
         is_over: DeadlineCheck<'_>,
     ) -> Result<Vec<Arc<RoaringBitmap>>> {
-        let find_in_segment = |segment| {
+        let mut sets = Vec::with_capacity(self.segments.len());
+        for segment in &self.segments {
             let evaluation = SegmentEvaluation { snapshot: self, segment, is_over };
-            evaluation.find_cached(FilterCondition::Words(words.clone()))
-        };
-        self.segments.iter().map(find_in_segment).collect()
+            sets.push(evaluation.find_cached(FilterCondition::Words(words.clone()))?);
+        }
+        Ok(sets)
     }
 }
 
@@ -106,11 +108,12 @@ impl MatchedDocuments<'_> {
         query: &Query,
         is_over: DeadlineCheck<'_>,
     ) -> Result<Vec<RoaringBitmap>> {
-        let match_in_segment = |(segment, found): (&IndexSegment, &RoaringBitmap)| {
+        let mut sets = Vec::with_capacity(self.sets.len());
+        for (segment, found) in self.snapshot.segments.iter().zip(&self.sets) {
             let evaluation = SegmentEvaluation { snapshot: self.snapshot, segment, is_over };
-            Ok(found & evaluation.evaluate(query)?.as_ref())
-        };
-        self.snapshot.segments.iter().zip(&self.sets).map(match_in_segment).collect()
+            sets.push(found & evaluation.evaluate(query)?.as_ref());
+        }
+        Ok(sets)
     }
 
     /// Returns the version numbers on a page; `query` determines the relevance.
@@ -175,7 +178,7 @@ impl<'a> SegmentEvaluation<'a> {
     fn matching(&self, filter: &SearchFilter) -> Result<RoaringBitmap> {
         // Cached sets may contain removed documents, so the live ones take part in every
         // intersection.
-        let mut required = vec![ConditionSet::Set(Cow::Borrowed(&*self.segment.live))];
+        let mut required = vec![self.live()];
         if let Some(media_type) = filter.media_type {
             required.push(self.cached_set(FilterCondition::MediaType(media_type))?);
         }
@@ -240,7 +243,8 @@ impl<'a> SegmentEvaluation<'a> {
         }
         if let Some(after) = filter.after {
             let OrderPosition { order_ms, .. } = after;
-            let (later, end) = (segment.later(order_ms), segment.later_or_at(order_ms));
+            let later = segment.later(order_ms);
+            let end = segment.later_or_at(order_ms);
             found.remove_range(end..);
             // Documents with equal times are not sorted by number, so each of them is compared.
             for doc in later..end {
@@ -276,9 +280,8 @@ impl<'a> SegmentEvaluation<'a> {
 
     /// Returns the documents that match a query, possibly including removed ones.
     fn evaluate(&self, query: &Query) -> Result<ConditionSet<'a>> {
-        let live = || ConditionSet::Set(Cow::Borrowed(&*self.segment.live));
         match query {
-            Query::All => Ok(live()),
+            Query::All => Ok(self.live()),
             Query::Words(words) => self.cached_set(FilterCondition::Words(words.clone())),
             Query::Dates(dates) => self.cached_set(FilterCondition::Dates(*dates)),
             Query::Numbers(numbers) => self.cached_set(FilterCondition::Numbers(*numbers)),
@@ -286,7 +289,8 @@ impl<'a> SegmentEvaluation<'a> {
             Query::Item(id) => self.cached_set(FilterCondition::Item(id.clone())),
             Query::And(parts) => {
                 // With exclusions only, as in `(-a -b)`, the conjunction starts from all documents.
-                let (mut required, mut excluded) = (vec![live()], Vec::new());
+                let mut required = vec![self.live()];
+                let mut excluded = Vec::new();
                 self.split(parts, &mut required, &mut excluded)?;
                 Ok(ConditionSet::Set(Cow::Owned(combine(required, &excluded))))
             }
@@ -312,12 +316,18 @@ impl<'a> SegmentEvaluation<'a> {
         Ok(ConditionSet::Set(Cow::Owned(sets.iter().map(AsRef::as_ref).union())))
     }
 
+    /// Returns the documents that are not removed.
+    fn live(&self) -> ConditionSet<'a> {
+        ConditionSet::Set(Cow::Borrowed(&*self.segment.live))
+    }
+
     /// Returns the documents with at least one of the values of a facet.
     fn with_values(&self, condition: &FacetCondition) -> Result<ConditionSet<'a>> {
-        let find = |value: &String| {
-            self.cached_set(FilterCondition::Value(condition.facet, value.clone()))
-        };
-        let sets: Vec<_> = condition.values.iter().map(find).collect::<Result<_>>()?;
+        let mut sets = Vec::with_capacity(condition.values.len());
+        for value in &condition.values {
+            let condition = FilterCondition::Value(condition.facet, value.clone());
+            sets.push(self.cached_set(condition)?);
+        }
         Ok(ConditionSet::Set(Cow::Owned(sets.iter().map(AsRef::as_ref).union())))
     }
 
@@ -379,10 +389,9 @@ impl<'a> SegmentEvaluation<'a> {
         let field = self.snapshot.shared.fields.picture_bands;
         let candidates = lookup.any_of(field, bands.iter().map(String::as_str))?;
         let hashes = self.segment.picture_hashes()?;
-        let is_near = |doc: &u32| {
+        let docs = candidates.iter().filter(|doc| {
             hashes.first(*doc).is_some_and(|other| near::is_near(hash, PictureHash(other)))
-        };
-        let docs = candidates.iter().filter(is_near);
+        });
         Ok(RoaringBitmap::from_sorted_iter(docs).unwrap_or_default())
     }
 
@@ -425,8 +434,8 @@ fn combine(mut required: Vec<ConditionSet<'_>>, excluded: &[ConditionSet<'_>]) -
     let mut sets = required.iter().map(AsRef::as_ref);
     let mut found = match (sets.next(), sets.next()) {
         (None, _) => RoaringBitmap::new(),
-        (Some(one), None) => one.clone(),
-        (Some(one), Some(two)) => one & two,
+        (Some(first), None) => first.clone(),
+        (Some(first), Some(second)) => first & second,
     };
     for set in sets {
         found.bitand_assign(set);

@@ -81,7 +81,7 @@ pub(crate) fn count_values(
     let wanted = counted.filter(|(_, value)| is_wanted(value));
     let mut values: Vec<(String, u64)> =
         wanted.map(|(count, value)| (value.to_string(), *count)).collect();
-    values.sort_unstable_by(|one, other| other.1.cmp(&one.1).then_with(|| one.0.cmp(&other.0)));
+    values.sort_unstable_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
     values.truncate(size);
     Ok(values)
 }
@@ -98,8 +98,8 @@ pub(crate) fn documents_with(
     let ordinal = column.dictionary().term_ord(value)?;
     let Some(ordinal) = ordinal else { return Ok(RoaringBitmap::new()) };
     let mut docs = Vec::new();
-    let (values, all) = (ordinal..=ordinal, 0..segment.max_doc());
-    column.ords().get_docids_for_value_range(values, all, &mut docs);
+    let all = 0..segment.max_doc();
+    column.ords().get_docids_for_value_range(ordinal..=ordinal, all, &mut docs);
     Ok(docs.into_iter().collect())
 }
 
@@ -118,8 +118,8 @@ fn counts(
         }
         let values = segment.columns.values(facet, || dictionaries.read(segment, facet))?;
         let cache = &found.snapshot.shared.set_cache.facets;
-        let count_values = || values.count(segment, set, is_over);
-        let local = cache.get_or_count(segment.id(), facet, set, count_values)?;
+        let local = cache
+            .get_or_count(segment.id(), facet, set, || values.count(segment, set, is_over))?;
         for (number, count) in values.numbers.iter().zip(local.iter().copied()) {
             // Most values of a segment have no match, and skipping them keeps the array short.
             if count > 0 {
@@ -170,7 +170,7 @@ impl FacetDictionaries {
         let mut frequent: Vec<u64> = counts.iter().copied().filter(|count| *count > 0).collect();
         let threshold = if frequent.len() > FACET_COUNTS_MAX {
             let (_, threshold, _) =
-                frequent.select_nth_unstable_by(FACET_COUNTS_MAX - 1, |one, other| other.cmp(one));
+                frequent.select_nth_unstable_by(FACET_COUNTS_MAX - 1, |a, b| b.cmp(a));
             *threshold
         } else {
             1
@@ -179,7 +179,7 @@ impl FacetDictionaries {
             counts.iter().zip(&dictionary.values).filter(|(count, _)| **count >= threshold);
         let mut values: Vec<(u64, &str)> =
             values.map(|(count, value)| (*count, &**value)).collect();
-        values.sort_unstable_by(|one, other| other.0.cmp(&one.0).then_with(|| one.1.cmp(other.1)));
+        values.sort_unstable_by(|a, b| b.0.cmp(&a.0).then_with(|| a.1.cmp(b.1)));
         values.truncate(FACET_COUNTS_MAX);
         values.into_iter().map(|(count, value)| (value.to_owned(), count)).collect()
     }

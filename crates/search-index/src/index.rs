@@ -61,7 +61,7 @@ impl SearchIndex {
         let engine = engine.tokenizers(tokenizers()).fast_field_tokenizers(tokenizers());
         let directory = MmapDirectory::open(path).map_err(tantivy::TantivyError::from)?;
         let engine = engine.open_or_create(directory)?;
-        Self::of(engine, fields, memory_bytes)
+        Self::from_engine(engine, fields, memory_bytes)
     }
 
     /// Opens the index in the folder `path`, in constant time.
@@ -76,10 +76,14 @@ impl SearchIndex {
             let message = "the index was built by another version".to_owned();
             return Err(tantivy::TantivyError::SchemaError(message).into());
         }
-        Self::of(engine, fields, memory_bytes)
+        Self::from_engine(engine, fields, memory_bytes)
     }
 
-    fn of(engine: tantivy::Index, fields: SchemaFields, memory_bytes: u64) -> Result<Self> {
+    fn from_engine(
+        engine: tantivy::Index,
+        fields: SchemaFields,
+        memory_bytes: u64,
+    ) -> Result<Self> {
         let position = position(&engine)?;
         // A reload on its own would show a commit whose position this process has not read.
         let reader = engine.reader_builder().reload_policy(ReloadPolicy::Manual);
@@ -90,7 +94,7 @@ impl SearchIndex {
             dictionaries: FacetDictionaries::default(),
             segments: Mutex::default(),
         });
-        let current = Arc::new(IndexSnapshot::of(&shared, reader.searcher(), position)?);
+        let current = Arc::new(IndexSnapshot::new(&shared, reader.searcher(), position)?);
         let inner = IndexInner { engine, reader, shared, current: RwLock::new(current) };
         Ok(Self { inner: Arc::new(inner) })
     }
@@ -112,7 +116,7 @@ impl SearchIndex {
         self.inner.reader.reload()?;
         let shared = &self.inner.shared;
         let snapshot =
-            Arc::new(IndexSnapshot::of(shared, self.inner.reader.searcher(), position)?);
+            Arc::new(IndexSnapshot::new(shared, self.inner.reader.searcher(), position)?);
         *self.inner.current.write().unwrap_or_else(PoisonError::into_inner) = snapshot;
         Ok(())
     }
@@ -141,7 +145,7 @@ fn position(engine: &tantivy::Index) -> Result<Option<CommitPosition>> {
 }
 
 impl IndexSnapshot {
-    fn of(
+    fn new(
         shared: &Arc<SharedIndexState>,
         searcher: Searcher,
         position: Option<CommitPosition>,
@@ -150,7 +154,8 @@ impl IndexSnapshot {
         let mut next = HashMap::with_capacity(searcher.segment_readers().len());
         let mut segments = Vec::with_capacity(searcher.segment_readers().len());
         for reader in searcher.segment_readers() {
-            let (id, removed) = (reader.segment_id(), reader.delete_opstamp());
+            let id = reader.segment_id();
+            let removed = reader.delete_opstamp();
             let segment = match previous.get(&id) {
                 // Unchanged since the last commit, deletions included.
                 Some((same, segment)) if *same == removed => segment.clone(),
@@ -205,11 +210,10 @@ impl IndexSnapshot {
 
     /// Returns the number of each version in it with its [`stamp`](crate::stamp), in no particular order.
     pub fn versions(&self) -> impl Iterator<Item = (u32, u64)> + '_ {
-        let versions_of = |segment: &'_ IndexSegment| {
-            let version = |doc| (segment.number(doc), segment.stamp(doc));
-            segment.live.iter().map(version).collect::<Vec<_>>()
-        };
-        self.segments.iter().flat_map(versions_of)
+        self.segments.iter().flat_map(|segment| {
+            let live = segment.live.iter();
+            live.map(|doc| (segment.number(doc), segment.stamp(doc))).collect::<Vec<_>>()
+        })
     }
 }
 

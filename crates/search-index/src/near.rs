@@ -26,8 +26,8 @@ pub(crate) fn terms(hash: PictureHash) -> impl Iterator<Item = String> {
 }
 
 /// Whether both hashes are those of nearly the same picture.
-pub(crate) fn is_near(one: PictureHash, other: PictureHash) -> bool {
-    one.distance(other) <= DISTANCE_MAX
+pub(crate) fn is_near(hash: PictureHash, other: PictureHash) -> bool {
+    hash.distance(other) <= DISTANCE_MAX
 }
 
 #[cfg(test)]

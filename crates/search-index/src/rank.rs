@@ -105,10 +105,11 @@ fn weight_groups(
 
 /// Computes the weight of words that `matching` of `all` documents contain: the inverse document frequency of
 /// BM25, never negative.
+#[expect(clippy::cast_precision_loss, reason = "a weight needs no more digits")]
 fn inverse_document_frequency(matching: u64, all: u64) -> f32 {
-    #[expect(clippy::cast_precision_loss, reason = "a weight needs no more digits")]
     // Cached sets may contain removed documents, which `all` does not count.
-    let (matching, all) = (matching as f32, all.max(matching) as f32);
+    let all = all.max(matching) as f32;
+    let matching = matching as f32;
     ((all - matching + 0.5) / (matching + 0.5)).ln_1p()
 }
 

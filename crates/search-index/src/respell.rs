@@ -27,8 +27,10 @@ impl MatchedDocuments<'_> {
         typed: &[Word],
         is_over: DeadlineCheck<'_>,
     ) -> Result<Option<Vec<String>>> {
-        let is_known = |word: &Word| self.has_match(std::slice::from_ref(word), is_over);
-        let known: Vec<bool> = typed.iter().map(is_known).collect::<Result<_>>()?;
+        let mut known = Vec::with_capacity(typed.len());
+        for word in typed {
+            known.push(self.has_match(std::slice::from_ref(word), is_over)?);
+        }
         let unknown = known.iter().filter(|is_known| !**is_known).count();
         if unknown == 0 || unknown > RESPELLED_WORDS_MAX {
             return Ok(None);
@@ -50,13 +52,15 @@ impl MatchedDocuments<'_> {
 
     /// Whether a match has all of the words, as written or inflected.
     fn has_match(&self, all: &[Word], is_over: DeadlineCheck<'_>) -> Result<bool> {
-        let pattern = |word: &Word| WordPattern {
-            place: TextField::Anywhere,
-            words: vec![word.clone()],
-            prefix: false,
-            forms: true,
-        };
-        let query = Query::and(all.iter().map(|word| Query::Words(pattern(word))).collect());
+        let parts = all.iter().map(|word| {
+            Query::Words(WordPattern {
+                place: TextField::Anywhere,
+                words: vec![word.clone()],
+                prefix: false,
+                forms: true,
+            })
+        });
+        let query = Query::and(parts.collect());
         let found = self.documents_matching(&query, is_over)?;
         Ok(found.iter().any(|set| !set.is_empty()))
     }
@@ -68,11 +72,14 @@ impl MatchedDocuments<'_> {
         let Some(first) = letters.first().filter(|_| edits_max > 0) else { return Ok(None) };
         // Few mistakes are in the first letter, and the dictionary is sorted by it.
         let start = Word { folded: first.to_string(), exact: None };
-        // Most words are too long or too short, and need not be collected.
-        let has_near_length =
-            |term: &str| term.chars().count().abs_diff(letters.len()) <= edits_max;
         let mut frequencies = Frequencies::default();
-        frequencies.read(self.snapshot, &start, &has_near_length, is_over)?;
+        frequencies.read(
+            self.snapshot,
+            &start,
+            // Most words are too long or too short, and need not be collected.
+            &|term| term.chars().count().abs_diff(letters.len()) <= edits_max,
+            is_over,
+        )?;
         let mut near: Vec<(usize, Reverse<u64>, String)> = Vec::new();
         for (at, (count, text)) in frequencies.spellings(false).enumerate() {
             if at % WORDS_PER_DEADLINE_CHECK == 0 && is_over() {
@@ -98,14 +105,14 @@ impl MatchedDocuments<'_> {
 
 /// Counts the letters that are inserted, left out, replaced or swapped with their neighbour to turn one word into
 /// another; `None` if they are more than `edits_max`.
-fn edits(one: &[char], other: &[char], edits_max: usize) -> Option<usize> {
-    if one.len().abs_diff(other.len()) > edits_max {
+fn edits(word: &[char], other: &[char], edits_max: usize) -> Option<usize> {
+    if word.len().abs_diff(other.len()) > edits_max {
         return None;
     }
     // Rows of the table of edits between beginnings: the one before the last, the last, and the present one.
     let mut earlier: Vec<usize> = Vec::new();
     let mut last: Vec<usize> = (0..=other.len()).collect();
-    for (row, letter) in one.iter().enumerate() {
+    for (row, letter) in word.iter().enumerate() {
         let mut present = vec![row + 1];
         for (column, candidate) in other.iter().enumerate() {
             let replaced = last[column] + usize::from(letter != candidate);
@@ -113,7 +120,7 @@ fn edits(one: &[char], other: &[char], edits_max: usize) -> Option<usize> {
             let is_swapped = row > 0
                 && column > 0
                 && *letter == other[column - 1]
-                && one[row - 1] == *candidate;
+                && word[row - 1] == *candidate;
             if is_swapped {
                 least = least.min(earlier[column - 1] + 1);
             }

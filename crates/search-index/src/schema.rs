@@ -83,7 +83,7 @@ pub(crate) fn schema() -> (Schema, SchemaFields) {
     // These fields only filter, so they need neither frequencies nor norms.
     let term = text("raw", IndexRecordOption::Basic, false);
     // Positions serve phrases, norms serve relevance and the lookup of `headline:*`.
-    let words = || text(TERMS, IndexRecordOption::WithFreqsAndPositions, true);
+    let words = text(TERMS, IndexRecordOption::WithFreqsAndPositions, true);
     let fields = SchemaFields {
         number: builder.add_u64_field(NUMBER, number),
         stamp: builder.add_u64_field(STAMP, column.clone()),
@@ -91,10 +91,10 @@ pub(crate) fn schema() -> (Schema, SchemaFields) {
         embargoed: builder.add_i64_field(HIDDEN_UNTIL, column.clone()),
         media_type: builder.add_text_field("media_type", term.clone()),
         status: builder.add_text_field("status", term.clone()),
-        headline: builder.add_text_field("headline", words()),
-        description: builder.add_text_field("description", words()),
-        body: builder.add_text_field("body", words()),
-        rest: builder.add_text_field("rest", words()),
+        headline: builder.add_text_field("headline", words.clone()),
+        description: builder.add_text_field("description", words.clone()),
+        body: builder.add_text_field("body", words.clone()),
+        rest: builder.add_text_field("rest", words),
         properties: builder.add_text_field(
             "properties",
             text(TERMS, IndexRecordOption::WithFreqsAndPositions, false),

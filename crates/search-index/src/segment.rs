@@ -46,13 +46,13 @@ impl SegmentColumns {
         let mut docs = Vec::new();
         // Few documents have an embargo, so searches read this list instead of the column.
         embargoed.get_docids_for_value_range(i64::MIN..=i64::MAX, 0..reader.max_doc(), &mut docs);
-        let with_end = |doc: u32| embargoed.first(doc).map(|ms| (doc, ms));
+        let embargoed = docs.into_iter().filter_map(|doc| Some((doc, embargoed.first(doc)?)));
         Ok(Self {
             id: reader.segment_id(),
             order: columns.i64(ORDER)?.values,
             numbers: columns.u64(NUMBER)?.values,
             stamps: columns.u64(STAMP)?.values,
-            embargoed: docs.into_iter().filter_map(with_end).collect(),
+            embargoed: embargoed.collect(),
             values: Default::default(),
         })
     }
@@ -134,7 +134,8 @@ impl IndexSegment {
 
     /// Binary search for the first document for which `holds` is false; all documents before it fulfil it.
     fn partition(&self, holds: impl Fn(i64) -> bool) -> u32 {
-        let (mut start, mut end) = (0, self.max_doc());
+        let mut start = 0;
+        let mut end = self.max_doc();
         while start < end {
             let middle = start + (end - start) / 2;
             if holds(self.order(middle)) { start = middle + 1 } else { end = middle }

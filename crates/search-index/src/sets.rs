@@ -60,24 +60,17 @@ const FACETS_SHARE: u64 = 4;
 impl SetCache {
     /// Creates a cache of at most `bytes`.
     pub(crate) fn new(bytes: u64) -> Self {
-        let weigh = |(_, condition): &(SegmentId, FilterCondition), set: &Arc<RoaringBitmap>| {
-            // The serialized size is close to that in memory, and cheap to compute.
-            let bytes = set.serialized_size() + condition.size_bytes() + ENTRY_BYTES;
-            u32::try_from(bytes).unwrap_or(u32::MAX)
-        };
         let facets_bytes = bytes / FACETS_SHARE;
-        let sets = moka::sync::Cache::builder().max_capacity(bytes - facets_bytes).weigher(weigh);
-        let sets = sets.support_invalidation_closures().build();
+        let sets = moka::sync::Cache::builder().max_capacity(bytes - facets_bytes);
+        let sets = sets.weigher(weigh_set).support_invalidation_closures().build();
         Self { sets, facets: FacetCountCache::new(facets_bytes) }
     }
 
     /// Evicts the entries of segments that no longer exist.
     pub(crate) fn evict_segments(&self, segments: HashSet<SegmentId>) {
         self.facets.evict_counts(segments.clone());
-        let is_evicted =
-            move |(id, _): &(SegmentId, FilterCondition), _: &_| segments.contains(id);
         // An error would mean that closures are not enabled, but the builder enables them.
-        drop(self.sets.invalidate_entries_if(is_evicted));
+        drop(self.sets.invalidate_entries_if(move |(id, _), _| segments.contains(id)));
     }
 
     /// Returns the documents of `condition` in a segment, computed by `compute` on a cache miss.
@@ -98,10 +91,24 @@ impl SetCache {
     }
 }
 
+/// Returns the bytes that an entry of the cache of sets takes.
+fn weigh_set(key: &(SegmentId, FilterCondition), set: &Arc<RoaringBitmap>) -> u32 {
+    let (_, condition) = key;
+    // The serialized size is close to that in memory, and cheap to compute.
+    let bytes = set.serialized_size() + condition.size_bytes() + ENTRY_BYTES;
+    u32::try_from(bytes).unwrap_or(u32::MAX)
+}
+
 /// The number of documents of a set for each value of a facet, by position in the segment's dictionary.
 struct CachedCounts {
     set: RoaringBitmap,
     counts: Arc<Vec<u32>>,
+}
+
+/// Returns the bytes that an entry of the cache of counts takes.
+fn weigh_counts(_key: &(SegmentId, Facet, u64), cached: &Arc<CachedCounts>) -> u32 {
+    let bytes = cached.set.serialized_size() + cached.counts.len() * 4 + ENTRY_BYTES;
+    u32::try_from(bytes).unwrap_or(u32::MAX)
 }
 
 /// A cache of counts of large sets, by segment. A set is identified by its content, not by its query; of sets
@@ -116,18 +123,14 @@ impl FacetCountCache {
 
     /// Creates a cache of at most `bytes`.
     pub(crate) fn new(bytes: u64) -> Self {
-        let weigh = |_: &(SegmentId, Facet, u64), cached: &Arc<CachedCounts>| {
-            let bytes = cached.set.serialized_size() + cached.counts.len() * 4 + ENTRY_BYTES;
-            u32::try_from(bytes).unwrap_or(u32::MAX)
-        };
-        let counts = moka::sync::Cache::builder().max_capacity(bytes).weigher(weigh);
+        let counts = moka::sync::Cache::builder().max_capacity(bytes);
+        let counts = counts.weigher(weigh_counts);
         Self { counts: counts.support_invalidation_closures().build() }
     }
 
     /// Evicts the counts of segments that no longer exist.
     fn evict_counts(&self, segments: HashSet<SegmentId>) {
-        let is_evicted = move |(id, ..): &(SegmentId, Facet, u64), _: &_| segments.contains(id);
-        drop(self.counts.invalidate_entries_if(is_evicted));
+        drop(self.counts.invalidate_entries_if(move |(id, ..), _| segments.contains(id)));
     }
 
     /// Returns the counts of `facet` in `set`, computed by `compute` on a cache miss.

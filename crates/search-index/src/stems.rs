@@ -20,12 +20,12 @@ use strum::{EnumIter, IntoEnumIterator, IntoStaticStr};
 /// a search for forms.
 #[must_use]
 pub fn is_form_of(found: &Word, searched: &Word, tag: &str) -> bool {
-    let first = |word: &Word| word.folded.chars().next();
     // Endings alone differ between forms, and most words of a text are ruled out by their first letter.
-    first(found) == first(searched)
+    found.folded.chars().next() == searched.folded.chars().next()
         && !found.folded.contains(char::is_numeric)
-        && StemLanguage::of(tag).iter().any(|language| {
-            let (found, searched) = (language.stem(found), language.stem(searched));
+        && StemLanguage::for_tag(tag).iter().any(|language| {
+            let found = language.stem(found);
+            let searched = language.stem(searched);
             found.folded == searched.folded
                 && (searched.accented.is_none() || found.accented == searched.accented)
         })
@@ -58,7 +58,7 @@ impl StemLanguage {
     ///
     /// The first part of the tag determines it, case-insensitively: `en-GB` is English. Swedish and English
     /// if the language is unknown or not supported, since photographs often do not state theirs.
-    pub(crate) fn of(tag: &str) -> &'static [Self] {
+    pub(crate) fn for_tag(tag: &str) -> &'static [Self] {
         let primary = tag.split(['-', '_']).next().unwrap_or_default();
         match primary.trim().to_ascii_lowercase().as_str() {
             "sv" => &[Self::Swedish],
@@ -119,7 +119,8 @@ fn fold(word: &str) -> String {
 /// Returns the stem `folded` of the word `exact` with the word's accents restored; `None` if it
 /// has none.
 fn accented(exact: &str, folded: &str) -> Option<String> {
-    let (mut restored, mut rest) = (String::with_capacity(exact.len()), folded);
+    let mut restored = String::with_capacity(exact.len());
+    let mut rest = folded;
     let mut buffer = [0; 4];
     for c in exact.chars() {
         // Algorithms also change the last letters of a stem; these are taken from the stem.
@@ -167,7 +168,7 @@ impl DocumentStemmer {
     /// stemmed, since the folded text does not tell which of the two an occurrence is.
     pub(crate) fn document_terms(&mut self, indexed: &IndexedDocument, accents: &str) -> String {
         let texts = [&indexed.headline, &indexed.description, &indexed.body];
-        let languages = StemLanguage::of(&indexed.language);
+        let languages = StemLanguage::for_tag(&indexed.language);
         let mut terms = String::with_capacity(texts.iter().map(|text| text.len() * 2).sum());
         for ((letter, _), text) in STEM_FIELDS.iter().zip(texts) {
             self.text_number += 1;
@@ -215,12 +216,15 @@ impl DocumentStemmer {
 
 /// Returns the words with accents in a text field, sorted by their folded forms.
 fn accented_words(letter: &str, accents: &str) -> Vec<Word> {
-    let in_field = |token| {
-        let (field, word) = str::split_once(token, "==")?;
-        (field == letter).then_some(word)
-    };
-    let mut found: Vec<Word> = accents.split(' ').filter_map(in_field).flat_map(words).collect();
-    found.sort_unstable_by(|one, other| one.folded.cmp(&other.folded));
+    let mut found: Vec<Word> = Vec::new();
+    for token in accents.split(' ') {
+        if let Some((field, word)) = token.split_once("==")
+            && field == letter
+        {
+            found.extend(words(word));
+        }
+    }
+    found.sort_unstable_by(|a, b| a.folded.cmp(&b.folded));
     found
 }
 
@@ -240,8 +244,6 @@ fn push_stem(terms: &mut String, letter: &str, language: StemLanguage, stem: &St
 
 /// Returns the terms of which a document with a form of the word has at least one.
 pub(crate) fn query_terms(pattern: &WordPattern) -> Vec<String> {
-    let is_searched =
-        |field: TextField| pattern.place == TextField::Anywhere || pattern.place == field;
     let mut terms = Vec::new();
     for word in &pattern.words {
         for language in StemLanguage::iter() {
@@ -249,7 +251,10 @@ pub(crate) fn query_terms(pattern: &WordPattern) -> Vec<String> {
             // An accent in the query is significant (contract search-14); the index has both
             // spellings of a stem.
             let stem = accented.unwrap_or(folded);
-            for (letter, _) in STEM_FIELDS.iter().filter(|(_, field)| is_searched(*field)) {
+            for (letter, field) in STEM_FIELDS {
+                if pattern.place != TextField::Anywhere && pattern.place != field {
+                    continue;
+                }
                 let mut term = String::new();
                 push_term(&mut term, letter, language, &stem);
                 terms.push(term);
@@ -306,12 +311,12 @@ mod tests {
 
     #[test]
     fn a_tag_says_its_language_in_its_first_part() {
-        assert_eq!(StemLanguage::of("nb-NO"), [StemLanguage::Norwegian]);
-        assert_eq!(StemLanguage::of("DE"), [StemLanguage::German]);
-        assert_eq!(StemLanguage::of("en_GB"), [StemLanguage::English]);
+        assert_eq!(StemLanguage::for_tag("nb-NO"), [StemLanguage::Norwegian]);
+        assert_eq!(StemLanguage::for_tag("DE"), [StemLanguage::German]);
+        assert_eq!(StemLanguage::for_tag("en_GB"), [StemLanguage::English]);
         for other in ["", "fr", "swe", "svenska"] {
             assert_eq!(
-                StemLanguage::of(other),
+                StemLanguage::for_tag(other),
                 [StemLanguage::Swedish, StemLanguage::English],
                 "{other}"
             );

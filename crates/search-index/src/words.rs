@@ -53,7 +53,9 @@ impl<'a> TermLookup<'a> {
 
     /// Finds the documents that contain `words`, possibly including removed ones.
     pub(crate) fn words(mut self, words: &WordPattern) -> Result<RoaringBitmap> {
-        let (snapshot, segment, is_over) = (self.snapshot, self.segment, self.is_over);
+        let snapshot = self.snapshot;
+        let segment = self.segment;
+        let is_over = self.is_over;
         let fields = &snapshot.shared.fields;
         let tokens = words.tokens();
         for field in fields_of(fields, words.place) {

@@ -129,7 +129,8 @@ impl IndexWriter {
 
     /// Returns the adders, each for one thread.
     pub fn adders(&mut self) -> [VersionAdder<'_>; ADDERS] {
-        let (engine, fields) = (&self.engine, &self.fields);
+        let engine = &self.engine;
+        let fields = &self.fields;
         self.stemmers.each_mut().map(|stemmer| VersionAdder { engine, fields, stemmer })
     }
 
@@ -219,7 +220,8 @@ impl VersionAdder<'_> {
 
 /// Splits tags into words of properties, with the gaps between values, and words with accents.
 fn split_tags(tags: &str) -> (String, String) {
-    let (mut properties, mut accents) = (String::with_capacity(tags.len()), String::new());
+    let mut properties = String::with_capacity(tags.len());
+    let mut accents = String::new();
     for token in tags.split(' ') {
         // Tokens of properties have a single `=`.
         let text = match token.find("==") {

@@ -148,43 +148,39 @@ impl SampleVersion {
     #[expect(clippy::expect_used, reason = "the fields are those of a document")]
     pub fn document(&self) -> Document {
         let mut fields = Map::new();
-        let mut set = |name: &str, value: Value| fields.insert(name.to_owned(), value);
-        let list = |values: &[&str], name: &str| -> Value {
-            values.iter().map(|value| json!({ name: value })).collect()
-        };
-        set("headline", self.headline.join(" ").into());
-        set("description_text", self.description.join(", ").into());
-        set("body_text", self.body.join(" – ").into());
-        set("person", list(&self.persons, "name"));
-        set("place", list(&self.places, "name"));
+        set(&mut fields, "headline", self.headline.join(" "));
+        set(&mut fields, "description_text", self.description.join(", "));
+        set(&mut fields, "body_text", self.body.join(" – "));
+        set(&mut fields, "person", list(&self.persons, "name"));
+        set(&mut fields, "place", list(&self.places, "name"));
         let mut subjects = list(&self.subjects, "code");
         for (subject, relevance) in
             subjects.as_array_mut().into_iter().flatten().zip(&self.relevances)
         {
             subject["relevance"] = (*relevance).into();
         }
-        set("subject", subjects);
+        set(&mut fields, "subject", subjects);
         if let Some(urgency) = self.urgency {
-            set("urgency", urgency.into());
+            set(&mut fields, "urgency", urgency);
         }
-        set("product", list(&self.products, "code"));
+        set(&mut fields, "product", list(&self.products, "code"));
         if let Some(language) = self.language {
-            set("language", language.into());
+            set(&mut fields, "language", language);
         }
         if let Some(byline) = self.byline {
-            set("byline", byline.into());
+            set(&mut fields, "byline", byline);
         }
         if let Some(holder) = self.holder {
-            set("copyrightholder", holder.into());
+            set(&mut fields, "copyrightholder", holder);
         }
         if let Some(days) = self.date {
             let day = start() + SignedDuration::from_hours(24 * days);
-            set("date", day.to_string()[..10].into());
+            set(&mut fields, "date", &day.to_string()[..10]);
         }
-        set("pubstatus", self.status.as_str().into());
+        set(&mut fields, "pubstatus", self.status.as_str());
         // Between two milliseconds, to test the rounding to the resolution of the index.
         let created = self.order() + SignedDuration::from_micros(300 * i64::from(self.id % 2));
-        set("versioncreated", created.to_string().into());
+        set(&mut fields, "versioncreated", created.to_string());
         Document::from_fields(&self.key(), fields).expect("a document")
     }
 
@@ -206,17 +202,22 @@ impl SampleVersion {
     /// Whether `candidate`, a word of `text`, is a form of `word`.
     fn is_form(&self, candidate: &Word, word: &Word, text: &[Word]) -> bool {
         // If a text has both spellings, the one with the accent counts.
-        let is_accented = |other: &Word| other.folded == candidate.folded && other.exact.is_some();
-        if candidate.exact.is_none() && text.iter().any(is_accented) {
+        let mut others = text.iter().filter(|other| other.folded == candidate.folded);
+        if candidate.exact.is_none() && others.any(|other| other.exact.is_some()) {
             return false;
         }
         // Words with digits have no stems: they are codes, years and results.
         !candidate.folded.contains(char::is_numeric)
-            && StemLanguage::of(self.language.unwrap_or_default()).iter().any(|language| {
-                let (candidate, searched) = (language.stem(candidate), language.stem(word));
+            && StemLanguage::for_tag(self.language.unwrap_or_default()).iter().any(|language| {
+                let candidate = language.stem(candidate);
+                let searched = language.stem(word);
                 candidate.folded == searched.folded
                     && (searched.accented.is_none() || candidate.accented == searched.accented)
             })
+    }
+
+    fn has_product_of(&self, codes: &[String]) -> bool {
+        self.products.iter().any(|own| codes.iter().any(|code| code == own))
     }
 
     /// Returns the values of a number field.
@@ -245,23 +246,38 @@ impl SampleVersion {
     }
 }
 
+fn set(fields: &mut Map<String, Value>, name: &str, value: impl Into<Value>) {
+    fields.insert(name.to_owned(), value.into());
+}
+
+/// Builds a list of objects with one member each.
+fn list(values: &[&str], name: &str) -> Value {
+    values.iter().map(|value| json!({ name: value })).collect()
+}
+
 /// Generates versions of items, several of them of the same item.
 pub fn versions(count_max: usize) -> impl Strategy<Value = Vec<SampleVersion>> {
     proptest::collection::vec(version(), 0..=count_max)
 }
 
-fn version() -> impl Strategy<Value = SampleVersion> {
-    let some_words = |count_max| proptest::collection::vec(select(&WORDS[..]), 0..count_max);
+/// Generates the words of a text.
+fn some_words(count_max: usize) -> impl Strategy<Value = Vec<&'static str>> {
+    proptest::collection::vec(select(&WORDS[..]), 0..count_max)
+}
+
+/// Generates a list of some of the values.
+fn distinct(values: &'static [&'static str]) -> impl Strategy<Value = Vec<&'static str>> {
     // Sorted and without repetitions: an item has a name or a code once.
-    let some = |values: &'static [&'static str]| {
-        proptest::collection::vec(select(values), 0..3).prop_map(|mut values| {
-            values.sort_unstable();
-            values.dedup();
-            values
-        })
-    };
+    proptest::collection::vec(select(values), 0..3).prop_map(|mut values| {
+        values.sort_unstable();
+        values.dedup();
+        values
+    })
+}
+
+fn version() -> impl Strategy<Value = SampleVersion> {
     let texts = (some_words(4), some_words(6), some_words(16));
-    let lists = (some(&NAMES), some(&PLACES), some(&SUBJECTS), some(&PRODUCTS));
+    let lists = (distinct(&NAMES), distinct(&PLACES), distinct(&SUBJECTS), distinct(&PRODUCTS));
     let single = (
         proptest::option::of(select(&NAMES[..])),
         proptest::option::of(select(&["Agency", "Anna Berg"][..])),
@@ -309,33 +325,39 @@ pub struct OracleAnswer {
 /// from 1.
 #[must_use]
 pub fn current(versions: &[SampleVersion]) -> Vec<(u32, SampleVersion)> {
-    let is_last =
-        |at: usize| versions[at + 1..].iter().all(|other| other.key() != versions[at].key());
-    let numbered = (1_u32..).zip(versions).enumerate();
-    numbered
-        .filter(|(at, _)| is_last(*at))
-        .map(|(_, (number, one))| (number, one.clone()))
-        .collect()
+    let mut current = Vec::new();
+    for (at, (number, version)) in (1_u32..).zip(versions).enumerate() {
+        let is_last = versions[at + 1..].iter().all(|other| other.key() != version.key());
+        if is_last {
+            current.push((number, version.clone()));
+        }
+    }
+    current
 }
+
+/// A version with its number and its indexed document.
+type NumberedVersion = (u32, SampleVersion, IndexedDocument);
 
 /// Evaluates `search` over `versions`, each with its number and indexed document.
 #[must_use]
-pub fn answer(
-    versions: &[(u32, SampleVersion, IndexedDocument)],
-    search: &SampleSearch,
-) -> OracleAnswer {
-    let mut found: Vec<_> =
-        versions.iter().filter(|one| matches(&search.filter, one.0, &one.1, &one.2)).collect();
+pub fn answer(versions: &[NumberedVersion], search: &SampleSearch) -> OracleAnswer {
+    let mut found: Vec<&NumberedVersion> = Vec::new();
+    for entry in versions {
+        let (number, version, indexed) = entry;
+        if matches(&search.filter, *number, version, indexed) {
+            found.push(entry);
+        }
+    }
     let total = u64::try_from(found.len()).unwrap_or(u64::MAX);
     let facets = search.facets.iter().map(|facet| {
         let mut counts: Vec<(String, u64)> = Vec::new();
-        for value in found.iter().flat_map(|one| &one.2.facets[facet.index()]) {
+        for value in found.iter().flat_map(|(_, _, indexed)| &indexed.facets[facet.index()]) {
             match counts.iter_mut().find(|(existing, _)| existing == value) {
                 Some((_, count)) => *count += 1,
                 None => counts.push((value.clone(), 1)),
             }
         }
-        counts.sort_by(|one, other| other.1.cmp(&one.1).then_with(|| one.0.cmp(&other.0)));
+        counts.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
         (*facet, counts)
     });
     let facets = facets.collect();
@@ -343,25 +365,33 @@ pub fn answer(
     let SortOrder::By { date, descending } = search.page.sort else {
         return OracleAnswer { total, hits: Vec::new(), facets };
     };
-    let key = |one: &(u32, SampleVersion, IndexedDocument)| {
-        let (number, version, indexed) = one;
-        let date_of =
-            |field| indexed.dates.iter().find(|(name, _)| *name == field).map(|(_, at)| *at);
-        let at = match date {
-            SortDate::Order => Some(version.order()),
-            SortDate::Date => date_of(DateField::Date),
-            SortDate::VersionCreated => date_of(DateField::VersionCreated),
-            SortDate::VersionStored => date_of(DateField::VersionStored),
-        };
-        let at_ms = at.map(Timestamp::as_millisecond);
-        let direction = if descending { -1 } else { 1 };
-        // Items without the date come last in both directions; ties have the direction of the
-        // dates.
-        (at_ms.is_none(), at_ms.map(|ms| ms * direction), i64::from(*number) * direction)
-    };
-    found.sort_by_key(|one| key(one));
+    found.sort_by_key(|entry| sort_key(entry, date, descending));
     let page = found.iter().skip(search.page.skip).take(search.page.size);
-    OracleAnswer { total, hits: page.map(|one| one.0).collect(), facets }
+    OracleAnswer { total, hits: page.map(|(number, ..)| *number).collect(), facets }
+}
+
+/// Returns the key by which hits are sorted, in ascending order.
+fn sort_key(
+    entry: &NumberedVersion,
+    date: SortDate,
+    descending: bool,
+) -> (bool, Option<i64>, i64) {
+    let (number, version, indexed) = entry;
+    let at = match date {
+        SortDate::Order => Some(version.order()),
+        SortDate::Date => date_of(indexed, DateField::Date),
+        SortDate::VersionCreated => date_of(indexed, DateField::VersionCreated),
+        SortDate::VersionStored => date_of(indexed, DateField::VersionStored),
+    };
+    let at_ms = at.map(Timestamp::as_millisecond);
+    let direction = if descending { -1 } else { 1 };
+    // Items without the date come last in both directions; ties have the direction of the
+    // dates.
+    (at_ms.is_none(), at_ms.map(|ms| ms * direction), i64::from(*number) * direction)
+}
+
+fn date_of(indexed: &IndexedDocument, field: DateField) -> Option<Timestamp> {
+    indexed.dates.iter().find(|(name, _)| *name == field).map(|(_, at)| *at)
 }
 
 /// Whether a version matches, evaluated directly.
@@ -371,20 +401,21 @@ fn matches(
     version: &SampleVersion,
     indexed: &IndexedDocument,
 ) -> bool {
-    let has =
-        |codes: &[String]| version.products.iter().any(|own| codes.iter().any(|code| code == own));
     let covered = match &filter.coverage {
         Coverage::Everything => true,
-        Coverage::Products(codes) => has(codes),
+        Coverage::Products(codes) => version.has_product_of(codes),
     };
     let position = OrderPosition { order_ms: version.order().as_millisecond(), number };
-    let hidden = |now: Timestamp| version.embargoed().is_some_and(|until| until > now);
+    let hidden = match (filter.hides_embargoed_at, version.embargoed()) {
+        (Some(now), Some(until)) => until > now,
+        (None, _) | (_, None) => false,
+    };
     filter.media_type.is_none_or(|wanted| wanted == version.media_type)
         && filter.statuses.contains(&version.status)
-        && !filter.hides_embargoed_at.is_some_and(hidden)
+        && !hidden
         && covered
-        && (filter.products.is_empty() || has(&filter.products))
-        && !has(&filter.products_excluded)
+        && (filter.products.is_empty() || version.has_product_of(&filter.products))
+        && !version.has_product_of(&filter.products_excluded)
         && filter.from.is_none_or(|from| version.order() >= from)
         && filter.until.is_none_or(|until| version.order() < until)
         && filter.after.is_none_or(|after| position > after)
@@ -398,7 +429,6 @@ fn matches(
 
 /// Whether a version matches a query, including inflected forms.
 fn satisfies(query: &Query, version: &SampleVersion, indexed: &IndexedDocument) -> bool {
-    let holds = |part: &Query| satisfies(part, version, indexed);
     match query {
         Query::All | Query::Dates(_) | Query::Present(_) => query.matches(indexed),
         Query::Numbers(numbers) => {
@@ -409,8 +439,8 @@ fn satisfies(query: &Query, version: &SampleVersion, indexed: &IndexedDocument) 
         }
         Query::Item(id) => version.key().id == *id,
         Query::Words(words) => query.matches(indexed) || (words.forms && version.has_form(words)),
-        Query::And(parts) => parts.iter().all(holds),
-        Query::Or(parts) => parts.iter().any(holds),
-        Query::Not(inner) => !holds(inner),
+        Query::And(parts) => parts.iter().all(|part| satisfies(part, version, indexed)),
+        Query::Or(parts) => parts.iter().any(|part| satisfies(part, version, indexed)),
+        Query::Not(inner) => !satisfies(inner, version, indexed),
     }
 }

@@ -1,6 +1,6 @@
 //! Generates searches: queries of every kind, with filters, an order and a page.
 
-use jiff::{SignedDuration, tz::TimeZone};
+use jiff::{SignedDuration, Timestamp, tz::TimeZone};
 use proptest::prelude::*;
 use proptest::sample::select;
 use query::{Facet, parse, parse_with_forms};
@@ -21,22 +21,26 @@ pub struct SampleSearch {
     pub facets: Vec<Facet>,
 }
 
+/// Fields with their colons. Most queries name no field, so the empty name is repeated.
+const FIELDS: [&str; 10] = [
+    "",
+    "",
+    "",
+    "headline:",
+    "description_text:",
+    "body_text:",
+    "person.name:",
+    "byline:",
+    "place.name:",
+    "copyrightholder:",
+];
+
+fn field() -> impl Strategy<Value = &'static str> {
+    select(&FIELDS[..])
+}
+
 /// Generates the text of a query.
 fn query() -> impl Strategy<Value = String> {
-    // Most queries name no field, so the empty name is repeated.
-    let fields = [
-        "",
-        "",
-        "",
-        "headline:",
-        "description_text:",
-        "body_text:",
-        "person.name:",
-        "byline:",
-        "place.name:",
-        "copyrightholder:",
-    ];
-    let field = || select(fields.to_vec());
     let word = (field(), select(&WORDS[..])).prop_map(|(field, word)| format!("{field}{word}"));
     let phrase = (field(), proptest::collection::vec(select(&WORDS[..]), 2..4));
     let phrase = phrase.prop_map(|(field, words)| format!("{field}\"{}\"", words.join(" ")));
@@ -72,16 +76,16 @@ fn query() -> impl Strategy<Value = String> {
         5 => numbers(),
     ];
     leaf.prop_recursive(3, 14, 3, |inner| {
-        let several = || proptest::collection::vec(inner.clone(), 2..4);
+        let several = proptest::collection::vec(inner.clone(), 2..4);
         prop_oneof![
-            several().prop_map(|parts| format!("({})", parts.join(" "))),
-            several().prop_map(|parts| format!("({})", parts.join(" AND "))),
-            several().prop_map(|parts| format!("({})", parts.join(" && "))),
-            several().prop_map(|parts| format!("({})", parts.join(" OR "))),
-            several().prop_map(|parts| format!("({})", parts.join(" || "))),
+            several.clone().prop_map(|parts| format!("({})", parts.join(" "))),
+            several.clone().prop_map(|parts| format!("({})", parts.join(" AND "))),
+            several.clone().prop_map(|parts| format!("({})", parts.join(" && "))),
+            several.clone().prop_map(|parts| format!("({})", parts.join(" OR "))),
+            several.prop_map(|parts| format!("({})", parts.join(" || "))),
             inner.clone().prop_map(|part| format!("NOT {part}")),
             inner.clone().prop_map(|part| format!("!{part}")),
-            (inner.clone(), inner).prop_map(|(one, other)| format!("({one} -({other}))")),
+            (inner.clone(), inner).prop_map(|(part, excluded)| format!("({part} -({excluded}))")),
         ]
     })
 }
@@ -107,17 +111,22 @@ fn items() -> impl Strategy<Value = String> {
 
 /// Generates a query for a date.
 fn dates() -> impl Strategy<Value = String> {
-    let moment = |hours: i64| (start() + SignedDuration::from_hours(hours)).to_string();
     let range =
         (select(vec!["versioncreated", "date"]), 0..60_i64, 1..40_i64, any::<(bool, bool)>())
-            .prop_map(move |(field, from, length, (open, is_inclusive))| {
-                let from_text = if open { "*".to_owned() } else { moment(from) };
+            .prop_map(|(field, from, length, (open, is_inclusive))| {
+                let from_text = if open { "*".to_owned() } else { moment(from).to_string() };
+                let until = moment(from + length);
                 let (opening, closing) = if is_inclusive { ('[', ']') } else { ('{', '}') };
-                format!("{field}:{opening}{from_text} TO {}{closing}", moment(from + length))
+                format!("{field}:{opening}{from_text} TO {until}{closing}")
             });
     let compared = (select(vec!["versioncreated", "date"]), sign(), 0..60_i64)
-        .prop_map(move |(field, sign, hours)| format!("{field}:{sign}{}", moment(hours)));
+        .prop_map(|(field, sign, hours)| format!("{field}:{sign}{}", moment(hours)));
     prop_oneof![3 => range, 2 => compared]
+}
+
+/// Returns the time so many hours after the start of the generated dates.
+fn moment(hours: i64) -> Timestamp {
+    start() + SignedDuration::from_hours(hours)
 }
 
 fn sign() -> impl Strategy<Value = &'static str> {
@@ -126,20 +135,26 @@ fn sign() -> impl Strategy<Value = &'static str> {
 
 /// Generates a query for a number.
 fn numbers() -> impl Strategy<Value = String> {
-    let field = || select(vec!["urgency", "subject.relevance"]);
-    let one = (field(), select(vec!["", ">", ">=", "<", "<="]), select(&NUMBERS[..]))
+    let field = select(vec!["urgency", "subject.relevance"]);
+    let compared = (field.clone(), select(vec!["", ">", ">=", "<", "<="]), select(&NUMBERS[..]))
         .prop_map(|(field, sign, number)| format!("{field}:{sign}{number}"));
     let bounds =
         (proptest::option::of(select(&NUMBERS[..])), proptest::option::of(select(&NUMBERS[..])));
-    let range = (field(), bounds, any::<(bool, bool)>()).prop_map(|(field, bounds, includes)| {
-        let text = |end: Option<f64>| end.map_or("*".to_owned(), |number| number.to_string());
+    let range = (field, bounds, any::<(bool, bool)>()).prop_map(|(field, bounds, includes)| {
+        let from = bounds.0.map_or("*".to_owned(), |number| number.to_string());
+        let until = bounds.1.map_or("*".to_owned(), |number| number.to_string());
         let opening = if includes.0 { '[' } else { '{' };
         let closing = if includes.1 { ']' } else { '}' };
-        format!("{field}:{opening}{} TO {}{closing}", text(bounds.0), text(bounds.1))
+        format!("{field}:{opening}{from} TO {until}{closing}")
     });
     // Empty ranges are rejected by the parser.
     let range = range.prop_filter("a range", |text| parse(text, &TimeZone::UTC).is_ok());
-    prop_oneof![one, range]
+    prop_oneof![compared, range]
+}
+
+/// Generates a list of codes of products.
+fn codes() -> impl Strategy<Value = Vec<String>> {
+    proptest::collection::vec(select(&PRODUCTS[..]).prop_map(str::to_owned), 0..3)
 }
 
 /// Generates a search over the output of [`versions`](super::versions).
@@ -149,17 +164,16 @@ fn numbers() -> impl Strategy<Value = String> {
 /// Never: all generated texts are valid queries.
 #[expect(clippy::expect_used, reason = "the generated text is a query")]
 pub fn searches() -> impl Strategy<Value = SampleSearch> {
-    let codes = || proptest::collection::vec(select(&PRODUCTS[..]), 0..3);
-    let names = |codes: Vec<&str>| codes.into_iter().map(str::to_owned).collect::<Vec<_>>();
     // Some generated queries exceed the limit of prefixes.
     let text = query().prop_filter("a query", |text| parse(text, &TimeZone::UTC).is_ok());
     let text = prop_oneof![1 => Just(String::new()), 6 => text];
     let media_type = proptest::option::of(select(&TYPES[..]));
     let what = (text, media_type, codes(), codes(), proptest::option::weighted(0.4, codes()));
-    let hours = || proptest::option::weighted(0.3, 0..60_i64);
+    let from = proptest::option::weighted(0.3, 0..60_i64);
+    let until = proptest::option::weighted(0.3, 0..60_i64);
     let statuses = proptest::collection::vec(select(&STATUSES[..]), 1..3);
     let after = proptest::option::weighted(0.2, (0..60_i64, 0..400_u32));
-    let range = (hours(), hours(), after, proptest::option::weighted(0.2, 0..400_u32));
+    let range = (from, until, after, proptest::option::weighted(0.2, 0..400_u32));
     let dates =
         [SortDate::Order, SortDate::Date, SortDate::VersionCreated, SortDate::VersionStored];
     let sort = (select(dates.to_vec()), any::<bool>());
@@ -178,9 +192,8 @@ pub fn searches() -> impl Strategy<Value = SampleSearch> {
             let (text, media_type, products, products_excluded, coverage) = what;
             let (hides, forms) = flags;
             let parse = if forms { parse_with_forms } else { parse };
-            let at = |hours: i64| start() + SignedDuration::from_hours(hours);
             let after = after.map(|(hours, number)| OrderPosition {
-                order_ms: at(hours).as_millisecond(),
+                order_ms: moment(hours).as_millisecond(),
                 number,
             });
             let filter = SearchFilter {
@@ -188,12 +201,11 @@ pub fn searches() -> impl Strategy<Value = SampleSearch> {
                 query: parse(&text, &TimeZone::UTC).expect("a query"),
                 facet_values: Vec::new(),
                 near_picture: None,
-                products: names(products),
-                products_excluded: names(products_excluded),
-                coverage: coverage
-                    .map_or(Coverage::Everything, |codes| Coverage::Products(names(codes))),
-                from: from.map(at),
-                until: until.map(at),
+                products,
+                products_excluded,
+                coverage: coverage.map_or(Coverage::Everything, Coverage::Products),
+                from: from.map(moment),
+                until: until.map(moment),
                 statuses,
                 hides_embargoed_at: hides.then(start),
                 after,
