@@ -115,7 +115,9 @@ impl Encoder {
     fn encode(&mut self, planes: Option<&YuvPlanes>) -> Result<(), Av1Error> {
         let image = planes.map(image).transpose()?;
         let pointer = image.as_ref().map_or(std::ptr::null(), std::ptr::from_ref);
-        let (time, duration, flags): (i64, c_ulong, c_long) = (0, 1, 0);
+        let time: i64 = 0;
+        let duration: c_ulong = 1;
+        let flags: c_long = 0;
         // SAFETY: the context is initialised. The pointer is null or refers to an image whose planes
         // are borrowed until the end of this function. The library copies the picture, of the size
         // that `image` checked, and does not write to it because no denoising is set.

@@ -291,7 +291,9 @@ impl BodyReader {
     }
 
     fn flush(&mut self) {
-        (self.space, self.cells, self.tabs) = (None, 0, 0);
+        self.space = None;
+        self.cells = 0;
+        self.tabs = 0;
         if !self.runs.is_empty() {
             // Runs before a context is pushed or popped, so this is the style of the text, not of
             // the element that follows it.

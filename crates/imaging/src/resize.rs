@@ -65,8 +65,8 @@ pub(crate) fn crop_pixels(pixels: Pixels, region: Rect) -> Pixels {
         return pixels;
     }
     let stride = index(pixels.size.width) * pixels.channels;
-    let (left, length) =
-        (index(region.x) * pixels.channels, index(region.width) * pixels.channels);
+    let left = index(region.x) * pixels.channels;
+    let length = index(region.width) * pixels.channels;
     let rows = pixels.data.chunks_exact(stride).skip(index(region.y)).take(index(region.height));
     let mut data = Vec::with_capacity(length * index(region.height));
     for row in rows {

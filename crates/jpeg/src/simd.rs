@@ -349,7 +349,8 @@ fn odd_half(a: __m256i, b: __m256i, half: __m256i) -> [__m256i; 4] {
 #[inline]
 #[target_feature(enable = "avx2")]
 fn weigh(pairs: __m256i, [even, odd]: Weights) -> __m256i {
-    let [low, high] = [even.to_le_bytes(), odd.to_le_bytes()];
+    let low = even.to_le_bytes();
+    let high = odd.to_le_bytes();
     let both = i32::from_le_bytes([low[0], low[1], high[0], high[1]]);
     _mm256_madd_epi16(pairs, _mm256_set1_epi32(both))
 }

@@ -233,7 +233,8 @@ fn ascii85(input: &[u8]) -> Vec<u8> {
                 digits += 1;
                 if digits == 5 {
                     bytes.extend_from_slice(&group.to_be_bytes());
-                    (group, digits) = (0, 0);
+                    group = 0;
+                    digits = 0;
                 }
             }
             _ => {}

@@ -82,7 +82,9 @@ fn frame_components(data: &[u8]) -> u8 {
 pub(super) fn luma(data: &[u8]) -> Option<Vec<u8>> {
     let mut transform = Transform::default();
     // Markers describe the colour picture, such as its profile, so they are dropped.
-    (transform.gray, transform.copy_none, transform.optimize) = (true, true, true);
+    transform.gray = true;
+    transform.copy_none = true;
+    transform.optimize = true;
     let mut transformer = Transformer::new().ok()?;
     let result = transformer.transform_to_vec(&transform, data).ok()?;
     let header = turbojpeg::read_header(&result).ok()?;

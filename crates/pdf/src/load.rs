@@ -190,7 +190,9 @@ fn rectangle(document: &Document, page: &DocumentPage<'_>, key: &[u8]) -> Option
 }
 
 fn intersection(first: [f32; 4], second: [f32; 4]) -> Option<[f32; 4]> {
-    let [left, bottom] = [first[0].max(second[0]), first[1].max(second[1])];
-    let [right, top] = [first[2].min(second[2]), first[3].min(second[3])];
+    let left = first[0].max(second[0]);
+    let bottom = first[1].max(second[1]);
+    let right = first[2].min(second[2]);
+    let top = first[3].min(second[3]);
     (right > left && top > bottom).then_some([left, bottom, right, top])
 }

@@ -90,7 +90,9 @@ impl PdfColourSpace {
             _ => None,
         };
         let space = space.map(Rc::new);
-        if let (Some(id), Some(space)) = (id, &space) {
+        if let Some(id) = id
+            && let Some(space) = &space
+        {
             scope.session.spaces.insert(id, Rc::clone(space));
         }
         Ok(space)

@@ -110,7 +110,8 @@ impl MatchedDocuments<'_> {
             let plain = Word { folded: word.folded, exact: None };
             let all = self.count_word(&plain, sets, is_over)?;
             if count * 2 < all {
-                (text, count) = (plain.folded, all);
+                text = plain.folded;
+                count = all;
             }
         }
         Ok((count > 0 && text != spelled(start)).then_some((text, count)))

@@ -120,7 +120,8 @@ fn descriptor(bytes: &[u8], tag: u8) -> Option<&[u8]> {
     // The length has seven bits per byte, in four bytes at most.
     for _ in 0..4 {
         let (&byte, after) = rest.split_first()?;
-        (rest, length) = (after, length << 7 | usize::from(byte & 0x7f));
+        rest = after;
+        length = length << 7 | usize::from(byte & 0x7f);
         if byte & 0x80 == 0 {
             break;
         }

@@ -188,7 +188,9 @@ impl<'a> ScanRewrite<'a> {
         self.recoder.writer.copy(self.data, self.copied, cursor.position());
         let number = cursor.begin()?.ok_or(ScanError::Damaged { mcu: restart })?;
         self.recoder.writer.restart(number);
-        (self.copied, self.next_mcu, self.aligned) = (cursor.position(), restart, true);
+        self.copied = cursor.position();
+        self.next_mcu = restart;
+        self.aligned = true;
         Ok(())
     }
 
@@ -242,7 +244,8 @@ impl<'a> ScanRewrite<'a> {
             }
             self.code_mcu(spans, row, columns.start, column)?;
         }
-        (self.copied, self.next_mcu) = (cursor.position(), cursor.mcu());
+        self.copied = cursor.position();
+        self.next_mcu = cursor.mcu();
         Ok(())
     }
 
@@ -298,7 +301,8 @@ impl<'a> ScanRewrite<'a> {
         } else if !is_next {
             self.recoder.recode_mcu(self.data, cursor)?;
         }
-        (self.copied, self.next_mcu) = (cursor.position(), cursor.mcu());
+        self.copied = cursor.position();
+        self.next_mcu = cursor.mcu();
         Ok(is_next)
     }
 

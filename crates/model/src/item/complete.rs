@@ -93,7 +93,9 @@ impl Document {
     /// Must be called before [`Document::complete`].
     pub fn inherit_version(&mut self, old: &Self) {
         for name in ["version", "versioncreated"] {
-            if let (None, Some(value)) = (self.text(name), old.value(name)) {
+            if self.text(name).is_none()
+                && let Some(value) = old.value(name)
+            {
                 self.fields.insert(name.to_owned(), value.clone());
             }
         }
@@ -206,7 +208,9 @@ fn complete_associations(fields: &mut Map<String, Value>) {
         }
         let uri = associated.get("uri").and_then(Value::as_str).unwrap_or_default();
         // An explicit type stays even if it contradicts the URI (contract items-6).
-        if let (false, Ok(key)) = (associated.contains_key("type"), ItemKey::from_uri(uri)) {
+        if !associated.contains_key("type")
+            && let Ok(key) = ItemKey::from_uri(uri)
+        {
             associated.insert("type".to_owned(), json!(key.media_type.document_type()));
         }
         // The JSON parser limits the nesting depth, and so this recursion.

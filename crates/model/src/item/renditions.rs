@@ -384,7 +384,9 @@ impl DocumentRequest<'_> {
             "width": width,
             "height": height,
         });
-        if let (RenditionUsage::Hires, Some(hires)) = (name.usage, hires) {
+        if name.usage == RenditionUsage::Hires
+            && let Some(hires) = hires
+        {
             // The size in bytes of the uncompressed original; a crop does not change it.
             rendition["printsize"] = json!(hires.pixels() * 3);
         }
