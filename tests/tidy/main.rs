@@ -8,6 +8,7 @@ mod language;
 mod planted;
 mod rules;
 mod suite;
+mod syntax;
 mod tree;
 
 use std::path::Path;

@@ -235,6 +235,22 @@ fn a_parameter_that_binds_a_tuple_is_seen() {
 }
 
 #[test]
+fn constructions_that_other_projects_avoid_are_seen() {
+    let rule = "syntax that every engineer writes";
+    for line in [
+        "let area = |side: f64| side * side;",
+        "let area = async move |side: f64| side * side;",
+        "let (width, mut height) = (1, 2);",
+        "true => draw(),",
+        "pub fn of(side: f64) -> Self {",
+        "let sum = sides.iter().map(|one| one + 1);",
+    ] {
+        let text = format!("//! Two.\nfn checked() {{}}\nfn draw() {{\n    {line}\n}}\n");
+        check(rule, "src/low/two.rs", &text, "src/low/two.rs:4");
+    }
+}
+
+#[test]
 fn acting_in_the_operators_name_is_seen() {
     let rule = "only the bench acts in the operator's name";
     let text = "//! Two.\nfn checked() { Principal::operator(); }\n";

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::contract::{citations, coverage};
 use crate::language::{docs, dropped_words, namesakes};
 use crate::suite::{flaky_list, test_targets};
+use crate::syntax::constructions;
 use crate::tree::{Source, Tree, files, names, names_in, relative};
 
 /// Maximum lines of a source file.
@@ -29,6 +30,7 @@ pub const RULES: [Rule; 20] = [
     ("no file is left out of the build", left_out),
     ("unsafe code stands in the SIMD module and the calls of encoders", unsafe_code),
     ("no parameter binds a tuple", tuples),
+    ("syntax that every engineer writes", constructions),
     ("only the bench acts in the operator's name", operator),
     ("every clause of the contract names its tests", coverage),
     ("citations name clauses of the contract", citations),
