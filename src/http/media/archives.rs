@@ -49,7 +49,7 @@ pub(crate) async fn archive_response(
             // Each try decides again which agreements pay.
             answer.sale.confirm(payers)?;
         }
-        let client = RequestClient::of(buyer.principal, None);
+        let client = RequestClient::for_request(buyer.principal, None);
         let media_request = MediaRequest { method, headers, caller: buyer, client, now };
         match responses::file_response(app, &media_request, &answer).await {
             // Another request used up downloads that this one counted on: retry with those that are left,

@@ -97,7 +97,7 @@ fn failure_response(
     {
         // A CDN may cache a 404 briefly, since the item can be published or restored at any time. Only
         // the response to an anonymous request is cacheable: callers with credentials may see more.
-        let keys = CacheKeys::of(path.key(), []);
+        let keys = CacheKeys::new(path.key(), []);
         let is_own =
             credentials::are_presented(headers, uri) || session::has_session_cookie(app, headers);
         app.shared.edge.surrogate.add_keys_to_missing(response.headers_mut(), &keys, is_own);
@@ -222,7 +222,7 @@ async fn response_for(
     let accepts_agr = is_bought || matches!(path.target(), MediaTarget::Item(_));
     let agr = if accepts_agr { agreement_parameter(uri)? } else { None };
     let caller = MediaCaller { principal, agr };
-    let client = RequestClient::of(principal, address);
+    let client = RequestClient::for_request(principal, address);
     // The item may change while its bytes are obtained; then the path is resolved again.
     for _ in 0..RESOLVED_MAX {
         let request = MediaRequest { method, headers, caller, client, now: clock::now() };

@@ -53,7 +53,7 @@ pub(crate) async fn download(
     // The form's own headers, such as a range, do not apply to the file.
     let headers = &HeaderMap::new();
     // Only authenticated visitors reach this point.
-    let client = RequestClient::of(caller.principal, None);
+    let client = RequestClient::for_request(caller.principal, None);
     for _ in 0..RESOLVED_MAX {
         let request = MediaRequest { method, headers, caller, client, now: clock::now() };
         let response = match app.shared.media.resolve(path, caller, request.now).await? {
@@ -276,7 +276,7 @@ pub(super) async fn rendition_response(
         // A cache hit is not charged to the client's share of the renders.
         Some(obtained) => obtained,
         None => {
-            let payer = RenderPayer::of(request.client);
+            let payer = RenderPayer::for_client(request.client);
             app.shared
                 .media
                 .obtain_for(answer, app.shared.edge.live_settings.get().render_timeout, payer)

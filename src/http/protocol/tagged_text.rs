@@ -26,7 +26,7 @@ pub(crate) struct TaggedText {
 impl TaggedText {
     /// Computes the tag of `text`.
     pub(crate) fn new(text: String) -> Result<Self> {
-        let etag = ETag::new(ContentHash::of(text.as_bytes()).short());
+        let etag = ETag::new(ContentHash::new(text.as_bytes()).short());
         let etag = etag.ok_or_else(|| Error::internal("an entity tag is not ASCII"))?;
         Ok(Self { text: text.into(), etag })
     }
