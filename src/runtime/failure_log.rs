@@ -33,7 +33,7 @@ impl FailureLog {
         let name = self.name;
         match outcome {
             Err(cause) if !self.failing => {
-                tracing::error!("job {name}: failed, retrying: {cause}")
+                tracing::error!("job {name}: failed, retrying: {cause}");
             }
             Ok(_) if self.failing => tracing::info!("job {name}: works again"),
             Err(_) | Ok(_) => {}

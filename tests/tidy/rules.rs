@@ -19,7 +19,7 @@ const FILE_BY_FILE: [&str; 1] = ["http"];
 pub type Rule = (&'static str, fn(&Tree) -> Vec<String>);
 
 /// All rules.
-pub const RULES: [Rule; 20] = [
+pub const RULES: [Rule; 21] = [
     ("a layer imports only lower layers", layers),
     ("the units of a layer import each other in one direction", circles),
     ("the protocol and the listener know no route", foundations),

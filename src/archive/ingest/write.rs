@@ -201,7 +201,7 @@ impl PreparedItem {
                         file.name() == asset.name() && file.extension() == asset.extension()
                     });
                 // A new PDF also invalidates the files that were generated from the old one.
-                !is_replaced && !(has_new_pdf && asset.made)
+                !(is_replaced || has_new_pdf && asset.made)
             }));
         }
         files

@@ -22,7 +22,7 @@ use crate::runtime::config::{self, SettingSources};
 use crate::runtime::fair_queue::QueuePlaces;
 use crate::runtime::slots::SlotLimits;
 use crate::storage::blobs::{BlobStore, DerivedStore};
-use crate::storage::database::NewItem;
+use crate::storage::database::{NewItem, WriteTx};
 use crate::storage::search::SearchEngine;
 use crate::transport::{MailAddress, MailSettings, MailTransport, TransportTimeouts};
 use model::account::{AgreementId, MessageContent};
