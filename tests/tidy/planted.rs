@@ -242,7 +242,7 @@ fn constructions_that_other_projects_avoid_are_seen() {
         "let area = async move |side: f64| side * side;",
         "let (width, mut height) = (1, 2);",
         "true => draw(),",
-        "pub fn of(side: f64) -> Self {",
+        "fn of(side: f64) -> Self {",
         "let sum = sides.iter().map(|one| one + 1);",
     ] {
         let text = format!("//! Two.\nfn checked() {{}}\nfn draw() {{\n    {line}\n}}\n");

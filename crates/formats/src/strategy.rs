@@ -35,7 +35,12 @@ fn of_document(root: &Value, share: u32, depth: usize) -> BoxedStrategy<Value> {
         .boxed()
 }
 
-fn of(root: &Value, schema: &Value, name: &str, budget: (u32, usize)) -> BoxedStrategy<Value> {
+fn for_schema(
+    root: &Value,
+    schema: &Value,
+    name: &str,
+    budget: (u32, usize),
+) -> BoxedStrategy<Value> {
     let (share, depth) = budget;
     if let Some(reference) = schema.get("$ref").and_then(Value::as_str) {
         return match (reference, depth) {
@@ -44,7 +49,7 @@ fn of(root: &Value, schema: &Value, name: &str, budget: (u32, usize)) -> BoxedSt
             ("#", _) => of_document(root, share / 3, depth - 1),
             _ => {
                 let pointer = reference.trim_start_matches('#');
-                of(root, root.pointer(pointer).unwrap(), name, budget)
+                for_schema(root, root.pointer(pointer).unwrap(), name, budget)
             }
         };
     }
@@ -52,9 +57,9 @@ fn of(root: &Value, schema: &Value, name: &str, budget: (u32, usize)) -> BoxedSt
         return select(values.clone()).boxed();
     }
     match schema.get("type").and_then(Value::as_str) {
-        Some("array") => {
-            vec(of(root, &schema["items"], name, budget), 0..4).prop_map(Value::Array).boxed()
-        }
+        Some("array") => vec(for_schema(root, &schema["items"], name, budget), 0..4)
+            .prop_map(Value::Array)
+            .boxed(),
         Some("number" | "integer") => number().boxed(),
         Some("boolean") => any::<bool>().prop_map(Value::Bool).boxed(),
         Some("string") => of_text(schema, name).prop_map(Value::String).boxed(),
@@ -67,7 +72,7 @@ fn of_object(root: &Value, schema: &Value, share: u32, depth: usize) -> BoxedStr
     let named = schema.get("properties").and_then(Value::as_object).into_iter().flatten();
     let named: Vec<_> = named
         .map(|(name, schema)| {
-            let value = of(root, schema, name, (share, depth));
+            let value = for_schema(root, schema, name, (share, depth));
             (Just(name.clone()), option::weighted(probability, value))
         })
         .collect();
@@ -75,7 +80,7 @@ fn of_object(root: &Value, schema: &Value, share: u32, depth: usize) -> BoxedStr
     let patterned = patterned
         .into_iter()
         .flatten()
-        .map(|(_, schema)| vec((key(), of(root, schema, "", (share, depth))), 0..4));
+        .map(|(_, schema)| vec((key(), for_schema(root, schema, "", (share, depth))), 0..4));
     (named, patterned.collect::<Vec<_>>())
         .prop_map(|(named, patterned)| {
             let named = named.into_iter().filter_map(|(name, value)| Some((name, value?)));
