@@ -1,4 +1,4 @@
-//! Archives of several items over HTTP: of a collection, and of a visitor's selection.
+//! Archives of several items over HTTP: the items of a collection, or a visitor's selection.
 
 use std::sync::Arc;
 
@@ -27,14 +27,14 @@ pub(crate) struct ArchiveRequest<'a> {
     pub(crate) method: &'a Method,
     /// Headers with ranges and preconditions, if the client of the API sent any.
     pub(crate) headers: &'a HeaderMap,
-    /// What the buyer has confirmed; `None` if it buys whatever its agreements allow.
+    /// The payers that the buyer has confirmed; `None` if any of its agreements may pay.
     pub(crate) confirmed: Option<&'a Arc<ConfirmedPayers>>,
 }
 
-/// Builds the archive of the items that the buyer may have, and records their purchases.
+/// Builds the archive of the items that the buyer may download, and records their purchases.
 ///
-/// Fails with `agreement_required` when nothing can be delivered, and with [`ErrorKind::Stale`] when the
-/// purchase would not be the confirmed one.
+/// Fails with `agreement_required` if nothing can be delivered, and with [`ErrorKind::Stale`] if the purchase
+/// differs from the confirmed one.
 pub(crate) async fn archive_response(
     app: &AppState,
     request: ArchiveRequest<'_>,
@@ -52,8 +52,8 @@ pub(crate) async fn archive_response(
         let client = RequestClient::for_request(buyer.principal, None);
         let media_request = MediaRequest { method, headers, caller: buyer, client, now };
         match responses::file_response(app, &media_request, &answer).await {
-            // Another request used up downloads that this one counted on: retry with those that are left,
-            // unless a buyer has confirmed another cost.
+            // A concurrent request used up downloads that this one counted on. Retry with the remaining downloads,
+            // unless a buyer has confirmed the cost, which would now be different.
             Err(refused)
                 if refused.kind() == ErrorKind::Forbidden
                     && confirmed.is_none()

@@ -1,8 +1,8 @@
-//! CORS of media: lets scripts of any site read what is open, and what their own credentials open (contract
-//! caching-7).
+//! CORS of media: scripts of any site may read open media, and the media that their own credentials give access to
+//! (contract caching-7).
 //!
-//! `Authorization` and `ak` are chosen by the script that sends them. A session cookie is added by the browser, so
-//! the answers that it allows have none of these headers. `http/api_addresses.rs` is about the APIs.
+//! A script chooses `Authorization` and `ak` itself. The browser adds a session cookie on its own, so a response
+//! that depends on the cookie has none of these headers. `http/api_addresses.rs` is about the APIs.
 
 use axum::{
     body::Body,
@@ -10,7 +10,7 @@ use axum::{
     response::Response,
 };
 
-/// Answers a preflight: which methods and headers a script may send.
+/// Answers a preflight with the methods and headers that a script may send.
 pub(crate) fn preflight() -> Response {
     let mut response = Response::new(Body::empty());
     *response.status_mut() = StatusCode::NO_CONTENT;

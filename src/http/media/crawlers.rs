@@ -1,12 +1,12 @@
-//! Headers of media responses that tell crawlers what the files may be used for. None is sent unless the
-//! operator sets it.
+//! Headers of media responses that tell crawlers the permitted uses of the files. None is sent unless the operator
+//! sets it.
 
 use axum::http::{HeaderMap, HeaderName, HeaderValue};
 
 use crate::media::CrawlerPolicy;
 use crate::runtime::error::{Error, Result};
 
-/// The preferences about automated use: draft-ietf-aipref-attach-04, which may still rename it.
+/// The header with preferences about automated use. Its draft, draft-ietf-aipref-attach-04, may still rename it.
 const CONTENT_USAGE: HeaderName = HeaderName::from_static("content-usage");
 /// The reservation of text and data mining: W3C TDMRep, 10 May 2024, §5.
 const TDM_RESERVATION: HeaderName = HeaderName::from_static("tdm-reservation");

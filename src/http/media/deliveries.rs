@@ -30,7 +30,7 @@ pub(super) fn channel_parameter(uri: &Uri) -> Result<Option<ChannelId>> {
 
 /// Responds to an item's URL with `channel`: 202 with the delivery and its address.
 ///
-/// `HEAD` triggers and buys nothing, and has the status of the GET (contract deliveries-3); it has a
+/// `HEAD` triggers and buys nothing. It responds with the status of the GET (contract deliveries-3), and with a
 /// `Location` if the delivery exists already.
 pub(super) async fn trigger(
     app: &AppState,
@@ -55,7 +55,7 @@ pub(super) async fn trigger(
 /// be queued.
 pub(crate) fn queued_response(app: &AppState, found: &Delivery, queued: bool) -> Response {
     let full = delivery::json::delivery(found, app.shared.media.links());
-    // The rest changes while the delivery is in flight and is read at its address.
+    // The other fields change while the delivery is in flight; clients read them at its address.
     let fields = ["id", "state", "channel", "item"];
     let fields = fields.into_iter().map(|name| (name.to_owned(), full[name].clone()));
     delivery_response(Some(found), queued, Body::from(Value::Object(fields.collect()).to_string()))

@@ -4,17 +4,17 @@ use axum::http::{HeaderMap, header};
 
 use imaging::ImageFormat;
 
-/// The formats from the most to the least preferred where a client weighs them alike: fewer bytes first.
+/// The formats by the size of their files, smallest first: the order of formats to which a client gives the same
+/// weight.
 const BY_SIZE: [ImageFormat; 3] = [ImageFormat::AVIF, ImageFormat::WEBP, ImageFormat::JPEG];
 
-/// Returns the formats that the client of these headers accepts, the preferred one first.
+/// Returns the formats that the client accepts according to its `Accept` header, the preferred one first.
 ///
-/// JPEG is accepted through wildcards as well; other formats only by name, because clients that cannot decode
-/// them send `*/*` too. Members that do not parse are ignored. Without any acceptable format the answer is
-/// JPEG alone.
+/// Wildcards match only JPEG. Other formats must be named, because clients that cannot decode them send `*/*` too.
+/// Members that do not parse are ignored. If no format is acceptable, the result is JPEG alone.
 pub(crate) fn accepted_formats(headers: &HeaderMap) -> Vec<ImageFormat> {
     let lines = headers.get_all(header::ACCEPT).iter();
-    // Split before the text is decoded, so that a stray byte costs its own member only.
+    // Split before the text is decoded, so that a stray byte invalidates only its own member.
     let members: Vec<MediaRange<'_>> = lines
         .flat_map(|line| line.as_bytes().split(|byte| *byte == b','))
         .filter_map(|member| str::from_utf8(member).ok())
@@ -34,7 +34,7 @@ pub(crate) fn accepted_formats(headers: &HeaderMap) -> Vec<ImageFormat> {
     formats
 }
 
-/// The weight of `format` in thousandths: that of the most specific range that matches it.
+/// Returns the weight of `format` in thousandths: the weight of the most specific range that matches it.
 fn weight(members: &[MediaRange<'_>], format: ImageFormat) -> u16 {
     let named = weight_of_range(members, format.mime_type());
     if format != ImageFormat::JPEG {
@@ -51,7 +51,7 @@ fn weight_of_range(members: &[MediaRange<'_>], range: &str) -> Option<u16> {
     members.iter().filter(|member| member.is(range)).map(|member| member.weight).max()
 }
 
-/// A member of the field.
+/// A member of the header `Accept`.
 struct MediaRange<'a> {
     /// Type and subtype, as written.
     name: &'a str,
@@ -72,7 +72,7 @@ impl<'a> MediaRange<'a> {
         for parameter in parts.filter(|parameter| !parameter.is_empty()) {
             let (key, value) = parameter.split_once('=')?;
             if !key.trim().eq_ignore_ascii_case("q") {
-                // A parameter of the type asks for another representation than ours.
+                // A parameter of the media type asks for a representation that is not served here.
                 return None;
             }
             weight = parse_weight(value.trim())?;
@@ -103,7 +103,7 @@ fn is_token(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(is_token_byte)
 }
 
-/// Whether a byte may be in a token (RFC 9110 §5.6.2).
+/// Returns whether a byte may be in a token (RFC 9110 §5.6.2).
 fn is_token_byte(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte)
 }

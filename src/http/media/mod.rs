@@ -52,7 +52,7 @@ use responses::{document_response, file_response, rendition_response, unstable_i
 pub(super) use request::agreement_parameter;
 pub(super) use responses::download;
 
-/// `/media/…`: GET, HEAD and the CORS preflight.
+/// Handles `/media/…`: GET, HEAD and the CORS preflight.
 pub(super) async fn media(State(app): State<AppState>, request: Request) -> Response {
     let method = request.method();
     let uri = request.uri();
@@ -74,11 +74,11 @@ pub(super) async fn media(State(app): State<AppState>, request: Request) -> Resp
             response
         }
     };
-    // Answers to the session cookie stay closed (contract caching-7).
+    // Scripts of other sites may not read responses that depend on the session cookie (contract caching-7).
     if credentials::are_explicit(headers, uri) {
         cors::allow_origins(response.headers_mut());
     }
-    // Also on 304 and on errors, or a cache would answer all clients alike.
+    // 304 and errors need `Vary` too, or a cache would send the same response to all clients.
     if negotiated_format::is_negotiated(path_text(uri)) {
         cache_policy::vary_by_format(response.headers_mut());
     }
@@ -95,8 +95,8 @@ fn failure_response(
     if error.kind() == ErrorKind::NotFound
         && let Ok(path) = MediaPath::parse(path_text(uri))
     {
-        // A CDN may cache a 404 briefly, since the item can be published or restored at any time. Only
-        // the response to an anonymous request is cacheable: callers with credentials may see more.
+        // A CDN may cache a 404 only briefly, because the item can be published or restored at any time. Only the
+        // response to an anonymous request is cacheable: callers with credentials may see more.
         let keys = CacheKeys::new(path.key(), []);
         let is_own =
             credentials::are_presented(headers, uri) || session::has_session_cookie(app, headers);
@@ -142,7 +142,7 @@ async fn media_response(app: &AppState, incoming: IncomingRequest<'_>) -> Result
         Err(failure) => return unidentified_response(app, incoming, &path, failure).await,
     };
     let refused = match response_for(app, incoming, &path, principal.as_deref()).await {
-        // What costs money is never retried with the session, which other sites could use.
+        // A request that costs money is never retried with the session cookie: other sites could trigger it.
         Err(error) if !media::access::needs_purchase(&path) => error,
         outcome => return outcome,
     };
@@ -154,11 +154,11 @@ async fn media_response(app: &AppState, incoming: IncomingRequest<'_>) -> Result
     // The site's own pages embed pictures by URL, so only the session cookie identifies their visitor.
     let Some(visitor) = cookie_principal(app, uri, headers).await? else { return Err(refused) };
     let outcome = response_for(app, incoming, &path, Some(&visitor)).await;
-    // The first error stands, so that a hidden item looks like a missing one.
+    // The first error is returned, so that a hidden item looks like a missing one.
     if is_hidden { outcome.map_err(|_| refused) } else { outcome }
 }
 
-/// Finds the caller of a request for media. Open media wait for it only for a moment.
+/// Finds the caller of a request for media. A request for open media waits at most [`CALLER_LOOKUP_MAX`] for it.
 async fn find_principal(
     app: &AppState,
     IncomingRequest { uri, headers, .. }: IncomingRequest<'_>,
@@ -174,15 +174,16 @@ async fn find_principal(
     }
 }
 
-/// Responds to a caller whose credentials cannot be looked up, because of `failure`: with what is open to anonymous
-/// callers, and with that failure otherwise (contract access-16).
+/// Responds to a caller whose credentials cannot be looked up because of `failure`.
+///
+/// Serves media that anonymous callers may see, and fails with `failure` for all other media (contract access-16).
 async fn unidentified_response(
     app: &AppState,
     incoming: IncomingRequest<'_>,
     path: &MediaPath,
     failure: Error,
 ) -> Result<Response> {
-    // An item under embargo does not exist for anonymous callers, and may for this one.
+    // An item under embargo does not exist for anonymous callers, but this caller may have access to it.
     let is_public = media::access::is_open(path)
         && app.shared.media.item(path.key(), None, clock::now()).await.is_ok();
     if !is_public {
@@ -209,7 +210,7 @@ async fn cookie_principal(
     }
 }
 
-/// Responds to the media path as `principal` may see it.
+/// Responds to the media path with the content that `principal` may see.
 async fn response_for(
     app: &AppState,
     IncomingRequest { method, uri, headers, address }: IncomingRequest<'_>,
@@ -268,7 +269,7 @@ async fn resolve_answer(
             Ok(Some(version)) => {
                 return media.resolve_newsml(path, version, caller, request.now).await;
             }
-            // A caller who may not read the document learns that first.
+            // The access error comes first: a caller who may not read the document learns nothing else.
             Err(error) => return media.resolve(path, caller, request.now).await.and(Err(error)),
         }
     }
@@ -288,7 +289,7 @@ async fn resolve_answer(
     media.resolve(path, caller, request.now).await
 }
 
-/// Adds the headers of a rendition that depend on how its address is written.
+/// Adds the headers of a rendition that depend on the form of its address.
 fn describe_rendition(
     mut response: Response,
     path: &MediaPath,
@@ -299,7 +300,7 @@ fn describe_rendition(
     let is_resized =
         file.operations().iter().any(|operation| matches!(operation, PictureOperation::Resize(_)));
     if is_resized {
-        // Tells the size that is served where it is not the one that was asked for.
+        // Reports the served size, which may differ from the requested one.
         let size = answer.planned.size;
         let size = format!("{}x{}", size.width, size.height);
         if let Ok(size) = HeaderValue::from_str(&size) {
@@ -311,7 +312,7 @@ fn describe_rendition(
 
 /// Triggers a delivery: an item's URL with a `channel` parameter.
 ///
-/// Deliveries always take credentials; anonymous callers get 401 before any other error.
+/// Deliveries always need credentials; anonymous callers get 401 before any other error.
 async fn delivery_response(
     app: &AppState,
     method: &Method,

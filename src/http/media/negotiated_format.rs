@@ -16,15 +16,17 @@ use model::media_url::MediaPath;
 use model::media_url::RenditionExtension;
 use model::token;
 
-/// Whether the format of the response to a media path depends on `Accept`.
+/// Returns whether the format of the response to a media path depends on `Accept`.
 pub(super) fn is_negotiated(path: &str) -> bool {
     token::strip(path, RenditionExtension::Auto.as_str()).is_some()
 }
 
-/// Resolves a path that ends in `.auto` to the rendition in the format that the client prefers of those that can
-/// hold it, or in another one while that is made.
+/// Resolves a path that ends in `.auto` to a rendition in the format that the client prefers.
 ///
-/// Fails as [`Media::resolve`] does, and for a picture that is too large for every format that the client accepts.
+/// Formats that cannot hold the picture are skipped. If a rendition is ready only in a less preferred format, it
+/// is served while the preferred one is rendered.
+///
+/// Fails as [`Media::resolve`] does, and if the picture is too large for every format that the client accepts.
 pub(super) async fn resolve(
     media: &Media,
     path: &MediaPath,
@@ -47,35 +49,35 @@ pub(super) async fn resolve(
             slow.push(rendition);
             continue;
         }
-        // A request that costs money starts nothing before it is paid.
+        // A request that costs money starts no render before it is paid.
         for preferred in slow.into_iter().filter(|preferred| preferred.open) {
             let payer = RenderPayer::for_client(request.client);
             rendition.is_interim |= media.render_ahead(*preferred, payer);
         }
         return Ok(MediaAnswer::Rendition(rendition));
     }
-    // No other format stands in, so the client waits for the preferred one.
+    // No rendition is ready in any format, so the client waits for the preferred one.
     match slow.into_iter().next() {
         Some(rendition) => Ok(MediaAnswer::Rendition(rendition)),
         None => Err(refusal.unwrap_or_else(|| media::access::not_available(path))),
     }
 }
 
-/// Whether a path is refused because its format cannot hold the picture.
+/// Returns whether a path was refused because its format cannot hold the picture.
 fn is_about_format(error: &Error) -> bool {
     error.kind() == ErrorKind::InvalidArgument
         && error.details().iter().any(|detail| detail.path == "extension")
 }
 
-/// Shortens the time for which caches keep a rendition that stands in for another format.
+/// Shortens the cache lifetime of a rendition that is served in place of the preferred format.
 pub(super) fn limit_caching(response: &mut Response, answer: &RenditionAnswer) {
     if answer.is_interim && answer.open {
         shorten_max_age(response);
     }
 }
 
-/// Lets caches ask again soon, unless they must not keep the response at all: 412 and 416 answer the preconditions
-/// of one client.
+/// Makes caches revalidate soon, unless they must not store the response at all: 412 and 416 answer the
+/// preconditions of one client.
 fn shorten_max_age(response: &mut Response) {
     let status = response.status();
     let is_cacheable = status.is_success() || status == StatusCode::NOT_MODIFIED;

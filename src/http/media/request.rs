@@ -16,7 +16,7 @@ pub(crate) struct MediaRequest<'a> {
     pub(crate) method: &'a Method,
     pub(crate) headers: &'a HeaderMap,
     pub(crate) caller: MediaCaller<'a>,
-    /// The client that a render is charged to under the rate limit.
+    /// The client whose rate limit a render counts against.
     pub(crate) client: Option<RequestClient>,
     pub(crate) now: Timestamp,
 }
@@ -30,7 +30,7 @@ pub(crate) fn agreement_parameter(uri: &Uri) -> Result<Option<AgreementId>> {
 
 /// Reads the query parameter `version`: a version of NewsML-G2.
 pub(super) fn newsml_parameter(uri: &Uri) -> Result<Option<NewsmlVersion>> {
-    // Other parameters of a document have no meaning, and so no mistakes.
+    // Other parameters of a document have no meaning, so they are not validated.
     if credentials::query_value(uri, "version").is_none() {
         return Ok(None);
     }

@@ -43,7 +43,7 @@ use crate::runtime::fair_queue::RequestClient;
 use crate::runtime::limits::RESOLVED_MAX;
 use model::media_url::MediaPath;
 
-/// Serves the Hires of an item that a visitor requested through a form of the site, with its purchase.
+/// Serves the Hires of an item that a visitor requested through a form of the site, and records its purchase.
 pub(crate) async fn download(
     app: &AppState,
     path: &MediaPath,
@@ -70,7 +70,7 @@ pub(crate) async fn download(
     Err(unstable_item())
 }
 
-/// The error for an item that changed during every attempt to serve it.
+/// Returns the error for an item that changed during every attempt to serve it.
 pub(super) fn unstable_item() -> Error {
     Error::new(ErrorKind::Unavailable, "The item keeps changing; try again")
 }
@@ -96,7 +96,7 @@ fn validators(etag: &str, modified: Option<Timestamp>) -> Result<Validators> {
     Ok(Validators { etag, last_modified })
 }
 
-/// Builds a response without a body for a request that its preconditions decide.
+/// Builds a response without a body, for a request whose preconditions determine the response.
 fn bodyless_response(
     app: &AppState,
     status: StatusCode,
@@ -152,9 +152,9 @@ fn plain_document_response(
     Ok(response)
 }
 
-/// Serves a file from the store, or an archive; `None` when an item changed during its assembly.
+/// Serves a file from the store, or an archive; `None` if an item changed during its assembly.
 ///
-/// Files are never open: graphics, videos and archives all take credentials.
+/// Files are never open: graphics, videos and archives all need credentials.
 pub(super) async fn file_response(
     app: &AppState,
     request: &MediaRequest<'_>,
@@ -193,7 +193,7 @@ fn set_file_name(response: &mut Response, name: Option<&str>) {
     }
 }
 
-/// The response that the request's preconditions already determine, if any.
+/// Returns the 304 or 412 that the request's preconditions demand, if any.
 fn precondition_response(
     app: &AppState,
     request: &MediaRequest<'_>,
@@ -208,7 +208,7 @@ fn precondition_response(
     Some(bodyless_response(app, status, validators, open))
 }
 
-/// The response that needs no bytes, if any.
+/// Returns the response if it needs no bytes, and fails if the sale is refused.
 ///
 /// A purchase is recorded only when its bytes are available and about to be sent, so that no 304, 412, 416,
 /// 503 or HEAD costs anything.
@@ -243,7 +243,7 @@ async fn check_extents(app: &AppState, body: &media::RenditionBody) -> Result<()
     Ok(())
 }
 
-/// Decides which ranges of `body` are sent, and records the purchase before they are.
+/// Decides the ranges of `body` to send, and records their purchase before they are sent.
 async fn purchase_ranges(
     app: &AppState,
     request: &MediaRequest<'_>,
@@ -259,7 +259,7 @@ async fn purchase_ranges(
     Ok(decision)
 }
 
-/// Serves a rendition; `None` when the item changed during the wait for it.
+/// Serves a rendition; `None` if the item changed during the wait for the bytes.
 ///
 /// A response sent after the CDN purge of a withdrawn item would stay in the CDN until it expires.
 pub(super) async fn rendition_response(
@@ -273,7 +273,7 @@ pub(super) async fn rendition_response(
         return Ok(Some(response));
     }
     let obtained = match app.shared.media.find_cached(answer) {
-        // A cache hit is not charged to the client's share of the renders.
+        // A cache hit does not count against the client's share of the renders.
         Some(obtained) => obtained,
         None => {
             let payer = RenderPayer::for_client(request.client);
@@ -294,7 +294,7 @@ pub(super) async fn rendition_response(
     set_headers(app, response.headers_mut(), &validators, answer.open);
     forbid_caching_errors(&mut response);
     set_file_name(&mut response, answer.file_name.as_deref());
-    // The operator can hide how renditions are made (contract media-27).
+    // The operator can turn off the headers that describe the render (contract media-27).
     if app.shared.edge.live_settings.get().work_headers && response.status().is_success() {
         timing::add_headers(response.headers_mut(), &obtained.source, answer.open);
     }

@@ -30,18 +30,18 @@ impl SurrogateHeaders {
         })
     }
 
-    /// Adds the keys to a 404. A shared cache keeps it no longer than an existing item's response, since the
+    /// Adds the keys to a 404. A shared cache stores it no longer than an existing item's response, because the
     /// item may be published or restored.
     ///
-    /// The result may depend on the caller, as under an embargo or for another user's channel: `is_own` marks
-    /// the response to a caller with credentials, which no shared cache may store.
+    /// The 404 may depend on the caller, for example under an embargo or for a different user's channel. `is_own`
+    /// marks the response to a caller with credentials, which no shared cache may store.
     pub(crate) fn add_keys_to_missing(
         &self,
         headers: &mut HeaderMap,
         keys: &CacheKeys,
         is_own: bool,
     ) {
-        // The policy for callers with credentials wins: their 404 may hide what others may see.
+        // The policy for callers with credentials wins: their 404 may hide an item that other callers may see.
         if is_own {
             CachePolicy::PrivateRevalidate.set(headers);
         } else if let Some(policy) = &self.missing_policy {
@@ -80,7 +80,7 @@ impl SurrogateHeaders {
     }
 }
 
-/// Reads the name of a header; `None` if it is empty, for CDNs that purge in another way.
+/// Reads the name of a header; `None` if it is empty, for CDNs that do not purge by this header.
 fn header_name(setting: &FieldName) -> Result<Option<HeaderName>> {
     let FieldName(name) = setting;
     if name.is_empty() {

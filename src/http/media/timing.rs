@@ -9,7 +9,7 @@ const SERVER_TIMING: HeaderName = HeaderName::from_static("server-timing");
 const TIMING_ALLOW_ORIGIN: HeaderName = HeaderName::from_static("timing-allow-origin");
 const WIREPHOTO_PATH: HeaderName = HeaderName::from_static("wirephoto-path");
 
-/// The render path, if the bytes were rendered for this request.
+/// Returns the render path, if the bytes were rendered for this request.
 pub(crate) fn render_path(source: &RenditionSource) -> Option<&'static str> {
     match source {
         RenditionSource::Memory | RenditionSource::Disk => None,
@@ -17,7 +17,7 @@ pub(crate) fn render_path(source: &RenditionSource) -> Option<&'static str> {
     }
 }
 
-/// The time of each stage, if the bytes were rendered for this request.
+/// Returns the time of each stage, if the bytes were rendered for this request.
 pub(crate) fn render_timing(source: &RenditionSource) -> Option<RenderTiming> {
     match source {
         RenditionSource::Memory | RenditionSource::Disk => None,
@@ -25,7 +25,7 @@ pub(crate) fn render_timing(source: &RenditionSource) -> Option<RenderTiming> {
     }
 }
 
-/// Adds the source of the bytes, and the time of each stage if they were rendered.
+/// Adds headers with the source of the bytes and, if they were rendered, with the time of each stage.
 ///
 /// Scripts of any site may read the times of an `open` rendition, as they may read its bytes.
 pub(crate) fn add_headers(headers: &mut HeaderMap, source: &RenditionSource, open: bool) {
