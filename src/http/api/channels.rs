@@ -21,7 +21,7 @@ use crate::runtime::error::Result;
 use crate::runtime::limits::{CHANNEL_FORMATS_MAX, JSON_BODY_BYTES_MAX, SHORT_TEXT_CHARS_MAX};
 use model::account::ChannelMethod;
 
-/// A format of a channel; `delivery` validates its value.
+/// The rule for a format of a channel; `delivery` validates its value.
 const FORMAT: TextRule = TextRule::line(SHORT_TEXT_CHARS_MAX);
 
 /// A decoded path segment, or the reason why it is missing.

@@ -58,8 +58,8 @@ pub(crate) fn routes() -> Router<AppState> {
 
 /// Lists the caller's collections.
 ///
-/// `layout=bare` is for clients that need only the names (contract collections-4). Items, which may be very
-/// many, are not read then.
+/// `layout=bare` is for clients that need only the names (contract collections-4). The items, which may be very
+/// many, are then not read.
 async fn list(State(app): State<AppState>, ApiCaller(caller): ApiCaller, uri: Uri) -> ApiResult {
     let layout = QueryParameters::from_uri(&uri)?.variant::<DocumentLayout>("layout")?;
     if layout == Some(DocumentLayout::Bare) {
@@ -98,8 +98,8 @@ async fn load(
         DocumentForm { layout: DocumentLayout::Full, links: app.shared.media.links().clone() };
     let visibility = CallerVisibility::new(&caller, now);
     let items = app.shared.archive.content.visible_list(found.content, form, visibility).await?;
-    // Appends `items` to the object that was serialized: the documents are text already, so that
-    // they need not be parsed and serialized once more.
+    // Appends `items` to the serialized object: the documents are text already, so they need not be parsed and
+    // serialized again.
     text.pop();
     text.extend_from_slice(b",\"items\":");
     text.extend_from_slice(&items);
@@ -277,7 +277,7 @@ fn ok_or_missing(outcome: Option<()>) -> ApiResult {
     }
 }
 
-/// Responds 404 with a plain string: there is no such collection, or none for this caller (contract
+/// Responds 404 with a plain string: the collection does not exist, or this caller may not read it (contract
 /// collections-8).
 fn missing_response() -> Response {
     let kind = HeaderValue::from_static("text/plain; charset=utf-8");

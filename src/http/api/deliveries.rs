@@ -1,4 +1,4 @@
-//! Deliveries over HTTP, below `/user/v1/delivery`. An item's URL with `channel` triggers one
+//! Deliveries over HTTP, below `/user/v1/delivery`. An item's URL with `channel` triggers a delivery
 //! (`http/media/deliveries.rs`).
 //!
 //! The list has the parameters `size`, `start` and `state`; an administrator gets the deliveries of the
@@ -66,7 +66,7 @@ fn delivery_id(id: Result<Path<String>, PathRejection>) -> Result<Uuid> {
     Uuid::try_parse(&id).map_err(|_| Error::invalid("path", "id", "format", "id is not a UUID"))
 }
 
-/// `{"again": true}` sends the delivery once more.
+/// Queues the delivery again if the body is `{"again": true}`.
 async fn repeat_delivery(
     State(app): State<AppState>,
     ApiCaller(caller): ApiCaller,

@@ -84,10 +84,10 @@ async fn put_item(
         audit::record(event.with_outcome(AuditOutcome::Failed).with_detail(&error));
         upload_error(error, is_document_only)
     })?;
-    // Before the answer is built: the spooled files take disk space, and another upload may wait
-    // for the permit.
+    // Released before the response is built: the spooled files occupy disk space, and other uploads may wait for
+    // the permit.
     drop((files, permit));
-    // This node forgets the old versions at once, so that the answer below is new; other nodes
+    // This node forgets the old versions at once, so that the response below shows the new version; other nodes
     // follow the item log.
     app.shared.media.item_changed(&ingested.replaced_items);
     app.shared.media.item_changed(&[ingested.key]);
@@ -95,8 +95,8 @@ async fn put_item(
         ItemWriteOutcome::Created => StatusCode::CREATED,
         ItemWriteOutcome::Replaced => StatusCode::OK,
     };
-    // One that was removed since is not found, which is no fault of the service. A withdrawn one
-    // has its document still.
+    // An item that was removed in the meantime is a 404, not an internal error. A withdrawn item still has its
+    // document.
     let text = app.shared.media.document_json(&key).await?;
     let mut response = respond::json_text(status, text);
     CachePolicy::NoStore.set(response.headers_mut());
@@ -131,8 +131,8 @@ pub(super) fn authorize_provider(
     action: AuditAction,
     segments: UploadPath,
 ) -> Result<(ItemKey, ingest::UploadPermit)> {
-    // Parsed first for the audit event and reported last: a caller who is no provider learns only
-    // that.
+    // Parsed first for the audit event, but its error is reported last: a caller that is not a provider learns
+    // only that.
     let key = parse_item_key(segments);
     require_provider(caller).inspect_err(|_| {
         let event = audit::event(action)
@@ -221,7 +221,7 @@ pub async fn read_upload(
     outcome
 }
 
-/// The media type of a body without its parameters.
+/// Returns the media type of a body without its parameters.
 fn content_type(headers: &HeaderMap) -> String {
     let line = headers.get(header::CONTENT_TYPE).and_then(|line| line.to_str().ok());
     let kind = line.unwrap_or_default().split(';').next().unwrap_or_default();
@@ -332,7 +332,7 @@ async fn read_parts(
     }
 }
 
-/// The name of a part, or its file name if the part's name is not that of a file.
+/// Returns the name of a part, or its file name if the part's name does not name a file.
 fn part_name(field: &Field<'_>) -> String {
     let part_name = field.name().unwrap_or_default();
     if [ITEM_PART, RIGHTS_PART].contains(&part_name) || part_name.contains('.') {
@@ -378,7 +378,7 @@ async fn read_rights(field: &mut Field<'_>) -> Result<Result<RightsMetadata, Err
     Ok(parsed)
 }
 
-/// The problem of a part with rights: its content, or that no file came with it.
+/// Returns the problem of a part with rights: invalid content, or an upload without files.
 fn rights_problem(
     stated: &Result<RightsMetadata, ErrorDetail>,
     files: &[(String, SpooledFile)],
@@ -396,7 +396,7 @@ fn rights_problem(
     }
 }
 
-/// Describes a property that is refused.
+/// Describes the refused property of a rights statement.
 pub(super) fn rights_error(cause: &RightsStatementError) -> ErrorDetail {
     let rule = match cause {
         RightsStatementError::Property(_) | RightsStatementError::Region => "format",

@@ -1,5 +1,5 @@
 //! Changes of items by editors, over HTTP: the stored document with its entity tag, a merge patch of it, and the
-//! changes so far.
+//! list of its changes.
 
 use axum::{
     Router,
@@ -31,7 +31,7 @@ use crate::storage::database::ItemEdit;
 use model::ItemKey;
 use model::item::MetadataEdits;
 
-/// The routes of changes. The address of an item has other methods too (`ingest`).
+/// The routes of changes. `ingest` serves the other methods of an item's address.
 pub(crate) fn routes() -> Router<AppState> {
     Router::new()
         .route("/ingest/v1/{media_type}/{id}", get(load).patch(change))
@@ -88,10 +88,10 @@ async fn list_changes(
     api::json(&edits.iter().map(edit_json).collect::<Vec<_>>())
 }
 
-/// The item of the path, for a provider.
+/// Returns the item of the path, for a caller that is a provider.
 fn provider_key(caller: &ApiCaller, segments: UploadPath) -> Result<ItemKey> {
     let key = parse_item_key(segments);
-    // Who may not write learns no more about an item than that.
+    // The refusal comes first: a caller that may not write learns nothing about the item.
     require_provider(caller)?;
     key
 }
@@ -100,7 +100,7 @@ fn no_item(key: &ItemKey) -> Error {
     Error::new(ErrorKind::NotFound, format!("no item {key}"))
 }
 
-/// The refusal of a change that is based on an outdated version of `what`.
+/// Returns the error for a change that is based on an outdated version of `what`.
 pub(super) fn version_conflict(what: &str) -> Error {
     let message = format!("the {what} has changed since the version that If-Match names");
     Error::new(ErrorKind::Stale, message).with_code("version_conflict")
@@ -112,14 +112,14 @@ fn item_response(item: EditableItem) -> Response {
 
 /// Adds an entity tag to a response.
 pub(super) fn with_tag(mut response: Response, tag: &str) -> Response {
-    // Tags are hashes, which are always legal.
+    // Tags are hashes, which are always valid in an entity tag.
     if let Some(tag) = ETag::new(tag) {
         response.headers_mut().insert(header::ETAG, tag.print());
     }
     response
 }
 
-/// Reads `If-Match`; any version is expected without the header, and with `*`.
+/// Reads `If-Match`. Without the header, or with `*`, any version is accepted.
 pub(super) fn expected_version(headers: &HeaderMap) -> ExpectedVersion {
     let lines: Vec<&[u8]> =
         headers.get_all(header::IF_MATCH).iter().map(|line| line.as_bytes()).collect();
@@ -133,7 +133,8 @@ pub(super) fn expected_version(headers: &HeaderMap) -> ExpectedVersion {
     ExpectedVersion::OneOf(tags.collect())
 }
 
-/// Reads `If-Match`, which is required: a change of an item that the caller has not read could undo another one.
+/// Reads `If-Match`, which is required: a change to a version that the caller has not read could undo a concurrent
+/// change.
 fn required_version(headers: &HeaderMap) -> Result<ExpectedVersion> {
     if headers.contains_key(header::IF_MATCH) {
         return Ok(expected_version(headers));
@@ -142,7 +143,7 @@ fn required_version(headers: &HeaderMap) -> Result<ExpectedVersion> {
     Err(Error::invalid("headers", "If-Match", "required", message))
 }
 
-/// Loads the changes of the template that the query names; none without one.
+/// Loads the changes of the template that the query names; no changes if it names none.
 pub(super) async fn template_of(
     app: &AppState,
     caller: &ApiCaller,

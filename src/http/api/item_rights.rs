@@ -65,7 +65,7 @@ fn change_json(change: &RightsChangeEntry) -> Value {
 /// Returns the item of the path, for a caller that may read its override.
 fn readable_key(caller: &ApiCaller, segments: UploadPath) -> Result<ItemKey> {
     let key = parse_item_key(segments);
-    // Who may not write learns no more about an item than that.
+    // The refusal comes first: a caller that may not write learns nothing about the item.
     require_provider(caller)?;
     key
 }

@@ -57,7 +57,7 @@ fn parse_name(body: &Value) -> Result<String> {
         let name =
             key.text("name", Presence::Required, TextRule::line(SHORT_TEXT_CHARS_MAX)).value();
         let name = name.map(|name| name.trim().to_owned());
-        // Lists show a key by its name alone, so it must be visible.
+        // Lists show a key only by its name, so the name must be visible.
         if name.as_deref() == Some("") {
             key.report_rule("name", "pattern", "is empty");
         }

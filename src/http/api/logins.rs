@@ -98,14 +98,14 @@ async fn change_access(
     request: Request,
 ) -> ApiResult {
     let administration = app.shared.access.users.administration(&caller)?;
-    // After the check of rights: a caller without them gets a 403 whatever else is wrong.
+    // Parsed after the check of rights: a caller without them gets a 403 even if the request is invalid.
     let id = parse_user_id(id)?;
     let active = parse_active(&request::json(request, JSON_BODY_BYTES_MAX).await?)?;
     administration.set_active(id, active, clock::now()).await?;
     api::text("OK")
 }
 
-/// Parses whether the user becomes active.
+/// Parses the body: true if the user becomes active.
 fn parse_active(body: &Value) -> Result<bool> {
     request::read_object(body, |access| {
         access.flag("active", Presence::Required).value().unwrap_or_default()

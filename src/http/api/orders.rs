@@ -42,7 +42,7 @@ async fn list_orders(
     ApiCaller(caller): ApiCaller,
     uri: Uri,
 ) -> ApiResult {
-    // Orders are those of a person; a service account has none (contract users-4).
+    // Orders belong to persons; a service account has none (contract users-4).
     caller.require_person()?;
     let listing = parse_listing(&QueryParameters::from_uri(&uri)?)?;
     let OrderListing { start, size, status } = listing;

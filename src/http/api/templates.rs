@@ -120,11 +120,11 @@ fn no_template(id: i64) -> Error {
     Error::new(ErrorKind::NotFound, format!("no template {id}"))
 }
 
-/// A template as a body describes it.
+/// A template that was parsed from a body.
 #[derive(Debug)]
 struct ParsedTemplate {
     name: String,
-    /// Whether all providers use it; `None` if the body does not say.
+    /// True if all providers share the template; `None` if the body does not say.
     shared: Option<bool>,
     fields: MetadataEdits,
 }
@@ -133,7 +133,7 @@ async fn read_template(request: Request) -> Result<ParsedTemplate> {
     parse_template(&request::json(request, EDIT_BYTES_MAX).await?)
 }
 
-/// The owner of a template that the caller sends; `None`: all providers use it.
+/// Returns the owner of a template that the caller sends; `None` if all providers share it.
 fn owner(caller: &ApiCaller, is_shared: bool) -> Result<Option<OrganizationId>> {
     // Only a template of all providers needs no organization.
     if is_shared { Ok(None) } else { caller.0.organization().map(Some) }

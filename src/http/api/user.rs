@@ -213,7 +213,7 @@ async fn create_user(
     ApiCaller(caller): ApiCaller,
     request: Request,
 ) -> ApiResult {
-    // Before the body is read: a caller without the right gets a 403 whatever it sends.
+    // Checked before the body is read: a caller without the right gets a 403 for every body.
     let administration = app.shared.access.users.administration(&caller)?;
     let body = request::json(request, JSON_BODY_BYTES_MAX).await?;
     let account = administration.create(new_user(&body)?, clock::now()).await?;

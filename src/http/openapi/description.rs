@@ -29,7 +29,7 @@ impl ApiDocument {
     }
 }
 
-/// The document as it is served, with its operations.
+/// The serialized document, with the operations that can be tried.
 pub struct ApiDescription {
     document: TaggedText,
     trials: Vec<TrialOperation>,

@@ -83,8 +83,8 @@ fn cloned_members(object: &Value) -> impl Iterator<Item = (String, Value)> {
     members(object).map(|(name, value)| (name.clone(), value.clone()))
 }
 
-/// Completes an operation with its tag and the defaults of its section: `responses` in addition to its own,
-/// `security` unless it has its own, and `server` if that is not `public`.
+/// Completes an operation with its tag and the defaults of its section: `responses` that it does not define
+/// itself, `security` if it has none, and `server` if that differs from `public`.
 fn complete_operation(operation: &Value, section: &Value, public: &str) -> Value {
     let mut completed = operation.clone();
     completed["tags"] = json!([section["name"]]);

@@ -105,7 +105,7 @@ fn body(name: &str, media: &Value) -> String {
     format!("`{name}` ({schema})")
 }
 
-/// Renders the responses of an operation; those that all operations share link to the page of errors.
+/// Renders the responses of an operation. Responses that all operations share are links to the page of errors.
 fn describe_responses(page: &mut String, responses: &Value) {
     let mut refusals = Vec::new();
     row(page, &["Status", "Answer"]);

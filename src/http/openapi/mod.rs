@@ -50,7 +50,7 @@ pub(super) fn routes() -> Router<AppState> {
     Router::new().route("/openapi.json", get(serve_document))
 }
 
-/// `GET /openapi.json`. Credentials have no effect here, so scripts of any site may read it.
+/// Serves `GET /openapi.json`. Credentials have no effect here, so scripts of any site may read it.
 async fn serve_document(
     State(app): State<AppState>,
     method: Method,

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use model::item::SCHEMA;
 
 const ITEM: &str = "NewsItem";
-/// The component of an item in an upload.
+/// Name of the component for an item in an upload.
 const UPLOADED: &str = "NewsItemSent";
 const CONTACT: &str = "ContactInfo";
 /// Name of the contact's definition in the shipped schema.
@@ -16,7 +16,7 @@ pub(super) fn schemas() -> [(String, Value); 3] {
     let mut item: Value = serde_json::from_str(SCHEMA).expect("the shipped schema is JSON");
     let contact = item["definitions"][CONTACT_DEFINITION].take();
     let fields = item.as_object_mut().expect("the shipped schema is an object");
-    // These keywords belong to a schema in a file of its own and not to a component.
+    // These keywords are for a schema in a file of its own, not for a component.
     for name in ["$schema", "id", "definitions"] {
         fields.shift_remove(name);
     }
@@ -28,8 +28,8 @@ pub(super) fn schemas() -> [(String, Value); 3] {
         .map(|(name, schema)| (name.to_owned(), schema))
 }
 
-/// Rewrites references to those of the document. All other keywords of draft 4 that the shipped schema uses
-/// have the same meaning in OpenAPI 3.1.
+/// Rewrites the references of the shipped schema to references within the document. All other keywords of draft 4
+/// that the shipped schema uses have the same meaning in OpenAPI 3.1.
 fn component(mut schema: Value) -> Value {
     match &mut schema {
         Value::Object(fields) => {

@@ -121,17 +121,17 @@ pub(super) fn context(document: &Value) -> PageValue {
     }
 }
 
-/// Returns the text of a value; an empty one of another type.
+/// Returns the text of a value, or an empty text if the value is not a string.
 pub(super) fn text(value: &Value) -> &str {
     value.as_str().unwrap_or_default()
 }
 
-/// Iterates over the members of an object; over none of another type.
+/// Iterates over the members of an object; a value of any other type has none.
 pub(super) fn members(value: &Value) -> impl Iterator<Item = (&String, &Value)> {
     value.as_object().into_iter().flat_map(Map::iter)
 }
 
-/// Iterates over the elements of an array; over none of another type.
+/// Iterates over the elements of an array; a value of any other type has none.
 pub(super) fn elements(value: &Value) -> impl Iterator<Item = &Value> {
     value.as_array().into_iter().flatten()
 }
@@ -325,7 +325,7 @@ pub(super) fn type_pieces(schema: &Value) -> Vec<TextPiece> {
     vec![TextPiece::plain(name)]
 }
 
-/// Prints a value: a text without its quotes, another one as JSON.
+/// Prints a value: a string without quotes, any other value as JSON.
 pub(super) fn plain_text(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
@@ -381,7 +381,7 @@ fn property_row(name: &str, schema: &Value, required: bool, description: &str) -
     }
 }
 
-/// Lists the properties of an object and of nested objects, with dots; those of list elements follow `[]`.
+/// Lists the properties of an object and of nested objects, as paths such as `a.b`, or `a[].b` for list elements.
 fn property_rows(schema: &Value, prefix: &str, depth: usize) -> Vec<PropertyRow> {
     let mut found = Vec::new();
     let inner = if schema["type"] == "array" { &schema["items"] } else { schema };

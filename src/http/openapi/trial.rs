@@ -12,7 +12,7 @@ use super::page::{
 const API_KEY: &str = "ApiKey YOUR_KEY";
 /// Placeholder for an access token in the header `Authorization` of code samples.
 const ACCESS_TOKEN: &str = "Bearer YOUR_ACCESS_TOKEN";
-/// Preferred initial values of fields: those that anonymous callers may use.
+/// Preferred initial values of fields, because anonymous callers may use them.
 const OPEN_VALUES: [&str; 2] = ["image", "NormalPreview"];
 /// Name of a section whose operations are not sent from the page.
 const OPERATOR: &str = "Operator";
@@ -43,13 +43,13 @@ pub(in crate::http) struct TrialOperation {
     pub(in crate::http) body: Option<SampleBody>,
     /// Value of the header `Authorization` in code samples.
     pub(in crate::http) authorization: Option<&'static str>,
-    /// Whether the operation takes a key in the query instead.
+    /// Whether the operation accepts an API key in the query (`ak`) and not in the header.
     pub(in crate::http) takes_ak: bool,
     /// Whether anonymous callers may call it.
     pub(in crate::http) is_open: bool,
-    /// Whether the response is binary, so that samples write it to a file.
+    /// True if the response is binary; samples then write it to a file.
     pub(in crate::http) gives_bytes: bool,
-    /// The reason why the page does not send this operation, if it does not.
+    /// The reason why the page does not send this operation; `None` if it does.
     unsent: Option<&'static str>,
 }
 
@@ -115,7 +115,7 @@ fn accepts(operation: &Value, scheme: &str) -> bool {
     elements(&operation["security"]).any(|requirement| requirement.get(scheme).is_some())
 }
 
-/// Returns the header `Authorization` of code samples that call an operation.
+/// Returns the value of the header `Authorization` in code samples that call an operation.
 fn authorization_sample(operation: &Value) -> Option<&'static str> {
     if accepts(operation, "apiKey") {
         Some(API_KEY)
@@ -126,7 +126,7 @@ fn authorization_sample(operation: &Value) -> Option<&'static str> {
     }
 }
 
-/// Returns the reason why a page does not send an operation.
+/// Returns the reason why the page does not send an operation; `None` if it does.
 fn unsent_reason(path: &str, found: &Value, takes_ak: bool) -> Option<&'static str> {
     let tag = text(&found["tags"][0]);
     if tag == OPERATOR {
@@ -180,7 +180,7 @@ fn field(parameter: &Value) -> Option<OperationField> {
     })
 }
 
-/// Returns an example value if the schema has one, else `other`.
+/// Returns the first example of the schema, else a value of its format, else `other`.
 fn example_text(schema: &Value, other: &str) -> String {
     match (schema["examples"][0].as_str(), text(&schema["format"])) {
         (Some(example), _) => example.to_owned(),
@@ -253,7 +253,7 @@ fn properties(document: &Value, schema: &Value, depth: usize) -> Map<String, Val
     shown
 }
 
-/// Whether the success response is binary.
+/// Returns whether the success response is binary.
 fn returns_bytes(responses: &Value) -> bool {
     let content = members(responses).find(|(status, _)| status.starts_with('2'));
     let mut kinds = content.into_iter().flat_map(|(_, answer)| members(&answer["content"]));

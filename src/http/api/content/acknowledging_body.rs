@@ -13,12 +13,12 @@ type AcknowledgeFuture = Pin<Box<dyn Future<Output = Result<()>> + Send>>;
 
 /// Sends all but the last byte, acknowledges the items, then sends the last byte.
 ///
-/// When the client disconnects before that, the body is dropped and the items stay in the queue. When they
-/// cannot be acknowledged, the response ends early, so that no client takes it for complete.
+/// If the client disconnects before that, the body is dropped and the items stay in the queue. If they cannot be
+/// acknowledged, the response ends early, so that no client treats it as complete.
 pub(super) struct AcknowledgingBody {
     head: Bytes,
     acknowledgement: Option<AcknowledgeFuture>,
-    /// Whether the connection was given a chance to send the head.
+    /// True once the connection had a chance to send the head.
     flushed: bool,
     tail: Bytes,
 }
@@ -26,7 +26,7 @@ pub(super) struct AcknowledgingBody {
 impl AcknowledgingBody {
     pub(super) fn new(response: StreamResponse) -> Self {
         let (mut head, acknowledgement) = response.into_parts();
-        // Without its last byte the JSON is incomplete, whatever parser reads it.
+        // Without its last byte the JSON is incomplete for every parser.
         let tail = head.split_off(head.len().saturating_sub(1));
         let acknowledgement: AcknowledgeFuture = Box::pin(acknowledgement.acknowledge());
         Self { head, acknowledgement: Some(acknowledgement), flushed: false, tail }
@@ -68,8 +68,7 @@ impl Body for AcknowledgingBody {
     }
 
     fn size_hint(&self) -> SizeHint {
-        // The exact length becomes `Content-Length`, by which a client notices a response that
-        // ended early.
+        // The exact length becomes `Content-Length`, which lets a client detect a response that ended early.
         let left = self.head.len() + self.tail.len();
         SizeHint::with_exact(u64::try_from(left).unwrap_or(u64::MAX))
     }

@@ -65,7 +65,7 @@ async fn search(State(app): State<AppState>, media_type: Segment, request: Reque
     let SearchParameters { mut criteria, form, duplicates } =
         parse_search(parameters, &media_type, context.now, &app)?;
     if let Some(key) = duplicates {
-        // After all parameters, because it reads the item.
+        // Follows the validation of all parameters, because it reads the item.
         let hash = find_picture(&app, caller.as_deref(), key, context.now).await?;
         criteria.near_picture = Some(hash);
     }
@@ -76,13 +76,13 @@ async fn search(State(app): State<AppState>, media_type: Segment, request: Reque
 struct SearchParameters {
     criteria: SearchCriteria,
     form: DocumentForm<UrlLinks>,
-    /// The item whose picture the pictures of all hits must look like.
+    /// The reference item: each hit must have a picture similar to the picture of this item.
     duplicates: Option<ItemKey>,
 }
 
 /// Finds the perceptual hash of the picture of the item `key`.
 ///
-/// Fails when the caller may not see the item, or when it has no picture that can be compared.
+/// Fails if the caller may not see the item, or if the item has no picture that can be compared.
 async fn find_picture(
     app: &AppState,
     caller: Option<&Principal>,
@@ -101,7 +101,7 @@ async fn find_picture(
 
 /// Parses the parameters of a search.
 ///
-/// Fails with all problems of the parameters, or because the caller may not see the items asked for.
+/// Fails with all problems of the parameters, or if the caller may not see the requested items.
 fn parse_search(
     mut parameters: ContentParameters<'_>,
     media_type: &str,
@@ -155,7 +155,7 @@ fn read_search(
 /// The default order of hits: by `_tstamp`, the latest first.
 const SORT_DEFAULT: SortOrder = SortOrder::By { date: SortDate::Order, descending: true };
 
-/// Whether HTTP Basic is accepted: only for the search (contract access-6).
+/// The treatment of HTTP Basic credentials: only the search accepts them (contract access-6).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum BasicAuth {
     Accepted,
@@ -189,7 +189,7 @@ impl RequestContext {
     ) -> Result<Option<Arc<Principal>>, ApiError> {
         let found = self.find_caller(app, basic).await?;
         if let Some(caller) = found {
-            // Needed even where an anonymous caller is let in (contract access-5).
+            // Required even where anonymous callers are accepted (contract access-5).
             caller.require_scope(Scope::Roles)?;
             return Ok(Some(caller));
         }
@@ -228,7 +228,8 @@ impl RequestContext {
         Ok(found)
     }
 
-    /// Whether anonymous callers may run this search: for photographs, without parameters that need rights.
+    /// Returns whether anonymous callers may run this search: a search for photographs, without parameters that
+    /// need rights.
     fn is_open(&self, media_type: &str) -> Result<bool> {
         let query = QueryParameters::from_uri(&self.uri)?;
         let names_agreements = query.list("agr").is_ok_and(|ids| !ids.is_empty());

@@ -256,8 +256,8 @@ fn stream_response(body: AcknowledgingBody) -> Response {
     response
 }
 
-/// Items per response, at least one: a poll for zero items would never acknowledge any (contract
-/// notifications-8).
+/// Reads the number of items per response: at least one, because a poll for zero items would never acknowledge any
+/// (contract notifications-8).
 fn batch_size(query: &QueryParameters) -> Result<usize> {
     let max = i64::try_from(HITS_MAX).unwrap_or(i64::MAX);
     let found = query.integer("s", 1..=max)?;
@@ -348,7 +348,7 @@ fn parse_saved_query(
     kind: NotificationKind,
     replaces: bool,
 ) -> Option<SavedQuery> {
-    // Parsed to report mistakes now. The text is what is stored, and the matcher parses it again.
+    // Parsed only to report mistakes now: the text is stored, and the matcher parses it again.
     let selection = parameters.selection();
     let q = parameters.read(|query| printable_text(query, "q"));
     let p = parameters.read(product_codes);
@@ -368,14 +368,15 @@ fn parse_saved_query(
         check_count("agr", agr.len()).map(|()| agr)
     });
     let selection = selection?;
-    // Counted only; the ids come from the selection, which has checked that the user has them.
+    // Only their number was checked here. The ids come from the selection, which has checked that they are
+    // agreements of the user.
     agr?;
     let q = q?.filter(|q| !q.is_empty());
     let tr = tr?.map(|recent| <&str>::from(recent).to_owned());
     Some(SavedQuery { q, p: p?, agr: selection.agreements, tr })
 }
 
-/// Reads the parameter `name` and refuses control characters: it is shown in mails and lists.
+/// Reads the parameter `name` and refuses control characters, because mails and lists show it.
 fn printable_text(query: &QueryParameters, name: &str) -> Result<Option<String>> {
     let Some(found) = query.text(name)? else { return Ok(None) };
     if found.contains(char::is_control) {
@@ -424,7 +425,7 @@ fn check_count(name: &str, count: usize) -> Result<()> {
 
 fn mail_address(query: &QueryParameters) -> Result<String> {
     let found = required_text(query, "email")?;
-    // The form that all APIs accept, which must also be an address that the mailer can send to.
+    // The address must have the form that all APIs accept, and the mailer must be able to send to it.
     if is_email(&found) && MailAddress::parse(&found).is_some() {
         return Ok(found);
     }
@@ -439,7 +440,7 @@ fn scheduled_email(parameters: &mut ContentParameters<'_>) -> Option<Notificatio
     let timezone = parameters.read(|query| short_text(query, "timezone"));
     let schedule = schedule?;
     let timezone = timezone?.unwrap_or_else(|| ZONE_DEFAULT.to_owned());
-    // Parsed together, because whether a schedule ever runs depends on its time zone.
+    // Parsed together, because the time zone decides whether the schedule ever runs.
     parameters.read(|_| {
         Schedule::parse(&schedule, &timezone).map(drop).map_err(|cause| {
             let name = match cause {

@@ -20,7 +20,7 @@ use query::{Facet, FilterError, FilterField, ItemFilter, filter_text};
 /// The path segment that means every media type.
 pub(super) const ANY_MEDIA_TYPE: &str = "_all";
 
-/// The media types of streams and notifications: those of searches without `stockfoto`.
+/// The media types of streams and notifications: the media types of searches except `stockfoto`.
 pub(super) const STREAM_MEDIA_TYPES: [MediaType; 8] = [
     MediaType::Image,
     MediaType::Video,
@@ -45,7 +45,7 @@ const SORTS: [(&str, SortOrder); 9] = [
     ("relevance", SortOrder::Relevance),
 ];
 
-/// Parses `q` with days in a time zone.
+/// A parser of `q`; days in the text begin in the time zone.
 type QueryParseFn = fn(&str, &TimeZone) -> std::result::Result<query::Query, query::QueryError>;
 
 pub(super) const fn sort_by(date: SortDate, descending: bool) -> SortOrder {
@@ -71,14 +71,14 @@ impl<'a> ContentParameters<'a> {
         Self { query, zone, caller, problems: ValidationErrors::new() }
     }
 
-    /// The caller who sent the parameters.
+    /// Returns the caller that sent the parameters.
     pub(super) fn caller(&self) -> Option<&'a Principal> {
         self.caller
     }
 
     /// Returns `read` if there are no problems.
     ///
-    /// Fails with all problems. `read` is `Some` when there are none.
+    /// Fails with all problems. `read` must be `Some` if there are no problems.
     pub(super) fn finish<T>(self, read: Option<T>) -> Result<T> {
         self.problems.finish(read)
     }
@@ -159,8 +159,8 @@ impl<'a> ContentParameters<'a> {
         })
     }
 
-    /// Reads the filters: for each field the parameter of its name, once for each value. Those of facets become
-    /// conditions on whole values, the others a query.
+    /// Reads the filters. Each field has a parameter of its name, which occurs once for each value. Filters of
+    /// facets become conditions on whole values; the other filters become a query.
     pub(super) fn filters(&mut self) -> Option<(query::Query, Vec<FacetCondition>)> {
         self.read(|parameters| {
             let mut filters: Vec<ItemFilter> = Vec::new();
@@ -208,7 +208,7 @@ impl<'a> ContentParameters<'a> {
         self.period_with(recent)
     }
 
-    /// Reads `trs` and `tre`, for a caller that has read `tr`.
+    /// Reads `trs` and `tre`; `recent` is the value of `tr`, which the caller has read.
     pub(super) fn period_with(
         &mut self,
         recent: Option<Option<RecentSpan>>,
@@ -269,7 +269,7 @@ fn parse_day(query: &QueryParameters, name: &str) -> Result<Option<Date>> {
     query.parsed(name, "format", "a date YYYY-MM-dd", content::parse_day)
 }
 
-/// The error for a value of the filter `field`.
+/// Builds the error for an invalid value of the filter `field`.
 fn invalid_filter(field: FilterField, cause: &FilterError) -> Error {
     let rule = match cause {
         FilterError::UnknownValue { .. } => "enum",
@@ -281,7 +281,7 @@ fn invalid_filter(field: FilterField, cause: &FilterError) -> Error {
     Error::invalid("query", name, rule, format!("{name} is {cause}"))
 }
 
-/// Joins the filters of each facet: required values are alternatives, and each excluded one is absent.
+/// Joins the filters of each facet: an item must have one of the required values and none of the excluded ones.
 fn facet_conditions(filters: Vec<ItemFilter>) -> Vec<FacetCondition> {
     let mut conditions: Vec<FacetCondition> = Vec::new();
     for ItemFilter { field, value, is_excluded } in filters {
@@ -327,7 +327,7 @@ pub(super) fn search_request(
     }
 }
 
-/// Fails when `caller` may not see items of all these statuses.
+/// Checks that `caller` may see items of all these statuses.
 pub(super) fn check_statuses(caller: Option<&Principal>, statuses: &[PubStatus]) -> Result<()> {
     if statuses.contains(&PubStatus::Commissioned) {
         return content::may_see_commissioned(caller);

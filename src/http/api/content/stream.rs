@@ -63,7 +63,7 @@ async fn poll(app: &AppState, media_type: Result<String>, request: Request) -> A
     ))
 }
 
-/// Parses the parameters of a poll, and how long it waits.
+/// Parses the parameters of a poll, including the time that it waits.
 ///
 /// A `wait` of 0 polls once (contract search-19).
 fn parse_poll(
@@ -100,7 +100,8 @@ fn read_poll(
     Some((criteria, DocumentForm { layout: layout?, links }, Duration::from_secs(wait)))
 }
 
-/// Parses `last`, the URI of the last item seen, on any host; `None` if there is none yet.
+/// Parses `last`, the URI of the last item that the client has seen, on any host; `None` if the parameter is
+/// absent.
 pub(super) fn last_item(query: &QueryParameters) -> Result<Option<ItemKey>> {
     let Some(uri) = query.text("last")? else { return Ok(None) };
     let named = ItemUri::parse(uri).map_err(|cause| {

@@ -1,4 +1,4 @@
-//! `GET /content/v1/{mediaType}/suggest`: how a text that is being typed could go on (contract search-26).
+//! `GET /content/v1/{mediaType}/suggest`: suggests completions of a text that is being typed (contract search-26).
 
 use axum::extract::{Request, State};
 use serde_json::{Map, Value, json};
@@ -37,7 +37,7 @@ pub(super) async fn suggest(
     api::json(&answer(&found))
 }
 
-/// Parses the parameters; `None` if the text is not one that can be completed.
+/// Parses the parameters; `None` if the text cannot be completed.
 fn parse(
     mut parameters: ContentParameters<'_>,
     media_type: &str,
@@ -57,7 +57,7 @@ fn read_request(
 ) -> Option<Option<SuggestionRequest>> {
     let media_type = parameters.media_type(media_type, MediaType::iter());
     let text = parameters.read(text);
-    // The text is no query yet, so it takes no part in the selection.
+    // The text is not a query yet, so the selection does not include it.
     let selection = parameters.selection_without_query();
     let filters = parameters.filters();
     let period = parameters.period();
@@ -80,7 +80,7 @@ fn read_request(
     Some(typed.map(|typed| SuggestionRequest { criteria, typed, size, respells }))
 }
 
-/// Reads the text, which has a limit of its own.
+/// Reads the text, which has at most [`SUGGESTION_CHARS_MAX`] characters.
 fn text(query: &QueryParameters) -> Result<&str> {
     let text = query.text("q")?.unwrap_or_default();
     if text.chars().count() > SUGGESTION_CHARS_MAX {
@@ -90,7 +90,7 @@ fn text(query: &QueryParameters) -> Result<&str> {
     Ok(text)
 }
 
-/// Returns the words of a text that consists of words alone; `None` if it has signs of the query language.
+/// Returns the words of a text; `None` if it has no words, or contains syntax of the query language.
 fn complete_words(text: &str) -> Option<Vec<Word>> {
     let has_syntax = text.contains(is_sign) || text.split_whitespace().any(is_operator);
     let found: Vec<Word> = words(text).collect();
@@ -107,13 +107,13 @@ fn is_operator(word: &str) -> bool {
     matches!(word, "AND" | "OR" | "NOT") || word.starts_with(['-', '+'])
 }
 
-/// Returns the same for a text whose last word is being typed; `None` also after a space, where a word begins that is
-/// not known yet.
+/// Returns the words of a text whose last word is being typed. `None` also after a space, because the next word
+/// has no letters yet.
 fn words_to_complete(text: &str) -> Option<Vec<Word>> {
     complete_words(text).filter(|_| text.chars().next_back().is_some_and(char::is_alphanumeric))
 }
 
-/// Builds `{"words": […], "facets": {…}, "spelling": "…"}`; `spelling` is absent without one.
+/// Builds `{"words": […], "facets": {…}, "spelling": "…"}`; `spelling` is absent if there is no correction.
 fn answer(found: &SearchSuggestions) -> Value {
     let facets: Map<String, Value> = found
         .values
