@@ -62,8 +62,8 @@ impl Drop for UnsentBytes {
 pub struct ResponseBody {
     body: Body,
     request: InFlightRequest,
-    /// Whether the transport must act next: it has data to send, or has not polled yet. Over HTTP/2 it does
-    /// not poll while the window is closed.
+    /// True while the transport must act next: it has data to send, or has not polled yet. Over HTTP/2 it does not
+    /// poll while the window is closed.
     awaiting_transport: bool,
 }
 

@@ -44,8 +44,8 @@ use tower::{Service, ServiceExt};
 
 /// Smallest read buffer that hyper accepts, in bytes.
 const READ_BUFFER_BYTES_MIN: usize = 8 * 1024;
-/// Header fields that hyper parses on the stack by default. Setting the same limit explicitly makes it clear
-/// its tables for every request, 1–2 % of serving a cached picture.
+/// Header fields that hyper parses on the stack by default. Setting the same limit explicitly makes hyper clear
+/// its tables for every request, which costs 1–2 % of serving a cached picture.
 const HEADERS_MAX_OF_HYPER: usize = 100;
 /// Flow-control window of one HTTP/2 stream, in bytes: enough for 50 MB/s at 20 ms.
 const H2_STREAM_WINDOW_BYTES: u32 = 1024 * 1024;
@@ -78,7 +78,8 @@ pub struct ListenerState {
 struct ConnectionCounts {
     open: AtomicUsize,
     handshakes: AtomicUsize,
-    /// Number of open connections of each network that has any; so never more entries than connections.
+    /// Number of open connections of each network. A network without connections has no entry, so there are never
+    /// more entries than connections.
     networks: Mutex<HashMap<IpAddr, usize>>,
 }
 
@@ -99,7 +100,7 @@ impl ListenerState {
         Arc::new(Self { limits, protocols, counts: Arc::clone(&self.counts) })
     }
 
-    /// Whether fewer than an eighth of the connections are free.
+    /// Returns whether fewer than an eighth of the connections are free.
     fn is_nearly_full(&self) -> bool {
         let max = self.limits.connections_max;
         self.counts.open.load(Relaxed) > max - max / 8
@@ -110,16 +111,16 @@ impl ListenerState {
 #[derive(Debug)]
 pub struct ConnectionSlot {
     shared: Arc<ListenerState>,
-    /// The network that the connection counts for; `None` for a trusted proxy.
+    /// The network that the connection counts against; `None` for a trusted proxy.
     network: Option<IpAddr>,
 }
 
 /// The limit that refuses a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ConnectionLimit {
-    /// The listener has as many connections as it may.
+    /// The listener has `connections_max` connections.
     Total,
-    /// The client's address has as many connections as it may.
+    /// The client's address has `connections_per_address` connections.
     PerAddress,
 }
 
@@ -189,7 +190,7 @@ fn protocols(limits: &ListenerLimits) -> auto::Builder<TokioExecutor> {
     builder
 }
 
-/// When a connection ended.
+/// The phase of the listener in which a connection ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ConnectionEnd {
     /// While the listener still accepted connections.
@@ -198,14 +199,14 @@ pub enum ConnectionEnd {
     Drained,
 }
 
-/// A TLS handshake in progress, counted while this exists.
+/// A TLS handshake in progress, counted while this value exists.
 struct HandshakePermit<'a> {
     counts: &'a ConnectionCounts,
 }
 
 impl<'a> HandshakePermit<'a> {
-    /// Begins a handshake; `None` when half of all connections are in one: clients that stall in the
-    /// handshake must not use up the connections of the others.
+    /// Begins a handshake; `None` if half of all connections are in a handshake already. Otherwise clients that
+    /// stall in the handshake could use up all connections.
     fn begin(shared: &'a ListenerState) -> Option<Self> {
         let max = (shared.limits.connections_max / 2).max(1);
         let counts = &*shared.counts;
@@ -275,7 +276,7 @@ where
         _ = stop.wait_for(|stop| *stop) => return ConnectionEnd::Drained,
         outcome = timeout(limit, handshake(stream, &certificate, &counters)) => outcome,
     };
-    // Only handshakes are limited by it; the connection has its own slot.
+    // The permit limits only handshakes; the connection has its own slot.
     drop(permit);
     match outcome {
         Ok(Ok(stream)) => {
@@ -371,12 +372,12 @@ where
     }
 }
 
-/// Creates the ticks at which a connection is checked. After a late tick the next one comes a whole interval
-/// later, so that clients are not blamed for the time in which the machine was suspended.
+/// Creates the ticks at which a connection is checked. After a late tick, the next tick comes a whole interval
+/// later, so that clients are not blamed for time in which the machine was suspended.
 fn tick_timer(limits: &ListenerLimits) -> Interval {
     let mut ticks = interval(limits.tick_interval());
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    // The first tick of an interval comes at once; a new connection has a whole one.
+    // The first tick of an interval comes at once; the reset gives a new connection a whole interval.
     ticks.reset();
     ticks
 }

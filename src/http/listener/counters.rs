@@ -39,11 +39,11 @@ pub struct ConnectionCounters {
     pub unsent_bytes: AtomicU64,
     /// Number of response bodies from which the transport could take more.
     pub bodies_awaiting_transport: AtomicUsize,
-    /// Bytes of response bodies that the transport has passed on, and of the rest of responses that it sent
-    /// after it took their last bytes.
+    /// Bytes of response bodies that the transport has passed on. Bytes that leave the buffers of TLS after the
+    /// end of a body count too.
     pub shipped_bytes: AtomicU64,
-    /// Whether the last write to the socket was blocked. Then bytes may wait that no response body accounts
-    /// for: TLS buffers the end of a response after it was passed on.
+    /// Whether the last write to the socket was blocked. If so, bytes may wait that no response body accounts for:
+    /// TLS buffers the end of a response after the transport has passed it on.
     pub write_blocked: AtomicBool,
 }
 
@@ -116,7 +116,7 @@ impl InFlightRequest {
         Self { counters: Arc::clone(counters) }
     }
 
-    /// The counters of the request's connection.
+    /// Returns the counters of the request's connection.
     pub fn counters(&self) -> &Arc<ConnectionCounters> {
         &self.counters
     }
@@ -124,7 +124,7 @@ impl InFlightRequest {
 
 impl Drop for InFlightRequest {
     fn drop(&mut self) {
-        // Of concurrent HTTP/2 requests, only the last makes the connection idle.
+        // Of concurrent HTTP/2 requests, only the last one to end makes the connection idle.
         if self.counters.in_flight.fetch_sub(1, Relaxed) == 1 {
             self.counters.idle_mark.store(self.counters.socket_bytes.load(Relaxed), Relaxed);
         }

@@ -14,10 +14,10 @@ use tokio::{
 
 /// A TCP stream that counts the bytes it reads and resets the connection when asked to.
 ///
-/// Writes pass through unchanged, including vectored ones: a head and its cached body leave in one system
-/// call. Bytes that a client receives are counted at the response body, where HTTP/2 flow control is visible;
-/// see [`crate::http::listener::body`]. Only two facts are visible here: that writes block, and how many
-/// bytes are written after the body was passed on.
+/// Writes pass through unchanged, including vectored ones: a head and its cached body leave in one system call.
+/// Bytes that a client receives are counted at the response body, where HTTP/2 flow control is visible; see
+/// [`crate::http::listener::body`]. Only two facts are visible here: blocked writes, and the number of bytes that
+/// are written after the body was passed on.
 #[derive(Debug)]
 pub struct CountingStream {
     stream: TcpStream,

@@ -1,20 +1,20 @@
 //! Detects floods of HTTP/2 frames without requests: pings, settings, priorities, window updates, empty data.
 //!
-//! The HTTP/2 library answers them one by one without storing any, so they cost time and no memory; it ends a
-//! connection itself for excessive resets, errors and continuations. The others are detected by the bytes
-//! received besides requests and bodies.
+//! The HTTP/2 library answers them one by one without storing any, so they cost time but no memory. It closes the
+//! connection itself after excessive resets, errors and continuations. This module detects the other floods by the
+//! bytes that arrive besides requests and bodies.
 
 use super::counters::ConnectionSample;
 
 /// Ticks in one measuring window.
 const WINDOW_TICKS: u32 = 10;
-/// Most unexplained bytes that a client may send in a window: all that it may send of bodies before a handler
-/// reads them (4 MiB a connection), and about three thousand pings a tick.
+/// Most unexplained bytes that a client may send in a window: the body bytes that it may send before a handler
+/// reads them (4 MiB for a connection), and about three thousand pings per tick.
 const BYTES_MAX: u64 = 4 * 1024 * 1024 + 512 * 1024;
-/// Bytes allowed for the head of each request; most are below 1 kB, and repeated fields take a byte.
+/// Bytes allowed for the head of each request; most are below 1 kB, and repeated fields need a byte.
 const HEAD_BYTES: u64 = 16 * 1024;
-/// A client that receives a response sends window updates: 26 bytes for a frame, and hardly more than this
-/// fraction of the bytes received.
+/// Divisor that estimates window updates: a client sends 26 bytes for each frame of a response, and hardly more
+/// than this fraction of the bytes that it receives.
 const SHIPPED_DIVISOR: u64 = 32;
 
 /// The traffic of one connection since its window began.
@@ -34,7 +34,8 @@ struct TrafficCounts {
 }
 
 impl FloodDetector {
-    /// Whether more bytes arrived than requests, bodies and window updates explain. HTTP/1 has no frames.
+    /// Counts a tick, and returns whether more bytes arrived than requests, bodies and window updates explain.
+    /// HTTP/1 has no frames.
     pub fn is_flooded(&mut self, sample: &ConnectionSample) -> bool {
         let now = TrafficCounts {
             socket_bytes: sample.socket_bytes,

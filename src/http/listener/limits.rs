@@ -45,7 +45,7 @@ pub struct ListenerLimits {
     pub headers_max: usize,
     /// Most requests in flight on one HTTP/2 connection.
     pub h2_streams_max: u32,
-    /// Time that requests in flight are given after the listener stops.
+    /// Time that requests in flight have to finish after the listener stops.
     pub drain: Duration,
 }
 
@@ -73,14 +73,15 @@ impl Default for ListenerLimits {
 }
 
 impl ListenerLimits {
-    /// Interval between two checks of a connection: a quarter of the shortest limit, within 5 ms to 1 s.
+    /// Returns the interval between two checks of a connection: a quarter of the shortest limit, within 5 ms to 1
+    /// s.
     pub(crate) fn tick_interval(&self) -> Duration {
         let shortest =
             self.header_timeout.min(self.idle_timeout).min(self.write_grace).min(self.read_grace);
         (shortest / TICKS_PER_LIMIT).clamp(TICK_INTERVAL_MIN, TICK_INTERVAL_MAX)
     }
 
-    /// Number of whole ticks that cover `time`, at least one.
+    /// Returns the number of whole ticks that cover `time`, at least one.
     pub(crate) fn ticks(&self, time: Duration) -> u32 {
         let count = time.as_nanos().div_ceil(self.tick_interval().as_nanos());
         u32::try_from(count).unwrap_or(u32::MAX).max(1)

@@ -5,11 +5,11 @@
 //! compares the counters with the limits (`monitor`), so that serving a request sets no timer. Only
 //! connections are closed here; a handler enforces its own timeout.
 //!
-//! A connection beyond `connections_max` is answered 503 with `Retry-After` and closed. In the kernel's
-//! backlog it would hang instead, health checks included, without any visible reason; refusals are counted
-//! and logged. So is a connection beyond `connections_per_address` from one address, which keeps a single
-//! client from using up all connections. Before the limit is reached, idle connections close early: above
-//! seven eighths of the limit they get one or two ticks instead of the idle timeout.
+//! A connection beyond `connections_max` is answered 503 with `Retry-After` and closed. In the kernel's backlog it
+//! would hang instead, health checks included, without any visible reason; refusals are counted and logged. A
+//! connection beyond `connections_per_address` from one address is refused in the same way, which keeps a single
+//! client from using up all connections. Before the limit is reached, idle connections close early: above seven
+//! eighths of the limit they get one or two ticks instead of the idle timeout.
 //!
 //! Metrics: `wirephoto_connections` (gauge), `wirephoto_connections_refused_total`,
 //! `wirephoto_connections_refused_per_address_total`, `wirephoto_connections_ended_total{reason}`,
@@ -77,7 +77,7 @@ impl From<ListenerLimits> for ListenerSettings {
     }
 }
 
-/// How the connections that were open at shutdown ended.
+/// The outcome of the connections that were open at shutdown.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct DrainReport {
     /// Number of connections that closed in time.
@@ -88,11 +88,11 @@ pub struct DrainReport {
 
 /// Serves `service` on `listener` until `stop` becomes true or its sender is dropped.
 ///
-/// Then the listening socket closes, idle connections close, requests in flight finish (HTTP/1 with
-/// `Connection: close`, HTTP/2 after GOAWAY), and the remaining connections are dropped after the limit
-/// `drain`. Every request carries its [`ClientAddr`]. An HTTP/2 client has `header_timeout` for its first
-/// request; a reader is slow when the whole connection is, not one of its streams. A panic in the service
-/// ends only its HTTP/1 connection or its HTTP/2 stream.
+/// Then the listening socket closes, idle connections close, requests in flight finish (HTTP/1 with `Connection:
+/// close`, HTTP/2 after GOAWAY), and the remaining connections are dropped after the limit `drain`. Every request
+/// carries its [`ClientAddr`]. An HTTP/2 client has `header_timeout` for its first request. The minimum rates
+/// apply to the whole connection, not to each of its streams. A panic in the service ends only its HTTP/1
+/// connection or its HTTP/2 stream.
 pub async fn serve<S>(
     listener: TcpListener,
     service: S,
@@ -122,7 +122,7 @@ where
         };
         // Collects ended connections, which would otherwise pile up until the shutdown.
         while connections.try_join_next().is_some() {}
-        // Changed limits apply from the next connection on; open ones keep theirs.
+        // Changed limits apply from the next connection on; open connections keep their limits.
         shared = shared.with_limits(limits.get());
         let service = service.clone();
         let stop = stop.clone();
@@ -181,7 +181,7 @@ async fn accept(listener: &TcpListener, backoff: &mut Backoff) -> (TcpStream, So
     }
 }
 
-/// Whether an accept failed only because its client disconnected in the backlog.
+/// Returns whether an accept failed only because its client disconnected in the backlog.
 fn is_client_abort(error: &io::Error) -> bool {
     matches!(
         error.kind(),
@@ -191,7 +191,7 @@ fn is_client_abort(error: &io::Error) -> bool {
     )
 }
 
-/// Waits for the open connections, at most for `time`, then drops the rest.
+/// Waits at most `time` for the open connections, then drops the rest.
 async fn drain(mut connections: JoinSet<ConnectionEnd>, time: Duration) -> DrainReport {
     let mut finished = 0;
     let all = async {

@@ -7,7 +7,7 @@ use crate::http::listener::{
 };
 use std::time::Duration;
 
-/// Ticks that a connection gets to close by itself after it was asked to.
+/// Ticks in which a connection must close after it was asked to.
 const CLOSING_TICKS: u32 = 4;
 
 /// The reason why a connection is ended.
@@ -32,7 +32,7 @@ pub enum ConnectionFault {
 }
 
 impl ConnectionFault {
-    /// The value of the label `reason` in metrics and logs.
+    /// Returns the value of the label `reason` in metrics and logs.
     pub fn name(self) -> &'static str {
         self.into()
     }
@@ -72,12 +72,12 @@ impl RateMonitor {
         }
     }
 
-    /// The fewest bytes that must be transferred within that many ticks.
+    /// Returns the fewest bytes that must be transferred within `ticks`.
     fn bytes_min(&self, ticks: u32) -> u128 {
         u128::from(self.bytes_per_s) * u128::from(ticks) * self.tick.as_millis() / 1000
     }
 
-    /// Whether a whole window of waiting has passed with too few bytes.
+    /// Returns whether a whole window of waiting has passed with too few bytes.
     fn is_too_slow(&mut self, waiting: bool, bytes: u64) -> bool {
         // Only time in which the other side waits counts: a slow handler is not the client's fault.
         // A rate of 0 turns the limit off.
@@ -139,7 +139,7 @@ impl ConnectionMonitor {
         }
     }
 
-    /// Records that the connection was asked to close: when idle, it has a few ticks left.
+    /// Records that the connection was asked to close. If it is idle, it has a few ticks left.
     pub fn start_closing(&mut self) {
         self.is_closing = true;
     }
@@ -147,7 +147,7 @@ impl ConnectionMonitor {
     /// Decides on a sample of the counters. `is_nearly_full` means that few connections are
     /// free, so an idle one is closed at its first full tick.
     pub fn check(&mut self, sample: &ConnectionSample, is_nearly_full: bool) -> ConnectionVerdict {
-        // Before the check for `busy`, since these limits are for requests in progress.
+        // Before the check for `busy`, because these limits apply to requests in progress.
         if self.read_rate.is_too_slow(sample.body_awaited, sample.body_bytes) {
             return ConnectionVerdict::Abort(ConnectionFault::SlowBody);
         }

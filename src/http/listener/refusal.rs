@@ -10,13 +10,13 @@ use tokio::{
     time::timeout,
 };
 
-/// Most refusals that are sent at once; beyond, connections are closed without a response.
+/// Most refusals that are sent at once; further connections are closed without a response.
 const REFUSALS_MAX: usize = 64;
 /// Time for a refused client to read the response and disconnect.
 const LINGER: Duration = Duration::from_secs(1);
 /// Most bytes of its request that a refused client may send in that time.
 const LINGER_BYTES_MAX: u64 = 64 * 1024;
-/// Refusals per log line: the first one is logged, then every one after this many.
+/// Refusals per log line, beginning with the first refusal.
 const REFUSALS_PER_LOG: u64 = 1000;
 
 /// The complete response to a connection beyond `connections_max`; the body is the service's error document.

@@ -1,8 +1,8 @@
 //! TLS of the listener: the certificate and the handshake.
 //!
-//! TLS 1.2 and 1.3; the handshake negotiates HTTP/2 or HTTP/1.1 (ALPN). Sessions are resumed by tickets whose
-//! keys exist only in this process. A renewed certificate is reloaded while the service runs: new connections
-//! get it, existing ones keep theirs.
+//! TLS 1.2 and 1.3; the handshake negotiates HTTP/2 or HTTP/1.1 (ALPN). Sessions are resumed by tickets whose keys
+//! exist only in this process. A renewed certificate is reloaded while the service runs: new connections use it,
+//! existing connections keep the old one.
 
 use crate::runtime::error::{Error, ErrorKind, Result};
 use jiff::Timestamp;
@@ -39,8 +39,8 @@ impl fmt::Debug for Certificate {
 impl Certificate {
     /// Reads the certificate chain and the key, both PEM.
     ///
-    /// Fails with the setting's name when a file cannot be read or has other content, when the key belongs to
-    /// another certificate, and when a certificate is not valid at `now`.
+    /// Fails with the setting's name when a file cannot be read or has other content, when the key belongs to a
+    /// different certificate, and when a certificate is not valid at `now`.
     pub fn read(chain: &Path, key: &Path, now: Timestamp) -> Result<Self> {
         let text = read_pem(chain).map_err(|cause| chain_error(chain, &cause.to_string()))?;
         let certificates = CertificateDer::pem_slice_iter(&text).collect::<Result<Vec<_>, _>>();
@@ -55,7 +55,7 @@ impl Certificate {
             return Err(chain_error(chain, "holds no certificate in PEM"));
         }
         let text = read_pem(key).map_err(|cause| key_error(key, &cause.to_string()))?;
-        // The parser's error names the section that was expected, and nothing of the key.
+        // The parser's error names the section that was expected, but nothing of the key.
         let secret = PrivateKeyDer::from_pem_slice(&text)
             .map_err(|cause| key_error(key, &format!("holds no private key in PEM: {cause}")))?;
         let provider = Arc::new(aws_lc_rs::default_provider());
@@ -77,13 +77,13 @@ impl Certificate {
         Ok(Self { acceptor: TlsAcceptor::from(Arc::new(config)), expires })
     }
 
-    /// Earliest expiry of the certificates in the chain.
+    /// Returns the earliest expiry of the certificates in the chain.
     #[must_use]
     pub fn expires(&self) -> Timestamp {
         self.expires
     }
 
-    /// The acceptor of TLS handshakes.
+    /// Returns the acceptor of TLS handshakes.
     pub(super) fn acceptor(&self) -> &TlsAcceptor {
         &self.acceptor
     }
@@ -126,7 +126,7 @@ fn check_validity(certificate: &CertificateDer<'_>, now: Timestamp) -> Result<Ti
     {
         return Err(format!("the certificate is not valid before {}", timestamp(not_before)));
     }
-    // At a time when every certificate has expired, the error names the expiry.
+    // In the far future every certificate has expired, and the error names the expiry.
     let far_future = verify_at(&parsed, u64::MAX);
     if let Err(rustls::Error::InvalidCertificate(CertificateError::ExpiredContext {
         not_after,
@@ -139,7 +139,7 @@ fn check_validity(certificate: &CertificateDer<'_>, now: Timestamp) -> Result<Ti
     Ok(Timestamp::MAX)
 }
 
-/// Verifies a certificate without any issuer, so always with an error, at a time in seconds since 1970.
+/// Verifies a certificate without any issuer, which always fails, at a time in seconds since 1970.
 ///
 /// The certificate parser exposes the validity period only in the error of a verification, which checks it before it
 /// looks for an issuer.

@@ -25,12 +25,12 @@ impl ETag {
         is_legal.then_some(Self(opaque))
     }
 
-    /// The opaque tag without quotes.
+    /// Returns the opaque tag without quotes.
     pub fn opaque(&self) -> &str {
         &self.0
     }
 
-    /// The value of the `ETag` field.
+    /// Returns the value of the `ETag` field.
     pub fn print(&self) -> HeaderValue {
         HeaderValue::from_str(&format!("\"{}\"", self.0)).expect("visible ASCII is a field value")
     }
@@ -44,7 +44,7 @@ pub struct Validators {
     pub last_modified: Option<u64>,
 }
 
-/// What the preconditions of a request decide.
+/// The outcome of the preconditions of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PreconditionOutcome {
     /// Answer as if there were no preconditions.
@@ -73,7 +73,7 @@ enum TagMatch {
 
 /// Evaluates the preconditions of a request for an existing representation.
 ///
-/// A date that is invalid or occurs twice is ignored. A malformed tag list counts up to its first error.
+/// A date that is invalid or occurs twice is ignored. A malformed tag list is used up to its first error.
 ///
 /// RFC 9110 §13.2.2.
 pub fn evaluate(
@@ -84,7 +84,7 @@ pub fn evaluate(
     let is_read = *method == Method::GET || *method == Method::HEAD;
     let etag = &validators.etag;
     let modified = validators.last_modified;
-    // The order of the fields is that of RFC 9110 §13.2.2: entity tags take precedence over dates.
+    // The fields are evaluated in the order of RFC 9110 §13.2.2: entity tags take precedence over dates.
     match tags_match(headers, header::IF_MATCH, |tag| tag.matches_strongly(etag)) {
         TagMatch::Differs => return PreconditionOutcome::Failed,
         TagMatch::Absent
@@ -95,7 +95,7 @@ pub fn evaluate(
         TagMatch::Absent | TagMatch::Matches => {}
     }
     match tags_match(headers, header::IF_NONE_MATCH, |tag| tag.matches_weakly(etag)) {
-        // A read is spared the bytes; a write with `If-None-Match` must not overwrite what exists.
+        // A read needs no bytes; a write with `If-None-Match` must not overwrite an existing representation.
         TagMatch::Matches if is_read => PreconditionOutcome::NotModified,
         TagMatch::Matches => PreconditionOutcome::Failed,
         TagMatch::Absent
@@ -109,8 +109,8 @@ pub fn evaluate(
     }
 }
 
-/// Returns whether the last change is not later than the date of a field; `None` without the date or the time of the
-/// change.
+/// Returns whether the last change is not later than the date of a field; `None` if the date or the time of the
+/// change is missing.
 fn unmodified_since(
     headers: &HeaderMap,
     field: HeaderName,
@@ -120,12 +120,12 @@ fn unmodified_since(
     Some(modified? <= date)
 }
 
-/// Whether `If-Range` allows a partial response: it is absent, or matches the current state.
+/// Returns whether `If-Range` allows a partial response: it is absent, or matches the current state.
 ///
 /// A weak tag never matches. A date matches only when it equals the last change. RFC 9110 §13.1.5.
 pub fn if_range_holds(headers: &HeaderMap, validators: &Validators) -> bool {
     let mut values = headers.get_all(header::IF_RANGE).iter();
-    // A repeated field is ambiguous: the client gets the full body, which is always right.
+    // A repeated field is ambiguous: the client gets the full body, which is always correct.
     let (Some(value), None) = (values.next(), values.next()) else {
         return !headers.contains_key(header::IF_RANGE);
     };
@@ -135,7 +135,7 @@ pub fn if_range_holds(headers: &HeaderMap, validators: &Validators) -> bool {
         }
         None => {
             let date = single_date(headers, header::IF_RANGE);
-            // Equal and not later: a range of another state would corrupt what the client has.
+            // The dates must be equal: a range of a different state would corrupt the client's copy.
             date.is_some() && date == validators.last_modified
         }
     }
@@ -167,12 +167,12 @@ fn single_date(headers: &HeaderMap, field: HeaderName) -> Option<u64> {
 }
 
 impl EntityTagRef<'_> {
-    /// Strong comparison (RFC 9110 §8.8.3.2); all current tags are strong.
+    /// Compares strongly (RFC 9110 §8.8.3.2); `etag` is always strong.
     fn matches_strongly(&self, etag: &ETag) -> bool {
         !self.weak && self.matches_weakly(etag)
     }
 
-    /// Weak comparison (RFC 9110 §8.8.3.2).
+    /// Compares weakly (RFC 9110 §8.8.3.2).
     fn matches_weakly(&self, etag: &ETag) -> bool {
         self.opaque == etag.0.as_bytes()
     }

@@ -27,14 +27,15 @@ pub(crate) struct CrossOriginRule {
 
 /// Answers preflights, and lets scripts read every response to the request, including errors.
 ///
-/// Only for addresses that accept no cookie: with `*` a browser shows no response to a script that sends one.
+/// Only for addresses that accept no cookie: with `*`, a browser hides the response from a script that sends a
+/// cookie.
 pub(crate) async fn allow_cross_origin(
     rule: CrossOriginRule,
     request: Request,
     next: Next,
 ) -> Response {
     let is_preflight = request.method() == Method::OPTIONS;
-    // Every other preflight ends here.
+    // A preflight ends here, unless the handler answers it.
     let mut response = if is_preflight && !rule.answers_options {
         respond::empty(StatusCode::NO_CONTENT)
     } else {
@@ -49,7 +50,7 @@ pub(crate) async fn allow_cross_origin(
     response
 }
 
-/// Answers a preflight: which methods and headers a script may send.
+/// Answers a preflight with the methods and headers that a script may send.
 fn allow_methods(headers: &mut HeaderMap, rule: CrossOriginRule) {
     set(headers, header::ALLOW, METHODS);
     set(headers, header::ACCESS_CONTROL_ALLOW_METHODS, rule.methods);

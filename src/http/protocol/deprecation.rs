@@ -5,8 +5,8 @@ use axum::{
     response::Response,
 };
 
-/// The `Deprecation` field of RFC 9745. The interfaces were deprecated before this service first had them;
-/// the date is the first day of the year in which it did.
+/// The `Deprecation` field of RFC 9745. The interfaces were deprecated before this service implemented them; the
+/// date is the first day of the year in which it did.
 const DEPRECATED: (HeaderName, HeaderValue) =
     (HeaderName::from_static("deprecation"), HeaderValue::from_static("@1767225600"));
 

@@ -6,9 +6,9 @@ use crate::runtime::limits::FILE_NAME_CHARS_MAX;
 
 /// Builds the `Content-Disposition` of a file to be saved as `name`.
 ///
-/// A name beyond ASCII occurs twice: with `_` for each such character, and unchanged in `filename*` for
-/// clients that support it. Any input is valid: characters that some file system refuses, or that reverse the
-/// direction of text, become `_`.
+/// A name with characters beyond ASCII occurs twice: with `_` for each such character, and unchanged in
+/// `filename*` for clients that support it. Any input is valid: characters that some file system refuses, or that
+/// reverse the direction of text, become `_`.
 pub(crate) fn attachment(name: &str) -> Option<HeaderValue> {
     let name = safe_file_name(name);
     let ascii: String = name.chars().map(|c| if c.is_ascii() { c } else { '_' }).collect();

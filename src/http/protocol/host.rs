@@ -41,8 +41,8 @@ fn invalid(rule: &str, message: &str) -> Error {
     Error::invalid("headers", "host", rule, message)
 }
 
-/// Whether the value is `uri-host [":" port]`, without user information. It may be empty when the address has
-/// no authority.
+/// Returns whether the value is `uri-host [":" port]`, without user information. It may be empty when the address
+/// has no authority.
 fn is_host(value: &HeaderValue) -> bool {
     value
         .as_bytes()

@@ -1,6 +1,6 @@
-//! HTTP mechanisms that every route shares: request validation, conditional requests, ranges, content coding,
-//! CORS and responses. Independent of any resource: the caller hands in what depends on a route, a visitor or a
-//! setting.
+//! HTTP mechanisms that every route shares: request validation, conditional requests, ranges, content coding, CORS
+//! and responses. Independent of any resource: the caller passes everything that depends on a route, a visitor or
+//! a setting.
 
 pub(crate) mod compression;
 pub mod conditional;

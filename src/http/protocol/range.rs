@@ -24,23 +24,23 @@ pub struct ByteRange {
 }
 
 impl ByteRange {
-    /// Offset of the first byte.
+    /// Returns the offset of the first byte.
     pub fn first(self) -> u64 {
         self.first
     }
 
-    /// Offset of the last byte, at least `first`.
+    /// Returns the offset of the last byte, at least `first`.
     pub fn last(self) -> u64 {
         self.last
     }
 
-    /// Number of bytes in the range, at least 1.
+    /// Returns the number of bytes in the range, at least 1.
     #[expect(clippy::len_without_is_empty, reason = "a range is never empty")]
     pub fn len(self) -> u64 {
         self.last - self.first + 1
     }
 
-    /// The value of `Content-Range` for a representation of `length` bytes.
+    /// Returns the value of `Content-Range` for a representation of `length` bytes.
     pub fn content_range(self, length: u64) -> HeaderValue {
         let text = format!("bytes {}-{}/{length}", self.first, self.last);
         HeaderValue::from_str(&text).expect("digits are a field value")
@@ -56,7 +56,7 @@ impl ByteRange {
     }
 }
 
-/// Which part of a representation to send.
+/// The part of a representation to send.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RangeDecision {
     /// The whole representation, 200.
@@ -96,9 +96,10 @@ impl RangeSpec {
 
 /// Decides which bytes of `length` a request gets.
 ///
-/// Only GET has ranges. The whole representation is sent for a malformed field, another unit, a repeated
-/// field, more than 16 ranges, ranges that together exceed `length`, and an `If-Range` that does not match.
-/// Ranges that touch or overlap are merged. A suffix of an empty representation is the whole of it.
+/// Only GET has ranges. The whole representation is sent for a malformed field, a unit other than bytes, a
+/// repeated field, more than 16 ranges, ranges that together exceed `length`, and an `If-Range` that does not
+/// match. Ranges that touch or overlap are merged. A suffix range of an empty representation gets the whole
+/// representation.
 ///
 /// RFC 9110 §14.1.2, §14.2.
 pub fn ranges(
@@ -122,7 +123,7 @@ pub fn ranges(
         return RangeDecision::Full;
     }
     let ranges: Vec<_> = specs.iter().filter_map(|spec| spec.within(length)).collect();
-    // More bytes than the representation has means overlapping ranges, a known way to multiply traffic.
+    // A sum above the length means overlapping ranges, a known way to multiply traffic.
     let sum = ranges.iter().fold(0_u64, |sum, range| sum.saturating_add(range.len()));
     if sum > length {
         return RangeDecision::Full;
@@ -135,7 +136,7 @@ pub fn ranges(
     }
 }
 
-/// The value of `Content-Range` in a 416 for a representation of `length` bytes.
+/// Returns the value of `Content-Range` in a 416 for a representation of `length` bytes.
 pub fn unsatisfied_range(length: u64) -> HeaderValue {
     HeaderValue::from_str(&format!("bytes */{length}")).expect("digits are a field value")
 }
@@ -189,7 +190,7 @@ fn merge(ranges: &[ByteRange]) -> Vec<ByteRange> {
     for &range in ranges {
         let mut range = range;
         let mut position = merged.len();
-        // Repeated, because a merged range can touch others than the original did.
+        // Repeated, because a merged range can touch ranges that the original did not touch.
         while let Some(index) = merged.iter().position(|other| other.touches(range)) {
             range = range.joined(merged.remove(index));
             position = position.min(index);
@@ -202,7 +203,7 @@ fn merge(ranges: &[ByteRange]) -> Vec<ByteRange> {
 /// One part of a multipart response.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MultipartPart {
-    /// Bytes to send before those of the range.
+    /// Bytes to send before the bytes of the range.
     pub head: Bytes,
     /// The range of the representation that follows.
     pub range: ByteRange,

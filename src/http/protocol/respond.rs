@@ -13,7 +13,7 @@ use model::shorten;
 /// Longest part of a caller's text that an error message repeats, in characters.
 const ECHO_CHARS_MAX: usize = 200;
 
-/// The status of a kind of error.
+/// Returns the status for a kind of error.
 pub(crate) fn status(kind: ErrorKind) -> StatusCode {
     match kind {
         ErrorKind::InvalidArgument => StatusCode::BAD_REQUEST,
@@ -58,7 +58,7 @@ pub(crate) fn with_header_capacity(body: Body) -> Response {
     response
 }
 
-/// Builds a response with a content type, and forbids browsers to sniff another one.
+/// Builds a response with a content type, and forbids browsers to sniff a different one.
 pub(crate) fn typed(status: StatusCode, content_type: HeaderValue, body: Body) -> Response {
     let mut response = with_header_capacity(body);
     *response.status_mut() = status;

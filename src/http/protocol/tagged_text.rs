@@ -31,7 +31,8 @@ impl TaggedText {
         Ok(Self { text: text.into(), etag })
     }
 
-    /// Responds with the text, of the content type `kind`, or as the preconditions of the request decide.
+    /// Responds with the text and the content type `kind`, or with the status that the preconditions of the
+    /// request demand.
     pub(crate) fn response(
         &self,
         kind: &'static str,

@@ -47,7 +47,7 @@ pub(super) async fn export(call: OperatorCall) -> ApiResult {
     csv(&name, text)
 }
 
-/// The name of the file: `downloads-by-item-2026-11-01-2026-11-30.csv`.
+/// Returns the name of the file: `downloads-by-item-2026-11-01-2026-11-30.csv`.
 fn file_name(request: &StatisticsRequest) -> String {
     let DayRange { first, last, .. } = &request.days;
     format!("downloads-by-{}-{first}-{last}.csv", request.grouping.as_str())
@@ -64,8 +64,8 @@ fn csv(name: &str, text: String) -> ApiResult {
     Ok(response)
 }
 
-/// Reads `by`, `from`, `to`, `organization`, `agreement`, `item`, `size` and `start`. Without days it is the
-/// last [`STATISTICS_DAYS_DEFAULT`] days, today included.
+/// Reads `by`, `from`, `to`, `organization`, `agreement`, `item`, `size` and `start`. The default period is the
+/// last [`STATISTICS_DAYS_DEFAULT`] days, including today.
 fn parse(query: &QueryParameters, zone: &TimeZone, now: Timestamp) -> Result<StatisticsRequest> {
     let mut problems = ValidationErrors::new();
     let request = read_request(query, zone, now, &mut problems);
@@ -114,7 +114,7 @@ fn item_of(text: &str) -> Option<ItemKey> {
     if text.contains("://") { ItemKey::from_uri(text).ok() } else { ItemKey::parse(text).ok() }
 }
 
-/// Completes the days of a request, and checks that there is at least one and that they are not too many.
+/// Completes the days of a request, and checks that they are 1 to [`STATISTICS_DAYS_MAX`] days.
 fn day_range(
     from: Option<Date>,
     to: Option<Date>,

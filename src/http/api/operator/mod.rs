@@ -1,8 +1,8 @@
-//! The API of operators below `/operator/v1`: how the service runs, failed work, and statistics (contract
+//! The API of operators below `/operator/v1`: the state of the service, failed work, and statistics (contract
 //! operation-60).
 //!
-//! Only users with the role `ROLE_OPERATOR` may call it. What a response says about other nodes comes from
-//! the database.
+//! Only users with the role `ROLE_OPERATOR` may call it. Responses describe other nodes by their rows in the
+//! database.
 
 mod diagnostics;
 mod downloads;
@@ -43,7 +43,7 @@ pub(crate) fn routes() -> Router<AppState> {
         .route("/operator/v1/download.csv", get(downloads::export))
 }
 
-/// A call of an operator; callers without the role are refused with `operator_required`.
+/// A call by an operator; callers without the role are refused with `operator_required`.
 pub(super) struct OperatorCall {
     app: AppState,
     uri: Uri,

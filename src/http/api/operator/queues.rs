@@ -1,4 +1,4 @@
-//! Deliveries and messages of all users: lists, and what operators do with those that failed.
+//! Deliveries and messages of all users: lists, and the operators' actions on failed ones.
 
 use std::str::FromStr;
 
@@ -42,7 +42,7 @@ pub(super) async fn list_deliveries(call: OperatorCall) -> ApiResult {
     api::json(&json!({ "deliveries": found }))
 }
 
-/// A delivery as its owner sees it, with the organization for which it is sent.
+/// Returns a delivery as its owner sees it, with the organization for which it is sent.
 fn delivery_view(listed: &ListedDelivery, links: &UrlLinks) -> Value {
     let mut view = delivery::json::delivery(&listed.delivery, links);
     view["organization"] = json!(listed.delivery.organization);
@@ -78,7 +78,7 @@ pub(super) async fn list_messages(call: OperatorCall) -> ApiResult {
     api::json(&json!({ "messages": found }))
 }
 
-/// A message as `wirephoto outbox list` shows it, with its transport and the name of its receiver.
+/// Returns a message as `wirephoto outbox list` shows it, with its transport and the name of its receiver.
 fn message_view(listed: &ListedMessage) -> Value {
     let mut view = notifications::json::message(&listed.message);
     if let Some(fields) = view.as_object_mut() {

@@ -29,14 +29,14 @@ use model::account::{DeliveryState, MessageTransport};
 
 /// `GET /operator/v1/status`: the state of the service.
 ///
-/// What it says about this node is of this moment; what it says about others is what they published last.
+/// The figures of this node are current; the figures of other nodes are the last ones that they published.
 pub(super) async fn load(call: OperatorCall) -> ApiResult {
     let process = &call.app.shared.process;
     let figures = process.own_figures().await;
     let own = process.node.incarnation();
     let asked = clock::now();
     let counted = process.item_count.lock().filter(|count| count.is_fresh(asked));
-    // Counts of long tables take as long as a search.
+    // Runs on a search thread, because counting a long table lasts as long as a search.
     let facts = process.db.search(move |tx| ServiceFacts::read(tx, counted, asked)).await;
     let facts = facts.map_err(Error::from)?;
     *process.item_count.lock() = Some(facts.counted);
@@ -67,7 +67,7 @@ fn finding_json(finding: &Finding) -> Value {
     json!({ "level": finding.level.as_str(), "about": finding.about, "text": finding.text })
 }
 
-/// What the database knows about the service.
+/// The facts about the service that the database holds.
 struct ServiceFacts {
     database: DatabaseFacts,
     counted: ItemCount,
@@ -81,7 +81,7 @@ struct ServiceFacts {
 }
 
 impl ServiceFacts {
-    /// Reads the facts at `now`; items are counted unless they were `counted` a moment ago.
+    /// Reads the facts at `now`. Items are counted unless `counted` is a recent count.
     fn read(tx: &ReadTx<'_>, counted: Option<ItemCount>, now: Timestamp) -> Result<Self, DbError> {
         let recent = now - SignedDuration::from_hours(DIAGNOSTICS_RECENT_HOURS);
         let counted = match counted {
@@ -100,8 +100,10 @@ impl ServiceFacts {
         })
     }
 
-    /// The nodes as this one sees them. It cannot wait for their heartbeats as `wirephoto nodes` does, so the
-    /// time of the last one decides, by the clocks of both machines.
+    /// Returns the nodes as this node observes them.
+    ///
+    /// A request cannot wait for heartbeats as `wirephoto nodes` does, so a node counts as alive until its last
+    /// heartbeat is older than [`HEARTBEAT_TIMEOUT`]. The age depends on the clocks of both machines.
     fn observed(&self, own: Uuid, now: Timestamp) -> Vec<ObservedNode> {
         self.nodes.iter().map(|row| self.observe(row, own, now)).collect()
     }
@@ -122,7 +124,7 @@ impl ServiceFacts {
 
 /// The lengths of queues.
 struct QueueFacts {
-    /// Deliveries by state: those that are not delivered yet.
+    /// Numbers of deliveries by state: queued, being sent, and failed.
     deliveries: Vec<(DeliveryState, usize)>,
     messages: Vec<(MessageTransport, OutboxCount)>,
     /// Items in the queues of streams and scheduled mails.
@@ -130,7 +132,7 @@ struct QueueFacts {
     /// Rows of the item log that are not matched with notifications yet, and the time of the first one.
     unmatched_rows: i64,
     unmatched_since: Option<Timestamp>,
-    /// Cache keys that wait to be purged at CDNs, and those that are due.
+    /// Cache keys that wait to be purged at CDNs; `purges_due` counts the keys among them that are due.
     purges_waiting: u64,
     purges_due: u64,
 }
@@ -197,7 +199,7 @@ impl QueueFacts {
 struct NodeView {
     observed: ObservedNode,
     about: NodeDescription,
-    /// Whether it is the node that answers.
+    /// True for the node that handles the request.
     is_own: bool,
     figures: NodeFigures,
     figures_at: Option<Timestamp>,
@@ -236,7 +238,7 @@ impl NodeView {
     }
 }
 
-/// Replaces what this node published a while ago by its figures of this moment.
+/// Replaces the figures that this node has published by its current figures.
 fn with_own_figures(
     mut nodes: Vec<NodeView>,
     figures: &NodeFigures,
@@ -245,13 +247,13 @@ fn with_own_figures(
     for node in nodes.iter_mut().filter(|node| node.is_own) {
         node.figures = figures.clone();
         node.figures_at = Some(now);
-        // The heartbeats of a single node are rare, and this one has just answered.
+        // A single node rarely writes heartbeats, and this node is evidently alive.
         node.observed.row.seen = now;
     }
     nodes
 }
 
-/// The findings of `wirephoto doctor` that a page can show, the most severe first.
+/// Returns the findings of `wirephoto doctor` that a page can show, the most severe first.
 fn findings(
     facts: &ServiceFacts,
     nodes: &[NodeView],
@@ -279,7 +281,8 @@ fn findings(
     found
 }
 
-/// The disks of a node that have too little space. Whether they can be written is in the faults of the node.
+/// Finds the disks of a node that have too little space. Disks that cannot be written are among the faults of the
+/// node.
 fn full_disks(node: &NodeView, required_bytes: u64) -> Vec<Finding> {
     let judged = node.figures.disks.iter().map(|disk| {
         judge_disk(&DiskState {

@@ -11,7 +11,7 @@ static ALGORITHMS: [(&str, &Algorithm); 2] =
 /// The names of the algorithms, as the service announces them.
 pub(super) const ALGORITHM_NAMES: &str = "sha256,sha1";
 
-/// The checksum that a client declared, and that of the bytes so far.
+/// The checksum that a client declared, and the running checksum of the received bytes.
 pub(super) struct BodyChecksum {
     context: Context,
     expected: Vec<u8>,
@@ -40,7 +40,7 @@ impl BodyChecksum {
         self.context.update(bytes);
     }
 
-    /// Whether the bytes have the declared checksum.
+    /// Returns whether the bytes have the declared checksum.
     pub(super) fn matches(self) -> bool {
         self.context.finish().as_ref() == self.expected
     }

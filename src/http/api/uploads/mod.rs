@@ -1,7 +1,7 @@
 //! Resumable uploads over HTTP: the protocol tus 1.0.0 to send a file in parts, and the operations that describe
-//! and publish what was sent (contract ingest-26 to ingest-29).
+//! and publish the file (contract ingest-26 to ingest-29).
 //!
-//! An upload belongs to the user who created it; for others it does not exist.
+//! An upload belongs to the user who created it; for other users it does not exist.
 
 mod checksum;
 mod publish;
@@ -63,7 +63,7 @@ fn tus_response(outcome: ApiResult) -> Response {
     tus::with_version(outcome.unwrap_or_else(IntoResponse::into_response))
 }
 
-/// `OPTIONS`: announces what the service supports. Needs no credentials, as the protocol says.
+/// `OPTIONS`: announces the supported extensions and limits. The protocol requires no credentials for it.
 async fn announce(State(app): State<AppState>) -> Response {
     tus::capabilities(app.shared.archive.uploads.pending().limits())
 }
@@ -103,7 +103,7 @@ async fn create_upload(
     Ok(response)
 }
 
-/// `GET` and `HEAD /ingest/v1/uploads/{id}`: how much was received.
+/// `GET` and `HEAD /ingest/v1/uploads/{id}`: the progress of an upload.
 async fn show(OwnUpload(upload): OwnUpload) -> Response {
     let shown = api::json(&upload_json(&upload));
     tus_response(shown.map(|response| tus::with_progress(response, &upload)))
@@ -155,7 +155,7 @@ struct Begun {
     slot: SlotGuard,
 }
 
-/// Checks everything about a request that appends, before its body is read.
+/// Checks the caller, the headers and the limits of a request that appends, before its body is read.
 async fn begin(
     app: &AppState,
     caller: &ApiCaller,
@@ -173,15 +173,15 @@ async fn begin(
     Ok(Begun { writer, checksum, slot })
 }
 
-/// The outcome of a body.
+/// The outcome of receiving a body.
 enum Received {
     Stored(PendingUpload),
     /// The bytes do not have the declared checksum; none is stored.
     Mismatch,
 }
 
-/// Stores the bytes of a body. When the connection breaks off, what arrived is stored, unless a checksum covers
-/// the whole body.
+/// Stores the bytes of a body. If the connection breaks, the bytes that arrived are stored, unless a checksum
+/// covers the whole body.
 async fn receive(
     mut writer: PartWriter,
     mut checksum: Option<BodyChecksum>,
@@ -239,14 +239,14 @@ impl FromRequestParts<AppState> for OwnUpload {
     }
 }
 
-/// The response to a request whose status is one of the protocol's own.
+/// Builds the response for an error with `status`, which no kind of error has.
 fn refusal(status: StatusCode, error: &Error) -> Response {
     let mut response = error_response::build(error);
     *response.status_mut() = status;
     response
 }
 
-/// Checks that the caller may upload; audits a refused one.
+/// Checks that the caller may upload, and audits a refusal.
 fn require_uploader(caller: &ApiCaller) -> Result<()> {
     require_provider(caller).inspect_err(|_| {
         let event = audit::event(AuditAction::ItemStored).with_outcome(AuditOutcome::Refused);

@@ -1,4 +1,4 @@
-//! Describes and publishes what was uploaded.
+//! Describes uploaded files and publishes them as items.
 
 use axum::{
     body::Body,
@@ -33,7 +33,7 @@ use model::item::MetadataEdits;
 /// The rule for the id of an item in a body; the model checks its characters.
 const ID: TextRule = TextRule::line(ItemId::CHARS_MAX);
 
-/// `GET /ingest/v1/uploads/{id}/document`: what the upload would become.
+/// `GET /ingest/v1/uploads/{id}/document`: the item that the upload would become.
 pub(super) async fn describe(
     State(app): State<AppState>,
     caller: ApiCaller,
@@ -59,12 +59,12 @@ pub(super) async fn preview(
         .ok_or_else(|| Error::new(ErrorKind::NotFound, "only photographs have a preview"))?;
     let kind = HeaderValue::from_static("image/jpeg");
     let mut response = respond::typed(StatusCode::OK, kind, Body::from(picture));
-    // The bytes of an upload never change, so the user's own browser may keep the picture.
+    // The bytes of an upload never change, so the user's own browser may cache the picture.
     CachePolicy::PrivateHour.set(response.headers_mut());
     Ok(response)
 }
 
-/// `POST /ingest/v1/uploads/{id}/publish`: makes the upload an item.
+/// `POST /ingest/v1/uploads/{id}/publish`: publishes the upload as an item.
 pub(super) async fn publish(
     State(app): State<AppState>,
     caller: ApiCaller,
@@ -117,7 +117,7 @@ fn set_location(headers: &mut HeaderMap, address: &str) {
     }
 }
 
-/// Finds the caller's upload of the path, of which all bytes were received.
+/// Finds the caller's upload of the path. Fails unless all of its bytes were received.
 async fn find_complete(app: &AppState, caller: &ApiCaller, id: Segment) -> Result<PendingUpload> {
     let upload = find(app, caller, id).await?;
     if upload.is_complete() {

@@ -36,7 +36,7 @@ const UPLOAD_METADATA: HeaderName = HeaderName::from_static("upload-metadata");
 const UPLOAD_EXPIRES: HeaderName = HeaderName::from_static("upload-expires");
 const UPLOAD_CHECKSUM: HeaderName = HeaderName::from_static("upload-checksum");
 
-/// Checks the version that the client speaks; one that names none is taken at its word.
+/// Checks the protocol version of the client. A request without the header is accepted.
 pub(super) fn check_version(headers: &HeaderMap) -> Result<()> {
     match headers.get(&TUS_RESUMABLE) {
         Some(version) if version != VERSION => {
@@ -51,14 +51,14 @@ pub(super) fn check_version(headers: &HeaderMap) -> Result<()> {
 pub(super) fn with_version(mut response: Response) -> Response {
     let version = HeaderValue::from_static(VERSION);
     response.headers_mut().insert(TUS_RESUMABLE, version.clone());
-    // A client with another version learns which ones there are.
+    // A client with an unsupported version learns the supported one.
     if response.status() == StatusCode::PRECONDITION_FAILED {
         response.headers_mut().insert(TUS_VERSION, version);
     }
     response
 }
 
-/// Responds with what the service supports.
+/// Responds with the supported version, extensions, checksums and file size.
 pub(super) fn capabilities(limits: UploadLimits) -> Response {
     let mut response = with_version(empty(StatusCode::NO_CONTENT));
     let headers = response.headers_mut();
@@ -119,7 +119,7 @@ fn invalid_metadata(rule: &str, message: &str) -> Error {
     Error::invalid("headers", "Upload-Metadata", rule, message)
 }
 
-/// The last part of a name that may be a path, without control characters.
+/// Returns the last part of a name that may be a path, without control characters.
 fn clean_name(name: &str) -> String {
     let name = name.rsplit(['/', '\\']).next().unwrap_or_default();
     name.chars().filter(|c| !c.is_control()).collect::<String>().trim().to_owned()
@@ -149,7 +149,7 @@ pub(super) fn checksum(headers: &HeaderMap) -> Result<Option<&str>> {
     present.then(|| text(headers, &UPLOAD_CHECKSUM, "Upload-Checksum")).transpose()
 }
 
-/// Whether the body of a request is declared as bytes of an upload.
+/// Returns whether the body of a request is declared as bytes of an upload.
 pub(super) fn has_bytes_type(headers: &HeaderMap) -> bool {
     let kind = headers.get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
     kind.is_some_and(|kind| kind.trim().eq_ignore_ascii_case(BYTES_TYPE))

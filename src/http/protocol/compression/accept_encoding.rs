@@ -42,12 +42,12 @@ impl AcceptedCodings {
         weights.accepted()
     }
 
-    /// The coding that the client prefers; `None` if it prefers the plain body.
+    /// Returns the coding that the client prefers; `None` if it prefers the plain body.
     pub(super) fn preferred(&self) -> Option<ContentCoding> {
         self.preferred
     }
 
-    /// Whether the client accepts this coding.
+    /// Returns whether the client accepts this coding.
     pub(super) fn accepts(&self, coding: ContentCoding) -> bool {
         match coding {
             ContentCoding::Brotli => self.brotli,
@@ -58,7 +58,7 @@ impl AcceptedCodings {
 
 impl CodingWeights {
     fn accepted(&self) -> AcceptedCodings {
-        // `*` weighs the codings that the field does not name (RFC 9110 §12.5.3).
+        // `*` sets the weight of the codings that the field does not name (RFC 9110 §12.5.3).
         let brotli = self.brotli.or(self.others).unwrap_or(0.0);
         let gzip = self.gzip.or(self.others).unwrap_or(0.0);
         // On a tie, brotli wins because it is shorter.

@@ -7,21 +7,22 @@ use bytes::Bytes;
 use flate2::{Compression, write::GzEncoder};
 use strum::{EnumIter, IntoStaticStr};
 
-/// Gzip level for a body that is compressed for each response: 0.1 ms for a search of 20 hits (27 kB), 0.8 ms
-/// for one of 227 kB. Level 9 takes twice as long.
+/// Gzip level for a body that is compressed for each response: 0.1 ms for a search of 20 hits (27 kB), 0.8 ms for
+/// one of 227 kB. Level 9 needs twice the time.
 const GZIP_EACH: u32 = 5;
 /// Gzip level for a body that is compressed once.
 const GZIP_ONCE: u32 = 9;
-/// Brotli quality for a body that is compressed for each response: 0.2 ms for the same search, 1.3 ms for the
-/// long one. Quality 5 and above clears tables of megabytes first, so that 27 kB take 5 ms and get 5 %
+/// Brotli quality for a body that is compressed for each response: 0.2 ms for the same search, 1.3 ms for the long
+/// one. Quality 5 and above clears tables of megabytes first, so 27 kB need 5 ms, for a result that is only 5 %
 /// shorter.
 const BROTLI_EACH: i32 = 4;
-/// Brotli quality for a body that is compressed once: 15 ms for 227 kB. 11 takes 200 ms and saves an eighth.
+/// Brotli quality for a body that is compressed once: 15 ms for 227 kB. Quality 11 needs 200 ms and saves an
+/// eighth.
 const BROTLI_ONCE: i32 = 9;
 /// Smallest and largest brotli window, as powers of two of bytes.
 const BROTLI_WINDOW: (u32, u32) = (16, 20);
 
-/// A content coding that the server produces; the one with shorter results first.
+/// A content coding that the server produces; the coding with the shorter results comes first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[derive(EnumIter, IntoStaticStr)]
 #[strum(serialize_all = "lowercase")]
@@ -32,13 +33,13 @@ pub(super) enum ContentCoding {
 }
 
 impl ContentCoding {
-    /// The name of the coding in `Content-Encoding`.
+    /// Returns the name of the coding in `Content-Encoding`.
     pub(super) fn name(self) -> &'static str {
         self.into()
     }
 
-    /// The suffix of the entity tag of a response in this coding. Plain tags are made of hash digits, which
-    /// contain no `+`.
+    /// Returns the suffix of the entity tag of a response in this coding. Plain tags are made of hash digits,
+    /// which contain no `+`.
     pub(super) fn suffix(self) -> &'static str {
         match self {
             Self::Brotli => "+br",
@@ -47,7 +48,7 @@ impl ContentCoding {
     }
 }
 
-/// How much time a coding may take.
+/// The effort of a compression: more time for a shorter result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum CodingEffort {
     /// The body is compressed for each response.

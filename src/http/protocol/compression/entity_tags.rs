@@ -29,7 +29,7 @@ pub(super) fn with_plain_tags<'a>(
     changed
 }
 
-/// The plain tag for a tag of an accepted coding.
+/// Returns the plain tag for a tag of an accepted coding; `None` for any other tag.
 fn plain_tag(tag: &EntityTagRef<'_>, accepted: &AcceptedCodings) -> Option<HeaderValue> {
     let codings = ContentCoding::iter().filter(|coding| accepted.accepts(*coding));
     let mut plain =
@@ -38,7 +38,7 @@ fn plain_tag(tag: &EntityTagRef<'_>, accepted: &AcceptedCodings) -> Option<Heade
     HeaderValue::from_str(&format!("\"{text}\"")).ok()
 }
 
-/// Replaces the entity tag by that of the coding.
+/// Replaces the plain entity tag by the tag of the coding.
 pub(super) fn set_coded_tag(headers: &mut HeaderMap, coding: ContentCoding) {
     if let Some(tag) = headers.get(header::ETAG).and_then(|tag| coded_tag(tag, coding)) {
         headers.insert(header::ETAG, tag);
@@ -58,7 +58,7 @@ pub(super) fn restore_client_tag(
     accepted: &AcceptedCodings,
 ) {
     let Some(plain) = headers.get(header::ETAG).cloned() else { return };
-    // The preferred coding comes first: a cache may hold several.
+    // The preferred coding comes first, because a cache may hold responses in several codings.
     let others = ContentCoding::iter().filter(|coding| accepted.accepts(*coding));
     for coding in accepted.preferred().into_iter().chain(others) {
         if let Some(tag) = coded_tag(&plain, coding)

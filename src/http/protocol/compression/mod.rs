@@ -1,7 +1,7 @@
 //! Content coding of responses, gzip or brotli, for clients that accept one (RFC 9110 §8.4, §12.5.3).
 //!
-//! - *Which routes are compressed* is decided by the caller, which knows where secrets are. Of their responses,
-//!   only text is compressed.
+//! - *Routes*: the caller decides which routes are compressed, because it knows which responses hold secrets. Only
+//!   text responses are compressed.
 //! - *Entity tags* are strong and differ by coding: `"x"` becomes `"x+br"` or `"x+gzip"`. Handlers know only
 //!   `"x"`: when a request has the tag of an accepted coding, its plain tag is added for the handler, and a
 //!   304 names the tag that the client has.
@@ -38,12 +38,12 @@ use encode::{CodingEffort, ContentCoding, encode};
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ImmutableResponse;
 
-/// Compresses bodies with a limited number of permits, and caches those that never change.
+/// Compresses bodies with a limited number of permits, and caches the results for bodies that never change.
 #[derive(Clone, Debug)]
 pub struct Compressor {
     permits: Arc<Semaphore>,
     /// Compressed bodies of responses marked as [`ImmutableResponse`], by entity tag. Only files and texts
-    /// embedded in the program are, so their number is bounded.
+    /// embedded in the program are marked, so their number is bounded.
     cache: Arc<RwLock<HashMap<(HeaderValue, ContentCoding), Bytes>>>,
 }
 
@@ -123,8 +123,7 @@ impl CodingNegotiation {
         if !is_long || !is_compressible(response.headers()) {
             return response;
         }
-        // Also if this client gets the plain body: a cache must not pass it on as if there were no
-        // other.
+        // Added even if this client gets the plain body: a cache must not serve the plain body to every client.
         add_vary(response.headers_mut());
         let Some(coding) = self.accepted.preferred() else { return response };
         let (mut parts, body) = response.into_parts();
@@ -211,7 +210,7 @@ fn is_compressible(headers: &HeaderMap) -> bool {
 fn set_coding_headers(headers: &mut HeaderMap, coding: ContentCoding) {
     headers.insert(header::CONTENT_ENCODING, HeaderValue::from_static(coding.name()));
     entity_tags::set_coded_tag(headers, coding);
-    // The length and ranges are those of the plain body; the server computes the length of this one.
+    // Both headers describe the plain body; the server computes the length of the compressed body.
     headers.remove(header::CONTENT_LENGTH);
     headers.remove(header::ACCEPT_RANGES);
 }

@@ -49,7 +49,7 @@ impl ValidationErrors {
 
     /// Returns `read` if no error was recorded.
     ///
-    /// Fails with all recorded errors. `read` is `Some` when there are none.
+    /// Fails with all recorded errors. `read` must be `Some` if there are no errors.
     pub fn finish<T>(self, read: Option<T>) -> Result<T> {
         match read {
             Some(read) if self.0.is_empty() => Ok(read),

@@ -1,7 +1,7 @@
 //! Reads the JSON body of a request and collects all of its problems.
 //!
-//! Adds to [`ObjectReader`] which properties may be absent or `null`, the validation of texts and the wording
-//! of the contract's errors. Problems name the path of their property, with dots: `phoneNumber.direct`.
+//! Extends [`ObjectReader`] by rules for absent and `null` properties, by the validation of texts, and by the
+//! wording of the contract's errors. Problems name the path of their property, with dots: `phoneNumber.direct`.
 
 use std::str::FromStr;
 
@@ -13,12 +13,12 @@ use crate::runtime::error::{Error, ErrorDetail, Result};
 use crate::runtime::json_object::ObjectReader;
 use crate::runtime::limits::{EMAIL_CHARS_MAX, URI_CHARS_MAX};
 
-/// Most additional properties that an error names; a body with thousands of them gets no longer response.
+/// Most additional properties that are reported, so that a body with thousands of them gets a short response.
 const ADDITIONAL_NAMED_MAX: usize = 20;
 /// Longest part of an additional property's name that an error repeats, in characters.
 const ECHO_CHARS_MAX: usize = 40;
 
-/// Whether a property must be present.
+/// The rule for an absent or `null` property.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Presence {
     /// The property must be present and not `null`.
@@ -29,7 +29,7 @@ pub enum Presence {
     Optional,
 }
 
-/// A property as it was read. An invalid one is reported and counts as absent.
+/// The value of a property. An invalid value is reported and counts as absent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PropertyValue<T> {
     Absent,
@@ -153,8 +153,8 @@ pub fn read_object<T>(
 
 /// Reads `value`, the body, as a list of 1 to `max` objects, each with `read`.
 ///
-/// Fails with all problems that `read` reported, and stops after as many as a person would read. Paths begin
-/// with the index of the element, `3.uri`.
+/// Fails with all problems that `read` reported, and stops when there are more than a person would read. Paths
+/// begin with the index of the element, `3.uri`.
 pub fn read_objects<T>(
     value: &Value,
     max: usize,
@@ -383,7 +383,7 @@ fn is_uuid(text: &str) -> bool {
     text.len() == 36 && Uuid::try_parse(text).is_ok()
 }
 
-/// Whether `text` is a URI: a scheme, followed only by characters that URIs may contain (RFC 3986).
+/// Returns whether `text` is a URI: a scheme, followed only by characters that URIs may contain (RFC 3986).
 fn is_uri(text: &str) -> bool {
     let Some((scheme, rest)) = text.split_once(':') else { return false };
     let has_scheme = scheme.starts_with(|c: char| c.is_ascii_alphabetic())
@@ -395,7 +395,7 @@ fn is_uri(text: &str) -> bool {
         && escapes.all(begins_with_escape)
 }
 
-/// Returns whether all characters are those that URIs contain without an escape.
+/// Returns whether URIs may contain all characters of `part` without an escape.
 fn is_plain(part: &str) -> bool {
     part.chars().all(|c| c.is_ascii_alphanumeric() || "-._~:/?#[]@!$&'()*+,;=".contains(c))
 }
@@ -406,7 +406,7 @@ fn begins_with_escape(part: &str) -> bool {
     digits.chars().all(|c| c.is_ascii_hexdigit()) && is_plain(rest)
 }
 
-/// Whether `text` is an e-mail address: a dot-atom, `@` and a domain with a dot (RFC 5321).
+/// Returns whether `text` is an e-mail address: a dot-atom, `@` and a domain with a dot (RFC 5321).
 ///
 /// Quoted local parts, address literals and non-ASCII characters are refused: such mail is not delivered
 /// everywhere, and most of these addresses are mistakes.

@@ -241,7 +241,7 @@ fn unknown_word(location: &'static str, name: &str, text: &str, words: &[&str]) 
 }
 
 /// Parses digits with an optional sign and an optional fraction of zeros: clients whose numbers are all
-/// floating-point write `20.0`. A number beyond 64 bits saturates, and no range contains that.
+/// floating-point write `20.0`. A number beyond 64 bits saturates, and no range contains the result.
 fn parse_integer(name: &str, text: &str) -> Result<i64> {
     let integer = match text.split_once('.') {
         Some((integer, zeros)) if !zeros.is_empty() && zeros.bytes().all(|byte| byte == b'0') => {
