@@ -1,4 +1,4 @@
-//! Addresses of the APIs, and what scripts of any site may do there (decision "Parameters": CORS for every API
+//! Addresses of the APIs, and the CORS rules for scripts of any site (decision "Parameters": CORS for every API
 //! path).
 //!
 //! APIs ignore cookies, so any origin may call them with a token or a key. Addresses that a browser visits
@@ -23,7 +23,7 @@ const PREFIXES: [&str; 12] = [
     "/o/.well-known",
     "/.well-known",
 ];
-/// Prefix of the APIs that change items, which need more methods and headers than the others.
+/// Prefix of the APIs that change items, which need more methods and headers than the other APIs.
 const INGEST: &str = "/ingest/v1/";
 /// Path of resumable uploads, whose protocol has its own use of OPTIONS.
 const UPLOADS: &str = "/ingest/v1/uploads";
@@ -54,8 +54,8 @@ pub(super) fn is_api(path: &str) -> bool {
     })
 }
 
-/// Returns whether the resource of a path answers OPTIONS itself: the list of uploads, and each upload. What lies
-/// below an upload is no part of its protocol.
+/// Returns whether the resource of a path answers OPTIONS itself: the list of uploads, and each upload. Addresses
+/// below an upload are not part of the protocol.
 fn announces_uploads(path: &str) -> bool {
     let Some(rest) = path.strip_prefix(UPLOADS) else { return false };
     let id = rest.strip_prefix('/');

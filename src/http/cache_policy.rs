@@ -1,7 +1,8 @@
-//! The policy of caching: which responses browsers, proxies and CDNs may keep, how long, and for whom.
+//! Cache policies: they decide whether browsers, proxies and CDNs may store a response, for how long, and for
+//! whom.
 //!
-//! Handlers name a policy; this file alone says what it means in `Cache-Control` and `Vary`, and why. Compression adds
-//! `Accept-Encoding` to `Vary`, and the listener refuses connections with complete responses of its own.
+//! Handlers name a policy; only this file defines its `Cache-Control` and `Vary`, with the reasons. Compression
+//! adds `Accept-Encoding` to `Vary`, and the listener refuses connections with complete responses of its own.
 
 use axum::http::{HeaderMap, HeaderValue, header};
 
@@ -9,29 +10,30 @@ use crate::runtime::config::Config;
 use crate::runtime::error::{Error, ErrorKind, Result};
 use crate::runtime::limits::NOT_FOUND_MAX_AGE_S;
 
-/// The right of caches to keep a response.
+/// The permission of caches to store a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum CachePolicy {
-    /// No cache keeps the response: it depends on the caller, changes at any moment, or answers one request only.
+    /// No cache stores the response: it depends on the caller, changes at any moment, or answers one request only.
     ///
     /// For the APIs, pages of a visitor, redirects, health checks, and errors.
     NoStore,
-    /// Every cache keeps the response, but asks before it uses it again.
+    /// Every cache stores the response, but revalidates it before each use.
     ///
-    /// For pages of anonymous visitors, and for files whose address names another release: during a rolling upgrade the
-    /// page of one node requests files from a node of another release, and a file of this release is better than none.
+    /// For pages of anonymous visitors, and for files whose address names a different release: during a rolling
+    /// upgrade, the page of one node requests files from a node of a different release, and a file of this release
+    /// is better than none.
     Revalidate,
-    /// The cache of the client alone keeps the response, and asks before it uses it again, because the right to it may
-    /// have ended.
+    /// Only the client's cache stores the response, and revalidates it before each use, because the right of
+    /// access may have ended.
     ///
-    /// For media that take credentials, for errors of callers with credentials, and for responses that a CDN could not
-    /// purge.
+    /// For media that need credentials, for errors of callers with credentials, and for responses that a CDN could
+    /// not purge.
     PrivateRevalidate,
-    /// The cache of the client alone uses the response for five minutes; short, because the session may end.
+    /// Only the client's cache uses the response, for five minutes. The time is short because the session may end.
     ///
     /// For a picture of a page that a visitor returns to.
     PrivateMinutes,
-    /// The cache of the client alone uses the response for an hour.
+    /// Only the client's cache uses the response, for an hour.
     ///
     /// For pictures of an upload, whose bytes never change.
     PrivateHour,
@@ -39,11 +41,12 @@ pub(crate) enum CachePolicy {
     ///
     /// For documents that change with a release or with the keys of the service.
     PublicMinutes,
-    /// Every cache uses the response for ten seconds: it stands in for a better one that is being made.
+    /// Every cache uses the response for ten seconds: it is served while a better response is rendered.
     Interim,
     /// Every cache uses the response for a year: its address changes with its content.
     Immutable,
-    /// Every cache keeps a 404 for a short time: a missing item may be published at any moment (contract caching-5).
+    /// Every cache stores a 404 for a short time: a missing item may be published at any moment (contract
+    /// caching-5).
     Missing,
 }
 
@@ -90,13 +93,13 @@ impl CachePolicy {
     }
 }
 
-/// Forbids caches to keep a response with a token or with claims: RFC 6749 §5.1 requires both headers.
+/// Forbids caches to store a response with a token or with claims: RFC 6749 §5.1 requires both headers.
 pub(crate) fn forbid_keeping_tokens(headers: &mut HeaderMap) {
     CachePolicy::NoStore.set(headers);
     headers.insert(header::PRAGMA, HeaderValue::from_static("no-cache"));
 }
 
-/// Returns the `Cache-Control` of renditions that everyone may see, as the settings say.
+/// Returns the `Cache-Control` of renditions that everyone may see, from the settings.
 #[must_use]
 pub fn open_renditions(config: &Config) -> String {
     let shared = match config.cdn.max_age_s {
@@ -118,20 +121,20 @@ pub(crate) fn set_open(headers: &mut HeaderMap, policy: &str) {
     }
 }
 
-/// The `Cache-Control` of a 404 to an anonymous request for media, where shared caches have their own maximum age.
+/// The `Cache-Control` of a 404 to an anonymous request for media, if shared caches have a separate maximum age.
 #[derive(Clone, Debug)]
 pub(crate) struct MissingMediaPolicy(HeaderValue);
 
 impl MissingMediaPolicy {
-    /// Builds the policy of caches that keep the response of an existing item for `shared_max_age_s` seconds; `None`
-    /// for 0, with which [`CachePolicy::Missing`] applies to shared caches too.
+    /// Builds the policy for shared caches that store the response of an existing item for `shared_max_age_s`
+    /// seconds. `None` for 0: [`CachePolicy::Missing`] then applies to shared caches too.
     pub(crate) fn new(shared_max_age_s: u32) -> Result<Option<Self>> {
         if shared_max_age_s == 0 {
             return Ok(None);
         }
-        // No longer than an existing item's response, since the item may be published or restored.
+        // No longer than an existing item's response, because the item may be published or restored.
         let shared = shared_max_age_s.min(NOT_FOUND_MAX_AGE_S);
-        // Browsers cannot be purged, so their maximum age stays the short one.
+        // Browsers cannot be purged, so their maximum age stays short.
         let policy = format!("max-age={NOT_FOUND_MAX_AGE_S}, s-maxage={shared}");
         Ok(Some(Self(HeaderValue::from_str(&policy).map_err(Error::internal)?)))
     }
@@ -148,7 +151,7 @@ pub(crate) fn forbids_shared_caches(headers: &HeaderMap) -> bool {
     policy.is_some_and(|text| text.contains("no-store") || text.contains("private"))
 }
 
-/// Makes caches distinguish callers: they must not give the response of one user to the next.
+/// Makes caches distinguish callers: they must not serve the response of one user to a different user.
 pub(crate) fn vary_by_caller(headers: &mut HeaderMap) {
     headers.insert(header::VARY, HeaderValue::from_static("Authorization, Cookie"));
 }
@@ -159,8 +162,7 @@ pub(crate) fn vary_by_visitor(headers: &mut HeaderMap) {
     headers.insert(header::VARY, HeaderValue::from_static("Cookie, Accept-Language"));
 }
 
-/// Makes caches distinguish clients by the formats that they accept, in addition to what the response already depends
-/// on.
+/// Makes caches distinguish clients by the formats that they accept, in addition to the existing `Vary`.
 pub(crate) fn vary_by_format(headers: &mut HeaderMap) {
     headers.append(header::VARY, HeaderValue::from_static("Accept"));
 }

@@ -1,11 +1,11 @@
 //! Decides which responses may be compressed, by their routes.
 //!
-//! An attacker who can make a victim's browser send requests with chosen text, and can observe the length of
-//! the responses, can guess a secret in a compressed response character by character: a guess that repeats
-//! the secret makes it shorter (BREACH). So no response with a key, a token or the CSRF token of a form is
-//! compressed, whether it repeats text of the request or not. A browser sends cookies by itself, so pages are
-//! compressed for anonymous visitors only, whose pages hold no secret. A browser does not send keys and
-//! tokens by itself, so another site cannot request an API's responses on behalf of their holder.
+//! An attacker who can make a victim's browser send requests with chosen text, and can observe the length of the
+//! responses, can guess a secret in a compressed response character by character: a guess that repeats the secret
+//! shortens the response (BREACH). So no response with a key, a token or the CSRF token of a form is compressed,
+//! whether it repeats text of the request or not. A browser sends cookies by itself, so pages are compressed only
+//! for anonymous visitors, whose pages hold no secret. A browser does not send keys and tokens by itself, so no
+//! other site can request an API's responses on behalf of their holder.
 
 use axum::{
     extract::{MatchedPath, Request, State},
@@ -23,9 +23,9 @@ use crate::http::session;
 enum CompressionRule {
     /// The responses hold no secret.
     Coded,
-    /// Only responses to requests without a session: others hold the CSRF token of forms.
+    /// Only responses to requests without a session are compressed: other responses hold the CSRF token of forms.
     CodedForAnonymous,
-    /// The responses hold a secret, or the rule has a comment with another reason.
+    /// The responses hold a secret, or the rule has a comment with a different reason.
     Plain,
 }
 
@@ -35,7 +35,7 @@ use CompressionRule::{Coded, CodedForAnonymous, Plain};
 /// compressed, and the test below fails for it.
 const RULES: [(&str, CompressionRule); 41] = [
     ("/content/v1/", Coded),
-    // A client that has all but the last byte of the response must not be able to use it, since it counts as
+    // A client that has all but the last byte of the response must not be able to use it, because it counts as
     // received only when complete. Compression would move that boundary.
     ("/content/v1/{media_type}/notification/{id}/stream", Plain),
     ("/api/search", Coded),
@@ -118,7 +118,7 @@ fn find_rule(route: &str) -> Option<CompressionRule> {
 }
 
 fn is_below(route: &str, prefix: &str) -> bool {
-    // `/` is a prefix of every route but means the first page alone.
+    // `/` is a prefix of every route but means only the first page.
     if prefix == "/" { route == "/" } else { route.starts_with(prefix) }
 }
 

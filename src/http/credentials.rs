@@ -3,9 +3,9 @@
 //! `Authorization: Bearer <access token>`, `Authorization: ApiKey <key>` or the query parameter `ak`;
 //! the header takes precedence. None of them ever enters a cache key, a log line or a link.
 //!
-//! Scripts on the site's own pages send `Authorization: Session <form token>` with the session cookie. The
-//! cookie alone is not accepted here, and another site cannot know the token, so it cannot act in a visitor's
-//! name (CSRF).
+//! Scripts on the site's own pages send `Authorization: Session <form token>` with the session cookie. The cookie
+//! alone is not accepted here, and other sites cannot know the token, so they cannot act in a visitor's name
+//! (CSRF).
 
 use std::{borrow::Cow, sync::Arc};
 
@@ -94,7 +94,7 @@ async fn session_principal(
     if visitor.owns_form_token(Some(token)) { visitor.principal(app).await } else { Ok(None) }
 }
 
-/// The headers that authenticate an internal API call of a page as `visitor`.
+/// Returns the headers that authenticate an internal API call of a page as `visitor`.
 pub(crate) fn visitor_headers(app: &AppState, visitor: &SiteVisitor) -> [(HeaderName, String); 2] {
     let authorization = format!("{SESSION_SCHEME} {}", visitor.form_token());
     [
@@ -115,7 +115,7 @@ pub(crate) async fn require_principal(
     Ok(caller)
 }
 
-/// Whether the request presents credentials of any kind, valid or not.
+/// Returns whether the request presents credentials of any kind, valid or not.
 pub(crate) fn are_presented(headers: &HeaderMap, uri: &Uri) -> bool {
     headers.contains_key(header::AUTHORIZATION) || query_value(uri, "ak").is_some()
 }
@@ -130,8 +130,7 @@ pub(crate) fn are_explicit(headers: &HeaderMap, uri: &Uri) -> bool {
     }
 }
 
-/// Builds the response to a failed request with these headers: a 401 to a request with a bearer token says that the
-/// token is invalid.
+/// Builds the response to a failed request. A 401 says that the token is invalid if `headers` have a bearer token.
 pub(crate) fn refuse(failure: &Error, headers: &HeaderMap) -> Response {
     error_response::build_with_challenge(failure, has_bearer_token(headers))
 }
@@ -153,7 +152,7 @@ pub(crate) fn basic_credentials(headers: &HeaderMap) -> Option<(String, String)>
     Some((user_name.to_owned(), password.to_owned()))
 }
 
-/// Whether the request presents a bearer token, valid or not.
+/// Returns whether the request presents a bearer token, valid or not.
 pub(crate) fn has_bearer_token(headers: &HeaderMap) -> bool {
     let line = headers.get(header::AUTHORIZATION).and_then(|line| line.to_str().ok());
     line.is_some_and(|line| matches!(parse_authorization(line), PresentedCredentials::Bearer(_)))

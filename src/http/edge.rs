@@ -76,8 +76,8 @@ impl RenderSummary {
     }
 }
 
-/// The trace context of a request, accepted from trusted proxies alone: any other client could make the
-/// service export traces at will.
+/// Returns the trace context of a request from a trusted proxy. Any other client could make the service export
+/// traces at will.
 fn trace_parent<'a>(app: &AppState, request: &'a Request) -> Option<&'a str> {
     let peer = request.extensions().get::<ClientAddr>()?.0.ip();
     let traceparent = request.headers().get(TRACEPARENT)?;
@@ -93,7 +93,7 @@ pub(crate) async fn observe(app: &AppState, request: Request, next: Next) -> Res
     // Without the query, which may hold a key (contract access-9).
     let path = respond::shorten_input(request.uri().path());
     let route = request.extensions().get::<MatchedPath>().cloned();
-    // The pattern and not the path is the label of metrics: their number must stay bounded.
+    // Metrics have the pattern as a label, not the path: the number of labels must stay bounded.
     let route = route.as_ref().map_or("unknown", MatchedPath::as_str);
     // A device's token authorizes pushes to it, so it stays out of the log.
     let path = if route.ends_with("{token}") { route.to_owned() } else { path };
@@ -157,7 +157,7 @@ pub(crate) async fn observe(app: &AppState, request: Request, next: Next) -> Res
     response
 }
 
-/// Whether a request is a routine call of an operator's tool, which is not logged: tools poll every few
+/// Returns whether a request is a routine call of an operator's tool, which is not logged: tools poll every few
 /// seconds. A change of readiness is logged once, where it is detected.
 fn is_routine(route: &str, status: u16) -> bool {
     let is_check = route.starts_with("/health/");
@@ -168,7 +168,7 @@ fn is_routine(route: &str, status: u16) -> bool {
     }
 }
 
-/// Runs the handler; responds also when the `Host` is invalid or the handler panics.
+/// Runs the handler, and responds with an error if the `Host` is invalid or the handler panics.
 async fn run_handler(request: Request, next: Next) -> Response {
     if let Err(refusal) = host::check(&request) {
         return error_response::build(&refusal);
@@ -194,7 +194,7 @@ impl RouteMeters {
         if let Some(meters) = cached.get(route) {
             return Arc::clone(meters);
         }
-        // Released first: this thread would wait for its own read lock.
+        // Released before the write lock, or this thread would wait for its own read lock.
         drop(cached);
         let meters = Arc::new(Self {
             classes: ["1xx", "2xx", "3xx", "4xx", "5xx"]
@@ -254,7 +254,7 @@ fn new_id() -> Uuid {
     Builder::from_unix_timestamp_millis(millis, &tail).into_uuid()
 }
 
-/// The client's address: the peer's, or the one that a trusted proxy reports.
+/// Returns the client's address: the address of the peer, or the address that a trusted proxy reports.
 ///
 /// Each proxy appends the address of its caller, so the list is read from the end, past the trusted proxies.
 pub(crate) fn client_address(request: &Request, trusted: &NetworkList) -> Option<IpAddr> {
@@ -265,7 +265,7 @@ pub(crate) fn client_address(request: &Request, trusted: &NetworkList) -> Option
     }
     let lines = request.headers().get_all("x-forwarded-for").iter();
     let text = lines.filter_map(|line| line.to_str().ok()).collect::<Vec<_>>().join(",");
-    // Entries left of one that does not parse could be forged, so the list ends there.
+    // Entries to the left of a malformed entry could be forged, so the list ends there.
     let mut hops = text.rsplit(',').map_while(parse_hop);
     hops.find(|hop| !trusted.contain(*hop)).or(Some(peer))
 }

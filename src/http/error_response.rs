@@ -99,7 +99,7 @@ pub(crate) fn log_failure(error: &Error) {
     }
 }
 
-/// Returns whether the failure needs no log line of its own: an API has logged it, or it is counted as one of an
+/// Returns whether the failure needs no log line of its own: an API has logged it, or it is counted as part of an
 /// outage.
 pub(crate) fn is_counted(error: &Error) -> bool {
     error.is_logged() || error.cause_as::<DbError>().is_some_and(outage::count_refused)

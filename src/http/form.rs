@@ -15,13 +15,12 @@ use model::account::AgreementId;
 
 /// Reads the encoded body of a form, with the request's headers.
 ///
-/// Fails for another content type, for a body beyond [`FORM_BYTES_MAX`], and for one that is not
-/// ASCII.
+/// Fails for any other content type, for a body beyond [`FORM_BYTES_MAX`], and for a body that is not ASCII.
 pub async fn form_body(request: Request) -> Result<(HeaderMap, String)> {
     form_body_within(request, FORM_BYTES_MAX).await
 }
 
-/// Reads a form like [`form_body`], with another limit in bytes.
+/// Reads a form like [`form_body`], with a different limit in bytes.
 pub(crate) async fn form_body_within(
     request: Request,
     bytes_max: usize,
@@ -29,12 +28,12 @@ pub(crate) async fn form_body_within(
     let (parts, body) = request.into_parts();
     let kind = parts.headers.get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
     let kind = kind.map(|kind| kind.split(';').next().unwrap_or_default().trim());
-    // A body of another type would parse as a form without the expected fields.
+    // A body of a different type would parse as a form without the expected fields.
     if !kind.is_some_and(|kind| kind.eq_ignore_ascii_case("application/x-www-form-urlencoded")) {
         let message = "expected a body of the type application/x-www-form-urlencoded";
         return Err(Error::new(ErrorKind::InvalidArgument, message));
     }
-    // The library does not tell a limit from a broken connection, so the message names both.
+    // The library does not distinguish a limit from a broken connection, so the message names both.
     let bytes = to_bytes(body, bytes_max).await.map_err(|cause| {
         let message = format!("the form cannot be read or has more than {bytes_max} bytes");
         Error::new(ErrorKind::TooLarge, message).with_source(cause)
@@ -75,7 +74,7 @@ impl FormFields {
         self.all(name).next()
     }
 
-    /// Returns the field `name`, trimmed; empty without one.
+    /// Returns the field `name`, trimmed; empty if it is absent.
     #[must_use]
     pub fn text(&self, name: &str) -> String {
         self.find(name).unwrap_or_default().to_owned()
@@ -87,7 +86,7 @@ impl FormFields {
         self.fields().find(|(own, _)| *own == name).map(|(_, value)| value)
     }
 
-    /// Parses the field `agr`, the id of an agreement; `None` without one.
+    /// Parses the field `agr`, the id of an agreement; `None` if it is absent.
     pub(crate) fn agreement(&self) -> Result<Option<AgreementId>> {
         let Some(text) = self.find("agr") else { return Ok(None) };
         match text.parse::<i64>() {
@@ -103,14 +102,14 @@ impl FormFields {
         matching.map(|(_, value)| value.trim()).filter(|value| !value.is_empty())
     }
 
-    /// Whether the check box `name` is ticked.
+    /// Returns whether the check box `name` is ticked.
     #[must_use]
     pub fn is_ticked(&self, name: &str) -> bool {
         self.find(name).is_some()
     }
 }
 
-/// Redirects to another page by GET after a form was sent. The response is never cached.
+/// Redirects to a page by GET after a form was sent. The response is never cached.
 pub(crate) fn see_other(location: &str) -> Response {
     // Refuses line breaks, which could add headers to the response.
     let Ok(location) = HeaderValue::from_str(location) else {

@@ -1,4 +1,4 @@
-//! Anchors of headings, which links to a part of a document name.
+//! Anchors of headings: the targets of links within a document.
 
 /// Returns the anchor of a heading as GitHub generates it: lower case, hyphens for spaces, no punctuation.
 pub(super) fn anchor(heading: &str) -> String {

@@ -38,8 +38,8 @@ pub(super) async fn serving(State(app): State<AppState>) -> Response {
 /// `GET /health/ready`: 200 when the service is not shutting down and this node can do what the others can;
 /// else 503.
 ///
-/// A ready node also reports faults that all nodes share, and that no worker has run for a while: they are no
-/// reason to take this node out of rotation.
+/// A ready node also reports faults that all nodes share, and a long absence of workers. Neither is a reason to
+/// take this node out of rotation.
 pub(super) async fn ready(State(app): State<AppState>) -> Response {
     let verdict = app.shared.process.readiness.verdict();
     // Draining comes first: a healthy node that stops must leave the rotation, too.
@@ -108,7 +108,7 @@ fn ready_text(app: &AppState, verdict: &ReadinessVerdict) -> Value {
         details.push(verdict.reason());
     }
     if let Some(unmatched) =
-        // A lease that moves to another node has no holder for a moment, which is normal.
+        // A lease that moves to a different node has no holder for a moment, which is normal.
         app.shared.process.node.matching_lag().filter(|time| *time >= LEASE_VACANT_MAX)
     {
         let seconds = unmatched.as_secs();

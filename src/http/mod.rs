@@ -93,7 +93,7 @@ fn full_router(app: AppState) -> Router {
     // Pages call the APIs through a router of their own, without the layers around an external request.
     let internal_apis = ApiRouter(apis.clone().merge(media_routes()).with_state(app.clone()));
     let pages = page_routes().layer(middleware::from_fn_with_state(app.clone(), site::localize));
-    // Layers that are added later are outer: `observe` sees every request, whatever the others do.
+    // Layers that are added later are outer, so `observe` sees every request.
     with_compression(&app, apis.merge(pages.layer(Extension(internal_apis))))
         .merge(media_routes())
         .fallback(not_found)
@@ -203,7 +203,7 @@ async fn not_found(State(app): State<AppState>, request: Request) -> Response {
     error_response::build(&error)
 }
 
-/// Whether the client is a browser that shows the response as a page: programs do not list `text/html`.
+/// Returns whether the client is a browser that shows the response as a page: programs do not list `text/html`.
 fn accepts_html(request: &Request) -> bool {
     let accepted = request.headers().get_all(header::ACCEPT).iter();
     let mut lines = accepted.filter_map(|line| line.to_str().ok());

@@ -28,7 +28,7 @@ use crate::runtime::error::{Error, ErrorKind, Result};
 pub(super) async fn token(State(app): State<AppState>, request: Request) -> Response {
     let client =
         edge::client_address(&request, &app.shared.edge.live_settings.get().trusted_proxies);
-    // Failed attempts are limited by network; clients without an address share one.
+    // Failed attempts are limited by network; clients without an address share one limit.
     let address = client.unwrap_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED));
     let (headers, form) = match protocol_form(request).await {
         Ok(parts) => parts,
@@ -93,7 +93,7 @@ fn client_authentication(headers: &HeaderMap) -> ClientAuthentication<'_> {
     }
 }
 
-/// The status of an error of an RFC 6749 endpoint.
+/// Returns the status for an error of an RFC 6749 endpoint.
 pub(super) fn status(code: OAuthErrorCode) -> StatusCode {
     match code {
         OAuthErrorCode::InvalidClient => StatusCode::UNAUTHORIZED,

@@ -1,4 +1,4 @@
-//! Security headers, which tell browsers what a response may do and who may embed it.
+//! Security headers: they restrict the features of a response in browsers, and the sites that may embed it.
 //!
 //! One table for every response. All values are constants, so a cached picture costs no more than two
 //! insertions. The content security policy depends on the page, and is set where the page is rendered.
@@ -43,7 +43,7 @@ impl RouteClass {
     }
 }
 
-/// Adds the headers of the table; `is_https` says whether the service is reached by `https`.
+/// Adds the headers of the table; `is_https` is true if clients reach the service by `https`.
 pub(crate) fn add_security_headers(headers: &mut HeaderMap, class: RouteClass, is_https: bool) {
     // Browsers ignore the header over plain HTTP, and a
     // server must not send it there (RFC 6797 §7.2).
@@ -77,8 +77,8 @@ fn content_type(headers: &HeaderMap) -> Option<&[u8]> {
     headers.get(header::CONTENT_TYPE).map(HeaderValue::as_bytes)
 }
 
-/// Whether a browser may show a response of this type as a document with scripts or links. Pictures, videos
-/// and archives are inert; an SVG is a document.
+/// Returns whether a browser may show a response of this type as a document with scripts or links. Pictures,
+/// videos and archives are inert; an SVG is a document.
 fn may_be_active(kind: &[u8]) -> bool {
     // An allowlist: an unknown type is sandboxed until it is known to be inert.
     let inert = [&b"image/"[..], b"video/", b"multipart/", b"application/zip"];

@@ -1,8 +1,8 @@
 //! Browser sessions: session cookie, form cookie and the CSRF tokens of forms.
 //!
-//! All cookies are `HttpOnly` and `SameSite=Lax`, and with TLS `Secure`. Those of sessions and forms then
-//! have the prefix `__Host-`, so that no other host can set them. A form carries a token that only a page of
-//! this site could know: a hash of the cookie, which other sites can neither read nor send.
+//! All cookies are `HttpOnly` and `SameSite=Lax`, and with TLS `Secure`. The cookies of sessions and forms then
+//! have the prefix `__Host-`, so that no other host can set them. A form carries a token that only a page of this
+//! site could know: a hash of the cookie, which other sites can neither read nor send.
 
 use std::sync::Arc;
 
@@ -26,10 +26,10 @@ pub(crate) enum SiteCookie {
     Session,
     /// The cookie of a form that was shown to an anonymous visitor.
     Form,
-    /// A browser that a user logged in with, which outlasts the session.
+    /// The cookie of a browser in which a user has logged in; it outlasts the session.
     ///
-    /// Only the login reads it, so it is sent only there: caches pass requests with a cookie through. The
-    /// prefix `__Host-` would require the path `/`; a cookie that another host set proves nothing.
+    /// Only the login reads it, so it is sent only there: caches pass requests with a cookie through. The prefix
+    /// `__Host-` would require the path `/`; a cookie that a different host set proves nothing.
     Device,
 }
 
@@ -63,12 +63,13 @@ impl SiteCookie {
         (!value.is_empty() && value.len() <= TOKEN_BYTES_MAX).then(|| value.to_owned())
     }
 
-    /// The value of the request header `Cookie` with `visitor`'s session.
+    /// Returns the value of the request header `Cookie` with `visitor`'s session.
     pub(crate) fn send(self, app: &AppState, visitor: &SiteVisitor) -> String {
         format!("{}={}", self.name(app.shared.site.secure_cookies), visitor.cookie)
     }
 
-    /// The `Set-Cookie` value for `seconds`; without them the cookie expires with the browser session.
+    /// Returns the `Set-Cookie` value with a lifetime of `seconds`; if `None`, the cookie expires with the browser
+    /// session.
     pub(crate) fn set(
         self,
         app: &AppState,
@@ -85,22 +86,22 @@ impl SiteCookie {
     }
 }
 
-/// The CSRF token of forms, derived from a cookie's value.
+/// Returns the CSRF token of forms, derived from a cookie's value.
 pub(crate) fn form_token(cookie: &str) -> String {
-    // The prefix separates the uses of a cookie: a token of one kind is none of the other.
+    // The prefix separates the uses of a cookie: a token of one kind is not valid as the other kind.
     ContentHash::new(format!("wirephoto form\0{cookie}").as_bytes()).short()
 }
 
-/// The token of a deferred form on the login page, derived from the form cookie's value, so that no other
+/// Returns the token of a deferred form on the login page, derived from the form cookie's value, so that no other
 /// site can forge it.
 pub(crate) fn deferred_form_token(cookie: &str, action: &str, fields: &str) -> String {
-    // With the lengths, no text can move from the action into the fields under the same hash.
+    // The lengths make sure that moving text from the action into the fields changes the hash.
     let lengths = [cookie.len(), action.len()];
     ContentHash::new(format!("wirephoto kept\0{lengths:?}{cookie}{action}{fields}").as_bytes())
         .short()
 }
 
-/// Whether the token of a form belongs to the cookie.
+/// Returns whether the token of a form belongs to the cookie.
 pub(crate) fn is_form_token(cookie: Option<&str>, token: Option<&str>) -> bool {
     let expected = cookie.map(form_token);
     expected.zip(token).is_some_and(|(expected, token)| tokens_equal(&expected, token))
@@ -112,7 +113,7 @@ pub(crate) fn tokens_equal(expected: &str, token: &str) -> bool {
     ContentHash::new(expected.as_bytes()) == ContentHash::new(token.as_bytes())
 }
 
-/// Whether a request has a session cookie, valid or not.
+/// Returns whether a request has a session cookie, valid or not.
 pub(crate) fn has_session_cookie(app: &AppState, headers: &HeaderMap) -> bool {
     SiteCookie::Session.find(app, headers).is_some()
 }
@@ -126,7 +127,7 @@ pub(crate) struct SiteVisitor {
     cookie: String,
 }
 
-/// What the head of a page shows about a visitor.
+/// The data about a visitor that the head of a page shows.
 #[derive(Serialize)]
 pub(crate) struct VisitorSummary {
     user_name: String,
@@ -153,7 +154,7 @@ impl SiteVisitor {
         Ok(Some(Self { account, session, cookie: cookie.to_owned() }))
     }
 
-    /// Whether the visitor may open the pages of operators.
+    /// Returns whether the visitor may open the pages of operators.
     pub(crate) fn has_operator_role(&self) -> bool {
         self.account.user.roles.iter().any(|role| role == ROLE_OPERATOR)
     }
@@ -167,33 +168,33 @@ impl SiteVisitor {
             .await
     }
 
-    /// Whether the visitor works for the provider, who publishes and changes items.
+    /// Returns whether the visitor has the role of a provider, who publishes and changes items.
     pub(crate) fn is_provider(&self) -> bool {
         self.account.user.roles.iter().any(|role| role == ROLE_PROVIDER)
     }
 
-    /// The value of the session cookie.
+    /// Returns the value of the session cookie.
     pub(crate) fn cookie(&self) -> &str {
         &self.cookie
     }
 
-    /// The CSRF token of forms on the visitor's pages.
+    /// Returns the CSRF token of forms on the visitor's pages.
     pub(crate) fn form_token(&self) -> String {
         form_token(&self.cookie)
     }
 
-    /// A name of the session, under which scripts keep what belongs to it. It says nothing about the cookie,
-    /// and opens nothing.
+    /// Returns a name of the session, under which scripts store data that belongs to it. The name reveals nothing
+    /// about the cookie, and grants no access.
     pub(crate) fn session_name(&self) -> String {
         ContentHash::new(format!("wirephoto session name\0{}", self.cookie).as_bytes()).short()
     }
 
-    /// Whether a form with that token was shown to this visitor.
+    /// Returns whether a form with `token` was shown to this visitor.
     pub(crate) fn owns_form_token(&self, token: Option<&str>) -> bool {
         is_form_token(Some(&self.cookie), token)
     }
 
-    /// What the head of a page shows about the visitor.
+    /// Returns the data about the visitor that the head of a page shows.
     pub(crate) fn head(&self) -> VisitorSummary {
         let organization = self.account.organization.as_ref();
         VisitorSummary {

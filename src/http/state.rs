@@ -114,7 +114,7 @@ pub struct EdgeState {
     pub live_settings: HotSwap<LiveSettings>,
     /// Headers that tell a CDN which items a response shows.
     pub surrogate: SurrogateHeaders,
-    /// Headers of media that tell crawlers what it may be used for.
+    /// Headers of media that tell crawlers the permitted uses.
     pub crawlers: CrawlerHeaders,
     pub compressor: Compressor,
     /// Exports traces of requests; `None` unless the operator configures it.
@@ -132,7 +132,7 @@ pub struct ProcessState {
     pub readiness: Readiness,
     /// Renders the metrics for `/metrics`.
     pub metrics: PrometheusHandle,
-    /// Where the figures that operators see come from, besides the metrics.
+    /// The sources of the figures that operators see, besides the metrics.
     pub figures: FigureSources,
     /// The last count of items, for operators.
     pub item_count: Mutex<Option<ItemCount>>,
@@ -140,7 +140,7 @@ pub struct ProcessState {
     pub has_admin_listener: bool,
     /// Set at shutdown: readiness fails before connections close.
     pub draining: AtomicBool,
-    /// Set when connections must close: waiting requests respond with what they have.
+    /// Set when connections must close: waiting requests then respond with the results so far.
     pub stopping: watch::Sender<bool>,
 }
 
@@ -152,7 +152,7 @@ pub struct ItemCount {
 }
 
 impl ItemCount {
-    /// Whether the count is recent enough at `now`.
+    /// Returns whether the count is recent enough at `now`.
     #[must_use]
     pub fn is_fresh(&self, now: Timestamp) -> bool {
         let age = now.duration_since(self.at);
@@ -161,7 +161,7 @@ impl ItemCount {
 }
 
 impl ProcessState {
-    /// Whether the service is shutting down.
+    /// Returns whether the service is shutting down.
     #[must_use]
     pub fn is_draining(&self) -> bool {
         self.draining.load(Ordering::SeqCst)
@@ -171,7 +171,7 @@ impl ProcessState {
     pub async fn own_figures(&self) -> NodeFigures {
         let sources = self.figures.clone();
         let metrics = self.metrics.clone();
-        // The file system may belong to a server that does not answer.
+        // Runs on a blocking thread: the file system may belong to a server that does not respond.
         let gathered = tokio::task::spawn_blocking(move || {
             sources.gather(&MetricValues::from_exporter(&metrics))
         });

@@ -26,7 +26,7 @@ pub(crate) fn trim_request(mut request: Request) -> Request {
     request
 }
 
-/// The URI without its trailing slash; `None` if it has none or belongs to a page.
+/// Returns the URI without its trailing slash; `None` if it has none or belongs to a page.
 fn without_slash(uri: &Uri) -> Option<Uri> {
     let path = uri.path().strip_suffix('/')?;
     // A page keeps its slash here, because the redirect has to show the new address.
@@ -56,12 +56,12 @@ fn with_query(path: &str, uri: &Uri) -> Option<PathAndQuery> {
 
 /// Redirects the path of a page with a trailing slash; `None` if it has none or is not a page.
 ///
-/// `None` also for `//host/`: a browser would take the rest for another site.
+/// `None` also for `//host/`: a browser would read the rest as the address of a different site.
 pub(crate) fn redirect_to_page(uri: &Uri) -> Option<Response> {
     let path = uri.path().strip_suffix('/')?;
     let location = with_query(path, uri)?;
     let is_page = login::is_local_page(location.as_str())
-        // Pages outside the list of local pages, to which a login must not return.
+        // These pages are not local pages, because a login must not return to them.
         || ["/o/login", "/o/password"].contains(&path)
         || MAILED_PAGES.iter().any(|prefix| path.starts_with(prefix));
     if !is_page {
