@@ -1,8 +1,8 @@
 //! Addresses of the APIs, and the CORS rules for scripts of any site (decision "Parameters": CORS for every API
 //! path).
 //!
-//! APIs ignore cookies, so any origin may call them with a token or a key. Addresses that a browser visits
-//! (login, authorization, pages) are left out.
+//! APIs ignore cookies, so any origin may call them with a token or a key. Addresses that a browser visits (login,
+//! authorization, pages) are not included.
 
 use axum::{extract::Request, middleware::Next, response::Response};
 
@@ -25,7 +25,7 @@ const PREFIXES: [&str; 12] = [
 ];
 /// Prefix of the APIs that change items, which need more methods and headers than the other APIs.
 const INGEST: &str = "/ingest/v1/";
-/// Path of resumable uploads, whose protocol has its own use of OPTIONS.
+/// Path of resumable uploads, whose protocol defines its own use of OPTIONS.
 const UPLOADS: &str = "/ingest/v1/uploads";
 
 /// The rule of the APIs that change items.

@@ -114,7 +114,7 @@ pub fn open_renditions(config: &Config) -> String {
     )
 }
 
-/// Sets the `Cache-Control` of a rendition that everyone may see: `policy`, the result of [`open_renditions`].
+/// Sets the `Cache-Control` of a rendition that everyone may see; `policy` is the result of [`open_renditions`].
 pub(crate) fn set_open(headers: &mut HeaderMap, policy: &str) {
     if let Ok(policy) = HeaderValue::from_str(policy) {
         headers.insert(header::CACHE_CONTROL, policy);
@@ -156,8 +156,8 @@ pub(crate) fn vary_by_caller(headers: &mut HeaderMap) {
     headers.insert(header::VARY, HeaderValue::from_static("Authorization, Cookie"));
 }
 
-/// Makes caches distinguish visitors of a page, and languages: they must not serve one language to all, or the
-/// anonymous page to users.
+/// Makes caches distinguish visitors of a page, and languages: they must not serve one language to all visitors,
+/// or the anonymous page to users.
 pub(crate) fn vary_by_visitor(headers: &mut HeaderMap) {
     headers.insert(header::VARY, HeaderValue::from_static("Cookie, Accept-Language"));
 }

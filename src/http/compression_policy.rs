@@ -80,7 +80,7 @@ const RULES: [(&str, CompressionRule); 41] = [
     ("/", CodedForAnonymous),
     ("/item/", CodedForAnonymous),
     ("/docs", CodedForAnonymous),
-    // The handler of documents decides for itself; pictures are compressed already.
+    // Pictures are compressed already, and the handler of documents compresses its own responses.
     ("/media/", Plain),
     ("/user/v1/", Plain),
 ];

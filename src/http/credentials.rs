@@ -172,7 +172,7 @@ pub(crate) fn parse_authorization(value: &str) -> PresentedCredentials<'_> {
     }
 }
 
-/// Returns the first value of the query parameter `name`, decoded; an empty one counts as absent.
+/// Returns the first value of the query parameter `name`, decoded; an empty value counts as absent.
 pub(crate) fn query_value<'a>(uri: &'a Uri, name: &str) -> Option<Cow<'a, str>> {
     let query = uri.query()?;
     let mut pairs = form_urlencoded::parse(query.as_bytes());

@@ -93,7 +93,7 @@ pub(crate) async fn observe(app: &AppState, request: Request, next: Next) -> Res
     // Without the query, which may hold a key (contract access-9).
     let path = respond::shorten_input(request.uri().path());
     let route = request.extensions().get::<MatchedPath>().cloned();
-    // Metrics have the pattern as a label, not the path: the number of labels must stay bounded.
+    // Metrics are labelled with the pattern, not with the path: the number of labels must stay bounded.
     let route = route.as_ref().map_or("unknown", MatchedPath::as_str);
     // A device's token authorizes pushes to it, so it stays out of the log.
     let path = if route.ends_with("{token}") { route.to_owned() } else { path };
@@ -208,7 +208,7 @@ impl RouteMeters {
     }
 }
 
-/// Returns the counter of the requests of a route whose status is of a class, such as `2xx`.
+/// Returns the counter of a route's requests with a status of `class`, such as `2xx`.
 fn request_counter(route: &str, class: &'static str) -> Counter {
     metrics::counter!(telemetry::REQUESTS, "route" => route.to_owned(), "status" => class)
 }
@@ -234,7 +234,7 @@ fn request_id(headers: &HeaderMap) -> String {
     }
 }
 
-/// Returns whether an id of a caller may be copied into the log and the response: only plain characters may.
+/// Returns whether a caller's id is safe to copy into the log and the response: it has only plain characters.
 fn is_well_formed(id: &str) -> bool {
     !id.is_empty()
         && id.len() <= REQUEST_ID_CHARS_MAX

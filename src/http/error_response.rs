@@ -38,7 +38,7 @@ pub(crate) fn build(error: &Error) -> Response {
     CachePolicy::for_error(error.kind()).set(headers);
     match error.kind() {
         ErrorKind::Unauthenticated => {
-            // A request without a token gets no more than the schemes (RFC 6750 §3).
+            // A request without a token learns only the schemes (RFC 6750 §3).
             let challenge =
                 HeaderValue::from_static("Bearer realm=\"wirephoto\", ApiKey realm=\"wirephoto\"");
             headers.insert(header::WWW_AUTHENTICATE, challenge);
@@ -49,8 +49,7 @@ pub(crate) fn build(error: &Error) -> Response {
             headers.insert(header::RETRY_AFTER, HeaderValue::from(wait_s));
         }
         ErrorKind::Forbidden => {
-            // RFC 6750 §3.1: the client learns which scope to
-            // request; other refusals have no challenge.
+            // RFC 6750 §3.1: the client learns the scope to request; other refusals have no challenge.
             if let Some(scope) = error.missing_scope()
                 && let Ok(challenge) = HeaderValue::from_str(&format!(
                     "Bearer realm=\"wirephoto\", error=\"insufficient_scope\", scope=\"{scope}\""

@@ -1,4 +1,4 @@
-//! Parses the bodies of HTML forms, and redirects after them.
+//! Parses the bodies of HTML forms, and redirects after a form was sent.
 
 use axum::{
     body::{Body, to_bytes},
@@ -54,7 +54,7 @@ impl FormFields {
     /// Parses an encoded form; fails when it has more than [`SITE_FORM_FIELDS_MAX`] fields.
     pub fn parse(encoded: &str) -> Result<Self> {
         let pairs = form_urlencoded::parse(encoded.as_bytes()).into_owned();
-        // One more than allowed is enough to refuse, so an endless form is not collected.
+        // One field more than allowed is enough to refuse the form, so an endless form is not collected.
         let pairs: Vec<_> = pairs.take(SITE_FORM_FIELDS_MAX + 1).collect();
         if pairs.len() > SITE_FORM_FIELDS_MAX {
             let message = format!("The form has more than {SITE_FORM_FIELDS_MAX} fields");
@@ -68,7 +68,7 @@ impl FormFields {
         self.0.iter().map(|(name, value)| (name.as_str(), value.as_str()))
     }
 
-    /// Returns the field `name`, trimmed; `None` if it is empty.
+    /// Returns the field `name`, trimmed; `None` if it is absent or empty.
     #[must_use]
     pub fn find<'a>(&'a self, name: &'a str) -> Option<&'a str> {
         self.all(name).next()

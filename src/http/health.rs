@@ -35,7 +35,7 @@ pub(super) async fn serving(State(app): State<AppState>) -> Response {
     status_response(StatusCode::OK, &json!({ "status": "serving" }))
 }
 
-/// `GET /health/ready`: 200 when the service is not shutting down and this node can do what the others can;
+/// `GET /health/ready`: 200 if the service is not shutting down and no other node can serve more than this one;
 /// else 503.
 ///
 /// A ready node also reports faults that all nodes share, and a long absence of workers. Neither is a reason to

@@ -133,7 +133,7 @@ fn metrics_routes() -> Router<AppState> {
 }
 
 fn media_routes() -> Router<AppState> {
-    // The wildcard matches no empty path, which is a malformed media URL and not an unknown page.
+    // The wildcard does not match the empty path, which is a malformed media URL, not an unknown page.
     Router::new().route("/media/{*path}", any(media::media)).route("/media/", any(media::media))
 }
 

@@ -166,7 +166,7 @@ async fn user_info(app: &AppState, headers: &HeaderMap) -> Result<Response> {
     Ok(without_caching(respond::json_text(StatusCode::OK, body.to_string().into())))
 }
 
-/// `GET /.well-known/openid-configuration`, also below `/o`.
+/// `GET /.well-known/openid-configuration`, also below `/o`: the metadata of the authorization server.
 pub(super) async fn discovery(State(app): State<AppState>) -> Response {
     cacheable_json(app.shared.access.oauth.discovery().to_string())
 }

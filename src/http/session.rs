@@ -28,8 +28,8 @@ pub(crate) enum SiteCookie {
     Form,
     /// The cookie of a browser in which a user has logged in; it outlasts the session.
     ///
-    /// Only the login reads it, so it is sent only there: caches pass requests with a cookie through. The prefix
-    /// `__Host-` would require the path `/`; a cookie that a different host set proves nothing.
+    /// Only the login reads it, so it is sent only there: caches forward requests with a cookie to the server. The
+    /// prefix `__Host-` would require the path `/`; a cookie that a different host set proves nothing.
     Device,
 }
 

@@ -49,7 +49,7 @@ pub struct AppState {
 
 /// The state that [`AppState`] points to.
 pub struct SharedState {
-    /// Authentication and what callers may access.
+    /// State of authentication, users and orders.
     pub access: AccessState,
     /// State of search, collections and uploads.
     pub archive: ArchiveState,
@@ -64,7 +64,7 @@ pub struct SharedState {
     pub description: ApiDescription,
 }
 
-/// Authentication and what callers may access.
+/// State of authentication, users and orders.
 pub struct AccessState {
     pub auth: Auth,
     pub oauth: OAuth,
@@ -104,7 +104,7 @@ pub struct SiteState {
     pub name: String,
     /// Time zone of dates and times on pages.
     pub zone: TimeZone,
-    /// Whether cookies have the `Secure` attribute: the service is reached by `https`.
+    /// True if cookies have the `Secure` attribute, because clients reach the service by `https`.
     pub secure_cookies: bool,
 }
 
@@ -119,7 +119,7 @@ pub struct EdgeState {
     pub compressor: Compressor,
     /// Exports traces of requests; `None` unless the operator configures it.
     pub traces: Option<RequestTracer>,
-    /// Whether responses have `Strict-Transport-Security`.
+    /// True if responses have `Strict-Transport-Security`.
     pub strict_transport: bool,
 }
 
@@ -128,7 +128,7 @@ pub struct ProcessState {
     pub db: Db,
     /// This process as a node of the cluster.
     pub node: ClusterNode,
-    /// Whether this node can do what the others can.
+    /// The readiness of this node, judged by the faults of all nodes.
     pub readiness: Readiness,
     /// Renders the metrics for `/metrics`.
     pub metrics: PrometheusHandle,
@@ -136,7 +136,7 @@ pub struct ProcessState {
     pub figures: FigureSources,
     /// The last count of items, for operators.
     pub item_count: Mutex<Option<ItemCount>>,
-    /// Whether `/metrics` has a separate listener instead of the public one.
+    /// True if `/metrics` has a separate listener instead of the public one.
     pub has_admin_listener: bool,
     /// Set at shutdown: readiness fails before connections close.
     pub draining: AtomicBool,
@@ -188,7 +188,7 @@ impl ProcessState {
 /// Settings that change at run time.
 #[derive(Debug)]
 pub struct LiveSettings {
-    /// Whether photographs can be found without credentials.
+    /// True if photographs can be found without credentials.
     pub open_images: bool,
     /// Lifetime of a browser session, in seconds.
     pub session_s: u32,
@@ -196,9 +196,9 @@ pub struct LiveSettings {
     pub trusted_proxies: NetworkList,
     /// `Cache-Control` of open renditions.
     pub open_cache_control: String,
-    /// Whether responses report how their rendition was produced (`Server-Timing`, `Wirephoto-Path`).
+    /// True if responses report the render of their rendition (`Server-Timing`, `Wirephoto-Path`).
     pub work_headers: bool,
-    /// Whether text responses are compressed for clients that accept it.
+    /// True if text responses are compressed for clients that accept it.
     pub compression: bool,
     /// Longest time that a request waits for its rendition.
     pub render_timeout: Duration,

@@ -206,7 +206,7 @@ fn collection_json<'a>(
     CollectionView::new(collection, caller, app.shared.media.links())
 }
 
-/// Parses the id of a collection. Collections have UUIDs, so any other text names none.
+/// Parses the id of a collection. Collections have UUIDs, so any other text names no collection.
 fn parse_id(id: Segment) -> Result<Option<Uuid>> {
     let id = request::path_segment("id", id)?;
     // `try_parse` accepts other spellings, which would give one collection several addresses.

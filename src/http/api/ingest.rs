@@ -59,7 +59,7 @@ async fn put_item(
     request: Request,
 ) -> ApiResult {
     let (mut parts, body) = request.into_parts();
-    // Before the body is read: a caller without the right must not fill the disk.
+    // Checked before the body is read: a caller without the right must not fill the disk.
     let authorized = match ApiCaller::from_request_parts(&mut parts, &app).await {
         Ok(caller) => authorize_provider(&app, &caller, AuditAction::ItemStored, segments)
             .map_err(Into::into),
@@ -123,8 +123,8 @@ async fn withdraw(
     api::text("withdrawn")
 }
 
-/// Checks that the caller may upload and withdraw items and that there is capacity; returns the item and the
-/// permit. Audits a refused caller.
+/// Checks that the caller may upload and withdraw items, and that there is capacity. Returns the item and the
+/// permit; a refused caller is audited.
 pub(super) fn authorize_provider(
     app: &AppState,
     caller: &ApiCaller,
@@ -191,14 +191,14 @@ pub struct ItemUpload {
     pub files: Vec<(String, SpooledFile)>,
     /// The source rights of the files.
     pub rights: RightsMetadata,
-    /// Whether the body is the document and has no parts.
+    /// True if the body is the document and has no parts.
     pub is_document_only: bool,
 }
 
 /// Splits the body of an item of `media_type` into its parts, and writes files to `spool`.
 ///
-/// Fails with all problems of the parts, and when one exceeds its limit; then the rest of the body is read up
-/// to [`BODY_DISCARD_BYTES_MAX`].
+/// Fails with all problems of the parts, and if a part exceeds its limit. The rest of the body is then read, up to
+/// [`BODY_DISCARD_BYTES_MAX`].
 pub async fn read_upload(
     spool: &UploadSpool,
     media_type: MediaType,

@@ -38,7 +38,7 @@ pub(crate) fn routes() -> Router<AppState> {
         .route("/ingest/v1/{media_type}/{id}/changes", get(list_changes))
 }
 
-/// `GET /ingest/v1/{mediaType}/{id}`: the stored document, whatever its status.
+/// `GET /ingest/v1/{mediaType}/{id}`: the stored document, in any status.
 async fn load(State(app): State<AppState>, caller: ApiCaller, segments: UploadPath) -> ApiResult {
     let key = provider_key(&caller, segments)?;
     let found = app.shared.archive.uploads.editable(key.clone()).await?;

@@ -53,7 +53,7 @@ impl FromRequestParts<AppState> for ApiCaller {
 /// The error of a failed API request.
 pub(crate) struct ApiError {
     error: Error,
-    /// Whether the request has a bearer token, which decides the challenge of a 401.
+    /// True if the request has a bearer token, which decides the challenge of a 401.
     has_bearer: bool,
 }
 

@@ -55,10 +55,9 @@ const H2_CONNECTION_WINDOW_BYTES: u32 = 4 * 1024 * 1024;
 const H2_FRAME_BYTES_MAX: u32 = 64 * 1024;
 /// Largest part of a response in HTTP/2 send buffers, in bytes.
 const H2_SEND_BUFFER_BYTES: usize = 1024 * 1024;
-/// Highest number of streams that a client resets before they are accepted (rapid reset, CVE-2023-44487).
+/// Most streams that a client may reset before they are accepted (rapid reset, CVE-2023-44487).
 const H2_PENDING_RESETS_MAX: usize = 20;
-/// Highest number of streams that the server resets because of client errors (CVE-2025-8671,
-/// RUSTSEC-2024-0332).
+/// Most streams that the server resets because of client errors (CVE-2025-8671, RUSTSEC-2024-0332).
 const H2_LOCAL_RESETS_MAX: usize = 64;
 /// Time without a frame after which an HTTP/2 client is pinged.
 const H2_PING_INTERVAL: Duration = Duration::from_secs(20);
@@ -73,7 +72,7 @@ pub struct ListenerState {
     counts: Arc<ConnectionCounts>,
 }
 
-/// Counts across all changes of the limits.
+/// Counts of connections, which continue across changes of the limits.
 #[derive(Debug, Default)]
 struct ConnectionCounts {
     open: AtomicUsize,
@@ -92,7 +91,7 @@ impl ListenerState {
 
     /// Returns the state for `limits` with the same counts.
     pub fn with_limits(self: Arc<Self>, limits: Arc<ListenerLimits>) -> Arc<Self> {
-        // Every accept comes here, so the protocols are rebuilt only after a reload.
+        // Every accept calls this function, so the protocols are rebuilt only after a reload.
         if Arc::ptr_eq(&self.limits, &limits) {
             return self;
         }

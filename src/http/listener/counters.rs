@@ -17,10 +17,10 @@ use std::{
 /// They are read by sampling and guard no memory, so every access is relaxed.
 #[derive(Debug, Default)]
 pub struct ConnectionCounters {
-    /// Whether the last request came over HTTP/2.
+    /// True if the last request came over HTTP/2.
     pub h2: AtomicBool,
-    /// Whether the connection is dropped because of its client: the socket is then reset instead of closed,
-    /// so that the kernel discards the data that it holds for the client.
+    /// True if the connection is dropped because of its client: the socket is then reset instead of closed, so
+    /// that the kernel discards the data that it holds for the client.
     pub reset: AtomicBool,
     /// Number of request heads read.
     pub requests: AtomicU64,
@@ -42,7 +42,7 @@ pub struct ConnectionCounters {
     /// Bytes of response bodies that the transport has passed on. Bytes that leave the buffers of TLS after the
     /// end of a body count too.
     pub shipped_bytes: AtomicU64,
-    /// Whether the last write to the socket was blocked. If so, bytes may wait that no response body accounts for:
+    /// True if the last write to the socket was blocked. Bytes may then wait that no response body accounts for:
     /// TLS buffers the end of a response after the transport has passed it on.
     pub write_blocked: AtomicBool,
 }
@@ -52,15 +52,15 @@ pub struct ConnectionCounters {
 pub struct ConnectionSample {
     pub h2: bool,
     pub requests: u64,
-    /// Whether a request is in progress: handled, being answered, or with unsent bytes.
+    /// True if a request is in progress: handled, being answered, or with unsent bytes.
     pub busy: bool,
     pub socket_bytes: u64,
-    /// Whether bytes arrived since the last request ended.
+    /// True if bytes arrived since the last request ended.
     pub head_begun: bool,
-    /// Whether a handler waits for the client's body.
+    /// True if a handler waits for the client's body.
     pub body_awaited: bool,
     pub body_bytes: u64,
-    /// Whether response bytes wait for the client.
+    /// True if response bytes wait for the client.
     pub has_unsent: bool,
     pub shipped_bytes: u64,
 }

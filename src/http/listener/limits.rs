@@ -6,7 +6,7 @@
 use crate::runtime::config::NetworkList;
 use std::time::Duration;
 
-/// Longest tick: no limit is exceeded by more than two of these.
+/// Longest tick: no limit is exceeded by more than two ticks.
 const TICK_INTERVAL_MAX: Duration = Duration::from_secs(1);
 /// Shortest tick: bounds the work of a connection with tiny limits.
 const TICK_INTERVAL_MIN: Duration = Duration::from_millis(5);
@@ -18,10 +18,10 @@ const TICKS_PER_LIMIT: u32 = 4;
 /// A duration of zero means "at the next tick", not "never".
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ListenerLimits {
-    /// Connections served at once. The next one is answered 503 and closed.
+    /// Connections served at once. The next connection gets a 503 and is closed.
     pub connections_max: usize,
     /// Most connections from one address: an IPv4 address, or the /64 network of an IPv6 address. The next
-    /// one is answered 503 and closed; 0 turns the limit off.
+    /// connection gets a 503 and is closed; 0 turns the limit off.
     pub connections_per_address: usize,
     /// Proxies, whose connections carry the requests of many clients and are exempt from the limit per
     /// address.
@@ -73,8 +73,8 @@ impl Default for ListenerLimits {
 }
 
 impl ListenerLimits {
-    /// Returns the interval between two checks of a connection: a quarter of the shortest limit, within 5 ms to 1
-    /// s.
+    /// Returns the interval between two checks of a connection: a quarter of the shortest limit, from 5 ms to one
+    /// second.
     pub(crate) fn tick_interval(&self) -> Duration {
         let shortest =
             self.header_timeout.min(self.idle_timeout).min(self.write_grace).min(self.read_grace);

@@ -58,7 +58,7 @@ const ACCEPT_RETRIES: RetryPolicy =
 
 /// Address of the peer of a request's connection, an extension of every request.
 ///
-/// This is the address of the socket: behind a proxy, the proxy's.
+/// This is the address of the socket: behind a proxy, it is the proxy's address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ClientAddr(pub SocketAddr);
 
@@ -141,7 +141,7 @@ where
             }
         }
     }
-    // Closed before the drain, so that new connections are refused and go to another node.
+    // Closed before the drain, so that new connections are refused and go to a different node.
     drop(listener);
     drain(connections, limits.get().drain).await
 }

@@ -144,8 +144,8 @@ impl ConnectionMonitor {
         self.is_closing = true;
     }
 
-    /// Decides on a sample of the counters. `is_nearly_full` means that few connections are
-    /// free, so an idle one is closed at its first full tick.
+    /// Decides the action for a sample of the counters. `is_nearly_full` means that few connections are free, so
+    /// an idle connection is closed at its first full tick.
     pub fn check(&mut self, sample: &ConnectionSample, is_nearly_full: bool) -> ConnectionVerdict {
         // Before the check for `busy`, because these limits apply to requests in progress.
         if self.read_rate.is_too_slow(sample.body_awaited, sample.body_bytes) {

@@ -63,8 +63,8 @@ pub struct ConnectionRefusals {
 }
 
 impl ConnectionRefusals {
-    /// Sends a 503 and closes the connection, without blocking the accept loop. Over TLS (`is_tls`) it closes
-    /// without a response, which would need a handshake.
+    /// Sends a 503 and closes the connection, without blocking the accept loop. Over TLS (`is_tls`) the connection
+    /// is closed without a response, which would need a handshake.
     pub fn refuse(
         &mut self,
         stream: TcpStream,

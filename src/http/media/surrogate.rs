@@ -21,7 +21,7 @@ pub struct SurrogateHeaders {
 impl SurrogateHeaders {
     /// Reads the settings `cdn.…_header`.
     ///
-    /// Fails when one of them is not a valid header name.
+    /// Fails if a setting is not a valid header name.
     pub fn from_config(config: &Config) -> Result<Self> {
         Ok(Self {
             missing_policy: MissingMediaPolicy::new(config.cdn.max_age_s)?,

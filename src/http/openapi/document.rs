@@ -94,7 +94,7 @@ fn complete_operation(operation: &Value, section: &Value, public: &str) -> Value
     if let Some(server) = section.get("server").filter(|server| *server != public) {
         completed["servers"] = json!([{ "url": server }]);
     }
-    // The operation's own responses come last and replace those of its section.
+    // The operation's own responses come last and replace the section's responses.
     let responses = members(&section["responses"]).chain(members(&operation["responses"]));
     // The map sorts them by status.
     completed["responses"] = json!(responses.collect::<BTreeMap<_, _>>());

@@ -43,9 +43,9 @@ pub(in crate::http) struct TrialOperation {
     pub(in crate::http) body: Option<SampleBody>,
     /// Value of the header `Authorization` in code samples.
     pub(in crate::http) authorization: Option<&'static str>,
-    /// Whether the operation accepts an API key in the query (`ak`) and not in the header.
+    /// True if the operation accepts an API key in the query (`ak`) and not in the header.
     pub(in crate::http) takes_ak: bool,
-    /// Whether anonymous callers may call it.
+    /// True if anonymous callers may call the operation.
     pub(in crate::http) is_open: bool,
     /// True if the response is binary; samples then write it to a file.
     pub(in crate::http) gives_bytes: bool,

@@ -15,7 +15,7 @@ const DATE_MAX_UNIX_S: u64 = 253_402_300_799;
 pub struct ETag(String);
 
 impl ETag {
-    /// Accepts visible ASCII without `"`, at least one character; `None` otherwise.
+    /// Creates a tag of visible ASCII without `"`, at least one character; `None` for any other text.
     pub fn new(opaque: impl Into<String>) -> Option<Self> {
         let opaque = opaque.into();
         if opaque.is_empty() {
@@ -59,7 +59,7 @@ pub enum PreconditionOutcome {
 pub(crate) struct EntityTagRef<'a> {
     /// The characters between the quotes.
     pub(crate) opaque: &'a [u8],
-    /// Whether the tag has the prefix `W/`.
+    /// True if the tag has the prefix `W/`.
     pub(crate) weak: bool,
 }
 

@@ -9,7 +9,7 @@ use axum::{
 
 use crate::http::protocol::respond;
 
-/// Value of `Allow` in the answer to a preflight.
+/// Value of `Allow` in the response to a preflight.
 const METHODS: &str = "GET, HEAD, POST, PUT, DELETE, OPTIONS";
 
 /// The calls that scripts of any site may send to an address.
@@ -21,7 +21,7 @@ pub(crate) struct CrossOriginRule {
     pub(crate) request_headers: &'static str,
     /// Headers of the response that a script may read.
     pub(crate) response_headers: &'static str,
-    /// Whether the handler of the address answers OPTIONS itself.
+    /// True if the handler of the address answers OPTIONS itself.
     pub(crate) answers_options: bool,
 }
 
@@ -55,7 +55,7 @@ fn allow_methods(headers: &mut HeaderMap, rule: CrossOriginRule) {
     set(headers, header::ALLOW, METHODS);
     set(headers, header::ACCESS_CONTROL_ALLOW_METHODS, rule.methods);
     set(headers, header::ACCESS_CONTROL_ALLOW_HEADERS, rule.request_headers);
-    // Spares scripts a preflight before each call; browsers cap the time themselves.
+    // Saves scripts a preflight before each call; browsers cap the time themselves.
     set(headers, header::ACCESS_CONTROL_MAX_AGE, "86400");
 }
 

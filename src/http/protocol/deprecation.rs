@@ -6,7 +6,7 @@ use axum::{
 };
 
 /// The `Deprecation` field of RFC 9745. The interfaces were deprecated before this service implemented them; the
-/// date is the first day of the year in which it did.
+/// date is the first day of that year.
 const DEPRECATED: (HeaderName, HeaderValue) =
     (HeaderName::from_static("deprecation"), HeaderValue::from_static("@1767225600"));
 

@@ -118,7 +118,7 @@ pub fn ranges(
     let Some(specs) = parse(field.as_bytes()) else {
         return RangeDecision::Full;
     };
-    // A suffix asks for at most so many bytes, which an empty body satisfies (RFC 9110 §14.1.2).
+    // A suffix asks for at most that many bytes, which an empty body satisfies (RFC 9110 §14.1.2).
     if length == 0 && specs.iter().any(|spec| matches!(spec, RangeSpec::Suffix(1..))) {
         return RangeDecision::Full;
     }

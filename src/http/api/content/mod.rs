@@ -65,7 +65,7 @@ async fn search(State(app): State<AppState>, media_type: Segment, request: Reque
     let SearchParameters { mut criteria, form, duplicates } =
         parse_search(parameters, &media_type, context.now, &app)?;
     if let Some(key) = duplicates {
-        // Follows the validation of all parameters, because it reads the item.
+        // The item is read only if all parameters are valid.
         let hash = find_picture(&app, caller.as_deref(), key, context.now).await?;
         criteria.near_picture = Some(hash);
     }
@@ -111,7 +111,7 @@ fn parse_search(
     let caller = parameters.caller();
     let read = read_search(&mut parameters, media_type, now, app);
     let read = parameters.finish(read)?;
-    // After the parameters, so that a malformed request is a 400 for every caller.
+    // Checked after the parameters, so that a malformed request is a 400 for every caller.
     parameters::check_statuses(caller, &read.criteria.statuses)?;
     Ok(read)
 }

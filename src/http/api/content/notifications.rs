@@ -202,7 +202,7 @@ async fn read_stream(
     path: NotificationPath,
     uri: Uri,
 ) -> ApiResult {
-    // The request is dropped before the wait: ten thousand polls may wait at once.
+    // The request is dropped before the wait, because ten thousand polls may wait at once.
     let StreamPoll { id, size, form, wait } = parse_stream_poll(&app, path, uri)?;
     let stop = app.shared.process.stopped();
     let notifications = &app.shared.distribution.notifications;

@@ -25,7 +25,7 @@ fn ingest_error_json(diagnostic: &StoredDiagnostic) -> Value {
     })
 }
 
-/// `GET /operator/v1/slow-search`: searches that took long, newest first.
+/// `GET /operator/v1/slow-search`: slow searches, newest first.
 pub(super) async fn list_slow_searches(call: OperatorCall) -> ApiResult {
     list(&call, DiagnosticKind::SlowSearch, "slowSearches", slow_search_json).await
 }
@@ -41,7 +41,7 @@ fn slow_search_json(diagnostic: &StoredDiagnostic) -> Value {
     })
 }
 
-/// Responds with the page of records that `call` asks for, as the property `name`.
+/// Responds with the page of records that `call` requests, as the property `name`.
 async fn list(
     call: &OperatorCall,
     kind: DiagnosticKind,

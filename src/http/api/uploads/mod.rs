@@ -176,7 +176,7 @@ async fn begin(
 /// The outcome of receiving a body.
 enum Received {
     Stored(PendingUpload),
-    /// The bytes do not have the declared checksum; none is stored.
+    /// The bytes do not have the declared checksum; no byte is stored.
     Mismatch,
 }
 
@@ -219,7 +219,7 @@ async fn discard(State(app): State<AppState>, OwnUpload(upload): OwnUpload) -> R
     tus_response(discarded.map_err(ApiError::from))
 }
 
-/// The caller's upload of the path, in a request of the protocol without a body.
+/// The caller's upload that the path names, in a request of the protocol without a body.
 struct OwnUpload(PendingUpload);
 
 impl OwnUpload {
@@ -239,7 +239,7 @@ impl FromRequestParts<AppState> for OwnUpload {
     }
 }
 
-/// Builds the response for an error with `status`, which no kind of error has.
+/// Builds the response for an error with a status that no kind of error has.
 fn refusal(status: StatusCode, error: &Error) -> Response {
     let mut response = error_response::build(error);
     *response.status_mut() = status;
@@ -254,7 +254,7 @@ fn require_uploader(caller: &ApiCaller) -> Result<()> {
     })
 }
 
-/// Finds the caller's upload of the path.
+/// Finds the caller's upload that the path names.
 async fn find(app: &AppState, caller: &ApiCaller, id: Segment) -> Result<PendingUpload> {
     require_uploader(caller)?;
     let id = request::path_segment("id", id)?;

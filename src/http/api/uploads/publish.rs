@@ -117,7 +117,7 @@ fn set_location(headers: &mut HeaderMap, address: &str) {
     }
 }
 
-/// Finds the caller's upload of the path. Fails unless all of its bytes were received.
+/// Finds the caller's upload that the path names. Fails unless all of its bytes were received.
 async fn find_complete(app: &AppState, caller: &ApiCaller, id: Segment) -> Result<PendingUpload> {
     let upload = find(app, caller, id).await?;
     if upload.is_complete() {

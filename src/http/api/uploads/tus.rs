@@ -138,7 +138,7 @@ fn metadata_value(metadata: &str, name: &str) -> Result<Option<String>> {
     })
 }
 
-/// Reads the offset from which the bytes of a request continue.
+/// Reads the offset in the upload at which the bytes of a request begin.
 pub(super) fn offset(headers: &HeaderMap) -> Result<u64> {
     integer(headers, &UPLOAD_OFFSET, "Upload-Offset")
 }

@@ -61,7 +61,7 @@ impl CodingWeights {
         // `*` sets the weight of the codings that the field does not name (RFC 9110 §12.5.3).
         let brotli = self.brotli.or(self.others).unwrap_or(0.0);
         let gzip = self.gzip.or(self.others).unwrap_or(0.0);
-        // On a tie, brotli wins because it is shorter.
+        // On a tie, brotli wins because its results are shorter.
         let (coding, best) = if brotli >= gzip {
             (ContentCoding::Brotli, brotli)
         } else {

@@ -46,7 +46,7 @@ impl<T> PropertyValue<T> {
         }
     }
 
-    /// Maps the value with `next`; absent when that returns `None`.
+    /// Maps the value with `next`; absent if `next` returns `None`.
     fn and_then<U>(self, next: impl FnOnce(T) -> Option<U>) -> PropertyValue<U> {
         match self {
             Self::Present(value) => {
@@ -97,7 +97,7 @@ impl TextRule {
     /// A URI, at most as long as URLs may be.
     pub const URI: Self = Self { format: TextFormat::Uri, chars_max: URI_CHARS_MAX };
 
-    /// One line of at most `chars_max` characters.
+    /// Returns the rule for one line of at most `chars_max` characters.
     #[must_use]
     pub const fn line(chars_max: usize) -> Self {
         Self { format: TextFormat::Line, chars_max }
@@ -336,7 +336,7 @@ impl<'a> PropertyReader<'a> {
         PropertyValue::Absent
     }
 
-    /// Returns the text `found` of the property `name` if it satisfies `text`, else reports it.
+    /// Returns the text `found` of the property `name` if it satisfies `text`, else reports a problem.
     fn check(&mut self, name: &str, text: TextRule, found: &str) -> Option<String> {
         let Some((rule, message)) = text.check(found) else { return Some(found.to_owned()) };
         self.report_rule(name, rule, &message);
@@ -400,7 +400,7 @@ fn is_plain(part: &str) -> bool {
     part.chars().all(|c| c.is_ascii_alphanumeric() || "-._~:/?#[]@!$&'()*+,;=".contains(c))
 }
 
-/// Returns whether the text after a `%` begins with two hex digits, and is plain behind them.
+/// Returns whether the text after a `%` begins with two hex digits, followed only by plain characters.
 fn begins_with_escape(part: &str) -> bool {
     let Some((digits, rest)) = part.split_at_checked(2) else { return false };
     digits.chars().all(|c| c.is_ascii_hexdigit()) && is_plain(rest)

@@ -53,9 +53,9 @@ impl QueryParameters {
         Ok(Self { pairs: pairs.into_iter().filter_map(decode_pair).collect() })
     }
 
-    /// Returns the parameter `name`; one without a value counts as absent.
+    /// Returns the parameter `name`; a parameter without a value counts as absent.
     ///
-    /// Fails when it occurs more than once, because it is ambiguous, and when it is not UTF-8.
+    /// Fails when it occurs more than once, because it is then ambiguous, and when it is not UTF-8.
     pub fn text(&self, name: &str) -> Result<Option<&str>> {
         self.single(name, |value| value.as_deref() != Some(""))
     }
@@ -82,8 +82,8 @@ impl QueryParameters {
         self.text(name)?.ok_or_else(|| missing_parameter(name))
     }
 
-    /// Parses the parameter `name` with `find`; `rule` (`format` or `pattern`) and `expected` describe the
-    /// error when that returns `None`.
+    /// Parses the parameter `name` with `find`; `rule` (`format` or `pattern`) and `expected` describe the error
+    /// if `find` returns `None`.
     pub fn parsed<T>(
         &self,
         name: &str,
