@@ -37,7 +37,7 @@ pub struct ConnectionCounters {
     /// Bytes of response bodies that wait for the client: in the transport's buffers, beyond the capacity of
     /// the socket or the HTTP/2 window.
     pub unsent_bytes: AtomicU64,
-    /// Number of response bodies from which the transport could take more.
+    /// Number of response bodies from which the transport could read more.
     pub bodies_awaiting_transport: AtomicUsize,
     /// Bytes of response bodies that the transport has passed on. Bytes that leave the buffers of TLS after the
     /// end of a body count too.

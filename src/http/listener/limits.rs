@@ -1,7 +1,7 @@
 //! Limits that one listener sets for clients: counts, sizes, timeouts and rates.
 //!
-//! Timeouts are enforced by a tick per connection, not by a timer per request, so a limit takes effect
-//! between its value and two ticks later; a tick is at most a second.
+//! Timeouts are enforced by a tick per connection, not by a timer per request, so a limit is enforced between its
+//! value and two ticks later; a tick lasts at most a second.
 
 use crate::runtime::config::NetworkList;
 use std::time::Duration;

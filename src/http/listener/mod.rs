@@ -5,11 +5,11 @@
 //! compares the counters with the limits (`monitor`), so that serving a request sets no timer. Only
 //! connections are closed here; a handler enforces its own timeout.
 //!
-//! A connection beyond `connections_max` is answered 503 with `Retry-After` and closed. In the kernel's backlog it
-//! would hang instead, health checks included, without any visible reason; refusals are counted and logged. A
-//! connection beyond `connections_per_address` from one address is refused in the same way, which keeps a single
-//! client from using up all connections. Before the limit is reached, idle connections close early: above seven
-//! eighths of the limit they get one or two ticks instead of the idle timeout.
+//! A connection beyond `connections_max` gets a 503 with `Retry-After` and is closed. In the kernel's backlog it
+//! would hang without any visible reason, health checks included; refusals are counted and logged. A connection
+//! beyond `connections_per_address` from one address is refused in the same way, which keeps a single client from
+//! using up all connections. Before the limit is reached, idle connections close early: above seven eighths of the
+//! limit they get one or two ticks instead of the idle timeout.
 //!
 //! Metrics: `wirephoto_connections` (gauge), `wirephoto_connections_refused_total`,
 //! `wirephoto_connections_refused_per_address_total`, `wirephoto_connections_ended_total{reason}`,
@@ -88,11 +88,11 @@ pub struct DrainReport {
 
 /// Serves `service` on `listener` until `stop` becomes true or its sender is dropped.
 ///
-/// Then the listening socket closes, idle connections close, requests in flight finish (HTTP/1 with `Connection:
-/// close`, HTTP/2 after GOAWAY), and the remaining connections are dropped after the limit `drain`. Every request
-/// carries its [`ClientAddr`]. An HTTP/2 client has `header_timeout` for its first request. The minimum rates
-/// apply to the whole connection, not to each of its streams. A panic in the service ends only its HTTP/1
-/// connection or its HTTP/2 stream.
+/// Then the listening socket closes, idle connections close, and requests in flight finish: over HTTP/1 with
+/// `Connection: close`, over HTTP/2 after GOAWAY. The remaining connections are dropped after the limit `drain`.
+/// Every request carries its [`ClientAddr`]. An HTTP/2 client has `header_timeout` for its first request. The
+/// minimum rates apply to the whole connection, not to each of its streams. A panic in the service ends only its
+/// HTTP/1 connection or its HTTP/2 stream.
 pub async fn serve<S>(
     listener: TcpListener,
     service: S,

@@ -2,7 +2,7 @@
 //! (contract caching-7).
 //!
 //! A script chooses `Authorization` and `ak` itself. The browser adds a session cookie on its own, so a response
-//! that depends on the cookie has none of these headers. `http/api_addresses.rs` is about the APIs.
+//! that only the cookie permits has none of these headers. `http/api_addresses.rs` is about the APIs.
 
 use axum::{
     body::Body,

@@ -74,7 +74,7 @@ pub(super) async fn media(State(app): State<AppState>, request: Request) -> Resp
             response
         }
     };
-    // Scripts of other sites may not read responses that depend on the session cookie (contract caching-7).
+    // Scripts of other sites may not read responses that only the session cookie permits (contract caching-7).
     if credentials::are_explicit(headers, uri) {
         cors::allow_origins(response.headers_mut());
     }

@@ -107,7 +107,7 @@ impl<'a> ContentParameters<'a> {
         self.parse_selection(query::parse)
     }
 
-    /// Reads `p` and `agr` alone.
+    /// Reads only `p` and `agr`, without `q`.
     pub(super) fn selection_without_query(&mut self) -> Option<ItemSelection> {
         self.parse_selection(|_, _| Ok(query::Query::All))
     }
