@@ -31,7 +31,7 @@ pub enum MediaAnswer {
 }
 
 impl MediaAnswer {
-    /// The surrogate keys under which a CDN stores the answer.
+    /// Returns the surrogate keys under which a CDN stores the answer.
     #[must_use]
     pub fn cache_keys(&self) -> CacheKeys {
         match self {
@@ -47,13 +47,13 @@ impl MediaAnswer {
 #[derive(Debug)]
 pub struct TextAnswer {
     pub body: Bytes,
-    /// MIME type, with a character set where it needs one.
+    /// The MIME type, with a character set if it needs one.
     pub mime: &'static str,
     /// Entity tag without quotes.
     pub etag: String,
-    /// When the item was stored; `None` where the document depends on other items too.
+    /// The time when the item was stored; `None` if the document depends on other items too.
     pub modified: Option<Timestamp>,
-    /// Whether it is public, so that shared caches may store it.
+    /// True if it is public, so that shared caches may store it.
     pub open: bool,
     /// The surrogate keys under which a CDN stores it.
     pub keys: CacheKeys,
@@ -66,20 +66,20 @@ pub struct RenditionAnswer {
     pub planned: Arc<plan::PlannedRendition>,
     /// Entity tag without quotes.
     pub etag: String,
-    /// When the item was stored; `None` for an associated object, because another one can replace it.
+    /// The time when the item was stored; `None` for an associated object, because it can be replaced.
     pub modified: Option<Timestamp>,
-    /// Whether it is public, so that shared caches may store it.
+    /// True if it is public, so that shared caches may store it.
     pub open: bool,
-    /// Whether it stands in for a format that the client prefers and that is being made.
+    /// True if it stands in for a format that the client prefers and that is being made.
     pub is_interim: bool,
     /// The purchase to record before anything is delivered.
     pub sale: Sale,
-    /// File name that a browser saves it as, for a Hires.
+    /// The name under which a browser saves it, for a Hires.
     pub file_name: Option<String>,
     /// The surrogate keys under which a CDN stores it.
     pub keys: CacheKeys,
     pub(super) entry: Arc<CatalogEntry>,
-    /// The item in the URL, if that is not `entry`.
+    /// The item in the URL, if it differs from `entry`.
     pub(super) requested_entry: Option<Arc<CatalogEntry>>,
     /// The associated object of `entry` that the rendition shows.
     pub(super) association: Option<AssociationKey>,
@@ -91,11 +91,11 @@ pub struct FileAnswer {
     pub mime: &'static str,
     /// Entity tag without quotes.
     pub etag: String,
-    /// When the item was stored; `None` where the file depends on other items too.
+    /// The time when the item was stored; `None` if the file depends on other items too.
     pub modified: Option<Timestamp>,
     /// The purchase to record before anything is delivered.
     pub sale: Sale,
-    /// File name that a browser saves it as.
+    /// The name under which a browser saves it.
     pub file_name: Option<String>,
     /// The surrogate keys under which a CDN stores it.
     pub keys: CacheKeys,
@@ -105,14 +105,14 @@ pub struct FileAnswer {
 }
 
 impl RenditionAnswer {
-    /// The items that the rendition was built from.
+    /// Lists the items that the rendition was built from.
     pub fn source_items(&self) -> impl Iterator<Item = &Arc<CatalogEntry>> {
         std::iter::once(&self.entry).chain(&self.requested_entry)
     }
 }
 
 impl FileAnswer {
-    /// The items that the file was built from.
+    /// Lists the items that the file was built from.
     pub fn source_items(&self) -> impl Iterator<Item = &Arc<CatalogEntry>> {
         self.source_items.iter()
     }
@@ -127,28 +127,29 @@ pub(super) enum FileContent {
     Archive(Vec<ArchiveMember>),
 }
 
-/// The purchase that an answer requires: items, each with the decision of the caller's agreements. Empty for
-/// free media.
+/// The purchase that an answer requires: items, each with the decision of the caller's agreements. Empty for free
+/// media.
 ///
-/// [`super::Media::purchase`] records it, and nothing may be delivered before that.
+/// [`super::Media::purchase`] records it. Nothing may be delivered before that.
 #[derive(Clone, Debug, Default)]
 pub struct Sale {
     pub(super) entries: Vec<(Arc<CatalogEntry>, CoverageDecision)>,
-    /// Whether either all items are bought or none.
+    /// True if the items are bought together or not at all.
     pub(super) all_or_nothing: bool,
-    /// What the buyer has confirmed, if the sale must not differ from it. Only for sales of all items or none.
+    /// The agreements that the buyer has confirmed, if the sale must not differ from them. Only for an
+    /// all-or-nothing sale.
     pub(super) confirmed: Option<Arc<ConfirmedPayers>>,
 }
 
 impl Sale {
-    /// The sale of one item; empty without a decision.
+    /// Returns the sale of one item; empty without a decision.
     pub(super) fn of_item(entry: &Arc<CatalogEntry>, decision: Option<CoverageDecision>) -> Self {
         let entries = decision.map(|decision| (Arc::clone(entry), decision));
         Self { entries: entries.into_iter().collect(), ..Self::default() }
     }
 
-    /// Binds a sale of all items or none to what the buyer has confirmed: its purchase fails if another
-    /// agreement would have to pay.
+    /// Binds an all-or-nothing sale to the agreements that the buyer has confirmed. The purchase then fails if a
+    /// different agreement would have to pay.
     ///
     /// Fails with [`ErrorKind::Stale`] if an item that the buyer expects to buy is not part of it.
     ///
@@ -163,20 +164,20 @@ impl Sale {
         Ok(())
     }
 
-    /// The first refusal among the decisions, if there is one.
+    /// Returns the first refusal among the decisions, if there is one.
     #[must_use]
     pub fn refusal(&self) -> Option<Error> {
         self.entries.iter().find_map(|(_, decision)| decision.require_delivery().err())
     }
 
-    /// Whether the sale is empty.
+    /// Returns whether the sale is empty.
     #[must_use]
     pub fn is_free(&self) -> bool {
         self.entries.is_empty()
     }
 }
 
-/// The body of a file that is sent from the store as it is.
+/// Returns the body of a file that is sent from the store without changes.
 pub(super) fn stored_body(asset: &Asset) -> RenditionBody {
     let blob = asset.blob();
     let blob_length = asset.length();

@@ -1,8 +1,8 @@
 //! Archives of several items, with the files of each item's own archive side by side.
 //!
-//! The contents are decided before anything is rendered or bought. An item that the caller cannot have is
-//! left out, and a text in the archive says why; no order is placed for it. Prepaid downloads are assigned to
-//! the items in their order, until they are used up.
+//! The contents are decided before anything is rendered or bought. An item that the caller cannot have is left
+//! out, and a text in the archive says why. No order is placed for it. Prepaid downloads are assigned to the items
+//! in their order, until they are used up.
 
 use std::{collections::HashSet, sync::Arc};
 
@@ -29,12 +29,12 @@ const LEFT_OUT: &str = "left-out.txt";
 /// missing agreement, so that it does not reveal which of them applies.
 const NOT_AVAILABLE: &str = "It is not available to you";
 
-/// How the files in an archive of several items are named.
+/// The naming of the files in an archive of several items.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BundleNaming {
-    /// By the names that each item's own archive uses.
+    /// The names that each item's own archive uses.
     ById,
-    /// With the position of the item as a prefix, so that folders show the order: `01_`, `02_`.
+    /// The same names with the position of the item as a prefix, so that folders show the order: `01_`, `02_`.
     ByPosition,
 }
 
@@ -47,7 +47,7 @@ pub struct BundleNames<'a> {
 }
 
 impl BundleNaming {
-    /// The prefix of the file names of the item at `place`, counted from 0, of `count`.
+    /// Returns the prefix for the file names of the item at `position`, counted from 0, of `count` items.
     fn prefix(self, position: usize, count: usize) -> String {
         match self {
             Self::ById => String::new(),
@@ -66,7 +66,7 @@ pub(super) struct BundleItem {
     sale: Sale,
 }
 
-/// Why an item is not part of an archive.
+/// The kind of reason for leaving an item out of an archive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ExclusionCause {
     /// The item is not visible to the caller.
@@ -83,11 +83,11 @@ pub enum ExclusionCause {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Exclusion {
     pub(super) cause: ExclusionCause,
-    /// A sentence for the list of what was left out.
+    /// A sentence for the list of excluded items.
     pub(super) reason: String,
 }
 
-/// Whether an item is part of the archive, or the reason why it is not.
+/// The decision whether an item is part of the archive, with its files or the reason against it.
 pub(super) enum BundleOutcome {
     Included(BundleItem),
     Excluded(Exclusion),
@@ -98,7 +98,7 @@ impl BundleOutcome {
         Self::Excluded(Exclusion { cause, reason: reason.into() })
     }
 
-    /// The other items that are bought with this one: pictures of a text.
+    /// Lists the other items that are bought with this one: pictures of a text.
     pub(super) fn bundled(&self) -> Vec<&Arc<CatalogEntry>> {
         match self {
             Self::Included(BundleItem { entry, sale, .. }) => {
@@ -109,9 +109,9 @@ impl BundleOutcome {
         }
     }
 
-    /// Turns an error into the reason for leaving an item out, where the caller may know it.
+    /// Turns an error into the reason for leaving an item out, if the caller may know it.
     ///
-    /// Fails with any other error, which is a fault and not a refusal.
+    /// Any other error is a fault, not a refusal, and is returned.
     fn exclude(cause: Error) -> Result<Self> {
         match cause.kind() {
             ErrorKind::Forbidden => Ok(Self::excluded(ExclusionCause::Agreement, cause.message())),
@@ -134,12 +134,12 @@ impl BundleOutcome {
 }
 
 impl Media {
-    /// Builds the archive of those items `keys` that `caller` may have.
+    /// Builds the archive of the items in `keys` that `caller` may have.
     ///
-    /// The sale is all-or-nothing: the purchase fails with `agreement_required` or `order_required` if
-    /// something has changed since this call, and a new call then builds the archive of the remaining items.
+    /// The sale is all-or-nothing: the purchase fails with `agreement_required` or `order_required` if something
+    /// has changed since this call. A new call then builds the archive of the remaining items.
     ///
-    /// Fails with `agreement_required` when nothing can be delivered.
+    /// Fails with `agreement_required` if nothing can be delivered.
     pub async fn bundle(
         &self,
         keys: &[ItemKey],
@@ -152,13 +152,13 @@ impl Media {
         let found = self.find_readable(keys, caller, now).await?;
         let mut outcomes = Vec::new();
         for entry in found {
-            // One after the other, because the limits count what the items before have taken.
+            // One after the other, because the limits count the items already selected.
             outcomes.push(self.select_item(entry, &outcomes, caller, now).await?);
         }
-        // Only now is it known which items compete for the prepaid downloads.
+        // The items that compete for the prepaid downloads are known only now.
         self.enforce_prepaid_limits(&mut outcomes, caller, now).await?;
         let mut members = Vec::new();
-        // The list of what was left out must not be replaced by a file of an item.
+        // No file of an item may replace the list of excluded items.
         let mut used_names = HashSet::from([LEFT_OUT.to_owned()]);
         let mut sources = Vec::new();
         let mut sale = Sale { all_or_nothing: true, ..Sale::default() };
@@ -186,21 +186,20 @@ impl Media {
             };
             return Err(Error::forbidden("agreement_required", message.trim_end()));
         };
-        // The archive shows several items, so a purge of any of them has to reach it.
+        // The archive contains several items, so a purge of any of them has to reach it.
         let sold = sale.entries.iter().map(|(entry, _)| &entry.key);
         let first = sold.clone().next().unwrap_or(&keys[0]);
         let keys = CacheKeys::new(first, sold);
         if !left_out.is_empty() {
-            // Not the present time: the same request gives the same bytes
-            // (contract collections-12).
+            // Not the current time: the same request returns the same bytes (contract collections-12).
             members.push(ArchiveMember::text(LEFT_OUT, left_out, latest));
         }
-        // The manifest names each file by its content, so the tag needs no archive to be built.
+        // The manifest names each file by its content, so the tag is known before the archive is built.
         let lines: String = members.iter().map(ArchiveMember::manifest_line).collect();
         Ok(FileAnswer {
             mime: DocumentExtension::Zip.mime_type(),
             etag: ContentHash::new(lines.as_bytes()).short(),
-            // Agreements decide the contents too, and their changes have no date.
+            // The contents also depend on agreements, whose changes have no date.
             modified: None,
             sale,
             file_name: Some(format!("{}.zip", names.archive)),
@@ -210,7 +209,7 @@ impl Media {
         })
     }
 
-    /// Decides on the item after those in `before`; `None` is an item that is not visible to the caller.
+    /// Decides on the item after the items in `decided`; `None` is an item that is not visible to the caller.
     pub(super) async fn select_item(
         &self,
         entry: Option<Arc<CatalogEntry>>,
@@ -226,8 +225,7 @@ impl Media {
                 count += item.members.len();
             }
         }
-        // Checked before anything is listed, so that a long
-        // collection costs no more than a full archive.
+        // Checked before anything is listed, so that a long collection costs no more than a full archive.
         if items >= BUNDLE_ITEMS_MAX {
             let reason = format!("An archive has {BUNDLE_ITEMS_MAX} items at most");
             return Ok(BundleOutcome::excluded(ExclusionCause::Limit, reason));
@@ -255,11 +253,11 @@ impl Media {
         Ok(BundleOutcome::Included(BundleItem { entry, members, sale }))
     }
 
-    /// Loads the items `keys` in their order, each only if a search of `caller` finds it or one of the
+    /// Loads the items `keys` in their order. An item is `None` unless a search of `caller` finds it or one of the
     /// caller's orders still delivers it. Reads the database once for all items that no agreement covers.
     ///
-    /// It makes no difference here that the document of a photograph is public: the reason for leaving an
-    /// item out must not reveal an embargo.
+    /// The document of a photograph is public, but that makes no difference here: the reason for leaving an item
+    /// out must not reveal an embargo.
     pub(super) async fn find_readable(
         &self,
         keys: &[ItemKey],
@@ -274,8 +272,7 @@ impl Media {
                 Err(cause) => return Err(cause),
             }
         }
-        // The answers come in the order of the items that were
-        // found, and are matched to them below.
+        // The answers come in the order of the found items, and are matched to them below.
         let items: Vec<_> = found.iter().flatten().map(|entry| facts(entry)).collect();
         let mut may_read = self
             .inner
@@ -289,7 +286,7 @@ impl Media {
             .collect())
     }
 
-    /// Leaves out the items that exceed the prepaid downloads, after the items before them have used theirs.
+    /// Leaves out the items that exceed the prepaid downloads. Items are counted in their order.
     async fn enforce_prepaid_limits(
         &self,
         outcomes: &mut [BundleOutcome],
@@ -309,7 +306,7 @@ impl Media {
             orders.check_all(caller.require_principal()?, &items, caller.agr, now).await?;
         let mut decisions = decisions.into_iter();
         for outcome in outcomes {
-            // Excluded items were not checked, so they take no decision from the list.
+            // Excluded items were not checked, so the list has no decision for them.
             if matches!(outcome, BundleOutcome::Excluded(_)) {
                 continue;
             }
@@ -326,7 +323,7 @@ impl Sale {
     /// Adds the purchases of `other`, each item once.
     fn extend(&mut self, other: Self) {
         for (entry, decision) in other.entries {
-            // An item of the collection may also be associated with another one.
+            // An item of the collection may also be associated with a different item.
             if !self.entries.iter().any(|(existing, _)| existing.key == entry.key) {
                 self.entries.push((entry, decision));
             }
@@ -334,8 +331,8 @@ impl Sale {
     }
 }
 
-/// Renames the files of an item so that no earlier file has the same name, ignoring case: ids are unique only
-/// within their media type.
+/// Renames the files of an item so that their names differ from all earlier names, ignoring case. Ids are unique
+/// only within their media type.
 fn renamed(
     key: &ItemKey,
     members: Vec<ArchiveMember>,
@@ -343,7 +340,7 @@ fn renamed(
 ) -> Vec<ArchiveMember> {
     let mut prefix = String::new();
     let mut attempt = 1_usize;
-    // All files of an item get the same prefix, so that they stay next to each other.
+    // All files of an item get the same prefix, so that a folder shows them next to each other.
     while members.iter().any(|member| names.contains(&folded_name(member, &prefix))) {
         prefix = match attempt {
             1 => format!("{}_", key.media_type),
@@ -355,7 +352,7 @@ fn renamed(
     members.into_iter().map(|member| member.prefixed(&prefix)).collect()
 }
 
-/// Returns the name of the file with `prefix`, in the form in which names are compared.
+/// Returns the name of the file with `prefix`, in lower case for comparison.
 fn folded_name(member: &ArchiveMember, prefix: &str) -> String {
     format!("{prefix}{}", member.name()).to_ascii_lowercase()
 }

@@ -1,8 +1,8 @@
 //! Collects several files of an item, for an archive or for a delivery.
 //!
-//! The default contents of a zip are those of contract files-10. The identity of every member is known before
-//! anything is rendered, and with it the archive's entity tag. Each member is then obtained in the same way
-//! as its own URL would be.
+//! Contract files-10 defines the default contents of a zip. The identity of every member is known before anything
+//! is rendered, and so is the archive's entity tag. Each member is then obtained in the same way as from its own
+//! URL.
 
 use std::{collections::HashSet, sync::Arc};
 
@@ -41,7 +41,7 @@ pub enum FileSelection<'a> {
     Formats(&'a [MediaFormat], Option<CropSpec>),
 }
 
-/// A file whose bytes are not obtained yet.
+/// A file whose bytes have not been obtained yet.
 #[derive(Clone, Debug)]
 pub(super) struct ArchiveMember {
     name: String,
@@ -68,7 +68,7 @@ pub struct CollectedFile {
     /// The URL that serves the same bytes.
     pub url: String,
     pub body: RenditionBody,
-    /// Its modification time in an archive: when its item was stored.
+    /// Its modification time in an archive: the time when its item was stored.
     pub dated: Timestamp,
 }
 
@@ -82,13 +82,13 @@ pub struct DeliveryFiles {
 }
 
 impl ArchiveMember {
-    /// A generated text file, which has no URL.
+    /// Creates a generated text file, which has no URL.
     pub(super) fn text(name: &str, text: String, dated: Timestamp) -> Self {
         let source = MemberSource::Text(text.into());
         Self { name: name.to_owned(), mime: "text/plain", url: String::new(), source, dated }
     }
 
-    /// The file name in the archive.
+    /// Returns the file name in the archive.
     pub(super) fn name(&self) -> &str {
         &self.name
     }
@@ -98,12 +98,12 @@ impl ArchiveMember {
         Self { name: format!("{prefix}{}", self.name), ..self }
     }
 
-    /// A line that identifies the member: name, content and date.
+    /// Returns a line that identifies the member: name, content and date.
     pub(super) fn manifest_line(&self) -> String {
         format!("{} {} {}\n", self.name, self.content_tag(), self.dated)
     }
 
-    /// A tag that identifies the content.
+    /// Returns a tag that identifies the content.
     fn content_tag(&self) -> String {
         match &self.source {
             MemberSource::Text(text) => ContentHash::new(text).short(),
@@ -113,7 +113,7 @@ impl ArchiveMember {
     }
 }
 
-/// A hash of the names and contents of `members`.
+/// Returns a hash of the names and contents of `members`.
 fn version(members: &[ArchiveMember]) -> String {
     let lines: Vec<String> = members
         .iter()
@@ -135,7 +135,7 @@ impl Media {
     ) -> Result<MediaAnswer> {
         let path = MediaPath::document(key.clone(), DocumentExtension::Zip);
         let entry = self.item(key, Some(caller.require_principal()?), now).await?;
-        // A delivery may name formats for any media type; a default archive exists for some only.
+        // A delivery may name formats for any media type. Only some types have a default archive.
         if matches!(selection, FileSelection::Default) && defaults(key.media_type).is_none() {
             return Err(access::not_available(&path));
         }
@@ -156,12 +156,11 @@ impl Media {
         })))
     }
 
-    /// Collects the files of the item `key` that `selection` selects, and renders them where
-    /// necessary.
+    /// Collects the files of the item `key` that `selection` selects, and renders them if necessary.
     ///
-    /// Records nothing: [`DeliveryFiles::sale`] is the purchase to record. Fails as [`Media::resolve`] does,
-    /// with [`ErrorKind::NotFound`] when the item has none of the files, and with [`ErrorKind::Unavailable`]
-    /// when it changed in the meantime.
+    /// Records nothing: [`DeliveryFiles::sale`] is the purchase to record. Fails as [`Media::resolve`] does, with
+    /// [`ErrorKind::NotFound`] if the item has none of the files, and with [`ErrorKind::Unavailable`] if it
+    /// changed in the meantime.
     pub async fn collect(
         &self,
         key: &ItemKey,
@@ -174,7 +173,7 @@ impl Media {
         let sources = source_items(&entry, &members);
         // A delivery runs in the background, so no client is charged for its renders.
         let files = self.obtain_all(members, RenderPayer::Server).await?;
-        // Rendering takes time, and an item that was withdrawn in the meantime must not be delivered.
+        // An item that was withdrawn during the render must not be delivered.
         if !self.are_current(sources.iter()).await? {
             // Fails with the more specific error if the item is gone.
             self.item(key, Some(caller.require_principal()?), now).await?;
@@ -186,8 +185,8 @@ impl Media {
 
     /// Obtains the bytes of a file or archive for `client`.
     ///
-    /// Fails as [`Media::obtain_for`] does, and with [`ErrorKind::Overloaded`] when too many archives are
-    /// being packed or the client's token bucket is still overdrawn by an earlier one.
+    /// Fails as [`Media::obtain_for`] does, and with [`ErrorKind::Overloaded`] if too many archives are being
+    /// packed or an earlier archive has overdrawn the client's token bucket.
     pub async fn obtain_file(
         &self,
         answer: &FileAnswer,
@@ -198,7 +197,7 @@ impl Media {
             FileContent::Archive(members) => members.clone(),
         };
         if let Some(client) = client {
-            // An archive is rendered on credit, so a client with a debt cannot start another one.
+            // An archive is rendered on credit, so a client in debt cannot start one more.
             self.inner.rate_limiter.check_balance(client)?;
         }
         let permit = self.inner.archive_limiter.acquire(client)?;
@@ -213,8 +212,8 @@ impl Media {
         packed.await.map_err(Error::internal)?
     }
 
-    /// Packs files into an archive. Of bytes in the store only the blocks at the edges are read, for the CRC.
-    /// Blocks.
+    /// Packs files into an archive, and blocks the thread. Of bytes in the store, only the blocks at the edges are
+    /// read, for the CRC.
     fn pack(&self, files: Vec<CollectedFile>) -> Result<RenditionBody> {
         let mut entries = Vec::new();
         let mut contents = Vec::new();
@@ -230,8 +229,7 @@ impl Media {
                     (entry, RenditionBody::memory(packed))
                 }
                 None => {
-                    // The header of an entry precedes its bytes, so its
-                    // checksum is needed before they are sent.
+                    // The header of an entry precedes its bytes, so its checksum is needed before they are sent.
                     let crc32 = self.crc32(&body)?;
                     let size_bytes = body.len();
                     let method = CompressionMethod::Stored;
@@ -271,7 +269,7 @@ impl Media {
 
     /// Lists the files of the item that `selection` selects, with the purchase that they require.
     ///
-    /// Fails with [`ErrorKind::NotFound`] where the item has none of them.
+    /// Fails with [`ErrorKind::NotFound`] if the item has none of them.
     pub(super) async fn list(
         &self,
         entry: &Arc<CatalogEntry>,
@@ -297,7 +295,7 @@ impl Media {
         list.finish(matches!(selection, FileSelection::Default))
     }
 
-    /// The file of `entry` that `path` refers to, if it has one; its name and URL are those of `named`.
+    /// Returns the file of `entry` that `path` refers to, if there is one. Its name and URL come from `named`.
     async fn member(
         &self,
         entry: &Arc<CatalogEntry>,
@@ -308,7 +306,7 @@ impl Media {
             MediaTarget::Item(_) | MediaTarget::Pricelist => return Ok(None),
             MediaTarget::Document(file) => {
                 let extension = file.extension();
-                // An archive does not contain itself, nor addresses that its files replace.
+                // An archive contains neither itself nor a list of URLs that its files replace.
                 let text = ItemText::from_extension(extension, self.inner.settings.newsml);
                 let text = text.filter(|text| text.is_available(entry.key.media_type));
                 let Some(text) = text else { return Ok(None) };
@@ -374,7 +372,7 @@ impl Media {
 
     /// Counts the files that [`Media::collect`] would return, without rendering anything.
     ///
-    /// Fails as it does, with [`ErrorKind::NotFound`] when there is none.
+    /// Fails in the same cases, with [`ErrorKind::NotFound`] if there are no files.
     pub async fn count_files(
         &self,
         key: &ItemKey,
@@ -388,7 +386,7 @@ impl Media {
     }
 }
 
-/// The items that the members of an archive of `entry` were built from.
+/// Lists the items that the members of an archive of `entry` were built from.
 pub(super) fn source_items(
     entry: &Arc<CatalogEntry>,
     members: &[ArchiveMember],
@@ -404,7 +402,7 @@ pub(super) fn source_items(
     items
 }
 
-/// The default contents of an archive; `None` for media types without archives (contract files-10).
+/// Returns the default contents of an archive; `None` for media types without archives (contract files-10).
 pub(super) fn defaults(media_type: MediaType) -> Option<Vec<MediaFormat>> {
     let formats: &[&str] = match media_type {
         MediaType::Image | MediaType::Stockfoto => &["_NormalHires.jpg", ".json", ".xml"],
@@ -427,7 +425,7 @@ fn not_found_as_none<T>(result: Result<T>) -> Result<Option<T>> {
     }
 }
 
-/// The members of an archive while they are being listed.
+/// The members of an archive during the listing.
 struct MemberListing<'a> {
     media: &'a Media,
     entry: &'a Arc<CatalogEntry>,
@@ -438,8 +436,8 @@ struct MemberListing<'a> {
 }
 
 impl MemberListing<'_> {
-    /// Adds the files that `formats` select, pictures cropped to `crop` if there is one. For a text, a
-    /// picture format selects the rendition of each of its associated objects.
+    /// Adds the files that `formats` select. Pictures are cropped to `crop`, if given. For a text, a picture
+    /// format selects the rendition of each of its associated objects.
     async fn add_formats(
         &mut self,
         formats: &[MediaFormat],
@@ -463,7 +461,7 @@ impl MemberListing<'_> {
         Ok(())
     }
 
-    /// A file of the item itself, cropped to `crop`.
+    /// Returns a file of the item itself, cropped to `crop`.
     async fn item_file(
         &self,
         path: MediaPath,
@@ -493,7 +491,7 @@ impl MemberListing<'_> {
         Ok(())
     }
 
-    /// A rendition of an associated object, if it exists and the caller may have it.
+    /// Returns a rendition of an associated object, if it exists and the caller may have it.
     ///
     /// An object that is also an item is bought separately, and only under a subscription. A Hires that no
     /// subscription covers is left out, and so is a Preview that the caller may not read at its own URL.
@@ -503,7 +501,7 @@ impl MemberListing<'_> {
         let now = self.now;
         let shown = media.shown_item(self.entry, path, caller.principal, now).await;
         let Some((shown, own_path)) = not_found_as_none(shown)? else { return Ok(None) };
-        // The object is no item of its own, so it comes with this one.
+        // The object is not an item of its own, so it is delivered as part of this item.
         if shown.key == self.entry.key {
             return media.member(&shown, &own_path, path).await;
         }
@@ -513,7 +511,7 @@ impl MemberListing<'_> {
         };
         let decision = match allowed {
             Ok(decision) => decision,
-            // One picture that the caller may not have must not cost the whole text.
+            // A picture that the caller may not have must not prevent the delivery of the text.
             Err(refused) if refused.kind() == ErrorKind::Forbidden => return Ok(None),
             Err(other) => return Err(other),
         };
@@ -526,7 +524,7 @@ impl MemberListing<'_> {
         }
         let member = media.member(&shown, &own_path, path).await?;
         if member.is_some() {
-            // An item that several associations show is bought once.
+            // An item in several associations is bought once.
             let is_sold = self.sale.entries.iter().any(|(entry, _)| entry.key == shown.key);
             let decision = decision.filter(|_| !is_sold);
             self.sale.entries.extend(decision.map(|decision| (shown, decision)));
@@ -534,8 +532,8 @@ impl MemberListing<'_> {
         Ok(member)
     }
 
-    /// Returns the members, each name once, if there is a file among them. In the default contents, a
-    /// picture's documents without a picture do not count as files.
+    /// Returns the members, each name once, if there is a file among them. In the default contents of a picture,
+    /// the documents alone do not count as files.
     fn finish(mut self, is_default: bool) -> Result<(Vec<ArchiveMember>, Sale)> {
         // Names are compared without case, as some file systems do.
         let mut names = HashSet::new();
@@ -560,7 +558,7 @@ fn is_image(path: &MediaPath) -> bool {
     }
 }
 
-/// The path of the same rendition of the associated object `key`.
+/// Returns the path of the same rendition of the associated object `key`.
 fn of_association(path: &MediaPath, key: &AssociationKey) -> Option<MediaPath> {
     let MediaTarget::Rendition(file) = path.target() else { return None };
     let item = path.key().clone();
@@ -570,8 +568,7 @@ fn of_association(path: &MediaPath, key: &AssociationKey) -> Option<MediaPath> {
         .try_fold(named, |named, operation| named.with_operation(operation.clone()).ok())
 }
 
-/// The path of a file of the item itself with one more operation, before its other ones: a size applies to
-/// what a crop shows.
+/// Returns the path of the item's file with `first` before its other operations: a size applies to the crop.
 fn with_first_operation(path: &MediaPath, first: PictureOperation) -> Option<MediaPath> {
     let MediaTarget::Rendition(file) = path.target() else {
         return path.clone().with_operation(first).ok();
@@ -582,7 +579,7 @@ fn with_first_operation(path: &MediaPath, first: PictureOperation) -> Option<Med
         .try_fold(plain, |named, operation| named.with_operation(operation).ok())
 }
 
-/// The file name: `<id><operations><suffix><extension>`, for an associated object
+/// Returns the file name: `<id><operations><suffix><extension>`, for an associated object
 /// `<id>_<association><operations><suffix><extension>`.
 fn member_name(path: &MediaPath) -> String {
     let text = path.print();
@@ -590,8 +587,8 @@ fn member_name(path: &MediaPath) -> String {
     name.replace('/', "_")
 }
 
-/// Whether files of this type are worth compressing.
+/// Returns whether files of this type are worth compressing.
 fn is_packable(mime: &str) -> bool {
-    // Other files are compressed already and would only take time.
+    // Other files are compressed already, so packing them would only cost time.
     mime.starts_with("text/") || mime == "application/json"
 }

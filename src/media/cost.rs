@@ -1,5 +1,4 @@
-//! What a rendition costs: the memory that it takes while it is made, and the pixels that its client is charged
-//! for.
+//! The cost of a rendition: the memory to render it, and the pixels that its client is charged for.
 
 use super::plan::{PlannedRendition, RenditionPlan};
 use crate::runtime::limits::RENDER_PIXELS_MIN;
@@ -9,14 +8,14 @@ use model::item::PictureFile;
 
 /// The usual length of the metadata before the picture data of an original, in bytes.
 const HEAD_BYTES: u64 = 256 << 10;
-/// Encoding this many pixels as JPEG takes as long as decoding one.
+/// Pixels that are encoded as JPEG in the time in which one pixel is decoded.
 const ENCODED_PIXELS_PER_DECODED: u64 = 8;
 
 impl RenditionPlan {
-    /// The memory in bytes that rendering takes at its peak: the input, the decoded pixels with all
-    /// intermediate results, and the output. A conservative estimate.
+    /// Returns the peak memory of rendering in bytes: the input, the decoded pixels with all intermediate results,
+    /// and the output. A conservative estimate.
     ///
-    /// `has_random_access` says whether the original allows random access, if that is known.
+    /// `has_random_access` says whether the original allows random access, if known.
     #[must_use]
     pub fn memory_bytes(&self, has_random_access: Option<bool>) -> u64 {
         /// Headers, index and buffers.
@@ -24,7 +23,7 @@ impl RenditionPlan {
         let Some(output) = self.output else { return SMALL };
         let encoder = output.format.encoder_bytes(self.size().pixels(), output.sampling);
         let needed = if let Some(standard) = self.standard {
-            // The set may have to be made first. Its base is decoded, reduced and marked after that.
+            // The set may have to be made first. Its base is decoded, reduced and marked afterwards.
             let working = standard.working_bytes;
             let set = standard_memory_bytes(&self.source, working, has_random_access);
             let base = standard.base.map_or(0, |base| base.pixels().saturating_mul(9));
@@ -37,7 +36,7 @@ impl RenditionPlan {
         SMALL.saturating_add(needed)
     }
 
-    /// Returns whether the store contains the rendition. If so, it is read instead of rendered.
+    /// Returns whether the store contains the rendition, so that it is read instead of rendered.
     #[must_use]
     pub(super) fn is_stored(&self) -> bool {
         match self.standard {
@@ -47,7 +46,7 @@ impl RenditionPlan {
         }
     }
 
-    /// The bytes that are read from the store for the rendition, at most.
+    /// Returns the maximum number of bytes that are read from the store for the rendition.
     #[must_use]
     pub(super) fn read_bytes(&self) -> u64 {
         match self.standard {
@@ -58,18 +57,18 @@ impl RenditionPlan {
         }
     }
 
-    /// The size of the result in pixels.
+    /// Returns the size of the result in pixels.
     fn size(&self) -> Size {
         let upright = self.source.upright();
-        // Planning has computed it already, so the steps are valid.
+        // Planning has already computed this size, so the steps are valid.
         output_size(upright, &self.steps).unwrap_or(upright)
     }
 
-    /// The approximate number of pixels that rendering decodes, before its render path is known; 0 for the
+    /// Returns the approximate number of pixels that rendering decodes, before its render path is known; 0 for the
     /// original's own picture data.
     ///
-    /// If it is not known whether the original allows random access, it is assumed: nearly all do. The standard
-    /// set, from which most small renditions come, is assumed to be there: it is made once for all of them.
+    /// Random access is assumed if it is not known, because nearly all originals allow it. The standard set, the
+    /// source of most small renditions, is assumed to exist: it is made once for all of them.
     #[must_use]
     pub fn decoded_pixels(&self, has_random_access: Option<bool>) -> u64 {
         /// The base of a standard set is somewhat larger than a Preview.
@@ -104,8 +103,8 @@ impl RenditionPlan {
         pixels.max(RENDER_PIXELS_MIN)
     }
 
-    /// Whether only what the rendition shows is decoded, if the original allows random access: a JPEG in the
-    /// colours of its original that is cut or marked and nothing else, as in [`imaging::DirectPlan`].
+    /// Returns whether only the visible part is decoded, if the original allows random access. True for a JPEG in
+    /// the colours of its original whose only steps are crops and marks, as in [`imaging::DirectPlan`].
     #[must_use]
     fn is_direct(&self) -> bool {
         let keeps_original = self.output.is_some_and(|output| output.keeps_original());
@@ -113,8 +112,8 @@ impl RenditionPlan {
             RenderStep::Crop(_) | RenderStep::Watermark => true,
             RenderStep::Fit { .. } | RenderStep::Cover { .. } | RenderStep::Scale { .. } => false,
         });
-        // A mark on the whole picture is drawn on separate planes, which four inks do not have; and if
-        // it is not cut as well, only a picture that is stored upright keeps the rest of its blocks.
+        // A mark on the whole picture is drawn on separate planes, which four inks do not have. Without a crop,
+        // only a picture that is stored upright retains the rest of its blocks.
         let can_be_marked = match self.steps.as_slice() {
             [RenderStep::Watermark] => self.source.components < 4 && self.source.orientation <= 1,
             [RenderStep::Watermark, ..] => self.source.components < 4,
@@ -123,7 +122,7 @@ impl RenditionPlan {
         keeps_original && can_be_marked && is_only_cut_or_marked
     }
 
-    /// The size of the part that a crop cuts out, if there is one.
+    /// Returns the size of the crop, if there is one.
     fn cut(&self) -> Option<Size> {
         self.steps.iter().find_map(|step| match step {
             RenderStep::Crop(crop) => Some(crop.size()),
@@ -134,24 +133,23 @@ impl RenditionPlan {
         })
     }
 
-    /// The memory for a picture of which only what is shown is decoded.
+    /// Returns the memory for a picture of which only the visible part is decoded.
     fn memory_bytes_direct(&self) -> u64 {
         let length = self.source.length;
         match self.cut() {
-            // The samples, as planes, rotated, and the file.
+            // The samples, as planes and rotated, and the file.
             Some(cut) => {
                 let samples = cut.pixels().saturating_mul(u64::from(self.source.components));
                 samples.saturating_mul(4).saturating_add(length)
             }
-            // A mark alone rewrites the scan data from the mark on: about half the file. The output of a
-            // progressive original comes from its working copy, at most 4 times as long, and is held in
-            // memory.
+            // A mark alone rewrites the scan data from the mark on, about half the file. The output of a
+            // progressive original comes from its working copy, at most 4 times as long, and is held in memory.
             None if self.source.progressive => length / 2 + 4 * length,
             None => length / 2,
         }
     }
 
-    /// The memory for a picture that is decoded as a whole, from its own file or a working copy.
+    /// Returns the memory for a picture that is decoded as a whole, from its own file or a working copy.
     fn memory_bytes_whole(&self, has_random_access: bool) -> u64 {
         let PictureFile { stored, length, orientation, .. } = self.source;
         let components = u64::from(self.source.components);
@@ -171,8 +169,8 @@ impl RenditionPlan {
 }
 
 impl PlannedRendition {
-    /// The pixels that the client is charged for: what is decoded, or more where encoding takes longer, as for
-    /// a picture that is encoded several times to keep to a number of bytes.
+    /// Returns the pixels that the client is charged for: the decoded pixels, or more if encoding lasts longer, as
+    /// for a picture that is encoded several times to keep to a number of bytes.
     ///
     /// `has_random_access` is as for [`RenditionPlan::memory_bytes`].
     pub(super) fn charged_pixels(&self, has_random_access: Option<bool>) -> u64 {
@@ -184,8 +182,8 @@ impl PlannedRendition {
     }
 }
 
-/// The memory in bytes to make a standard set: the file or its working copy, an original without random access as a
-/// whole, and `working_bytes`, which are those of its recipes.
+/// Returns the memory in bytes to make a standard set: the file or its working copy, the whole picture if the
+/// original does not allow random access, and the `working_bytes` of the recipes.
 pub(super) fn standard_memory_bytes(
     picture: &PictureFile,
     working_bytes: u64,

@@ -1,7 +1,7 @@
-//! Quotes for archives of several items: which items an archive would contain, and what each would take.
+//! Quotes for archives of several items: the items that an archive would contain, and the cost of each.
 //!
-//! A quote renders and records nothing. It decides in the same way as [`Media::bundle`], so that an archive
-//! that is requested right after it contains the same items at the same cost.
+//! A quote renders and records nothing. It decides in the same way as [`Media::bundle`], so that an archive that
+//! is requested right after it contains the same items at the same cost.
 
 use std::sync::Arc;
 
@@ -21,18 +21,18 @@ pub struct ItemQuote {
     /// Codes of the item's products, by which its licences are found; empty if it is not visible.
     pub codes: Vec<String>,
     pub state: QuoteState,
-    /// Pictures that an archive would contain with a text, and what each would take.
+    /// The pictures that an archive would contain with a text, and the cost of each.
     pub bundled: Vec<BundledQuote>,
 }
 
-/// The quote for an item that is bought with another one.
+/// The quote for an item that is bought with a different item.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BundledQuote {
     pub key: ItemKey,
     pub purchase: PurchaseQuote,
 }
 
-/// Whether an archive would contain an item, and what that takes.
+/// The decision whether an archive would contain an item, and its cost.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum QuoteState {
     /// The agreements of the caller decide.
@@ -46,7 +46,7 @@ pub enum QuoteState {
 }
 
 impl QuoteState {
-    /// Whether the item would be delivered.
+    /// Returns whether the item would be delivered.
     #[must_use]
     pub fn delivers(&self) -> bool {
         match self {
@@ -56,7 +56,7 @@ impl QuoteState {
         }
     }
 
-    /// The agreement under which a purchase would be recorded; `None` if the item takes nothing now.
+    /// Returns the agreement under which a purchase would be recorded; `None` if the item costs nothing now.
     #[must_use]
     pub fn payer(&self) -> Option<AgreementId> {
         match self {
@@ -67,7 +67,7 @@ impl QuoteState {
 }
 
 impl ItemQuote {
-    /// The agreements under which purchases would be recorded, of the item and of what is bundled with it.
+    /// Lists the agreements under which purchases would be recorded, for the item and for its bundled pictures.
     pub fn payers(&self) -> impl Iterator<Item = (&ItemKey, AgreementId)> {
         let own = self.state.payer().map(|payer| (&self.key, payer));
         let bundled =
@@ -80,7 +80,7 @@ impl Media {
     /// Quotes an archive of the items `keys` for `caller`, in their order: prepaid downloads are assigned to
     /// the items one after the other. Records nothing.
     ///
-    /// Fails as [`Media::bundle`] does, except that nothing has to be deliverable.
+    /// Fails as [`Media::bundle`] does, except that a quote without any deliverable item is no error.
     pub async fn quote(
         &self,
         keys: &[ItemKey],
@@ -91,7 +91,7 @@ impl Media {
         let found = self.find_readable(keys, caller, now).await?;
         let mut outcomes = Vec::with_capacity(found.len());
         for entry in &found {
-            // One after the other, because the limits count what the items before have taken.
+            // One after the other, because the limits count the items already selected.
             outcomes.push(self.select_item(entry.clone(), &outcomes, caller, now).await?);
         }
         let mut priced: Vec<&Arc<CatalogEntry>> = Vec::new();
@@ -120,7 +120,7 @@ impl Media {
                     QuoteState::Purchase(own)
                 }
             };
-            // An item that is left out after all takes its pictures with it.
+            // A text that is left out after all is quoted without its pictures.
             if !state.delivers() {
                 bundled.clear();
             }
@@ -131,11 +131,11 @@ impl Media {
     }
 }
 
-/// The reason for leaving an item out that does not depend on the agreements of the caller.
+/// Returns the reason for leaving an item out if the reason does not depend on the agreements of the caller.
 fn exclusion(outcome: &BundleOutcome) -> Option<&Exclusion> {
     match outcome {
         BundleOutcome::Included(_) => None,
-        // Such an item takes no prepaid download, and the quote says which agreement would deliver it.
+        // The item would use no prepaid download, and the quote says which agreement would deliver it.
         BundleOutcome::Excluded(excluded) => {
             (excluded.cause != ExclusionCause::Agreement).then_some(excluded)
         }

@@ -1,4 +1,4 @@
-//! The rights and provenance that renditions carry in their metadata.
+//! Rights and provenance in the metadata of renditions.
 
 use std::borrow::Cow;
 
@@ -22,7 +22,7 @@ const UPRIGHT: u8 = 1;
 #[derive(Debug)]
 pub(super) struct EffectiveRights {
     pub(super) all: RightsMetadata,
-    /// What the operator and the source state.
+    /// The statements of the operator and the source.
     pub(super) stated: RightsMetadata,
     /// The properties that even thumbnails carry.
     short: RightsMetadata,
@@ -30,16 +30,16 @@ pub(super) struct EffectiveRights {
     short_hash: Option<ContentHash>,
     /// The file that regions of the picture refer to.
     picture: Option<ContentHash>,
-    /// The size of the largest picture, upright.
+    /// The size of the largest picture in its upright orientation.
     largest: Size,
     /// The EXIF orientation of that picture.
     orientation: u8,
 }
 
-/// The pixels of a rendition, as its metadata describe them.
+/// The pixels of a rendition, as its metadata describes them.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum DescribedPixels {
-    /// Those of the original, in its own orientation.
+    /// The pixels of the original, in its own orientation.
     Stored,
     /// This part of the upright original, in its pixels; empty if it is unknown.
     Upright(Rect),
@@ -50,8 +50,8 @@ impl EffectiveRights {
     pub(super) fn from_layers(layers: RightsLayers<'_>) -> Self {
         let all = layers.effective();
         let stated = layers.stated();
-        // The caption has those of the document. An internal note that an editor removed there must not come
-        // back from the original.
+        // The caption carries the document's instructions. An internal note that an editor removed there must not
+        // come back from the original.
         let is_stated = stated.get(INSTRUCTIONS).is_some();
         let all = if is_stated { all } else { all.without(INSTRUCTIONS) };
         let picture = layers.files.whole_picture();
@@ -59,17 +59,16 @@ impl EffectiveRights {
         let orientation = picture.map_or(UPRIGHT, |picture| picture.orientation);
         let picture = picture.map(|picture| picture.blob);
         let short = all.short();
-        // The size is part of what is embedded, as the largest that is available, and the file decides which
-        // renditions have regions.
+        // The size is embedded as the largest available size, and the file decides which renditions have regions.
         let all_hash = hash_of(&all, &json!([largest.width, largest.height, picture]));
         let short_hash = hash_of(&short, &Value::Null);
         Self { all, stated, short, all_hash, short_hash, picture, largest, orientation }
     }
 
-    /// The hash of what renditions of this usage carry; `None` if they carry nothing.
+    /// Returns the hash of the rights in renditions of this usage; `None` if these carry no rights.
     pub(super) fn hash(&self, usage: RenditionUsage) -> Option<ContentHash> {
         match usage {
-            // Thumbnails carry no caption, and of the rights the least (contract media-25).
+            // Thumbnails carry no caption, and only the most important rights (contract media-25).
             RenditionUsage::Thumbnail => self.short_hash,
             RenditionUsage::Preview
             | RenditionUsage::Hires
@@ -78,13 +77,13 @@ impl EffectiveRights {
         }
     }
 
-    /// The properties that even thumbnails carry.
+    /// Returns the properties that even thumbnails carry.
     pub(super) fn short(&self) -> &RightsMetadata {
         &self.short
     }
 
-    /// The properties of the whole picture, as documents state them: regions are those of the upright picture,
-    /// and what renditions may not carry is not published either.
+    /// Returns the properties of the whole picture for documents. Regions are in the upright picture. Properties
+    /// that renditions may not carry are not published either.
     pub(super) fn published(&self, settings: &MediaSettings) -> RightsMetadata {
         self.all.shown(&RightsView {
             orientation: self.orientation,
@@ -96,11 +95,11 @@ impl EffectiveRights {
         })
     }
 
-    /// The properties of what `pixels` of the plan's original show.
+    /// Returns the properties of the part of the plan's original that `pixels` selects.
     pub(super) fn shown(&self, plan: &RenditionPlan, pixels: DescribedPixels) -> RightsMetadata {
         let source = &plan.source;
         let (orientation, upright, region) = match pixels {
-            // What is not turned needs no other coordinates.
+            // Pixels in the orientation of the file need no other coordinates.
             DescribedPixels::Stored => (UPRIGHT, source.stored, Rect::new(0, 0, source.stored)),
             DescribedPixels::Upright(region) => (source.orientation, source.upright(), region),
         };
@@ -115,8 +114,8 @@ impl EffectiveRights {
         self.of_file(source.blob).shown(&view)
     }
 
-    /// The rights for renditions of the file `blob`. A Preview that arrived beside its Hires may show another
-    /// part of the picture, so regions of the one say nothing about the other.
+    /// Returns the rights for renditions of the file `blob`. A Preview that arrived beside its Hires may show a
+    /// different part of the picture, so regions of one do not apply to the other.
     fn of_file(&self, blob: ContentHash) -> Cow<'_, RightsMetadata> {
         if self.picture == Some(blob) || self.all.get(IMAGE_REGION).is_none() {
             return Cow::Borrowed(&self.all);
@@ -125,7 +124,8 @@ impl EffectiveRights {
     }
 }
 
-/// The hash of `rights` and of what else is embedded with them; `None` if there are none.
+/// Returns the hash of `rights` and of the values `beside` that are embedded with them; `None` if `rights` is
+/// empty.
 fn hash_of(rights: &RightsMetadata, beside: &Value) -> Option<ContentHash> {
     if rights.is_empty() {
         return None;

@@ -19,7 +19,7 @@ const FONT: &[u8] = include_bytes!("../../assets/fonts/Inter-SemiBold.otf");
 /// Quality settings of the encoder, 1 to 100.
 #[derive(Clone, Copy, Debug)]
 pub struct EncoderQualities {
-    /// For crops and watermarks of the Hires.
+    /// The quality of crops and watermarks of the Hires.
     pub hires: u8,
     pub preview: u8,
     pub thumbnail: u8,
@@ -31,16 +31,17 @@ pub struct EncoderQualities {
 pub struct CacheBudget {
     pub memory_bytes: u64,
     pub disk_bytes: u64,
-    /// The share of both tiers that crops and other variants may take, 0 to 0.9.
+    /// The share of both tiers that crops and other variants may use, 0 to 0.9.
     pub crops_share: f32,
 }
 
-/// The headers of media responses about the use of pictures by crawlers. Texts are empty where a header is not sent.
+/// The headers of media responses about the use of pictures by crawlers. A text is empty if its header is not
+/// sent.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CrawlerPolicy {
     /// The value of the header `Content-Usage`.
     pub content_usage: String,
-    /// Whether the rights of text and data mining are reserved, in the header `tdm-reservation`.
+    /// True if the rights of text and data mining are reserved, in the header `tdm-reservation`.
     pub tdm_reservation: bool,
     /// The header `tdm-policy`, a URL.
     pub tdm_policy: String,
@@ -57,19 +58,19 @@ pub struct MediaSettings {
     /// The widths of open renditions with a size.
     pub widths: RenditionWidths,
     pub presets: RenditionPresets,
-    /// Whether the AVIF of the standard renditions is made before the first request.
+    /// True if the AVIF of the standard renditions is made before the first request.
     pub avif_ahead: bool,
     pub qualities: EncoderQualities,
     pub marker: Arc<Watermark>,
-    /// Whether renditions retain the original's GPS position.
+    /// True if renditions retain the original's GPS position.
     pub keep_gps: bool,
-    /// Whether renditions retain the original's details about the persons shown.
+    /// True if renditions retain the original's details about the persons shown.
     pub keep_person_details: bool,
     /// The default rights, which take precedence over those of originals.
     pub rights: Arc<RightsMetadata>,
     /// The headers of media responses about the use by crawlers.
     pub crawlers: CrawlerPolicy,
-    /// The version of NewsML-G2 documents, unless a request asks for another.
+    /// The version of NewsML-G2 documents if a request names none.
     pub newsml: NewsmlVersion,
     pub cache: CacheBudget,
     pub limits: DecodeLimits,
@@ -91,7 +92,7 @@ pub struct MediaSettings {
     pub archives: usize,
     /// Maximum number of these archives for one client.
     pub client_archives: usize,
-    /// Whether any authenticated caller may read documents and Previews that none of its agreements covers.
+    /// True if any authenticated caller may read documents and Previews that none of its agreements covers.
     pub uncovered_documents: bool,
 }
 
@@ -107,7 +108,7 @@ pub struct DecodeLimits {
 }
 
 impl DecodeLimits {
-    /// The limits in the configuration.
+    /// Reads the limits from the configuration.
     #[must_use]
     pub fn from_config(config: &Config) -> Self {
         Self {
@@ -123,7 +124,7 @@ impl DecodeLimits {
 }
 
 impl MediaSettings {
-    /// Describes what the standard renditions of a picture depend on besides the picture.
+    /// Returns a text that changes with every setting that affects the standard renditions of a picture.
     #[must_use]
     pub fn standard_recipe(&self) -> String {
         let Self { sizes, qualities, open_px, .. } = self;
@@ -132,8 +133,8 @@ impl MediaSettings {
 
     /// Converts the settings of the section from `config`.
     ///
-    /// Fails when the watermark's PNG cannot be read or is not a PNG, or its text has nothing to draw, and when
-    /// settings do not fit together; the message names the setting.
+    /// Fails if the watermark's PNG cannot be read or is not a PNG, if the watermark's text has nothing to draw,
+    /// or if settings contradict each other. The message names the setting.
     pub fn from_config(config: &Config) -> Result<Self> {
         let media = &config.media;
         Ok(Self {
@@ -147,7 +148,7 @@ impl MediaSettings {
             open_px: media.open_px,
             widths: media.widths.clone(),
             presets: media.presets.clone(),
-            // Without cache warming nothing is made ahead.
+            // Without cache warming nothing is rendered before the first request.
             avif_ahead: media.warm && media.avif == AvifRendering::Ahead,
             qualities: EncoderQualities {
                 hires: media.hires_quality,
@@ -155,7 +156,7 @@ impl MediaSettings {
                 thumbnail: media.thumbnail_quality,
                 web_preview: media.web_preview_quality,
             },
-            // Built once at the start, so that a bad file stops the service and not a request.
+            // Built once at the start, so that a bad file stops the service instead of failing a request.
             marker: Arc::new(marker(config)?),
             keep_gps: media.keep_gps,
             keep_person_details: media.keep_person_details,
@@ -185,11 +186,11 @@ impl MediaSettings {
     }
 }
 
-/// Returns the headers that the settings have for crawlers.
+/// Returns the configured headers for crawlers.
 fn crawler_policy(config: &Config) -> Result<CrawlerPolicy> {
     let media = &config.media;
     let tdm_policy = media.tdm_policy.0.clone();
-    // A policy says under which terms reserved rights are licensed (W3C TDMRep, 10 May 2024, §5).
+    // A policy states the terms under which reserved rights are licensed (W3C TDMRep, 10 May 2024, §5).
     if !tdm_policy.is_empty() && !media.tdm_reservation {
         let message = "media.tdm_policy is set and media.tdm_reservation is not; a policy is about \
                        rights that are reserved";

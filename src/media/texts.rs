@@ -26,7 +26,7 @@ pub(super) enum ItemText {
 }
 
 impl ItemText {
-    /// Finds the text with this extension; `.xml` is in the version `newsml`.
+    /// Finds the text with this extension; `newsml` is the version of `.xml`.
     pub(super) fn from_extension(
         extension: DocumentExtension,
         newsml: NewsmlVersion,
@@ -42,7 +42,7 @@ impl ItemText {
         }
     }
 
-    /// Whether items of `media_type` have the text.
+    /// Returns whether items of `media_type` have the text.
     pub(super) fn is_available(self, media_type: MediaType) -> bool {
         match self {
             Self::Json | Self::Newsml(_) | Self::Metadata | Self::Ninjs => true,
@@ -50,7 +50,7 @@ impl ItemText {
         }
     }
 
-    /// The MIME type, with a character set where it needs one.
+    /// Returns the MIME type, with a character set if it needs one.
     fn mime(self) -> &'static str {
         match self {
             Self::Json | Self::Metadata | Self::Ninjs => "application/json",
@@ -59,17 +59,17 @@ impl ItemText {
         }
     }
 
-    /// Whether the text embeds associated items, which are looked up.
+    /// Returns whether the text embeds associated items, which are looked up.
     fn embeds_items(self) -> bool {
         match self {
             Self::Json | Self::Newsml(_) | Self::Ninjs | Self::Cutpaste | Self::Indesign => true,
-            // Properties are those of the pictures that came with the item.
+            // The document contains only pictures that came with the item.
             Self::Metadata => false,
         }
     }
 
-    /// Whether the document also states rights that only the files state. The other texts take those apart
-    /// from it, or have no place for them.
+    /// Returns whether the document includes the rights that are stated only in the files. The other texts receive
+    /// these rights separately, or have no place for them.
     fn has_file_rights(self) -> bool {
         match self {
             Self::Json => true,
@@ -80,7 +80,7 @@ impl ItemText {
     }
 }
 
-/// Whether items of `media_type` are texts, which have text formats.
+/// Returns whether items of `media_type` are texts, which have text formats.
 pub(super) fn is_text(media_type: MediaType) -> bool {
     match media_type {
         MediaType::Text | MediaType::Feature => true,
@@ -104,8 +104,8 @@ impl Media {
         open: bool,
     ) -> Result<TextAnswer> {
         let crop = plan::json_crop(entry, crop)?;
-        // The document embeds associated items, so it changes when one of them is published or withdrawn. Its
-        // own time of storage is then no validator.
+        // The document embeds associated items, so it changes when one of them is published or withdrawn. The time
+        // when the item was stored is then no validator.
         let linked = if text.embeds_items() {
             entry.document.linked_items(DocumentLayout::Full)
         } else {
@@ -131,7 +131,7 @@ impl Media {
         crop: Option<Rect>,
         linked: HashSet<ItemKey>,
     ) -> Result<Bytes> {
-        // Only then do the bytes depend on the entry alone, which caches them.
+        // In this case the bytes depend on the entry alone, which caches them.
         if crop.is_none() && linked.is_empty() {
             return entry.text(text, || self.write_text(entry, text, None, &HashMap::new()));
         }
@@ -155,7 +155,7 @@ impl Media {
                     NewsmlVersion::V2_30 => DocumentRights::default(),
                     NewsmlVersion::V2_35 => self.stated_rights(entry),
                 };
-                // Not the present time: the same document has to give the same bytes and `ETag`.
+                // Not the current time: the same document must have the same bytes and `ETag`.
                 let sent = entry.stored.to_string();
                 let sender = &self.inner.settings.sender;
                 let message = MessageHeader { sent: &sent, sender, version };
@@ -173,7 +173,8 @@ impl Media {
         })
     }
 
-    /// The rights in the item's picture and in those that came with it, as the settings let them be published.
+    /// Returns the rights in the pictures of the item and its associated objects, limited to the parts that the
+    /// settings allow to be published.
     fn stated_rights(&self, entry: &CatalogEntry) -> DocumentRights {
         let settings = &self.inner.settings;
         DocumentRights {
@@ -189,8 +190,8 @@ impl Media {
         }
     }
 
-    /// The properties of IPTC Photo Metadata that the item has, and below `associations` those of the
-    /// pictures that came with it.
+    /// Returns the IPTC Photo Metadata properties of the item. The properties of the pictures that came with it
+    /// are below `associations`.
     fn metadata_document(&self, entry: &CatalogEntry) -> Value {
         let mut document = self.metadata_of(entry, None);
         let mut associated = Map::new();
@@ -203,18 +204,18 @@ impl Media {
         document
     }
 
-    /// The properties of IPTC Photo Metadata of the item itself, or of one of its associated objects.
+    /// Returns the IPTC Photo Metadata properties of the item itself, or of one of its associated objects.
     fn metadata_of(&self, entry: &CatalogEntry, association: Option<&AssociationKey>) -> Value {
         let rights = entry.effective_rights(association).published(&self.inner.settings);
         Value::Object(metadata::properties(&entry.caption_of(association).0, &rights))
     }
 
-    /// Looks up whether the archive has the items `keys`.
+    /// Returns for each item of `keys` whether the archive has it.
     async fn find_presences(
         &self,
         keys: HashSet<ItemKey>,
     ) -> Result<HashMap<ItemKey, ItemPresence>> {
-        // Without links, as for most photographs, no database is needed.
+        // Most photographs have no links and need no database.
         if keys.is_empty() {
             return Ok(HashMap::new());
         }
@@ -229,7 +230,7 @@ impl Media {
         Ok(read.await?)
     }
 
-    /// Builds the document as served, with links of this service.
+    /// Builds the document as it is served, with links of this service.
     fn served_document(
         &self,
         entry: &CatalogEntry,

@@ -1,13 +1,13 @@
-//! Originals with the files that are derived from them.
+//! Originals with their derived files.
 //!
-//! An original is never modified. Three derived files, which can be rebuilt at any time, are stored next to
-//! it: the *side file* with the index and the checksums of the original's blocks (`facts`), a *working copy*
-//! where the original does not allow random access, and the *standard set* with its small renditions.
-//! [`OriginalStore`] creates the first two at ingest, and rebuilds any that is missing, damaged or of an older
-//! version. The set is made by [`Media`](crate::media::Media), soon after ingest or when it is needed.
+//! An original is never modified. Three derived files, which can be rebuilt at any time, are stored next to it:
+//! the *side file* with the index and the checksums of the original's blocks (`facts`), a *working copy* if the
+//! original does not allow random access, and the *standard set* with its small renditions. [`OriginalStore`]
+//! creates the first two at ingest. It rebuilds a file that is missing, damaged or of an older version.
+//! [`Media`](crate::media::Media) makes the set, soon after ingest or when it is needed.
 //!
-//! All reads are verified: parts by the checksums of their blocks, and whole files too. A modified original
-//! is [`OriginalError::Changed`], never a wrong picture.
+//! Every read is verified, of whole files too: the checksums of its blocks must match. A modified original causes
+//! [`OriginalError::Changed`], never a wrong picture.
 
 mod checksums;
 mod facts;
@@ -49,7 +49,7 @@ pub enum OriginalError {
     /// The store failed, or has no such original.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// The bytes are no longer the ones that were stored.
+    /// The bytes are no longer the stored bytes.
     #[error("original {0} was changed after ingest")]
     Changed(ContentHash),
     /// A derived file is damaged; it can be rebuilt.
@@ -61,7 +61,7 @@ pub enum OriginalError {
 }
 
 impl OriginalError {
-    /// Whether the disk or the bucket failed, so that a retry may succeed; false where the data itself is at
+    /// Returns whether the disk or the bucket failed, so that a retry may succeed. False if the data itself is at
     /// fault.
     #[must_use]
     pub fn is_resource(&self) -> bool {
@@ -83,13 +83,13 @@ impl OriginalError {
         }
     }
 
-    /// Returns whether a derived file is damaged, which can be rebuilt.
+    /// Returns whether a derived file is damaged. It can be rebuilt.
     #[must_use]
     pub fn is_derived(&self) -> bool {
         matches!(self, Self::Derived { .. })
     }
 
-    /// Whether the original is missing or modified.
+    /// Returns whether the original is missing or modified.
     #[must_use]
     pub fn is_damage(&self) -> bool {
         match self {
@@ -115,7 +115,7 @@ pub struct NewOriginal<'a> {
     pub bytes: &'a [u8],
     /// The header that was parsed from the file.
     pub header: &'a JpegHeader,
-    /// The EXIF orientation with which the perceptual hash is computed; `None`: it is not needed.
+    /// The EXIF orientation for the perceptual hash; `None` if no hash is needed.
     pub hash_orientation: Option<u8>,
 }
 
@@ -124,13 +124,13 @@ pub struct NewOriginal<'a> {
 pub struct StoredOriginal {
     /// The key of the original.
     pub hash: ContentHash,
-    /// Why the picture can only be decoded as a whole; `None` if it allows random access.
+    /// The reason why the picture can only be decoded as a whole; `None` if it allows random access.
     pub whole_decode_reason: Option<String>,
-    /// Whether the picture was decoded, at a reduced size.
+    /// True if the picture was decoded, at a reduced size.
     pub decoded: bool,
     /// The decoder's warning, if any.
     pub warning: Option<String>,
-    /// Whether the picture has no colours; `None` if its index does not say.
+    /// True if the picture has no colours; `None` if its index does not say.
     pub is_grey: Option<bool>,
     /// The perceptual hash of the upright picture; `None` if it has nearly no contrast or no random access.
     pub picture_hash: Option<PictureHash>,
@@ -143,7 +143,7 @@ pub enum OriginalFault {
     Missing,
     /// The blob's bytes do not match its hash or length.
     Changed,
-    /// A derived file is damaged or outdated, or one that every original has is missing.
+    /// A derived file is damaged or outdated, or the side file, which every original has, is missing.
     Derived(DerivedKind),
 }
 
@@ -164,7 +164,7 @@ fn weigh_facts(_: &ContentHash, facts: &Arc<OriginalFacts>) -> u32 {
 }
 
 impl OriginalStore {
-    /// Creates the store; `limits` are those of the marker parser.
+    /// Creates the store; `limits` apply to the marker parser.
     #[must_use]
     pub fn new(store: BlobStore, derived: DerivedStore, limits: HeaderLimits) -> Self {
         let facts_cache =
@@ -177,20 +177,21 @@ impl OriginalStore {
         Self { store, derived, limits, facts_cache, incomplete }
     }
 
-    /// The store of the originals themselves.
+    /// Returns the store of the originals themselves.
     #[must_use]
     pub fn store(&self) -> &BlobStore {
         &self.store
     }
 
-    /// Returns a handle of the same originals that lists those that it adds to the store, and the list.
+    /// Returns a handle of the same originals, and a list. The list receives the originals that the handle adds to
+    /// the store.
     #[must_use]
     pub fn listing_new(&self) -> (Self, NewBlobs) {
         let (store, new_blobs) = self.store.listing_new();
         (Self { store, ..self.clone() }, new_blobs)
     }
 
-    /// The store of the derived files.
+    /// Returns the store of the derived files.
     #[must_use]
     pub fn derived(&self) -> &DerivedStore {
         &self.derived
@@ -207,7 +208,7 @@ impl OriginalStore {
         should_continue: ShouldContinue<'_>,
     ) -> Result<Option<StoredOriginal>, StoreError> {
         let length = new.bytes.len() as u64;
-        // In parallel: hashing and writing wait for the disk, deriving needs a core.
+        // In parallel: hashing and writing wait for the disk, and deriving needs a core.
         let (hash, prepared) = std::thread::scope(|scope| {
             let writing = scope.spawn(|| self.store.write(new.bytes));
             // The hash is known only after the write, so it is filled in below.
@@ -244,8 +245,7 @@ impl OriginalStore {
         }))
     }
 
-    /// The memory in bytes that [`OriginalStore::store_new`] takes at its peak, in addition to a file of
-    /// `length` bytes.
+    /// Returns the peak memory of [`OriginalStore::store_new`] in bytes, in addition to a file of `length` bytes.
     #[must_use]
     pub fn memory_bytes(&self, header: &JpegHeader, length: u64) -> u64 {
         prepare::memory_bytes(header, length)
@@ -271,7 +271,7 @@ impl OriginalStore {
         Ok(hash)
     }
 
-    /// The facts about a file that is not a picture.
+    /// Returns the facts about a file that is not a picture.
     fn opaque(
         &self,
         source: ContentHash,
@@ -334,7 +334,7 @@ impl OriginalStore {
             return facts;
         }
         self.incomplete.invalidate(&hash);
-        // Written last, so that a side file implies that the files it describes exist.
+        // Written last: a side file implies that the files it describes exist.
         self.put(DerivedKind::Index, hash, Some(&side_file));
         if let RandomAccess::None(reason) = &prepared.facts.random_access
             && reason != NO_PICTURE
@@ -375,16 +375,17 @@ impl OriginalStore {
         Ok(OpenOriginal { originals: self.clone(), facts, reader })
     }
 
-    /// Reads the facts from the side file; `None` if it is damaged, or of another version or other settings.
+    /// Reads the facts from the side file; `None` if the file is damaged, has a different version, or was written
+    /// with different settings.
     ///
-    /// Fails when the bucket that holds it does not answer.
+    /// Fails if the bucket of the side file does not answer.
     fn read_facts(
         &self,
         hash: ContentHash,
         length: u64,
     ) -> Result<Option<Arc<OriginalFacts>>, StoreError> {
         let mut facts = self.read_side_file(hash, length)?;
-        // The damaged or outdated file may have come from a local copy, so read it once more without that.
+        // The damaged or outdated file may be a local copy, so read it once more from the store.
         if facts.is_none() && self.derived.invalidate(hash) {
             facts = self.read_side_file(hash, length)?;
         }
@@ -412,7 +413,7 @@ impl OriginalStore {
 
     /// Rebuilds the derived files of an original.
     ///
-    /// Fails with [`OriginalError::Changed`] when its bytes do not match its hash.
+    /// Fails with [`OriginalError::Changed`] if the bytes do not match the hash.
     pub fn rebuild_files(
         &self,
         hash: ContentHash,
@@ -432,7 +433,7 @@ impl OriginalStore {
         let reader = self.store.reader(hash, length)?;
         let stamp = reader.stamp();
         if !starts_like_a_jpeg(&reader)? {
-            // A video may exceed the memory, so it is hashed piece by piece.
+            // A video may exceed the memory, so the file is hashed piece by piece.
             let (found, sums) = hash_and_sums(&reader)?;
             if found != hash {
                 return Err(OriginalError::Changed(hash));
@@ -457,7 +458,7 @@ impl OriginalStore {
 
     /// Verifies an original and its derived files, byte for byte.
     pub fn check(&self, hash: ContentHash, length: u64) -> Result<Vec<OriginalFault>, StoreError> {
-        // Drop cached copies and facts, so that the stored bytes are verified.
+        // Drops cached copies and facts, so that the stored bytes are verified.
         self.store.invalidate(hash);
         self.derived.invalidate(hash);
         match self.store.reader(hash, length).and_then(|reader| hash_and_sums(&reader)) {
@@ -480,7 +481,7 @@ impl OriginalStore {
         Ok(found)
     }
 
-    /// Whether an original has the working copy that its side file describes, if any.
+    /// Returns whether the working copy matches its description in the side file. True if none is described.
     fn is_working_copy_intact(&self, facts: &OriginalFacts) -> Result<bool, StoreError> {
         let RandomAccess::Working(working) = &facts.random_access else { return Ok(true) };
         let file = self.derived.read(DerivedKind::Working, facts.source, working.length)?;
@@ -498,8 +499,8 @@ impl OriginalStore {
         Ok(found)
     }
 
-    /// Removes those of the derived files `listed` whose originals are not `wanted`, and returns their
-    /// number. Files that were written after the listing remain.
+    /// Removes the derived files in `listed` whose originals are not `wanted`, and returns their number. Files
+    /// that were written after the listing remain.
     pub fn sweep_derived(
         &self,
         listed: &[(DerivedKind, ContentHash)],
@@ -513,7 +514,7 @@ impl OriginalStore {
         Ok(removed)
     }
 
-    /// Removes the derived files of an original, and forgets what is cached of it.
+    /// Removes the derived files of an original, and its cached facts.
     pub fn remove_derived(&self, hash: ContentHash) -> Result<(), StoreError> {
         self.facts_cache.invalidate(&hash);
         self.incomplete.invalidate(&hash);
@@ -523,7 +524,8 @@ impl OriginalStore {
         Ok(())
     }
 
-    /// Whether an original allows random access, from the cached facts about it; `None` if none are cached.
+    /// Returns whether an original allows random access, from the cached facts about it; `None` if no facts are
+    /// cached.
     #[must_use]
     pub fn has_random_access(&self, hash: ContentHash) -> Option<bool> {
         let facts = self.facts_cache.get(&hash).or_else(|| self.incomplete.get(&hash))?;
@@ -532,7 +534,7 @@ impl OriginalStore {
 
     /// Reads and verifies the bytes `range` of an original that is sent unchanged.
     ///
-    /// No bytes are read in excess where the range ends at a multiple of [`BLOCK_BYTES`].
+    /// No excess bytes are read if the range ends at a multiple of [`BLOCK_BYTES`].
     pub fn read(
         &self,
         hash: ContentHash,
@@ -549,7 +551,7 @@ impl OriginalStore {
 
     /// Computes the CRC-32 of the bytes `range` of an original.
     ///
-    /// It is combined from the checksums of the blocks; only blocks that `range` cuts are read.
+    /// It is combined from the checksums of the blocks. Only blocks that `range` cuts are read.
     pub fn crc32(
         &self,
         hash: ContentHash,
@@ -577,8 +579,8 @@ impl OriginalStore {
         Ok(crc)
     }
 
-    /// Verifies that an original is unmodified before any of it is sent: by its stamp, or if that has
-    /// changed, by its bytes.
+    /// Verifies that an original is unmodified, before any of it is sent. Compares the stamp, and the bytes only
+    /// if the stamp has changed.
     pub fn verify(&self, hash: ContentHash, length: u64) -> Result<(), OriginalError> {
         let original = self.open(hash, length, &serially)?;
         if original.reader.stamp() == original.facts.stamp {
@@ -593,12 +595,12 @@ impl OriginalStore {
             stamp: original.reader.stamp(),
             ..OriginalFacts::clone(&original.facts)
         };
-        // A side file would describe files that do not exist.
+        // No side file is written, because it would describe files that do not exist.
         if facts.is_incomplete {
             self.incomplete.insert(hash, Arc::new(facts));
             return Ok(());
         }
-        // The new stamp spares the next check a full read.
+        // The new stamp saves the next check a full read.
         if let Err(cause) = self.derived.write(DerivedKind::Index, hash, &facts.print()) {
             tracing::warn!("derived file not stored: {cause}");
         }
