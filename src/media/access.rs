@@ -1,4 +1,4 @@
-//! Access rights: who may see an item, and which URLs are public (contract access-11).
+//! Access rights: the visibility of items, and public URLs (contract access-11).
 
 use jiff::Timestamp;
 
@@ -20,13 +20,13 @@ pub struct MediaCaller<'a> {
 }
 
 impl<'a> MediaCaller<'a> {
-    /// The caller for public media: credentials without the scope `roles` are ignored here.
+    /// Returns the caller for public media. Credentials without the scope `roles` are ignored here.
     #[must_use]
     pub fn visitor(self) -> Option<&'a Principal> {
         self.principal.filter(|principal| principal.scopes().contains(Scope::Roles))
     }
 
-    /// The caller, who must be authenticated with a token that has at least the scope `roles` (contract
+    /// Returns the caller, who must be authenticated with a token that has at least the scope `roles` (contract
     /// access-5).
     pub fn require_principal(self) -> Result<&'a Principal> {
         let principal = self.principal.ok_or_else(unauthenticated)?;
@@ -35,10 +35,10 @@ impl<'a> MediaCaller<'a> {
     }
 }
 
-/// Whether the item is visible to `principal` at `now`.
+/// Returns whether the item is visible to `principal` at `now`.
 ///
-/// A withdrawn item is hidden from everyone, one under embargo from everyone except the provider, and a
-/// commissioned one from everyone except the provider and administrators.
+/// A withdrawn item is hidden from everyone, an item under embargo from everyone except the provider, and a
+/// commissioned item from everyone except the provider and administrators.
 #[must_use]
 pub fn is_visible(entry: &CatalogEntry, principal: Option<&Principal>, now: Timestamp) -> bool {
     let status = match entry.document.pub_status() {
@@ -50,16 +50,16 @@ pub fn is_visible(entry: &CatalogEntry, principal: Option<&Principal>, now: Time
     status && (!entry.is_embargoed(now) || principal.is_some_and(Principal::sees_embargoed))
 }
 
-/// Whether the item is visible without credentials at `now`, so that a shared cache may store its public
+/// Returns whether the item is visible without credentials at `now`, so that a shared cache may store its public
 /// media.
 #[must_use]
 pub fn is_public(entry: &CatalogEntry, now: Timestamp) -> bool {
     is_visible(entry, None, now)
 }
 
-/// Whether `path` is public, that is, served with or without credentials.
+/// Returns whether `path` is public, that is, served with or without credentials.
 ///
-/// Public are, for images: the page, the documents, and Preview and Thumbnail in every variant with or
+/// For images, these paths are public: the page, the documents, and Preview and Thumbnail in every variant with or
 /// without operations. An operation never makes a rendition public that is not public without it.
 #[must_use]
 pub fn is_open(path: &MediaPath) -> bool {
@@ -87,8 +87,8 @@ pub fn is_open(path: &MediaPath) -> bool {
     }
 }
 
-/// Whether `path` has to be bought: every rendition of an item or of its associated objects that is more than
-/// a Preview, and every archive with such a rendition (contract access-15).
+/// Returns whether `path` has to be bought: every rendition of an item or of its associated objects that is more
+/// than a Preview, and every archive with such a rendition (contract access-15).
 ///
 /// Operations do not matter: a crop of the Hires needs the same purchase as the whole Hires.
 #[must_use]
@@ -96,14 +96,14 @@ pub fn needs_purchase(path: &MediaPath) -> bool {
     match path.target() {
         MediaTarget::Item(_) | MediaTarget::Pricelist => false,
         MediaTarget::Rendition(file) => match file.extension() {
-            // A PDF or EPS is the graphic itself, whatever its suffix says.
+            // A PDF or EPS is the graphic itself, regardless of its suffix.
             RenditionExtension::Pdf | RenditionExtension::Eps => true,
             RenditionExtension::Image(_) | RenditionExtension::Auto | RenditionExtension::Mp4 => {
                 is_bought_usage(file.name().usage)
             }
         },
         MediaTarget::Document(file) => match file.extension() {
-            // An archive holds the Hires.
+            // An archive contains the Hires.
             DocumentExtension::Zip => true,
             DocumentExtension::Json
             | DocumentExtension::Metadata
@@ -116,7 +116,7 @@ pub fn needs_purchase(path: &MediaPath) -> bool {
     }
 }
 
-/// Whether renditions of this usage have to be bought; the others are at most Previews.
+/// Returns whether renditions of this usage have to be bought. The others are at most Previews.
 #[must_use]
 pub fn is_bought_usage(usage: RenditionUsage) -> bool {
     match usage {
@@ -125,27 +125,27 @@ pub fn is_bought_usage(usage: RenditionUsage) -> bool {
     }
 }
 
-/// Whether `path` is read under the item's agreements, because it is neither public nor bought. These are
-/// documents, text formats, licences and Previews of everything but photographs, and small renditions of
-/// associated objects.
+/// Returns whether `path` is read under the item's agreements, because it is neither public nor bought. This
+/// applies to documents, text formats, licences and Previews of everything except photographs, and to small
+/// renditions of associated objects.
 #[must_use]
 pub fn needs_read_agreement(path: &MediaPath) -> bool {
     !is_open(path) && !needs_purchase(path)
 }
 
-/// The error for a caller that must present credentials.
+/// Returns the error for a caller that must present credentials.
 #[must_use]
 pub fn unauthenticated() -> Error {
     Error::new(ErrorKind::Unauthenticated, "Unauthorized")
 }
 
-/// The error for a well-formed URL of something that the item does not have.
+/// Returns the error for a well-formed URL of a resource that the item does not have.
 #[must_use]
 pub fn not_available(path: &MediaPath) -> Error {
     Error::new(ErrorKind::NotFound, format!("{path} is not available for this item"))
 }
 
-/// The file name that a browser saves a Hires as: the item's id with the extension.
+/// Returns the name under which a browser saves a Hires: the item's id with the extension.
 pub(super) fn file_name(path: &MediaPath) -> Option<String> {
     let MediaTarget::Rendition(file) = path.target() else { return None };
     // Only downloads have a file name (contract caching-6); other renditions are shown in pages.

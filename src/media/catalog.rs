@@ -1,4 +1,4 @@
-//! The item catalog: caches in memory the items that media URLs refer to, in front of the database.
+//! The item catalog: an in-memory cache, in front of the database, of the items that media URLs refer to.
 
 use std::{
     borrow::Cow,
@@ -32,14 +32,14 @@ pub struct CatalogEntry {
     pub key: ItemKey,
     pub document: Document,
     pub assets: Vec<Asset>,
-    /// End of the embargo, if there is one.
+    /// The end of the embargo, if there is one.
     pub embargoed: Option<Timestamp>,
-    /// When this version was stored.
+    /// The time when this version was stored.
     pub stored: Timestamp,
     uri: String,
-    /// What the settings say about the rights in all items.
+    /// The rights statements of the settings, for all items.
     settings_rights: Arc<RightsMetadata>,
-    /// What was set for this item.
+    /// The rights statements that were set for this item.
     set_rights: RightsMetadata,
     rights: OnceLock<Arc<EffectiveRights>>,
     /// The rights in the associated objects that have files.
@@ -101,15 +101,15 @@ impl CatalogEntry {
         })
     }
 
-    /// Whether the item is under embargo at `now`.
+    /// Returns whether the item is under embargo at `now`.
     #[must_use]
     pub fn is_embargoed(&self, now: Timestamp) -> bool {
         self.embargoed.is_some_and(|until| until > now)
     }
 
-    /// Whether both are the same version of an item.
+    /// Returns whether both are the same version of an item.
     pub(super) fn is_same(self: &Arc<Self>, other: &Arc<Self>) -> bool {
-        // Usually the entry is still cached; only after an eviction are the documents compared.
+        // Usually the entry is still cached. The documents are compared only after an eviction.
         Arc::ptr_eq(self, other)
             || (self.stored == other.stored
                 && self.embargoed == other.embargoed
@@ -118,12 +118,12 @@ impl CatalogEntry {
                 && self.document == other.document)
     }
 
-    /// The surrogate keys of an answer that shows only this item.
+    /// Returns the surrogate keys of an answer that contains only this item.
     pub(super) fn cache_keys(&self) -> &CacheKeys {
         self.keys.get_or_init(|| CacheKeys::new(&self.key, []))
     }
 
-    /// The surrogate keys of an answer that shows this item at the URL of the item `named`.
+    /// Returns the surrogate keys of an answer that shows this item at the URL of the item `named`.
     pub(super) fn cache_keys_within(&self, named: &ItemKey) -> CacheKeys {
         if self.key == *named {
             self.cache_keys().clone()
@@ -132,15 +132,15 @@ impl CatalogEntry {
         }
     }
 
-    /// The caption that is embedded in renditions, and its hash.
+    /// Returns the caption that is embedded in renditions, and its hash.
     pub fn caption(&self) -> &(Caption, ContentHash) {
         self.caption.get_or_init(|| {
             captioned(&self.document, &self.uri, &self.effective_rights(None).stated)
         })
     }
 
-    /// The caption of a rendition of the item or of one of its associated objects, whose photographer is not
-    /// the author of the text.
+    /// Returns the caption of a rendition of the item, or of one of its associated objects: the photographer there
+    /// is not the author of the text.
     pub fn caption_of(
         &self,
         association: Option<&AssociationKey>,
@@ -155,14 +155,15 @@ impl CatalogEntry {
         }
     }
 
-    /// The rights and provenance of the item's picture, or of that of one of its associated objects: the
-    /// statement of the operator, of the source and of the original, in this order for each property.
+    /// Returns the rights and provenance of the picture of the item or of an associated object. For each property,
+    /// the statement of the operator precedes the source's, and both precede the original's.
     #[must_use]
     pub fn rights_of(&self, association: Option<&AssociationKey>) -> RightsMetadata {
         self.effective_rights(association).all.clone()
     }
 
-    /// The same with what renditions need. Computed on first use, because plans of all renditions need it.
+    /// Returns the same rights with the hashes that plans need. Computed on first use, because the plan of every
+    /// rendition needs them.
     pub(super) fn effective_rights(
         &self,
         association: Option<&AssociationKey>,
@@ -189,24 +190,24 @@ impl CatalogEntry {
         Arc::new(EffectiveRights::from_layers(RightsLayers {
             files: AssetGroup::of_association(&self.assets, key),
             settings: &self.settings_rights,
-            // What was set for a text says nothing about the photographs in it.
+            // Rights that were set for a text do not apply to the photographs in it.
             item: &RightsMetadata::default(),
         }))
     }
 
-    /// The statements about the rights in the item besides those in its files.
+    /// Returns the statements about the rights in the item, except those that its files contain.
     pub(super) fn rights_statements(&self) -> RightsStatements<'_> {
         RightsStatements { settings: &self.settings_rights, item: &self.set_rights }
     }
 
-    /// The associated objects whose files came with the item.
+    /// Lists the associated objects whose files came with the item.
     pub(super) fn associations_with_files(&self) -> BTreeSet<&AssociationKey> {
         self.assets.iter().filter_map(|asset| asset.association.as_ref()).collect()
     }
 
     /// Returns the plan of the rendition `name` without operations, computed by `make` on first use.
     ///
-    /// An entry never changes, and neither do the settings, so the plan stays valid.
+    /// Neither an entry nor the settings ever change, so the plan stays valid.
     pub(super) fn plan(
         &self,
         name: RenditionName,
@@ -226,7 +227,7 @@ impl CatalogEntry {
         Ok(planned)
     }
 
-    /// Returns the document as served, written by `make` on first use; all but the text formats are kept.
+    /// Returns the document as served, written by `make` on first use. All except the text formats are cached.
     pub(super) fn text(
         &self,
         text: ItemText,
@@ -243,8 +244,8 @@ impl CatalogEntry {
         if let Some(text) = cell.get() {
             return Ok(text.clone());
         }
-        // `OnceLock` cannot store a failure, so concurrent
-        // requests may both write the text; one stays.
+        // `OnceLock` cannot store a failure, so concurrent requests may both write the text. Only one result is
+        // stored.
         let text = make()?;
         Ok(cell.get_or_init(|| text).clone())
     }
@@ -253,7 +254,7 @@ impl CatalogEntry {
 fn captioned(document: &Document, uri: &str, stated: &RightsMetadata) -> (Caption, ContentHash) {
     let mut caption = formats::caption::from_document(document, uri);
     caption.yield_to(stated);
-    // The hash enters the plan, so that a changed caption renders the file again.
+    // The hash is part of the plan, so that a changed caption renders the file again.
     let text = serde_json::to_vec(&caption).unwrap_or_default();
     (caption, ContentHash::new(&text))
 }
@@ -262,7 +263,7 @@ fn captioned(document: &Document, uri: &str, stated: &RightsMetadata) -> (Captio
 pub(super) struct ItemCatalog {
     db: Db,
     links: UrlLinks,
-    /// What the settings say about the rights in all items.
+    /// The rights statements of the settings, for all items.
     rights: Arc<RightsMetadata>,
     entries: moka::sync::Cache<ItemKey, Arc<CatalogEntry>>,
     /// Counts invalidations, so that a concurrent reader can detect that the version it read may be outdated.
@@ -303,8 +304,8 @@ impl ItemCatalog {
         let rights = Arc::clone(&self.rights);
         let entry = Arc::new(CatalogEntry::new(key.clone(), item, uri, rights)?);
         self.entries.insert(key.clone(), Arc::clone(&entry));
-        // A change that arrived during the read may have invalidated the key before the insert, so invalidate
-        // it again.
+        // A change that arrived during the read may have invalidated the key before the insert, so invalidate it
+        // again.
         if self.changes.load(Ordering::SeqCst) != changes_before {
             self.entries.invalidate(key);
         }

@@ -26,11 +26,11 @@ use model::{Rect, Size};
 /// The EXIF orientation of a picture whose first row is at the top and starts at the left.
 const UPRIGHT: u8 = 1;
 
-/// The part of the original that metadata describe if the part that is shown is unknown: they say nothing
-/// of a region that may have been cut off.
+/// The part of the original that metadata describes if the visible part is unknown. It is empty, so metadata
+/// describes no region that may have been cut off.
 const UNKNOWN_PART: Rect = Rect::new(0, 0, Size::new(0, 0));
 
-/// What is embedded in a rendition, as far as its plan says so.
+/// The texts that can be embedded in a rendition. The plan says which are.
 #[derive(Clone, Copy)]
 pub(super) struct RenditionTexts<'a> {
     pub(super) caption: &'a Caption,
@@ -40,9 +40,9 @@ pub(super) struct RenditionTexts<'a> {
 /// Callbacks of a render.
 #[derive(Clone, Copy)]
 pub(super) struct RenderHooks<'a> {
-    /// Called when a stage begins or continues; false stops the render.
+    /// Called when a stage begins or continues. If it returns false, the render stops.
     pub(super) begin: &'a dyn Fn(RenderStage) -> bool,
-    /// Called in the long loops of a stage, on all threads; false stops the render.
+    /// Called in the long loops of a stage, on all threads. If it returns false, the render stops.
     pub(super) should_continue: ShouldContinue<'a>,
 }
 
@@ -54,7 +54,7 @@ pub(super) struct FullPicture<'a> {
 }
 
 impl<'a> FullPicture<'a> {
-    /// The picture with the file `jpeg` and the head `head` of its original.
+    /// Creates the picture from its file `jpeg` and the head of its original.
     pub(super) fn new(
         jpeg: Vec<u8>,
         head: &JpegHead,
@@ -64,7 +64,7 @@ impl<'a> FullPicture<'a> {
         Self { jpeg, indexed }
     }
 
-    /// The decoder of bands on several threads.
+    /// Returns the decoder of bands on several threads.
     pub(super) fn bands<'b>(
         &'b self,
         should_continue: ShouldContinue<'b>,
@@ -92,8 +92,8 @@ struct RenditionMaker<'a> {
 }
 
 impl MediaState {
-    /// Renders the plan from `inputs`, which are read if there are none. Damaged derived files are rebuilt and
-    /// the render is repeated, once.
+    /// Renders the plan from `inputs`, or reads the inputs if `None`. If derived files are damaged, rebuilds them
+    /// and repeats the render once.
     pub(super) fn make(
         &self,
         plan: &RenditionPlan,
@@ -134,7 +134,7 @@ impl MediaState {
             head: &head,
             icc: icc.as_deref(),
         };
-        // Without steps the picture data is sent from the store, so nothing is decoded.
+        // Without an output the picture data is sent from the store, so nothing is decoded.
         let Some(output) = plan.output else {
             return Ok((maker.original_body(), RenderPath::Original));
         };
@@ -144,7 +144,7 @@ impl MediaState {
             }
             RenderSourceBytes::MissingSet => match maker.make_standard_set()? {
                 Some(set) => return maker.serve_from_standard_set(&set, output),
-                // The picture cannot be decoded, which the render reports.
+                // The picture cannot be decoded. The render below reports that.
                 None => maker.read_picture()?,
             },
             RenderSourceBytes::Unchanged
@@ -154,7 +154,7 @@ impl MediaState {
         maker.render_picture(source, output)
     }
 
-    /// Reads the inputs of a plan on the worker, and rebuilds derived files that are missing.
+    /// Reads the inputs of a plan on the worker, and rebuilds missing derived files.
     fn read_on_worker(
         &self,
         plan: &RenditionPlan,
@@ -170,7 +170,7 @@ impl MediaState {
 }
 
 impl RenditionMaker<'_> {
-    /// The metadata to embed in a file with these pixels.
+    /// Returns the metadata to embed in a file with these pixels.
     fn metadata(&self, pixels: DescribedPixels) -> EmbeddedMetadata {
         let RenditionTexts { caption, rights } = self.texts;
         let plan = self.plan;
@@ -194,7 +194,7 @@ impl RenditionMaker<'_> {
         }
     }
 
-    /// The metadata as JPEG segments, for a file with the original's own picture data.
+    /// Returns the metadata as JPEG segments, for a file with the original's own picture data.
     fn segments(&self) -> Vec<u8> {
         self.metadata(DescribedPixels::Stored).jpeg_segments()
     }
@@ -204,11 +204,11 @@ impl RenditionMaker<'_> {
         BodyPart::Store(BlobExtent { blob: asset.blob, blob_length: asset.length, range })
     }
 
-    /// The original's own picture data with new metadata.
+    /// Returns the original's own picture data with new metadata.
     fn original_body(&self) -> RenditionBody {
         let JpegHead { bytes, header } = self.head;
         let (head, scans) = rewrite_metadata(bytes, header, &self.segments(), self.icc);
-        // Only the head is rewritten; the scans are referred to in the store.
+        // Only the head is rewritten. The body refers to the scans in the store.
         let scans = scans.start as u64..scans.end as u64;
         RenditionBody::new([BodyPart::Memory(head.into()), self.extent(scans)])
     }
@@ -218,7 +218,7 @@ impl RenditionMaker<'_> {
         self.inner.read_picture(self.plan, self.original, self.head)
     }
 
-    /// Renders the picture from its parts, or from the whole where they do not suffice.
+    /// Renders the picture from its parts, or from the whole if they do not suffice.
     fn render_picture(
         &self,
         source: RenderSourceBytes,
@@ -265,8 +265,8 @@ impl RenditionMaker<'_> {
             Ok(DirectOutput::File { jpeg, size, render_path }) => {
                 count_pixels(size.pixels());
                 let channels = picture.scan().components.len();
-                // A damaged profile, or one for another number of
-                // channels, would only spoil the colours.
+                // A damaged profile, or a profile for a different number of channels, would only spoil the
+                // colours.
                 let icc = self.icc.filter(|icc| profile_fits(Some(icc), channels));
                 Ok(Some((self.finish_file(&jpeg, output.format, icc, &[])?, render_path)))
             }
@@ -300,7 +300,7 @@ impl RenditionMaker<'_> {
         Ok((self.finish_file(&rendered.file, output.format, icc, &[])?, RenderPath::Region))
     }
 
-    /// The picture with the re-encoded rows between its unchanged bytes.
+    /// Returns the picture with the re-encoded rows between its unchanged bytes.
     fn patched_body(
         &self,
         picture: &IndexedPicture,
@@ -321,7 +321,7 @@ impl RenditionMaker<'_> {
             return Ok(RenditionBody::memory(head));
         }
         let mut parts = vec![BodyPart::Memory(head.into()), self.extent(prefix)];
-        // A short rest is held in memory, which saves a read of the store on each hit.
+        // A short rest is held in memory, which saves a read of the store on each cache hit.
         if rest.end - rest.start <= TAIL_READ_BYTES_MAX {
             middle.extend(self.original.read(rest)?);
             parts.push(BodyPart::Memory(middle.into()));
@@ -346,7 +346,7 @@ impl RenditionMaker<'_> {
         Ok((body, rendered.render_path))
     }
 
-    /// Takes the rendition from the standard set of the original, or makes it from the set's base.
+    /// Reads the rendition from the standard set of the original, or makes it from the set's base.
     fn serve_from_standard_set(
         &self,
         set: &StandardSet,
@@ -354,13 +354,13 @@ impl RenditionMaker<'_> {
     ) -> Result<(RenditionBody, RenderPath), RenderError> {
         let standard = self.plan.standard;
         let found = standard.and_then(|standard| Some((standard, set.find(standard.key)?)));
-        // A set is complete, so it has the picture.
+        // A set is complete, so it contains the picture.
         let Some((standard, picture)) = found else {
             return Err(RenderError::Picture("the standard set lacks the picture".to_owned()));
         };
         if standard.base.is_none() {
-            // A set has no windows, so what is cut carries no regions. Of the standard renditions only a
-            // thumbnail is cut, and thumbnails have none.
+            // The set does not record where a picture was cut, so a cut picture carries no regions. The only
+            // standard rendition that is cut is a thumbnail, and thumbnails have no regions.
             let body = self.finish_file(&picture.file, output.format, None, &[])?;
             return Ok((body, RenderPath::Stored));
         }
@@ -380,8 +380,7 @@ impl RenditionMaker<'_> {
         Ok((body, rendered.render_path))
     }
 
-    /// Makes the standard set of the original, unless it was made meanwhile; `None` if the picture cannot be
-    /// decoded.
+    /// Makes the standard set of the original, unless it exists by now; `None` if the picture cannot be decoded.
     fn make_standard_set(&self) -> Result<Option<StandardSet>, RenderError> {
         let source = &self.plan.source;
         let recipes = StandardRecipes::for_picture(source, &self.inner.settings);
@@ -393,7 +392,7 @@ impl RenditionMaker<'_> {
         }
         match self.inner.make_standard(source, &recipes, None, self.hooks.should_continue) {
             Ok(set) => {
-                // Without space it is made again for the next rendition.
+                // If it cannot be stored, the next rendition makes it again.
                 if let Err(cause) = self.inner.keep(source, &set) {
                     tracing::warn!(original = %source.blob, "standard renditions not kept: {cause}");
                 }
@@ -439,8 +438,8 @@ impl RenditionMaker<'_> {
         Ok(rendered)
     }
 
-    /// Embeds the metadata in a rendered file, whose pixels are upright. `windows` are those that the render
-    /// cut out; without them the file of a [`RenderStep::Cover`] carries no image regions.
+    /// Embeds the metadata in a rendered file, whose pixels are upright. `windows` are the parts that the render
+    /// cut out. Without them, the file of a [`RenderStep::Cover`] carries no image regions.
     fn finish_file(
         &self,
         file: &[u8],
@@ -456,6 +455,6 @@ impl RenditionMaker<'_> {
 
 /// Counts decoded pixels for the metrics.
 pub(super) fn count_pixels(pixels: u64) {
-    // The counter has whole megapixels, of which a small picture counts one.
+    // The counter counts whole megapixels, so a small picture counts as one.
     metrics::counter!(telemetry::DECODED_MEGAPIXELS).increment(pixels.div_ceil(1_000_000));
 }

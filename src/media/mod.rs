@@ -1,8 +1,8 @@
 //! The media section: from a media URL to bytes.
 //!
-//! [`Media::resolve`] finds the item, checks the caller's rights and plans the answer. That needs no pixels
-//! and returns a [`MediaAnswer`] whose `ETag` is known. [`Media::obtain`] then reads the bytes from a cache
-//! or renders them.
+//! [`Media::resolve`] finds the item, checks the caller's rights and plans the answer. It needs no pixels and
+//! returns a [`MediaAnswer`] whose `ETag` is known. [`Media::obtain`] then reads the bytes from a cache or renders
+//! them.
 
 pub mod access;
 mod answer;
@@ -87,11 +87,11 @@ struct MediaState {
     originals: OriginalStore,
     cache: cache::RenditionCache,
     in_flight: in_flight::InFlightRenders<render::RenderedBody>,
-    /// Reads of stored renditions; `None` where the standard set has to be made first.
+    /// Reads of stored renditions; `None` if the standard set has to be made first.
     reads_in_flight: in_flight::InFlightRenders<Option<render::RenderedBody>>,
     sets_in_flight: sets_in_flight::SetsInFlight,
     compute: ComputePool,
-    /// The encoders of AVIF, which take many times longer than JPEG's.
+    /// Permits for AVIF encoders, which are many times slower than JPEG encoders.
     slow_encoders: FairSemaphore,
     store_reads: StoreReads,
     rate_limiter: rate_limit::RenderRateLimiter,
@@ -101,7 +101,7 @@ struct MediaState {
 impl Media {
     /// Starts the section with the orders and their database, the originals, and a folder for the cache.
     ///
-    /// Fails when the cache folder cannot be created.
+    /// Fails if the cache folder cannot be created.
     pub fn start(
         settings: MediaSettings,
         orders: Orders,
@@ -123,7 +123,7 @@ impl Media {
             in_flight: in_flight::InFlightRenders::default(),
             reads_in_flight: in_flight::InFlightRenders::default(),
             sets_in_flight: sets_in_flight::SetsInFlight::new(),
-            // Half of the workers, so that such renders never delay all others.
+            // Half of the workers, so that slow renders never delay all others.
             slow_encoders: FairSemaphore::new(compute.workers() / 2, compute.places()),
             store_reads: StoreReads::new(settings.memory_bytes, settings.client_queue_share),
             compute,
@@ -145,7 +145,7 @@ impl Media {
         self.inner.catalog.invalidate(keys);
     }
 
-    /// Invalidates everything that is cached about items and orders.
+    /// Invalidates all cached data about items and orders.
     pub fn invalidate_all(&self) {
         self.inner.catalog.invalidate_all();
         self.inner.orders.clear_cache();
@@ -156,14 +156,14 @@ impl Media {
         self.inner.cache.report();
     }
 
-    /// Whether the store can be reached and has room for standard renditions.
+    /// Returns whether the store can be reached and has room for standard renditions.
     pub async fn can_keep_renditions(&self) -> bool {
         let originals = self.inner.originals.clone();
         let checked = tokio::task::spawn_blocking(move || originals.check_usable());
         checked.await.is_ok_and(|outcome| outcome.is_ok())
     }
 
-    /// The settings that the section was started with.
+    /// Returns the settings that the section was started with.
     #[must_use]
     pub fn settings(&self) -> &MediaSettings {
         &self.inner.settings
@@ -177,8 +177,7 @@ impl Media {
 
     /// Loads the item `key`, if it is visible to `principal` at `now`.
     ///
-    /// Fails with [`ErrorKind::NotFound`] when there is no such item, it was withdrawn, or it is under
-    /// embargo.
+    /// Fails with [`ErrorKind::NotFound`] if there is no such item, it was withdrawn, or it is under embargo.
     pub async fn item(
         &self,
         key: &ItemKey,
@@ -191,17 +190,16 @@ impl Media {
             .ok_or_else(|| Error::new(ErrorKind::NotFound, format!("no item {key}")))
     }
 
-    /// Whether the items that an answer was built from are unchanged. Callers check this after waiting for
-    /// the bytes, before they send or sell them. Reads memory, and the database only for items that were
-    /// evicted.
+    /// Returns whether the items that an answer was built from are unchanged. Callers check this after they have
+    /// waited for the bytes, and before they send or sell them. Reads the database only for items that were
+    /// evicted from memory.
     pub async fn are_current(
         &self,
         sources: impl Iterator<Item = &Arc<CatalogEntry>>,
     ) -> Result<bool> {
         for entry in sources {
             let found = self.inner.catalog.find(&entry.key).await?;
-            // Compared by content, because an entry that was
-            // evicted and loaded again is another object.
+            // Compared by content, because an entry that was evicted and loaded again is a different object.
             if !found.is_some_and(|found| found.is_same(entry)) {
                 return Ok(false);
             }
@@ -209,10 +207,10 @@ impl Media {
         Ok(true)
     }
 
-    /// Returns the document of the item `key` as it is served, even if the item is visible to no one now: for
-    /// the client that uploaded it.
+    /// Returns the document of the item `key` as it is served, for the client that uploaded it. The item need not
+    /// be visible to anyone now.
     ///
-    /// Fails with [`ErrorKind::NotFound`] when there is no such item.
+    /// Fails with [`ErrorKind::NotFound`] if there is no such item.
     pub async fn document_json(&self, key: &ItemKey) -> Result<Bytes> {
         let entry = self.inner.catalog.find(key).await?;
         let entry =
@@ -220,10 +218,10 @@ impl Media {
         Ok(self.text(&entry, ItemText::Json, None, false).await?.body)
     }
 
-    /// Decides what `path` refers to and whether `caller` may have it; nothing is recorded.
+    /// Decides which resource `path` refers to and whether `caller` may have it. Records nothing.
     ///
-    /// Fails with [`ErrorKind::Unauthenticated`] or with `insufficient_scope` for media that is not open, and
-    /// with `agreement_required` for media that the caller may neither read nor buy.
+    /// Fails with [`ErrorKind::Unauthenticated`] or with `insufficient_scope` for media that is not open, and with
+    /// `agreement_required` for media that the caller may neither read nor buy.
     pub async fn resolve(
         &self,
         path: &MediaPath,
@@ -252,8 +250,8 @@ impl Media {
         }
     }
 
-    /// Resolves `path`, a `.xml`, in the version `newsml` of the standard; other paths as
-    /// [`Media::resolve`] does, and fails as it does.
+    /// Resolves a `.xml` path in the version `newsml` of the standard. Resolves other paths as [`Media::resolve`]
+    /// does, and fails as it does.
     pub async fn resolve_newsml(
         &self,
         path: &MediaPath,
@@ -272,7 +270,7 @@ impl Media {
         }
     }
 
-    /// Writes the document `file` of the item of `path`.
+    /// Writes the document `file` of the item in `path`.
     async fn document(
         &self,
         path: &MediaPath,
@@ -293,8 +291,8 @@ impl Media {
         self.text(&entry, text, file.crop(), open).await
     }
 
-    /// Loads the item of `path`, if it is visible to `caller` and the caller may read what the path refers
-    /// to. Purchases are decided later, by `decide_purchase`.
+    /// Loads the item of `path`, if it is visible to `caller` and the caller may read the resource. Purchases are
+    /// decided later, by `decide_purchase`.
     async fn readable_entry(
         &self,
         path: &MediaPath,
@@ -302,7 +300,7 @@ impl Media {
         now: Timestamp,
     ) -> Result<Arc<CatalogEntry>> {
         if access::is_open(path) {
-            // Credentials without the right scope are no reason to refuse what needs none.
+            // Public media is served even with credentials that lack the scope.
             return self.item(path.key(), caller.visitor(), now).await;
         }
         let entry = self.item(path.key(), Some(caller.require_principal()?), now).await?;
@@ -310,8 +308,8 @@ impl Media {
         Ok(entry)
     }
 
-    /// Fails with `agreement_required` where reading `path` requires an agreement that covers its item
-    /// `entry`, and `caller` has neither such an agreement nor an order that still delivers the item.
+    /// Fails with `agreement_required` if reading `path` requires an agreement that covers its item `entry`, and
+    /// `caller` has neither such an agreement nor an order that still delivers the item.
     async fn check_reading(
         &self,
         path: &MediaPath,
@@ -342,19 +340,18 @@ impl Media {
             Some(_) => {
                 let shown = self.shown_item(&entry, path, principal, now).await;
                 if shown.is_err() {
-                    // Decide the purchase first, so that its refusal does not reveal whether the rendition
-                    // exists.
+                    // Decide the purchase first, so that its refusal does not reveal whether the rendition exists.
                     self.decide_purchase(path, &entry, caller, now).await?;
                 }
                 let (entry, path) = shown?;
-                // An associated object that is an item itself needs the same rights as at that item's URL.
+                // An associated object that is itself an item requires the same rights as at the item's own URL.
                 self.check_reading(&path, &entry, caller, now).await?;
                 (entry, Cow::Owned(path))
             }
         };
         let open = open && access::is_public(&entry, now);
         let keys = entry.cache_keys_within(&requested.key);
-        // An associated object can be replaced by one that was stored earlier, so a time is no validator.
+        // An associated object can be replaced by an object that was stored earlier, so a time is no validator.
         let modified = file.association().is_none().then_some(entry.stored);
         let sale = Sale::of_item(&entry, self.decide_purchase(&path, &entry, caller, now).await?);
         if file.extension().is_image() {
@@ -379,11 +376,11 @@ impl Media {
         })))
     }
 
-    /// Finds the item that shows the rendition `path`, and the path of the rendition there. An associated
-    /// object that is also an item is shown by that item, cropped as the editors specified.
+    /// Finds the item that shows the rendition `path`, and the path of the rendition there. An associated object
+    /// that is also an item is shown by that item, cropped as the editors specified.
     ///
-    /// Fails with [`ErrorKind::NotFound`] when the item has no such associated object, or when the object's
-    /// item is not visible.
+    /// Fails with [`ErrorKind::NotFound`] if the item has no such associated object, or if the object's item is
+    /// not visible.
     async fn shown_item(
         &self,
         entry: &Arc<CatalogEntry>,
@@ -399,12 +396,12 @@ impl Media {
             return Err(access::not_available(path));
         };
         let uri = associated.get("uri").and_then(Value::as_str).unwrap_or_default();
-        // An associated object may carry the URI of the item itself, which is no other item.
+        // An associated object may carry the URI of the item itself. It is then no different item.
         let Some(linked) = ItemUri::parse(uri).ok().filter(|linked| linked.key != entry.key)
         else {
             return Ok((Arc::clone(entry), path.clone()));
         };
-        // The object is not in the archive as an item, so the files of this one are shown.
+        // The object is not in the archive as an item, so the files of `entry` are used.
         let Some(item) = self.inner.catalog.find(&linked.key).await? else {
             return Ok((Arc::clone(entry), path.clone()));
         };
@@ -425,7 +422,7 @@ impl Media {
         Ok((item, item_path))
     }
 
-    /// The stored file of `entry` that `path` refers to, if there is one.
+    /// Returns the stored file of `entry` that `path` refers to, if there is one.
     fn stored_file<'a>(&self, entry: &'a CatalogEntry, path: &'a MediaPath) -> Option<&'a Asset> {
         let MediaTarget::Rendition(file) = path.target() else { return None };
         let files = match file.association() {
@@ -435,8 +432,7 @@ impl Media {
         files.find(file.name(), file.extension())
     }
 
-    /// Returns the decision of the caller's agreements where `path` has to be bought, and `None` where it is
-    /// free.
+    /// Returns the decision of the caller's agreements if `path` has to be bought, and `None` if it is free.
     async fn decide_purchase(
         &self,
         path: &MediaPath,
@@ -455,10 +451,10 @@ impl Media {
         Ok(Some(decision))
     }
 
-    /// Records the purchase of everything in `sale` for `caller`.
+    /// Records the purchase of all items in `sale` for `caller`.
     ///
-    /// Fails as [`Orders::purchase`] does, and with [`ErrorKind::Stale`] if it differs from what was confirmed;
-    /// then nothing of it may be delivered.
+    /// Fails as [`Orders::purchase`] does, and with [`ErrorKind::Stale`] if the purchase differs from the
+    /// confirmed one. No part of the sale may be delivered then.
     pub async fn purchase(
         &self,
         sale: &Sale,
@@ -509,14 +505,14 @@ impl Media {
         let licenses = orders.pricelist(principal, &codes, ordered, now).await?;
         let list: Vec<Value> = licenses.iter().map(orders::json::license).collect();
         let body = Bytes::from(Value::from(list).to_string());
-        // Agreements change the list without changing the item, so the tag is that of the text.
+        // Agreements change the list without changing the item, so the tag is computed from the text.
         let etag = ContentHash::new(&body).short();
         let mime = "application/json";
         let keys = CacheKeys::new(path.key(), []);
         Ok(TextAnswer { body, mime, etag, modified: None, open: false, keys })
     }
 
-    /// Plans the image that `path` refers to; the caller adds the sale to the answer.
+    /// Plans the image that `path` refers to. The caller adds the sale to the answer.
     fn rendition(
         &self,
         entry: &Arc<CatalogEntry>,
@@ -528,8 +524,8 @@ impl Media {
             MediaTarget::Rendition(file)
                 if file.operations().is_empty() && file.association().is_none() =>
             {
-                // An item has few of these, so their plans are
-                // stored with it; variants are unlimited.
+                // An item has few renditions without operations, so their plans are stored with it. The number of
+                // variants is unlimited.
                 entry.plan(file.name(), file.extension(), || plan::plan(entry, path, settings))?
             }
             MediaTarget::Item(_)

@@ -1,8 +1,8 @@
 //! The plan of a rendition, as data.
 //!
-//! A plan contains the hash of the original, the steps in order, the output, and everything else that changes
-//! a byte of the result. Its hash is the cache key and the `ETag`. All spellings of a URL for the same
-//! rendition have the same plan.
+//! A plan contains the hash of the original, the steps in order, the output, and everything else that changes a
+//! byte of the result. Its hash is the cache key and the `ETag`. All spellings of a URL for the same rendition
+//! have the same plan.
 
 use serde::Serialize;
 
@@ -19,33 +19,33 @@ use model::{
     RenditionVariant, ResizeSpec, Size, scale_crop,
 };
 
-/// Incremented when the same plan yields other bytes than in an earlier release.
+/// The format of plans; incremented if the same plan yields different bytes than in an earlier release.
 const FORMAT: u32 = 5;
-/// The same for picture data without metadata, which standard sets keep.
+/// The same for picture data without metadata, as in standard sets.
 pub(super) const PICTURE_FORMAT: u32 = 4;
 
-/// Everything that determines the bytes of a rendition.
+/// All values that determine the bytes of a rendition.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct RenditionPlan {
     format: u32,
-    /// The original, without what it says about its rights.
+    /// The original, without the rights that its file states.
     pub source: PictureFile,
     /// The steps in order; empty for the original with its picture data unchanged.
     pub steps: Vec<RenderStep>,
     /// The encoding of the result; `None` for the original's own picture data.
     pub output: Option<OutputOptions>,
-    /// The picture of the standard set from which it is made; `None` for one that is made from the original.
+    /// The picture of the standard set from which it is made; `None` if it is made from the original.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) standard: Option<StandardSource>,
-    /// Identity of the watermark, when a step draws it.
+    /// The identity of the watermark, if a step draws it.
     pub mark: Option<String>,
     /// Hash of the caption that is embedded in the file.
     pub caption: Option<ContentHash>,
     /// Hash of the rights that are embedded in the file.
     pub rights: Option<ContentHash>,
-    /// Whether the original's GPS position is retained.
+    /// True if the original's GPS position is retained.
     pub keep_gps: bool,
-    /// Whether details about the persons shown are retained.
+    /// True if details about the persons shown are retained.
     pub keep_person_details: bool,
 }
 
@@ -75,9 +75,8 @@ pub struct PlannedRendition {
 
 /// Plans the picture that `path` refers to, of the item itself or of one of its associated objects.
 ///
-/// Fails with [`ErrorKind::NotFound`] for a rendition that the item does not have, and with
-/// [`ErrorKind::InvalidArgument`] for a crop that exceeds the picture and for a size that the format does not
-/// hold.
+/// Fails with [`ErrorKind::NotFound`] for a rendition that the item does not have. Fails with
+/// [`ErrorKind::InvalidArgument`] for a crop that exceeds the picture, and for a size that the format cannot hold.
 pub fn plan(
     entry: &CatalogEntry,
     path: &MediaPath,
@@ -88,7 +87,7 @@ pub fn plan(
     };
     let format = match file.extension() {
         RenditionExtension::Image(format) => format,
-        // Requests replace it by what the client accepts; others have no preference.
+        // Requests replace it by a format that the client accepts. Other callers have no preference.
         RenditionExtension::Auto => ImageFormat::JPEG,
         RenditionExtension::Pdf | RenditionExtension::Eps | RenditionExtension::Mp4 => {
             return Err(access::not_available(path));
@@ -96,7 +95,7 @@ pub fn plan(
     };
     let name = file.name();
     let operations = file.operations();
-    // The Hires of another format would be another picture than the one that is bought.
+    // The Hires in a different format would not be the picture that is bought.
     if file.is_whole_hires() && file.extension() != RenditionExtension::JPEG {
         return Err(access::not_available(path));
     }
@@ -110,8 +109,8 @@ pub fn plan(
     let operated =
         operated_steps(&RenditionBase { name, upright, steps: &base }, operations, settings)?;
     let mut steps = operated.steps;
-    // A Hires that is stored rotated is turned upright by a crop of the whole picture. A file of another format
-    // and one with a limit of bytes are always encoded.
+    // A crop of the whole picture turns a Hires upright that is stored rotated. A file in a different format or
+    // with a limit of bytes is always encoded.
     let is_turned = !operations.is_empty() && source.orientation > 1;
     let is_limited = operated.preset.is_some_and(|preset| preset.bytes_max.is_some());
     if steps.is_empty() && (is_turned || is_limited || format != ImageFormat::JPEG) {
@@ -157,7 +156,7 @@ fn check_size(format: ImageFormat, size: Size) -> Result<()> {
     Err(Error::invalid("path", "extension", "maximum", message))
 }
 
-/// The cache partition of a rendition with the steps `steps`, of which `base` are those without operations.
+/// Returns the cache partition of a rendition with `steps`; `base` are its steps before the operations.
 fn cache_class(steps: &[RenderStep], base: &[RenderStep]) -> CacheClass {
     let is_cut_or_scaled =
         steps.iter().any(|step| matches!(step, RenderStep::Crop(_) | RenderStep::Scale { .. }));
@@ -220,8 +219,8 @@ fn operated_steps<'a>(
 
 /// Applies `operations`, of which `resize` is one, to a rendition.
 ///
-/// A whole picture, and a crop of the Hires, is scaled once, from the original or the standard set, whatever the
-/// size of the rendition that the name means. [`ShownPart::open`] says how the crop of an open rendition is made.
+/// A whole picture and a crop of the Hires are scaled once, from the original or the standard set, whatever the
+/// size of the named rendition. [`ShownPart::open`] describes the crop of an open rendition.
 fn resized_steps<'a>(
     base: &RenditionBase<'_>,
     operations: &[PictureOperation],
@@ -237,7 +236,7 @@ fn resized_steps<'a>(
     let wanted = preset.map_or(resize, |preset| &preset.size);
     let is_bought = access::is_bought_usage(base.name.usage);
     let exact = RenditionWidths::Any;
-    // A preset is one size already, and who buys a picture gets the size that was asked for.
+    // A preset is a single size already, and a buyer gets exactly the requested size.
     let widths = if is_bought || preset.is_some() { &exact } else { &settings.widths };
     let named_size = size_after(base.upright, base.steps)?;
     let crop = match operations.iter().find_map(|operation| match operation {
@@ -256,8 +255,8 @@ fn resized_steps<'a>(
     let is_marked = base.steps.contains(&RenderStep::Watermark)
         || operations.contains(&PictureOperation::Watermark)
         || preset.is_some_and(|preset| preset.mark);
-    // The crop may be part of a picture that has to be made first: one with a mark, or a square around the centre
-    // of interest.
+    // The crop may be part of a picture that has to be made first: a picture with a mark, or a square around the
+    // centre of interest.
     let is_made_first = marks_first || !is_scaled_whole;
     let picture = if is_made_first { named_size } else { base.upright };
     let part = if is_bought {
@@ -280,25 +279,26 @@ fn resized_steps<'a>(
     Ok(OperatedSteps { steps, preset })
 }
 
-/// Whether `steps` give the whole picture `upright` in the size of the named rendition, which then is that rendition.
+/// Returns whether `steps` show the whole picture `upright` in the size of the named rendition. The result is then
+/// that rendition.
 fn is_named(upright: Size, named_size: Size, steps: &[RenderStep]) -> bool {
     let whole = Rect::new(0, 0, upright);
     match steps {
-        // The whole picture in its own size, which a small picture's Preview has.
+        // The whole picture in its own size, as in the Preview of a small picture.
         [] => named_size == upright,
         [step] => *step == RenderStep::Scale { region: whole, size: named_size },
         _ => false,
     }
 }
 
-/// Adds the mark, unless the picture has it.
+/// Adds the mark, unless the picture already has it.
 fn push_mark(steps: &mut Vec<RenderStep>) {
     if !steps.contains(&RenderStep::Watermark) {
         steps.push(RenderStep::Watermark);
     }
 }
 
-/// The source file and the steps of a rendition without operations.
+/// Returns the source file and the steps of a rendition without operations.
 fn rendition_steps<'a>(
     files: AssetGroup<'a>,
     name: RenditionName,
@@ -308,7 +308,7 @@ fn rendition_steps<'a>(
     Some((source, scaling_steps(scaling, name)))
 }
 
-/// The steps of a rendition without operations, which is scaled by `scaling`.
+/// Returns the steps of a rendition without operations, which is scaled by `scaling`.
 pub(super) fn scaling_steps(scaling: RenditionScaling, name: RenditionName) -> Vec<RenderStep> {
     let scale = match scaling {
         RenditionScaling::Full => None,
@@ -319,7 +319,7 @@ pub(super) fn scaling_steps(scaling: RenditionScaling, name: RenditionName) -> V
     scale.into_iter().chain(mark).collect()
 }
 
-/// The encoding of a rendition; `None` for the original's own picture data, which is JPEG.
+/// Returns the encoding of a rendition; `None` for the original's own picture data, which is JPEG.
 pub(super) fn output(
     name: RenditionName,
     format: ImageFormat,
@@ -339,7 +339,7 @@ pub(super) fn output(
             None
         }
         RenditionUsage::Hires | RenditionUsage::Hidef | RenditionUsage::Lores => {
-            // Crops and marks of the Hires keep its profile and colour space (contract media-22).
+            // Crops and marks of the Hires retain its profile and colour space (contract media-22).
             Some(OutputOptions {
                 format,
                 quality: qualities.hires,
@@ -351,7 +351,7 @@ pub(super) fn output(
     }
 }
 
-/// The encoding of a small rendition: sRGB without another profile (contract media-23).
+/// Returns the encoding of a small rendition: sRGB without any other profile (contract media-23).
 fn small_output(format: ImageFormat, quality: u8) -> OutputOptions {
     OutputOptions {
         format,
@@ -387,9 +387,9 @@ fn size_after(upright: Size, steps: &[RenderStep]) -> Result<Size> {
     output_size(upright, steps).map_err(Error::internal)
 }
 
-/// The crop of a `.json` request in pixels of the hires image; `None` if there is none.
+/// Returns the crop of a `.json` request in pixels of the hires image; `None` if there is no crop.
 ///
-/// Fails with [`ErrorKind::NotFound`] when the item has no picture to crop.
+/// Fails with [`ErrorKind::NotFound`] if the item has no picture to crop.
 pub(super) fn json_crop(entry: &CatalogEntry, crop: Option<CropSpec>) -> Result<Option<Rect>> {
     let Some(crop) = crop else { return Ok(None) };
     let hires = AssetGroup::of_item(&entry.assets)
@@ -398,7 +398,7 @@ pub(super) fn json_crop(entry: &CatalogEntry, crop: Option<CropSpec>) -> Result<
     crop.resolve(hires.upright()).map(Some).map_err(|error| bad_crop(&error))
 }
 
-/// The error for a crop that exceeds the picture; the message contains the picture's size.
+/// Returns the error for a crop that exceeds the picture. The message contains the picture's size.
 pub(super) fn bad_crop(error: &CropError) -> Error {
     Error::invalid("path", "crop", "maximum", error.to_string())
 }

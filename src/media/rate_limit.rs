@@ -1,11 +1,10 @@
 //! The rate limit of renders: a token bucket of megapixels for each client.
 //!
-//! The number of crop URLs is unlimited, so a single client could occupy all workers forever. Each client has
-//! a bucket of pixels that refills over time. A render that is started for a client takes the pixels that it
-//! will decode from the bucket, and is refused at once if the bucket does not hold enough. Cache hits and
-//! renders that are already in flight for another client are free, and so is the server's own work:
-//! pre-rendering, deliveries, pictures in mails. An archive that was started is always finished; the excess
-//! is a debt of the client's bucket.
+//! The number of crop URLs is unlimited, so a single client could occupy all workers forever. Each client has a
+//! bucket of pixels that refills over time. A render that is started for a client uses up the pixels that it will
+//! decode, and is refused at once if the bucket does not hold enough. Cache hits and renders in flight for a
+//! different client are free. So is the server's own work: pre-rendering, deliveries, pictures in mails. An
+//! archive that was started is always finished; the excess is a debt of the client's bucket.
 
 use std::{collections::HashMap, net::IpAddr};
 
@@ -21,13 +20,13 @@ use model::network;
 const MILLION: i64 = 1_000_000;
 
 impl RequestClient {
-    /// The client of a request; `None` where neither user nor address is known.
+    /// Identifies the client of a request; `None` if neither user nor address is known.
     #[must_use]
     pub fn for_request(principal: Option<&Principal>, address: Option<IpAddr>) -> Option<Self> {
         match principal {
-            // A user has one bucket, so that more addresses or keys give no more pixels.
+            // All addresses and keys of a user share one bucket.
             Some(principal) => Some(Self::User(principal.user().id)),
-            // One household or office owns a /64, so a single IPv6 address says nothing.
+            // One household or office owns a /64, so a single IPv6 address does not identify a client.
             None => address.map(|address| Self::Network(network(address))),
         }
     }
@@ -45,7 +44,7 @@ pub enum RenderPayer {
 }
 
 impl RenderPayer {
-    /// The client whose share of the queues the render takes; `None` for the server.
+    /// Returns the client in whose share of the queues the render counts; `None` for the server.
     pub(super) fn client(self) -> Option<RequestClient> {
         match self {
             Self::Server => None,
@@ -53,7 +52,7 @@ impl RenderPayer {
         }
     }
 
-    /// The payer of a request for one rendition.
+    /// Returns the payer of a request for one rendition.
     #[must_use]
     pub fn for_client(client: Option<RequestClient>) -> Self {
         client.map_or(Self::Server, Self::Client)
@@ -80,8 +79,8 @@ pub(super) struct RenderRateLimiter {
 }
 
 impl RenderRateLimiter {
-    /// Allows each client `megapixels_s` megapixels per second and `burst` megapixels at once. A rate of 0
-    /// disables the limit.
+    /// Creates the limiter. A client may render `megapixels_s` megapixels per second, and `burst` megapixels at
+    /// once. A rate of 0 disables the limit.
     pub(super) fn new(megapixels_s: u32, burst: u32) -> Self {
         Self {
             rate: i64::from(megapixels_s),
@@ -91,10 +90,10 @@ impl RenderRateLimiter {
         }
     }
 
-    /// Takes `pixels` for a render that is about to start.
+    /// Takes `pixels` from the bucket for a render that is about to start.
     ///
-    /// A render larger than the whole bucket needs a full one and leaves a debt. Fails with
-    /// [`crate::runtime::error::ErrorKind::Overloaded`], and the time until the bucket holds enough.
+    /// A render larger than the whole bucket needs a full bucket and leaves a debt. Fails with
+    /// [`crate::runtime::error::ErrorKind::Overloaded`] and the time until the bucket holds enough.
     pub(super) fn acquire(&self, payer: RenderPayer, pixels: u64) -> Result<()> {
         let (client, may_owe) = match payer {
             RenderPayer::Server => return Ok(()),
@@ -108,7 +107,7 @@ impl RenderRateLimiter {
         self.acquire_at(client, pixels, may_owe, self.now_us()).map_err(overloaded_error)
     }
 
-    /// Fails while the client has a debt: an archive is started only without one.
+    /// Fails while the client has a debt. An archive is started only without one.
     pub(super) fn check_balance(&self, client: RequestClient) -> Result<()> {
         if self.rate == 0 {
             return Ok(());
@@ -123,7 +122,7 @@ impl RenderRateLimiter {
         };
         if let Some(bucket) = self.buckets.lock().get_mut(&client) {
             let pixels = i64::try_from(pixels).unwrap_or(i64::MAX);
-            // The bucket may have refilled since, and never holds more than the burst.
+            // The bucket may have been refilled since, and never holds more than the burst.
             bucket.pixels = bucket.pixels.saturating_add(pixels).min(self.burst);
         }
     }
@@ -132,13 +131,13 @@ impl RenderRateLimiter {
         i64::try_from(self.stopwatch.elapsed().as_micros()).unwrap_or(i64::MAX)
     }
 
-    /// The pixels in a bucket at `now_us`.
+    /// Returns the pixels in a bucket at `now_us`.
     fn refilled(&self, bucket: PixelBucket, now_us: i64) -> i64 {
         let elapsed = now_us.saturating_sub(bucket.at_us).max(0);
         bucket.pixels.saturating_add(elapsed.saturating_mul(self.rate)).min(self.burst)
     }
 
-    /// Takes `pixels`; fails with the number of seconds to wait until they are available.
+    /// Takes `pixels` from the bucket; fails with the number of seconds until it holds enough.
     fn acquire_at(
         &self,
         client: RequestClient,
@@ -160,19 +159,19 @@ impl RenderRateLimiter {
         if buckets.len() >= BUDGET_CLIENTS_MAX && !buckets.contains_key(&client) {
             self.evict(&mut buckets, now_us);
         }
-        // A debt never exceeds what refills within the maximum wait.
+        // A debt never exceeds the refill of the maximum wait.
         let owed_max = i64::from(BUDGET_WAIT_S_MAX) * MILLION * self.rate;
         let pixels = left.saturating_sub(pixels).max(-owed_max);
         buckets.insert(client, PixelBucket { pixels, at_us: now_us });
         Ok(())
     }
 
-    /// Evicts buckets to make room: first the full ones, which carry no information, then those that are not
-    /// empty, and finally all.
+    /// Evicts buckets to make room: first the full buckets, which carry no information, then all without a debt,
+    /// and finally all.
     fn evict(&self, buckets: &mut HashMap<RequestClient, PixelBucket>, now_us: i64) {
         buckets.retain(|_, bucket| self.refilled(*bucket, now_us) < self.burst);
         if buckets.len() >= BUDGET_CLIENTS_MAX {
-            // Clients in debt stay longest, since forgetting a debt is what an attacker would gain.
+            // Clients in debt stay longest, so that an attacker cannot get rid of a debt by evicting it.
             buckets.retain(|_, bucket| self.refilled(*bucket, now_us) <= 0);
         }
         if buckets.len() >= BUDGET_CLIENTS_MAX {
@@ -182,7 +181,7 @@ impl RenderRateLimiter {
     }
 }
 
-/// The error for a client whose bucket does not hold enough.
+/// Returns the error for a client whose bucket does not hold enough.
 fn overloaded_error(wait_s: u32) -> Error {
     let message = format!(
         "This client has reached its rate limit for rendered megapixels; try again in {wait_s} s"

@@ -1,5 +1,5 @@
-//! The recipes of a standard set: the pictures that are kept beside an original, how each is made, and which
-//! renditions are made from them.
+//! The recipes of a standard set: the stored pictures of an original, the steps to make each, and the renditions
+//! that are made from them.
 
 use serde::Serialize;
 use serde_json::json;
@@ -10,20 +10,20 @@ use imaging::{ImageFormat, OutputColour, OutputOptions, OutputSampling, RenderSt
 use model::item::PictureFile;
 use model::{ContentHash, RenditionName, Size};
 
-/// The standard renditions that are kept as they are.
+/// The standard renditions that the set contains as they are.
 const KEPT: [RenditionName; 4] = [
     RenditionName::NORMAL_PREVIEW,
     RenditionName::WEB_PREVIEW,
     RenditionName::NORMAL_THUMBNAIL,
     RenditionName::CROPPED_THUMBNAIL,
 ];
-/// The long side of the base, in percent of the largest open picture's: scaling down needs more pixels than it
-/// yields.
+/// The long side of the base, in percent of the long side of the largest open picture. Scaling down needs more
+/// pixels than it yields.
 const STANDARD_BASE_PERCENT: u32 = 125;
 /// The quality of the base, from which other renditions are encoded once more.
 const STANDARD_BASE_QUALITY: u8 = 92;
 
-/// How one picture of a standard set is made.
+/// The steps to make one picture of a standard set.
 #[derive(Clone, Debug)]
 pub(super) struct PictureRecipe {
     pub(super) step: RenderStep,
@@ -33,7 +33,7 @@ pub(super) struct PictureRecipe {
 }
 
 impl PictureRecipe {
-    /// The recipe of a rendition without operations; `None` if it is not made by scaling.
+    /// Returns the recipe of a rendition without operations; `None` if it is not made by scaling.
     fn for_rendition(
         name: RenditionName,
         upright: Size,
@@ -44,7 +44,7 @@ impl PictureRecipe {
         Self::new(steps.into_iter().next()?, output, upright)
     }
 
-    /// The recipe of a picture that `step` scales; `None` for a step that does not scale.
+    /// Creates the recipe of a picture that `step` scales; `None` if the step does not scale.
     fn new(step: RenderStep, output: OutputOptions, upright: Size) -> Option<Self> {
         let size = scaled_size(upright, &step)?;
         Some(Self { step, output, size })
@@ -57,7 +57,7 @@ pub(super) struct StandardRecipes {
     orientation: u8,
     components: u8,
     upright: Size,
-    /// The standard renditions that may be made from the original; the base, if there is one, comes last.
+    /// The standard renditions that can be made from the original. The base, if there is one, comes last.
     pub(super) pictures: Vec<PictureRecipe>,
     has_base: bool,
 }
@@ -70,17 +70,17 @@ pub(super) struct StandardSource {
     /// The size of the picture if the rendition is scaled from it; `None` if the picture is the rendition.
     #[serde(skip)]
     pub(super) base: Option<Size>,
-    /// What making the set takes, as [`StandardRecipes::working_bytes`] says.
+    /// The memory to make the set, from [`StandardRecipes::working_bytes`].
     #[serde(skip)]
     pub(super) working_bytes: u64,
-    /// The length of the set in bytes, estimated.
+    /// The estimated length of the set in bytes.
     #[serde(skip)]
     pub(super) set_bytes: u64,
 }
 
 impl StandardSource {
-    /// Finds the picture of the set of `original` from which the rendition with `steps` and `output` is made; `None`
-    /// if it needs the original.
+    /// Finds the picture in the set of `original` from which the rendition with `steps` and `output` is made;
+    /// `None` if the rendition is made from the original.
     pub(super) fn find(
         original: &PictureFile,
         steps: &[RenderStep],
@@ -95,7 +95,7 @@ impl StandardSource {
 }
 
 impl StandardRecipes {
-    /// The recipes for `picture`.
+    /// Lists the recipes for `picture`.
     pub(super) fn for_picture(picture: &PictureFile, settings: &MediaSettings) -> Self {
         let upright = picture.upright();
         let mut pictures = Vec::new();
@@ -121,16 +121,17 @@ impl StandardRecipes {
         Self { orientation, components, upright, pictures, has_base }
     }
 
-    /// The key of a picture: the hash of everything that determines its data besides the original.
+    /// Returns the key of a picture: the hash of all values, besides the original, that determine its data.
     pub(super) fn key(&self, picture: &PictureRecipe) -> ContentHash {
         let PictureRecipe { step, output, .. } = picture;
-        // The pictures are reduced from the largest of them, whose size settings for others decide.
+        // All pictures are reduced from the largest one. Its size depends on settings that are not part of this
+        // recipe.
         let largest = self.largest();
         let recipe = json!([PICTURE_FORMAT, self.orientation, largest, step, output]);
         ContentHash::new(recipe.to_string().as_bytes())
     }
 
-    /// The picture from which the rendition in sRGB with `steps` and `output` is made.
+    /// Finds the picture from which the sRGB rendition with `steps` and `output` is made.
     fn source_of(&self, steps: &[RenderStep], output: &OutputOptions) -> Option<StandardSource> {
         let needed = scaled_size(self.upright, steps.first()?)?;
         let same = self.pictures.iter().find(|picture| {
@@ -151,12 +152,13 @@ impl StandardRecipes {
         StandardSource { key: self.key(picture), base, working_bytes, set_bytes }
     }
 
-    /// The memory in bytes that making the set takes at its peak, besides that of an original that is decoded as a
-    /// whole: strips of decoded pixels and the largest picture as linear samples, then all pictures and an encoder.
+    /// Returns the peak memory in bytes to make the set, without the memory of an original that is decoded as a
+    /// whole. It is the larger of two sums: strips of decoded pixels and the largest picture as linear samples, or
+    /// all pictures and an encoder.
     pub(super) fn working_bytes(&self) -> u64 {
-        /// What `imaging::standard_pictures` takes for strips of any picture.
+        /// Memory of `imaging::standard_pictures` for the strips of any picture.
         const STRIPS: u64 = 100 << 20;
-        /// The same for each pixel of the largest picture.
+        /// Its memory for each pixel of the largest picture.
         const LARGEST_PIXEL: u64 = 12;
         let samples = self.upright.pixels().saturating_mul(u64::from(self.components));
         let strips = STRIPS.min(samples.saturating_mul(8));
@@ -169,7 +171,7 @@ impl StandardRecipes {
         strips.saturating_add(largest).max(encoding)
     }
 
-    /// The size of the largest picture.
+    /// Returns the size of the largest picture.
     fn largest(&self) -> Option<Size> {
         self.pictures.iter().map(|picture| picture.size).max_by_key(|size| size.pixels())
     }

@@ -1,4 +1,4 @@
-//! Makes the standard renditions of an original, from one decode, to be kept beside it.
+//! Makes the standard renditions of an original, from one decode, and stores them beside it.
 
 use std::sync::Arc;
 
@@ -22,10 +22,10 @@ use imaging::{
 use model::item::{Asset, AssetGroup, PictureFile};
 
 impl Media {
-    /// Makes and keeps the standard renditions of `entry`'s picture, unless they are kept already.
+    /// Makes and stores the standard renditions of the whole picture in `assets`, unless they are stored already.
     ///
-    /// Returns whether something was made. Fails when the original is missing or damaged, when the queue is
-    /// full, and when the store does not answer.
+    /// Returns whether any were made. Fails if the original is missing or damaged, if the queue is full, and if
+    /// the store does not answer.
     pub async fn keep_standard(&self, assets: &[Asset]) -> Result<bool> {
         let files = AssetGroup::of_item(assets);
         let Some(picture) = files.whole_picture() else { return Ok(false) };
@@ -47,7 +47,7 @@ impl Media {
     }
 }
 
-/// A job that makes the standard set of an original ahead of requests.
+/// A job that makes the standard set of an original before a request needs it.
 struct KeepJob {
     inner: Arc<MediaState>,
     source: PictureFile,
@@ -59,7 +59,7 @@ struct KeepJob {
     outcome: mpsc::Sender<Result<bool, RenderError>>,
 }
 
-/// A picture whose standard set is not kept.
+/// A picture whose standard set is not stored.
 struct UnkeptPicture {
     /// The picture as it was read; `None` if derived files have to be rebuilt first.
     picture: Option<WholePicture>,
@@ -77,14 +77,15 @@ impl KeepJob {
         }
     }
 
-    /// Makes the set, unless another job does: then the job looks for it after that.
+    /// Makes the set, unless a different job is making it. In that case, the job runs again afterwards and looks
+    /// for the set.
     fn run(self) {
         let sets = self.inner.sets_in_flight.clone();
         let original = self.source.blob;
         match sets.admit(original, self, Self::submit) {
             SetAdmission::Admitted(job, claim) => {
                 let Self { inner, source, recipes, picture, outcome, .. } = job;
-                // Without a claim another job has made the set, perhaps meanwhile.
+                // Without a claim, a different job has made the set in the meantime.
                 let is_made = claim.is_none();
                 report(&outcome, inner.keep_standard(&source, &recipes, picture, is_made));
             }
@@ -97,7 +98,7 @@ impl KeepJob {
 }
 
 fn report(sender: &mpsc::Sender<Result<bool, RenderError>>, outcome: Result<bool, RenderError>) {
-    // The receiver is gone when the service stops; then the outcome is not needed.
+    // The receiver is gone if the service is stopping. The outcome is not needed then.
     drop(sender.try_send(outcome));
 }
 
@@ -117,7 +118,7 @@ impl MediaState {
         Ok(true)
     }
 
-    /// Reads a picture whose standard set is not kept; `None` if the set is kept.
+    /// Reads a picture whose standard set is not stored; `None` if it is stored.
     fn read_unkept(
         &self,
         source: &PictureFile,
@@ -128,13 +129,13 @@ impl MediaState {
         }
         let original = self.originals.open_derived(source.blob, source.length)?;
         match original.as_ref().map(WholePicture::read).transpose() {
-            // The worker rebuilds what is damaged.
+            // The worker rebuilds damaged files.
             Err(cause) if cause.is_derived() => Ok(Some(UnkeptPicture { picture: None })),
             picture => Ok(Some(UnkeptPicture { picture: picture? })),
         }
     }
 
-    /// Reads the standard set of a picture; `None` if there is none with all of `recipes`.
+    /// Reads the standard set of a picture; `None` if no set has the pictures of all `recipes`.
     pub(super) fn complete_standard_set(
         &self,
         source: &PictureFile,
@@ -152,15 +153,15 @@ impl MediaState {
     /// Stores a standard set beside the original.
     pub(super) fn keep(&self, source: &PictureFile, set: &StandardSet) -> Result<(), RenderError> {
         let kept = self.originals.keep_standard_set(source.blob, set);
-        // Without space each job makes a set of its own, and to wait for each other would only take longer.
+        // Without space each job makes a set of its own. Waiting for each other would only delay them.
         self.sets_in_flight.release(source.blob);
         kept?;
         metrics::counter!(telemetry::STANDARD_SETS).increment(1);
         Ok(())
     }
 
-    /// Makes a standard set from its picture, which is read if it is `None`, for as long as `should_continue` returns
-    /// true.
+    /// Makes a standard set from its picture, for as long as `should_continue` returns true. Reads the picture if
+    /// it is `None`.
     pub(super) fn make_standard(
         &self,
         source: &PictureFile,
@@ -197,7 +198,7 @@ impl MediaState {
             tracing::warn!(blob = %source.blob, "picture data is damaged: {warning}");
         }
         let pictures = recipes.pictures.iter().zip(made.pictures).map(|(recipe, pixels)| {
-            // Requests go first.
+            // Waiting requests run first.
             yield_to_waiting();
             let file = encode_pixels(&pixels, &recipe.output)?.into();
             Ok(StandardPicture { key: recipes.key(recipe), size: pixels.size, file })

@@ -1,9 +1,9 @@
 //! The disk tier: one file per rendition, `standard/ab/<key>` or `variants/ab/<key>`.
 //!
-//! A file is a short record with a checksum; a torn or damaged one is a cache miss and is removed. The index
-//! is in memory and is read from the folder at the start. When moka evicts an entry, its file is removed.
-//! Processes over one data directory share the files but not the index: a file that another process evicted
-//! is a miss, and a file that another process wrote is found only after the next start.
+//! A file is a short record with a checksum. A torn or damaged file is a cache miss and is removed. The index is
+//! in memory and is read from the folder at the start. When moka evicts an entry, its file is removed. Processes
+//! over one data directory share the files but not the index: a file that a different process evicted is a miss,
+//! and a file that a different process wrote is found only after the next start.
 
 use std::{
     fs::{self, File},
@@ -23,7 +23,7 @@ use crate::media::plan::CacheClass;
 use crate::runtime::limits::UPLOAD_ABANDONED;
 use model::ContentHash;
 
-/// A file occupies whole blocks of the file system.
+/// The block size of the file system. A file occupies whole blocks.
 const BLOCK_BYTES: u64 = 4096;
 
 pub(super) struct DiskTier {
@@ -83,8 +83,8 @@ impl DiskTier {
         // Other processes write into the same folder, so the name is unique.
         let tmp = partition.dir.join(format!("tmp-{}", Uuid::now_v7()));
         let bytes = encode(body);
-        // The file is not flushed to disk: a cache may lose entries, and the checksum detects one
-        // that a crash tore.
+        // The file is not flushed to disk: a cache may lose entries, and the checksum detects an entry that a
+        // crash tore.
         let written = File::create(&tmp).and_then(|mut file| {
             file.write_all(&bytes)?;
             if let Some(parent) = path.parent() {
@@ -94,7 +94,7 @@ impl DiskTier {
             fs::rename(&tmp, &path)
         });
         if let Err(cause) = written {
-            // The write may have failed on a full disk, which the fragment would keep full.
+            // The write may have failed on a full disk, and the fragment would occupy space there.
             drop(fs::remove_file(&tmp));
             return Err(cause);
         }
@@ -104,8 +104,8 @@ impl DiskTier {
     }
 }
 
-/// Reads every file below the folder of a disk tier, which a server may be using, and calls `damaged` for
-/// each that is not a complete record.
+/// Reads every file below the folder of a disk tier, which a server may be using. Calls `damaged` for each file
+/// that is not a complete record.
 pub(crate) fn check_files(dir: &Path, damaged: &mut dyn FnMut(&Path)) -> io::Result<()> {
     for partition in ["standard", "variants"] {
         for folder in list(&dir.join(partition))? {
@@ -145,7 +145,7 @@ impl DiskPartition {
             .max_capacity(bytes_max)
             .weigher(|_: &ContentHash, bytes: &u32| *bytes)
             .eviction_listener(move |key: Arc<ContentHash>, _, cause| {
-                // A replaced entry has its new file under the same path.
+                // The new file of a replaced entry has the same path.
                 if cause != RemovalCause::Replaced {
                     drop(fs::remove_file(file(&root, *key)));
                 }
@@ -164,8 +164,8 @@ impl DiskPartition {
         for entry in fs::read_dir(&self.dir)? {
             let entry = entry?;
             if entry.file_type()?.is_file() {
-                // The file is left over from an interrupted write, unless it is so recent that another
-                // process may be writing it.
+                // The file is left over from an interrupted write. A recent file may belong to a process that is
+                // still writing it.
                 let age = entry
                     .metadata()
                     .and_then(|metadata| metadata.modified())
@@ -185,7 +185,7 @@ impl DiskPartition {
                         Err(cause) if cause.kind() == io::ErrorKind::NotFound => {}
                         Err(cause) => return Err(cause),
                     },
-                    // A file with any other name would never be evicted.
+                    // A file with an invalid name would never be evicted.
                     None => drop(fs::remove_file(file.path())),
                 }
             }
@@ -202,7 +202,7 @@ fn file(dir: &Path, key: ContentHash) -> PathBuf {
     dir.join(&name[..2]).join(name)
 }
 
-/// The weight of a file of `bytes`: whole blocks, so that many small files count in full.
+/// Returns the weight of a file of `bytes`: whole blocks, so that many small files count in full.
 fn weight(bytes: u64) -> u32 {
     u32::try_from(bytes.div_ceil(BLOCK_BYTES) * BLOCK_BYTES).unwrap_or(u32::MAX)
 }

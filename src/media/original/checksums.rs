@@ -4,8 +4,8 @@ use std::{ops::Range, sync::OnceLock};
 
 use jpeg::scan::index_codec::{put_varint, take_varint};
 
-/// Bytes of a block with its own checksum. Small blocks reduce what a crop fetches from a bucket; four bytes of
-/// checksum per block are a tenth of a percent.
+/// The length in bytes of a block with its own checksum. Small blocks reduce the bytes that a crop reads from a
+/// bucket. Four bytes of checksum per block are a tenth of a percent.
 pub const BLOCK_BYTES: u64 = 4 << 10;
 /// [`BLOCK_BYTES`] as the length of a slice.
 const BLOCK_LENGTH: usize = 4 << 10;
@@ -24,18 +24,18 @@ impl BlockChecksums {
         sums
     }
 
-    /// Adds the checksums of the next bytes; the bytes before them end on a block boundary.
+    /// Adds the checksums of the next bytes. The bytes before them end on a block boundary.
     pub(super) fn extend(&mut self, bytes: &[u8]) {
         self.sums.extend(bytes.chunks(BLOCK_LENGTH).map(crc32fast::hash));
     }
 
-    /// The CRC-32 of the bytes `range`, computed from the checksums alone. The range begins and ends on block
-    /// boundaries; its end may also be the end of the file, which has `length` bytes.
+    /// Computes the CRC-32 of the bytes `range` from the checksums alone. The range begins and ends on block
+    /// boundaries, or ends at the end of the file, which has `length` bytes.
     pub(super) fn crc32(&self, range: &Range<u64>, length: u64) -> Option<crc32fast::Hasher> {
         let first = usize::try_from(range.start / BLOCK_BYTES).ok()?;
         let last = usize::try_from(range.end.div_ceil(BLOCK_BYTES)).ok()?;
         let sums = self.sums.get(first..last)?;
-        // Only the last block of a file may be shorter, and the shift is for full ones.
+        // Only the last block of a file may be shorter, and the shift is for full blocks.
         let full = if range.end.is_multiple_of(BLOCK_BYTES) { sums.len() } else { sums.len() - 1 };
         let shift = shift();
         let of_full = sums[..full].iter().fold(0, |sum, block| shift.by_block(sum) ^ block);
@@ -48,7 +48,7 @@ impl BlockChecksums {
         Some(crc)
     }
 
-    /// The whole blocks of a file of `length` bytes that cover `range`.
+    /// Returns the range of whole blocks that covers `range` in a file of `length` bytes.
     pub(super) fn blocks(&self, range: &Range<u64>, length: u64) -> Range<u64> {
         let start = range.start / BLOCK_BYTES * BLOCK_BYTES;
         let end = range.end.div_ceil(BLOCK_BYTES).saturating_mul(BLOCK_BYTES);
@@ -56,7 +56,7 @@ impl BlockChecksums {
         start..end.min(length).max(start)
     }
 
-    /// Whether `bytes`, which start at `offset` on a block boundary, match their checksums.
+    /// Returns whether `bytes`, which start at `offset` on a block boundary, match their checksums.
     pub(super) fn matches(&self, offset: u64, bytes: &[u8]) -> bool {
         let Ok(first) = usize::try_from(offset / BLOCK_BYTES) else { return false };
         let sums = self.sums.get(first..).unwrap_or_default();
@@ -65,7 +65,7 @@ impl BlockChecksums {
         chunks.len() <= sums.len() && chunks.zip(sums).all(|(c, sum)| crc32fast::hash(c) == *sum)
     }
 
-    /// The number of blocks.
+    /// Returns the number of blocks.
     pub(super) fn count(&self) -> usize {
         self.sums.len()
     }
@@ -78,7 +78,7 @@ impl BlockChecksums {
     /// Parses the checksums of a file of `length` bytes off the front of `bytes`.
     pub(super) fn parse(bytes: &mut &[u8], length: u64) -> Option<Self> {
         let count = take_varint(bytes)?;
-        // A wrong count means another file, and it would size the list below.
+        // A wrong count means that the file is not the expected one. It would also size the list below.
         if count != length.div_ceil(BLOCK_BYTES) {
             return None;
         }
@@ -92,15 +92,15 @@ impl BlockChecksums {
 
 /// The effect of appending a block of zeros on a CRC-32: a linear map on 32 bits, as one table per byte.
 ///
-/// Combining the checksums of two pieces shifts the first one by the length of the second. For one fixed
-/// length that takes four table lookups; the general combination takes microseconds, and a photograph has
-/// several thousand blocks.
+/// Combining the checksums of two pieces shifts the first one by the length of the second. For one fixed length,
+/// four table lookups suffice. The general combination needs microseconds, and a photograph has several thousand
+/// blocks.
 struct ChecksumShift(Box<[[u32; 256]; 4]>);
 
 /// Shifts a checksum by one block with the general combination.
 fn shifted(sum: u32) -> u32 {
     let mut crc = crc32fast::Hasher::new_with_initial_len(sum, 0);
-    // Combining adds the second checksum unchanged, so with zero only the shifted first one remains.
+    // Combining adds the second checksum unchanged, so a zero leaves only the shifted first checksum.
     crc.combine(&crc32fast::Hasher::new_with_initial_len(0, BLOCK_BYTES));
     crc.finalize()
 }

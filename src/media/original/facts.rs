@@ -1,4 +1,4 @@
-//! The side file: the facts about an original that ingest computed, so that serving does not have to.
+//! The side file: facts about an original, computed at ingest so that serving need not compute them.
 //!
 //! ```text
 //! "WPix"  version  CRC-32 of the rest, 4 bytes
@@ -7,8 +7,8 @@
 //! random access: 0 none, reason │ 1 the original, components, index │ 2 a working copy, …, index
 //! ```
 //!
-//! Numbers are of variable length ([`jpeg::scan::pack`]). A file that does not match this format exactly, or
-//! that belongs to another original, is rebuilt.
+//! Numbers are of variable length ([`jpeg::scan::pack`]). A file that does not match this format exactly, or that
+//! belongs to a different original, is rebuilt.
 
 use super::checksums::BlockChecksums;
 use jpeg::scan::index::ScanIndex;
@@ -16,19 +16,19 @@ use jpeg::scan::index_codec::{put_varint, take_varint};
 use model::ContentHash;
 
 const MAGIC: &[u8; 4] = b"WPix";
-/// Incremented when the format changes, or the way in which files are derived.
+/// The version; incremented when the format or the derivation of files changes.
 const VERSION: u8 = 1;
 /// Maximum length of a reason in bytes.
 const REASON_BYTES_MAX: usize = 200;
 
-/// How parts of a picture can be decoded (random access).
+/// The means of decoding parts of a picture (random access).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum RandomAccess {
-    /// The picture can only be decoded as a whole, for this reason.
+    /// No random access: the picture can only be decoded as a whole, for this reason.
     None(String),
-    /// By an index into the original.
+    /// An index into the original.
     Original(StoredIndex),
-    /// By an index into a working copy.
+    /// An index into a working copy.
     Working(WorkingCopy),
 }
 
@@ -40,7 +40,7 @@ pub(super) struct StoredIndex {
 }
 
 impl StoredIndex {
-    /// The approximate size of the index in memory, in bytes.
+    /// Returns the approximate size of the index in memory, in bytes.
     fn weight(&self) -> usize {
         self.index.entries.len() * 16
     }
@@ -59,7 +59,7 @@ pub(super) struct WorkingCopy {
 pub(super) struct OriginalFacts {
     pub(super) source: ContentHash,
     pub(super) length: u64,
-    /// The store's stamp when the bytes last matched the hash.
+    /// The stamp in the store at the time when the bytes last matched the hash.
     pub(super) stamp: u64,
     /// Offset of the first scan's data.
     pub(super) start: u64,
@@ -67,8 +67,8 @@ pub(super) struct OriginalFacts {
     pub(super) end: u64,
     pub(super) checksums: BlockChecksums,
     pub(super) random_access: RandomAccess,
-    /// Whether a derived file is missing because it could not be written. Never stored: it is a temporary
-    /// state, and a side file is permanent.
+    /// True if a derived file is missing because it could not be written. Never stored, because the state is
+    /// temporary and a side file is permanent.
     pub(super) is_incomplete: bool,
 }
 
@@ -99,7 +99,7 @@ impl OriginalFacts {
         self.checksums.print(&mut out);
         match &self.random_access {
             RandomAccess::None(reason) => {
-                // Cut by bytes, perhaps within a character; the parser reads it lossily.
+                // Cut by bytes, perhaps within a character. The parser reads it lossily.
                 let reason = &reason.as_bytes()[..reason.len().min(REASON_BYTES_MAX)];
                 put_varint(&mut out, 0);
                 put_varint(&mut out, as_u64(reason.len()));
@@ -124,7 +124,7 @@ impl OriginalFacts {
     pub(super) fn parse(file: &[u8]) -> Option<Self> {
         let rest = file.strip_prefix(MAGIC)?.strip_prefix(&[VERSION])?;
         let (sum, mut rest) = rest.split_first_chunk::<4>()?;
-        // Checked first, so that the parser below sees only what `print` wrote.
+        // Checked first, so that the parser below reads only bytes that `print` wrote.
         if crc32fast::hash(rest) != u32::from_le_bytes(*sum) {
             return None;
         }
@@ -137,7 +137,7 @@ impl OriginalFacts {
         let end = take_varint(bytes)?;
         let checksums = BlockChecksums::parse(bytes, length)?;
         let random_access = RandomAccess::parse(bytes)?;
-        // The offsets are used for reads without another check.
+        // The offsets are used for reads without further checks.
         let is_valid = bytes.is_empty() && start <= end && end <= length;
         let source = ContentHash(*source);
         is_valid.then_some(Self {
@@ -152,7 +152,7 @@ impl OriginalFacts {
         })
     }
 
-    /// The approximate size of the facts in memory, in bytes.
+    /// Returns the approximate size of the facts in memory, in bytes.
     pub(super) fn weight(&self) -> usize {
         let index_bytes = match &self.random_access {
             RandomAccess::None(_) => 0,

@@ -143,7 +143,7 @@ pub enum OriginalFault {
     Missing,
     /// The blob's bytes do not match its hash or length.
     Changed,
-    /// A derived file is damaged or outdated, or the side file, which every original has, is missing.
+    /// A derived file is damaged or outdated, or a required one is missing.
     Derived(DerivedKind),
 }
 

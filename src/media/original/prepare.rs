@@ -11,21 +11,21 @@ use jpeg::scan::index::ScanIndex;
 use jpeg::scan::{ByteRanges, Scan, ScanError};
 use model::{ContentHash, PictureHash, Size};
 
-/// The scale, in eighths, at which a picture is decoded to see that it can be.
+/// The scale, in eighths, of the decode that checks whether a picture can be decoded.
 const CHECK_EIGHTHS: u8 = 1;
-/// The number of pixels from which that is done by the index: in parallel, but without the decoder's warnings
-/// about data that the index has passed over.
+/// The number of pixels from which the index is used for this check: in parallel, but without the decoder's
+/// warnings about data that the index has skipped.
 const CHECK_PIXELS_MIN: u64 = 2_000_000;
 
 /// The derived files of an original.
 pub(super) struct PreparedOriginal {
     pub(super) facts: OriginalFacts,
     pub(super) working: Option<Vec<u8>>,
-    /// Whether the picture was decoded, at a reduced size.
+    /// True if the picture was decoded, at a reduced size.
     pub(super) decoded: bool,
     /// The decoder's warning, if the picture was decoded.
     pub(super) warning: Option<String>,
-    /// Whether the picture has no colours; `None` if its index does not say.
+    /// True if the picture has no colours; `None` if its index does not say.
     pub(super) is_grey: Option<bool>,
     /// The perceptual hash, if it was requested and the picture has contrast.
     pub(super) picture_hash: Option<PictureHash>,
@@ -37,16 +37,16 @@ pub(super) struct PrepareRequest<'a> {
     pub(super) stamp: u64,
     pub(super) bytes: &'a [u8],
     pub(super) header: &'a JpegHeader,
-    /// The EXIF orientation with which the perceptual hash is computed; `None`: it is not needed.
+    /// The EXIF orientation for the perceptual hash; `None` if no hash is needed.
     pub(super) hash_orientation: Option<u8>,
     pub(super) limits: &'a HeaderLimits,
     pub(super) parallel_map: ParallelMap<'a>,
-    /// Called between the steps; once it returns false, the result is `None`.
+    /// Called between the steps. Once it returns false, the result is `None`.
     pub(super) should_continue: ShouldContinue<'a>,
 }
 
-/// The memory in bytes that [`prepare`] takes at its peak, in addition to a file of `length` bytes. It also
-/// suffices to check whether a picture without random access can be decoded.
+/// Returns the peak memory of [`prepare`] in bytes, in addition to a file of `length` bytes. It also suffices for
+/// a check whether a picture without random access can be decoded.
 pub(super) fn memory_bytes(header: &JpegHeader, length: u64) -> u64 {
     let components = u64::try_from(header.components.len()).unwrap_or(u64::MAX);
     // The coefficients of all scans, two bytes each, and the copy with its spare capacity.
@@ -66,7 +66,7 @@ pub(super) fn memory_bytes(header: &JpegHeader, length: u64) -> u64 {
 
 /// Derives all files of an original; `None` once `should_continue` returns false.
 ///
-/// Takes the memory that [`memory_bytes`] returns.
+/// Needs the memory that [`memory_bytes`] returns.
 pub(super) fn prepare(request: &PrepareRequest<'_>) -> Option<PreparedOriginal> {
     let PrepareRequest { source, stamp, bytes, header, .. } = *request;
     let mut working = None;
@@ -136,7 +136,7 @@ fn build_index(header: &JpegHeader, bytes: &[u8]) -> Result<(Scan, ScanIndex), S
     Ok((scan, index))
 }
 
-/// Whether libjpeg-turbo can hold the coefficients and write them in one scan.
+/// Returns whether libjpeg-turbo can hold the coefficients and write them in one scan.
 fn can_be_rewritten(header: &JpegHeader) -> bool {
     let huffman_or_arithmetic = match header.process {
         CodingProcess::Baseline
@@ -151,7 +151,7 @@ fn can_be_rewritten(header: &JpegHeader) -> bool {
     huffman_or_arithmetic && header.precision == 8
 }
 
-/// Offset of the first scan's data.
+/// Returns the offset of the first scan's data.
 fn scan_data(header: &JpegHeader, bytes: &[u8]) -> u64 {
     let offset = header.first_scan;
     // The length field of the marker counts itself, so the shortest segment has two bytes.
@@ -159,8 +159,8 @@ fn scan_data(header: &JpegHeader, bytes: &[u8]) -> u64 {
     (offset + 2 + usize::from(length[0]) * 256 + usize::from(length[1])) as u64
 }
 
-/// Decodes the picture at an eighth of its size to see that it can be; `None` if it is small or cannot be decoded
-/// by its index.
+/// Decodes the picture at an eighth of its size, as a check. Returns `None` if the picture is small or cannot be
+/// decoded by its index.
 fn check_decode(
     request: &PrepareRequest<'_>,
     scan: &Scan,
@@ -177,8 +177,8 @@ fn check_decode(
     decode_bands(scan, index, &colour, &bytes, scale, request.parallel_map).ok()
 }
 
-/// Computes the perceptual hash, if it is requested. The picture is `decoded`, or in the file `bytes` of one scan,
-/// which is decoded without holding its coefficients.
+/// Computes the perceptual hash, if it is requested. Uses the pixels in `decoded`, or else decodes the file
+/// `bytes`. The file has one scan, so its coefficients are not held in memory.
 fn hash_picture(
     request: &PrepareRequest<'_>,
     decoded: Option<&DecodeOutput<Pixels>>,
