@@ -30,7 +30,7 @@ struct ArchiveCounts {
     clients: HashMap<RequestClient, usize>,
 }
 
-/// The permit for one archive; dropping it makes room for another one.
+/// The permit for one archive. Dropping it makes room for one more.
 #[derive(Debug)]
 pub(super) struct ArchivePermit {
     inner: Arc<LimiterState>,
@@ -46,8 +46,8 @@ impl ArchiveLimiter {
 
     /// Acquires a permit for one archive.
     ///
-    /// Fails with [`crate::runtime::error::ErrorKind::Overloaded`] when the client, or all clients together,
-    /// have reached the limit.
+    /// Fails with [`crate::runtime::error::ErrorKind::Overloaded`] if the client, or all clients together, have
+    /// reached the limit.
     pub(super) fn acquire(&self, client: Option<RequestClient>) -> Result<ArchivePermit> {
         let inner = &self.inner;
         let mut state = inner.state.lock();

@@ -1,7 +1,6 @@
-//! The surrogate keys under which a CDN stores answers, so that a purge removes all answers that show an
-//! item.
+//! The surrogate keys under which a CDN stores answers, so that a purge removes all answers that show an item.
 //!
-//! A key holds only letters, digits, `-`, `_` and `.`: all CDNs with surrogate keys allow these, while some
+//! A key contains only letters, digits, `-`, `_` and `.`: all CDNs with surrogate keys allow these, while some
 //! refuse `/` and `:`.
 
 use std::collections::BTreeSet;
@@ -11,10 +10,10 @@ use bytes::Bytes;
 use crate::runtime::limits::CACHE_KEYS_BYTES_MAX;
 use model::ItemKey;
 
-/// The key of everything that is served below `/media`.
+/// The key of all answers below `/media`.
 pub const EVERYTHING: &str = "wirephoto";
 
-/// The key of all answers that show the item: `<mediaType>.<id>`.
+/// Returns the key of all answers that show the item: `<mediaType>.<id>`.
 ///
 /// No media type contains a `.`, so two items never share a key.
 #[must_use]
@@ -22,7 +21,7 @@ pub fn key_of(item: &ItemKey) -> String {
     format!("{}.{}", item.media_type, item.id)
 }
 
-/// The keys of one answer; clones share their text.
+/// The keys of one answer. Clones share their text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CacheKeys {
     space_separated: Bytes,
@@ -31,7 +30,7 @@ pub struct CacheKeys {
 }
 
 impl CacheKeys {
-    /// The keys of an answer that shows `item` and `others`: one for each item, one for the media type of
+    /// Returns the keys of an answer that shows `item` and `others`: one for each item, one for the media type of
     /// `item`, and [`EVERYTHING`].
     ///
     /// If they exceed [`CACHE_KEYS_BYTES_MAX`] bytes, the keys of `others` are left out, and the set is
@@ -44,13 +43,13 @@ impl CacheKeys {
             others.into_iter().filter(|other| *other != item).collect();
         keys.extend(others.into_iter().map(key_of));
         let common = [item.media_type.as_str(), EVERYTHING];
-        // The keys of the media type and of everything must fit in any case.
+        // The key of the media type and [`EVERYTHING`] must always fit.
         let bytes_max =
             CACHE_KEYS_BYTES_MAX - common.iter().map(|key| key.len() + 1).sum::<usize>();
         let bytes = keys.iter().map(|key| key.len() + 1).sum::<usize>();
         let is_complete = bytes <= bytes_max;
         if !is_complete {
-            // No cache may store the answer then, so some of the keys would be of no use.
+            // No cache may store the answer in this case, so a part of the keys would be useless.
             keys.truncate(1);
         }
         keys.extend(common.map(str::to_owned));
@@ -61,20 +60,20 @@ impl CacheKeys {
         }
     }
 
-    /// The keys separated by spaces; ASCII.
+    /// Returns the keys separated by spaces, in ASCII.
     #[must_use]
     pub fn space_separated(&self) -> &Bytes {
         &self.space_separated
     }
 
-    /// The keys separated by commas; ASCII.
+    /// Returns the keys separated by commas, in ASCII.
     #[must_use]
     pub fn comma_separated(&self) -> &Bytes {
         &self.comma_separated
     }
 
-    /// Whether every item that the answer shows has its key in the set. An answer with incomplete keys must
-    /// not be stored by a cache that relies on purges by key.
+    /// Returns whether every item that the answer shows has its key in the set. An answer with incomplete keys
+    /// must not be stored by a cache that relies on purges by key.
     #[must_use]
     pub fn is_complete(&self) -> bool {
         self.is_complete

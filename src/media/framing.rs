@@ -8,9 +8,9 @@ use model::{CropSpec, Rect, RenditionUsage, scale_crop};
 
 /// Applies `crop`, in pixels of the hires image, to the path `path` of `entry`.
 ///
-/// For a picture the result is the same path as in the item's `.json` with that crop, so that both share one
-/// rendition; a crop in `path` itself is relative to it. A `.json` gets the crop as an operation. Other files
-/// are not cropped. A crop that exceeds the picture, which may have been replaced since, is ignored.
+/// For a picture, the result is the same path as in the item's `.json` with that crop, so that both share one
+/// rendition. A crop in `path` itself is relative to `crop`. A `.json` gets the crop as an operation. Other files
+/// are not cropped. A crop that exceeds the picture is ignored, because the picture may have been replaced since.
 ///
 /// Fails with [`ErrorKind::InvalidArgument`](crate::runtime::error::ErrorKind::InvalidArgument) for a crop in
 /// `path` that exceeds the cropped picture.
@@ -29,8 +29,8 @@ pub(super) fn apply_crop(
             }
         }
         MediaTarget::Document(file) if file.extension().accepts_crop() => {
-            // A path that has a crop already keeps it, since each
-            // operation occurs once (contract media-18).
+            // A path that already has a crop keeps it, since each operation occurs at most once (contract
+            // media-18).
             Ok(path.clone().with_operation(PictureOperation::Crop(crop)).unwrap_or(path))
         }
         MediaTarget::Item(_)
@@ -40,7 +40,7 @@ pub(super) fn apply_crop(
     }
 }
 
-/// The crop in pixels of the rendition `file`.
+/// Returns the crop in pixels of the rendition `file`.
 fn crop_rect(
     entry: &CatalogEntry,
     file: &RenditionFile,
@@ -48,14 +48,14 @@ fn crop_rect(
     settings: &MediaSettings,
 ) -> Option<Rect> {
     let files = AssetGroup::of_item(&entry.assets);
-    // Editors crop the upright picture, while the stored one may lie on its side.
+    // Editors crop the upright picture, while the stored picture may lie on its side.
     let hires = files.picture(RenditionUsage::Hires)?.upright();
     let size = settings.sizes.rendition_size(files, file.name())?;
     scale_crop(crop.resolve(hires).ok()?, hires, size).ok()
 }
 
-/// The path of the same rendition cropped to `frame`, with the operations of `file`. A size and a watermark
-/// apply to the cropped picture, regardless of their position among the operations.
+/// Returns the path of the same rendition cropped to `frame`, with the operations of `file`. A size and a
+/// watermark apply to the cropped picture, regardless of their position among the operations.
 fn crop_rendition(entry: &CatalogEntry, file: &RenditionFile, frame: Rect) -> Result<MediaPath> {
     let mut cut = frame;
     let mut others = Vec::new();
@@ -73,7 +73,7 @@ fn crop_rendition(entry: &CatalogEntry, file: &RenditionFile, frame: Rect) -> Re
     let crop = PictureOperation::Crop(CropSpec::try_from(cut).map_err(Error::internal)?);
     let path = MediaPath::rendition(entry.key.clone(), file.name(), file.extension());
     let missing = access::not_available(&path);
-    // The crop comes first, or it would cut the mark off.
+    // The crop comes first, because a later crop would cut the mark off.
     let mut operations = std::iter::once(crop).chain(others);
     operations.try_fold(path, MediaPath::with_operation).map_err(|_| missing)
 }

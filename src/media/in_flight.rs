@@ -1,8 +1,8 @@
-//! Request coalescing: equal renders in flight are done once.
+//! Request coalescing: equal renders in flight run once.
 //!
-//! A render runs in the pool. Requests wait on a channel, whose receivers are counted. When the count falls
-//! to zero before or during the work, the render is abandoned. A request that joins while the render is
-//! running shares its result.
+//! A render runs in the pool. Requests wait on a channel, whose receivers are counted. When the count falls to
+//! zero before or during the render, the render is abandoned. A request that joins a running render shares its
+//! result.
 
 use std::{collections::HashMap, sync::Arc};
 
@@ -21,7 +21,7 @@ pub(super) struct InFlightRenders<T> {
     slots: Arc<Mutex<HashMap<ContentHash, Arc<Slot<T>>>>>,
 }
 
-// Derived, these would need a `T` with the same.
+// Implemented by hand, because the derived implementations would require the same traits of `T`.
 impl<T> Clone for InFlightRenders<T> {
     fn clone(&self) -> Self {
         Self { slots: Arc::clone(&self.slots) }
@@ -37,8 +37,8 @@ impl<T> Default for InFlightRenders<T> {
 /// A request's wait for a render.
 pub(super) struct RenderWaiter<T>(watch::Receiver<Option<Outcome<T>>>);
 
-/// The producing end of a render. It ends with [`RenderTask::finish`]; dropping it without that fails the
-/// render.
+/// The producing end of a render, which ends with [`RenderTask::finish`]. If it is dropped before that, the render
+/// fails.
 pub(super) struct RenderTask<T> {
     flight: InFlightRenders<T>,
     key: ContentHash,
@@ -46,8 +46,8 @@ pub(super) struct RenderTask<T> {
 }
 
 impl<T> InFlightRenders<T> {
-    /// Joins the render of `key`. The first request also gets the task, which it must run; `begin` is called
-    /// before that and can refuse it.
+    /// Joins the render of `key`. The first request also gets the task, which it must run. `begin` is called
+    /// before that and can refuse the render.
     pub(super) fn join<E>(
         &self,
         key: ContentHash,
@@ -57,7 +57,7 @@ impl<T> InFlightRenders<T> {
         if let Some(slot) = slots.get(&key) {
             return Ok((RenderWaiter(slot.subscribe()), None));
         }
-        // Called under the lock, so that only one of several first requests is charged.
+        // Called under the lock, so that only one of several concurrent requests is charged.
         begin()?;
         let (sender, receiver) = watch::channel(None);
         let slot = Arc::new(sender);
@@ -65,7 +65,7 @@ impl<T> InFlightRenders<T> {
         Ok((RenderWaiter(receiver), Some(RenderTask { flight: self.clone(), key, slot })))
     }
 
-    /// Whether a render of `key` is in flight.
+    /// Returns whether a render of `key` is in flight.
     pub(super) fn contains(&self, key: ContentHash) -> bool {
         self.slots.lock().contains_key(&key)
     }
@@ -84,12 +84,12 @@ impl<T> RenderWaiter<T> {
 }
 
 impl<T> RenderTask<T> {
-    /// Whether any request still waits. After `false`, no request can join this render.
+    /// Returns whether any request still waits. Once it has returned `false`, no request can join this render.
     pub(super) fn has_waiters(&self) -> bool {
         if self.slot.receiver_count() > 0 {
             return true;
         }
-        // Checked again under the lock: a request may have joined since.
+        // Checked again under the lock, because a request may have joined since.
         let mut slots = self.flight.slots.lock();
         if self.slot.receiver_count() > 0 {
             return true;
@@ -98,7 +98,7 @@ impl<T> RenderTask<T> {
         false
     }
 
-    /// Waits until no request waits any more. After that, no request can join this render.
+    /// Waits until no request waits for the render. After that, no request can join it.
     pub(super) async fn abandoned(&self) {
         while self.has_waiters() {
             self.slot.closed().await;
@@ -107,7 +107,7 @@ impl<T> RenderTask<T> {
 
     /// Publishes the outcome to all waiting requests.
     pub(super) fn finish(&self, outcome: Outcome<T>) {
-        // After a success the body is in the cache by now, so a later request needs no slot.
+        // After a success the body is already in the cache, so a later request needs no slot.
         self.remove(&mut self.flight.slots.lock());
         self.slot.send_replace(Some(outcome));
     }

@@ -1,8 +1,8 @@
 //! Reads the inputs of a render from the store, before the render occupies a worker.
 //!
-//! A bucket answers after a tenth of a second; a worker that waited for it would idle. So a request reads first,
-//! on a thread that may block, and queues for a worker with the bytes. A worker reads only in rare cases: when
-//! derived files are missing or damaged, and when the standard set has to be made.
+//! A bucket answers after a tenth of a second, and a worker that waited for it would idle. So a request reads
+//! first, on a thread that may block, and queues for a worker with the bytes. A worker reads only in rare cases:
+//! if derived files are missing or damaged, and if the standard set has to be made.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -21,17 +21,17 @@ use crate::runtime::telemetry;
 use imaging::{DirectPlan, IndexedSource, Orientation};
 use jpeg::scan::{ByteRanges, ScanError};
 
-/// Reads of the store at a time. Each occupies a thread that waits.
+/// The number of reads of the store at a time. Each occupies a thread that waits.
 const READS_AT_A_TIME: usize = 64;
-/// Reads of the store at a time for anonymous callers.
+/// The number of reads of the store at a time for anonymous callers.
 const ANONYMOUS_READS_AT_A_TIME: usize = 48;
-/// Reads that may wait, of all clients.
+/// The number of reads that may wait, for all clients.
 const READS_WAITING_MAX: usize = 1024;
-/// The share of `media.memory_bytes` for bytes that were read and wait for a worker.
+/// The part of `media.memory_bytes` for bytes that were read and wait for a worker: one in this number.
 const READ_MEMORY_PART: u64 = 4;
-/// The quarters of this memory that anonymous callers may have.
+/// The number of quarters of this memory for anonymous callers.
 const ANONYMOUS_MEMORY_QUARTERS: u64 = 3;
-/// The unit in which this memory is counted, in bytes.
+/// The unit of this memory, in bytes.
 const MEMORY_UNIT: u64 = 64 << 10;
 
 /// The inputs of a render.
@@ -43,13 +43,13 @@ pub(super) struct RenderInputs {
 
 /// The bytes from which a rendition is made.
 pub(super) enum RenderSourceBytes {
-    /// None: the original's own picture data is sent from the store.
+    /// No bytes: the original's own picture data is sent from the store.
     Unchanged,
     /// The standard set, which has the rendition or its base.
     StandardSet(StandardSet),
-    /// None: the standard set has to be made first.
+    /// No bytes: the standard set has to be made first.
     MissingSet,
-    /// The parts of the picture that are shown.
+    /// The visible parts of the picture.
     Parts { picture: IndexedPicture, direct: DirectPlan, bytes: ByteRanges<'static> },
     /// The whole file, of the original or its working copy.
     Whole { picture: Option<IndexedPicture>, jpeg: Vec<u8> },
@@ -63,7 +63,7 @@ struct PlannedParts {
 }
 
 impl MediaState {
-    /// Reads the inputs of `plan`; `None` if derived files have to be rebuilt first, which a worker does.
+    /// Reads the inputs of `plan`; `None` if a worker has to rebuild derived files first.
     pub(super) fn read_ahead(
         &self,
         plan: &RenditionPlan,
@@ -89,7 +89,7 @@ impl MediaState {
         let source = if plan.output.is_none() {
             RenderSourceBytes::Unchanged
         } else if plan.standard.is_some() {
-            // Always from the set, so that the bytes do not depend on what was made first.
+            // Always from the set, so that the bytes do not depend on the order of requests.
             let recipes = StandardRecipes::for_picture(&plan.source, &self.settings);
             let set = self.complete_standard_set(&plan.source, &recipes)?;
             set.map_or(RenderSourceBytes::MissingSet, RenderSourceBytes::StandardSet)
@@ -99,7 +99,7 @@ impl MediaState {
         Ok(RenderInputs { original, head, source })
     }
 
-    /// Reads the parts of the original that `plan` shows, or all of it.
+    /// Reads the parts of the original that `plan` shows, or the whole file.
     pub(super) fn read_picture(
         &self,
         plan: &RenditionPlan,
@@ -118,7 +118,7 @@ impl MediaState {
         Ok(RenderSourceBytes::Whole { picture: None, jpeg: read_whole(original, None)? })
     }
 
-    /// Plans a render from parts of the picture; `None` if it needs the whole.
+    /// Plans a render from parts of the picture; `None` if it needs the whole picture.
     fn plan_parts(
         &self,
         plan: &RenditionPlan,
@@ -138,7 +138,7 @@ impl MediaState {
     }
 }
 
-/// The picture as a direct render reads it. `colour` has its colour segments.
+/// Returns the picture as a direct render reads it. `colour` contains its colour segments.
 pub(super) fn indexed_source<'a>(
     plan: &RenditionPlan,
     picture: &'a IndexedPicture,
@@ -152,7 +152,7 @@ pub(super) fn indexed_source<'a>(
     }
 }
 
-/// A whole picture with what its decoder needs to know.
+/// A whole picture with its head and its index, for the decoder.
 pub(super) struct WholePicture {
     pub(super) head: JpegHead,
     pub(super) picture: Option<IndexedPicture>,
@@ -181,7 +181,7 @@ pub(super) fn read_whole(
     }
 }
 
-/// Decides what follows when the parts of a picture cannot be decoded: `Ok` where the whole can.
+/// Decides whether to decode the whole picture if its parts cannot be decoded: `Ok` if the whole can be.
 pub(super) fn give_up_parts(
     picture: &IndexedPicture,
     error: ScanError,
@@ -199,10 +199,10 @@ pub(super) fn give_up_parts(
     Ok(())
 }
 
-/// The limits on reads of the store: of those at a time, of those that wait, and of the bytes that they hold.
+/// The limits on reads of the store: on running reads, on waiting reads, and on the bytes that they hold.
 ///
-/// Bytes are held until a worker has used them, and anonymous renders come last. So anonymous reads have less
-/// than all turns and all memory: the rest is there for callers with credentials.
+/// Bytes are held until a worker has used them, and anonymous renders have the lowest priority. So anonymous reads
+/// may use only a part of the turns and of the memory. The rest is reserved for callers with credentials.
 pub(super) struct StoreReads {
     all: ReadLimits,
     anonymous: ReadLimits,
@@ -216,7 +216,7 @@ struct ReadLimits {
 
 /// The permit of one read of the store.
 pub(super) struct ReadPermit {
-    /// The turn to read, which ends before the render does.
+    /// The turn to read, which ends before the render ends.
     turn: ReadTurn,
     memory: ReadMemory,
 }
@@ -233,7 +233,7 @@ pub(super) struct ReadMemory {
 }
 
 impl StoreReads {
-    /// Limits reads to a part of `memory_bytes`, and the waiting ones of one client to `client_share` of all.
+    /// Limits reads to a part of `memory_bytes`, and the waiting reads of one client to `client_share` of all.
     pub(super) fn new(memory_bytes: u64, client_share: f32) -> Self {
         let places = QueuePlaces::new(READS_WAITING_MAX, client_share);
         let memory_bytes = memory_bytes / READ_MEMORY_PART;
@@ -247,7 +247,7 @@ impl StoreReads {
         }
     }
 
-    /// Waits until `client` may read `bytes`. A read of more than all the memory has it alone.
+    /// Waits until `client` may read `bytes`. A read that exceeds the whole memory runs alone.
     pub(super) async fn admit(
         &self,
         client: Option<RequestClient>,
@@ -283,7 +283,7 @@ impl ReadLimits {
         }
     }
 
-    /// Waits for memory for `bytes`, or for all of it where they are more.
+    /// Waits for memory for `bytes`, or for the whole memory if `bytes` exceed it.
     async fn reserve(&self, bytes: u64) -> OwnedSemaphorePermit {
         let units = memory_units(bytes).min(self.memory_units);
         let memory = Arc::clone(&self.memory).acquire_many_owned(units).await;

@@ -17,7 +17,7 @@ impl UrlLinks {
         Self { base }
     }
 
-    /// The URL of `path`.
+    /// Returns the URL of `path`.
     #[must_use]
     pub fn url(&self, path: &MediaPath) -> String {
         format!("{}/media/{path}", self.base)

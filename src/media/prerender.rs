@@ -17,10 +17,10 @@ const NAMES: [RenditionName; 3] =
 /// Timeout of one rendition, including its time in the queue.
 const RENDER_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Pre-renders the standard renditions of the items that it receives from `keys`, one after the
-/// other, so that requests find idle workers. Ends when the sender is dropped.
+/// Pre-renders the standard renditions of the items that it receives from `keys`, one after the other, so that
+/// requests find idle workers. Ends when the sender is dropped.
 pub async fn run(media: Media, mut keys: Receiver<ItemKey>) {
-    // AVIF takes many times longer than JPEG, so it waits until no item lacks its JPEG.
+    // AVIF is many times slower than JPEG, so it waits until every item has its JPEG.
     let mut without_avif = VecDeque::new();
     loop {
         let received =
@@ -30,7 +30,7 @@ pub async fn run(media: Media, mut keys: Receiver<ItemKey>) {
             media.prerender(&key, ImageFormat::JPEG).await;
             if media.settings().avif_ahead {
                 if without_avif.len() == WARM_QUEUE_MAX {
-                    // The newest items are requested most; AVIF of the others is made on request.
+                    // The newest items are requested most. AVIF of older items is made on request.
                     without_avif.pop_front();
                 }
                 without_avif.push_back(key);
@@ -44,10 +44,10 @@ pub async fn run(media: Media, mut keys: Receiver<ItemKey>) {
 }
 
 impl Media {
-    /// Makes and keeps the standard renditions of a new item.
+    /// Makes and stores the standard renditions of a new item.
     async fn keep_new(&self, key: &ItemKey) {
         let Ok(Some(entry)) = self.inner.catalog.find(key).await else { return };
-        // The background job repeats it, and requests are answered without.
+        // The background job repeats it, and requests are answered without the set.
         if let Err(cause) = self.keep_standard(&entry.assets).await {
             tracing::debug!(item = %key, "standard renditions not kept: {cause}");
         }
@@ -57,14 +57,14 @@ impl Media {
     ///
     /// A failure needs no handling here: the next request repeats it and reports it.
     async fn prerender(&self, key: &ItemKey, format: ImageFormat) {
-        // Without a cache the work would be lost at once.
+        // Without a cache the result would be lost at once.
         if !self.inner.cache.is_enabled() {
             return;
         }
         for name in NAMES {
             let extension = RenditionExtension::Image(format);
             let path = MediaPath::rendition(key.clone(), name, extension);
-            // Without credentials only public items resolve, which are those that many clients request.
+            // Without credentials only public items resolve. Only these are requested by many clients.
             let answer = self.resolve(&path, MediaCaller::default(), clock::now()).await;
             if let Ok(MediaAnswer::Rendition(answer)) = answer
                 && self.find_cached(&answer).is_none()

@@ -1,5 +1,5 @@
-//! Obtains the bytes of a planned rendition: from a cache, from the store where it is kept there, from a render in
-//! flight, or by starting one.
+//! Obtains the bytes of a planned rendition: from a cache, from the store if it is stored there, from a render in
+//! flight, or by starting a render.
 
 use std::{sync::Arc, time::Duration};
 
@@ -36,29 +36,29 @@ use metadata::Caption;
 pub enum RenditionSource {
     Memory,
     Disk,
-    /// Rendered for this request or an equal one: no cache had the bytes.
+    /// Rendered for this request or an equal one, because no cache had the bytes.
     #[strum(serialize = "miss")]
     Rendered {
         render_path: RenderPath,
-        /// The time that each stage took.
+        /// The duration of each stage.
         timing: RenderTiming,
     },
 }
 
 impl RenditionSource {
-    /// The word for the source in log lines.
+    /// Returns the word for the source in log lines.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         self.into()
     }
 }
 
-/// The bytes of a rendition, and how they were obtained.
+/// The bytes of a rendition, with their source and the time that the request waited.
 #[derive(Debug)]
 pub struct ObtainedRendition {
     pub body: RenditionBody,
     pub source: RenditionSource,
-    /// Milliseconds that the request waited for the bytes.
+    /// The milliseconds that the request waited for the bytes.
     pub waited_ms: f64,
 }
 
@@ -98,7 +98,7 @@ impl From<RenderError> for Error {
                 "client_render_queue",
                 "Too many renditions of this client are waiting to be rendered; try again",
             ),
-            // The disk or bucket may recover, so a retry helps; damage stays a 500.
+            // The disk or bucket may recover, so a retry helps. A damaged original stays a 500.
             RenderError::Original(ref original) if original.is_resource() => unreadable(cause),
             RenderError::TooSlow(limit) => {
                 let message = format!(
@@ -108,7 +108,7 @@ impl From<RenderError> for Error {
                     .retry_after(SLOW_RETRY_AFTER_S)
                     .with_source(cause)
             }
-            // An abandoned render reaches no client: it was abandoned because none waits.
+            // An abandoned render has no client to answer: it was abandoned because none waits.
             RenderError::Abandoned
             | RenderError::Panicked
             | RenderError::Original(_)
@@ -117,13 +117,13 @@ impl From<RenderError> for Error {
     }
 }
 
-/// The error for a disk or bucket with an original that cannot be read.
+/// Returns the error for a disk or bucket with an original that cannot be read.
 fn unreadable(cause: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Error {
     Error::new(ErrorKind::Unavailable, "The original cannot be read now").with_source(cause)
 }
 
-/// Counts an original that a request found to be damaged. Every failed answer and every failed render calls
-/// this exactly once.
+/// Counts an original that a request found to be damaged. Every failed answer and every failed render calls this
+/// exactly once.
 fn count_damage(cause: &OriginalError) {
     if cause.is_damage() {
         metrics::counter!(telemetry::ORIGINALS_DAMAGED).increment(1);
@@ -168,8 +168,7 @@ impl Media {
 
     /// Reads an extent; blocks on the disk.
     ///
-    /// Fails when the original is missing or modified, and with [`ErrorKind::Unavailable`] when the disk
-    /// fails.
+    /// Fails if the original is missing or modified, and with [`ErrorKind::Unavailable`] if the disk fails.
     pub fn read_extent(&self, extent: &BlobExtent) -> Result<Bytes> {
         let BlobExtent { blob, blob_length, ref range } = *extent;
         Ok(self.inner.originals.read(blob, blob_length, range.clone())?)
@@ -177,8 +176,8 @@ impl Media {
 
     /// Verifies the originals of a body's extents before anything is sent; blocks on the disk.
     ///
-    /// Fails with [`ErrorKind::Unavailable`] when the disk fails, and with [`ErrorKind::Internal`] and a log
-    /// line with the original's hash when an original is modified.
+    /// Fails with [`ErrorKind::Unavailable`] if the disk fails. If an original is modified, it fails with
+    /// [`ErrorKind::Internal`] and logs the hash of the original.
     pub fn check_extents(&self, body: &RenditionBody) -> Result<()> {
         for part in body.parts() {
             match part {
@@ -193,9 +192,9 @@ impl Media {
 
     /// Obtains the bytes of a rendition.
     ///
-    /// Fails with [`ErrorKind::Overloaded`] when the queue is full, with [`ErrorKind::Timeout`] when the
-    /// `timeout` expires first, with [`ErrorKind::Unavailable`] when the disk fails, and with
-    /// [`ErrorKind::Internal`] when the original is missing or damaged.
+    /// Fails with [`ErrorKind::Overloaded`] if the queue is full, with [`ErrorKind::Timeout`] if the `timeout`
+    /// expires first, with [`ErrorKind::Unavailable`] if the disk fails, and with [`ErrorKind::Internal`] if the
+    /// original is missing or damaged.
     pub async fn obtain(
         &self,
         answer: &RenditionAnswer,
@@ -206,8 +205,7 @@ impl Media {
 
     /// Obtains the bytes of a rendition, and charges `payer` for a render that has to be started.
     ///
-    /// Fails as [`Media::obtain`] does, and with [`ErrorKind::Overloaded`] when the payer exceeds its rate
-    /// limit.
+    /// Fails as [`Media::obtain`] does, and with [`ErrorKind::Overloaded`] if the payer exceeds its rate limit.
     pub async fn obtain_for(
         &self,
         answer: &RenditionAnswer,
@@ -215,7 +213,7 @@ impl Media {
         payer: RenderPayer,
     ) -> Result<ObtainedRendition> {
         let stopwatch = Stopwatch::start();
-        // The time-out drops this waiter only; the render goes on if others wait for it.
+        // The timeout drops only this waiter. The render continues if other requests wait for it.
         let found = tokio::time::timeout(timeout, self.find_or_render(answer, payer)).await;
         let (body, source) = found.map_err(|_| {
             Error::new(ErrorKind::Timeout, "The rendition took too long; try again")
@@ -229,7 +227,7 @@ impl Media {
         payer: RenderPayer,
     ) -> Result<(RenditionBody, RenditionSource)> {
         let planned = &answer.planned;
-        // `find_cached`, which requests call first, has counted this look-up as a hit or a miss.
+        // `find_cached`, which requests call first, has already counted this look-up as a hit or a miss.
         if let Some(body) = self.inner.cache.find_in_memory(planned) {
             return Ok((body, RenditionSource::Memory));
         }
@@ -240,12 +238,12 @@ impl Media {
             let read =
                 tokio::task::spawn_blocking(move || media.inner.cache.read_from_disk(&requested));
             let found = read.await.map_err(Error::internal)?;
-            // An entry that was evicted meanwhile, or cannot be read, is rendered again.
+            // An entry that was evicted in the meantime, or cannot be read, is rendered again.
             if let Some(body) = found {
                 return Ok((body, RenditionSource::Disk));
             }
         }
-        // Reading is no render: it is not charged, and does not wait for a worker.
+        // A read is not a render: it is not charged, and does not wait for a worker.
         if planned.plan.is_stored()
             && let Some(read) = self.read_stored(answer, payer.client()).await?
         {
@@ -254,8 +252,8 @@ impl Media {
         let has_random_access = self.inner.originals.has_random_access(planned.plan.source.blob);
         let charge = RenderCharge { payer, pixels: planned.charged_pixels(has_random_access) };
         loop {
-            // The request that starts the render pays for it; the others share it free of charge
-            // (contract reliability-2).
+            // The request that starts the render pays for it. The other requests share it free of charge (contract
+            // reliability-2).
             let (waiter, task) = self
                 .inner
                 .in_flight
@@ -265,14 +263,14 @@ impl Media {
                 self.start_render(answer, task, charge);
             }
             match waiter.wait().await {
-                // It was the share of the client that started the render, not of this one.
+                // The exhausted share belongs to the client that started the render, not to this client.
                 Err(RenderError::Overloaded(QueueFull::ClientShare)) if is_joined => {}
                 rendered => return Ok(rendered?.as_ref().clone().into_body()),
             }
         }
     }
 
-    /// Whether the rendition can be answered at once: it is cached, or encoding it takes little time.
+    /// Returns whether the rendition can be answered at once: it is cached, or its encoder is fast.
     #[must_use]
     pub fn is_ready(&self, answer: &RenditionAnswer) -> bool {
         let planned = &answer.planned;
@@ -283,7 +281,7 @@ impl Media {
 
     /// Renders in the background for later requests, unless a render is in flight.
     ///
-    /// Returns false, and does nothing, where no cache would keep the result.
+    /// Returns false, and does nothing, if the cache is disabled.
     #[must_use]
     pub fn render_ahead(&self, answer: RenditionAnswer, payer: RenderPayer) -> bool {
         if !self.inner.cache.is_enabled() {
@@ -295,7 +293,7 @@ impl Media {
         let media = self.clone();
         tokio::spawn(async move {
             let limit = media.inner.settings.render_time;
-            // No request waits: the requests that want it later find it in the cache, or render it.
+            // No request waits. Later requests find the rendition in the cache, or render it.
             if let Err(error) = media.obtain_for(&answer, limit, payer).await {
                 tracing::debug!(key = %answer.entry.key, "rendition not rendered ahead: {error}");
             }
@@ -303,7 +301,8 @@ impl Media {
         true
     }
 
-    /// Starts a render. If the queue has no place for its client, all requests that wait for it are refused.
+    /// Starts a render. If the queue has no place for its client, all requests that wait for the render are
+    /// refused.
     fn start_render(
         &self,
         answer: &RenditionAnswer,
@@ -333,14 +332,14 @@ impl Media {
     }
 }
 
-/// The place of a render in the first queue that it waits in.
+/// The place of a render in the first queue in which it waits.
 enum RenderPlace {
     Worker(QueuePlace),
-    /// For a slow encoder, before it queues for a worker.
+    /// A place in the queue for a slow encoder, before the queue for a worker.
     Encoder(Admission),
 }
 
-/// Whether encoding takes so much longer than JPEG that such renders have a budget of their own.
+/// Returns whether encoding is so much slower than JPEG that such renders have a budget of their own.
 fn is_slow(planned: &PlannedRendition) -> bool {
     planned.format.encoding_cost() >= SLOW_ENCODING_COST_MIN
 }
@@ -391,7 +390,7 @@ impl RenditionDescription {
 
 /// The inputs that a render read before it queued for a worker.
 struct ReadAhead {
-    /// `None` if the worker has to read them; taken by the first attempt.
+    /// `None` if the worker has to read them. Removed by the first attempt.
     inputs: Mutex<Option<RenderInputs>>,
     ms: f64,
     #[expect(dead_code, reason = "dropping it frees the memory of the inputs")]
@@ -412,7 +411,7 @@ struct RenderRun {
 }
 
 impl RenderRun {
-    /// Refuses all requests that wait for the render, which then costs the client nothing.
+    /// Refuses all requests that wait for the render, and refunds its client.
     fn refuse(&self, full: QueueFull) {
         count_outcome("refused");
         self.inner.rate_limiter.refund(self.charge.payer, self.charge.pixels);
@@ -476,7 +475,8 @@ impl RenderRun {
         Ok(ReadAhead { inputs: Mutex::new(inputs), ms: stopwatch.elapsed_ms(), memory })
     }
 
-    /// Queues the render again, in a new place. If there is none, all requests that wait for it are refused.
+    /// Queues the render again, in a new place. If the queue is full, all requests that wait for the render are
+    /// refused.
     fn submit(self) {
         match self.inner.compute.reserve(self.charge.payer.client()) {
             Ok(place) => self.submit_in(place),
@@ -492,10 +492,10 @@ impl RenderRun {
         place.submit(memory, move || queued_task.has_waiters(), move |lease| self.run(lease));
     }
 
-    /// Renders on a worker thread, unless another job makes the standard set that the render needs: then it is
-    /// queued again after that.
+    /// Renders on a worker thread. If a different job is making the standard set that the render needs, the render
+    /// is queued again after that job.
     fn run(self, lease: &MemoryLease) {
-        // The requests may have ended while the render was queued.
+        // All requests may have ended while the render was queued.
         if !self.task.has_waiters() {
             count_outcome("abandoned");
             return;
@@ -507,7 +507,7 @@ impl RenderRun {
         let sets = self.inner.sets_in_flight.clone();
         let original = plan.source.blob;
         match sets.admit(original, self, Self::submit) {
-            // The claim ends when the set is kept, and with the render at the latest.
+            // The claim ends when the set is stored, and at the latest with the render.
             SetAdmission::Admitted(render, _claim) => render.complete(lease),
             SetAdmission::Waiting => {}
             SetAdmission::Refused(render) => render.refuse(QueueFull::AllPlaces),
@@ -552,7 +552,7 @@ impl RenderRun {
         lease: &MemoryLease,
     ) -> Result<(RenditionBody, RenderPath), RenderError> {
         let time_max = self.inner.settings.render_time;
-        // Called between the steps of the render, where a yield to requests costs the least.
+        // Called between the steps of the render, where a yield to requests costs least.
         let in_time = || {
             yield_to_waiting();
             work.elapsed() <= time_max
@@ -562,7 +562,7 @@ impl RenderRun {
             // A request joined between the decision to abandon the render and its end.
             rendered = self.attempt(&in_time, stages, lease);
         }
-        // The renderer reports both reasons as abandoned; only this one is an error for clients.
+        // The renderer reports both causes as abandoned. Only a timeout is an error for clients.
         if is_abandoned(&rendered) && !in_time() {
             return Err(RenderError::TooSlow(time_max));
         }
@@ -587,7 +587,7 @@ impl RenderRun {
             should_continue()
         };
         let hooks = RenderHooks { begin: &begin, should_continue };
-        // A second attempt reads again.
+        // A second attempt finds no inputs here and reads them again.
         let inputs = self.read.as_ref().and_then(|read| read.inputs.lock().take());
         self.inner.make(plan, self.described.texts(), hooks, inputs)
     }

@@ -1,7 +1,7 @@
-//! The document `<id>.renditions.json`: the sizes and formats in which the picture of an item can be had.
+//! The document `<id>.renditions.json`: the sizes and formats in which the picture of an item is available.
 //!
-//! The item's own document lists the standard renditions only: clients look them up by variant and usage, and
-//! the last of two equal ones would win.
+//! The item's own document lists only the standard renditions. Clients look them up by variant and usage, so the
+//! last of two equal entries would win.
 
 use bytes::Bytes;
 use serde_json::{Map, Value, json};
@@ -57,13 +57,13 @@ impl Media {
         }
     }
 
-    /// The standard renditions that the item has, with their sizes and addresses.
+    /// Lists the standard renditions that the item has, with their sizes and URLs.
     fn renditions_json(&self, entry: &CatalogEntry) -> Vec<Value> {
         let files = AssetGroup::of_item(&entry.assets);
         let names = RenditionName::PICTURES.into_iter();
         let described = names.filter_map(|name| {
             let size = self.inner.settings.sizes.rendition_size(files, name)?;
-            // The Hires itself is only the original; other formats need an operation.
+            // The Hires itself exists only as the original. Other formats need an operation.
             let is_hires = name.usage == RenditionUsage::Hires;
             let extensions = extensions()
                 .filter(|extension| !is_hires || *extension == RenditionExtension::JPEG);
@@ -83,7 +83,7 @@ impl Media {
         described.collect()
     }
 
-    /// The presets, each as a Preview.
+    /// Lists the presets, each as a Preview.
     fn presets_json(&self, entry: &CatalogEntry) -> Map<String, Value> {
         let presets = self.inner.settings.presets.0.iter();
         presets
@@ -103,7 +103,7 @@ impl Media {
             .collect()
     }
 
-    /// The addresses in the formats that hold their pictures.
+    /// Lists the URLs in the formats that can hold their pictures.
     fn hrefs(
         &self,
         entry: &CatalogEntry,
@@ -119,7 +119,7 @@ impl Media {
         hrefs
     }
 
-    /// Whether the format of `path`, which is `extension`, holds its picture.
+    /// Returns whether the format `extension` of `path` can hold its picture.
     fn is_held(
         &self,
         entry: &CatalogEntry,
@@ -132,11 +132,11 @@ impl Media {
             settings.sizes;
         let sides = [preview_px, thumbnail_px, cropped_thumbnail_px, web_preview_px];
         let largest = sides.into_iter().fold(settings.open_px, u32::max);
-        // Only settings for very large pictures need the size of each.
+        // The size of each picture is needed only if the settings allow very large pictures.
         format.holds_size(Size::new(largest, largest)) || plan::plan(entry, path, settings).is_ok()
     }
 
-    /// For each format the candidates of an `<img srcset>`, in ascending width.
+    /// Returns for each format the candidates of an `<img srcset>`, in ascending width.
     fn srcset_json(&self, entry: &CatalogEntry, upright: Size) -> Map<String, Value> {
         let formats = ImageFormat::all().map(|format| {
             let extension = RenditionExtension::Image(format);
@@ -145,8 +145,8 @@ impl Media {
         formats.collect()
     }
 
-    /// The candidates of an `<img srcset>` in one format: the widths of the ladder that the open picture has,
-    /// and its own.
+    /// Returns the candidates of an `<img srcset>` in one format: the widths of the ladder up to the width of the
+    /// open picture, and that width itself.
     fn srcset(
         &self,
         entry: &CatalogEntry,
@@ -169,7 +169,7 @@ impl Media {
     }
 }
 
-/// The extensions of pictures, `.auto` last.
+/// Lists the extensions of pictures, `.auto` last.
 fn extensions() -> impl Iterator<Item = RenditionExtension> {
     ImageFormat::all().map(RenditionExtension::Image).chain([RenditionExtension::Auto])
 }
@@ -178,7 +178,7 @@ fn preset_of(name: &PresetName) -> ResizeSpec {
     ResizeSpec::Preset(name.clone())
 }
 
-/// The path of the item's open picture in another size.
+/// Returns the path of the item's open picture in a different size.
 fn resized(
     entry: &CatalogEntry,
     extension: RenditionExtension,
@@ -188,7 +188,7 @@ fn resized(
     path.with_operation(PictureOperation::Resize(size)).ok()
 }
 
-/// The word for what a caller needs to get a rendition: nothing, a purchase, or an agreement by which the item may
+/// Returns the word for the requirement of a rendition: nothing, a purchase, or an agreement by which the item may
 /// be read, as for the Preview of a video.
 fn access_word(path: &MediaPath) -> &'static str {
     if access::is_open(path) {

@@ -1,21 +1,22 @@
-//! The size of a rendition whose URL asks for one.
+//! The size of a rendition whose URL specifies a size.
 //!
 //! The suffix decides the right (contract media-30): Preview and Thumbnail names show at most the *open picture*,
 //! which is the whole picture with a long side of `media.open_px`. A part of it is cut out of the open picture
-//! itself. Cut out of the original, and reduced as much, it would show other averages of the same pixels: a few
-//! narrow parts that overlap give away the pixels between them. Hires names are bought, so any size up to
+//! itself. If it were cut out of the original and reduced as much, it would show different averages of the same
+//! pixels, and a few narrow, overlapping parts would reveal the pixels between them. Hires names are bought, so
+//! any size up to their own is served.
 //! their own is served.
 
 use crate::runtime::config::RenditionWidths;
 use imaging::RenderStep;
 use model::{CropError, Rect, ResizeSpec, Size, scale_crop};
 
-/// The part of a picture that is shown, and the largest size in which the caller may see it.
+/// The visible part of a picture, and the largest size in which the caller may see it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct ShownPart {
     /// The long side to which the original is reduced first; `None` for a part of the original.
     open_px: Option<u32>,
-    /// The size of the upright picture, after that.
+    /// The size of the upright picture after this reduction.
     picture: Size,
     /// The part, in pixels of that picture.
     region: Rect,
@@ -24,17 +25,17 @@ pub(super) struct ShownPart {
 }
 
 impl ShownPart {
-    /// A part of the picture `upright` that may be seen in its full size.
+    /// Creates a part of the picture `upright` that may be seen in its full size.
     pub(super) fn full_size(region: Rect, upright: Size) -> Self {
         Self { open_px: None, picture: upright, region, limit: region.size() }
     }
 
-    /// The part `crop`, in pixels of a rendition of the size `named`, of the picture `upright`, of which the
-    /// caller may see no more than the open picture.
+    /// Creates the part `crop`, in pixels of a rendition of the size `named`, of the picture `upright`. The caller
+    /// may see no more than the open picture.
     ///
-    /// The whole picture is scaled once, from the original, to at most the size of the open picture. Everything
-    /// else depends on the pixels of the open picture alone, so it cannot show more than they do, in any ratio
-    /// of the sizes and down to a part of one pixel.
+    /// The whole picture is scaled once, from the original, to at most the size of the open picture. Every other
+    /// part is computed from the pixels of the open picture alone, so it cannot show more than they do, in any
+    /// ratio of the sizes and down to a part of one pixel.
     ///
     /// Fails with [`CropError`] for a crop that exceeds the rendition.
     pub(super) fn open(
@@ -55,21 +56,21 @@ impl ShownPart {
 
     /// Returns the steps that show the part in the size `resize`.
     ///
-    /// A size that is larger than the limit becomes as large as allowed, in the same ratio. With a ladder of
-    /// `widths` the result has the next larger width of the ladder. A preset must have been replaced by its
-    /// size.
+    /// A size above the limit is reduced to the limit, in the same ratio. With a ladder of `widths`, the result
+    /// has the next larger width of the ladder. The caller replaces a preset by its size first.
     pub(super) fn steps(self, resize: &ResizeSpec, widths: &RenditionWidths) -> Vec<RenderStep> {
         let reduction = self.open_px.map(|long_px| RenderStep::Fit { long_px });
         reduction.into_iter().chain(self.part_steps(resize, widths)).collect()
     }
 
-    /// The steps that show the part of the picture, which is reduced already where it is open.
+    /// Returns the steps that show the part. An open picture has already been reduced.
     fn part_steps(self, resize: &ResizeSpec, widths: &RenditionWidths) -> Vec<RenderStep> {
         match *resize {
             ResizeSpec::Fit { width, height } => {
                 let size = self.fit(width, height);
                 let rung = widths.rung(size.width);
-                // From the part and not from the rounded size: every width up to a rung gives one rendition.
+                // Computed from the part, not from the rounded size, so that every width up to a rung gives the
+                // same rendition.
                 let size = if rung > size.width { self.fit(Some(rung), None) } else { size };
                 self.scaling(size).into_iter().collect()
             }
@@ -84,7 +85,7 @@ impl ShownPart {
         }
     }
 
-    /// The size of the part in a box; a missing side does not limit.
+    /// Returns the size of the part in a box. A missing side sets no limit.
     fn fit(self, width: Option<u32>, height: Option<u32>) -> Size {
         let Size { width: full_width, height: full_height } = self.region.size();
         let width = width.map_or(self.limit.width, |px| px.min(self.limit.width));
@@ -99,7 +100,7 @@ impl ShownPart {
         }
     }
 
-    /// The size to which the part is scaled to cover `size`, both within the limit.
+    /// Returns the size to which the part is scaled to cover `size`, both within the limit.
     fn covering(self, size: Size) -> Size {
         let full = self.region.size();
         let limit = self.limit;
@@ -114,7 +115,7 @@ impl ShownPart {
         }
     }
 
-    /// `size` with the next larger width of the ladder, in the same ratio and within the limit.
+    /// Returns `size` with the next larger width of the ladder, in the same ratio and within the limit.
     fn fill_on_ladder(self, size: Size, widths: &RenditionWidths) -> Size {
         let width = widths.rung(size.width);
         if width <= size.width {
@@ -123,7 +124,7 @@ impl ShownPart {
         within(Size { width, height: scale(size.height, width, size.width).max(1) }, self.limit)
     }
 
-    /// The step that shows the part as `size`; `None` for the whole picture in its own size.
+    /// Returns the step that shows the part as `size`; `None` for the whole picture in its own size.
     fn scaling(self, size: Size) -> Option<RenderStep> {
         let region = self.region;
         if size == region.size() {
@@ -150,7 +151,7 @@ fn within(size: Size, limit: Size) -> Size {
     }
 }
 
-/// `side * numerator / denominator`, rounded to the nearest.
+/// Returns `side * numerator / denominator`, rounded to the nearest.
 fn scale(side: u32, numerator: u32, denominator: u32) -> u32 {
     let denominator = u64::from(denominator.max(1));
     let scaled = (u64::from(side) * u64::from(numerator) + denominator / 2) / denominator;

@@ -1,8 +1,8 @@
-//! Coalesces the making of standard sets: of several jobs that need the set of one original, one makes it.
+//! Coalesces the jobs that make standard sets: if several jobs need the set of one original, only one makes it.
 //!
-//! A job must not block its worker until the set is there. A worker that waits for the parts of its own job runs
-//! another one meanwhile, which may need the set that the job below it is making: it would wait forever. So a
-//! job that finds the set claimed ends, and is queued again when the claim ends.
+//! A job must not block its worker until the set exists. A worker that waits for the parts of its own job runs a
+//! second job in the meantime. If that job needed the set that the first job is making, it would wait forever. So
+//! a job that finds the set claimed ends, and is queued again when the claim ends.
 
 use std::collections::{HashMap, hash_map::Entry};
 use std::sync::Arc;
@@ -12,21 +12,21 @@ use parking_lot::Mutex;
 use crate::runtime::limits::{SET_WAITERS_MAX, SETS_KNOWN_MAX};
 use model::ContentHash;
 
-/// A job that is queued again by a call.
+/// A call that queues a job again.
 type WaitingJob = Box<dyn FnOnce() + Send>;
 
 /// The claims of jobs on standard sets, by the hash of the original; cheap to clone.
 #[derive(Clone)]
 pub(super) struct SetsInFlight {
     claims: Arc<Mutex<HashMap<ContentHash, OpenClaim>>>,
-    /// Originals whose sets are known to be there, so that no job has to wait. A set that is removed later may
-    /// be made by several jobs.
+    /// Originals whose sets are known to exist, so that no job has to wait. If a set is removed later, several
+    /// jobs may make it.
     known: moka::sync::Cache<ContentHash, ()>,
 }
 
 /// A claim, and the jobs that wait for its end.
 struct OpenClaim {
-    /// Tells this claim from a later one on the same set.
+    /// Distinguishes this claim from a later one on the same set.
     id: Arc<()>,
     waiting: Vec<WaitingJob>,
 }
@@ -38,13 +38,13 @@ pub(super) struct SetClaim {
     id: Arc<()>,
 }
 
-/// Whether a job that needs a standard set may go on.
+/// The admission of a job that needs a standard set.
 pub(super) enum SetAdmission<J> {
-    /// The job goes on; it has the claim unless the set is known to be there.
+    /// The job continues. It has the claim, unless the set is known to exist.
     Admitted(J, Option<SetClaim>),
-    /// The set is claimed; the job is queued again after that.
+    /// The set is claimed. The job is queued again when the claim ends.
     Waiting,
-    /// Too many jobs wait for the set already.
+    /// Too many jobs already wait for the set.
     Refused(J),
 }
 
@@ -81,9 +81,9 @@ impl SetsInFlight {
         }
     }
 
-    /// Lets all jobs go on that need the set of `original`: it is kept, or it cannot be.
+    /// Lets all jobs continue that need the set of `original`: it is stored, or it cannot be stored.
     pub(super) fn release(&self, original: ContentHash) {
-        // First, so that the jobs find it.
+        // Before the claim ends, so that the queued jobs find the set known.
         self.known.insert(original, ());
         self.end(original, |_| true);
     }

@@ -1,5 +1,5 @@
-//! Reads renditions that are kept in the store as they are: those of the standard set, and the original's own
-//! picture data. No worker is needed, and no client is charged.
+//! Reads renditions that the store contains as they are: the standard set, and the original's own picture data. No
+//! worker is needed, and no client is charged.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ use crate::runtime::fair_queue::{QueueFull, RequestClient};
 use imaging::RenderStage;
 
 impl Media {
-    /// Reads a rendition that is kept in the store as it is; `None` if the standard set has to be made first.
+    /// Reads a rendition that the store contains as it is; `None` if the standard set has to be made first.
     pub(super) async fn read_stored(
         &self,
         answer: &RenditionAnswer,
@@ -34,7 +34,8 @@ impl Media {
                     task,
                     requested: Stopwatch::start(),
                 };
-                // A task of its own: the request that began it may end before the others that wait for it.
+                // A separate task, because the request that started the read may end before the requests that
+                // joined it.
                 tokio::spawn(read.run(client));
             }
             match waiter.wait().await {
@@ -45,7 +46,7 @@ impl Media {
     }
 }
 
-/// The read of a rendition that is kept in the store.
+/// The read of a rendition that the store contains as it is.
 struct StoredRead {
     inner: Arc<MediaState>,
     planned: Arc<PlannedRendition>,

@@ -1,4 +1,4 @@
-//! Streams bodies: parts in the store are read piece by piece while they are sent.
+//! Streams bodies: parts in the store are read piece by piece during the transfer.
 
 use std::{collections::VecDeque, io};
 
@@ -9,9 +9,9 @@ use super::{BlobExtent, BodyPart, Media, original::BLOCK_BYTES};
 use crate::runtime::limits::{STREAM_CHUNK_BYTES, STREAM_CHUNKS_AHEAD};
 
 impl Media {
-    /// Streams the bytes of `parts` in order. A body of 30 MB holds one chunk in memory, or
-    /// [`STREAM_CHUNKS_AHEAD`] where each chunk is a request to a bucket; reading stops while the client does
-    /// not read. Reads run on the runtime's blocking threads, and every chunk is verified.
+    /// Streams the bytes of `parts` in order. Every chunk is verified. A body of 30 MB holds one chunk in memory,
+    /// or [`STREAM_CHUNKS_AHEAD`] if each chunk is a request to a bucket. Reading pauses while the client does not
+    /// read. Reads run on the runtime's blocking threads.
     pub fn stream(
         &self,
         parts: Vec<BodyPart>,
@@ -25,7 +25,7 @@ impl Media {
             .buffered(prefetched)
     }
 
-    /// Returns the bytes of a chunk, which are read and verified if they are in the store.
+    /// Returns the bytes of a chunk. Bytes in the store are read and verified.
     async fn read_chunk(self, chunk: BodyPart) -> io::Result<Bytes> {
         let extent = match chunk {
             BodyPart::Memory(bytes) => return Ok(bytes),

@@ -5,10 +5,10 @@ use std::cell::Cell;
 use crate::runtime::clock::Stopwatch;
 use imaging::RenderStage;
 
-/// Milliseconds that a render took, by stage; `None` for a stage that did not happen.
+/// The duration of a render in milliseconds, by stage; `None` for a stage that did not run.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct RenderTiming {
-    /// From the request to the start on a worker, without the time of reading.
+    /// From the request to the start on a worker, without the time for reading.
     pub queue_ms: f64,
     /// Reading the original and its metadata.
     pub read_ms: Option<f64>,
@@ -21,7 +21,7 @@ pub struct RenderTiming {
 }
 
 impl RenderTiming {
-    /// Name and milliseconds of the stages that happened, in the order of a render.
+    /// Lists the stages that ran, by name and milliseconds, in the order of a render.
     pub fn stages(&self) -> impl Iterator<Item = (&'static str, f64)> {
         let stages = [
             ("queue", Some(self.queue_ms)),
@@ -45,7 +45,7 @@ impl RenderTiming {
     }
 }
 
-/// The stages measured so far, and the running one with its start in milliseconds.
+/// The stages measured until now, and the running stage with its start in milliseconds.
 #[derive(Clone, Copy, Debug, Default)]
 struct StageProgress {
     timing: RenderTiming,
@@ -71,8 +71,8 @@ pub(super) struct StageClock {
 }
 
 impl StageClock {
-    /// Starts before the first stage on a worker, for a render that was queued for `queue_ms` and read its inputs in
-    /// `read_ms`.
+    /// Starts before the first stage on a worker, for a render that was queued for `queue_ms` and whose inputs
+    /// were read in `read_ms`.
     pub(super) fn start(queue_ms: f64, read_ms: Option<f64>) -> Self {
         let timing = RenderTiming { queue_ms, read_ms, ..RenderTiming::default() };
         let progress = Cell::new(StageProgress { timing, running: None });

@@ -1,7 +1,7 @@
 //! The bytes of a rendition: a short list of parts, each in memory or in the store.
 //!
-//! Bytes that a rendition shares with its original are referred to and not copied, so the body of an original
-//! of 40 MB with new metadata takes a few kilobytes here.
+//! The body refers to bytes that a rendition shares with its original, and does not copy them. So the body of an
+//! original of 40 MB with new metadata needs a few kilobytes of memory.
 
 use std::{ops::Range, sync::Arc};
 
@@ -14,9 +14,9 @@ use model::ContentHash;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BlobExtent {
     pub blob: ContentHash,
-    /// Length of the original in bytes.
+    /// The length of the original in bytes.
     pub blob_length: u64,
-    /// The range of bytes; inside the original.
+    /// The range of bytes, inside the original.
     pub range: Range<u64>,
 }
 
@@ -29,7 +29,7 @@ pub enum BodyPart {
 }
 
 impl BodyPart {
-    /// The length of the part in bytes.
+    /// Returns the length of the part in bytes.
     #[must_use]
     pub fn len(&self) -> u64 {
         match self {
@@ -38,13 +38,13 @@ impl BodyPart {
         }
     }
 
-    /// Whether the part has no bytes.
+    /// Returns whether the part has no bytes.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The bytes `range` of the part; `range` is inside it.
+    /// Returns the bytes `range` of the part; `range` is inside it.
     fn slice(&self, range: Range<u64>) -> Self {
         match self {
             Self::Memory(bytes) => {
@@ -59,11 +59,11 @@ impl BodyPart {
         }
     }
 
-    /// The number of bytes that the part holds in memory.
+    /// Returns the number of bytes that the part holds in memory.
     fn memory_bytes(&self) -> usize {
         match self {
             Self::Memory(bytes) => bytes.len(),
-            // The store holds these bytes, so they do not count against the cache in memory.
+            // These bytes are in the store, so they do not count against the cache in memory.
             Self::Store(_) => 0,
         }
     }
@@ -73,12 +73,12 @@ fn memory_index(at: u64) -> usize {
     usize::try_from(at).expect("inside bytes that are in memory")
 }
 
-/// The bytes of a rendition as parts in order; cheap to clone. No part is empty.
+/// The bytes of a rendition as parts in order. Cheap to clone; no part is empty.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RenditionBody(Arc<[BodyPart]>);
 
 impl RenditionBody {
-    /// A body of `parts`, without the empty ones; at most [`BODY_PARTS_MAX`] remain.
+    /// Creates a body of `parts`, without the empty parts. At most [`BODY_PARTS_MAX`] may remain.
     #[must_use]
     pub fn new(parts: impl IntoIterator<Item = BodyPart>) -> Self {
         let parts: Arc<[BodyPart]> = parts.into_iter().filter(|part| !part.is_empty()).collect();
@@ -86,13 +86,13 @@ impl RenditionBody {
         Self(parts)
     }
 
-    /// A body with any number of parts, as archives have; it is sent once and never cached.
+    /// Creates a body with any number of parts, as in archives. It is sent once and never cached.
     #[must_use]
     pub fn new_unbounded(parts: impl IntoIterator<Item = BodyPart>) -> Self {
         Self(parts.into_iter().filter(|part| !part.is_empty()).collect())
     }
 
-    /// The whole body, if it is a single part in memory.
+    /// Returns the whole body, if it is a single part in memory.
     #[must_use]
     pub fn in_memory(&self) -> Option<Bytes> {
         match self.parts() {
@@ -101,37 +101,37 @@ impl RenditionBody {
         }
     }
 
-    /// A body of one part in memory.
+    /// Creates a body of one part in memory.
     #[must_use]
     pub fn memory(bytes: impl Into<Bytes>) -> Self {
         Self::new([BodyPart::Memory(bytes.into())])
     }
 
-    /// The parts in their order.
+    /// Returns the parts in their order.
     #[must_use]
     pub fn parts(&self) -> &[BodyPart] {
         &self.0
     }
 
-    /// The total length in bytes.
+    /// Returns the total length in bytes.
     #[must_use]
     pub fn len(&self) -> u64 {
         self.0.iter().map(BodyPart::len).sum()
     }
 
-    /// Whether the body has no bytes.
+    /// Returns whether the body has no bytes.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// The number of bytes that the body holds in memory.
+    /// Returns the number of bytes that the body holds in memory.
     #[must_use]
     pub fn memory_bytes(&self) -> usize {
         self.0.iter().map(BodyPart::memory_bytes).sum()
     }
 
-    /// The parts that make up the bytes `range`, truncated at the end of the body.
+    /// Returns the parts that make up the bytes `range`, truncated at the end of the body.
     #[must_use]
     pub fn slice(&self, range: Range<u64>) -> Vec<BodyPart> {
         let mut parts = Vec::with_capacity(self.0.len());
@@ -140,7 +140,7 @@ impl RenditionBody {
             let end = start + part.len();
             let from = range.start.max(start);
             let to = range.end.min(end);
-            // Parts outside the range are left out, because no part may be empty.
+            // Parts outside the range are left out, because a part must not be empty.
             if from < to {
                 parts.push(part.slice(from - start..to - start));
             }

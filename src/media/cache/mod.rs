@@ -1,9 +1,9 @@
 //! The rendition cache: memory in front of disk, both bounded by bytes.
 //!
-//! Each tier has two partitions: one for the few standard renditions of every item, and one for crops and
-//! other variants, whose number is unlimited, so that crops never evict a Preview. Within a partition moka's
-//! policy admits by frequency of use. The disk tier survives a restart; a variant is admitted to it on its
-//! second render.
+//! Each tier has two partitions: one for the few standard renditions of every item, and one for crops and other
+//! variants. The number of variants is unlimited, so a shared partition would let crops evict Previews. Within a
+//! partition moka's policy admits by frequency of use. The disk tier survives a restart. It admits a variant on
+//! its second render.
 
 mod body;
 mod disk;
@@ -78,14 +78,14 @@ fn new_partition(bytes_max: u64) -> Cache<ContentHash, RenditionBody> {
     Cache::builder()
         .max_capacity(bytes_max)
         .weigher(|_: &ContentHash, body: &RenditionBody| {
-            // Parts in the store take no memory, but each entry has a cost of its own.
+            // Parts in the store need no memory, but each entry has a cost of its own.
             u32::try_from(body.memory_bytes() + ENTRY_BYTES).unwrap_or(u32::MAX)
         })
         .build()
 }
 
-/// Time without a failure after which the disk tier counts as writable again: on a disk that is nearly full, small
-/// files still find room.
+/// The time without a failure after which the disk tier counts as writable again: on a disk that is nearly full,
+/// small files still fit.
 const DISK_QUIET: Duration = Duration::from_secs(60);
 
 /// Both tiers; a tier with a budget of 0 is absent.
@@ -113,12 +113,12 @@ impl RenditionCache {
         Ok(Self { memory, disk, requested_once, disk_outage: OutageLog::new() })
     }
 
-    /// Whether at least one tier is enabled.
+    /// Returns whether at least one tier is enabled.
     pub(super) fn is_enabled(&self) -> bool {
         self.memory.is_some() || self.disk.is_some()
     }
 
-    /// Whether the disk tier has the rendition, by its index in memory.
+    /// Returns whether the disk tier has the rendition.
     pub(super) fn is_on_disk(&self, planned: &PlannedRendition) -> bool {
         let Some(disk) = &self.disk else { return false };
         // The index is in memory, so this costs no access to the disk.
@@ -154,7 +154,7 @@ impl RenditionCache {
             CacheClass::Standard => true,
             CacheClass::Variant => self.requested_once.contains_key(&planned.key),
         };
-        // A variant that is requested only once would evict others without ever being a hit.
+        // A variant that is requested only once would evict other variants without ever being a hit.
         if !admitted {
             self.requested_once.insert(planned.key, ());
             return;
@@ -167,7 +167,7 @@ impl RenditionCache {
                     tracing::info!(failures, seconds, "rendition cache: written to disk again");
                 }
             }
-            // The rendition was delivered, so a full disk must not turn into an error. It fails for each one.
+            // The rendition was delivered, so a full disk must not turn into an error. Every write would fail.
             Err(cause) => {
                 if self.disk_outage.record() {
                     tracing::warn!("rendition cache: {cause}; further failures are counted");
@@ -197,8 +197,8 @@ fn gauge(tier: &'static str, bytes: u64) {
 pub(super) fn count(tier: &'static str, hit: bool) {
     static MEMORY_HITS: LazyLock<metrics::Counter> = LazyLock::new(|| counter("memory", true));
     if (tier, hit) == ("memory", true) {
-        // The handle is cached because every hit in memory counts here; the other outcomes cost far
-        // more than a lookup.
+        // The handle is cached because every hit in memory is counted here. The other outcomes cost far more than
+        // a lookup.
         MEMORY_HITS.increment(1);
     } else {
         counter(tier, hit).increment(1);

@@ -6,7 +6,7 @@ use super::{BlobExtent, BodyPart, RenditionBody};
 use crate::runtime::limits::BODY_PARTS_MAX;
 use model::ContentHash;
 
-/// Identifies this version of the format; a file of another version is a cache miss.
+/// The mark of this version of the format. A file of a different version is a cache miss.
 const MAGIC: &[u8; 4] = b"WPc2";
 /// Length of the magic, the checksum and the number of parts.
 const FIXED_BYTES: usize = 4 + 16 + 1;
@@ -17,18 +17,18 @@ const IN_STORE: u8 = 1;
 /// Length of an extent's entry: kind, hash, length, start and end. An entry for bytes in memory is shorter.
 const STORE_ENTRY_BYTES: usize = 1 + 32 + 8 * 3;
 
-/// Encodes a body as a record: magic, checksum of everything after it, number of parts, an entry for each
-/// part, then the bytes in memory, part after part. Numbers are little-endian.
+/// Encodes a body as a record: magic, checksum of everything after it, number of parts, an entry for each part,
+/// then the bytes in memory, part after part. Numbers are little-endian.
 ///
-/// An entry is the kind, and for bytes in memory their number, for an extent the hash and length of the
-/// original and the start and end of the range.
+/// An entry begins with its kind. For bytes in memory, their number follows. For an extent, the hash and length of
+/// the original follow, and the start and end of the range.
 pub(super) fn encode(body: &RenditionBody) -> Vec<u8> {
     let parts = body.parts();
     let count = u8::try_from(parts.len()).expect("a body has few parts");
     let capacity = FIXED_BYTES + parts.len() * STORE_ENTRY_BYTES + body.memory_bytes();
     let mut bytes = Vec::with_capacity(capacity);
     bytes.extend_from_slice(MAGIC);
-    // The checksum covers what follows and is filled in at the end.
+    // The checksum covers the bytes after it and is filled in at the end.
     bytes.extend_from_slice(&[0; 16]);
     bytes.push(count);
     for part in parts {
@@ -63,13 +63,13 @@ enum RecordEntry {
     Store(BlobExtent),
 }
 
-/// Decodes a record; `None` for anything that [`encode`] did not write.
+/// Decodes a record; `None` if [`encode`] did not write it.
 pub(super) fn decode(bytes: Vec<u8>) -> Option<RenditionBody> {
     let (fixed, mut rest) = bytes.split_at_checked(FIXED_BYTES)?;
     let is_intact =
         fixed.starts_with(MAGIC) && fixed[4..20] == ContentHash::new(&bytes[20..]).0[..16];
     let count = usize::from(fixed[20]);
-    // The count sizes the lists below, so it is not trusted before.
+    // The count sizes the lists below, so it is checked before it is used.
     if !is_intact || count > BODY_PARTS_MAX {
         return None;
     }
@@ -90,15 +90,15 @@ pub(super) fn decode(bytes: Vec<u8>) -> Option<RenditionBody> {
             }
             RecordEntry::Store(extent) => BodyPart::Store(extent),
         };
-        // The length of a body is later summed without a check.
+        // The length of a body is later summed without an overflow check.
         total = total.checked_add(part.len())?;
         parts.push(part);
     }
-    // Surplus bytes were not written by `encode`, so the rest is not trusted either.
+    // Surplus bytes were not written by `encode`, so the whole record is rejected.
     (offset == bytes.len()).then(|| RenditionBody::new(parts))
 }
 
-/// Takes an entry off the front of `rest`; `None` when it is truncated, empty, or exceeds its original.
+/// Reads an entry off the front of `rest`; `None` if it is truncated, empty, or exceeds its original.
 fn read_entry(rest: &mut &[u8]) -> Option<RecordEntry> {
     match take::<1>(rest)? {
         [IN_MEMORY] => {

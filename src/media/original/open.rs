@@ -19,7 +19,7 @@ pub struct OpenOriginal {
 }
 
 impl OpenOriginal {
-    /// The key of the original.
+    /// Returns the key of the original.
     #[must_use]
     pub fn hash(&self) -> ContentHash {
         self.facts.source
@@ -47,7 +47,7 @@ impl OpenOriginal {
         bytes.ok_or(OriginalError::Changed(self.hash()))
     }
 
-    /// Why the picture can only be decoded as a whole; `None` if it allows random access.
+    /// Returns the reason why the picture can only be decoded as a whole; `None` if it allows random access.
     #[must_use]
     pub fn whole_decode_reason(&self) -> Option<&str> {
         match &self.facts.random_access {
@@ -68,7 +68,7 @@ impl OpenOriginal {
                 let derived = &self.originals.derived;
                 let reader = derived.reader(kind, hash, working.length);
                 let reader = reader.map_err(|cause| match cause {
-                    // A bucket that does not answer is no damage.
+                    // A bucket that does not answer is not a damaged file.
                     StoreError::Unavailable { .. } => cause.into(),
                     StoreError::Missing(_)
                     | StoreError::Length { .. }
@@ -93,7 +93,7 @@ impl OpenOriginal {
         let scan = scan.map_err(|_| OriginalError::Derived { kind, hash })?;
         let reader = Arc::clone(&self.reader);
         let picture = IndexedPicture { facts: Arc::clone(&self.facts), reader, scan, working };
-        // The index of another file would decode to a wrong picture.
+        // The index of a different file would decode to a wrong picture.
         if !picture.index().matches_scan(picture.scan(), picture.file_length()) {
             return Err(OriginalError::Derived { kind, hash });
         }

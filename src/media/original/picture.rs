@@ -40,7 +40,7 @@ impl OriginalStore {
 
 /// A picture with random access: the original or its working copy.
 pub struct IndexedPicture {
-    /// Facts that say that there is random access.
+    /// The facts, which include an index for random access.
     pub(super) facts: Arc<OriginalFacts>,
     /// The reader of the original.
     pub(super) reader: Arc<BlobReader>,
@@ -61,13 +61,13 @@ struct PictureBlocks<'a> {
 }
 
 impl IndexedPicture {
-    /// The parameters of the picture's scan.
+    /// Returns the parameters of the picture's scan.
     #[must_use]
     pub fn scan(&self) -> &Scan {
         &self.scan
     }
 
-    /// The index of entry points into the scan.
+    /// Returns the index of entry points into the scan.
     #[must_use]
     pub fn index(&self) -> &ScanIndex {
         match &self.facts.random_access {
@@ -77,7 +77,7 @@ impl IndexedPicture {
         }
     }
 
-    /// The length in bytes of the file that the picture is read from.
+    /// Returns the length in bytes of the file that the picture is read from.
     pub(super) fn file_length(&self) -> u64 {
         self.blocks().reader.length()
     }
@@ -91,25 +91,25 @@ impl IndexedPicture {
         PictureBlocks { reader, checksums }
     }
 
-    /// Whether the picture is read from the original instead of a working copy.
+    /// Returns whether the picture is read from the original instead of a working copy.
     #[must_use]
     pub fn is_original(&self) -> bool {
         self.working.is_none()
     }
 
-    /// The head of the file that the picture is read from, given the head of the original.
+    /// Returns the head of the file that the picture is read from, given the head of the original.
     #[must_use]
     pub fn head<'b>(&'b self, original_head: &'b JpegHead) -> &'b JpegHead {
         self.working.as_ref().map_or(original_head, |working| &working.head)
     }
 
-    /// The key of the original.
+    /// Returns the key of the original.
     #[must_use]
     pub fn original(&self) -> ContentHash {
         self.facts.source
     }
 
-    /// The segments that define the colours of the components, given the head of the original.
+    /// Returns the segments that define the colours of the components, given the head of the original.
     #[must_use]
     pub fn colour_segments(&self, original_head: &JpegHead) -> Vec<u8> {
         let head = self.head(original_head);
@@ -133,8 +133,8 @@ impl IndexedPicture {
         read.ok_or_else(|| self.damaged())
     }
 
-    /// Treats a working copy that cannot be read as damaged, except when the bucket does not answer. The error of
-    /// an original stays.
+    /// Treats a working copy that cannot be read as damaged, except if the bucket does not answer. An error of an
+    /// original is returned unchanged.
     fn check_working_copy<T>(
         &self,
         read: Result<Option<T>, StoreError>,
@@ -150,7 +150,7 @@ impl IndexedPicture {
     fn damaged(&self) -> OriginalError {
         let hash = self.facts.source;
         match &self.working {
-            // Nothing can rebuild an original, while a working copy is derived again.
+            // An original cannot be rebuilt, but a working copy can be derived again.
             None => OriginalError::Changed(hash),
             Some(_) => OriginalError::Derived { kind: DerivedKind::Working, hash },
         }

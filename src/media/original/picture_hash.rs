@@ -1,29 +1,30 @@
-//! Perceptual hashes of pictures, by which the same photograph is recognised when it is sent again.
+//! Perceptual hashes of pictures, which identify a photograph that is sent again.
 //!
 //! The picture is decoded at a reduced size, turned upright and divided into 9 × 8 cells. Each bit of the hash
-//! compares the mean luminance of a cell with that of its right neighbour. Means survive another quality and
-//! another size; another crop or a mirrored picture has other means.
+//! compares the mean luminance of a cell with the mean of its right neighbour. Means survive a change of quality
+//! or size. A different crop and a mirrored picture have different means.
 
 use jpeg::codec::{self, DecodeScale, Pixels};
 use model::{PictureHash, Size};
 
-/// Number of cells in a row: one more than there are bits.
+/// The number of cells in a row: one more than the number of bits.
 const COLUMNS: usize = 9;
-/// Number of rows of cells.
+/// The number of rows of cells.
 const ROWS: usize = 8;
-/// Parts of a level in which luminances are counted: the sum of the weights of red, green and blue.
+/// The parts of a level in which luminances are counted: the sum of the weights of red, green and blue.
 const LEVEL: u64 = 256;
-/// Difference of two means, in parts of a level, up to which they count as equal. Saving a flat area again
-/// changes its mean by less than this.
+/// The difference of two means, in parts of a level, up to which they count as equal. Saving a flat area again
+/// changes its mean by less.
 const EQUAL_MAX: u64 = LEVEL;
-/// Number of the 64 pairs of cells that must differ. Pictures with nearly no contrast have no hash: all of
-/// them would look the same.
+/// The number of the 64 pairs of cells that must differ. Pictures with nearly no contrast have no hash, because
+/// all of them would look the same.
 const CONTRASTS_MIN: u32 = 16;
-/// Pixels of the decoded picture, so that the edges of cells fall onto nearly the same places at any size.
+/// The minimum number of pixels of the decoded picture. It keeps the edges of cells at nearly the same places at
+/// any size.
 const PIXELS_MIN: u64 = 65_536;
 
-/// Computes the hash of the picture in `jpeg`, whose size as stored is `stored`, turned by the EXIF
-/// orientation; `None` if it cannot be decoded, is tiny or has nearly no contrast.
+/// Computes the hash of the picture in `jpeg`, turned by the EXIF orientation. `stored` is its size as stored.
+/// Returns `None` if it cannot be decoded, is tiny or has nearly no contrast.
 pub(in crate::media) fn of_jpeg(
     jpeg: &[u8],
     stored: Size,
@@ -58,8 +59,8 @@ fn scale(stored: Size) -> DecodeScale {
     DecodeScale::FULL
 }
 
-/// Returns the mean luminance of each cell of the upright picture in parts of a level; `None` if a cell would
-/// have no pixel.
+/// Returns the mean luminance of each cell of the upright picture in parts of a level; `None` if a cell would have
+/// no pixel.
 fn means(pixels: &Pixels, orientation: u8) -> Option<[[u64; COLUMNS]; ROWS]> {
     let width = usize::try_from(pixels.size.width).ok()?;
     let height = usize::try_from(pixels.size.height).ok()?;
@@ -75,7 +76,7 @@ fn means(pixels: &Pixels, orientation: u8) -> Option<[[u64; COLUMNS]; ROWS]> {
         for (x, pixel) in row.chunks_exact(pixels.channels).enumerate() {
             let right = width - 1 - x;
             let down = height - 1 - y;
-            // The place in the upright picture, by the orientations of EXIF.
+            // The position in the upright picture, by EXIF orientation.
             let (upright_x, upright_y) = match orientation {
                 2 => (right, y),
                 3 => (right, down),
@@ -103,13 +104,13 @@ fn luminance(pixel: &[u8]) -> u64 {
     match *pixel {
         [grey] => LEVEL * u64::from(grey),
         [red, green, blue] => weighted(red, green, blue),
-        // Files of Adobe store inks inverted, so that they darken like light that is taken away.
+        // Adobe files store inks inverted, so that they darken like light that is removed.
         [cyan, magenta, yellow, black] => weighted(cyan, magenta, yellow) * u64::from(black) / 255,
         _ => 0,
     }
 }
 
-/// Weights the channels as the eye does; the weights add up to [`LEVEL`].
+/// Weights the channels as the eye does. The weights add up to [`LEVEL`].
 fn weighted(red: u8, green: u8, blue: u8) -> u64 {
     77 * u64::from(red) + 150 * u64::from(green) + 29 * u64::from(blue)
 }

@@ -24,8 +24,8 @@ pub(super) fn hash_and_sums(
     Ok((hash.finish(), sums))
 }
 
-/// Reads the whole blocks around `range`, and returns their offset and bytes; `None` if one of them does not
-/// match its checksum.
+/// Reads the whole blocks around `range`, and returns their offset and bytes; `None` if a block does not match its
+/// checksum.
 pub(super) fn read_blocks(
     reader: &BlobReader,
     sums: &BlockChecksums,
@@ -36,7 +36,7 @@ pub(super) fn read_blocks(
     Ok(sums.matches(blocks.start, &bytes).then_some((blocks.start, bytes)))
 }
 
-/// Reads `range`; `None` if one of its blocks does not match its checksum.
+/// Reads `range`; `None` if a block does not match its checksum.
 pub(super) fn read_checked(
     reader: &BlobReader,
     sums: &BlockChecksums,
@@ -49,14 +49,13 @@ pub(super) fn read_checked(
     Ok(Some(bytes))
 }
 
-/// Returns the index of the offset `at` in bytes that begin at the offset `start`, which is not behind it.
+/// Returns the index of the offset `at` in bytes that begin at the offset `start`; `at` is at least `start`.
 pub(super) fn index_after(start: u64, at: u64) -> usize {
     usize::try_from(at - start).unwrap_or(usize::MAX)
 }
 
-/// Reads ranges in ascending order as whole blocks, concurrently where that is faster. Ranges that share a
-/// block, or whose blocks are adjacent, are merged into one piece. Returns `None` if a block does not match
-/// its checksum.
+/// Reads ranges in ascending order as whole blocks, concurrently if that is faster. Ranges that share a block, or
+/// whose blocks are adjacent, are merged into one piece. Returns `None` if a block does not match its checksum.
 pub(super) fn read_many(
     reader: &BlobReader,
     sums: &BlockChecksums,

@@ -1,8 +1,8 @@
-//! The standard renditions of an original, encoded once and kept beside it.
+//! The standard renditions of an original, encoded once and stored beside it.
 //!
-//! Their metadata follows the item's document, so it is embedded when they are served; the picture data never
-//! changes. The set also has a *base*: an upright copy in sRGB, somewhat larger than the open picture, from
-//! which marked and resized renditions are made without a decode of the original.
+//! Their metadata follows the item's document, so it is embedded when they are served. The picture data never
+//! changes. The set also has a *base*: an upright copy in sRGB, somewhat larger than the open picture. Marked and
+//! resized renditions are made from it without a decode of the original.
 //!
 //! ```text
 //! "WPrs"  version  CRC-32 of the rest, 4 bytes
@@ -23,7 +23,7 @@ use model::{ContentHash, Size};
 
 const MAGIC: &[u8; 4] = b"WPrs";
 const VERSION: u8 = 1;
-/// Bytes before the part that the checksum covers.
+/// The number of bytes before the part that the checksum covers.
 const HEAD_BYTES: usize = MAGIC.len() + 1 + 4;
 /// The maximum number of pictures of a set.
 const PICTURES_MAX: u64 = 16;
@@ -38,7 +38,7 @@ pub struct StandardSet {
 /// An encoded picture without metadata.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StandardPicture {
-    /// The hash of everything that determines the picture data.
+    /// The hash of all values that determine the picture data.
     pub key: ContentHash,
     /// The upright size in pixels.
     pub size: Size,
@@ -103,9 +103,9 @@ impl StandardSet {
 }
 
 impl OriginalStore {
-    /// Reads the standard set of an original; `None` if there is none, or it is damaged.
+    /// Reads the standard set of an original; `None` if it is missing or damaged.
     ///
-    /// Fails when the bucket that holds it does not answer.
+    /// Fails if its bucket does not answer.
     pub fn standard_set(&self, hash: ContentHash) -> Result<Option<StandardSet>, OriginalError> {
         match self.derived.read(DerivedKind::Standard, hash, STANDARD_SET_BYTES_MAX) {
             Err(unavailable @ StoreError::Unavailable { .. }) => Err(unavailable.into()),
@@ -114,7 +114,7 @@ impl OriginalStore {
         }
     }
 
-    /// Keeps the standard set of an original.
+    /// Stores the standard set of an original.
     pub fn keep_standard_set(
         &self,
         hash: ContentHash,
@@ -123,26 +123,27 @@ impl OriginalStore {
         Ok(self.derived.write(DerivedKind::Standard, hash, &set.print())?)
     }
 
-    /// Removes the standard set of an original, which is made again when it is needed.
+    /// Removes the standard set of an original. It is made again when it is needed.
     pub fn remove_standard_set(&self, hash: ContentHash) -> Result<(), StoreError> {
         self.derived.remove(DerivedKind::Standard, hash)
     }
 
-    /// Whether an original has a standard set that cannot be read. A missing one is no fault.
+    /// Returns whether an original has a standard set that cannot be read. A missing set is no fault.
     pub(super) fn is_standard_set_damaged(&self, hash: ContentHash) -> Result<bool, StoreError> {
         if self.derived.length(DerivedKind::Standard, hash)?.is_none() {
             return Ok(false);
         }
         match self.derived.read(DerivedKind::Standard, hash, STANDARD_SET_BYTES_MAX) {
             Err(unavailable @ StoreError::Unavailable { .. }) => Err(unavailable),
-            // A file that is too long for a set is not read.
+            // A file that is too long for a set cannot be read, so it counts as damaged.
             found => Ok(found.ok().flatten().and_then(StandardSet::parse).is_none()),
         }
     }
 
-    /// Checks that the originals can be reached and that a derived file can be written beside them. Blocks.
+    /// Checks that the originals can be reached and that a derived file can be written beside them. Blocks the
+    /// thread.
     pub fn check_usable(&self) -> Result<(), StoreError> {
-        /// As long as a small set: a disk without room may still have some bytes.
+        /// The length of a small set: a disk without room may still have some bytes.
         const PROBE_BYTES: usize = 256 << 10;
         let hash = ContentHash::new(b"probe");
         self.store.check_reachable()?;
