@@ -27,7 +27,7 @@ const READS_AT_A_TIME: usize = 64;
 const ANONYMOUS_READS_AT_A_TIME: usize = 48;
 /// The number of reads that may wait, for all clients.
 const READS_WAITING_MAX: usize = 1024;
-/// The part of `media.memory_bytes` for bytes that were read and wait for a worker: one in this number.
+/// The divisor of `media.memory_bytes` that gives the memory for bytes that were read and wait for a worker.
 const READ_MEMORY_PART: u64 = 4;
 /// The number of quarters of this memory for anonymous callers.
 const ANONYMOUS_MEMORY_QUARTERS: u64 = 3;

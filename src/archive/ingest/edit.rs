@@ -1,5 +1,5 @@
-//! Changes the document of an item for an editor: on the version that the editor saw, as a new version, and with
-//! the editor in the audit log.
+//! Changes the document of an item for an editor: based on the version that the editor saw, as a new version, and
+//! with the editor in the audit log.
 
 use jiff::Timestamp;
 use serde_json::{Map, Value};
@@ -17,7 +17,7 @@ use model::item::{
 };
 use model::{ContentHash, ItemKey};
 
-/// The properties that the service sets, which no editor changes.
+/// The properties that the service sets and no editor changes.
 const SERVICE_PROPERTIES: [&str; 9] = [
     "$standard",
     "replacedby",
@@ -31,7 +31,7 @@ const SERVICE_PROPERTIES: [&str; 9] = [
 ];
 /// The properties that differ between any two versions.
 const VERSION_PROPERTIES: [&str; 2] = ["version", "versionstored"];
-/// The statuses that an editor can set; a withdrawal has its own operation.
+/// The statuses that an editor can set. A withdrawal has its own operation.
 const EDITABLE_STATUSES: [PubStatus; 3] =
     [PubStatus::Usable, PubStatus::Withheld, PubStatus::Commissioned];
 
@@ -45,7 +45,7 @@ pub enum ExpectedVersion {
 }
 
 impl ExpectedVersion {
-    /// Whether a version with that tag is expected.
+    /// Returns whether a version with this tag is expected.
     #[must_use]
     pub fn includes(&self, tag: &str) -> bool {
         match self {
@@ -59,7 +59,7 @@ impl ExpectedVersion {
 #[derive(Clone, Debug, PartialEq)]
 pub struct ItemChange {
     pub expected: ExpectedVersion,
-    /// The changes of a template, which are made first.
+    /// The changes of a template, which are applied first.
     pub template: MetadataEdits,
     /// The merge patch (RFC 7396) of the document.
     pub patch: Map<String, Value>,
@@ -70,7 +70,7 @@ pub struct ItemChange {
 pub struct EditableItem {
     /// The text of the document.
     pub document: String,
-    /// Identifies this version of the document.
+    /// The tag of this version of the document.
     pub tag: String,
 }
 
@@ -85,7 +85,7 @@ impl EditableItem {
 pub enum EditOutcome {
     /// There is no such item.
     Missing,
-    /// The item is in another version than expected.
+    /// The version of the item is not the expected one.
     Stale,
     /// The item is as requested.
     Saved(SavedItem),
@@ -99,7 +99,7 @@ pub struct SavedItem {
     pub replaced_items: Vec<ItemKey>,
 }
 
-/// Identifies a version by its text, so that two versions with the same document have the same tag.
+/// Returns a tag that identifies a version by its text, so that versions with the same document have the same tag.
 pub(super) fn version_tag(document: &str) -> String {
     ContentHash::new(document.as_bytes()).short()
 }
@@ -107,11 +107,12 @@ pub(super) fn version_tag(document: &str) -> String {
 impl Ingest {
     /// Changes the document of the item `key`.
     ///
-    /// The changed document is validated like one that is sent, needs the fields of the house rules, and gets
-    /// the next `version`; the item keeps its position in the order of arrival. The audit log gets an event for
-    /// each property, with its old and its new value. A change that changes nothing writes nothing.
+    /// The changed document is validated like an uploaded document, must have the fields that the house rules
+    /// require, and gets the next `version`. The item retains its position in the order of arrival. The audit log
+    /// gets an event for each property, with its old and its new value. A change that changes nothing writes
+    /// nothing.
     ///
-    /// Fails with [`IngestError::Document`].
+    /// Fails with [`IngestError::Document`] if the document is invalid.
     fn edit(
         &self,
         key: &ItemKey,
@@ -134,12 +135,13 @@ impl Ingest {
             if let Some(saved) = self.write_edit(key, &item.tag, &old, new, now)? {
                 return Ok(EditOutcome::Saved(saved));
             }
-            // Another change was committed between the read and the write, so this one is based on that.
+            // A concurrent change was committed between the read and the write, so this change is applied to the
+            // new version.
         }
         Ok(EditOutcome::Stale)
     }
 
-    /// Applies a change to the document `old`; `None` where it changes nothing.
+    /// Applies a change to the document `old`; `None` if nothing changes.
     fn changed(
         &self,
         key: &ItemKey,
@@ -159,7 +161,7 @@ impl Ingest {
         })
     }
 
-    /// Validates a document that an editor completed: by the schema and by the house rules.
+    /// Validates a document that an editor completed, by the schema and by the house rules.
     pub(super) fn validated(
         &self,
         key: &ItemKey,
@@ -169,7 +171,7 @@ impl Ingest {
         match Document::from_fields(key, fields) {
             Ok(document) if missing.is_empty() => Ok(document),
             Ok(_) => Err(DocumentError::Schema(missing).into()),
-            // Reported together: an editor corrects both at once.
+            // Reported together, so that an editor corrects both at once.
             Err(DocumentError::Schema(violations)) => {
                 Err(DocumentError::Schema([missing, violations].concat()).into())
             }
@@ -177,7 +179,7 @@ impl Ingest {
         }
     }
 
-    /// Writes the document `new` unless the item has changed since the version `tag`; `None` if it has.
+    /// Writes the document `new` unless the item has changed since the version `tag`; `None` if it has changed.
     fn write_edit(
         &self,
         key: &ItemKey,
@@ -219,7 +221,7 @@ impl Ingest {
     }
 }
 
-/// Refuses a patch of properties that the service sets, and statuses that an editor cannot set.
+/// Refuses patches of properties that the service sets, and statuses that an editor cannot set.
 fn check_properties(patch: &Map<String, Value>) -> Result<(), IngestError> {
     let set_by_service =
         patch.keys().filter(|name| SERVICE_PROPERTIES.contains(&name.as_str())).map(|name| {
@@ -238,7 +240,7 @@ fn check_properties(patch: &Map<String, Value>) -> Result<(), IngestError> {
     if violations.is_empty() { Ok(()) } else { Err(DocumentError::Schema(violations).into()) }
 }
 
-/// The entry of an item's history that says which file it was published from.
+/// The entry of an item's history that names the file from which it was published.
 pub(super) fn published_edit(
     document: &Document,
     file_name: &str,
@@ -263,7 +265,7 @@ impl Uploads {
 
     /// Changes the document of the item `key`.
     ///
-    /// The outer error is a failure of the service, the inner one the refusal of the change.
+    /// The outer error is a failure of the service, the inner error is the refusal of the change.
     pub async fn edit(
         &self,
         key: ItemKey,

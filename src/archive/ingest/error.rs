@@ -1,4 +1,4 @@
-//! The reasons for which an item is not ingested.
+//! The reasons why an item is not ingested.
 
 use std::{
     any::Any,
@@ -15,7 +15,7 @@ use crate::storage::blobs::StoreError;
 use crate::storage::database::DbError;
 use model::item::DocumentError;
 
-/// The reason for which something was not ingested. The text does not name the file; [`IngestFailure`] does.
+/// The reason why a file or item was not ingested. The text does not name the file; [`IngestFailure`] does.
 #[derive(Debug, thiserror::Error)]
 pub enum IngestError {
     /// A file or folder cannot be read.
@@ -34,16 +34,16 @@ pub enum IngestError {
         /// The setting that defines the limit.
         setting: &'static str,
     },
-    /// Reading it takes too long.
+    /// Reading the file exceeds the time limit.
     #[error("needs more than {0:?} of processing time (ingest.file_time_s)")]
     TooSlow(Duration),
     /// The reader panicked, because of a bug here or in a library that this file triggers.
     #[error("caused a panic of the reader: {0}")]
     Panicked(String),
-    /// It is not a picture that can be rendered.
+    /// The file is not a picture that can be rendered.
     #[error("{0}")]
     Picture(String),
-    /// It is not a kind of file that is ingested.
+    /// Files of this kind are not ingested.
     #[error(
         "is not a photograph (.jpg, .jpeg), a graphic (.pdf, .eps), a video (.mp4), a .jsonl file or a \
          folder with such files or item.json"
@@ -52,13 +52,13 @@ pub enum IngestError {
     /// The path of a folder or the name of a file is not recognized.
     #[error("{0}")]
     Name(String),
-    /// It is not a valid document of the schema.
+    /// The document does not match the schema.
     #[error("{0}")]
     Document(#[from] DocumentError),
     /// A document without a folder does not identify its item.
     #[error("has no uri of the form http://…/media/<mediaType>/<id>: {0}")]
     Uri(String),
-    /// A source's statement about rights cannot be understood.
+    /// A source's rights statement cannot be parsed.
     #[error("{place}: {why}")]
     Rights {
         /// The file of the statement, or the part of the upload.
@@ -68,10 +68,10 @@ pub enum IngestError {
     /// The picture is missing.
     #[error("has no NormalHires.jpg")]
     NoPicture,
-    /// Another file of the same run has the same id.
+    /// A different file of the same run has the same id.
     #[error("has the id of {0}, which is another file of this kind; rename one of them")]
     SameId(String),
-    /// There are several problems, or one in a single file of several.
+    /// There are several problems, or a problem in one of several files.
     #[error("{}", list(.0))]
     Refused(Vec<FileRefusal>),
     #[error(transparent)]
@@ -83,8 +83,8 @@ pub enum IngestError {
     Db(#[from] DbError),
 }
 
-/// Runs `work`, which reads untrusted input. A panic in a library must not end the process or the work on
-/// other files, so it becomes a refusal.
+/// Runs `work`, which reads untrusted input. A panic in a library becomes a refusal, because it must not end the
+/// process or the work on other files.
 pub(super) fn catch_panics<T>(
     work: impl FnOnce() -> Result<T, IngestError>,
 ) -> Result<T, IngestError> {
@@ -95,7 +95,7 @@ pub(super) fn catch_panics<T>(
     })
 }
 
-/// The message of a panic, truncated to a length that an error message can carry.
+/// Returns the message of a panic, truncated to a length that fits into an error message.
 fn panic_message(panic: &(dyn Any + Send)) -> String {
     let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
     let text = text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_default();
@@ -108,12 +108,12 @@ fn list(refusals: &[FileRefusal]) -> String {
 }
 
 impl IngestError {
-    /// Whether the machine failed and not the input, so that a retry may succeed.
+    /// Returns whether the machine failed and not the input, so that a retry may succeed.
     #[must_use]
     pub fn is_internal(&self) -> bool {
         match self {
             Self::Store(_) | Self::Program(_) | Self::Db(_) => true,
-            // These kinds are caused by the input; the others are failures of the disk.
+            // These kinds are caused by the input. The other kinds are failures of the disk.
             Self::Unreadable(cause) => !matches!(
                 cause.kind(),
                 ErrorKind::NotFound
@@ -186,7 +186,7 @@ impl IngestError {
 /// The refusal of one of an item's files.
 #[derive(Debug)]
 pub struct FileRefusal {
-    /// Name of the file; empty for the item as a whole.
+    /// The name of the file; empty for the item as a whole.
     pub file: String,
     pub error: IngestError,
 }
@@ -221,7 +221,7 @@ pub struct IngestFailure {
 }
 
 impl IngestFailure {
-    /// The failure to ingest a whole file or folder.
+    /// Creates the failure to ingest a whole file or folder.
     #[must_use]
     pub fn new(path: &Path, error: IngestError) -> Self {
         Self { path: path.to_owned(), line: None, error }

@@ -1,10 +1,10 @@
 //! Ingest: turns photographs, item folders, files of documents and uploads into items.
 //!
-//! All sources share one path: read and check the files, check that the picture decodes, store the originals
-//! by content, then write document, files and log row in one transaction, together with the changes that the
-//! item causes in other items. Each item is ingested completely or not at all; a bad item is reported, and
-//! the others continue. The originals of a refused item are removed again; a killed process leaves at most
-//! blobs that nothing refers to.
+//! All sources share one path: read and check the files, check that the picture decodes, and store the originals
+//! by content. Then document, files and log row are written in one transaction, together with the changes that the
+//! item causes in other items. Each item is ingested completely or not at all. A bad item is reported, and the
+//! others continue. The originals of a refused item are removed again. A killed process leaves at most
+//! unreferenced blobs.
 
 mod bundle;
 mod differences;
@@ -83,7 +83,7 @@ pub enum IncomingPath {
 }
 
 impl IncomingPath {
-    /// The path of the file or folder.
+    /// Returns the path of the file or folder.
     #[must_use]
     pub fn path(&self) -> &Path {
         match self {
@@ -93,8 +93,8 @@ impl IncomingPath {
 }
 
 impl IncomingPath {
-    /// The item that the name of the file or folder denotes. A photograph whose name is not a valid id gets
-    /// an id from its content.
+    /// Returns the item that the name of the file or folder denotes. A photograph whose name is not a valid id
+    /// gets an id from its content.
     #[must_use]
     pub fn named_key(&self) -> Option<ItemKey> {
         match self {
@@ -111,7 +111,7 @@ impl IncomingPath {
 #[derive(Clone, Debug)]
 pub struct IngestedItem {
     pub key: ItemKey,
-    /// Whether the item is new or replaced an earlier version.
+    /// The outcome of the write: a new item, or a new version of an item.
     pub written: ItemWriteOutcome,
     /// Other items whose status became replaced.
     pub replaced_items: Vec<ItemKey>,
@@ -128,15 +128,15 @@ pub struct IngestLimits {
     pub file_bytes_max: u64,
     /// Limits of the marker parser.
     pub header: HeaderLimits,
-    /// Working time on one photograph after which it is refused.
+    /// The working time on one photograph after which it is refused.
     pub file_time: Duration,
-    /// Memory in bytes that one photograph may take.
+    /// The maximum memory for one photograph, in bytes.
     pub memory_bytes: u64,
-    /// Long side in pixels of the picture of a graphic's first page.
+    /// The long side, in pixels, of the picture of a graphic's first page.
     pub page_px: u32,
-    /// Long side in pixels of the Preview of a video.
+    /// The long side, in pixels, of the Preview of a video.
     pub video_px: u32,
-    /// Whether a PDF with active content is refused instead of ingested with a warning.
+    /// True if a PDF with active content is refused instead of ingested with a warning.
     pub refuses_active_pdf: bool,
 }
 
@@ -160,21 +160,20 @@ pub struct Ingest {
     memory: Arc<MemoryBudget>,
     marker: Arc<Watermark>,
     zone: TimeZone,
-    /// The single files of this run by item and extension, so that two files with the same name do not
-    /// replace each other unnoticed. `None` in a server, which has no runs.
+    /// The single files of this run by item and extension, so that two files with the same name do not replace
+    /// each other unnoticed. `None` in a server, which has no runs.
     names: Option<Arc<Mutex<NamedFiles>>>,
     /// The watched folder, below which no symbolic link is followed.
     confined_root: Option<PathBuf>,
     /// The folders in which sources may state rights, besides the watched folder.
     sources: Vec<PathBuf>,
-    /// Whether each item is recorded in the audit log. A command records a single event with its totals
-    /// instead.
+    /// True if each item is recorded in the audit log. A command records a single event with its totals instead.
     is_audited: bool,
-    /// The fields that items need which editors save or publish.
+    /// The fields that are mandatory in items that editors save or publish.
     required_fields: Vec<MetadataField>,
-    /// Where errors are recorded for operators.
+    /// The log of errors for operators.
     diagnostics: DiagnosticLog,
-    /// The state of the archive before this ingest stored files; `None` outside of the ingest of one item.
+    /// The state of the archive before this ingest stored files; `None` outside the ingest of one item.
     before: Option<OriginalsState>,
     /// Originals of refused items that are removed when the database answers.
     pending_removals: PendingRemovals,
@@ -187,7 +186,8 @@ struct LoadedPhotograph<'a> {
 }
 
 impl Ingest {
-    /// Ingests into `db` and `originals`; photographs are ordered by days that begin at midnight in `zone`.
+    /// Creates an ingest into `db` and `originals`. Photographs are ordered by days that begin at midnight in
+    /// `zone`.
     #[must_use]
     pub fn new(
         db: Db,
@@ -217,19 +217,19 @@ impl Ingest {
         }
     }
 
-    /// Maximum length of a file in bytes.
+    /// Returns the maximum length of a file in bytes.
     #[must_use]
     pub fn file_bytes_max(&self) -> u64 {
         self.limits.file_bytes_max
     }
 
-    /// Configures it for a server, where a file with the same name is a later version.
+    /// Configures it for a server, which treats a file with the same name as a later version.
     #[must_use]
     pub fn for_server(self) -> Self {
         Self { names: None, is_audited: true, ..self }
     }
 
-    /// Sets the fields that items need which editors save or publish.
+    /// Sets the fields that are mandatory in items that editors save or publish.
     #[must_use]
     pub fn with_required_fields(self, required_fields: Vec<MetadataField>) -> Self {
         Self { required_fields, ..self }
@@ -246,7 +246,8 @@ impl Ingest {
         self.diagnostics.record(DiagnosticRecord::ingest_error(subject, error, now));
     }
 
-    /// Confines it to the folder `dir`, which others can write into: no symbolic link below it is followed.
+    /// Confines it to the folder `dir`, which untrusted senders can write into: no symbolic link below it is
+    /// followed.
     #[must_use]
     pub fn confined_to(self, dir: &Path) -> Self {
         Self { confined_root: Some(dir.to_owned()), ..self }
@@ -280,8 +281,8 @@ impl Ingest {
         outcome.map_err(|error| IngestFailure::new(incoming.path(), error))
     }
 
-    /// Ingests a single file: a `.jpg` is the Hires of an image, a `.pdf` or `.eps` that of a graphic, an
-    /// `.mp4` the Preview of a video, which is the file that customers get.
+    /// Ingests a single file: a `.jpg` is the Hires of an image, a `.pdf` or `.eps` is the Hires of a graphic, and
+    /// an `.mp4` is the Preview of a video, which is the file that customers get.
     fn ingest_single(&self, path: &Path, now: Timestamp) -> Result<IngestedItem, IngestError> {
         let (name, extension) = match files::extension(path).as_str() {
             "pdf" => (RenditionName::NORMAL_HIRES, RenditionExtension::Pdf),
@@ -315,8 +316,7 @@ impl Ingest {
         let picture = &loaded.picture;
         let stem = path.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default();
         let key = key_of_stem(MediaType::Image, stem, || picture.derived_id());
-        // Claimed before the file is stored, so that a second one of the same name leaves nothing
-        // behind.
+        // Claimed before the file is stored, so that a second file of the same name leaves nothing behind.
         self.claim(&key, RenditionExtension::JPEG, path)?;
         let (document, mut warnings) = picture.document(&key, &self.zone)?;
         let (picture, picture_warnings) = self.store(loaded, RenditionName::NORMAL_HIRES)?;
@@ -326,15 +326,15 @@ impl Ingest {
         self.write(&key, document, Some(assets), now).map(|item| IngestedItem { warnings, ..item })
     }
 
-    /// Reads what the source of the single file at `path` says about rights.
+    /// Reads the rights statement of the source of the single file at `path`.
     fn rights_around(&self, path: &Path) -> Result<RightsMetadata, IngestError> {
         self.source_rights(path.parent().unwrap_or(Path::new("")))
     }
 
-    /// Reads a photograph, after waiting until the memory budget allows that.
+    /// Reads a photograph, once the memory budget allows it.
     fn read_photograph(&self, path: &Path) -> Result<LoadedPhotograph<'_>, IngestError> {
         let length = std::fs::metadata(path).map_err(IngestError::Unreadable)?.len();
-        // A larger file is refused when it is read, and must not wait for memory before.
+        // A larger file is refused when it is read, and must not wait for memory before that.
         let share = self.memory.acquire(length.min(self.limits.file_bytes_max));
         let picture = photograph::read(path, &self.limits)?;
         self.fits(&picture, length)?;
@@ -345,7 +345,7 @@ impl Ingest {
     fn fits(&self, picture: &CheckedPhotograph, length: u64) -> Result<(), IngestError> {
         let found = picture.memory_bytes(&self.originals).saturating_add(length);
         let limit = self.limits.memory_bytes;
-        // A share beyond the whole budget would be waited for forever.
+        // The wait for a share beyond the whole budget would never end.
         if found > limit {
             let unit = "bytes to hold while it is read";
             let setting = "ingest.memory_bytes";
@@ -354,16 +354,16 @@ impl Ingest {
         Ok(())
     }
 
-    /// Stores a photograph with its derived files; also returns the warnings.
+    /// Stores a photograph with its derived files, and also returns the warnings.
     ///
-    /// If it turns out to be undecodable, nothing refers to the stored original yet.
+    /// If it turns out to be undecodable, no item refers to the stored original yet.
     fn store(
         &self,
         loaded: LoadedPhotograph<'_>,
         name: RenditionName,
     ) -> Result<(PictureFile, Vec<String>), IngestError> {
         let LoadedPhotograph { picture, mut share } = loaded;
-        // The derived files take memory in addition to the bytes that were read.
+        // The derived files need memory in addition to the bytes that were read.
         share.grow(picture.memory_bytes(&self.originals));
         picture.store(&self.originals, name, &self.limits, &self.marker)
     }
@@ -374,7 +374,7 @@ impl Ingest {
         extension: RenditionExtension,
         path: &Path,
     ) -> Result<(), IngestError> {
-        // A server has no runs: there, a file with the same name is a later version.
+        // A server has no runs. It treats a file with the same name as a later version.
         let Some(names) = &self.names else { return Ok(()) };
         let mut names = names.lock();
         match names.get(&(key.clone(), extension)) {
@@ -448,7 +448,7 @@ impl Ingest {
         let zone = self.zone.clone();
         Ok(self.db.write_blocking(move |tx| {
             let moment = LocalMoment { now, zone: &zone };
-            // Without such an item nothing changes, so there is nothing to record.
+            // Without such an item nothing changes, so nothing is recorded.
             if !write::withdraw(tx, &key, moment, event.actor.user_name.clone())? {
                 return Ok(false);
             }
@@ -460,14 +460,14 @@ impl Ingest {
     /// Records an audit event that does not belong to a single item.
     fn record(&self, event: AuditEvent) {
         if let Err(cause) = self.db.write_blocking(move |tx| tx.write_audit(&event)) {
-            // The items are stored already, and a missing event does not undo them.
+            // The items are already stored, and a missing event does not undo them.
             tracing::error!("audit log: event cannot be written: {cause}");
         }
     }
 }
 
-/// Classifies a file that cannot be opened: a link or a special file is the sender's fault, anything else a
-/// fault of this machine.
+/// Classifies the error of a file that cannot be opened. A link or a special file is the sender's fault; any other
+/// error is a fault of this machine.
 fn refused_link(cause: io::Error) -> IngestError {
     if cause.kind() == io::ErrorKind::InvalidInput {
         IngestError::Name(cause.to_string())
@@ -476,7 +476,7 @@ fn refused_link(cause: io::Error) -> IngestError {
     }
 }
 
-/// Ingests all of `incoming` on `workers` threads; calls `report` for each one when it ends.
+/// Ingests all of `incoming` on `workers` threads, and calls `report` at the end of each.
 pub fn ingest_all(
     ingest: &Ingest,
     incoming: Vec<IncomingPath>,
@@ -489,7 +489,7 @@ pub fn ingest_all(
         for _ in 0..workers.max(1) {
             scope.spawn(|| {
                 loop {
-                    // A statement of its own: the lock is released before the file is ingested.
+                    // A separate statement, so that the lock is released before the file is ingested.
                     let next = queue.lock().next();
                     let Some(incoming) = next else { return };
                     report(&incoming, &ingest.ingest(&incoming, now()));
@@ -499,7 +499,7 @@ pub fn ingest_all(
     });
 }
 
-/// The item of a file that is named `<stem>.<extension>`. If the stem cannot be the item's id, the id comes from
+/// Returns the item of a file that is named `<stem>.<extension>`. If the stem is not a valid id, the id comes from
 /// the content.
 fn key_of_stem(media_type: MediaType, stem: &str, derived_id: impl FnOnce() -> ItemId) -> ItemKey {
     ItemKey { media_type, id: ItemId::parse(stem).unwrap_or_else(|_| derived_id()) }

@@ -1,9 +1,9 @@
-//! Uploads that are received in parts and may be interrupted: a client continues from what is stored.
+//! Uploads that are received in parts and may be interrupted: a client continues after the stored bytes.
 //!
-//! The database knows what was declared and which parts are stored; the bytes are in the store of originals. So
-//! an upload survives a restart, and each node of a cluster can receive the next part. Space is limited for each
-//! user and for all users together, by the declared lengths. An upload that receives nothing for a while
-//! expires; a sweep removes it with its parts, and parts of requests that broke off.
+//! The database holds the declaration of an upload and the list of its stored parts. The bytes are in the store of
+//! originals. So an upload survives a restart, and each node of a cluster can receive the next part. Space is
+//! limited for each user and for all users together, by the declared lengths. An upload that receives nothing for
+//! a while expires. A sweep removes it with its parts, and also the parts of interrupted requests.
 
 use std::{path::Path, sync::Arc};
 
@@ -28,11 +28,11 @@ use model::account::UserId;
 pub struct UploadLimits {
     /// Maximum length of a file in bytes.
     pub file_bytes_max: u64,
-    /// Bytes that the uploads of one user may take.
+    /// The maximum number of bytes for the uploads of one user.
     pub user_bytes: u64,
-    /// Bytes that the uploads of all users may take.
+    /// The maximum number of bytes for the uploads of all users.
     pub total_bytes: u64,
-    /// Time after which an upload expires that received nothing.
+    /// The time without new bytes after which an upload expires.
     pub kept: SignedDuration,
 }
 
@@ -40,7 +40,7 @@ pub struct UploadLimits {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewUpload {
     pub file_name: String,
-    /// The text by which the client recognizes the file again.
+    /// The text by which the client recognizes the file.
     pub fingerprint: Option<String>,
     /// The length of the file in bytes, at least 1.
     pub length: u64,
@@ -55,25 +55,25 @@ pub struct PendingUploads {
 struct PendingInner {
     db: Db,
     parts: PartStore,
-    /// The folder in which files are assembled that only a program can read.
+    /// The folder in which files are assembled that only an external program can read.
     spool: UploadSpool,
     limits: UploadLimits,
     /// Requests that are sending parts, each with a part in memory.
     slots: WaitingSlots,
 }
 
-/// Why a new upload is refused.
+/// The reason why a new upload is refused.
 enum QuotaExceeded {
     /// The user has too many uploads.
     Count,
-    /// The user's uploads take too many bytes.
+    /// The user's uploads have too many bytes.
     User,
-    /// All uploads together take too many bytes.
+    /// All uploads together have too many bytes.
     Total,
 }
 
 impl PendingUploads {
-    /// Stores rows in `db` and parts in `parts`.
+    /// Creates the store of uploads, with rows in `db` and parts in `parts`.
     #[must_use]
     pub fn new(db: Db, parts: PartStore, spool: UploadSpool, limits: UploadLimits) -> Self {
         let slots = SlotLimits {
@@ -85,12 +85,12 @@ impl PendingUploads {
         Self { inner: Arc::new(PendingInner { db, parts, spool, limits, slots }) }
     }
 
-    /// The folder in which files are assembled.
+    /// Returns the folder in which files are assembled.
     pub(super) fn spool(&self) -> &UploadSpool {
         &self.inner.spool
     }
 
-    /// The limits of uploads.
+    /// Returns the limits of uploads.
     #[must_use]
     pub fn limits(&self) -> UploadLimits {
         self.inner.limits
@@ -98,7 +98,7 @@ impl PendingUploads {
 
     /// Admits a request that sends parts.
     ///
-    /// Fails with [`ErrorKind::Overloaded`] when the user or all users send too many at a time.
+    /// Fails with [`ErrorKind::Overloaded`] if the user, or all users together, send too many parts at a time.
     pub fn admit(&self, user: UserId) -> Result<SlotGuard> {
         self.inner.slots.take(Some(SlotHolder::User(user))).map_err(|refused| {
             let code = refused.details().first().map(|detail| detail.error_code.clone());
@@ -107,11 +107,11 @@ impl PendingUploads {
         })
     }
 
-    /// Creates an upload, of which nothing has been received.
+    /// Creates an upload without any received bytes.
     ///
-    /// Fails with [`ErrorKind::InvalidArgument`] for a kind of file that is no item, with
-    /// [`ErrorKind::TooLarge`] for a file beyond the limit, or beyond the user's share, and with
-    /// [`ErrorKind::Overloaded`] when the uploads of all users take too much space.
+    /// Fails with [`ErrorKind::InvalidArgument`] if files of this kind are not items, with [`ErrorKind::TooLarge`]
+    /// for a file beyond the limit or beyond the user's share, and with [`ErrorKind::Overloaded`] if the uploads
+    /// of all users occupy too much space.
     pub async fn create(
         &self,
         user: UserId,
@@ -119,7 +119,7 @@ impl PendingUploads {
         now: Timestamp,
     ) -> Result<PendingUpload> {
         let limits = self.limits();
-        // Refused before a video of the wrong kind is sent for an hour.
+        // Refused at the start, before a client spends an hour on sending a video of the wrong kind.
         if files::media_type(&files::extension(Path::new(&new.file_name))).is_none() {
             let message = "the filename of Upload-Metadata names a kind of file that is no item";
             return Err(Error::invalid("headers", "Upload-Metadata", "enum", message));
@@ -142,7 +142,7 @@ impl PendingUploads {
             expires: self.expiry(now),
         };
         let row = upload.clone();
-        // Checked in the transaction that creates it: requests at the same time would each find room.
+        // Checked in the transaction that creates the row, because concurrent requests would each find room.
         let created = self.inner.db.write(move |tx| {
             let own = tx.as_read().upload_usage(user)?;
             let all = tx.as_read().total_upload_usage()?;
@@ -164,7 +164,7 @@ impl PendingUploads {
         }
     }
 
-    /// Finds an upload of `user`; those of other users count as absent.
+    /// Finds an upload of `user`. An upload of a different user counts as absent.
     pub async fn find(
         &self,
         user: UserId,
@@ -187,7 +187,7 @@ impl PendingUploads {
         Ok(())
     }
 
-    /// Begins to append bytes to an upload. With `is_atomic` either all bytes of the request are stored or none.
+    /// Begins to append bytes to an upload. If `is_atomic`, all bytes of the request are stored or none.
     #[must_use]
     pub fn append(&self, upload: PendingUpload, is_atomic: bool) -> PartWriter {
         PartWriter {
@@ -199,9 +199,9 @@ impl PendingUploads {
         }
     }
 
-    /// Reads the bytes of an upload in order; `take` gets each part. Blocks.
+    /// Reads the bytes of an upload in order, and calls `take` with each part. Blocks the thread.
     ///
-    /// Fails with [`StoreError::Missing`] or [`StoreError::Corrupted`] when a part was lost.
+    /// Fails with [`StoreError::Missing`] or [`StoreError::Corrupted`] if a part was lost.
     pub(super) fn read(
         &self,
         upload: &PendingUpload,
@@ -221,8 +221,8 @@ impl PendingUploads {
         if end == upload.length { Ok(()) } else { Err(ReadUploadError::Incomplete) }
     }
 
-    /// Removes expired uploads, some at a time, and once none is left the parts that no upload has; returns the
-    /// number of uploads removed.
+    /// Removes a batch of expired uploads, and returns their number. If none is left, removes the parts that
+    /// belong to no upload.
     pub async fn sweep(&self, now: Timestamp) -> Result<usize> {
         let swept = self.inner.db.write(move |tx| tx.sweep_uploads(now, UPLOADS_SWEPT_AT_A_TIME));
         let swept = swept.await?;
@@ -235,8 +235,8 @@ impl PendingUploads {
         Ok(removed)
     }
 
-    /// Removes parts that no upload has: their requests broke off before the parts were recorded, or a process
-    /// was killed before it removed them.
+    /// Removes parts that belong to no upload. Their requests broke off before the parts were recorded, or a
+    /// process was killed before it removed them.
     async fn remove_orphans(&self) -> Result<()> {
         let inner = Arc::clone(&self.inner);
         let removed = tokio::task::spawn_blocking(move || inner.remove_orphans());
@@ -247,12 +247,12 @@ impl PendingUploads {
         now.checked_add(self.inner.limits.kept).unwrap_or(Timestamp::MAX)
     }
 
-    /// Stores the bytes of one part, which no upload has yet.
+    /// Stores the bytes of one part, which belongs to no upload yet.
     async fn store_part(&self, start: u64, bytes: Bytes) -> Result<UploadPart> {
         let inner = Arc::clone(&self.inner);
         let stored = tokio::task::spawn_blocking(move || {
             let part = UploadPart {
-                // A random key: two requests may send the same bytes.
+                // A random key, because two requests may send the same bytes.
                 key: ContentHash::new(Uuid::now_v7().as_bytes()),
                 start,
                 length: bytes.len() as u64,
@@ -263,11 +263,11 @@ impl PendingUploads {
         stored.await.map_err(Error::internal)?.map_err(unavailable)
     }
 
-    /// Removes the files of parts that no upload has. Those that cannot be removed now are removed by a sweep.
+    /// Removes the files of parts that belong to no upload. A sweep removes the files that cannot be removed now.
     async fn remove_parts(&self, parts: Vec<UploadPart>) {
         let inner = Arc::clone(&self.inner);
         let removed = tokio::task::spawn_blocking(move || {
-            // All are tried; one failure is enough to report.
+            // All are tried. One failure is enough to report.
             parts.iter().fold(None, |failed, part| inner.parts.remove(part.key).err().or(failed))
         });
         if let Ok(Some(cause)) = removed.await {
@@ -277,17 +277,17 @@ impl PendingUploads {
 }
 
 impl PendingInner {
-    /// Removes parts that no upload has. Blocks.
+    /// Removes parts that belong to no upload. Blocks the thread.
     fn remove_orphans(&self) -> Result<()> {
         self.parts.sweep().map_err(unavailable)?;
-        // With a bucket each age is a request, so it is asked for of parts that may be orphans alone.
+        // With a bucket each age is a request, so only the ages of possible orphans are read.
         let known = self.db.read_blocking(|tx| tx.upload_part_keys())?;
         let listed = self.parts.list().map_err(unavailable)?;
         for key in listed.into_iter().filter(|key| !known.contains(key)) {
             // A younger part may belong to a request that is still being received.
             let age = self.parts.age(key).map_err(unavailable)?;
             let is_old = age.is_some_and(|age| age > UPLOAD_ABANDONED);
-            // It may have been recorded since.
+            // The part may have been recorded since.
             if is_old && !self.db.read_blocking(move |tx| tx.has_upload_part(key))? {
                 self.parts.remove(key).map_err(unavailable)?;
             }
@@ -317,7 +317,7 @@ fn unavailable(cause: StoreError) -> Error {
     Error::new(ErrorKind::Unavailable, "The upload cannot be stored now").with_source(cause)
 }
 
-/// Why the bytes of an upload cannot be read.
+/// The reason why the bytes of an upload cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum ReadUploadError {
     #[error("bytes are missing")]
@@ -326,7 +326,7 @@ pub(super) enum ReadUploadError {
     Store(#[from] StoreError),
     #[error(transparent)]
     Db(#[from] DbError),
-    /// The bytes cannot be written to the file that is assembled.
+    /// The bytes cannot be written to the assembled file.
     #[error("cannot be assembled: {0}")]
     Write(#[source] std::io::Error),
 }
@@ -337,7 +337,7 @@ pub struct PartWriter {
     upload: PendingUpload,
     /// The bytes of the part that is not stored yet.
     buffer: Vec<u8>,
-    /// Parts that are stored and not recorded yet, of a request that is atomic.
+    /// The stored parts of an atomic request that are not recorded yet.
     parts: Vec<UploadPart>,
     is_atomic: bool,
 }
@@ -345,8 +345,8 @@ pub struct PartWriter {
 impl PartWriter {
     /// Appends bytes.
     ///
-    /// Fails with [`ErrorKind::TooLarge`] beyond the declared length, and with [`ErrorKind::Conflict`] when
-    /// another request appended to the same upload.
+    /// Fails with [`ErrorKind::TooLarge`] beyond the declared length, and with [`ErrorKind::Conflict`] if a
+    /// concurrent request appended to the same upload.
     pub async fn push(&mut self, mut bytes: &[u8], now: Timestamp) -> Result<()> {
         let end = self.end().saturating_add(bytes.len() as u64);
         if end > self.upload.length {
@@ -368,7 +368,7 @@ impl PartWriter {
         Ok(())
     }
 
-    /// The offset behind the bytes that were pushed.
+    /// Returns the offset behind the bytes that were pushed.
     fn end(&self) -> u64 {
         let parts: u64 = self.parts.iter().map(|part| part.length).sum();
         self.upload.received + parts + self.buffer.len() as u64
@@ -412,30 +412,30 @@ impl PartWriter {
         outcome
     }
 
-    /// Stores the rest and returns the upload as it is now. Also called when the connection breaks off: what
-    /// arrived need not be sent again.
+    /// Stores the remaining bytes and returns the upload in its new state. Also called when the connection breaks
+    /// off, so that the client need not send the received bytes again.
     pub async fn finish(mut self, now: Timestamp) -> Result<PendingUpload> {
         self.store(now).await?;
         self.record(now).await?;
         Ok(self.upload)
     }
 
-    /// Removes what an atomic request has stored.
+    /// Removes the parts that an atomic request has stored.
     pub async fn abandon(self) {
         self.uploads.remove_parts(self.parts).await;
     }
 }
 
-/// The refusal of bytes that do not follow those that were received.
+/// Returns the error for bytes that do not follow the received bytes.
 fn offset_conflict() -> Error {
     let message = "the upload has another offset; HEAD reports it";
     Error::new(ErrorKind::Conflict, message).with_code("upload_offset")
 }
 
 impl PartWriter {
-    /// Checks that the request continues at the end of what was received.
+    /// Checks that the request continues at the end of the received bytes.
     ///
-    /// Fails with [`ErrorKind::Conflict`].
+    /// Fails with [`ErrorKind::Conflict`] otherwise.
     pub fn check_offset(&self, offset: u64) -> Result<()> {
         if offset == self.upload.received { Ok(()) } else { Err(offset_conflict()) }
     }

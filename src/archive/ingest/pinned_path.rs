@@ -1,8 +1,8 @@
-//! Opens files below a folder that others write into, without following symbolic links.
+//! Opens files below a folder that untrusted senders write into, without following symbolic links.
 //!
-//! Every component of the path is opened relative to the folder before it, and all reads use the file that
-//! was opened. Replacing a folder or a file with a link at any moment therefore has no effect. Readers that
-//! take a path, including other processes, get the path of the opened file in `/proc`.
+//! Every component of the path is opened relative to the folder before it, and all reads use the opened file.
+//! Replacing a folder or a file with a link at any moment therefore has no effect. Readers that need a path,
+//! including other processes, get the path of the opened file in `/proc`.
 
 use std::{
     ffi::OsStr,
@@ -20,11 +20,11 @@ use crate::runtime::modes;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum MissingFolder {
     Fails,
-    /// Create it, with permissions for others as the umask at the start allows.
+    /// The folder is created, with the permissions for others that the umask at the start allows.
     Created,
 }
 
-/// A file or folder that stays the one that was opened.
+/// A file or folder that stays the opened one, even if its path is replaced.
 #[derive(Debug)]
 pub(super) struct PinnedPath {
     path: PathBuf,
@@ -32,7 +32,7 @@ pub(super) struct PinnedPath {
 }
 
 impl PinnedPath {
-    /// A path that is used as it is, without an open file.
+    /// Creates a path that is used as it is, without an open file.
     pub(super) fn unpinned(path: &Path) -> Self {
         Self { path: path.to_owned(), opened: None }
     }
@@ -40,11 +40,11 @@ impl PinnedPath {
     fn from_opened(opened: OwnedFd) -> Self {
         let process = std::process::id();
         let number = opened.as_raw_fd();
-        // `/proc/self` would be the child process itself in a child process.
+        // In a child process, `/proc/self` would refer to the child.
         Self { path: format!("/proc/{process}/fd/{number}").into(), opened: Some(opened) }
     }
 
-    /// The path of the opened file, valid for child processes too.
+    /// Returns the path of the opened file, which is also valid in child processes.
     pub(super) fn path(&self) -> &Path {
         &self.path
     }
@@ -60,7 +60,7 @@ impl PinnedPath {
 
 /// Opens the regular file at `path` below `root`.
 ///
-/// Fails with a message that names the symbolic link if there is one on the path.
+/// Fails with a message that names the symbolic link, if the path contains one.
 pub(super) fn file(root: &Path, path: &Path) -> io::Result<PinnedPath> {
     let within = path.strip_prefix(root).map_err(io::Error::other)?;
     let name = within.file_name().ok_or(io::ErrorKind::InvalidInput)?;
@@ -119,7 +119,7 @@ fn open_file_at(folder: &OwnedFd, name: &OsStr) -> io::Result<OwnedFd> {
 }
 
 fn refused(name: &OsStr, cause: rustix::io::Errno) -> io::Error {
-    // A link fails with `ELOOP`, or with `ENOTDIR` where a folder is expected (`open(2)`).
+    // A link fails with `ELOOP`, or with `ENOTDIR` if a folder is expected (`open(2)`).
     if !matches!(cause, rustix::io::Errno::LOOP | rustix::io::Errno::NOTDIR) {
         return cause.into();
     }
@@ -127,12 +127,12 @@ fn refused(name: &OsStr, cause: rustix::io::Errno) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidInput, message)
 }
 
-/// Whether a folder has an entry with this name, even a link.
+/// Returns whether a folder has an entry with this name, even a link.
 pub(super) fn exists(folder: &OwnedFd, name: &OsStr) -> bool {
     rustix::fs::statat(folder, name, AtFlags::SYMLINK_NOFOLLOW).is_ok()
 }
 
-/// Writes a new file into a folder, in place of any entry with this name, with permissions for others as the
+/// Writes a new file into a folder, in place of any entry with this name, with the permissions for others that the
 /// umask at the start allows.
 pub(super) fn write(folder: &OwnedFd, name: &OsStr, bytes: &[u8]) -> io::Result<()> {
     // `O_EXCL` follows no link and replaces nothing, so an existing entry is removed first.
@@ -148,7 +148,7 @@ pub(super) fn write(folder: &OwnedFd, name: &OsStr, bytes: &[u8]) -> io::Result<
     file.write_all(bytes)
 }
 
-/// Moves the entry `from` of one folder to the name `to` in another one.
+/// Moves the entry `from` of the folder `source` to the name `to` in the folder `target`.
 pub(super) fn rename(
     source: &OwnedFd,
     from: &OsStr,

@@ -1,4 +1,5 @@
-//! Turns a finished upload into an item: reads what its file says, applies what the editor says, and ingests it.
+//! Turns a finished upload into an item: reads the metadata of its file, applies the editor's changes, and ingests
+//! it.
 
 use std::path::Path;
 
@@ -22,7 +23,7 @@ use crate::storage::database::PendingUpload;
 use model::item::{Asset, AssetFile, Document, MetadataEdits, PubStatus, merge_patch};
 use model::{ContentHash, ItemId, ItemKey, MediaType, RenditionExtension, RenditionName, Size};
 
-/// What happens if the item of an upload exists already.
+/// The policy if the item of an upload exists already.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[derive(EnumString, VariantNames)]
 #[strum(serialize_all = "lowercase")]
@@ -31,17 +32,17 @@ pub enum ExistingPolicy {
     Refuse,
     /// The upload is the next version of the item.
     Replace,
-    /// The upload becomes an item of its own, whose id comes from its content.
+    /// The upload becomes a separate item, whose id comes from its content.
     New,
 }
 
-/// How an upload is published.
+/// The options for publishing an upload.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PublishRequest {
-    /// The id of the item; `None`: the name of the file, or an id from its content.
+    /// The id of the item; if `None`, the id is the name of the file or comes from its content.
     pub id: Option<ItemId>,
     pub existing: ExistingPolicy,
-    /// The changes of a template, which are made first.
+    /// The changes of a template, which are applied first.
     pub template: MetadataEdits,
     /// A merge patch (RFC 7396) of the document that the file describes.
     pub patch: Map<String, Value>,
@@ -58,23 +59,23 @@ pub enum PublishOutcome {
     Stale(ItemKey),
 }
 
-/// What an upload would become.
+/// The item that an upload would become, with warnings.
 #[derive(Clone, Debug, PartialEq)]
 pub struct UploadDescription {
     pub media_type: MediaType,
-    /// The item that it would become; `None` where its id comes from content that is read when it is published.
+    /// The item that it would become; `None` if its id comes from content that is read only when it is published.
     pub key: Option<ItemKey>,
-    /// Whether that item exists.
+    /// True if that item exists.
     pub exists: bool,
     /// The properties that the file describes.
     pub document: Map<String, Value>,
-    /// The size of a photograph in pixels, as it is shown.
+    /// The size of a photograph in pixels, in its upright orientation.
     pub size: Option<Size>,
     /// Warnings about the file and its metadata.
     pub warnings: Vec<String>,
 }
 
-/// The document of an upload, and the version of the item that it follows.
+/// The document of an upload, with the version of the item that precedes it.
 struct PublishedDocument {
     document: Document,
     /// The tag of that version; `None` if there was no such item.
@@ -88,13 +89,13 @@ struct AssembledFile {
 }
 
 impl Ingest {
-    /// The media type of an upload, by the name of its file.
+    /// Returns the media type of an upload, by the name of its file.
     fn upload_type(upload: &PendingUpload) -> Result<MediaType, IngestError> {
         let extension = files::extension(Path::new(&upload.file_name));
         files::media_type(&extension).ok_or(IngestError::Kind)
     }
 
-    /// Reads a photograph from the parts of its upload, after waiting until the memory budget allows that.
+    /// Reads a photograph from the parts of its upload, once the memory budget allows it.
     fn load_upload(
         &self,
         pending: &PendingUploads,
@@ -112,7 +113,7 @@ impl Ingest {
         Ok(LoadedPhotograph { picture, share })
     }
 
-    /// Describes what an upload would become.
+    /// Describes the item that an upload would become.
     fn describe_upload(
         &self,
         pending: &PendingUploads,
@@ -137,7 +138,7 @@ impl Ingest {
         })
     }
 
-    /// Describes what a graphic or a video would become, which has no caption in its file.
+    /// Describes the item that a graphic or a video would become. Its file has no caption.
     fn describe_file(
         &self,
         media_type: MediaType,
@@ -174,7 +175,7 @@ impl Ingest {
 
     /// Publishes an upload; `now` is its time of arrival.
     ///
-    /// Fails with the refusal of the file, or with [`IngestError::Document`] for a document that breaks the
+    /// Fails with the refusal of the file, or with [`IngestError::Document`] for a document that violates the
     /// schema or the house rules.
     fn publish_upload(
         &self,
@@ -220,7 +221,7 @@ impl Ingest {
             return Ok(PublishOutcome::Exists(key));
         }
         let (described, mut warnings) = picture.document(&key, &self.zone)?;
-        // Before the file is stored: a refused document leaves nothing behind.
+        // Built before the file is stored, so that a refused document leaves nothing behind.
         let published = self.published_document(&key, described.fields().clone(), request)?;
         let (picture, picture_warnings) = self.store(loaded, RenditionName::NORMAL_HIRES)?;
         warnings.splice(0..0, picture_warnings);
@@ -283,7 +284,7 @@ impl Ingest {
         Ok(AssembledFile { file, content: content.finish() })
     }
 
-    /// The item that an upload becomes.
+    /// Returns the key of the item that an upload becomes.
     fn upload_key(
         media_type: MediaType,
         upload: &PendingUpload,
@@ -304,14 +305,14 @@ impl Ingest {
         Ok(self.db.read_blocking(move |tx| tx.find_item(&key))?.is_some())
     }
 
-    /// Whether the item exists and the request does not replace it.
+    /// Returns whether the item exists and the request does not replace it.
     fn is_refused(&self, key: &ItemKey, request: &PublishRequest) -> Result<bool, IngestError> {
         Ok(request.existing != ExistingPolicy::Replace && self.exists(key)?)
     }
 
-    /// The document of a published upload: what the file describes, a template, and what the editor says. For an
-    /// item that exists it is the next version, with the embargo and the status of the item unless they say
-    /// others.
+    /// Builds the document of a published upload from the file's metadata, the template and the editor's changes,
+    /// in this order. If the item exists, the document is its next version. It then retains the item's embargo and
+    /// status, unless the template or the editor changes them.
     fn published_document(
         &self,
         key: &ItemKey,
@@ -335,8 +336,8 @@ impl Ingest {
         Ok(PublishedDocument { document, previous })
     }
 
-    /// Writes the item of an upload, unless it has been created meanwhile and is not to be replaced, or has
-    /// changed since the version that the upload follows.
+    /// Writes the item of an upload. Does not write it if the request must not replace an item that was created in
+    /// the meantime, or if the item has changed since the version that the upload follows.
     fn write_published(
         &self,
         key: &ItemKey,
@@ -360,7 +361,7 @@ impl Ingest {
             if refuses && current.is_some() {
                 return Ok(Err(PublishOutcome::Exists(written_key)));
             }
-            // Decoding took time: what others changed or withdrew since would be undone.
+            // Decoding needs time, and this write would undo concurrent changes and withdrawals.
             if current.map(|(item, _)| version_tag(&item.document)) != previous {
                 return Ok(Err(PublishOutcome::Stale(written_key)));
             }
@@ -379,8 +380,8 @@ impl Ingest {
     }
 }
 
-/// Gives the document of a new file what decides who sees the item that it replaces, `old`: the file says
-/// nothing about that, so a held or withdrawn item would become public.
+/// Copies the properties that decide the visibility of an item from its document `old` to the document of a new
+/// file. A file says nothing about them, so a held or withdrawn item would become public.
 fn keep_visibility(fields: &mut Map<String, Value>, old: &Document) {
     let kept: &[&str] = match old.pub_status() {
         PubStatus::Usable => &["embargoed"],
@@ -396,7 +397,7 @@ fn keep_visibility(fields: &mut Map<String, Value>, old: &Document) {
     }
 }
 
-/// The name of an upload's file without its extension.
+/// Returns the name of an upload's file without its extension.
 fn stem(upload: &PendingUpload) -> &str {
     let stem = Path::new(&upload.file_name).file_stem();
     stem.and_then(|stem| stem.to_str()).unwrap_or_default()
@@ -418,7 +419,8 @@ fn with_warnings(outcome: PublishOutcome, warnings: Vec<String>) -> PublishOutco
     }
 }
 
-/// A part that was lost, in a restored database for instance, is not a fault that a retry could overcome.
+/// Converts the error. A part that was lost, for instance in a restored database, is no fault that a retry could
+/// overcome.
 fn read_error(cause: ReadUploadError) -> IngestError {
     match cause {
         ReadUploadError::Incomplete
@@ -436,7 +438,7 @@ fn read_error(cause: ReadUploadError) -> IngestError {
     }
 }
 
-/// Names the file in a refusal of the file. Problems of the document have places of their own.
+/// Adds the name of the file to a refusal of the file. Problems of the document have places of their own.
 fn name_file(error: IngestError, upload: &PendingUpload) -> IngestError {
     let is_about_document = matches!(error, IngestError::Document(_));
     if is_about_document || error.is_internal() {
@@ -447,9 +449,9 @@ fn name_file(error: IngestError, upload: &PendingUpload) -> IngestError {
 }
 
 impl Uploads {
-    /// Describes what an upload would become.
+    /// Describes the item that an upload would become.
     ///
-    /// The outer error is a failure of the service, the inner one the refusal of the file.
+    /// The outer error is a failure of the service, the inner error is the refusal of the file.
     pub async fn describe(
         &self,
         upload: PendingUpload,
@@ -487,13 +489,13 @@ impl Uploads {
         if let Ok(PublishOutcome::Published(_)) = &published
             && let Err(cause) = self.pending().discard(id).await
         {
-            // The item is stored, and what is left of the upload expires.
+            // The item is stored, and the remains of the upload expire.
             tracing::warn!("a published upload cannot be removed now: {cause}");
         }
         Ok(published)
     }
 
-    /// Works on an upload as soon as a worker is free, and names the file in its refusal.
+    /// Runs `work` on an upload as soon as a worker is free, and adds the name of the file to its refusal.
     async fn work_on<T: Send + 'static>(
         &self,
         upload: PendingUpload,

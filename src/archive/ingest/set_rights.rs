@@ -1,5 +1,5 @@
-//! Sets what the operator says about the rights in an item, which takes precedence over its files and over the
-//! settings.
+//! Sets the operator's statement about the rights in an item. It takes precedence over the item's files and over
+//! the settings.
 
 use jiff::Timestamp;
 use serde_json::{Map, Value};
@@ -15,32 +15,32 @@ use metadata::RightsMetadata;
 use model::ItemKey;
 use model::item::{RightsStatementError, RightsUpdate};
 
-/// The outcome of a change of what is set about the rights in an item.
+/// The outcome of a change of an item's rights statement.
 #[derive(Clone, Debug, PartialEq)]
 pub enum RightsOutcome {
-    /// The change is done; this is set now.
+    /// The change is done, and this is the new statement.
     Set(RightsMetadata),
     /// There is no such item.
     NoItem,
-    /// The change is refused, because too much would be set.
+    /// The change is refused, because the statement would be too large.
     Refused(RightsStatementError),
 }
 
-/// A change of what is set about the rights in an item, as it is listed.
+/// A change of an item's rights statement, as an entry of a list.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RightsChangeEntry {
     pub changed: Timestamp,
-    /// The name of the user as it was then; `None` where unknown.
+    /// The name of the user at that time; `None` if unknown.
     pub user_name: Option<String>,
-    /// The properties that changed, with their new values; `null` for one that was removed.
+    /// The properties that changed, with their new values; `null` for a removed property.
     pub properties: Map<String, Value>,
 }
 
 impl Ingest {
-    /// Changes what is set about the rights in the item `key`.
+    /// Changes the rights statement of the item `key`.
     ///
-    /// The item gets a new version, so that caches, CDNs and the search index follow. The audit log gets an
-    /// event for each property, with its old and its new value. A change that changes nothing writes nothing.
+    /// The item gets a new version, so that caches, CDNs and the search index follow. The audit log gets an event
+    /// for each property, with its old and its new value. A change that changes nothing writes nothing.
     pub fn set_rights(
         &self,
         key: &ItemKey,
@@ -76,7 +76,7 @@ impl Ingest {
 }
 
 impl Uploads {
-    /// Changes what is set about the rights in the item `key`, as [`Ingest::set_rights`].
+    /// Changes the rights statement of the item `key`, as [`Ingest::set_rights`] does.
     pub async fn set_rights(
         &self,
         key: ItemKey,
@@ -87,13 +87,13 @@ impl Uploads {
         set.map_err(Error::internal)
     }
 
-    /// Reads what is set about the rights in the item `key`; `None` if there is no such item.
+    /// Reads the rights statement of the item `key`; `None` if there is no such item.
     pub async fn rights(&self, key: ItemKey) -> Result<Option<RightsMetadata>> {
         Ok(self.ingest_here().db.read(move |tx| tx.find_item_rights(&key)).await?)
     }
 
-    /// Lists the [`RIGHTS_CHANGES_MAX`] latest changes of what is set about the rights in the item `key`,
-    /// newest first; `None` if there is no such item.
+    /// Lists the [`RIGHTS_CHANGES_MAX`] latest changes of the rights statement of the item `key`, newest first;
+    /// `None` if there is no such item.
     pub async fn rights_changes(&self, key: ItemKey) -> Result<Option<Vec<RightsChangeEntry>>> {
         let read = self.ingest_here().db.read(move |tx| {
             let exists = tx.find_item_rights(&key)?.is_some();
@@ -103,7 +103,7 @@ impl Uploads {
     }
 }
 
-/// Lists what each of `changes`, newest first, changed.
+/// Lists the changed properties of each of `changes`, newest first.
 fn entries(changes: &[RightsChange]) -> Vec<RightsChangeEntry> {
     let nothing = RightsMetadata::default();
     let mut entries = Vec::new();
@@ -115,7 +115,7 @@ fn entries(changes: &[RightsChange]) -> Vec<RightsChangeEntry> {
     entries
 }
 
-/// Lists the properties that `change` changed; `before` are the rights until then.
+/// Lists the properties that `change` changed; `before` are the rights before it.
 fn entry(change: &RightsChange, before: &RightsMetadata) -> RightsChangeEntry {
     let old = properties(before);
     let new = properties(&change.rights);
@@ -130,7 +130,7 @@ fn entry(change: &RightsChange, before: &RightsMetadata) -> RightsChangeEntry {
     }
 }
 
-/// Returns what is set as an object of properties.
+/// Returns the rights as an object of properties.
 fn properties(rights: &RightsMetadata) -> Map<String, Value> {
     rights.to_json().as_object().cloned().unwrap_or_default()
 }

@@ -1,8 +1,8 @@
-//! What sources say about the rights in their files: `rights.json` in a folder, and the part `rights` of an
+//! Statements of sources about the rights in their files: `rights.json` in a folder, and the part `rights` of an
 //! upload.
 //!
-//! The file in a folder holds for everything in it and below it; of a property that several folders state, the
-//! nearest folder's statement counts.
+//! The file in a folder applies to everything in the folder and below it. If several folders state a property, the
+//! statement of the nearest folder counts.
 
 use std::{
     io,
@@ -24,10 +24,9 @@ impl Ingest {
         Self { sources: paths.iter().map(|path| folder_of(path).to_owned()).collect(), ..self }
     }
 
-    /// Reads what the folder of a file, and the folders of the source around it, say about rights.
+    /// Reads the rights statements in the folder of a file, and in the folders of the source around it.
     ///
-    /// Fails when one of them cannot be understood: a picture must not be published without what its source
-    /// said.
+    /// Fails if a statement cannot be parsed: a picture must not be published without the statement of its source.
     pub(super) fn source_rights(&self, folder: &Path) -> Result<RightsMetadata, IngestError> {
         let roots = self.confined_root.iter().chain(&self.sources);
         let Some(root) = find_root(folder, roots.map(PathBuf::as_path)) else {
@@ -35,7 +34,7 @@ impl Ingest {
         };
         let mut rights = RightsMetadata::default();
         for folder in folder.ancestors() {
-            // From the nearest folder outwards, so what is known already takes precedence.
+            // From the nearest folder outwards, so the properties read before take precedence.
             if let Some(stated) = self.read_rights(&folder.join(RIGHTS_FILE))? {
                 rights = stated.overlaid(&rights);
             }
@@ -47,13 +46,13 @@ impl Ingest {
     }
 
     fn read_rights(&self, path: &Path) -> Result<Option<RightsMetadata>, IngestError> {
-        // The opened file stays open until it is read.
+        // The file stays open until it is read.
         let read = self.pin(path).and_then(|opened| {
             files::read(opened.path(), RIGHTS_STATEMENT_BYTES_MAX as u64, "64 KiB")
         });
         match read {
             Err(error) if is_absent(&error) => Ok(None),
-            // A disk that fails is no fault of the file, so the ingest is retried.
+            // A disk failure is not the fault of the file, so the ingest is retried.
             Err(error) if error.is_internal() => Err(error),
             Err(error) => Err(rights_error(path, &error)),
             Ok(text) => parse_rights(&text).map(Some).map_err(|why| rights_error(path, &why)),
@@ -68,7 +67,7 @@ fn find_root<'a>(folder: &Path, roots: impl Iterator<Item = &'a Path>) -> Option
 }
 
 fn contains(root: &Path, folder: &Path) -> bool {
-    // The empty path is the folder of a file that is given by its name alone, and every path begins with it.
+    // The empty path is the folder of a file that is given by its name alone. Every path begins with it.
     if root.as_os_str().is_empty() {
         folder.as_os_str().is_empty()
     } else {
@@ -94,7 +93,8 @@ pub(super) fn parse_rights(text: &[u8]) -> Result<RightsMetadata, String> {
     parse_rights_statement(&value).map_err(|cause| cause.to_string())
 }
 
-/// Adds what their source says to pictures. Pictures that were made of other files carry nothing of their own.
+/// Adds the statement of their source to pictures. Pictures that were made from other files carry no rights of
+/// their own.
 pub(super) fn apply_rights(assets: &mut [Asset], source: &RightsMetadata) {
     for asset in assets {
         let is_made = asset.made;

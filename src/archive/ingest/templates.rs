@@ -1,5 +1,5 @@
 //! Metadata templates: named changes of fields, which editors apply to items and uploads. A template belongs to
-//! one organization, or all providers of the archive use it.
+//! one organization, or is shared by all providers of the archive.
 
 use jiff::Timestamp;
 
@@ -15,7 +15,7 @@ use model::item::MetadataEdits;
 /// A template as an editor describes it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TemplateDraft {
-    /// The organization that it belongs to; `None`: all providers use it.
+    /// The organization that it belongs to; `None` if all providers share it.
     pub organization: Option<OrganizationId>,
     pub name: String,
     /// The changes that it makes.
@@ -25,9 +25,9 @@ pub struct TemplateDraft {
 /// The owner of a template after a change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OwnerChange {
-    /// The one that it has.
+    /// The owner does not change.
     Keep,
-    /// This organization; `None`: all providers use it.
+    /// This organization owns it; `None` if all providers share it.
     To(Option<OrganizationId>),
 }
 
@@ -54,13 +54,13 @@ impl TemplateDraft {
 pub enum TemplateOutcome {
     /// The caller has no such template.
     Missing,
-    /// The template is in another version than expected.
+    /// The version of the template is not the expected one.
     Stale,
     /// The template as it is now, or as it was before it was removed.
     Done(MetadataTemplate),
 }
 
-/// Identifies a version of a template by what it says.
+/// Returns a tag that identifies a version of a template by its content.
 #[must_use]
 pub fn template_tag(template: &MetadataTemplate) -> String {
     let MetadataTemplate { organization, name, fields, .. } = template;
@@ -70,7 +70,7 @@ pub fn template_tag(template: &MetadataTemplate) -> String {
     ContentHash::new(text.as_bytes()).short()
 }
 
-/// Finds the template of that number among those that `organization` uses.
+/// Finds the template `id`, if `organization` may use it.
 fn find_used(
     tx: &WriteTx<'_>,
     organization: Option<OrganizationId>,
@@ -80,13 +80,13 @@ fn find_used(
     Ok(found.filter(|template| is_used(template, organization)))
 }
 
-/// The refusal of one more template of an owner.
+/// Returns the error for one more template than an owner may have.
 fn too_many() -> Error {
     let message = format!("there are {TEMPLATES_MAX} templates already; remove some");
     Error::new(ErrorKind::Conflict, message)
 }
 
-/// Whether a member of `organization` uses the template.
+/// Returns whether a member of `organization` may use the template.
 fn is_used(template: &MetadataTemplate, organization: Option<OrganizationId>) -> bool {
     template.organization.is_none() || template.organization == organization
 }
@@ -100,7 +100,7 @@ impl Uploads {
         Ok(self.ingest_here().db.read(move |tx| tx.list_templates(organization)).await?)
     }
 
-    /// Finds the template of that number among those that `organization` uses.
+    /// Finds the template `id`, if `organization` may use it.
     pub async fn template(
         &self,
         organization: Option<OrganizationId>,
@@ -112,7 +112,7 @@ impl Uploads {
 
     /// Stores a new template.
     ///
-    /// Fails with [`ErrorKind::Conflict`] when its owner has [`TEMPLATES_MAX`] already.
+    /// Fails with [`ErrorKind::Conflict`] if its owner already has [`TEMPLATES_MAX`] templates.
     pub async fn create_template(
         &self,
         draft: TemplateDraft,
@@ -131,9 +131,9 @@ impl Uploads {
         created.await?.ok_or_else(too_many)
     }
 
-    /// Replaces the template of that number, which a member of `organization` uses.
+    /// Replaces the template `id`, if `organization` may use it.
     ///
-    /// Fails with [`ErrorKind::Conflict`] when a new owner has [`TEMPLATES_MAX`] already.
+    /// Fails with [`ErrorKind::Conflict`] if a new owner already has [`TEMPLATES_MAX`] templates.
     pub async fn update_template(
         &self,
         organization: Option<OrganizationId>,
@@ -168,7 +168,7 @@ impl Uploads {
         updated.await?.ok_or_else(too_many)
     }
 
-    /// Removes the template of that number, which a member of `organization` uses.
+    /// Removes the template `id`, if `organization` may use it.
     pub async fn remove_template(
         &self,
         organization: Option<OrganizationId>,

@@ -1,10 +1,11 @@
-//! Removes originals that no item refers to, beside ingests in flight: those of a refused ingest, and orphans for
+//! Removes unreferenced originals while ingests are in flight: the originals of a refused ingest, and orphans for
 //! the operator.
 //!
-//! Originals are named by their content, so an ingest may rely on one that a different ingest has stored, of any
-//! process. Both sides agree by the database, whose transactions that write run one after the other. A removal
+//! Originals are named by their content, so an ingest may rely on an original that a different ingest has stored,
+//! of any process. Both sides agree by the database, whose write transactions run one after the other. A removal
 //! announces itself, and removes an original inside a transaction in which no item refers to it. An ingest that
-//! commits earlier is therefore seen; one that commits later sees the announcement and looks whether its originals
+//! commits earlier is therefore seen. An ingest that commits later sees the announcement and checks whether its
+//! originals still exist ([`OriginalsGuard`]).
 //! are still there ([`OriginalsGuard`]).
 
 use std::{
@@ -25,13 +26,15 @@ use crate::storage::blobs::{BlobStore, StoreError};
 use crate::storage::database::{Db, DbError, OriginalRemovals, ReadTx, WriteTx};
 use model::ContentHash;
 
-/// Originals that are removed at once, in one transaction: in a bucket the others wait for one request.
+/// The number of originals that are removed concurrently in one transaction: in a bucket each removal is a
+/// request.
 const REMOVED_AT_ONCE: usize = 16;
-/// Attempts to remove originals while other removals interfere.
+/// The number of attempts to remove originals while other removals interfere.
 const ATTEMPTS_MAX: u32 = 5;
-/// Interval between attempts to remove the originals of refused ingests while the database does not answer.
+/// The interval between attempts to remove the originals of refused ingests while the database does not answer.
 const RETRY_INTERVAL: Duration = Duration::from_secs(2);
-/// Originals of refused ingests that wait for the database. Further ones stay orphans, which a check reports.
+/// The number of originals of refused ingests that may wait for the database. Further originals stay orphans,
+/// which a check reports.
 const PENDING_MAX: usize = 10_000;
 
 /// The state of an archive before originals are stored or found to be orphans.
@@ -43,7 +46,7 @@ pub struct OriginalsState {
 }
 
 impl OriginalsState {
-    /// Reads the present state.
+    /// Reads the current state.
     pub fn load(tx: &ReadTx<'_>) -> Result<Self, DbError> {
         Ok(Self { removals: tx.original_removals()?, last_version: tx.last_version()? })
     }
@@ -57,10 +60,10 @@ pub struct UnreferencedOriginals {
     pub hashes: Vec<ContentHash>,
 }
 
-/// Removes those of the originals, with their derived files, to which no item refers by now; returns them.
+/// Removes the originals to which no item refers by now, with their derived files, and returns them.
 ///
-/// The transactions are short, so that other writes pass in between. Fails when the database or the store does not
-/// answer.
+/// The transactions are short, so that other writes can run in between. Fails if the database or the store does
+/// not answer.
 pub fn remove_unreferenced(
     db: &Db,
     originals: &OriginalStore,
@@ -74,7 +77,7 @@ pub fn remove_unreferenced(
         let part = UnreferencedOriginals { since, hashes: hashes.to_vec() };
         let gone = remove_part(db, originals.store(), &part)?;
         if let Err(cause) = for_each_at_once(&gone, |hash| originals.remove_derived(hash)) {
-            // They are rebuilt on demand and removed by `check --repair`, so they harm nothing.
+            // The derived files do no harm: they are rebuilt on demand and removed by `check --repair`.
             tracing::debug!("derived files of removed originals remain: {cause}");
         }
         removed.extend(gone);
@@ -82,7 +85,7 @@ pub fn remove_unreferenced(
     Ok(removed)
 }
 
-/// Runs `remove` for each of a few originals on a thread of its own; fails if one of them fails.
+/// Runs `remove` for each of a few originals on a separate thread. Fails if one of them fails.
 fn for_each_at_once(
     hashes: &[ContentHash],
     remove: impl Fn(ContentHash) -> Result<(), StoreError> + Sync,
@@ -90,13 +93,13 @@ fn for_each_at_once(
     let remove = &remove;
     thread::scope(|scope| {
         let tasks: Vec<_> = hashes.iter().map(|hash| scope.spawn(move || remove(*hash))).collect();
-        // All have ended before the first error is returned.
+        // All threads have ended before the first error is returned.
         let outcomes: Vec<_> = tasks.into_iter().map(ScopedJoinHandle::join).collect();
         outcomes.into_iter().try_for_each(|outcome| outcome.unwrap_or_else(|_| Err(panicked())))
     })
 }
 
-/// Announces a removal and makes it, again if a different process announces one in between.
+/// Announces a removal and performs it. Repeats this if a different process announces a removal in between.
 fn remove_part(
     db: &Db,
     store: &BlobStore,
@@ -115,7 +118,7 @@ fn remove_part(
     Err(DbError::File("other processes remove originals at the same time".to_owned()))
 }
 
-/// Removes originals in the transaction; `None` if a different removal is announced than that of this `id`.
+/// Removes originals in the transaction; `None` if a removal other than `id` is announced.
 fn remove_in(
     tx: &WriteTx<'_>,
     store: &BlobStore,
@@ -145,14 +148,14 @@ fn failed(cause: StoreError) -> DbError {
 
 /// Makes sure that the originals of an item are in the store when its transaction commits.
 pub(super) struct OriginalsGuard {
-    /// The state before the ingest stored or found them; `None` if it has no files.
+    /// The state before the ingest stored or found them; `None` if the item has no files.
     pub(super) before: Option<OriginalsState>,
     pub(super) store: BlobStore,
     pub(super) hashes: Vec<ContentHash>,
 }
 
 impl OriginalsGuard {
-    /// Fails if one of the originals was removed since. Costs one row unless originals were removed meanwhile.
+    /// Fails if one of the originals was removed since then. Costs one row if no originals were removed.
     pub(super) fn check(&self, tx: &WriteTx<'_>) -> Result<(), DbError> {
         let Some(before) = &self.before else { return Ok(()) };
         let now = tx.as_read().original_removals()?;
@@ -211,7 +214,7 @@ impl PendingRemovals {
         queue.is_retrying = started.is_ok();
     }
 
-    /// Tries again until nothing waits.
+    /// Retries until no originals wait.
     fn retry(&self, db: &Db, originals: &OriginalStore) {
         let (_open, never) = mpsc::channel::<()>();
         while self.is_waiting() {
@@ -222,10 +225,10 @@ impl PendingRemovals {
             while let Some(next) = self.first() {
                 match remove_unreferenced(db, originals, &next) {
                     Ok(_) => {}
-                    // An archive that has moved takes no writes any more.
+                    // An archive that has been migrated accepts no writes.
                     Err(cause) if cause.is_final() => {}
                     Err(_) => {
-                        // What cannot be removed for a reason of its own must not hold up the rest.
+                        // Originals that fail for a reason of their own must not hold up the rest.
                         self.0.lock().waiting.rotate_left(1);
                         break;
                     }
@@ -239,7 +242,7 @@ impl PendingRemovals {
         self.0.lock().waiting.front().cloned()
     }
 
-    /// Returns whether originals wait; if not, the thread that asks must end.
+    /// Returns whether originals wait. If not, the calling thread must end.
     fn is_waiting(&self) -> bool {
         let mut queue = self.0.lock();
         queue.is_retrying = !queue.waiting.is_empty();
@@ -248,10 +251,10 @@ impl PendingRemovals {
 }
 
 impl Ingest {
-    /// Runs `work`, which stores files and writes an item, with an ingest of its own. If that writes no item, as
-    /// `is_written` tells, the originals that it added are removed again.
+    /// Runs `work`, which stores files and writes an item, with a separate ingest. If it writes no item, as
+    /// `is_written` decides, the originals that it added are removed again.
     ///
-    /// Fails before anything is stored when the database does not answer.
+    /// Fails before anything is stored if the database does not answer.
     pub(super) fn storing<T>(
         &self,
         is_written: impl Fn(&T) -> bool,
@@ -265,7 +268,7 @@ impl Ingest {
         if hashes.is_empty() || outcome.as_ref().is_ok_and(is_written) {
             return outcome;
         }
-        // An error of a write leaves open whether it was committed; the removal asks the database.
+        // After an error, a write may have been committed or not. The removal checks the database.
         let refused = UnreferencedOriginals { since: before, hashes };
         let db = &self.db;
         let originals = &self.originals;

@@ -33,14 +33,14 @@ struct UploadsInner {
     workers: Arc<Semaphore>,
 }
 
-/// The permit for one upload, or for reading one; dropping it makes room for another one.
+/// The permit for one upload, or for one reading. Dropping it makes room for one more.
 #[derive(Debug)]
 pub struct UploadPermit {
     _permit: OwnedSemaphorePermit,
 }
 
 impl Uploads {
-    /// Ingests `workers` uploads at a time.
+    /// Creates the uploads, which ingest `workers` items at a time.
     #[must_use]
     pub fn new(
         ingest: Ingest,
@@ -48,7 +48,7 @@ impl Uploads {
         pending: PendingUploads,
         workers: usize,
     ) -> Self {
-        // An upload that waits for a worker holds files in the spool, so their number is limited
+        // An upload that waits for a worker holds files in the spool, so the number of waiting uploads is limited
         // too.
         let permits = Arc::new(Semaphore::new(workers + UPLOADS_WAITING_MAX));
         let readings = Arc::new(Semaphore::new(UPLOAD_READINGS_MAX));
@@ -57,19 +57,19 @@ impl Uploads {
         Self { inner: Arc::new(inner) }
     }
 
-    /// The spool for files that are being uploaded.
+    /// Returns the spool for files that are being uploaded.
     #[must_use]
     pub fn spool(&self) -> &UploadSpool {
         &self.inner.spool
     }
 
-    /// The uploads that are received in parts.
+    /// Returns the uploads that are received in parts.
     #[must_use]
     pub fn pending(&self) -> &PendingUploads {
         &self.inner.pending
     }
 
-    /// The fields that items need which editors save or publish.
+    /// Returns the fields that are mandatory in items that editors save or publish.
     #[must_use]
     pub fn required_fields(&self) -> &[MetadataField] {
         &self.inner.ingest.required_fields
@@ -77,7 +77,7 @@ impl Uploads {
 
     /// Admits an upload.
     ///
-    /// Fails with [`ErrorKind::Overloaded`] when too many are in progress.
+    /// Fails with [`ErrorKind::Overloaded`] if too many are in progress.
     pub fn admit(&self) -> Result<UploadPermit> {
         match Arc::clone(&self.inner.permits).try_acquire_owned() {
             Ok(permit) => Ok(UploadPermit { _permit: permit }),
@@ -85,8 +85,8 @@ impl Uploads {
         }
     }
 
-    /// Admits the description or the picture of an upload as soon as few enough others are in progress. They take
-    /// no permits of uploads, so that editors who look at theirs do not make a wire feed fail.
+    /// Admits the description or the picture of an upload as soon as few enough others are in progress. They have
+    /// permits of their own, so that editors who look at their uploads do not make a wire feed fail.
     pub async fn admit_reading(&self) -> Result<UploadPermit> {
         let permit = Arc::clone(&self.inner.readings).acquire_owned().await;
         Ok(UploadPermit { _permit: permit.map_err(Error::internal)? })
@@ -94,7 +94,7 @@ impl Uploads {
 
     /// Ingests an item as soon as a worker is free.
     ///
-    /// The outer error is a failure of the service, the inner one the refusal of the item.
+    /// The outer error is a failure of the service, the inner error is the refusal of the item.
     pub async fn ingest(
         &self,
         bundle: ItemBundle,
@@ -111,12 +111,12 @@ impl Uploads {
         outcome
     }
 
-    /// Withdraws the item `key`; returns whether it exists.
+    /// Withdraws the item `key`, and returns whether it exists.
     pub async fn withdraw(&self, key: ItemKey, now: Timestamp) -> Result<bool> {
         self.work(move |ingest| ingest.withdraw(&key, now)).await?.map_err(Error::internal)
     }
 
-    /// The ingest itself, for work that is no upload.
+    /// Returns the ingest itself, for operations other than uploads.
     pub(super) fn ingest_here(&self) -> &Ingest {
         &self.inner.ingest
     }
@@ -128,7 +128,7 @@ impl Uploads {
         let worker_permit = Arc::clone(&self.inner.workers).acquire_owned().await;
         let worker_permit = worker_permit.map_err(Error::internal)?;
         let inner = Arc::clone(&self.inner);
-        // The caller's context is bound to its task, and the work runs on another thread.
+        // The caller's context is bound to its task, and the work runs on a different thread.
         let audit_context = audit::capture_context();
         // The work continues when the client disconnects, so it holds its permit itself.
         let task = tokio::task::spawn_blocking(move || {
@@ -137,7 +137,7 @@ impl Uploads {
             outcome
         });
         match task.await.map_err(Error::internal)? {
-            // An error of the database keeps its kind: a full queue is not an outage.
+            // A database error retains its kind: a full queue is not an outage.
             Err(IngestError::Db(cause)) => Err(cause.into()),
             Err(cause) if cause.is_internal() => {
                 Err(Error::new(ErrorKind::Unavailable, "The archive cannot be written now")

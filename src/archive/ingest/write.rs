@@ -13,18 +13,18 @@ use model::{AssociationKey, ContentHash, ItemKey, MediaType, RenditionExtension}
 /// The end of an embargo whose time is out of range, such as the end of the year 9999.
 const FOREVER: Timestamp = Timestamp::constant(253_370_764_800, 0);
 
-/// A checked and completed document, ready to be written. All work that needs no database is done.
+/// A checked and completed document, ready to be written. All steps that need no database are done.
 pub(super) struct PreparedItem {
     /// The row to write if the item is new and replaces no other item.
     item: NewItem,
     document: Document,
-    /// The document as it arrived, if it does not contain its version.
+    /// The original document, if it arrived without its version.
     unversioned: Option<Document>,
-    /// Whether its file arrived alone, so that the item's other files stay.
+    /// True if its file arrived alone. The item's other files are then retained.
     is_single_file: bool,
-    /// Whether an editor changed the document, which is no arrival: the item keeps its position.
+    /// True if an editor changed the document. A change is no arrival, so the item retains its position.
     is_edit: bool,
-    /// The name of the user whose document withdraws the item; `None` where unknown, and for other documents.
+    /// The name of the user whose document withdraws the item; `None` if unknown, and for other documents.
     withdrawn_by: Option<String>,
 }
 
@@ -61,8 +61,8 @@ impl LocalMoment<'_> {
 }
 
 impl PreparedItem {
-    /// Completes `document`, which belongs to the item `key`; `assets` are its files, and `None` keeps the
-    /// files that the item has.
+    /// Completes `document`, which belongs to the item `key`. `assets` are its files; if `None`, the item retains
+    /// its files.
     pub(super) fn new(
         key: &ItemKey,
         mut document: Document,
@@ -74,7 +74,7 @@ impl PreparedItem {
         let unversioned = (!versioned).then(|| document.clone());
         document.complete(key, moment.now, moment.zone);
         let item = NewItem { assets, is_newly_indexed: true, ..moment.row(key, &document) };
-        // Read here, since the caller is not known on the thread that writes.
+        // Read here, because the caller is unknown on the thread that writes.
         let withdrawn_by = match item.pub_status {
             PubStatus::Canceled => audit::event(AuditAction::ItemWithdrawn).actor.user_name,
             PubStatus::Usable
@@ -85,12 +85,12 @@ impl PreparedItem {
         Self { item, document, unversioned, is_single_file: false, is_edit: false, withdrawn_by }
     }
 
-    /// Marks the item's file as one that arrived alone.
+    /// Marks the item's file as a file that arrived alone.
     pub(super) fn into_single_file(self) -> Self {
         Self { is_single_file: true, ..self }
     }
 
-    /// Marks the document as one that an editor changed.
+    /// Marks the document as changed by an editor.
     pub(super) fn into_edit(self) -> Self {
         Self { is_edit: true, ..self }
     }
@@ -100,7 +100,7 @@ impl PreparedItem {
         self.item.assets.iter().flatten().map(Asset::blob).collect()
     }
 
-    /// The length of the document's text in bytes.
+    /// Returns the length of the document's text in bytes.
     pub(super) fn bytes(&self) -> usize {
         self.item.document.len()
     }
@@ -121,7 +121,7 @@ impl PreparedItem {
         let mut document = self.document.clone();
         if let (Some((_, old)), Some(unversioned)) = (&old, &self.unversioned) {
             document.clone_from(unversioned);
-            // A document that is sent again without a version keeps the stored one and is not newer.
+            // A document that is sent again without a version retains the stored version and is not newer.
             document.inherit_version(old);
             document.complete(key, moment.now, zone);
         }
@@ -151,7 +151,7 @@ impl PreparedItem {
             None => self.item.assets.clone(),
         };
         let mut row = NewItem { assets, is_newly_indexed, ..moment.row(key, &document) };
-        // A picture whose version is not newer, or only corrected, keeps its position in the order of arrival.
+        // A picture retains its position in the order of arrival if its version is not newer, or only corrected.
         let by_arrival = match key.media_type {
             MediaType::Image | MediaType::Stockfoto | MediaType::Video => true,
             MediaType::Graphic
@@ -177,11 +177,12 @@ impl PreparedItem {
 }
 
 impl PreparedItem {
-    /// The item's files after the write.
+    /// Returns the item's files after the write.
     ///
     /// New own files replace all existing own files, and new files of associated objects replace all existing
-    /// ones of that kind; a kind without new files keeps the existing ones. A file that arrived alone
-    /// replaces only its counterpart. Files of an association stay only while it refers to the same object.
+    /// files of associated objects. If one of the two groups has no new files, its existing files remain. A file
+    /// that arrived alone replaces only its counterpart. Files of an association remain only while the association
+    /// refers to the same object.
     fn files_after(&self, stored: &(StoredItem, Document), document: &Document) -> Vec<Asset> {
         let (item, old) = stored;
         let staying = item.assets.iter().filter(|asset| match &asset.association {
@@ -200,7 +201,7 @@ impl PreparedItem {
                     && new.iter().any(|file| {
                         file.name() == asset.name() && file.extension() == asset.extension()
                     });
-                // A new PDF also invalidates the files that were generated from the old one.
+                // A new PDF also invalidates the files that were generated from the old PDF.
                 !(is_replaced || has_new_pdf && asset.made)
             }));
         }
@@ -234,19 +235,18 @@ pub(super) fn find(
     Ok(Some((item, document)))
 }
 
-/// Whether `document` counts as newly indexed compared with the stored one, `old`: it is a newer version, or
-/// becomes visible again.
+/// Returns whether `document` counts as newly indexed: it is newer than the stored document `old`, or becomes
+/// visible again.
 fn counts_as_newly_indexed(old: &Document, document: &Document) -> bool {
     let becomes_visible = !old.pub_status().is_served() && document.pub_status().is_served();
     becomes_visible || document.is_newer_than(old)
 }
 
-/// Keeps the status of a replaced item that is sent again, also after it was withdrawn.
+/// Retains the status of a replaced item that is sent again, even if it was withdrawn in between.
 ///
-/// Ingesting an archive twice must not restore old revisions (contract items-17). So an item stays replaced
-/// as long as its replacement exists, is served and still refers to it, unless the document itself replaces
-/// that item or is withdrawn. A withdrawal keeps the name of the replacement, which decides what a later version
-/// becomes.
+/// Ingesting an archive twice must not restore old revisions (contract items-17). So an item stays replaced as
+/// long as its replacement exists, is served and still refers to it, unless the document itself replaces that item
+/// or is withdrawn. A withdrawal retains the name of the replacement, which decides the status of a later version.
 fn keep_replaced_status(
     tx: &WriteTx<'_>,
     key: &ItemKey,
@@ -259,7 +259,7 @@ fn keep_replaced_status(
         return Ok(());
     }
     let was_replaced = match old.pub_status() {
-        // A withdrawn item keeps the name of its replacement.
+        // A withdrawn item retains the name of its replacement.
         PubStatus::Replaced | PubStatus::Canceled => true,
         PubStatus::Usable | PubStatus::Commissioned | PubStatus::Withheld => false,
     };
@@ -278,9 +278,9 @@ fn keep_replaced_status(
     Ok(())
 }
 
-/// Marks items as replaced by `by`; returns those that were not marked so before.
+/// Marks items as replaced by `by`, and returns the newly marked items.
 ///
-/// Withdrawn and withheld items keep their status. Where two items replace the same one, the later one is
+/// Withdrawn and withheld items retain their status. If two items replace the same item, the later replacement is
 /// named (contract items-17).
 fn replace_items(
     tx: &WriteTx<'_>,
@@ -302,7 +302,7 @@ fn replace_items(
             document.set_pub_status(status);
         }
         document.set_stored(moment.now, moment.zone);
-        // A new status is no arrival, so the item keeps its position.
+        // A new status is no arrival, so the item retains its position.
         let row = NewItem { order_time: item.order_time, ..moment.row(&key, &document) };
         tx.write_item(&row)?;
         newly_replaced.push(key);
@@ -310,8 +310,8 @@ fn replace_items(
     Ok(newly_replaced)
 }
 
-/// Writes the item again as its next version, because its rights changed and its document did not. It keeps its
-/// position in the order of arrival, `order_time`.
+/// Writes the item again as its next version, because its rights changed and its document did not. The item
+/// retains its position in the order of arrival, `order_time`.
 pub(super) fn rewrite(
     tx: &WriteTx<'_>,
     key: &ItemKey,
@@ -324,7 +324,7 @@ pub(super) fn rewrite(
     tx.write_item(&row).map(drop)
 }
 
-/// Withdraws the item `key` for the user of that name; returns whether there is such an item.
+/// Withdraws the item `key` for the user `user_name`, and returns whether the item exists.
 pub(super) fn withdraw(
     tx: &WriteTx<'_>,
     key: &ItemKey,
@@ -347,10 +347,10 @@ struct Versions<'a> {
     new: &'a Document,
 }
 
-/// Adds a withdrawal to the history of the item `key`, unless it was withdrawn before.
+/// Adds a withdrawal to the history of the item `key`, unless it was already withdrawn.
 ///
-/// However the item is withdrawn, its history is the only record of the status that it had, which it gets back
-/// when it is published again.
+/// The history is the only record of the item's earlier status, however the item is withdrawn. The item gets this
+/// status back when it is published again.
 fn record_withdrawal(
     tx: &WriteTx<'_>,
     key: &ItemKey,
