@@ -67,10 +67,10 @@ impl<'a> RemovedItemView<'a> {
 }
 
 impl<'a> CollectionView<'a> {
-    /// The view of `collection` for `reader`, with URLs from `links`.
+    /// Creates the view of `collection` for `reader`, with URLs from `links`.
     ///
-    /// Only the owner gets `removedContent` (contract collections-11). A withdrawn item is no longer
-    /// readable, and its headline would reveal it to readers who could not see the item before either.
+    /// Only the owner gets `removedContent` (contract collections-11). A withdrawn item is no longer readable, and
+    /// its headline would reveal it to readers who could not see the item before either.
     #[must_use]
     pub fn new(collection: &'a Collection, reader: &Principal, links: &impl MediaLinks) -> Self {
         let Collection { head, content, removed } = collection;

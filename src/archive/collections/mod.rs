@@ -1,11 +1,11 @@
 //! The collections section: named lists of items that belong to users.
 //!
-//! A change is one transaction, and the next call sees it, so changes take effect in their order (contract
-//! collections-2). The content section decides which items a caller may see; this section knows the owner of
-//! a collection and its contents.
+//! A change is one transaction, and the next call sees it, so changes are applied in their order (contract
+//! collections-2). The content section decides the visibility of items. This section knows the owner of a
+//! collection and its contents.
 //!
-//! Where there is no such collection, or it belongs to another user, functions return `None`; the contract
-//! has one answer for both (contract collections-8).
+//! Functions return `None` if there is no such collection, or if it belongs to a different user. The contract has
+//! one answer for both (contract collections-8).
 
 pub mod json;
 mod order;
@@ -38,7 +38,7 @@ pub struct Collections {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CollectionDraft {
     pub name: String,
-    /// Whether other users may read it.
+    /// True if other users may read it.
     pub public: bool,
 }
 
@@ -46,13 +46,13 @@ pub struct CollectionDraft {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CollectionChange {
     pub name: Option<String>,
-    /// Whether other users may read it.
+    /// True if other users may read it.
     pub public: Option<bool>,
     /// The items that come first, in their new order.
     ///
-    /// This is how a page reorders items (contract collections-6). Items that are not named keep their order
-    /// after those that are, and items outside the collection are skipped: reordering never adds or removes
-    /// an item, whatever concurrent changes there are.
+    /// A page reorders items in this way (contract collections-6). Items that are not named follow after the named
+    /// items, in their previous order. Items outside the collection are skipped. So reordering never adds or
+    /// removes an item, whatever concurrent changes there are.
     pub content: Option<Vec<ItemKey>>,
 }
 
@@ -67,7 +67,7 @@ impl Collections {
     pub async fn list(&self, caller: &Principal) -> Result<Vec<Collection>> {
         caller.require(Permission::Collections)?;
         let owner = caller.user().id;
-        // It reads many rows, so it runs on a search thread and does not delay reads of single rows.
+        // The call reads many rows, so it runs on a search thread and does not delay reads of single rows.
         Ok(self.db.search(move |tx| tx.list_collections(owner)).await?)
     }
 
@@ -80,7 +80,7 @@ impl Collections {
 
     /// Creates an empty collection.
     ///
-    /// Fails with [`ErrorKind::Conflict`] when the caller has [`COLLECTIONS_PER_USER_MAX`] collections.
+    /// Fails with [`ErrorKind::Conflict`] if the caller already has [`COLLECTIONS_PER_USER_MAX`] collections.
     pub async fn create(
         &self,
         caller: &Principal,
@@ -96,8 +96,7 @@ impl Collections {
         };
         let created = self.db.write(move |tx| {
             let read = tx.as_read();
-            // Counted in the transaction, so that concurrent calls cannot exceed the limit
-            // together.
+            // Counted in the transaction, so that concurrent calls cannot exceed the limit together.
             if read.count_collections(new.owner)? >= COLLECTIONS_PER_USER_MAX {
                 return Ok(None);
             }
@@ -124,7 +123,7 @@ impl Collections {
         // A page that reads a collection all the time must not write all the time.
         if since >= signed(COLLECTION_ACCESSED) {
             let number = head.number;
-            // A read succeeds even while the database accepts no writes.
+            // A read succeeds even if the database accepts no writes.
             match self.db.write(move |tx| tx.mark_collection_accessed(number, now)).await {
                 // The stored time has a resolution of milliseconds.
                 Ok(()) => {
@@ -143,15 +142,15 @@ impl Collections {
         let reader = reader.user().id;
         let found = self.db.search(move |tx| {
             let head = tx.find_collection_head(id)?;
-            // Another user's private collection looks like a missing one (contract collections-8).
+            // The private collection of a different user looks like a missing one (contract collections-8).
             let head = head.filter(|head| head.public || head.owner == reader);
             head.map(|head| tx.load_collection(head)).transpose()
         });
         Ok(found.await?)
     }
 
-    /// Applies `change` to the caller's collection `id`. Without an effective change, the modification time
-    /// stays.
+    /// Applies `change` to the caller's collection `id`. Without an effective change, the modification time is
+    /// unchanged.
     pub async fn update(
         &self,
         caller: &Principal,
@@ -191,11 +190,11 @@ impl Collections {
 
     /// Appends `keys`, which the caller may see, to its collection `id`.
     ///
-    /// Items that do not exist are skipped. An item that is in the collection already keeps its position
+    /// Items that do not exist are skipped. An item that is already in the collection retains its position
     /// (contract collections-5).
     ///
-    /// Fails with [`ErrorKind::Conflict`] when the collection would exceed [`COLLECTION_ITEMS_MAX`] items;
-    /// then none is added.
+    /// Fails with [`ErrorKind::Conflict`] if the collection would exceed [`COLLECTION_ITEMS_MAX`] items. No item
+    /// is added then.
     pub async fn add(
         &self,
         caller: &Principal,
@@ -215,8 +214,7 @@ impl Collections {
                 }
             }
             let count = read.count_collection_items(head.number)?;
-            // A call that adds nothing succeeds even in a full collection, so that a repeated call
-            // is idempotent.
+            // A call that adds nothing succeeds even in a full collection, so that a repeated call is idempotent.
             if count.saturating_add(additions.len()) > COLLECTION_ITEMS_MAX
                 && !additions.is_empty()
             {
@@ -233,7 +231,7 @@ impl Collections {
         added.await?.transpose()
     }
 
-    /// Removes `keys` from the caller's collection `id`; keys that are not in it are skipped.
+    /// Removes `keys` from the caller's collection `id`. Keys that are not in it are skipped.
     pub async fn remove(
         &self,
         caller: &Principal,

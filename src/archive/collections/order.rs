@@ -4,12 +4,12 @@ use std::collections::HashSet;
 
 use model::ItemKey;
 
-/// Moves the items of `content` that `named` lists to the front, in that order; the others keep their order
-/// after them. Items of `named` that are not in `content`, and repetitions, are ignored.
+/// Moves the items of `content` that `named` lists to the front, in the order of `named`. The other items follow
+/// in their previous order. Items of `named` that are not in `content`, and repetitions, are ignored.
 pub(super) fn reorder(content: &[ItemKey], named: &[ItemKey]) -> Vec<ItemKey> {
     let existing: HashSet<&ItemKey> = content.iter().collect();
     let mut placed = HashSet::new();
-    // A repetition is placed already, so its first position counts.
+    // A repetition has already been placed, so its first position counts.
     let first = named.iter().filter(|key| existing.contains(key) && placed.insert(*key));
     let mut ordered: Vec<ItemKey> = first.cloned().collect();
     ordered.extend(content.iter().filter(|key| !placed.contains(key)).cloned());

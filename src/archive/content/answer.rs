@@ -22,12 +22,12 @@ use model::item::{
 };
 use query::Facet;
 
-/// Initial capacity per document in bytes; the text grows as necessary.
+/// The initial capacity per document in bytes. The text grows as necessary.
 const DOCUMENT_BYTES: usize = 4096;
-/// Maximum initial capacity of a text in bytes.
+/// The maximum initial capacity of a text in bytes.
 const TEXT_BYTES_MAX: usize = 1024 * 1024;
 
-/// The answer to a poll that found nothing.
+/// Returns the answer to a poll that found nothing.
 pub(super) fn empty_answer() -> Bytes {
     Bytes::from_static(b"{\"hits\":[]}")
 }
@@ -39,7 +39,7 @@ pub struct ItemListing {
     pub text: Bytes,
     /// The number of hits in the text.
     pub hits: usize,
-    /// The result for each item that was read, in their order. Later items did not fit into the answer.
+    /// The result for each item that was read, in the order of reading. Later items did not fit into the answer.
     pub read: Vec<ItemLookup>,
 }
 
@@ -55,8 +55,8 @@ pub enum ItemLookup {
     Early,
 }
 
-/// Whether an item with this status is still delivered to a reader that waits for it. A replaced item is,
-/// because it would have been delivered a moment earlier.
+/// Returns whether an item with this status is still delivered to a reader that waits for it. A replaced item is
+/// delivered, because it would have been delivered a moment earlier.
 fn is_listed(status: PubStatus) -> bool {
     match status {
         PubStatus::Usable | PubStatus::Replaced => true,
@@ -81,8 +81,7 @@ impl<L: MediaLinks> AnswerWriter<L> {
         tx: &ReadTx<'_>,
     ) -> Result<Bytes> {
         let SearchResults { total, hits, facets, seen: _ } = found;
-        // Each hit is appended as text: a JSON tree of all documents would take a multiple of the
-        // memory.
+        // Each hit is appended as text, because a JSON tree of all documents would need a multiple of the memory.
         let mut text = b"{\"hits\":".to_vec();
         self.write_hits(hits, tx, &mut text)?;
         text.extend_from_slice(format!(",\"total\":{total},\"facets\":").as_bytes());
@@ -114,8 +113,8 @@ impl<L: MediaLinks> AnswerWriter<L> {
         Ok(Some(text.into()))
     }
 
-    /// Writes `{"hits": […]}` with those of `keys` that are visible at `now`, in their order, as many as fit
-    /// into one answer and at least one.
+    /// Writes `{"hits": […]}` with the items of `keys` that are visible at `now`, in the order of `keys`. Stops
+    /// when the answer is full, but includes at least one item.
     pub(super) fn listed_items(
         &self,
         keys: &[ItemKey],
@@ -152,7 +151,7 @@ impl<L: MediaLinks> AnswerWriter<L> {
             }
             let document = self.document(SearchHit { key: key.clone(), item }, &mut linked)?;
             serde_json::to_writer(&mut text, &document).map_err(Error::internal)?;
-            // The first item is included whatever its length, so that a reader always makes progress.
+            // The first item is included regardless of its length, so that a reader always makes progress.
             if text.len() > ANSWER_BYTES_MAX && listed.hits > 0 {
                 text.truncate(before);
                 break;
@@ -165,8 +164,8 @@ impl<L: MediaLinks> AnswerWriter<L> {
         Ok(listed)
     }
 
-    /// Writes a list `[…]` with those of `keys` that `visibility` shows, in their order, as many as fit
-    /// into one answer.
+    /// Writes a list `[…]` of the items in `keys` that `visibility` shows, in the order of `keys`. Stops when the
+    /// answer is full.
     pub(super) fn visible_list(
         &self,
         keys: &[ItemKey],
@@ -214,14 +213,13 @@ impl<L: MediaLinks> AnswerWriter<L> {
         Ok(())
     }
 
-    /// The document of one hit as it is served.
+    /// Returns the document of one hit as it is served.
     fn document(&self, hit: SearchHit, linked: &mut LinkedItems<'_>) -> Result<Value> {
         let SearchHit { key, item: StoredItem { document, assets, rights: item, .. } } = hit;
         let document = Document::from_stored(&document)
             .map_err(|cause| Error::internal(format!("item {key}: {cause}")))?;
         let DocumentForm { layout, links } = &self.form;
-        // The closure below cannot report an error of the database, so all items are looked up
-        // before.
+        // The closure below cannot report a database error, so all items are looked up before it.
         linked.look_up(document.linked_items(*layout))?;
         let served = DocumentRequest {
             key: &key,
@@ -243,7 +241,7 @@ struct LinkedItems<'a> {
 }
 
 impl LinkedItems<'_> {
-    /// Looks up those of `keys` that are not cached yet.
+    /// Looks up the items of `keys` that are not cached yet.
     fn look_up(&mut self, keys: HashSet<ItemKey>) -> Result<()> {
         for key in keys {
             if let Entry::Vacant(vacant) = self.cached.entry(key) {
@@ -259,12 +257,12 @@ impl LinkedItems<'_> {
     }
 }
 
-/// Exactly the requested facets, in their order.
+/// Returns exactly the requested facets, in their order.
 fn facets_of(requested: &[Facet], mut found: Vec<(Facet, Vec<(String, u64)>)>) -> Value {
     let mut facets = Map::new();
     for facet in requested {
         let index = found.iter().position(|(counted, _)| counted == facet);
-        // The answer follows the order of the request, so that of `found` may change.
+        // The answer follows the order of the request, so `found` may be reordered.
         let counted = index.map(|index| found.swap_remove(index).1).unwrap_or_default();
         let mut values = Vec::with_capacity(counted.len());
         for (key, count) in counted {

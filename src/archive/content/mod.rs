@@ -1,4 +1,4 @@
-//! The content section: which items callers may search for, the answers, and long polls for new items.
+//! The content section: the items that callers may search for, the answers, and long polls for new items.
 //!
 //! Parameters arrive as typed values, and pure functions here decide their meaning. The text of an answer is
 //! written on the database thread that reads the hits, so ten thousand documents never block an async thread.
@@ -38,7 +38,7 @@ use slow::SlowSearches;
 /// The form of documents in an answer.
 #[derive(Clone, Debug)]
 pub struct DocumentForm<L> {
-    /// How much of each document is included.
+    /// The extent to which each document is included.
     pub layout: DocumentLayout,
     /// The writer of links.
     pub links: L,
@@ -66,8 +66,8 @@ pub struct Content {
 }
 
 impl Content {
-    /// Creates the section over `search`; `rights` are the default rights, and `polls` limits the long polls
-    /// that wait at a time.
+    /// Creates the section over `search`; `rights` are the default rights, and `polls` limits the number of
+    /// waiting long polls.
     #[must_use]
     pub fn new(
         search: SearchEngine,
@@ -79,7 +79,7 @@ impl Content {
         Self { search, sizes, rights, polls, slow: SlowSearches::default() }
     }
 
-    /// Records searches that take `slow_ms` milliseconds or longer in `log`, for operators; none if it is 0.
+    /// Records searches of `slow_ms` milliseconds or longer in `log`, for operators. Records none if it is 0.
     #[must_use]
     pub fn recording_slow(self, log: DiagnosticLog, slow_ms: u32) -> Self {
         Self { slow: SlowSearches::new(log, slow_ms), ..self }
@@ -89,7 +89,7 @@ impl Content {
         AnswerWriter { form, sizes: self.sizes, rights: Arc::clone(&self.rights) }
     }
 
-    /// The search engine, for uses outside the content API.
+    /// Returns the search engine, for uses outside the content API.
     #[must_use]
     pub fn engine(&self) -> &SearchEngine {
         &self.search
@@ -97,7 +97,7 @@ impl Content {
 
     /// Searches, and returns the text of `{"hits": […], "total": n, "facets": {…}}`.
     ///
-    /// Fails when too many searches are queued.
+    /// Fails if too many searches are queued.
     pub async fn search<L>(
         &self,
         request: SearchCriteria,
@@ -110,7 +110,7 @@ impl Content {
         let writer = self.writer(form);
         let requested = request.facets.clone();
         let timed = self.slow.start(&request);
-        // An answer from a moment ago serves a page better than an error.
+        // A slightly outdated answer serves a page better than an error.
         let answer = self.search.search(request, Freshness::Preferred, now, move |found, tx| {
             writer.search_answer(found, &requested, tx)
         });
@@ -121,7 +121,7 @@ impl Content {
 
     /// Searches, and returns only the hits, as the text of a list.
     ///
-    /// Fails when too many searches are queued.
+    /// Fails if too many searches are queued.
     pub async fn list<L>(
         &self,
         request: SearchCriteria,
@@ -141,16 +141,16 @@ impl Content {
         answer
     }
 
-    /// The answer to a poll that found nothing.
+    /// Returns the answer to a poll that found nothing.
     #[must_use]
     pub fn empty_answer() -> Bytes {
         answer::empty_answer()
     }
 
-    /// Lists the items `keys` in their order: those that `coverage` includes, that are visible at `now` and
-    /// that fit into one answer.
+    /// Lists the items of `keys` that `coverage` includes and that are visible at `now`, in the order of `keys`.
+    /// Stops when one answer is full.
     ///
-    /// Fails when too many searches are queued.
+    /// Fails if too many searches are queued.
     pub async fn listed_items<L>(
         &self,
         keys: Vec<ItemKey>,
@@ -165,9 +165,10 @@ impl Content {
         self.search.read(move |tx| writer.listed_items(&keys, &coverage, now, tx)).await
     }
 
-    /// The perceptual hash of the picture of an item; `None` if it has no picture, or one that cannot be compared.
+    /// Returns the perceptual hash of the picture of an item; `None` if it has no picture, or if its picture
+    /// cannot be compared.
     ///
-    /// Fails with [`ErrorKind::NotFound`] when `visibility` does not show the item.
+    /// Fails with [`ErrorKind::NotFound`] if `visibility` does not show the item.
     pub async fn picture_hash(
         &self,
         key: ItemKey,
@@ -187,7 +188,7 @@ impl Content {
 
     /// Filters `keys` by `visibility`, in their order.
     ///
-    /// Fails when too many searches are queued.
+    /// Fails if too many searches are queued.
     pub async fn visible_items(
         &self,
         keys: Vec<ItemKey>,
@@ -196,10 +197,10 @@ impl Content {
         self.search.read(move |tx| visibility::visible_items(keys, &visibility, tx)).await
     }
 
-    /// Returns the text of a list with those of `keys` that `visibility` shows, in their order, as many as
-    /// fit into one answer.
+    /// Returns the text of a list of the items in `keys` that `visibility` shows, in the order of `keys`. Stops
+    /// when one answer is full.
     ///
-    /// Fails when too many searches are queued.
+    /// Fails if too many searches are queued.
     pub async fn visible_list<L>(
         &self,
         keys: Vec<ItemKey>,
@@ -213,11 +214,11 @@ impl Content {
         self.search.read(move |tx| writer.visible_list(&keys, &visibility, tx)).await
     }
 
-    /// Waits for the first match, and returns the text of `{"hits": […]}` with it; the list is empty when
-    /// `wait` has elapsed or `stop` completes first.
+    /// Waits for the first match, and returns the text of `{"hits": […]}` with it. The list is empty if `wait` has
+    /// elapsed or `stop` completes first.
     ///
-    /// Fails when the holder, or all clients together, have too many polls waiting, and when too many
-    /// searches are queued.
+    /// Fails if the holder, or all clients together, have too many polls waiting, and if too many searches are
+    /// queued.
     pub async fn poll<L>(
         &self,
         poll: SearchPoll<'_, L>,
@@ -229,15 +230,14 @@ impl Content {
         L: MediaLinks + Clone + Send + 'static,
     {
         let SearchPoll { holder, request, form } = poll;
-        // Each further search evaluates only versions that the one before cannot have seen.
+        // Each further search evaluates only versions that the previous search cannot have seen.
         let seen: Arc<Mutex<Option<SeenVersions>>> = Arc::default();
         let search_once = || {
             let writer = self.writer(form.clone());
             let unseen = *seen.lock();
             let request = SearchCriteria { excluding_seen: unseen, ..request.clone() };
             let seen = Arc::clone(&seen);
-            // An outdated index would miss the item that woke the poll, and the poll would wait for
-            // the next one.
+            // An outdated index would miss the item that woke the poll, and the poll would wait for the next item.
             self.search.search(request, Freshness::Required, now(), move |found, tx| {
                 *seen.lock() = Some(found.seen);
                 writer.first_hit(found, tx)

@@ -3,7 +3,7 @@
 use jiff::{Span, Timestamp, civil::Date, tz::TimeZone};
 use strum::{EnumString, IntoStaticStr, VariantNames};
 
-/// A time span up to now (`tr`).
+/// A time span until now (`tr`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[derive(EnumString, IntoStaticStr, VariantNames)]
 pub enum RecentSpan {
@@ -20,7 +20,7 @@ pub enum RecentSpan {
 }
 
 impl RecentSpan {
-    /// The moment at which the time span began.
+    /// Returns the moment at which the time span began.
     ///
     /// Days, weeks, months and years are calendar units in `zone`, back to the same time of day.
     fn since(self, now: Timestamp, zone: &TimeZone) -> Timestamp {
@@ -31,16 +31,16 @@ impl RecentSpan {
             Self::Month => Span::new().months(1),
             Self::Year => Span::new().years(1),
         };
-        // A subtraction in the zone keeps the time of day across a change to or from summer time.
+        // A subtraction in the zone retains the time of day across a change to or from summer time.
         let since = now.to_zoned(zone.clone()).checked_sub(span);
         since.map_or(Timestamp::MIN, |since| since.timestamp())
     }
 }
 
-/// A filter on `_tstamp`; all given conditions must hold.
+/// A filter on `_tstamp`. All given conditions must hold.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TimestampFilter {
-    /// A time span up to now. Times in the future match too, as events have them (contract search-4).
+    /// A time span until now. Times in the future match too, as in events (contract search-4).
     pub recent: Option<RecentSpan>,
     /// The first day, inclusive.
     pub start: Option<Date>,
@@ -49,9 +49,9 @@ pub struct TimestampFilter {
 }
 
 impl TimestampFilter {
-    /// The first moment, inclusive, and the end, exclusive; days begin at midnight in `zone`.
+    /// Returns the first moment, inclusive, and the end, exclusive. Days begin at midnight in `zone`.
     ///
-    /// The end is never before the first moment; if they are equal, the range is empty.
+    /// The end is never before the first moment. If they are equal, the range is empty.
     #[must_use]
     pub fn bounds(
         &self,
@@ -65,7 +65,7 @@ impl TimestampFilter {
     }
 }
 
-/// The moment at which `day` begins in `zone`.
+/// Returns the moment at which `day` begins in `zone`.
 fn midnight(day: Date, zone: &TimeZone) -> Timestamp {
     // A day at either end of the calendar may begin outside the range of timestamps in its zone.
     let out_of_range = if day.year() > 0 { Timestamp::MAX } else { Timestamp::MIN };

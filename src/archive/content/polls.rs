@@ -14,8 +14,8 @@ use crate::runtime::telemetry;
 
 /// The long polls that are waiting.
 ///
-/// New items wake all of them at once, and [`POLLS_SEARCHING_MAX`] of them search at a time. A poll that is
-/// queued for its search covers all items that arrive until then with that one search.
+/// New items wake all of them at once, and [`POLLS_SEARCHING_MAX`] of them search at a time. While a poll is
+/// queued, further items may arrive. Its one search covers all of them.
 #[derive(Debug)]
 pub(super) struct PollQueue {
     slots: WaitingSlots,
@@ -23,18 +23,18 @@ pub(super) struct PollQueue {
 }
 
 impl PollQueue {
-    /// Creates an empty queue; `limits` bounds how many polls may wait at a time.
+    /// Creates an empty queue; `limits` bounds the number of polls that wait at a time.
     pub(super) fn new(limits: SlotLimits) -> Self {
         let slots = WaitingSlots::new("polls", "client_polls", limits);
         Self { slots, searches: Semaphore::new(POLLS_SEARCHING_MAX) }
     }
 
-    /// Runs `search` at once and again whenever `changes` increases, until it returns a value. Returns `None`
-    /// when `wait` has elapsed or `stop` completes, after at least one run.
+    /// Runs `search` at once and again whenever `changes` increases, until it returns a value. Returns `None` if
+    /// `wait` has elapsed or `stop` completes, after at least one run.
     ///
     /// `changes` was subscribed to before, so no change between two runs is missed. Fails with
-    /// [`crate::runtime::error::ErrorKind::Overloaded`] when `holder` or all clients have too many polls
-    /// waiting, and as `search` does.
+    /// [`crate::runtime::error::ErrorKind::Overloaded`] if `holder` or all clients have too many polls waiting,
+    /// and as `search` does.
     pub(super) async fn wait<T, F: Future<Output = Result<Option<T>>>>(
         &self,
         holder: Option<SlotHolder>,
@@ -50,11 +50,10 @@ impl PollQueue {
         });
         let mut permit = self.wait_for_slot().await?;
         loop {
-            // Marked as seen before the search, so that a change during the search wakes the poll
-            // again.
+            // Marked as seen before the search, so that a change during the search wakes the poll again.
             changes.borrow_and_update();
             let found = search().await?;
-            // The permit is for searching only; a poll that waits would block the others.
+            // The permit is for searching only. A poll that held it while waiting would block the others.
             drop(permit);
             if found.is_some() {
                 return Ok(found);
@@ -67,8 +66,7 @@ impl PollQueue {
                 self.wait_for_slot().await
             };
             permit = tokio::select! {
-                // With constant changes, the poll would otherwise often search once more after its
-                // end.
+                // Biased, because with constant changes the poll would often search once more after its end.
                 biased;
                 () = &mut end => return Ok(None),
                 permit = changed => permit?,

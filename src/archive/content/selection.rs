@@ -1,4 +1,4 @@
-//! Selects items by query, products and agreements, and computes which items a caller may see.
+//! Selects items by query, products and agreements, and computes the items that a caller may see.
 
 use jiff::Timestamp;
 
@@ -13,23 +13,23 @@ use query::Query;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ItemSelection {
     pub query: Query,
-    /// Product codes of which an item must have at least one; empty for no restriction.
+    /// Product codes, of which an item must have at least one; empty for no restriction.
     pub products: Vec<String>,
     /// Product codes that an item must not have.
     pub products_excluded: Vec<String>,
-    /// Agreements of which at least one must cover an item; empty for all of the caller's.
+    /// Agreements, of which at least one must cover an item; empty for all agreements of the caller.
     pub agreements: Vec<AgreementId>,
 }
 
 impl ItemSelection {
-    /// The selection with the product codes of `p`; a code with the prefix `-` is excluded.
+    /// Creates the selection with the product codes of `p`. A code with the prefix `-` is excluded.
     ///
-    /// `None` if a `-` has no code after it.
+    /// Returns `None` if a `-` has no code after it.
     #[must_use]
     pub fn new(query: Query, codes: &[&str], agreements: Vec<AgreementId>) -> Option<Self> {
         let excluded = codes.iter().filter_map(|code| code.strip_prefix('-'));
         let products_excluded = distinct(excluded);
-        // A lone `-` is a typing error; ignoring it would show what the caller meant to exclude.
+        // A lone `-` is a typing error. Ignoring it would show items that the caller meant to exclude.
         if products_excluded.iter().any(String::is_empty) {
             return None;
         }
@@ -46,9 +46,10 @@ fn distinct<'a>(codes: impl Iterator<Item = &'a str>) -> Vec<String> {
     codes
 }
 
-/// The first of `requested` that is not an agreement of the caller.
+/// Returns the first of `requested` that is not an agreement of the caller.
 ///
-/// It is an error, because a search that ignored it would look like one without matches (contract search-2).
+/// Callers treat it as an error, because a search that ignored it would look like a search without matches
+/// (contract search-2).
 #[must_use]
 pub fn unknown_agreement(
     caller: Option<&Principal>,
@@ -58,11 +59,11 @@ pub fn unknown_agreement(
     requested.iter().copied().find(|id| !own.iter().any(|agreement| agreement.id == *id))
 }
 
-/// The items that the caller may see at `now`: those covered by one of the agreements `requested`, or by any
-/// of its agreements if `requested` is empty.
+/// Returns the items that the caller may see at `now`: the items that one of the agreements `requested` covers, or
+/// any of the caller's agreements if `requested` is empty.
 ///
-/// The provider's staff see everything if they name no agreement. So do callers without credentials, where an
-/// endpoint is public.
+/// The provider's staff see all items if they name no agreement. At a public endpoint, callers without credentials
+/// also see all items.
 #[must_use]
 pub fn coverage(
     caller: Option<&Principal>,
@@ -82,7 +83,7 @@ pub(super) fn covered(own: &[Agreement], requested: &[AgreementId], now: Timesta
         if !requested.is_empty() && !requested.contains(&agreement.id) {
             continue;
         }
-        // A super agreement covers every item, whatever products it lists.
+        // A super agreement covers every item, regardless of the products in it.
         if agreement.super_agreement {
             return Coverage::Everything;
         }
@@ -91,7 +92,7 @@ pub(super) fn covered(own: &[Agreement], requested: &[AgreementId], now: Timesta
     Coverage::Products(distinct(codes.into_iter()))
 }
 
-/// Whether `coverage` includes a document.
+/// Returns whether `coverage` includes a document.
 #[must_use]
 pub fn covers(coverage: &Coverage, document: &Document) -> bool {
     match coverage {

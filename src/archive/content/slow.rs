@@ -1,4 +1,4 @@
-//! Records searches that take long, for operators.
+//! Records slow searches, for operators.
 
 use std::time::Duration;
 
@@ -9,22 +9,22 @@ use crate::runtime::error::Result;
 use crate::storage::diagnostics::{DiagnosticLog, DiagnosticRecord};
 use crate::storage::search::SearchCriteria;
 
-/// Records searches that take at least a given time.
+/// Records searches that last at least a given time.
 #[derive(Clone, Default)]
 pub(super) struct SlowSearches {
-    /// `None`: no search is recorded.
+    /// The log and the threshold; `None` if no search is recorded.
     log: Option<(DiagnosticLog, Duration)>,
 }
 
 /// A search that may turn out to be slow.
 pub(super) struct TimedSearch {
-    /// Query and parameters; `None`: the search is not recorded.
+    /// The query and the parameters; `None` if the search is not recorded.
     description: Option<(String, String)>,
     stopwatch: Stopwatch,
 }
 
 impl SlowSearches {
-    /// Records searches that take `slow_ms` milliseconds or longer in `log`; none if it is 0.
+    /// Records searches of `slow_ms` milliseconds or longer in `log`. Records none if it is 0.
     pub(super) fn new(log: DiagnosticLog, slow_ms: u32) -> Self {
         let slow = Duration::from_millis(u64::from(slow_ms));
         Self { log: (slow_ms > 0).then_some((log, slow)) }
@@ -38,8 +38,8 @@ impl SlowSearches {
         TimedSearch { description, stopwatch: Stopwatch::start() }
     }
 
-    /// Ends the measurement, and records the search if it was slow; also one that failed, such as by its time
-    /// limit.
+    /// Ends the measurement, and records the search if it was slow. Also records slow searches that failed, for
+    /// instance because of their time limit.
     pub(super) fn end<T>(&self, search: TimedSearch, outcome: &Result<T>, now: Timestamp) {
         let Some((log, slow)) = &self.log else { return };
         let Some((query, mut parameters)) = search.description else { return };
@@ -54,7 +54,8 @@ impl SlowSearches {
     }
 }
 
-/// The parameters of a search besides its query, in the words of the API. What the caller may see is left out.
+/// Returns the parameters of a search besides its query, in the words of the API. The caller's visibility is left
+/// out.
 fn parameters(request: &SearchCriteria) -> String {
     let media_type = request.media_type.map_or("_all", |media_type| media_type.as_str());
     let mut text = format!("{media_type} s={} fr={}", request.size, request.skip);
@@ -68,7 +69,7 @@ fn parameters(request: &SearchCriteria) -> String {
         }
     }
     if request.near_picture.is_some() {
-        // The item that was named is not known here.
+        // The key of the requested item is not known here.
         text.push_str(" duplicates");
     }
     if let Some(from) = request.from {

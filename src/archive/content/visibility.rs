@@ -1,4 +1,4 @@
-//! Visibility of items that are requested by name, such as those of a collection.
+//! Visibility of items that are requested by name, such as the items of a collection.
 
 use jiff::Timestamp;
 
@@ -20,10 +20,10 @@ pub struct CallerVisibility {
 }
 
 impl CallerVisibility {
-    /// The rights of `caller` at `now`, equal to those in a search.
+    /// Creates the visibility of `caller` at `now`, the same as in a search.
     ///
-    /// Replaced items of a collection are shown, because they were chosen by name, and they name their
-    /// replacement (contract collections-10).
+    /// Replaced items of a collection are shown, because they were chosen by name, and they name their replacement
+    /// (contract collections-10).
     #[must_use]
     pub fn new(caller: &Principal, now: Timestamp) -> Self {
         Self {
@@ -34,7 +34,7 @@ impl CallerVisibility {
         }
     }
 
-    /// The rights of a caller in a search at `now`; a caller without credentials sees what is published.
+    /// Creates the visibility of a caller in a search at `now`. A caller without credentials sees published items.
     #[must_use]
     pub fn of_search(caller: Option<&Principal>, now: Timestamp) -> Self {
         match caller {
@@ -48,7 +48,7 @@ impl CallerVisibility {
         }
     }
 
-    /// Whether the caller may see `item`; an item whose document cannot be parsed is not shown.
+    /// Returns whether the caller may see `item`. An item whose document cannot be parsed is not shown.
     pub(super) fn shows(&self, item: &StoredItem) -> bool {
         let hidden = item.embargoed.is_some_and(|until| until > self.now) && !self.embargoed;
         let Ok(document) = Document::from_stored(&item.document) else { return false };

@@ -21,16 +21,16 @@ pub struct ItemBundle {
     pub document: Vec<u8>,
     /// The files; names are unique.
     pub files: Vec<BundleFile>,
-    /// What the source says about the rights in the files.
+    /// The source's statement about the rights in the files.
     pub rights: RightsMetadata,
 }
 
 /// A file of an item.
 #[derive(Clone, Debug)]
 pub struct BundleFile {
-    /// The name that says what it is, such as `NormalHires.jpg`.
+    /// The name, which identifies the rendition, such as `NormalHires.jpg`.
     pub name: String,
-    /// Path of the file on disk.
+    /// The path of the file on disk.
     pub path: PathBuf,
 }
 
@@ -45,9 +45,9 @@ fn refusal(file: &str, error: IngestError) -> FileRefusal {
 
 impl Ingest {
     /// Ingests an item with its files; `now` is its time of arrival.
-    ///
-    /// An item with pictures may arrive as a document alone, which then describes its own renditions. Fails
-    /// with [`IngestError::Refused`], which lists either the problems of names and document, or those of the files.
+    /// An item with pictures may arrive as a document alone, which then describes its own renditions. Fails with
+    /// [`IngestError::Refused`], which lists either the problems of names and document, or the problems of the
+    /// files.
     pub fn ingest_bundle(
         &self,
         bundle: &ItemBundle,
@@ -77,8 +77,7 @@ impl Ingest {
         let document = match read_document(key, &bundle.document) {
             Ok(document) => document,
             Err(error) => {
-                // The remaining checks compare the files with the document, so they cannot run
-                // without it.
+                // The remaining checks compare the files with the document, so they cannot run without it.
                 refusals.insert(0, refusal(DOCUMENT, error.into()));
                 return Err(IngestError::Refused(refusals));
             }
@@ -95,11 +94,11 @@ impl Ingest {
         if !refusals.is_empty() {
             return Err(IngestError::Refused(refusals));
         }
-        // A picture of an associated object is no picture of the item itself.
+        // A picture of an associated object is not a picture of the item itself.
         let names = files.iter().map(|(name, _)| name);
         let own: Vec<&FileName> = names.filter(|name| name.association.is_none()).collect();
         let has_hires = if own.is_empty() {
-            // Files of associated objects only leave the item's existing picture in place.
+            // If there are only files of associated objects, the item's existing picture remains.
             files.is_empty() || self.has_original(key)?
         } else {
             own.iter().any(|name| name.name == RenditionName::NORMAL_HIRES)
@@ -134,7 +133,7 @@ impl Ingest {
         if !refusals.is_empty() {
             return Err(IngestError::Refused(refusals));
         }
-        // A document alone leaves the item's files in place, including the generated ones.
+        // A document alone leaves the item's files unchanged, including the generated files.
         if !assets.is_empty() {
             warnings.extend(self.create_missing(bundle.key.media_type, &mut assets, files)?);
             apply_rights(&mut assets, &bundle.rights);

@@ -1,4 +1,4 @@
-//! Compares two versions of an object of properties, for the audit log and for people.
+//! Compares two versions of an object of properties, for the audit log and for editors.
 
 use serde_json::{Map, Value};
 
@@ -6,7 +6,7 @@ use crate::runtime::limits::AUDIT_VALUE_CHARS_MAX;
 use crate::storage::database::PropertyChange;
 use model::shorten;
 
-/// A property that differs; a value is `None` where the property is not set.
+/// A property that differs. A value is `None` if the property is not set.
 #[derive(Debug)]
 pub(super) struct Difference<'a> {
     pub(super) name: &'a str,
@@ -20,7 +20,7 @@ impl Difference<'_> {
         describe(&self.shortened())
     }
 
-    /// The difference with its values as texts, long ones shortened.
+    /// Returns the difference with its values as texts, long texts shortened.
     pub(super) fn shortened(&self) -> PropertyChange {
         PropertyChange {
             property: self.name.to_owned(),
@@ -48,7 +48,7 @@ pub(super) fn describe(change: &PropertyChange) -> String {
     format!("{}: {old} -> {new}", change.property)
 }
 
-/// Prints a value as a text, a long one shortened.
+/// Prints a value as a text, shortened if it is long.
 fn shortened_text(value: &Value) -> String {
     match value {
         Value::String(text) => shorten(text, AUDIT_VALUE_CHARS_MAX),

@@ -23,7 +23,7 @@ pub(super) const DOCUMENT: &str = "item.json";
 pub struct FoundFiles {
     /// Files and item folders, in the order of the paths.
     pub incoming: Vec<IncomingPath>,
-    /// Files with one document per line.
+    /// Files of documents, one document per line.
     pub lines: Vec<PathBuf>,
     /// The number of files of other kinds in folders, which are skipped.
     pub skipped: usize,
@@ -33,7 +33,7 @@ pub struct FoundFiles {
 
 /// Finds media files, item folders and files of documents in `paths`, recursively.
 ///
-/// A path to a file must be of such a kind; within folders, files of unknown kinds are skipped.
+/// A path to a file must name a file of these kinds. Within folders, files of other kinds are skipped.
 #[must_use]
 pub fn find(paths: &[PathBuf]) -> FoundFiles {
     let mut found = FoundFiles::default();
@@ -57,7 +57,7 @@ impl FoundFiles {
         self.failures.push(IngestFailure::new(path, error));
     }
 
-    /// Adds the file if it is of a known kind; returns whether it is.
+    /// Adds the file and returns true if it is of a known kind.
     fn take_file(&mut self, path: &Path) -> bool {
         match extension(path).as_str() {
             "jsonl" => self.lines.push(path.to_owned()),
@@ -78,7 +78,7 @@ impl FoundFiles {
     }
 
     fn walk(&mut self, dir: &Path, depth: usize) {
-        // An item folder is one unit: its files are not items of their own.
+        // An item folder is one unit: its files are not separate items.
         if dir.join(DOCUMENT).is_file() {
             return self.push(IncomingPath::ItemFolder(dir.to_owned()));
         }
@@ -91,14 +91,14 @@ impl FoundFiles {
             Ok(entries) => entries,
             Err(cause) => return self.fail(dir, IngestError::Unreadable(cause)),
         };
-        // The order of a directory is arbitrary, and a run should be repeatable.
+        // The order of a directory is arbitrary, but a run should be repeatable.
         entries.sort_by_key(fs::DirEntry::file_name);
         for entry in entries {
             let path = entry.path();
             // Links to folders are not followed, because they can form loops.
             match entry.file_type() {
                 Ok(kind) if kind.is_dir() => self.walk(&path, depth + 1),
-                // Read with the files that it is about.
+                // The statement is read with the files that it applies to.
                 Ok(_) if entry.file_name() == RIGHTS_FILE => {}
                 Ok(_) if self.take_file(&path) => {}
                 Ok(_) => self.skipped += 1,
@@ -108,7 +108,7 @@ impl FoundFiles {
     }
 }
 
-/// The media type of a single file, by its extension in lower case; `None` if it is not ingested.
+/// Returns the media type of a single file, by its extension in lower case; `None` if it is not ingested.
 pub(super) fn media_type(extension: &str) -> Option<MediaType> {
     if ImageFormat::of_extension(extension).is_some_and(ImageFormat::is_readable) {
         return Some(MediaType::Image);
@@ -120,13 +120,13 @@ pub(super) fn media_type(extension: &str) -> Option<MediaType> {
     }
 }
 
-/// The extension of a file in lower case.
+/// Returns the extension of a file in lower case.
 pub(super) fn extension(path: &Path) -> String {
     let extension = path.extension().and_then(|extension| extension.to_str());
     extension.unwrap_or_default().to_ascii_lowercase()
 }
 
-/// The item of a folder `<mediaType>/<id>` at `path`.
+/// Returns the item of a folder `<mediaType>/<id>` at `path`.
 pub(super) fn folder_key(path: &Path) -> Result<ItemKey, IngestError> {
     let mut names = path.iter().rev().map(|name| name.to_string_lossy().into_owned());
     let id = names.next().unwrap_or_default();
@@ -141,14 +141,14 @@ fn no_item_folder(why: &str) -> IngestError {
     IngestError::Name(format!("is not a folder <mediaType>/<id> with an item.json: {why}"))
 }
 
-/// Reads the folder `<mediaType>/<id>` at `path`, which is open as `folder`: its document and its files. The
+/// Reads the document and the files of the folder `<mediaType>/<id>` at `path`, which is open as `folder`. The
 /// files stay the same for as long as the returned pinned paths exist.
 pub(super) fn read_folder(
     path: &Path,
     folder: &PinnedPath,
 ) -> Result<(ItemBundle, Vec<PinnedPath>), IngestError> {
     let full = fs::canonicalize(folder.path()).map_err(IngestError::Unreadable)?;
-    // The open folder may have been renamed; its item is that of the name it was found by.
+    // The open folder may have been renamed. Then the name under which it was found decides its item.
     let key = folder_key(&full).or_else(|_| folder_key(path))?;
     let mut files = Vec::new();
     let mut pinned = Vec::new();
@@ -169,7 +169,7 @@ pub(super) fn read_folder(
             pinned.push(file);
         }
     }
-    // The item's files may have arrived earlier, and the statement would be lost without a notice.
+    // The item's files may have arrived earlier, and the statement would be lost without notice.
     if states_rights && files.is_empty() {
         return Err(rights_without_files(path));
     }

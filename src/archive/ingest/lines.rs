@@ -1,9 +1,9 @@
 //! Ingests files of documents, one document per line, for archives of millions of items.
 //!
-//! One thread reads lines into chunks, several threads check them, and the caller's thread writes batches,
-//! each in one transaction. Tickets bound the chunks in flight, so that memory does not depend on the length
-//! of the file. The chunks are sorted into their original order before they are written, so that of two lines
-//! with the same identity the later one wins.
+//! One thread reads lines into chunks, several threads check them, and the caller's thread writes batches, each in
+//! one transaction. Tickets bound the chunks in flight, so that memory does not depend on the length of the file.
+//! The chunks are sorted into their original order before they are written: if two lines identify the same item,
+//! the later one wins.
 
 use std::{
     collections::BTreeMap,
@@ -31,32 +31,32 @@ use crate::storage::database::{DbError, ItemWriteOutcome};
 use model::ItemKey;
 use model::item::Document;
 
-/// Progress of a file of documents.
+/// The progress of a file of documents.
 #[derive(Debug)]
 pub enum LinesEvent<'a> {
     /// A line, or the rest of the file, was not ingested.
     Failed(&'a IngestFailure),
-    /// The number of bytes of the file that are processed.
+    /// The number of bytes of the file that have been processed.
     Bytes(u64),
 }
 
 /// The result of a file of documents.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LinesTally {
-    /// Number of new items.
+    /// The number of new items.
     pub created: u64,
-    /// Number of items that existed already.
+    /// The number of items that existed already.
     pub replaced: u64,
-    /// Number of lines that were not ingested.
+    /// The number of lines that were not ingested.
     pub failed: u64,
-    /// Whether `report` stopped it before the end of the file.
+    /// True if `report` stopped it before the end of the file.
     pub interrupted: bool,
 }
 
 /// Ingests the file of documents at `path`; `workers` threads check the documents.
 ///
-/// A bad line is reported, and the others continue; `report` can stop the run. When a number of bytes is
-/// reported, their items are durable on disk; a killed process has written whole batches.
+/// A bad line is reported, and the others continue; `report` can stop the run. When a number of bytes is reported,
+/// their items are durable on disk. A killed process has written only whole batches.
 pub fn ingest_lines(
     ingest: &Ingest,
     path: &Path,
@@ -107,7 +107,7 @@ pub fn ingest_lines(
 struct LineChunk {
     number: u64,
     lines: Vec<NumberedLine>,
-    /// Offset in the file after these lines, in bytes.
+    /// The offset in the file after these lines, in bytes.
     end: u64,
     /// The read error after these lines, if there was one.
     read_error: Option<io::Error>,
@@ -150,15 +150,14 @@ impl LineReader {
             };
             let is_last = lines.is_empty() || read_error.is_some();
             let chunk = LineChunk { number, lines, end: self.bytes, read_error };
-            // The last chunk is sent even without lines, because it carries the error and the final
-            // offset.
+            // The last chunk is sent even without lines, because it carries the error and the final offset.
             if chunks.send(chunk).is_err() || is_last {
                 return;
             }
         }
     }
 
-    /// Refuses UTF-16 as a whole; otherwise each line would be reported separately.
+    /// Refuses a file in UTF-16 as a whole. Otherwise each line would be reported separately.
     fn check_encoding(&mut self, number: u64) -> io::Result<()> {
         if number != 0 {
             return Ok(());
@@ -170,7 +169,7 @@ impl LineReader {
         Ok(())
     }
 
-    /// Reads the next lines; none at the end of the file.
+    /// Reads the next lines; the list is empty at the end of the file.
     fn read_chunk(&mut self) -> (Vec<NumberedLine>, Option<io::Error>) {
         let mut lines = Vec::new();
         let mut bytes = 0;
@@ -188,8 +187,7 @@ impl LineReader {
         (lines, None)
     }
 
-    /// Reads the next line without its line break; a line that is too long is skipped and its length
-    /// returned.
+    /// Reads the next line without its line break. A line that is too long is skipped, and its length is returned.
     fn read_line(&mut self) -> io::Result<Option<Result<Vec<u8>, u64>>> {
         let mut text = Vec::new();
         let mut length = 0_u64;
@@ -221,7 +219,7 @@ impl LineReader {
     }
 }
 
-/// Checks chunks until there are no more, or until the receiver is gone.
+/// Checks chunks until the channel is closed, or until the receiver is gone.
 fn check_all(
     ingest: &Ingest,
     now: &(dyn Fn() -> Timestamp + Sync),
@@ -229,7 +227,7 @@ fn check_all(
     checked: &SyncSender<CheckedChunk>,
 ) {
     loop {
-        // A statement of its own: the lock is released before the lines are checked.
+        // A separate statement, so that the lock is released before the lines are checked.
         let next = chunks.lock().recv();
         let Ok(LineChunk { number, lines, end, read_error }) = next else { return };
         let lines = lines.into_iter().filter_map(|line| {
@@ -297,8 +295,8 @@ struct BatchWriter<'a> {
 }
 
 impl BatchWriter<'_> {
-    /// Writes the checked chunks in the order of the file. Returns at its end, when `report` stops it, or
-    /// when the database fails; the other threads then end because their channels close.
+    /// Writes the checked chunks in the order of the file. Returns at the end of the file, or if `report` stops it
+    /// or the database fails. The other threads then end because their channels close.
     fn run(&mut self, to_write: &Receiver<CheckedChunk>, tickets: &Sender<()>) {
         let mut pending = BTreeMap::new();
         let mut next = 0;
@@ -306,7 +304,7 @@ impl BatchWriter<'_> {
         let mut unflushed_chunks = 0;
         for checked in to_write {
             pending.insert(checked.number, checked);
-            // Chunks are checked out of order, and each waits here for those before it.
+            // Chunks arrive out of order. Each waits here for the chunks before it.
             while let Some(checked) = pending.remove(&next) {
                 next += 1;
                 end = checked.end;
@@ -314,8 +312,8 @@ impl BatchWriter<'_> {
                     self.add(line, outcome);
                 }
                 unflushed_chunks += 1;
-                // Invalid lines fill no batch, so chunks count too: neither progress nor a stop waits for
-                // the end of the file.
+                // Invalid lines fill no batch, so chunks are counted too. Without that, progress and a stop would
+                // wait for the end of the file.
                 let is_due = self.batch.is_full() || unflushed_chunks == INGEST_BATCH_CHUNKS;
                 if is_due || self.tally.interrupted {
                     unflushed_chunks = 0;
@@ -356,7 +354,7 @@ impl BatchWriter<'_> {
         self.tally.interrupted |= (self.report)(event).is_break();
     }
 
-    /// Writes the batch; returns whether to continue.
+    /// Writes the batch, and returns whether to continue.
     fn flush(&mut self, end: u64) -> bool {
         let batch = Arc::new(std::mem::take(&mut self.batch).lines);
         let should_continue = match self.write(&batch) {
@@ -364,13 +362,13 @@ impl BatchWriter<'_> {
                 outcomes.iter().for_each(|outcome| self.count(outcome));
                 true
             }
-            // One damaged row must not prevent the others from being written, so each gets its own
+            // A damaged row must not prevent the other rows from being written, so each row gets its own
             // transaction.
             Err(DbError::Damaged { .. }) => self.write_singly(&batch),
             Err(cause) => {
                 let lines = batch.len();
                 let first = batch.first().map(|(line, _)| *line);
-                // The cause is the same for the whole batch, so it is reported once and the other lines only
+                // The cause is the same for the whole batch, so it is reported once, and the other lines are only
                 // counted.
                 self.tally.failed += lines.saturating_sub(1) as u64;
                 self.fail(first, cause.into());
@@ -401,7 +399,7 @@ impl BatchWriter<'_> {
             match outcome {
                 Ok(outcome) => self.count(&outcome),
                 Err(cause) => {
-                    // Any other failure would meet the remaining lines too.
+                    // Any other failure would also affect the remaining lines.
                     let should_continue = matches!(cause, DbError::Damaged { .. });
                     self.fail(Some(*line), cause.into());
                     if !should_continue {

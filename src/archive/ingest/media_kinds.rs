@@ -48,7 +48,7 @@ impl Ingest {
         Ok((Asset { association, made: false, file }, warnings))
     }
 
-    /// Ingests a PDF. One that cannot be parsed is stored as well, and served unchanged.
+    /// Ingests a PDF. A PDF that cannot be parsed is stored as well, and served unchanged.
     fn ingest_pdf(
         &self,
         name: RenditionName,
@@ -73,7 +73,7 @@ impl Ingest {
             }
             Err(cause) => {
                 let reason = format!("its pages cannot be read: {}", program_message(cause)?);
-                // A file that only other readers can open, such as an encrypted one, may contain anything.
+                // A file that only other readers can open, such as an encrypted file, may contain anything.
                 if refuses {
                     return Err(refused_pdf(&reason));
                 }
@@ -86,7 +86,7 @@ impl Ingest {
         Ok((AssetFile::Graphic(GraphicFile { name, blob, length, format, points }), warnings))
     }
 
-    /// Ingests an EPS, which is never executed; its size is read from its comments.
+    /// Ingests an EPS. It is never executed; its size is read from its comments.
     fn ingest_eps(
         &self,
         name: RenditionName,
@@ -138,7 +138,7 @@ impl Ingest {
         Ok((AssetFile::Video(video), warnings))
     }
 
-    /// Creates the missing ones of an item's own files; returns warnings for those that cannot be created.
+    /// Creates the missing own files of an item, and returns warnings for the files that cannot be created.
     ///
     /// `files` are the item's incoming files with their paths.
     pub(super) fn create_missing(
@@ -249,7 +249,7 @@ impl Ingest {
         let target = self.originals.store().temporary("mp4");
         let outcome = self.programs.video_preview(hires, &target, self.limits.video_px);
         let ingested = match outcome {
-            // The output of the program is checked like a file that arrived.
+            // The output of the program is checked like an incoming file.
             Ok(()) => self.ingest_video(PREVIEW, &target).map(|(file, _)| Ok(file)),
             Err(cause) => Ok(Err(cause)),
         };
@@ -258,7 +258,7 @@ impl Ingest {
         ingested
     }
 
-    /// Stores a generated picture; returns its warnings.
+    /// Stores a generated picture, and returns its warnings.
     fn store_created(
         &self,
         assets: &mut Vec<Asset>,
@@ -321,7 +321,7 @@ fn active_content(facts: &PdfSummary) -> Option<String> {
     if found.is_empty() { None } else { Some(format!("has {}", found.join(", and "))) }
 }
 
-/// The refusal of a PDF, for active content or because it cannot be checked.
+/// Returns the error that refuses a PDF, for active content or because it cannot be checked.
 fn refused_pdf(why: &str) -> IngestError {
     IngestError::Picture(format!("{why} (media.pdf_active_content)"))
 }
@@ -330,12 +330,12 @@ fn generated(file: AssetFile) -> Asset {
     Asset { association: None, made: true, file }
 }
 
-/// The warning that a file cannot be created.
+/// Returns the warning that a file cannot be created.
 fn missing(what: &str, cause: ProgramError) -> Result<String, IngestError> {
     Ok(format!("{what} cannot be created: {}", program_message(cause)?))
 }
 
-/// The message of a program about the file. A failure to run the program is an internal error instead,
+/// Returns the message of a program about the file. A failure to run the program is an internal error instead,
 /// because a retry may succeed.
 fn program_message(cause: ProgramError) -> Result<String, IngestError> {
     if cause.is_ours() { Err(IngestError::Program(cause)) } else { Ok(cause.to_string()) }
@@ -377,10 +377,10 @@ fn unreadable_video(cause: VideoError) -> IngestError {
     }
 }
 
-/// Width and height of an EPS drawing in points, from its comments.
+/// Returns width and height of an EPS drawing in points, from its comments.
 fn bounding_box(head: &[u8]) -> Option<(f32, f32)> {
     let text = String::from_utf8_lossy(head);
-    // The comment with fractions of a point is exact; the other one is rounded.
+    // The comment with fractions of a point is exact. The other comment is rounded.
     size_in_comment(&text, "%%HiResBoundingBox:")
         .or_else(|| size_in_comment(&text, "%%BoundingBox:"))
 }
@@ -397,7 +397,7 @@ fn size_in_comment(text: &str, name: &str) -> Option<(f32, f32)> {
 }
 
 fn is_sane_edge(points: f32) -> bool {
-    // A million points are 350 metres; a larger number is a mistake.
+    // A million points are 350 metres, so a larger number is a mistake.
     points.is_finite() && points > 0.0 && points < 1e6
 }
 

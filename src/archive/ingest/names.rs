@@ -13,7 +13,7 @@ use model::{
 pub struct FileName {
     /// The associated object that the file shows; `None` for the item itself.
     pub association: Option<AssociationKey>,
-    /// Variant and usage of the rendition.
+    /// The variant and usage of the rendition.
     pub name: RenditionName,
     pub extension: RenditionExtension,
 }
@@ -21,7 +21,7 @@ pub struct FileName {
 impl FileName {
     /// Parses the name of a file of an item of `media_type` (contract ingest-5, ingest-6).
     ///
-    /// Fails with a list of the names that are accepted.
+    /// Fails with a list of the accepted names.
     pub fn parse(media_type: MediaType, text: &str) -> Result<Self, IngestError> {
         // Only the canonical spelling is accepted, so that two names never denote the same file.
         let parsed = split(text)
@@ -51,8 +51,8 @@ impl FileName {
         })
     }
 
-    /// Whether such a file is accepted for an item. A file that can be generated from another one is not,
-    /// except for smaller pictures and a grey graphic, which an editor may have prepared better.
+    /// Returns whether an item may have such a file. A file that can be generated from an accepted file is
+    /// refused, except for smaller pictures and a grey graphic, which an editor may have prepared better.
     fn is_accepted(&self, media_type: MediaType) -> bool {
         let Self { association, name, extension } = self;
         let normal = name.variant == RenditionVariant::Normal;
@@ -70,7 +70,7 @@ impl FileName {
             ),
         };
         match extension {
-            // A file of a format that is only written would never be decoded.
+            // A file in a format that is only written would never be decoded.
             RenditionExtension::Image(format) if !format.is_readable() => false,
             RenditionExtension::Auto => false,
             RenditionExtension::Image(_) => {

@@ -18,17 +18,17 @@ use metadata::{Caption, RightsMetadata};
 use model::item::{Document, DocumentError, PictureFile};
 use model::{ContentHash, ItemId, ItemKey, RenditionName, Size};
 
-/// Long side in pixels at which a photograph is decoded to check that it can be.
+/// The long side, in pixels, of the decode that checks whether a photograph can be decoded.
 const CHECK_PX: u32 = 64;
 
-/// JPEG quality of the picture of an unpublished upload.
+/// The JPEG quality of the picture of an unpublished upload.
 const PREVIEW_QUALITY: u8 = 80;
 
 /// A reduced picture to render.
 struct ReducedPicture<'a> {
-    /// The embedded colour profile; `None` to keep the colours as they are.
+    /// The embedded colour profile; `None` to leave the colours unchanged.
     icc: Option<&'a [u8]>,
-    /// Long side in pixels.
+    /// The long side in pixels.
     long_px: u32,
     output: OutputOptions,
 }
@@ -85,15 +85,15 @@ pub(super) fn parse(
     })
 }
 
-/// An id derived from the content of a file.
+/// Derives an id from the content of a file.
 pub(super) fn derived_id(content: ContentHash) -> ItemId {
     let hash = content.to_string();
-    // 80 bits of the hash: two files of an archive practically never share an id.
+    // 80 bits of the hash, so that two files of an archive practically never share an id.
     ItemId::parse(&format!("p{}", &hash[..20])).expect("a letter and hex digits are an id")
 }
 
 impl CheckedPhotograph {
-    /// Decodes the picture at a reduced size; returns the decoder's warning.
+    /// Decodes the picture at a reduced size, and returns the decoder's warning.
     fn check_decodes(
         &self,
         limits: &IngestLimits,
@@ -103,12 +103,12 @@ impl CheckedPhotograph {
         let output = OutputOptions {
             format: ImageFormat::JPEG,
             quality: 50,
-            // The result is thrown away, so the fast encoder will do.
+            // The result is discarded, so the fast encoder suffices.
             sampling: OutputSampling::Keep,
             colour: OutputColour::Keep,
             bytes_max: None,
         };
-        // Colours have no effect on whether the data decodes.
+        // Colours do not affect whether the data can be decoded.
         let reduced = ReducedPicture { icc: None, long_px: CHECK_PX, output };
         Ok(self.render(&reduced, limits, marker, should_continue)?.warning)
     }
@@ -127,7 +127,7 @@ impl CheckedPhotograph {
             colour: OutputColour::Srgb,
             bytes_max: None,
         };
-        // A baseline picture is decoded at a reduced scale, a progressive one with all of its coefficients.
+        // A baseline picture is decoded at a reduced scale, a progressive picture with all of its coefficients.
         if self.header.needs_coefficient_buffer() {
             self.fits_as_a_whole(limits, "it is progressive")?;
         }
@@ -139,7 +139,7 @@ impl CheckedPhotograph {
         Ok(rendered.file)
     }
 
-    /// The size in pixels, as the picture is shown.
+    /// Returns the size in pixels of the upright picture.
     pub(super) fn shown_size(&self) -> Size {
         Orientation::from_tag(u32::from(self.orientation)).oriented_size(self.header.size)
     }
@@ -172,8 +172,8 @@ impl CheckedPhotograph {
         }
     }
 
-    /// Checks that the picture, which can only be decoded as a whole because of `reason`, fits into the
-    /// memory limit for one photograph. Even a crop of it takes all of its pixels.
+    /// Checks that the picture, which can only be decoded as a whole because of `reason`, fits into the memory
+    /// limit for one photograph. Even a crop of it needs all of its pixels.
     fn fits_as_a_whole(&self, limits: &IngestLimits, reason: &str) -> Result<(), IngestError> {
         let components = u64::try_from(self.header.components.len()).unwrap_or(u64::MAX);
         let samples = self.header.size.pixels().saturating_mul(components);
@@ -190,20 +190,21 @@ impl CheckedPhotograph {
         )))
     }
 
-    /// The memory in bytes that [`CheckedPhotograph::store`] takes, in addition to the bytes that were read.
+    /// Returns the memory in bytes that [`CheckedPhotograph::store`] needs, in addition to the bytes that were
+    /// read.
     pub(super) fn memory_bytes(&self, originals: &OriginalStore) -> u64 {
         originals.memory_bytes(&self.header, self.bytes.len() as u64)
     }
 
-    /// An id derived from the picture's bytes, for a file whose name is not a valid id.
+    /// Derives an id from the picture's bytes, for a file whose name is not a valid id.
     pub(super) fn derived_id(&self) -> ItemId {
         derived_id(ContentHash::new(&self.bytes))
     }
 
     /// Builds the document from the embedded caption.
     ///
-    /// A property that violates the schema is left out with a warning: a photograph is not refused for a
-    /// mistake in its caption.
+    /// A property that violates the schema is left out with a warning. A mistake in its caption is no reason to
+    /// refuse a photograph.
     pub(super) fn document(
         &self,
         key: &ItemKey,
@@ -216,8 +217,8 @@ impl CheckedPhotograph {
                 let mut warnings = Vec::new();
                 for problem in problems {
                     let name = problem.path.trim_start_matches('/').split('/').next();
-                    // A second problem of the same property finds it removed and causes no second
-                    // warning.
+                    // A second problem of the same property finds the property already removed and causes no
+                    // second warning.
                     if let Some(name) = name.filter(|name| fields.shift_remove(*name).is_some()) {
                         warnings.push(format!("embedded {name} is left out: {}", problem.message));
                     }
@@ -252,8 +253,8 @@ impl CheckedPhotograph {
         let damage = if stored.decoded {
             stored.warning
         } else {
-            // Building the index verified the entropy-coded data, but the decoder may still not
-            // support this kind of JPEG.
+            // The index build verified the entropy-coded data, but the decoder may still not support this kind of
+            // JPEG.
             self.check_decodes(limits, marker, &should_continue)?
         };
         let mut warnings = self.warnings.clone();

@@ -1,4 +1,4 @@
-//! The spool: uploaded files are stored in the data directory until their item is ingested.
+//! The spool: uploaded files in the data directory, stored until their item is ingested.
 
 use std::{
     fs::{self, File, OpenOptions},
@@ -19,16 +19,15 @@ pub struct UploadSpool {
 }
 
 impl UploadSpool {
-    /// Opens the folder `dir`, which is created when it is missing, and removes files that an earlier process
-    /// abandoned; another process may be using the folder at the same time. A file may have `file_bytes_max`
-    /// bytes, which the writer has to enforce.
+    /// Opens the folder `dir`, creates it if it is missing, and removes files that an earlier process abandoned. A
+    /// different process may be using the folder at the same time. A file may have `file_bytes_max` bytes, which
+    /// the writer has to enforce.
     pub fn open(dir: &Path, file_bytes_max: u64) -> io::Result<Self> {
         fs::create_dir_all(dir)?;
         for entry in fs::read_dir(dir)? {
             let entry = entry?;
             let age = entry.metadata().and_then(|found| found.modified()).map(|at| at.elapsed());
-            // Another process may be writing to a younger file; a time in the future counts as
-            // young.
+            // A different process may be writing to a younger file. A time in the future counts as young.
             let abandoned = matches!(age, Ok(Ok(age)) if age > UPLOAD_ABANDONED);
             let path = entry.path();
             if abandoned && path.extension().is_some_and(|extension| extension == "part") {
@@ -38,7 +37,7 @@ impl UploadSpool {
         Ok(Self { dir: dir.to_owned(), file_bytes_max })
     }
 
-    /// Maximum length of one file in bytes.
+    /// Returns the maximum length of one file in bytes.
     #[must_use]
     pub fn file_bytes_max(&self) -> u64 {
         self.file_bytes_max
@@ -58,7 +57,7 @@ impl UploadSpool {
     }
 }
 
-/// A file that is being uploaded; dropping it removes the file.
+/// A file that is being uploaded. Dropping it removes the file.
 #[derive(Debug)]
 pub struct SpooledFile {
     path: PathBuf,
@@ -79,13 +78,13 @@ impl SpooledFile {
         Ok(())
     }
 
-    /// The number of bytes written so far.
+    /// Returns the number of bytes written until now.
     #[must_use]
     pub fn bytes(&self) -> u64 {
         self.bytes
     }
 
-    /// The path of the file on disk.
+    /// Returns the path of the file on disk.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path

@@ -12,7 +12,7 @@ use crate::archive::ingest::source_rights::RIGHTS_FILE;
 use crate::runtime::limits::{INGEST_DEPTH_MAX, ITEM_FILES_MAX, WATCH_ENTRIES_MAX};
 use model::MediaType;
 
-/// An input that is complete as far as its name tells.
+/// An input that is complete, judged by its name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Arrival {
     pub(super) path: PathBuf,
@@ -29,13 +29,13 @@ pub(super) enum ArrivalKind {
     ItemFolder,
     /// A file of documents.
     Lines,
-    /// An item folder with a symbolic link. It is refused: a user who may write into the watched folder must
-    /// not read other files of the machine through it.
+    /// An item folder with a symbolic link. It is refused, because a user who may write into the watched folder
+    /// must not read other files of the machine through the link.
     Link,
     Unknown,
 }
 
-/// Sizes and times of a file, or of the files of a folder. Two equal stamps mean that nothing is being
+/// The sizes and times of a file, or of the files of a folder. Two equal stamps mean that no file is being
 /// written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct ArrivalStamp(Vec<(PathBuf, u64, SystemTime)>);
@@ -45,7 +45,7 @@ pub(super) struct ArrivalStamp(Vec<(PathBuf, u64, SystemTime)>);
 /// Skips files that are hidden or named `*.part`, `*.tmp` or `rights.json`, symbolic links, item folders that
 /// contain such unfinished files or no document yet, and everything beyond the limits of one poll.
 ///
-/// Fails when `dir` cannot be read; a subfolder that cannot be read is skipped.
+/// Fails if `dir` cannot be read. A subfolder that cannot be read is skipped.
 pub(super) fn list(dir: &Path, skipped: &[&str]) -> io::Result<Vec<Arrival>> {
     let mut found = Vec::new();
     let entries: Vec<DirEntry> = fs::read_dir(dir)?.collect::<io::Result<_>>()?;
@@ -54,7 +54,7 @@ pub(super) fn list(dir: &Path, skipped: &[&str]) -> io::Result<Vec<Arrival>> {
 }
 
 impl Arrival {
-    /// Whether the input is unchanged on disk.
+    /// Returns whether the input is unchanged on disk.
     pub(super) fn is_unchanged(&self) -> bool {
         let now = match self.kind {
             ArrivalKind::ItemFolder | ArrivalKind::Link => {
@@ -85,14 +85,14 @@ fn walk(
         if found.len() >= WATCH_ENTRIES_MAX {
             return;
         }
-        // The entry may have been moved away since it was listed.
+        // The entry may have been moved away since the listing.
         let Ok(kind) = entry.file_type() else { continue };
         // A statement about the files of a folder stays in the folder.
         let is_statement = kind.is_file() && name == RIGHTS_FILE;
         if is_unfinished(&name) || is_skipped(&name) || is_statement {
             continue;
         }
-        // A symbolic link is neither, so it is skipped.
+        // A symbolic link is neither a file nor a folder here, so it is skipped.
         if kind.is_file() {
             found.extend(file(&entry));
         } else if kind.is_dir() && depth < INGEST_DEPTH_MAX {
@@ -101,7 +101,7 @@ fn walk(
     }
 }
 
-/// Whether a name marks a file that is hidden or still being written.
+/// Returns whether a name marks a file that is hidden or still being written.
 fn is_unfinished(name: &str) -> bool {
     name.starts_with('.') || name.ends_with(".part") || name.ends_with(".tmp")
 }
@@ -117,11 +117,10 @@ fn file(entry: &DirEntry) -> Option<Arrival> {
     Some(Arrival { path, kind, stamp })
 }
 
-/// Lists a folder: an item folder, or one with further folders and files.
+/// Lists a folder: an item folder, or a folder with further folders and files.
 fn list_folder(path: &Path, depth: usize, found: &mut Vec<Arrival>) {
     let parent = path.parent().and_then(Path::file_name).and_then(|name| name.to_str());
-    // Below a folder named after a media type, a folder without a document is an item that is still
-    // arriving.
+    // Below a folder named after a media type, a folder without a document is an item that is still arriving.
     let is_item = depth > 0 && parent.is_some_and(|name| name.parse::<MediaType>().is_ok());
     if is_item || path.join(DOCUMENT).is_file() {
         found.extend(item_folder(path));
@@ -131,7 +130,7 @@ fn list_folder(path: &Path, depth: usize, found: &mut Vec<Arrival>) {
     walk(entries.flatten().collect(), &|_| false, depth + 1, found);
 }
 
-/// The item folder, if it has its document and no file in it is being written.
+/// Returns the item folder, if it has its document and no file in it is being written.
 fn item_folder(path: &Path) -> Option<Arrival> {
     let mut stamps = Vec::new();
     let mut kind = ArrivalKind::ItemFolder;
@@ -159,7 +158,7 @@ fn item_folder(path: &Path) -> Option<Arrival> {
             break;
         }
     }
-    // The order of a directory is arbitrary, and stamps are compared.
+    // The order of a directory is arbitrary, but stamps must be comparable.
     stamps.sort();
     has_document.then(|| Arrival { path: path.to_owned(), kind, stamp: ArrivalStamp(stamps) })
 }

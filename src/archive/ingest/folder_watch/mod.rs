@@ -1,8 +1,7 @@
 //! The watched folder: ingests complete files, then moves them to `done/` or `failed/`.
 //!
-//! A file or item folder is complete when it did not change between two polls. No state is stored on disk: an
-//! input whose ingest was interrupted by a crash is still in place and is ingested again, which is
-//! idempotent.
+//! A file or item folder is complete if it did not change between two polls. No state is stored on disk. An input
+//! whose ingest was interrupted by a crash is still in place and is ingested again, which is idempotent.
 
 mod arrivals;
 
@@ -28,34 +27,33 @@ use crate::runtime::limits::{DIAGNOSTIC_LINES_MAX, WATCH_PROBLEMS_MAX, WATCH_SLI
 use crate::runtime::modes;
 use crate::storage::audit::{self, AuditAction, ObjectKind};
 
-/// Subfolder for inputs that were ingested.
+/// The subfolder for inputs that were ingested.
 const DONE: &str = "done";
-/// Subfolder for inputs that were refused.
+/// The subfolder for inputs that were refused.
 const FAILED: &str = "failed";
-/// The file with the folder's name, which identifies it to nodes on several machines; hidden, so that it is
+/// The file with the folder's name, which identifies it to nodes on several machines. It is hidden, so that it is
 /// not ingested.
 const NAME: &str = ".wirephoto-watch";
 
 /// A folder that is polled for new files.
 pub struct FolderWatch {
     dir: PathBuf,
-    /// Target for ingested inputs: a folder that the operator controls, and the path below it, on which no
+    /// The target for ingested inputs: a folder that the operator controls, and the path below it, on which no
     /// link is followed. A link that exists at the start is the operator's choice.
     done: (PathBuf, PathBuf),
-    /// Target for refused inputs, in the same form.
+    /// The target for refused inputs, in the same form.
     failed: (PathBuf, PathBuf),
     ingest: Ingest,
     workers: usize,
     /// The inputs that the last poll found.
     seen: HashMap<PathBuf, Arrival>,
-    /// Inputs that were processed but could not be moved away, with their outcome; every poll retries the
-    /// move.
+    /// Inputs that were processed but could not be moved away, with their outcome. Every poll retries the move.
     stuck: HashMap<PathBuf, (Arrival, ArrivalOutcome)>,
     /// Inputs that are retried, with the reason, which is logged once.
     postponed: HashMap<PathBuf, String>,
 }
 
-/// The context of a poll: the clock, and whether to stop early.
+/// The context of a poll: the clock, and a signal to stop early.
 pub struct ScanContext<'a> {
     /// Returns the time of day.
     pub now: &'a (dyn Fn() -> Timestamp + Sync),
@@ -68,12 +66,12 @@ enum ArrivalOutcome {
     Done,
     /// Refused, with the problems and their places.
     Failed(String, Vec<Value>),
-    /// The machine failed; the input stays where it is and is retried.
+    /// The machine failed. The input stays in place and is retried.
     Postponed(String),
 }
 
 impl FolderWatch {
-    /// Watches `dir`, which is created when it is missing, with its `done/` and `failed/`.
+    /// Watches `dir` with its `done/` and `failed/`. Creates missing folders.
     pub fn open(dir: &Path, ingest: Ingest, workers: usize) -> io::Result<Self> {
         for name in [DONE, FAILED] {
             modes::create_shared_folder(&dir.join(name))?;
@@ -90,14 +88,12 @@ impl FolderWatch {
         })
     }
 
-    /// The name of the folder: a random id that was written into it when it was watched first. Nodes on
-    /// several machines compare it to find out whether they watch the same folder, regardless of the mount
-    /// point.
+    /// Returns the name of the folder: a random id that was written into it when it was first watched. Nodes on
+    /// several machines compare it to find out whether they watch the same folder, regardless of the mount point.
     pub fn name(&self) -> io::Result<Uuid> {
         let path = self.dir.join(NAME);
         match read_name(&path) {
-            // Only a missing name is replaced: two nodes with different names would both ingest the
-            // folder.
+            // Only a missing name is replaced. Two nodes with different names would both ingest the folder.
             Err(cause) if cause.kind() == io::ErrorKind::NotFound => {}
             found => return found,
         }
@@ -113,15 +109,15 @@ impl FolderWatch {
         }
     }
 
-    /// Polls the folder and ingests what is complete.
+    /// Polls the folder and ingests the complete inputs.
     ///
-    /// Fails when the folder cannot be read.
+    /// Fails if the folder cannot be read.
     pub fn scan(&mut self, watcher: &ScanContext<'_>) -> io::Result<()> {
         let arrivals = arrivals::list(&self.dir, &[DONE, FAILED])?;
         let mut finished = Vec::new();
         for arrival in &arrivals {
             let is_finished = self.seen.get(&arrival.path) == Some(arrival);
-            // A stuck input is ingested already, and only its move is retried.
+            // A stuck input has already been ingested, and only its move is retried.
             let is_stuck =
                 self.stuck.get(&arrival.path).is_some_and(|(stuck, _)| stuck == arrival);
             if is_finished && !is_stuck {
@@ -131,10 +127,10 @@ impl FolderWatch {
         self.postponed.retain(|path, _| arrivals.iter().any(|arrival| arrival.path == *path));
         self.seen = arrivals.into_iter().map(|arrival| (arrival.path.clone(), arrival)).collect();
         for (path, (arrival, outcome)) in std::mem::take(&mut self.stuck) {
-            // An input that changed since is treated as a new arrival, also during this poll. One that is
-            // gone needs no move.
+            // An input that has changed since is treated as a new arrival, also during this poll. A missing input
+            // needs no move.
             let is_same = self.seen.get(&path) == Some(&arrival) && arrival.is_unchanged();
-            // A failure was logged when the move failed first.
+            // The failure was logged when the move first failed.
             if is_same && self.move_away(&path, &outcome).is_err() {
                 self.stuck.insert(path, (arrival, outcome));
             }
@@ -149,8 +145,8 @@ impl FolderWatch {
         Ok(())
     }
 
-    /// Ingests those of `slice` that have not changed since they were seen. An input that changes during its
-    /// ingest stays in place and is ingested again.
+    /// Ingests the inputs of `slice` that have not changed since the poll. An input that changes during its ingest
+    /// stays in place and is ingested again.
     fn ingest_slice(&mut self, slice: &[Arrival], watcher: &ScanContext<'_>) {
         let slice: Vec<&Arrival> = slice.iter().filter(|arrival| arrival.is_unchanged()).collect();
         let mut incoming = Vec::new();
@@ -191,14 +187,13 @@ impl FolderWatch {
         }
     }
 
-    /// Ingests a file of documents; `None` when the service stops in the middle.
+    /// Ingests a file of documents; `None` if the service stops in the middle.
     fn ingest_lines(&self, path: &Path, watcher: &ScanContext<'_>) -> Option<ArrivalOutcome> {
         let mut problems = Vec::new();
         let mut internal_cause = None;
         let mut report = |event: LinesEvent<'_>| {
             if let LinesEvent::Failed(IngestFailure { line, error, .. }) = event {
-                // A failure of this machine says nothing about the line, so the whole file is
-                // ingested again later.
+                // A failure of this machine does not concern the line, so the whole file is ingested again later.
                 if error.is_internal() {
                     internal_cause.get_or_insert(error.to_string());
                 } else if problems.len() < WATCH_PROBLEMS_MAX {
@@ -268,8 +263,8 @@ impl FolderWatch {
         }
     }
 
-    /// Moves `path` into the folder `to`, with `note` next to it. The note is written first, so that no file
-    /// is ever there without its reason. No link on either path is followed.
+    /// Moves `path` into the folder `to`, with `note` next to it. The note is written first, so that a refused
+    /// file never appears without its reason. No link on either path is followed.
     fn move_to(
         &self,
         to: &(PathBuf, PathBuf),
@@ -311,13 +306,13 @@ fn read_name(path: &Path) -> io::Result<Uuid> {
     })
 }
 
-/// Returns whether the input at `path`, one of `slice`, has not changed since it was seen.
+/// Returns whether the input at `path`, one of `slice`, has not changed since the poll.
 fn is_unchanged(slice: &[&Arrival], path: &Path) -> bool {
     let arrival = slice.iter().find(|arrival| arrival.path == path);
     arrival.is_some_and(|arrival| arrival.is_unchanged())
 }
 
-/// Returns `name`, or if that is taken, the name with a number: `photo-2.jpg`.
+/// Returns `name`, or the name with a number if `name` is taken: `photo-2.jpg`.
 fn free_name(name: &OsStr, is_taken: &dyn Fn(&OsStr) -> bool) -> OsString {
     if !is_taken(name) {
         return name.to_owned();
@@ -337,15 +332,15 @@ fn free_name(name: &OsStr, is_taken: &dyn Fn(&OsStr) -> bool) -> OsString {
     name.to_owned()
 }
 
-/// Adds the first refused lines of a file of documents to its error, which has only their number. Errors of
-/// other inputs name their problems themselves.
+/// Adds the first refused lines of a file of documents to its error, which has only their number. Errors of other
+/// inputs name their problems themselves.
 fn with_first_lines(error: &str, problems: &[Value]) -> String {
     let lines = problems.iter().filter_map(refused_line).take(DIAGNOSTIC_LINES_MAX);
     let lines: Vec<String> = lines.collect();
     if lines.is_empty() { error.to_owned() } else { format!("{error}; {}", lines.join("; ")) }
 }
 
-/// Describes a refused line; `None` for a problem that is not about a line.
+/// Describes a refused line; `None` for a problem without a line.
 fn refused_line(problem: &Value) -> Option<String> {
     let message = problem["message"].as_str().unwrap_or_default();
     Some(format!("line {}: {message}", problem["line"].as_u64()?))
