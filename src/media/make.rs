@@ -30,7 +30,7 @@ const UPRIGHT: u8 = 1;
 /// describes no region that may have been cut off.
 const UNKNOWN_PART: Rect = Rect::new(0, 0, Size::new(0, 0));
 
-/// The texts that can be embedded in a rendition. The plan says which are.
+/// The texts that can be embedded in a rendition. The plan selects them.
 #[derive(Clone, Copy)]
 pub(super) struct RenditionTexts<'a> {
     pub(super) caption: &'a Caption,

@@ -66,7 +66,7 @@ pub struct MediaSettings {
     pub keep_gps: bool,
     /// True if renditions retain the original's details about the persons shown.
     pub keep_person_details: bool,
-    /// The default rights, which take precedence over those of originals.
+    /// The default rights, which take precedence over the rights in originals.
     pub rights: Arc<RightsMetadata>,
     /// The headers of media responses about the use by crawlers.
     pub crawlers: CrawlerPolicy,

@@ -219,7 +219,7 @@ impl<L: MediaLinks> AnswerWriter<L> {
         let document = Document::from_stored(&document)
             .map_err(|cause| Error::internal(format!("item {key}: {cause}")))?;
         let DocumentForm { layout, links } = &self.form;
-        // The closure below cannot report a database error, so all items are looked up before it.
+        // The closure below cannot report a database error, so all items are looked up first.
         linked.look_up(document.linked_items(*layout))?;
         let served = DocumentRequest {
             key: &key,

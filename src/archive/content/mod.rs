@@ -38,7 +38,7 @@ use slow::SlowSearches;
 /// The form of documents in an answer.
 #[derive(Clone, Debug)]
 pub struct DocumentForm<L> {
-    /// The extent to which each document is included.
+    /// The layout, which decides the parts of each document that are included.
     pub layout: DocumentLayout,
     /// The writer of links.
     pub links: L,
@@ -79,7 +79,7 @@ impl Content {
         Self { search, sizes, rights, polls, slow: SlowSearches::default() }
     }
 
-    /// Records searches of `slow_ms` milliseconds or longer in `log`, for operators. Records none if it is 0.
+    /// Records searches of `slow_ms` milliseconds or longer in `log`, for operators. Records nothing if it is 0.
     #[must_use]
     pub fn recording_slow(self, log: DiagnosticLog, slow_ms: u32) -> Self {
         Self { slow: SlowSearches::new(log, slow_ms), ..self }

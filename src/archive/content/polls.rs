@@ -15,7 +15,7 @@ use crate::runtime::telemetry;
 /// The long polls that are waiting.
 ///
 /// New items wake all of them at once, and [`POLLS_SEARCHING_MAX`] of them search at a time. While a poll is
-/// queued, further items may arrive. Its one search covers all of them.
+/// queued, further items may arrive. Its next search covers all of them.
 #[derive(Debug)]
 pub(super) struct PollQueue {
     slots: WaitingSlots,

@@ -24,7 +24,7 @@ pub(super) struct TimedSearch {
 }
 
 impl SlowSearches {
-    /// Records searches of `slow_ms` milliseconds or longer in `log`. Records none if it is 0.
+    /// Records searches of `slow_ms` milliseconds or longer in `log`. Records nothing if it is 0.
     pub(super) fn new(log: DiagnosticLog, slow_ms: u32) -> Self {
         let slow = Duration::from_millis(u64::from(slow_ms));
         Self { log: (slow_ms > 0).then_some((log, slow)) }

@@ -45,6 +45,7 @@ fn refusal(file: &str, error: IngestError) -> FileRefusal {
 
 impl Ingest {
     /// Ingests an item with its files; `now` is its time of arrival.
+    ///
     /// An item with pictures may arrive as a document alone, which then describes its own renditions. Fails with
     /// [`IngestError::Refused`], which lists either the problems of names and document, or the problems of the
     /// files.

@@ -52,7 +52,7 @@ pub enum IngestError {
     /// The path of a folder or the name of a file is not recognized.
     #[error("{0}")]
     Name(String),
-    /// The document does not match the schema.
+    /// The text is not a valid document of the schema.
     #[error("{0}")]
     Document(#[from] DocumentError),
     /// A document without a folder does not identify its item.

@@ -34,7 +34,7 @@ impl Ingest {
         };
         let mut rights = RightsMetadata::default();
         for folder in folder.ancestors() {
-            // From the nearest folder outwards, so the properties read before take precedence.
+            // From the nearest folder outwards, so the properties of earlier folders take precedence.
             if let Some(stated) = self.read_rights(&folder.join(RIGHTS_FILE))? {
                 rights = stated.overlaid(&rights);
             }
