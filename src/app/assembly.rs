@@ -1,5 +1,5 @@
 //! The parts of a server in the order in which they start: storage, domain, HTTP, background. Each
-//! constructor takes the parts that it depends on.
+//! constructor receives the parts that it depends on.
 
 use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
@@ -54,13 +54,13 @@ pub(super) struct ServerStorage {
     pub(super) watched: Option<WatchedFolder>,
     /// Ingest errors and slow searches that wait to be written to the database.
     pub(super) diagnostics: DiagnosticLog,
-    /// Decides what this node may do at the moment.
+    /// Decides which work this node may do at the moment.
     pub(super) guard: ClusterGuard,
 }
 
 impl ServerStorage {
-    /// Opens the connections to the database, removes files that a killed process left in the store, and, if the
-    /// store did not answer, checks its ownership again in the background.
+    /// Opens the connections to the database and removes files that a killed process left in the store. If
+    /// the store did not answer, its ownership is checked again in the background.
     pub(super) fn open(config: &Config, archive: OpenArchive, node: &ClusterNode) -> Result<Self> {
         let watched = WatchedFolder::open(config, &archive, node)?;
         let OpenArchive { db, originals, diagnostics, memory: _, undetermined_store } = archive;
@@ -193,7 +193,7 @@ impl HttpListeners {
         if config.server.public_url.0.is_empty() {
             config.server.public_url = BaseUrl(default_url(address, config.serves_tls()));
         }
-        // Behind a proxy that is not trusted, all clients have one address (contract operation-7).
+        // Behind a proxy that is not trusted, all clients seem to have one address (contract operation-7).
         if let Some(warning) = config.proxy_warning() {
             tracing::warn!("{warning}");
         }
@@ -205,7 +205,7 @@ impl HttpListeners {
 
 fn listen(setting: &str, address: SocketAddr) -> Result<TcpListener> {
     let bound = TcpListener::bind(address).and_then(|listener| {
-        // The async runtime takes over only sockets that do not block.
+        // Tokio requires a non-blocking socket.
         listener.set_nonblocking(true)?;
         Ok(listener)
     });
@@ -215,7 +215,8 @@ fn listen(setting: &str, address: SocketAddr) -> Result<TcpListener> {
     })
 }
 
-/// The base URL of links if none is set: one that a browser on this machine can open.
+/// Returns the base URL of links for a server without `server.public_url`: a URL that a browser on this
+/// machine can open.
 fn default_url(address: SocketAddr, tls: bool) -> String {
     let scheme = scheme(tls);
     if address.ip().is_unspecified() {

@@ -1,4 +1,4 @@
-//! Writes queued events of the audit log to the database, and removes old ones.
+//! Writes queued events of the audit log to the database, and removes old events.
 
 use std::sync::Arc;
 
@@ -53,8 +53,8 @@ async fn wait_for_end(ended: &mut watch::Receiver<bool>) {
     drop(ended.wait_for(|ended| *ended).await);
 }
 
-/// Writes a batch in one transaction, with up to `attempts_max` attempts. Events that could not be written are
-/// counted, and remain in the log.
+/// Writes a batch in one transaction, in at most `attempts_max` attempts. Events that could not be written
+/// are counted; they exist only as log lines.
 async fn write(db: &Db, pending: &PendingEvents, batch: Vec<AuditEvent>, attempts_max: u32) {
     let batch = Arc::new(batch);
     for attempts_left in (0..attempts_max).rev() {
@@ -76,14 +76,14 @@ async fn write(db: &Db, pending: &PendingEvents, batch: Vec<AuditEvent>, attempt
     }
 }
 
-/// The job that removes events older than `days`; if that is 0, all events.
+/// Returns the job that removes events older than `days` days, or all events if `days` is 0.
 pub(super) fn sweep_events(db: &Db, days: u32) -> impl BackgroundJob + use<> {
     jobs::sweep("sweep-audit-log", AUDIT_SWEEP_INTERVAL, db, move |db, now| async move {
         db.write(move |tx| tx.sweep_audit(oldest(days, now), AUDIT_SWEEP_ROWS)).await
     })
 }
 
-/// The time before which events are removed.
+/// Returns the time before which events are removed.
 fn oldest(days: u32, now: Timestamp) -> Timestamp {
     if days == 0 {
         return Timestamp::MAX;

@@ -1,11 +1,14 @@
 //! Backs up the archive while it is being served, and restores it.
 //!
-//! A backup is a folder with a copy of the database, the originals by hash as in the data directory, or a
-//! bucket with them, and the manifest `backup.json`, which names the copy of the database and is written
-//! last. The database is copied first, as a snapshot of one moment. An original is stored before the database
-//! refers to it and is never removed, so everything that the snapshot refers to can be copied afterwards.
-//! Originals are fetched from a bucket, so that the folder is self-contained. Derived files are not copied,
-//! nor are mails and deliveries in folders, which have left the archive.
+//! A backup is a folder with a copy of the database, the originals, and the manifest `backup.json`. The
+//! originals are stored by hash as in the data directory, or in a bucket. The manifest names the copy of the
+//! database and is written last.
+//!
+//! The database is copied first, as a snapshot of one moment. An original is stored before the database
+//! refers to it and is never removed, so everything that the snapshot refers to can be copied afterwards. If
+//! the archive has its originals in a bucket, they are downloaded, so that the folder is self-contained.
+//! Derived files are not copied. Mails and deliveries in folders are not copied either, because they have
+//! left the archive.
 
 use std::{
     fs::{self, DirBuilder, File, OpenOptions, TryLockError},
@@ -39,13 +42,13 @@ const LOCK: &str = "backup.lock";
 /// Progress of a copy, reported from several threads.
 #[derive(Clone, Copy, Debug)]
 pub enum CopyEvent<'a> {
-    /// Pages of the database that are copied, and their total.
+    /// The number of copied pages of the database, and the total.
     Pages(u64, u64),
     /// The number of originals to copy next.
     Originals(u64),
-    /// One original is processed.
+    /// An original was processed.
     Original,
-    /// Something failed; the copy continues.
+    /// A failure that does not stop the copy.
     Failed(&'a str),
 }
 
@@ -62,7 +65,7 @@ pub struct BackupRequest<'a> {
     pub bucket: Option<&'a OriginalsLocation>,
     /// Removes originals from the folder or bucket that the new backup does not refer to.
     pub prune: bool,
-    /// Reads the originals that are there already, and copies damaged ones again.
+    /// Reads the originals that the target already has, and copies damaged ones again.
     pub verify: bool,
     /// Leaves the key of the database's secrets out of the folder.
     pub without_key: bool,
@@ -77,13 +80,13 @@ impl<'a> BackupRequest<'a> {
 /// Counts of copied originals.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct CopyTally {
-    /// Copied in this run.
+    /// Originals copied in this run.
     pub copied: usize,
     /// Bytes copied in this run.
     pub copied_bytes: u64,
-    /// Present before this run.
+    /// Originals that the target had before this run.
     pub present: usize,
-    /// Removed, because no item refers to them.
+    /// Originals that were removed because no item refers to them.
     pub pruned: usize,
 }
 
@@ -109,10 +112,10 @@ fn require_file_database(config: &Config) -> Result<()> {
 
 /// Backs up the data directory, while other processes continue to read and write it.
 ///
-/// It terminates even under constant writes, because it copies the state at its start. An earlier backup in
-/// the folder stays intact until the new one is complete. Fails, without writing a new `backup.json`, when
-/// the folder holds anything else, cannot be written or is full, or when the database is damaged. Originals
-/// that the archive has lost are reported and counted.
+/// Terminates even under constant writes, because it copies the state at its start. An earlier backup in the
+/// folder stays intact until the new one is complete. Fails, without writing a new `backup.json`, if the
+/// folder holds other files, cannot be written or is full, or if the database is damaged. Originals that the
+/// archive has lost are reported and counted.
 pub fn backup(
     config: &Config,
     request: BackupRequest<'_>,
@@ -146,20 +149,22 @@ pub fn backup(
     outcome
 }
 
-/// Opens the database to record a backup in its audit log. `None` if opening would upgrade the schema,
-/// because upgrades begin with a backup, or if the database no longer accepts writes.
+/// Opens the database to record a backup in its audit log.
+///
+/// Returns `None` if opening would upgrade the schema, because a backup is the first step of an upgrade, or
+/// if the database no longer accepts writes.
 #[must_use]
 pub fn open_to_record(config: &Config) -> Option<Db> {
     audit::store_rows(config.audit.retention_days > 0);
     let dir = config.data.dir.as_path();
-    // Fails if the schema is another one.
+    // Fails if the schema has a different version.
     drop(Db::open_to_read(dir).ok()?);
     let db = Db::open(dir).ok()?;
     db.moved_to().is_ok_and(|new_location| new_location.is_none()).then_some(db)
 }
 
-/// Completes the backup of this name, time and schema, around the copy of the database in `part`, which is
-/// renamed when the backup is complete.
+/// Completes a backup: copies the originals that the database copy `part` refers to, writes the manifest, and
+/// renames `part` to `name`.
 fn write_backup(
     config: &Config,
     request: BackupRequest<'_>,
@@ -178,7 +183,7 @@ fn write_backup(
     let key = copy_key(config, &snapshot, target, request.without_key)?;
     drop(snapshot);
     damaged_rows.iter().for_each(|row| progress(CopyEvent::Failed(&row.to_string())));
-    // Originals that are lost are counted and do not keep the others from being backed up.
+    // Lost originals are counted; they do not prevent the backup of the others.
     let from = open_store(config, StartPolicy::Fail).map_err(store_failed)?;
     let to = request.location().open_to_write(config)?;
     let parameters =
@@ -213,8 +218,8 @@ fn write_backup(
     Ok((manifest, tally))
 }
 
-/// Creates the folder, or checks that it is a backup of this product; locks it for this process, and removes
-/// leftovers of interrupted backups. Creates a subfolder for originals if `has_originals`.
+/// Creates the folder, or checks that it is a backup of this product. Locks it for this process, removes
+/// leftovers of interrupted backups, and creates a subfolder for originals if `has_originals`.
 pub(super) fn prepare(target: &Path, has_originals: bool) -> Result<File> {
     let created = DirBuilder::new().recursive(true).mode(0o700).create(target);
     created.map_err(|cause| failed(target, &cause))?;
@@ -235,7 +240,7 @@ pub(super) fn prepare(target: &Path, has_originals: bool) -> Result<File> {
         .map_err(|cause| failed(&lock, &cause))?;
     lock_file.try_lock().map_err(|cause| busy(target, cause))?;
     for name in entry_names(target)? {
-        // This process holds the lock, so these are leftovers of others that ended.
+        // This process holds the lock, so these files are leftovers of processes that ended.
         if name.contains(".part") {
             fs::remove_file(target.join(name)).map_err(|cause| failed(target, &cause))?;
         }
@@ -270,7 +275,7 @@ fn entry_names(dir: &Path) -> Result<Vec<String>> {
     Ok(names)
 }
 
-/// Fails when pages of a copy are damaged; `source` is the path that the message names.
+/// Fails if pages of a copy are damaged; `source` is the path that the message names.
 fn check_pages(snapshot: &DatabaseSnapshot, source: &Path) -> Result<()> {
     let flaws =
         // A database that cannot be checked counts as damaged.
@@ -284,14 +289,15 @@ fn check_pages(snapshot: &DatabaseSnapshot, source: &Path) -> Result<()> {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct CopyParameters {
     pub(super) workers: usize,
-    /// Reads the originals that are there already, and copies damaged ones again.
+    /// Reads the originals that the target already has, and copies damaged ones again.
     pub(super) verify: bool,
-    /// Fails at an original that cannot be read, because a retry may succeed; otherwise it counts as lost.
+    /// True to fail at an original that cannot be read, because a retry may succeed; false to count it as
+    /// lost.
     pub(super) strict: bool,
 }
 
-/// Copies the originals `named` from one store to the other. Returns the counts, and the number of originals
-/// that the first store has lost. All copied originals are durable when this returns.
+/// Copies the originals in `named` between stores. Returns the counts, and the number of originals that the
+/// source store has lost. All copied originals are durable when this function returns.
 pub(super) fn copy_named_originals(
     from: &BlobStore,
     to: &BlobStore,
@@ -332,8 +338,8 @@ pub(super) fn copy_named_originals(
     Ok((tally.into_inner(), lost.into_inner()))
 }
 
-/// Renames the copy of the database and writes the manifest that names it, which makes the folder this
-/// backup. Then removes the earlier copies.
+/// Renames the copy of the database and writes the manifest that names it: from then on, the folder is the
+/// new backup. Then removes the earlier copies.
 fn write_manifest(target: &Path, part: &Path, manifest: &BackupManifest) -> Result<()> {
     let text = serde_json::to_string_pretty(manifest).map_err(Error::internal)?;
     let manifest_part = target.join(format!("{MANIFEST}.part"));
@@ -348,11 +354,11 @@ fn write_manifest(target: &Path, part: &Path, manifest: &BackupManifest) -> Resu
     written.map_err(|cause| failed(&manifest_part, &cause))?;
     // The following steps need no disk space.
     fs::rename(part, target.join(&manifest.database)).map_err(|cause| failed(target, &cause))?;
-    // Flushed in between, so that the manifest never names a copy that is not there.
+    // Flushed in between, so that the manifest never names a copy that does not exist.
     flush(target)?;
     fs::rename(&manifest_part, target.join(MANIFEST)).map_err(|cause| failed(target, &cause))?;
     flush(target)?;
-    // Not before: until the new manifest is durable, the earlier copy is the backup.
+    // Only now: until the new manifest is durable, the earlier copy is the backup.
     for name in entry_names(target)? {
         let older = name.starts_with("wirephoto-") && name.ends_with(".db");
         let older_key = is_older_key(&name, &manifest.key());
@@ -418,8 +424,8 @@ pub struct RestoreReport {
 /// read from `bucket` if it is given, otherwise from the location in the backup's manifest.
 ///
 /// The database is restored last, so an interrupted restore leaves no archive and can be repeated. All data
-/// is verified against its checksums. Fails when the directory holds an archive or is in use, or when the
-/// backup is incomplete or of a later version.
+/// is verified against its checksums. Fails if the directory holds an archive or is in use, or if the backup
+/// is incomplete or of a later version.
 pub fn restore(
     config: &Config,
     source: &Path,
@@ -442,7 +448,7 @@ pub fn restore(
     };
     let dir = config.data.dir.as_path();
     require_empty(dir)?;
-    // Read first, so that a missing key or another one is noticed before anything is written.
+    // Read first, so that a missing or wrong key is found before anything is written.
     let key = key_to_restore(config, source, &manifest.key())?;
     let created = DirBuilder::new().recursive(true).mode(0o700).create(dir);
     created.map_err(|cause| failed(dir, &cause))?;
@@ -461,7 +467,7 @@ pub fn restore(
     damaged_rows.iter().for_each(|row| progress(CopyEvent::Failed(&row.to_string())));
     let from = location.open_to_read(config)?;
     let to = open_store(config, StartPolicy::Fail).map_err(store_failed)?;
-    // Copying may take hours; a store that cannot be written is noticed now.
+    // Copying may last hours, so a store that cannot be written is found now.
     to.check_writable().map_err(store_failed)?;
     if let Some(id) = &id {
         refuse_foreign(&to, id)?;
@@ -480,7 +486,7 @@ pub fn restore(
     Ok(RestoreReport { tally, lost, lacks: lacking(config, &manifest.key()) })
 }
 
-/// Fails when there is an archive in `dir`.
+/// Fails if `dir` holds an archive.
 fn require_empty(dir: &Path) -> Result<()> {
     // A write-ahead log alone counts, too: it would be applied to the restored database.
     for name in [DATABASE_FILE_NAME.to_owned(), format!("{DATABASE_FILE_NAME}-wal")] {

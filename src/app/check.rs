@@ -1,11 +1,11 @@
 //! Checks the archive: the database itself, the database against the store, and derived files against the
 //! originals.
 //!
-//! Other processes may write at the same time. The database is read in one transaction, and a blob is stored
-//! before an item refers to it and is not removed while it does, so an item that just arrives is not reported
-//! as damage. An original that no item refers to is checked once more before it is reported, and also before it
-//! or its derived files are removed; files that appeared after the listing are not touched. Takes 200 bytes of
-//! memory per original.
+//! Other processes may write at the same time. The database is read in one transaction. A blob is stored
+//! before an item refers to it and is not removed while an item refers to it, so a newly ingested item is not
+//! reported as damaged. An original that no item refers to is checked once more before it is reported, and
+//! again before it or its derived files are removed; files that appeared after the listing are not touched. A
+//! check needs 200 bytes of memory per original.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -40,7 +40,7 @@ use crate::storage::search::{check_index, replace_index};
 use model::item::Asset;
 use model::{ContentHash, ItemKey};
 
-/// How much of the originals a check reads.
+/// The part of the originals that a check reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CheckDepth {
     /// Every original and its derived files, byte for byte.
@@ -60,7 +60,7 @@ pub struct CheckRequest {
     pub repair: bool,
     /// Skips the originals that an interrupted full check has read already.
     pub resume: bool,
-    /// Removes the orphans that were stored at least that long ago.
+    /// Removes the orphans that were stored at least this long ago.
     pub prune_age: Option<Duration>,
 }
 
@@ -85,18 +85,18 @@ pub struct CheckReport {
     pub remaining: usize,
     /// Number of removed derived files whose originals are gone.
     pub removed: usize,
-    /// The orphans that are left.
+    /// The orphans that remain.
     pub orphans: OriginalsTally,
     /// The orphans that were removed.
     pub pruned: OriginalsTally,
-    /// Whether all items were read. Otherwise some originals may not have been checked, and no orphans are
+    /// True if all items were read. If false, some originals may not have been checked, and no orphans are
     /// reported.
     pub is_complete: bool,
-    /// How far the standard renditions are made; `None` where no job makes them.
+    /// The progress of the standard renditions; `None` if no job makes them.
     pub standard: Option<StandardReport>,
 }
 
-/// Originals that were counted.
+/// The number and the total length of originals.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct OriginalsTally {
     pub count: usize,
@@ -119,13 +119,12 @@ pub(super) struct ArchiveCheck<'a> {
     pub(super) remaining: AtomicUsize,
 }
 
-/// Checks the archive as `request` says; calls `on_problem` for each problem as it is found, from
-/// several threads.
+/// Checks the archive, and calls `on_problem` for each problem as it is found, from several threads.
 ///
 /// A full check covers the database, every original, byte for byte, and the derived files. With `repair`,
-/// wrong derived files are rebuilt and orphaned ones removed. Originals are never modified, and removed only with
-/// `prune_age`; nor is the database modified except for its search index and the progress of the check: lost data
-/// can only be restored from a backup.
+/// wrong derived files are rebuilt and orphaned ones removed. Originals are never modified, and are removed
+/// only with `prune_age`. In the database, only the search index and the progress of the check are modified.
+/// Lost data can only be restored from a backup.
 pub fn check(
     archive: &OpenArchive,
     config: &Config,
@@ -142,7 +141,7 @@ pub fn check(
         CheckDepth::Full => check.full(config, resume),
         CheckDepth::Quick { sample } => check.quick(config.ingest_workers(), sample),
     }?;
-    // A database that cannot be read is reported above.
+    // A database that cannot be read was reported above.
     let standard = StandardReport::load(&archive.db, config).unwrap_or_default();
     Ok(CheckReport { standard, ..report })
 }
@@ -200,8 +199,8 @@ impl ArchiveCheck<'_> {
         })
     }
 
-    /// Reports those of the originals `unnamed`, with their lengths, that no item refers to even after a grace
-    /// period, and removes those that are old enough.
+    /// Reports each original in `unnamed`, with its length, that no item refers to even after a grace period.
+    /// Removes the originals that are old enough.
     pub(super) fn report_orphans(&self, unnamed: Vec<(ContentHash, u64)>) -> Result<OrphanReport> {
         let lengths: BTreeMap<ContentHash, u64> = unnamed.into_iter().collect();
         let orphans = still_orphans(self.archive, lengths.keys().copied().collect())?;
@@ -227,7 +226,7 @@ impl ArchiveCheck<'_> {
         (self.report)(problem);
     }
 
-    /// Reports problems of the database and of the search index in this data directory. With `repair`,
+    /// Reports problems of the database and of the search index in the data directory. With `repair`,
     /// requests a new index if the current one is wrong.
     fn report_flaws(&self, found: &DatabaseInspection, config: &Config) -> Result<()> {
         for flaw in &found.flaws {
@@ -269,7 +268,7 @@ impl ArchiveCheck<'_> {
                 return 1;
             }
         };
-        // The name costs a read of the database, so only a faulty original gets one.
+        // Finding the name reads the database, so only a faulty original gets one.
         let of = self.file_of(named);
         let derived = found.iter().any(is_derived);
         let repaired =
@@ -290,7 +289,7 @@ impl ArchiveCheck<'_> {
         remaining
     }
 
-    /// The item's file that refers to an original, as of now.
+    /// Returns the name of the item's file that refers to an original at present.
     pub(super) fn file_of(&self, named: NamedOriginal) -> FileOfItem {
         let found = self.archive.db.read_blocking(move |tx| tx.files_of_version(named.doc));
         let found = match found {
@@ -343,7 +342,7 @@ pub(super) struct OrphanReport {
     pub(super) pruned: OriginalsTally,
 }
 
-/// Removes those of `orphans` that were stored at least `age` ago; returns them.
+/// Removes the orphans that were stored at least `age` ago, and returns them.
 fn prune(
     archive: &OpenArchive,
     orphans: &[ContentHash],
@@ -356,7 +355,7 @@ fn prune(
             old.push(*hash);
         }
     }
-    // Read in one transaction, so that no version falls between the list and the state.
+    // Read in one transaction, so that no version is committed between the list and the state.
     let (named, flaws, since) = archive.db.read_blocking(|tx| {
         let (named, flaws) = tx.named_originals()?;
         Ok((named, flaws, OriginalsState::load(tx)?))
@@ -375,7 +374,7 @@ fn is_of_index(flaw: &DatabaseFlaw) -> bool {
     matches!(flaw, DatabaseFlaw::Index(_))
 }
 
-/// Those of `orphans` that no item refers to even after a grace period.
+/// Returns the orphans that no item refers to even after a grace period.
 fn still_orphans(
     archive: &OpenArchive,
     mut orphans: Vec<ContentHash>,
@@ -384,8 +383,8 @@ fn still_orphans(
     let stopwatch = Stopwatch::start();
     let (_sender, never) = mpsc::channel::<()>();
     while !orphans.is_empty() {
-        // A list of all originals is expensive, so it is repeated only after a commit. The first
-        // call always reports one, which covers the time since the inspection.
+        // Listing all originals is expensive, so it is repeated only after a commit. The first call always
+        // reports a commit, which covers the time since the inspection.
         if commits.has_commits()? {
             let (named, _) = archive.db.read_blocking(|tx| tx.named_originals())?;
             orphans.retain(|hash| !is_named(&named, hash));
@@ -407,20 +406,20 @@ fn still_orphans(
     Ok(orphans)
 }
 
-/// The name of an item's file: `image/abc NormalHires.jpg`.
+/// Returns the name of an item's file: `image/abc NormalHires.jpg`.
 pub(super) fn file_of(key: &ItemKey, asset: &Asset) -> FileOfItem {
     let association = asset.association.as_ref().map(|key| format!("{key}_")).unwrap_or_default();
     format!("{key} {association}{}{}", asset.name(), asset.extension().as_str())
 }
 
-/// Repairs the derived files of an original that have these faults, and checks them afterwards.
+/// Repairs the derived files of an original that have the given faults, and checks them afterwards.
 fn repair_derived(
     archive: &OpenArchive,
     NamedOriginal { hash, length, .. }: NamedOriginal,
     faults: &[OriginalFault],
 ) -> std::result::Result<(), String> {
     if faults.contains(&OriginalFault::Derived(DerivedKind::Standard)) {
-        // A service makes the set again, in the sizes of its settings.
+        // The service makes the set again, in the sizes of its settings.
         archive.originals.remove_standard_set(hash).map_err(|cause| cause.to_string())?;
     }
     if faults.contains(&OriginalFault::Derived(DerivedKind::Index))

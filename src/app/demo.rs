@@ -1,4 +1,4 @@
-//! The demo archive: ingested, restricted to this machine, and its accounts removed again.
+//! Ingests the demo archive, restricts it to this machine, and removes its accounts.
 
 use std::{
     net::IpAddr,
@@ -23,7 +23,7 @@ const ACCOUNTS: &str = include_str!("../../media-store/accounts.json");
 /// in the working directory, or `share/wirephoto` of the installation of this binary (`/usr/share/wirephoto`
 /// for `/usr/bin/wirephoto`).
 ///
-/// Fails when none of them has it; the message lists the folders and says where to get the archive.
+/// Fails if no folder has it; the message lists the folders and says where to get the archive.
 pub fn find_demo(config: &Config) -> Result<PathBuf> {
     let mut candidates = vec![config.data.dir.clone(), PathBuf::from("media-store")];
     let binary = std::env::current_exe().ok();
@@ -80,10 +80,9 @@ fn ingest_error(failure: &IngestFailure) -> Error {
     Error::new(ErrorKind::InvalidArgument, failure.to_string())
 }
 
-/// Whether an item of the demo archive exists already, by the name of its file or folder.
+/// Returns whether the archive already has an item of the demo, by the name of its file or folder.
 fn is_known(archive: &OpenArchive, incoming: &ingest::IncomingPath) -> bool {
-    // Without a valid id in its name, the item gets one from its content, and only its ingest can
-    // find it.
+    // Without a valid id in its name, the item gets an id from its content, and only the ingest can find it.
     let Some(key) = incoming.named_key() else { return false };
     let found = archive.db.read_blocking(move |tx| tx.find_item(&key));
     // If the database cannot be read, the ingest of the item fails with the cause.
@@ -99,7 +98,7 @@ pub fn refuse_public_demo(config: &Config) -> Result<()> {
         return Err(public_demo_error(&format!("server.listen is {listen}")));
     }
     let server = &config.server;
-    // Each of these URLs is set when a proxy or a CDN makes the service reachable for others.
+    // Each of these URLs is set when a proxy or a CDN makes the service reachable for other machines.
     let urls = [
         ("public_url", &server.public_url),
         ("media_url", &server.media_url),
@@ -122,7 +121,7 @@ fn public_demo_error(what: &str) -> Error {
     Error::new(ErrorKind::InvalidArgument, message)
 }
 
-/// Whether the host of a URL is this machine.
+/// Returns whether the host of a URL is this machine.
 fn is_loopback(url: &str) -> bool {
     let host = url.split_once("://").map_or(url, |(_, rest)| rest);
     let host = host.split(['/', '?', '#']).next().unwrap_or_default();
@@ -138,7 +137,8 @@ fn is_loopback(url: &str) -> bool {
     address.map_or(host.eq_ignore_ascii_case("localhost"), |address| address.is_loopback())
 }
 
-/// The warning about demo accounts in an archive that is not served as the demo; `None` if there are none.
+/// Returns the warning about demo accounts in an archive that is not served as the demo, if it has demo
+/// accounts.
 ///
 /// The accounts exist after `serve --demo`, or if their file was imported and one of its keys is still in
 /// use.

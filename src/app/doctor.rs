@@ -74,7 +74,7 @@ fn archive_findings(config: &Config, archive: &OpenArchive) -> Vec<Finding> {
     found
 }
 
-/// Returns the findings about an area, or the failure to examine it as the only one.
+/// Returns the findings about an area, or the failure to examine it as the only finding.
 fn findings_or_failure(about: &'static str, findings: Result<Vec<Finding>>) -> Vec<Finding> {
     findings.unwrap_or_else(|cause| {
         vec![Finding::new(FindingLevel::Problem, about, with_source(&cause))]

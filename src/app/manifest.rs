@@ -58,7 +58,7 @@ pub struct BackupManifest {
 }
 
 impl BackupManifest {
-    /// The bucket with the originals, if they are in one.
+    /// Returns the bucket with the originals, or `None` if the folder has them.
     pub(super) fn place(&self) -> Result<Option<OriginalsLocation>> {
         let parsed = self.bucket.as_deref().map(OriginalsLocation::parse).transpose();
         parsed.map_err(|why| Error::new(ErrorKind::Conflict, format!("{MANIFEST}: bucket: {why}")))
@@ -75,7 +75,7 @@ fn refuse<T>(why: String) -> Result<T> {
 
 /// Reads the manifest of a backup.
 ///
-/// Fails when there is none, as after an interrupted backup, or when a later version wrote it.
+/// Fails if there is no manifest, as after an interrupted backup, or if a later version wrote it.
 pub(super) fn read_manifest(source: &Path) -> Result<BackupManifest> {
     let path = source.join(MANIFEST);
     let metadata = match fs::metadata(&path) {

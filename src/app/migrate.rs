@@ -33,7 +33,7 @@ pub struct MigrationRequest<'a> {
     pub store: Option<&'a OriginalsLocation>,
     /// Switches to the new location at the end; the old archive then refuses writes. False is a dry run.
     pub switch: bool,
-    /// Reads the originals that were copied earlier, and copies damaged ones again.
+    /// Reads the originals that were copied earlier, and copies damaged originals again.
     pub verify: bool,
 }
 
@@ -83,9 +83,9 @@ fn record(db: &Db, request: MigrationRequest<'_>) {
 /// at the end of a `switch` in which writes wait.
 ///
 /// Data that was copied earlier is skipped, so an interrupted migration, or a dry run without `switch`, can
-/// be continued. Fails with [`ErrorKind::Conflict`] when the new database holds another archive or the copied
-/// rows differ from the source, with [`ErrorKind::Unavailable`] when either side cannot be used, and with
-/// `switch` also when an original cannot be read.
+/// be continued. Fails with [`ErrorKind::Conflict`] if the new database holds a different archive or the
+/// copied rows differ from the source, with [`ErrorKind::Unavailable`] if either side cannot be used, and
+/// with `switch` also if an original cannot be read.
 pub fn migrate(
     config: &Config,
     request: MigrationRequest<'_>,
@@ -123,7 +123,7 @@ pub fn migrate(
         Some((stores, derived)) => {
             let named = archive.db.read_blocking(|tx| {
                 let (named, flaws) = tx.named_originals()?;
-                // One transaction reads both, so that no version falls between the list and the
+                // One transaction reads both, so that no version is committed between the list and the
                 // number.
                 Ok((named, flaws, tx.last_version()?))
             });
@@ -140,7 +140,7 @@ pub fn migrate(
             report.derived = copy_derived(&archive, derived, stores.workers, &named)?;
             last
         }
-        // The originals stay where they are, so none is to be copied in the final step.
+        // The originals are not migrated, so the final step copies no originals.
         None => i64::MAX,
     };
     let Some(migration) = migration else { return Ok(report) };
@@ -159,7 +159,7 @@ pub fn migrate(
     Ok(report)
 }
 
-/// The new location, as it is recorded in the old database, without passwords.
+/// Returns the new location without passwords, as the old database records it.
 fn home_note(request: MigrationRequest<'_>) -> String {
     let to = request.to.map(DatabaseUrl::print).unwrap_or_default();
     match request.store {
@@ -171,7 +171,7 @@ fn home_note(request: MigrationRequest<'_>) -> String {
 fn refused(cause: DbError) -> Error {
     match cause {
         DbError::Address(why) => Error::new(ErrorKind::InvalidArgument, format!("--to: {why}")),
-        // A retry cannot succeed: the target holds another archive, or its rows differ.
+        // A retry cannot succeed: the target holds a different archive, or its rows differ.
         DbError::InUse(_) | DbError::Damaged { .. } => {
             Error::new(ErrorKind::Conflict, cause.to_string())
         }
@@ -210,7 +210,7 @@ fn target(
 }
 
 /// Copies the derived files of these originals to the new location: rebuilding them is possible but
-/// expensive. Nothing has to be done if both locations are folders, because they share the derived files.
+/// expensive. Does nothing if both locations are folders, because they share the derived files.
 fn copy_derived(
     archive: &OpenArchive,
     to: &DerivedStore,
@@ -224,7 +224,7 @@ fn copy_derived(
     let copied = AtomicUsize::new(0);
     for kind in DerivedKind::iter() {
         let hashes = from.list(kind).map_err(store_failed)?;
-        // Derived files of originals that no item refers to would be copied for nothing.
+        // Derived files of originals that no item refers to are not needed.
         let hashes = hashes.into_iter().filter(|hash| is_named(named, hash));
         for_each_parallel(workers, hashes, &|hash| {
             if to.length(kind, hash).map_err(store_failed)?.is_some() {
@@ -265,13 +265,13 @@ fn copy_late_originals(
     })
 }
 
-/// Undoes the switch to the database `to`: this archive is used again and accepts writes. The other database
+/// Undoes the switch to the database `to`: this archive is used again and accepts writes. The database `to`
 /// is marked as incomplete, as it was before the switch, so it cannot be served, and [`migrate`] can continue
-/// with it. Without `to`, that database is not contacted, because it is lost.
+/// with it. Without `to`, the new database is not contacted, because it is lost.
 ///
-/// Fails with [`ErrorKind::Conflict`] when the archive was not switched, or not to `to`, or when `to` may be
-/// in use: a node is registered there, or something was written since. Fails with [`ErrorKind::Unavailable`]
-/// when `to` cannot be reached.
+/// Fails with [`ErrorKind::Conflict`] if the archive was not switched, or not to `to`, or if `to` may be in
+/// use: a node is registered there, or something was written since. Fails with [`ErrorKind::Unavailable`] if
+/// `to` cannot be reached.
 pub fn undo_migration(
     archive: &OpenArchive,
     config: &Config,
@@ -305,14 +305,14 @@ fn connection_error(cause: DbError) -> Error {
     refused(cause)
 }
 
-/// Whether the recorded location `home` is the database at `url`.
+/// Returns whether the recorded location `home` is the database at `url`.
 fn is_home(home: &str, url: &DatabaseUrl) -> bool {
     let database =
         home.split_once(", with its originals in ").map_or(home, |(database, _)| database);
     without_password(database) == without_password(&url.print())
 }
 
-/// A printed URL without any trace of a password, which may be configured elsewhere instead.
+/// Returns a printed URL without any trace of a password, which may be configured elsewhere instead.
 fn without_password(shown: &str) -> String {
     let mut text = shown.replacen("postgresql://", "postgres://", 1).replacen(":***@", "@", 1);
     for (hidden, rest) in [("&password=***", ""), ("?password=***&", "?"), ("?password=***", "")] {

@@ -68,7 +68,7 @@ pub struct OpenArchive {
     pub memory: Arc<MemoryBudget>,
     /// Ingest errors and slow searches that wait to be written to the database, for operators.
     pub diagnostics: DiagnosticLog,
-    /// The names for determining the owner of the store later, if the store did not answer.
+    /// The names that determine the owner of the store later, if the store did not answer.
     undetermined_store: Option<ArchiveNames>,
 }
 
@@ -79,10 +79,10 @@ struct ArchiveOptions {
     start_policy: StartPolicy,
     /// The handling of secrets whose key is missing.
     missing_key: MissingKey,
-    /// Whether the archive is opened read-only.
+    /// True to open the archive read-only.
     only_reads: bool,
-    /// The records of the store's ownership to write; `None` does not check that the store belongs to the
-    /// archive.
+    /// The records of the store's ownership that are written; `None` skips the check that the store belongs
+    /// to the archive.
     ownership: Option<OwnershipUse>,
 }
 
@@ -96,10 +96,10 @@ impl ArchiveOptions {
 }
 
 impl OpenArchive {
-    /// Opens the data directory, which is created when it is missing, for a command that stores no originals.
-    /// The store may be a copy that replaces the archive's store later; its mark stays as it is.
+    /// Opens the data directory for a command that stores no originals; creates it if it is missing. The
+    /// store may be a copy that replaces the archive's store later; its mark is not changed.
     ///
-    /// Fails with [`ErrorKind::Conflict`] when the store of originals belongs to another archive.
+    /// Fails with [`ErrorKind::Conflict`] if the store of originals belongs to a different archive.
     pub fn open(config: &Config) -> Result<Self> {
         Self::open_with(config, ArchiveOptions::COMMAND)
     }
@@ -111,8 +111,8 @@ impl OpenArchive {
         Self::open_with(config, options)
     }
 
-    /// Opens the archive for a command that reads and writes no originals, regardless of the archive that the
-    /// store belongs to.
+    /// Opens the archive for a command that neither reads nor writes originals, regardless of the archive
+    /// that the store belongs to.
     pub fn open_without_ownership(config: &Config) -> Result<Self> {
         Self::open_with(config, ArchiveOptions { ownership: None, ..ArchiveOptions::COMMAND })
     }
@@ -125,7 +125,7 @@ impl OpenArchive {
 
     /// Opens the archive for a command that stores or removes originals; verifies that a bucket is writable.
     ///
-    /// Fails with [`ErrorKind::Conflict`] also when the store is a copy that does not replace the archive's
+    /// Fails with [`ErrorKind::Conflict`] also if the store is a copy that does not replace the archive's
     /// store yet.
     pub fn open_to_write(config: &Config) -> Result<Self> {
         let ownership = Some(OwnershipUse::Write);
@@ -250,8 +250,8 @@ impl OpenArchive {
         Ok((node, keeper))
     }
 
-    /// Requests that every process that serves searches builds a new index next to its current one; a process
-    /// that starts later does so at its start. Returns the number of items.
+    /// Requests that every process that serves searches builds a new index next to its current one. A process
+    /// that starts later builds it at its start. Returns the number of items.
     pub fn request_reindex(&self) -> Result<u64> {
         let now = clock::now();
         Ok(self.db.write_blocking(move |tx| {
@@ -262,7 +262,7 @@ impl OpenArchive {
 
     /// Creates the ingest for one run into this archive.
     ///
-    /// Fails when the watermark cannot be created from the settings.
+    /// Fails if the watermark cannot be created from the settings.
     pub fn ingest(&self, config: &Config) -> Result<Ingest> {
         let DecodeLimits { pixels_max, file_bytes_max, header } =
             DecodeLimits::from_config(config);
@@ -290,9 +290,9 @@ impl OpenArchive {
         Ok(ingest.recording_in(self.diagnostics.clone()))
     }
 
-    /// The accounts of this archive, for the operator's commands.
+    /// Returns the accounts of this archive, for the operator's commands.
     ///
-    /// Fails when the settings are out of range for argon2.
+    /// Fails if the settings are out of range for argon2.
     pub fn accounts(&self, config: &Config) -> Result<Accounts> {
         let hasher = Argon2Hasher::new(config.auth.hash_memory_kib, config.auth.hash_iterations)?;
         Ok(Accounts::new(self.db.clone(), hasher, config.hash_workers()))
@@ -307,8 +307,8 @@ impl OpenArchive {
     }
 }
 
-/// Warnings about the security of this archive: access to its files by other users, and connections without
-/// encryption.
+/// Returns warnings about the security of this archive: other users' access to its files, and connections
+/// without encryption.
 #[must_use]
 pub fn warnings(config: &Config, db: &Db) -> Vec<String> {
     let mut found = Vec::new();
@@ -345,7 +345,7 @@ fn connect(config: &Config, only_reads: bool) -> Result<Db> {
     let given = &config.database;
     let connect = if only_reads { Db::connect_to_read } else { Db::connect };
     let db = connect(&given.url.0, &config.database_password()).map_err(unusable_database)?;
-    // A command on half of an archive would take the other half for lost.
+    // A command on an incomplete archive would report the missing part as lost.
     db.is_migration_target().map_err(unusable_database).and_then(refuse_part)?;
     Ok(db)
 }
@@ -394,7 +394,7 @@ fn seconds(count: u32) -> Duration {
     Duration::from_secs(u64::from(count))
 }
 
-/// The source of the credentials for the bucket.
+/// Returns the source of the credentials for the bucket.
 fn credentials(config: &Config) -> CredentialSource {
     let given = &config.store;
     match given.credentials {
@@ -426,7 +426,7 @@ fn credentials(config: &Config) -> CredentialSource {
     }
 }
 
-/// The external programs that read untrusted files.
+/// Returns a runner for the external programs that read untrusted files.
 fn programs(config: &Config) -> Result<ProgramRunner> {
     let own = std::env::current_exe().map_err(Error::internal)?;
     let limits = ProgramLimits {
@@ -437,12 +437,12 @@ fn programs(config: &Config) -> Result<ProgramRunner> {
     Ok(ProgramRunner::new(own, find_program(&config.media.ffmpeg), limits))
 }
 
-/// An error that names the file.
+/// Returns an error that names the file.
 fn file_error(path: &Path, cause: &dyn std::fmt::Display) -> Error {
     Error::new(ErrorKind::InvalidArgument, format!("{}: {cause}", path.display()))
 }
 
-/// Reads an accounts file under its size limit.
+/// Reads an accounts file; fails if the file is too large.
 fn read_accounts(path: &Path) -> Result<String> {
     let metadata = fs::metadata(path).map_err(|cause| file_error(path, &cause))?;
     // The path is an argument of a command and may name any file.

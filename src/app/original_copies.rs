@@ -25,7 +25,7 @@ pub enum CopyLocation<'a> {
 }
 
 impl CopyLocation<'_> {
-    /// The location as it is shown in messages.
+    /// Returns the location as messages show it.
     #[must_use]
     pub fn print(&self) -> String {
         match self {
@@ -53,7 +53,7 @@ impl CopyLocation<'_> {
     ///
     /// Fails if it is the location of the archive's own originals.
     pub(super) fn open_to_write(&self, config: &Config) -> Result<BlobStore> {
-        // A bucket of the same name at another endpoint is another bucket.
+        // Two buckets of the same name at different endpoints are different buckets.
         if let Self::Bucket(location) = self
             && **location == config.store.originals
             && config.backup.endpoint == config.store.endpoint
@@ -66,7 +66,7 @@ impl CopyLocation<'_> {
             Self::Folder(dir) => BlobStore::open(&dir.join("originals")).map_err(store_failed),
             Self::Bucket(_) => {
                 let store = self.open_to_read(config)?;
-                // The store may be configured under another name, but a store with a mark is in use by an
+                // The store may be configured under a different name, but a store with a mark is in use by an
                 // archive and is no copy.
                 if let Some(mark) = store.mark().map_err(refused)? {
                     let message = format!(
@@ -92,7 +92,7 @@ fn folder(dir: &Path) -> Result<BlobStore> {
     Ok(BlobStore::open_existing(dir))
 }
 
-/// Opens the bucket of a backup. Its timeouts are those of the archive's own bucket (`store.*`).
+/// Opens the bucket of a backup, with the timeouts of the archive's own bucket (`store.*`).
 fn open_bucket(config: &Config, bucket: &str, prefix: &str) -> Result<BlobStore> {
     let given = &config.backup;
     let limits = &config.store;

@@ -17,8 +17,8 @@ pub(super) struct ScratchFolder {
 }
 
 impl ScratchFolder {
-    /// Creates a folder with a unique name within `within`, which exists. Only the owner has access, because
-    /// the photographs may be unpublished.
+    /// Creates a folder with a unique name in the existing folder `within`. Only the owner has access,
+    /// because the photographs may be unpublished.
     pub(super) fn make(within: &Path) -> Result<Self> {
         let path = within.join(format!("wirephoto-bench-{}", Uuid::now_v7()));
         match fs::DirBuilder::new().mode(0o700).create(&path) {
@@ -39,7 +39,7 @@ impl ScratchFolder {
 }
 
 impl Drop for ScratchFolder {
-    /// Only has an effect when a run panics; otherwise the folder is gone already.
+    /// Removes the folder after a panic; any other run has removed it already.
     fn drop(&mut self) {
         drop(fs::remove_dir_all(&self.path));
     }

@@ -35,7 +35,8 @@ pub struct LatencyPercentiles {
 }
 
 impl LatencyPercentiles {
-    /// The percentiles of `ms` by nearest rank, so that each is one of the values; 0 if there are none.
+    /// Returns the percentiles of `ms` by nearest rank, so that each is one of the values; 0 if `ms` is
+    /// empty.
     #[must_use]
     pub fn from_ms(mut ms: Vec<f64>) -> Self {
         ms.sort_by(f64::total_cmp);
@@ -43,7 +44,7 @@ impl LatencyPercentiles {
     }
 }
 
-/// Returns a percentile of sorted values by nearest rank; 0 if there are none.
+/// Returns a percentile of sorted values by nearest rank; 0 if there are no values.
 fn percentile(sorted: &[f64], percent: usize) -> f64 {
     let index = (sorted.len() * percent).div_ceil(100).saturating_sub(1);
     sorted.get(index).copied().unwrap_or(0.0)
@@ -66,13 +67,13 @@ pub struct OperationResult {
     pub render_paths: BTreeMap<&'static str, usize>,
     /// Total length of all renditions in bytes.
     pub bytes: u64,
-    /// Peak resident memory of the process in bytes; `None` where the system does not report it.
+    /// Peak resident memory of the process in bytes; `None` if the system does not report it.
     pub peak_bytes: Option<u64>,
-    /// Whether that is the peak of this operation instead of the run so far.
+    /// True if `peak_bytes` is the peak of this operation, false if it is the peak of the run so far.
     pub peak_is_own: bool,
 }
 
-/// The renditions of one caller.
+/// The totals of the renditions of one caller.
 #[derive(Default)]
 struct WorkerTotals {
     ms: Vec<f64>,
@@ -98,18 +99,18 @@ struct MeasurementRun {
 }
 
 impl MeasurementRun {
-    /// The number of the next rendition; `None` when the measurement is complete.
+    /// Returns the index of the next rendition, or `None` if the measurement is complete.
     fn next(&self, effort: BenchEffort) -> Option<usize> {
         let index = self.next.fetch_add(1, Ordering::Relaxed);
         let is_incomplete =
             index < effort.renditions_min || self.stopwatch.elapsed() < effort.time;
         let continues = is_incomplete && index < BENCH_RENDITIONS_MAX;
-        // After one failure there is no result, so the other callers need not go on.
+        // After a failure there is no result, so the other callers stop.
         Some(index).filter(|_| continues && !self.failed.load(Ordering::Relaxed))
     }
 }
 
-/// Photographs, with everything that is needed to render them.
+/// The photographs of a run, and the parts of the server that render them.
 pub(super) struct RenditionBench<'a> {
     archive: &'a OpenArchive,
     config: &'a Config,
@@ -134,12 +135,12 @@ impl<'a> RenditionBench<'a> {
         Ok(Self { archive, config, photographs, effort, runtime, settings, operator })
     }
 
-    /// Creates one media section for each of as many callers as there are `workers`, all on the same pool.
+    /// Creates `workers` media sections, one per caller, which share one compute pool.
     ///
-    /// In a shared section, equal requests of two callers would be coalesced into one render, and the rate
-    /// would be too high.
+    /// In a shared section, equal requests of two callers would be coalesced into one render, and the
+    /// measured rate would be too high.
     pub(super) fn clients(&self, workers: usize) -> Result<Vec<Media>> {
-        // A caller has one rendition in flight, and its worker may not be idle again yet.
+        // A caller may request its next rendition before its worker is idle again.
         let places = QueuePlaces::new(workers, 1.0);
         let compute = ComputePool::start(workers, places, self.config.media.memory_bytes)?;
         let OpenArchive { db, originals, .. } = self.archive;
@@ -155,7 +156,7 @@ impl<'a> RenditionBench<'a> {
         Ok(clients)
     }
 
-    /// Renders with one caller for each of `media` until the measurement is complete.
+    /// Renders with one caller per section in `media` until the measurement is complete.
     pub(super) fn measure(
         &self,
         operation: BenchOperation,
@@ -163,7 +164,7 @@ impl<'a> RenditionBench<'a> {
         stop: &StopFlag,
     ) -> Result<OperationResult, BenchError> {
         let first = media.first();
-        // Pool and originals are shared, so one section warms them up for all.
+        // The sections share the pool and the originals, so one section warms them up for all.
         for media in first.iter().cycle().take(self.effort.warmup) {
             self.render_one(operation, media, 0)?;
         }
@@ -188,7 +189,7 @@ impl<'a> RenditionBench<'a> {
         let seconds = run.stopwatch.elapsed().as_secs_f64();
         let mut all = WorkerTotals::default();
         results?.into_iter().for_each(|totals| all.add(totals));
-        // Checked only now, because the threads of the callers have to end first.
+        // Checked only now, because the caller threads have to end first.
         stop.check()?;
         Ok(OperationResult {
             operation,

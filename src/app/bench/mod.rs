@@ -39,7 +39,7 @@ use model::{ItemKey, RenditionUsage};
 pub struct BenchSetup<'a> {
     /// The settings; data directory and cache are overridden.
     pub config: &'a Config,
-    /// Photographs, item folders and trees of them.
+    /// Photographs, item folders, and folders that contain them.
     pub files: &'a [PathBuf],
     /// The folder for the temporary data directory.
     pub within: &'a Path,
@@ -51,17 +51,17 @@ pub struct BenchSetup<'a> {
 pub struct BenchEffort {
     /// Time after which no further rendition is started.
     pub time: Duration,
-    /// Minimum number of renditions, even if they take longer.
+    /// Minimum number of renditions, even after `time` has elapsed.
     pub renditions_min: usize,
     /// Renditions before the measurement, which are not counted.
     pub warmup: usize,
 }
 
 impl BenchEffort {
-    /// Each operation once, as a smoke test.
+    /// Renders each operation once, as a smoke test.
     pub const ONCE: Self = Self { time: Duration::ZERO, renditions_min: 1, warmup: 0 };
 
-    /// `seconds` for each operation.
+    /// Measures each operation for `seconds` seconds.
     #[must_use]
     pub fn seconds(seconds: u64) -> Self {
         let time = Duration::from_secs(seconds);
@@ -75,7 +75,7 @@ impl Default for BenchEffort {
     }
 }
 
-/// The reason for which a benchmark has no result.
+/// The reason why a benchmark has no result.
 #[derive(Debug)]
 pub enum BenchError {
     /// Files that cannot be ingested, each with its reason.
@@ -100,15 +100,14 @@ struct BenchPhotograph {
 /// The photographs that were ingested.
 struct IngestedPhotographs {
     photographs: Vec<BenchPhotograph>,
-    /// The time that each one took, in milliseconds.
+    /// Ingest time of each photograph in milliseconds.
     ms: Vec<f64>,
 }
 
 /// Ingests the photographs and measures every operation, on one render worker and on all of them.
 ///
-/// `progress` is called with each step. Photographs are copied, and their derived files may take as much
-/// space again. Fails with [`BenchError::Files`] before any measurement when one of the files cannot be
-/// ingested.
+/// Calls `progress` with each step. Photographs are copied, and their derived files may need as much space
+/// again. Fails with [`BenchError::Files`] before any measurement if one of the files cannot be ingested.
 pub fn run(setup: &BenchSetup<'_>, progress: &dyn Fn(&str)) -> Result<BenchReport, BenchError> {
     // One thread is enough for timers and signals; renders have their own threads.
     let runtime = Builder::new_multi_thread().worker_threads(1).enable_all().build();
@@ -172,8 +171,7 @@ fn ingest_photographs(
     progress: &dyn Fn(&str),
 ) -> Result<IngestedPhotographs, BenchError> {
     let FoundFiles { incoming, lines, mut failures, .. } = ingest::find(files);
-    // Documents without files cannot be rendered, so a file of them is refused like any unknown
-    // kind.
+    // A file of documents has no pictures to render, so it is refused like a file of an unknown kind.
     failures.extend(lines.iter().map(|path| IngestFailure::new(path, IngestError::Kind)));
     let ingest = archive.ingest(config)?;
     let mut ingested = IngestedPhotographs { photographs: Vec::new(), ms: Vec::new() };
@@ -189,7 +187,7 @@ fn ingest_photographs(
             Err(failure) => failures.push(failure),
         }
     }
-    // A result without some of the named files would look comparable to a complete one, and is not.
+    // A result without some of the named files would look comparable to a complete result, but would not be.
     if !failures.is_empty() {
         return Err(BenchError::Files(failures));
     }
@@ -233,7 +231,7 @@ fn derived_files(
     Ok(sums)
 }
 
-/// Whether the run should end early.
+/// A flag that ends the run early.
 #[derive(Clone)]
 struct StopFlag(Arc<AtomicBool>);
 

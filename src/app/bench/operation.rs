@@ -10,7 +10,7 @@ const CROP: Size = Size { width: 800, height: 600 };
 /// A multiple of the MCU size of every usual chroma subsampling except 4:1:1, in pixels.
 const GRID_PX: u32 = 16;
 
-/// An operation that is measured. The report has this order.
+/// A measured operation. The report lists the operations in this order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[derive(EnumIter, IntoStaticStr)]
 #[strum(serialize_all = "kebab-case")]
@@ -49,8 +49,8 @@ impl BenchOperation {
         }
     }
 
-    /// The media path of the `index`th rendition, of a picture of the upright size `size`. Deterministic: the
-    /// same index always yields the same path.
+    /// Returns the media path of the `index`th rendition of a picture whose upright size is `size`.
+    /// Deterministic: the same index always yields the same path.
     pub(super) fn path(self, key: &ItemKey, size: Size, index: u64) -> String {
         let mut path = key.to_string();
         if let Some(Rect { x, y, width, height }) = self.crop(size, index) {
@@ -66,7 +66,7 @@ impl BenchOperation {
         path
     }
 
-    /// The position of the `index`th crop, inside `size`.
+    /// Returns the position of the `index`th crop, inside `size`; `None` for an operation without a crop.
     fn crop(self, size: Size, index: u64) -> Option<Rect> {
         let grid = match self {
             Self::Crop | Self::CropWatermark => 1,
@@ -93,8 +93,8 @@ fn offset(room: u32, number: u64, grid: u32) -> u32 {
     u32::try_from(offset).unwrap_or(room) / grid * grid
 }
 
-/// A pseudo-random number that depends only on `index`: SplitMix64 (Steele, Lea and Flood, 2014) with a fixed
-/// seed.
+/// Returns a pseudo-random number that depends only on `index`: SplitMix64 (Steele, Lea and Flood, 2014) with
+/// a fixed seed.
 fn scatter(index: u64) -> u64 {
     // SplitMix64 adds its increment before it mixes; without that, index 0 would yield 0.
     let mut number = index.wrapping_add(1).wrapping_mul(0x9E37_79B9_7F4A_7C15);

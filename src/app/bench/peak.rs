@@ -2,14 +2,15 @@
 
 use std::fs;
 
-/// Resets the peak to the current memory; returns false where the system does not support that.
+/// Resets the peak to the current memory; returns false if the system does not support that.
 ///
 /// Since Linux 4.0, writing a 5 to `clear_refs` resets the high-water mark.
 pub(super) fn reset() -> bool {
     fs::write("/proc/self/clear_refs", "5").is_ok()
 }
 
-/// The peak resident memory since the last [`reset`] in bytes; `None` where the system does not report it.
+/// Returns the peak resident memory since the last [`reset`] in bytes, or `None` if the system does not
+/// report it.
 pub(super) fn bytes() -> Option<u64> {
     parse(&fs::read_to_string("/proc/self/status").ok()?)
 }

@@ -152,7 +152,7 @@ impl OperationResult {
     }
 }
 
-/// Appends to a text, which cannot fail.
+/// Appends formatted text; unlike `write!`, cannot fail.
 fn put(text: &mut String, appended: std::fmt::Arguments<'_>) {
     text.push_str(&appended.to_string());
 }

@@ -1,5 +1,5 @@
-//! Jobs for operators' pages: writes diagnostic records, removes old ones, and publishes the figures of this
-//! node for the pages of the others.
+//! Jobs for operators' pages: writes diagnostic records, removes old records, and publishes the figures of
+//! this node for the pages of the other nodes.
 
 use std::sync::Arc;
 
@@ -46,7 +46,7 @@ impl JobContext<'_> {
     }
 }
 
-/// Writes diagnostic records that are pending.
+/// Writes pending diagnostic records to the database.
 struct DiagnosticsJob {
     db: Db,
     node: ClusterNode,
@@ -69,13 +69,13 @@ impl BackgroundJob for DiagnosticsJob {
             return Ok(RunOutcome::Idle);
         }
         let node = self.node.name().unwrap_or_default();
-        // Records of a write that fails are lost: they also are log lines or metrics.
+        // Records of a failed write are lost, but log lines or metrics report the same events.
         self.db.write(move |tx| tx.insert_diagnostics(&records, &node)).await?;
         Ok(RunOutcome::Done)
     }
 }
 
-/// Figures that were published.
+/// The figures that this node published last.
 struct PublishedFigures {
     since: Stopwatch,
     figures: NodeFigures,
@@ -107,7 +107,7 @@ impl BackgroundJob for FiguresJob {
         let process = &self.shared.process;
         let figures = process.own_figures().await;
         let incarnation = process.node.incarnation();
-        // An idle machine sleeps: figures that did not change are not written.
+        // Unchanged figures are not written, so that an idle machine can sleep.
         if let Some(published) = &self.published
             && published.is_current(&figures, incarnation)
         {

@@ -19,11 +19,11 @@ struct MatchingJob {
     commits: CommitWatcher,
     notifications: Notifications,
     guard: ClusterGuard,
-    /// Whether the last step left work.
+    /// True if the last step left work.
     more: bool,
     last_step: Option<Stopwatch>,
     last_sweep: Option<Stopwatch>,
-    /// Time since the matcher's data in memory was refreshed while another node was matching.
+    /// Time since the matcher's data in memory was refreshed while this node was on standby.
     last_refresh: Option<Stopwatch>,
 }
 
@@ -55,7 +55,7 @@ impl BlockingJob for MatchingJob {
     fn run(&mut self, _stop: &StopSignal) -> Result<RunOutcome> {
         // After the loss of the lease, the first standby run refreshes at once.
         self.last_refresh = None;
-        // A superfluous step is harmless, a missed commit is not, so a failure counts as one.
+        // A superfluous step is harmless, a missed commit is not, so a failed check counts as a commit.
         let is_written = self.commits.has_commits().unwrap_or(true);
         // Embargoes end and scheduled mails come due without a commit.
         let is_due = has_elapsed(self.last_step, Duration::from_millis(MATCHING_CLOCK_MS));
@@ -91,16 +91,16 @@ impl BlockingJob for MatchingJob {
     }
 }
 
-/// Whether at least `time` has elapsed; true if there is no stopwatch yet.
+/// Returns whether at least `time` has elapsed; true if there is no stopwatch yet.
 fn has_elapsed(since: Option<Stopwatch>, time: Duration) -> bool {
     since.is_none_or(|since| since.elapsed() >= time)
 }
 
-/// Wakes readers of streams for whom another process queued something.
+/// Wakes readers of streams for which other processes queued messages.
 struct ReaderWaker {
     commits: CommitWatcher,
     notifications: Notifications,
-    /// Whether there was a write since the readers were last woken.
+    /// True if there was a write since the readers were last woken.
     due: bool,
 }
 

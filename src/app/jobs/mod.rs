@@ -30,7 +30,7 @@ use matching::{start_matcher, start_reader_waker};
 use standard_sets::StandardSetsJob;
 pub(super) use watched_folder::WatchedFolder;
 
-/// What starting a job needs: the runtime, and the guard that decides whether the job may run.
+/// The dependencies of every job: the runtime, and the guard that decides whether the job may run.
 #[derive(Clone, Copy)]
 pub(super) struct JobContext<'a> {
     pub(super) runtime: &'a Runtime,
@@ -106,7 +106,7 @@ impl JobContext<'_> {
                 all.sweep(now).await
             });
         self.run_until(stopping.subscribe(), upload_sweep);
-        // The same setting as for renditions that are made ahead of the first request.
+        // The same setting enables the pre-rendering of new items.
         if config.media.warm {
             let job = StandardSetsJob { media: shared.media.clone(), db: db.clone() };
             self.run_until(stopping.subscribe(), job);
@@ -134,7 +134,7 @@ pub(super) fn start_threads(
     Ok(threads)
 }
 
-/// Aggregates samples of histograms, which are otherwise stored one by one until the next scrape.
+/// Aggregates samples of histograms, which otherwise accumulate one by one until the next scrape.
 fn metrics_upkeep(shared: &SharedState) -> impl BackgroundJob + use<> {
     let spec = JobSpec::every("metrics-upkeep", METRICS_UPKEEP);
     jobs::periodic(spec, &shared.process.metrics, |metrics| async move {
@@ -153,16 +153,17 @@ fn check_and_save_clock(db: &Db, guard: &ClusterGuard) -> impl BackgroundJob + u
     })
 }
 
-/// Whether the work on every other item would fail too, because of the queue or the store.
+/// Returns whether the work on all other items would fail too, because of the queue or the store.
 async fn stops_all(media: &Media, cause: &Error) -> bool {
-    // A disk may fail at one file only. Where it is full, or the bucket is down, no item can be completed.
+    // A disk error may concern only one file. If the disk is full or the bucket is down, no item can be
+    // completed.
     cause.kind() == ErrorKind::Overloaded
         || (cause.kind() == ErrorKind::Unavailable && !media.can_keep_renditions().await)
 }
 
-/// Whether a repetition of the call would fail too.
+/// Returns whether a retry of the call would fail too.
 fn is_lasting(cause: &DbError) -> bool {
-    // A text that is not UTF-8 is reported as a mistake.
+    // A text that is not UTF-8 is reported as an error of the engine.
     cause.is_damage() || matches!(cause, DbError::Engine(cause) if !cause.is_resource())
 }
 

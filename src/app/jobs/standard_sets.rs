@@ -1,5 +1,5 @@
-//! Keeps the standard renditions of every picture: those that changed settings made out of date, and those that a
-//! new item's node had no time for.
+//! Makes the standard renditions that are missing, because settings changed or because the node that received
+//! a new item had no time to make them.
 
 use super::{is_lasting, stops_all};
 use crate::app::standard_progress::StandardProgress;
@@ -11,30 +11,31 @@ use crate::runtime::limits::{STANDARD_SETS_BATCH, STANDARD_SETS_INTERVAL};
 use crate::runtime::telemetry;
 use crate::storage::database::Db;
 
-/// Visits the items in the order of their numbers, which new versions extend, and makes what is missing.
+/// Visits the items in the order of their numbers and makes missing standard renditions. A new version has a
+/// higher number, so it is visited too.
 ///
-/// One node does it at a time. It works while the service is otherwise busy too, because renders yield to
+/// One node runs this job at a time. It also runs while the service is busy, because its renders yield to
 /// requests.
 pub(super) struct StandardSetsJob {
     pub(super) media: Media,
     pub(super) db: Db,
 }
 
-/// Whether an item has what it should have.
+/// The outcome of a visit to an item.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum ItemOutcome {
-    /// Its standard renditions are kept, or it has no picture.
+    /// The standard renditions are stored, or the item has no picture.
     Complete,
-    /// They cannot be made, now or at all.
+    /// The standard renditions cannot be made, now or at all.
     Failed,
 }
 
 impl StandardSetsJob {
-    /// Makes what item `number` lacks.
+    /// Makes the missing standard renditions of item `number`.
     ///
-    /// What is wrong with one item is logged and does not stop the others: `wirephoto check` reports it, and a
-    /// request makes the renditions when they can be made again. Fails when the queue is full, the database or the
-    /// store does not answer, or the disk has no room (contract reliability-18).
+    /// A problem with one item is logged and does not stop the others: `wirephoto check` reports it, and a
+    /// request makes the renditions once they can be made again. Fails if the queue is full, the database or
+    /// the store does not answer, or the disk has no room (contract reliability-18).
     async fn item(&self, number: i64) -> Result<ItemOutcome> {
         let (key, assets) = match self.db.read(move |tx| tx.files_of_version(number)).await {
             Ok(Some(found)) => found,
@@ -62,7 +63,7 @@ impl StandardSetsJob {
         Ok(self.db.write(move |tx| progress.save(tx)).await?)
     }
 
-    /// Makes what the next items lack; returns whether all items were visited.
+    /// Makes the missing renditions of the next items; returns whether all items were visited.
     async fn make_next(&self) -> Result<bool> {
         let recipe = self.media.settings().standard_recipe();
         let (before, last, numbers) = self
@@ -94,7 +95,7 @@ impl StandardSetsJob {
         }
         let behind = u32::try_from(last - progress.at).unwrap_or(u32::MAX);
         metrics::gauge!(telemetry::STANDARD_SETS_BEHIND).set(f64::from(behind));
-        // Also what was done before an interruption, so that the next run begins at the item that failed.
+        // Progress before an interruption is saved too, so that the next run begins at the item that failed.
         let saved = if progress == before { Ok(()) } else { self.save(&progress).await };
         match interruption {
             Some(cause) => Err(cause),

@@ -19,7 +19,7 @@ pub(in crate::app) struct WatchedFolder {
 impl WatchedFolder {
     /// Opens the folder of the settings, if there is one and this process runs background work.
     ///
-    /// Fails when the folder cannot be used.
+    /// Fails if the folder cannot be used.
     pub(in crate::app) fn open(
         config: &Config,
         archive: &OpenArchive,
