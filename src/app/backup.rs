@@ -131,7 +131,7 @@ pub fn backup(
         return Err(Error::new(ErrorKind::NotFound, message));
     }
     // The lock prevents a restore or an upgrade during the copy of the database. Originals are
-    // never removed, so they are copied without the lock: that may take hours, and an upgrade
+    // never removed, so they are copied without the lock: that may last hours, and an upgrade
     // should not have to wait for it.
     let shared = DirectoryLock::shared(dir)?;
     let _backup_lock = prepare(target, request.bucket.is_none())?;

@@ -81,7 +81,7 @@ pub struct CheckReport {
     pub read: usize,
     /// The results of the interrupted check that this one continued.
     pub earlier: Option<InterruptedCheck>,
-    /// Number of problems that remain, including those of the interrupted check.
+    /// Number of problems that remain, including the problems that the interrupted check found.
     pub remaining: usize,
     /// Number of removed derived files whose originals are gone.
     pub removed: usize,

@@ -1,5 +1,5 @@
 //! Migrates the archive while it is being served: its database to PostgreSQL, its originals to a bucket or
-//! another folder.
+//! a different folder.
 
 use std::sync::{
     Arc,

@@ -152,12 +152,12 @@ fn refused(cause: StoreError) -> Error {
         .with_source(io::Error::other(message))
 }
 
-/// Copies every original in the archive's store to `to`. Originals that are there already are skipped; with
+/// Copies every original in the archive's store to `to`. Originals that exist in `to` are skipped; with
 /// `verify` they are read, and damaged ones replaced. Returns the counts, and the number of originals that
 /// could not be copied.
 ///
-/// It copies all originals, not only those that items refer to: a dump of the database may be older than the
-/// copy, and refer to an original whose item was replaced since.
+/// Copies all originals, including originals that no item refers to: a dump of the database may be older than
+/// the copy, and refer to an original whose item was replaced since.
 pub fn copy_originals(
     config: &Config,
     to: CopyLocation<'_>,
@@ -180,8 +180,8 @@ pub fn copy_originals(
     )
 }
 
-/// Copies every original of a backup into the archive's store: missing ones are added, and damaged ones
-/// replaced. The service may be running. Returns the counts, and the number of originals that could not be
+/// Copies every original of a backup into the archive's store: adds missing originals and replaces damaged
+/// ones. The service may be running. Returns the counts, and the number of originals that could not be
 /// copied.
 pub fn restore_originals(
     config: &Config,
@@ -199,7 +199,7 @@ pub fn restore_originals(
         &from,
         &to,
         &listed_originals(&from)?,
-        // A restore usually follows a damage, so the originals that are present are read as well.
+        // A restore usually follows damage, so the originals that are present are read as well.
         copy_options(config, true),
         on_event,
     )?;
@@ -212,14 +212,14 @@ pub fn restore_originals(
     Ok(counts)
 }
 
-/// The archive id in the settings' database, if that exists already: originals may be restored first.
+/// Returns the archive id in the settings' database, if that exists already: originals may be restored first.
 fn archive_of(config: &Config) -> Option<String> {
     let archive = OpenArchive::open_to_examine(config).ok()?;
     archive.db.read_blocking(|tx| tx.archive_id()).ok()
 }
 
 fn copy_options(config: &Config, verify: bool) -> CopyParameters {
-    // A copy without some unreadable originals is better than none; they are counted as lost.
+    // A copy that lacks some unreadable originals is better than no copy; they are counted as lost.
     CopyParameters { workers: config.ingest_workers(), verify, strict: false }
 }
 

@@ -1,8 +1,8 @@
 //! Ensures that the database and the store of originals belong together: both hold the id of the archive.
 //!
-//! A process whose settings combine the database of one archive with the store of another one would ingest
-//! photographs that other nodes do not find, so it does not start. A new store, or one that
-//! other tools copied, has no id; it gets one from the first process that finds the database's originals in it.
+//! A process whose settings combine the database of one archive with the store of a different archive would
+//! ingest photographs that other nodes do not find, so it does not start. A new store, or a store that other
+//! tools copied, has no id; the first process that finds the database's originals in it writes the id.
 
 use std::{sync::mpsc, time::Duration};
 
@@ -20,7 +20,7 @@ use crate::storage::database::{DATABASE_FILE_NAME, Db, StoreClaim};
 /// Interval between attempts to determine the owner of a store that did not answer.
 const OWNERSHIP_RETRY_INTERVAL: Duration = Duration::from_secs(2);
 
-/// How long to wait for another process that is marking the store, and the polling interval.
+/// Maximum wait for a process that is marking the store, and the polling interval.
 const MARK_MAX: Duration = Duration::from_secs(2);
 const MARK_POLL_INTERVAL: Duration = Duration::from_millis(50);
 
@@ -29,7 +29,7 @@ const MARK_POLL_INTERVAL: Duration = Duration::from_millis(50);
 pub(super) enum StoreOwnership {
     /// The archive of the database.
     Ours,
-    /// Unknown for the time being, for this reason; the store refuses writes until it is determined.
+    /// Unknown for now, with the reason; the store refuses writes until its owner is determined.
     Unknown(String),
 }
 
@@ -58,20 +58,21 @@ impl ArchiveNames {
 /// The records of the store's ownership that a process may write when it opens an archive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum OwnershipUse {
-    /// Nothing: the process reads, and may look at a copy that does not replace the store yet.
+    /// No record: the process only reads, and may examine a copy that does not replace the store yet.
     Examine,
-    /// The archive's id, into a store without one: the process stores originals, and refuses a store that does
-    /// not replace the one of the database yet.
+    /// The archive's id, in a store without an id. The process stores originals, and refuses a store that
+    /// does not replace the database's store yet.
     Write,
-    /// The replacement of the database's store by this one: the process serves the archive, or has restored both.
+    /// The replacement of the database's store by this store. The process serves the archive, or has restored
+    /// both.
     Serve,
 }
 
-/// Determines whether the store belongs to the database's archive, and writes what `usage` allows. A store that
-/// has the originals, or that is the first store of a new archive, gets the archive's id. From then on the store
-/// refuses writes whenever its id is another one.
+/// Determines whether the store belongs to the database's archive, and writes the records that `usage`
+/// allows. A store that has the originals, or that is the first store of a new archive, gets the archive's
+/// id. From then on the store refuses writes whenever it has a different id.
 ///
-/// Fails with [`ErrorKind::Conflict`] when the store belongs to another archive, or has no id and lacks the
+/// Fails with [`ErrorKind::Conflict`] if the store belongs to a different archive, or has no id and lacks the
 /// originals.
 pub(super) fn determine_ownership(
     db: &Db,
@@ -94,9 +95,9 @@ pub(super) fn determine_ownership(
             determine_marked(db, store, names, usage, &MarkedStore { found, claim })
         }
         Some(found) => Err(names.foreign_store(&found.id, &id)),
-        // A store without an id next to a claim on another one may be a copy that was made by other
-        // tools. It must be adopted explicitly: the database names the other store, and the next
-        // start would refuse this one.
+        // If the database claims a different store, a store without an id may be a copy that other tools
+        // made. It must be adopted explicitly: the database names the other store, and the next start would
+        // refuse this store.
         None => match claim.filter(|claim| store.differs_from(claim, None)) {
             Some(claim) => Err(names.store_moved(&claim)),
             None => determine_unmarked(db, store, names, &id),
@@ -120,8 +121,8 @@ fn determine_marked(
 ) -> Result<StoreOwnership> {
     let other = claim.as_ref().filter(|claim| store.differs_from(claim, Some(found)));
     if let Some(claim) = other {
-        // The mark of a replacement, left by a restore or a migration, overrides the claim on the
-        // store before, once a node serves from it.
+        // The mark of a replacement, left by a restore or a migration, overrides the claim on the previous
+        // store once a node serves from the new store.
         if !found.replaces {
             return Err(names.store_moved(claim));
         }
@@ -135,12 +136,12 @@ fn determine_marked(
     if usage != OwnershipUse::Serve || db.is_read_only() || is_recorded {
         return Ok(StoreOwnership::Ours);
     }
-    // The database of an archive that has moved takes no writes, and the caller refuses to serve it.
+    // The database of a moved archive refuses writes, and the caller refuses to serve it.
     if db.moved_to()?.is_some() {
         return Ok(StoreOwnership::Ours);
     }
-    // The database comes first: after an interruption the mark still asks for the replacement, and
-    // the next start repeats it.
+    // The database is written first: after an interruption the mark still requests the replacement, and the
+    // next start repeats it.
     let store_id = record_claim(db, names, found)?;
     let mark = StoreMark { store_id: Some(store_id), replaces: false, ..found.clone() };
     if mark == *found {
@@ -150,7 +151,7 @@ fn determine_marked(
         Ok(()) => Ok(StoreOwnership::Ours),
         Err(cause) if found.replaces => undecided(cause),
         Err(cause) => {
-            // A store that cannot be written is still read, and the next start tries again.
+            // A store that cannot be written is still read, and the next start retries.
             tracing::debug!("the store has no id of its own: {cause}");
             Ok(StoreOwnership::Ours)
         }
@@ -168,7 +169,7 @@ fn record_claim(db: &Db, names: &ArchiveNames, found: &StoreMark) -> Result<Stri
     let marked = found.store_id.clone();
     Ok(db.write_blocking(move |tx| {
         let recorded = tx.as_read().claimed_store()?.filter(|claim| claim.name == name);
-        // Nodes that start at once give a store one id.
+        // Nodes that start at the same time must give the store the same id.
         let store_id = marked.or_else(|| recorded.and_then(|claim| claim.store_id));
         let store_id = store_id.unwrap_or_else(new_store_id);
         tx.replace_store(&StoreClaim { name, store_id: Some(store_id.clone()) })?;
@@ -181,7 +182,7 @@ fn new_store_id() -> String {
 }
 
 fn undecided(cause: StoreError) -> Result<StoreOwnership> {
-    // Only an outage ends without the operator, so only an outage is waited for.
+    // Only an outage ends without the operator's help, so only an outage is waited for.
     if matches!(cause, StoreError::Unavailable { .. }) {
         return Ok(StoreOwnership::Unknown(cause.to_string()));
     }
@@ -228,11 +229,11 @@ fn determine_unmarked(
     }
 }
 
-/// Looks for originals of the database in a store without an id; returns how many were looked up. Writes
-/// nothing.
+/// Looks for a sample of the database's originals in a store without an id; returns the size of the sample.
+/// Writes nothing.
 ///
-/// Fails with [`ErrorKind::Conflict`] when the store lacks them, or has originals although the database has no
-/// items. The inner error says that the store cannot be read.
+/// Fails with [`ErrorKind::Conflict`] if the store lacks most of the sample, or has originals although the
+/// database has no items. The inner error means that the store cannot be read.
 fn check_unmarked(
     db: &Db,
     store: &BlobStore,
@@ -243,12 +244,13 @@ fn check_unmarked(
         Ok(counts) => counts,
         Err(cause) => return Ok(Err(cause)),
     };
-    // A store without an id that lacks most of the sample is probably a wrong one, such as an unmounted disk.
+    // A store without an id that lacks most of the sample is probably the wrong store, such as an unmounted
+    // disk.
     if present * 2 < sampled {
         return Err(names.originals_missing(present, sampled));
     }
-    // Without items there is nothing to compare, so originals in the store may be those of any
-    // archive. A read-only node does not claim them.
+    // Without items there is nothing to compare, so the originals in the store may belong to any archive. A
+    // read-only node does not claim them.
     if sampled == 0 && !only_reads {
         match store.is_empty() {
             Ok(true) => {}
@@ -259,11 +261,11 @@ fn check_unmarked(
     Ok(Ok(sampled))
 }
 
-/// Waits for another process to mark a store without an id, where an archive without items has the `claim` on a
-/// store; returns whether it did. Writes nothing.
+/// Waits for a different process to mark a store without an id, for an archive that has no items and claims
+/// the store `claim`. Returns whether the store was marked. Writes nothing.
 ///
-/// Fails with [`ErrorKind::Conflict`] when it did not and the claim is on another store. The inner error says
-/// that the store cannot be read.
+/// Fails with [`ErrorKind::Conflict`] if the store was not marked and the claim is on a different store. The
+/// inner error means that the store cannot be read.
 fn is_marked_by_another(
     db: &Db,
     store: &BlobStore,
@@ -271,20 +273,20 @@ fn is_marked_by_another(
     id: &str,
     claim: &str,
 ) -> Result<std::result::Result<bool, StoreError>> {
-    // Another process may be about to mark this store.
+    // A process that started at the same time may be about to mark this store.
     match wait_for_mark(store, id) {
         Ok(false) => {}
         marked => return Ok(marked),
     }
-    // Equal names of a bucket mean the same bucket, and a folder next to the database is the same folder;
-    // folders on several machines may only have equal names.
+    // Buckets with equal names are the same bucket. Folders with equal names are the same folder if the
+    // database is a file; with a remote database, they may be on different machines.
     if claim != names.store || (db.is_remote() && !store.is_remote()) {
         return Err(names.second_store());
     }
     Ok(Ok(false))
 }
 
-/// Waits until another process marks the store with the archive `id`; returns whether that happened in time.
+/// Waits until a different process marks the store with the archive `id`; returns whether it did in time.
 fn wait_for_mark(store: &BlobStore, id: &str) -> std::result::Result<bool, StoreError> {
     let (_open, never) = mpsc::channel::<()>();
     let since = Stopwatch::start();
@@ -303,9 +305,10 @@ fn wait_for_mark(store: &BlobStore, id: &str) -> std::result::Result<bool, Store
 }
 
 /// Determines whether the store belongs to the database's archive, without modifying either. `only_reads` is
-/// whether the nodes of these settings are read-only.
+/// true if the nodes of these settings are read-only.
 ///
-/// Fails where [`determine_ownership`] would, so that no node starts; also when the store does not answer.
+/// Fails whenever [`determine_ownership`] would fail, so that no node starts, and also if the store does not
+/// answer.
 pub(super) fn examine(
     db: &Db,
     store: &BlobStore,
@@ -413,7 +416,8 @@ impl ArchiveNames {
     }
 }
 
-/// Counts how many originals of the oldest and newest items are in the store, and how many were looked up.
+/// Counts the originals of the oldest and newest items that are in the store. Returns the count and the size
+/// of the sample.
 fn sample(db: &Db, store: &BlobStore) -> std::result::Result<(usize, usize), StoreError> {
     let named = db.read_blocking(|tx| tx.sample_originals(STORE_SAMPLE_ITEMS));
     let named = named.map_err(|cause| StoreError::Io {
@@ -431,14 +435,15 @@ fn unusable(cause: StoreError) -> Error {
     Error::new(ErrorKind::Unavailable, "the store of originals cannot be used").with_source(cause)
 }
 
-/// Checks the ownership of a store that did not answer again in the background; the thread ends on success.
+/// Starts a thread that repeats the ownership check of a store that did not answer, and ends on success.
 pub(super) fn retry_ownership_check(db: Db, store: BlobStore, names: ArchiveNames) -> Result<()> {
     let thread = std::thread::Builder::new().name("store-owner".to_owned());
     let spawned = thread.spawn(move || check_until_ours(&db, &store, &names));
     spawned.map(drop).map_err(Error::internal)
 }
 
-/// Checks the ownership of a store repeatedly until it is the archive's, and logs the reason why it is not.
+/// Repeats the ownership check of a store until the store belongs to the archive, and logs each new reason
+/// for a failure.
 fn check_until_ours(db: &Db, store: &BlobStore, names: &ArchiveNames) {
     let store_name = &names.store;
     let (_open, never) = mpsc::channel::<()>();
@@ -453,7 +458,7 @@ fn check_until_ours(db: &Db, store: &BlobStore, names: &ArchiveNames) {
             Ok(StoreOwnership::Unknown(why)) => why,
             Err(cause) => cause.to_string(),
         };
-        // The same reason would fill the log every two seconds.
+        // Logging the same reason at each check would add a line every two seconds.
         if last_reason.as_ref() != Some(&why) {
             tracing::error!(
                 "uploads are refused, store ownership is unknown: {store_name}: {why}"
@@ -468,7 +473,7 @@ fn check_until_ours(db: &Db, store: &BlobStore, names: &ArchiveNames) {
 pub struct AdoptionReport {
     /// Id of the archive.
     pub archive: String,
-    /// Id in the store before, if it had one.
+    /// Previous id in the store, if it had one.
     pub previous: Option<String>,
     /// Name of the store.
     pub store: String,
@@ -482,7 +487,7 @@ pub struct AdoptionReport {
 /// counts the originals that are missing there.
 ///
 /// Fails with [`ErrorKind::Conflict`] if most of them are missing and `is_forced` is false, because the
-/// settings then most likely name a wrong location.
+/// settings then most likely name the wrong location.
 pub fn adopt(config: &Config, is_forced: bool) -> Result<AdoptionReport> {
     let archive = OpenArchive::open_without_ownership(config)?;
     let store = archive.originals.store();
@@ -498,7 +503,7 @@ pub fn adopt(config: &Config, is_forced: bool) -> Result<AdoptionReport> {
         let claim = claim.map(|claim| claim.name);
         return Err(mostly_missing(&store.name(), missing, named.len(), claim.as_deref()));
     }
-    // A copy that other tools made has the id of the store that it was copied from.
+    // A copy that other tools made has the store id of its source, so the store gets a new one.
     let store_id = Some(new_store_id());
     let new = StoreMark { id: id.clone(), store_id: store_id.clone(), replaces: false };
     store.set_mark(&new).map_err(unusable)?;
@@ -524,7 +529,7 @@ fn mostly_missing(store: &str, missing: usize, named: usize, claim: Option<&str>
     Error::new(ErrorKind::Conflict, message)
 }
 
-/// Fails when the target store of a copy belongs to another archive than `id`.
+/// Fails if the target store of a copy belongs to an archive other than `id`.
 pub(super) fn refuse_foreign(store: &BlobStore, id: &str) -> Result<()> {
     match store.mark().map_err(unusable)?.map(|mark| mark.id) {
         Some(found) if found != id => {
@@ -538,8 +543,9 @@ pub(super) fn refuse_foreign(store: &BlobStore, id: &str) -> Result<()> {
     }
 }
 
-/// Marks a store, into which a command copied the originals of the archive `id`, as the replacement of the
-/// previous one. A store that has an id already keeps it, so that a repeated copy changes nothing.
+/// Marks a store as the replacement of the previous store, after a command copied the originals of the
+/// archive `id` into it. A store that already has its own id keeps it, so that a repeated copy changes
+/// nothing.
 pub(super) fn replace_mark(store: &BlobStore, id: &str) -> std::result::Result<(), StoreError> {
     let known = store.mark()?.and_then(|mark| mark.store_id);
     let store_id = Some(known.unwrap_or_else(new_store_id));

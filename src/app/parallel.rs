@@ -1,4 +1,4 @@
-//! A parallel map over a queue, on several threads.
+//! Runs work for the items of a queue in parallel, on several threads.
 
 use parking_lot::Mutex;
 
@@ -19,8 +19,7 @@ pub(super) fn for_each_parallel<T: Send>(
                 while let Some(item) = next_item(&queue, &failure) {
                     if let Err(error) = work(item) {
                         let mut failure = failure.lock();
-                        // Several threads may fail at the same time; the first failure is the one
-                        // to report.
+                        // Several threads may fail at the same time; the first failure is reported.
                         failure.get_or_insert(error);
                         return;
                     }
@@ -31,7 +30,7 @@ pub(super) fn for_each_parallel<T: Send>(
     failure.into_inner().map_or(Ok(()), Err)
 }
 
-/// Returns the next item; `None` after a failure, so that the other threads stop.
+/// Returns the next item, or `None` after a failure, so that the other threads stop.
 fn next_item<T>(
     queue: &Mutex<impl Iterator<Item = T>>,
     failure: &Mutex<Option<Error>>,

@@ -13,7 +13,7 @@ pub enum ArchiveProblem {
     Missing { of: FileOfItem, hash: ContentHash },
     /// The bytes of an original do not match its hash.
     Damaged { of: FileOfItem, hash: ContentHash },
-    /// The length of an original is not the one that it had at ingest.
+    /// The length of an original differs from its length at ingest.
     Length {
         of: FileOfItem,
         hash: ContentHash,
@@ -34,10 +34,10 @@ pub enum ArchiveProblem {
         kind: DerivedKind,
         of: FileOfItem,
         hash: ContentHash,
-        /// Whether the file was rebuilt, or removed if it is a standard set.
+        /// The repair: the file is rebuilt, or removed if it is a standard set.
         repaired: Repair,
     },
-    /// No item refers to an original. It is harmless.
+    /// No item refers to an original, which is harmless.
     Orphaned {
         hash: ContentHash,
         bytes: u64,
@@ -47,13 +47,13 @@ pub enum ArchiveProblem {
     /// A file of the rendition cache is damaged.
     Cached {
         file: PathBuf,
-        /// Whether the file was removed.
+        /// The repair: the file is removed.
         repaired: Repair,
     },
     /// A leftover file of an interrupted write.
     Leftover {
         file: PathBuf,
-        /// Whether the file was removed.
+        /// The repair: the file is removed.
         repaired: Repair,
     },
     /// Advice for the operator; nothing is damaged.
@@ -61,12 +61,12 @@ pub enum ArchiveProblem {
     /// The database has a flaw.
     Database {
         flaw: DatabaseFlaw,
-        /// Whether a new search index was requested, if the flaw is in the index.
+        /// The repair: a new search index is requested, if the flaw is in the index.
         repaired: Repair,
     },
 }
 
-/// The result of a repair: `None` if none was attempted, an error text if it failed.
+/// The result of a repair: `None` if no repair was attempted, an error text if it failed.
 pub type Repair = Option<Result<(), String>>;
 
 /// A file of an item: `image/abc NormalHires`.
@@ -88,19 +88,19 @@ impl ArchiveProblem {
         }
     }
 
-    /// Returns whether the problem is advice or harmless, and no damage.
+    /// Returns whether the problem is advice or harmless, and not damage.
     #[must_use]
     pub fn is_warning(&self) -> bool {
         matches!(self, Self::Warning(_) | Self::Orphaned { .. })
     }
 
-    /// Whether the problem was not repaired.
+    /// Returns whether the problem was not repaired.
     #[must_use]
     pub fn remains(&self) -> bool {
         !matches!(self.repaired(), Some(Some(Ok(()))))
     }
 
-    /// The keyword of the problem in JSON.
+    /// Returns the keyword of the problem in JSON.
     #[must_use]
     pub fn word(&self) -> &'static str {
         if !self.remains() {
@@ -187,8 +187,8 @@ impl std::fmt::Display for ArchiveProblem {
     }
 }
 
-/// Writes the outcome of a repair: the first of `texts` if none was attempted, the second one if it succeeded, the
-/// third one with the cause if it failed.
+/// Writes the outcome of a repair: the first of `texts` if no repair was attempted, the second if it
+/// succeeded, the third with the cause if it failed.
 fn write_outcome(
     f: &mut std::fmt::Formatter<'_>,
     texts: [&str; 3],

@@ -19,9 +19,9 @@ const PROGRESS_KEY: &str = "check";
 /// The results of an interrupted check.
 #[derive(Clone, Copy, Debug)]
 pub struct InterruptedCheck {
-    /// Number of originals that it had read.
+    /// Number of originals that the check had read.
     pub originals: usize,
-    /// Number of problems of these that remained.
+    /// Number of remaining problems of these originals.
     pub problems: usize,
     /// Start of the check.
     pub began: Timestamp,
@@ -35,7 +35,7 @@ struct Checkpoint {
     problems: usize,
 }
 
-/// The progress of a check of the originals `named`, which finish in any order.
+/// The progress of a check of the originals in `named`, which finish in any order.
 pub(super) struct CheckProgress<'a> {
     db: &'a Db,
     named: &'a [NamedOriginal],
@@ -47,10 +47,10 @@ pub(super) struct CheckProgress<'a> {
 struct ProgressState {
     /// All originals before this index were read.
     next: usize,
-    /// Remaining problems of these originals, including those of the interrupted check.
+    /// Remaining problems of these originals, including the problems that the interrupted check found.
     problems: usize,
-    /// Later originals that were read already, with their problems: as many as there are workers, unless one
-    /// of them hangs.
+    /// Later originals that were read already, with their problems. Their number is at most the number of
+    /// workers, unless one of them hangs.
     ahead: BTreeMap<usize, usize>,
     /// Time since the progress was last stored.
     last_saved: Option<Stopwatch>,
@@ -58,12 +58,12 @@ struct ProgressState {
 }
 
 impl<'a> CheckProgress<'a> {
-    /// Starts at the first original, or with `resume` at the first one that an interrupted check has not
+    /// Starts at the first original, or with `resume` at the first original that an interrupted check has not
     /// read.
     pub(super) fn begin(db: &'a Db, named: &'a [NamedOriginal], resume: bool) -> Result<Self> {
         let checkpoint =
             if resume { db.read_blocking(|tx| tx.find_state(PROGRESS_KEY))? } else { None };
-        // Progress that a later version stored in another format is ignored.
+        // Progress that a later version stored in a different format is ignored.
         let checkpoint: Option<Checkpoint> =
             checkpoint.and_then(|text| serde_json::from_str(&text).ok());
         let earlier = checkpoint.map(|checkpoint| InterruptedCheck {
@@ -83,7 +83,7 @@ impl<'a> CheckProgress<'a> {
         Ok(Self { db, named, began, earlier, state: Mutex::new(state) })
     }
 
-    /// The index of the first original to read.
+    /// Returns the index of the first original to read.
     pub(super) fn first(&self) -> usize {
         self.earlier.map_or(0, |earlier| earlier.originals)
     }
@@ -94,7 +94,7 @@ impl<'a> CheckProgress<'a> {
         state.ahead.insert(index, problems);
         let before = state.next;
         let mut next = before;
-        // Originals finish in any order, and only a gapless prefix can be resumed after.
+        // Originals finish in any order, but a check can be resumed only after a gapless prefix.
         while let Some(problems) = state.ahead.remove(&next) {
             state.problems += problems;
             next += 1;
@@ -114,7 +114,7 @@ impl<'a> CheckProgress<'a> {
             .map(|text| self.db.write_blocking(move |tx| tx.write_state(PROGRESS_KEY, &text)));
         let has_failed = !matches!(written, Ok(Ok(())));
         if has_failed && !state.failing {
-            // For example a database that no longer accepts writes; the check itself only reads.
+            // For example, the database may no longer accept writes; the check itself only reads.
             tracing::warn!("check progress cannot be stored, so the check cannot be resumed");
         }
         state.failing = has_failed;

@@ -40,7 +40,7 @@ impl PurgeStarter {
         Ok((Self { cdn, followed }, sender))
     }
 
-    /// Sends purges until the service stops; `None` if no CDN is configured.
+    /// Starts a task that sends purges until the service stops; returns `None` if no CDN is configured.
     pub(super) fn start(
         self,
         runtime: &Runtime,

@@ -9,14 +9,14 @@ use crate::storage::database::NamedOriginal;
 use model::ContentHash;
 
 impl ArchiveCheck<'_> {
-    /// Compares the originals that items refer to with the store's listing, and reads a random `sample` of
-    /// those that exist, on `workers` threads.
+    /// Compares the originals that items refer to with the store's listing, and reads a random sample of the
+    /// existing originals, on `workers` threads.
     ///
-    /// Takes one pass over the files of all items, one listing of the store, and 90 bytes of memory per
+    /// Needs one pass over the files of all items, one listing of the store, and 90 bytes of memory per
     /// original.
     pub(super) fn quick(self, workers: usize, sample: usize) -> Result<CheckReport> {
         // The items are read first: an original is stored before an item refers to it and is never removed,
-        // so each of these must be in the listing.
+        // so each of them must be in the listing.
         let (named, rows) = self.archive.db.read_blocking(|tx| tx.named_originals())?;
         let stored = self.archive.originals.store().list_with_sizes().map_err(Error::internal)?;
         let is_complete = rows.is_empty();
@@ -32,7 +32,7 @@ impl ArchiveCheck<'_> {
             let of = self.file_of(named);
             self.report(&ArchiveProblem::Length { of, hash, found, expected });
         }
-        // An unreadable item may refer to any original, so orphans are known only if all were read.
+        // An unreadable item may refer to any original, so orphans are known only if all items were read.
         let orphans = if is_complete {
             self.report_orphans(found.unnamed)?
         } else {
@@ -57,14 +57,14 @@ impl ArchiveCheck<'_> {
     }
 }
 
-/// The differences between the originals that items refer to and those in a store.
+/// The differences between the originals that items refer to and the originals in a store.
 #[derive(Default)]
 pub(super) struct StoreComparison {
     /// Originals that exist with the right length.
     pub(super) present: Vec<NamedOriginal>,
     /// Originals that are missing.
     pub(super) missing: Vec<NamedOriginal>,
-    /// Originals that exist with another length, which is given in bytes.
+    /// Originals that exist with a different length, which is given in bytes.
     pub(super) other_length: Vec<(NamedOriginal, u64)>,
     /// Blobs of the store that no item refers to, with their lengths in bytes.
     pub(super) unnamed: Vec<(ContentHash, u64)>,
@@ -87,7 +87,7 @@ impl StoreComparison {
     }
 }
 
-/// Picks `count` of `from` at random with equal probability; all if there are no more.
+/// Picks `count` elements of `from` at random with equal probability, or all if there are fewer.
 fn random_sample(mut from: Vec<NamedOriginal>, count: usize) -> Vec<NamedOriginal> {
     let count = count.min(from.len());
     // The first steps of a Fisher-Yates shuffle.
@@ -99,7 +99,7 @@ fn random_sample(mut from: Vec<NamedOriginal>, count: usize) -> Vec<NamedOrigina
     from
 }
 
-/// A random number below `bound`, which must not be 0.
+/// Returns a random number below `bound`, which must not be 0.
 fn random_below(bound: usize) -> usize {
     // The modulo bias is below 2^-40 for a million originals.
     let drawn = Uuid::new_v4().as_u128() % (bound as u128);

@@ -29,10 +29,10 @@ pub(super) struct SettingsReload {
 }
 
 impl SettingsReload {
-    /// Reopens the log file, reloads the settings from their sources, and applies those that can change at
-    /// run time; returns the outcome as a line of text.
+    /// Reopens the log file, reloads the settings from their sources, and applies the settings that can
+    /// change at run time; returns the outcome as a line of text.
     ///
-    /// An invalid part changes nothing: if one setting is invalid, none is applied, and an invalid
+    /// An invalid part changes nothing: if one setting is invalid, no setting is applied, and an invalid
     /// certificate is not used. Errors are logged.
     pub(super) fn reload(&mut self) -> &'static str {
         let mut all_succeeded = true;
@@ -67,7 +67,7 @@ impl SettingsReload {
         let loaded = config::load(&self.launch.sources);
         let (mut next, _) =
             loaded.map_err(|cause| Error::new(ErrorKind::InvalidArgument, cause.to_string()))?;
-        // The start filled in an empty URL from the bound address, so an empty one is no change.
+        // The start filled in an empty URL from the bound address, so a URL that is still empty is no change.
         if next.server.public_url.0.is_empty() && self.launch.config.server.public_url.0.is_empty()
         {
             next.server.public_url = self.running.server.public_url.clone();
@@ -119,7 +119,7 @@ impl SettingsReload {
     fn certificate(&self) -> Result<()> {
         let Some(current) = &self.listener_settings.certificate else { return Ok(()) };
         let certificate = read_certificate(&self.running)?;
-        // Each reload reads the certificate, but only a renewed one is worth a line in the log.
+        // Each reload reads the certificate, but only a renewed certificate is logged.
         let changed = certificate.expires() != current.get().expires();
         current.set(certificate);
         if changed {

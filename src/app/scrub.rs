@@ -1,8 +1,8 @@
 //! The scrub: a background pass that reads every original once per period and verifies its checksum.
 //!
-//! One node does it at a time ([`ClusterLease::Scrubbing`]). A pass visits the items in the order of their
-//! numbers; an item that is written during the pass gets a higher number and is left to the next pass. The
-//! progress is stored in the database, so restarts and other nodes continue it.
+//! One node scrubs at a time ([`ClusterLease::Scrubbing`]). A pass visits the items in the order of their
+//! numbers; an item that is written during the pass gets a higher number and belongs to the next pass. The
+//! progress is stored in the database, so restarts and other nodes continue the pass.
 //!
 //! Each item gets the same share of the period, which spreads the load evenly for archives of any size;
 //! within an original the rate is limited to [`SCRUB_BYTES_S_MAX`]. Holds the numbers of [`SCRUB_ITEMS`]
@@ -41,7 +41,7 @@ pub(super) struct OriginalsScrub {
     pub(super) period: Duration,
 }
 
-/// A pass in progress, as it is stored.
+/// A pass in progress, as the database stores it.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct ScrubPass {
     began: Timestamp,
@@ -53,17 +53,17 @@ struct ScrubPass {
     done: u64,
     /// The number of the last item that was read.
     at: i64,
-    /// When the next item is to be read.
+    /// The time at which the next item is to be read.
     due: Timestamp,
     /// Damaged originals; at most [`SCRUB_REPORTED_MAX`] are stored.
     damaged: Vec<ContentHash>,
-    /// End of the pass before.
+    /// The end of the previous pass.
     #[serde(default)]
     ended: Option<Timestamp>,
 }
 
 impl ScrubPass {
-    /// The share of the period for each item.
+    /// Returns the share of the period for each item.
     fn share(&self, period: Duration) -> Duration {
         period.div_f64(to_f64(self.items.max(1)))
     }
@@ -81,7 +81,7 @@ fn report(ratio: f64, began: Option<Timestamp>, ended: Option<Timestamp>) {
     metrics::gauge!(telemetry::SCRUB_ENDED_SECONDS).set(unix_seconds(ended));
 }
 
-/// Converts a number of items; a number beyond `u32` becomes the largest one.
+/// Converts a number of items; saturates at `u32::MAX`.
 fn to_f64(count: u64) -> f64 {
     f64::from(u32::try_from(count).unwrap_or(u32::MAX))
 }
@@ -100,9 +100,9 @@ enum ScrubFinding {
     Unreachable(StoreError),
 }
 
-/// The reason for which this node stops scrubbing.
+/// The reason why this node stops scrubbing.
 enum ScrubStop {
-    /// Another node has the lease, or may have it.
+    /// A different node has the lease, or may have it.
     LeaseLost,
     Failed(DbError),
 }
@@ -122,7 +122,8 @@ impl OriginalsScrub {
             let stopped = self.scrub(self.node.incarnation(), &mut log).await;
             // Only the node that scrubs reports the progress of the pass.
             report(0.0, None, None);
-            // A lost lease is waited for anyway; a failure would be retried without a delay.
+            // The next wait for the lease delays a retry after its loss; a failure would be retried without a
+            // delay.
             if let ScrubStop::Failed(cause) = stopped {
                 log.record(&Err::<(), _>(cause));
                 tokio::time::sleep(SCRUB_RETRY_DELAY).await;
@@ -130,7 +131,7 @@ impl OriginalsScrub {
         }
     }
 
-    /// Continues the current pass and runs further ones for as long as `incarnation` holds the lease.
+    /// Continues the current pass and runs further passes while `incarnation` holds the lease.
     async fn scrub(&self, incarnation: Uuid, log: &mut FailureLog) -> ScrubStop {
         match self.run_passes(incarnation, log).await {
             Ok(never) => match never {},
@@ -144,7 +145,7 @@ impl OriginalsScrub {
         log: &mut FailureLog,
     ) -> Result<std::convert::Infallible, ScrubStop> {
         let stored = self.db.read(|tx| tx.find_state(SCRUB_KEY)).await?;
-        // Progress that a later version stored in another format is ignored.
+        // Progress that a later version stored in a different format is ignored.
         let stored: Option<ScrubPass> = stored.and_then(|text| serde_json::from_str(&text).ok());
         let mut pass = match stored {
             Some(pass) => pass,
@@ -176,11 +177,11 @@ impl OriginalsScrub {
             self.item(number, &mut pass, incarnation).await?;
             pass.at = number;
             pass.done += 1;
-            // A delay is not made up for with a higher rate.
+            // A delay is not compensated by a higher rate.
             pass.due = later(pass.due, share).max(clock::now());
             let is_due =
                 last_saved.as_ref().is_none_or(|since| since.elapsed() >= SCRUB_SAVE_INTERVAL);
-            // With few items the shares are long, and a restart would begin an unsaved wait again.
+            // With few items the shares are long, and a restart would begin an unsaved wait from the start.
             if is_due || share >= SCRUB_SAVE_INTERVAL {
                 self.save_pass(&pass, incarnation).await?;
                 last_saved = Some(Stopwatch::start());
@@ -213,7 +214,7 @@ impl OriginalsScrub {
             tracing::info!(items = pass.done, damaged, "scrub finished: all originals were read");
             pass.ended = Some(clock::now());
         } else {
-            // An empty archive would otherwise end one pass after the other without a pause.
+            // Without a wait, an empty archive would end one pass after the other.
             self.wait(later(clock::now(), SCRUB_RETRY_DELAY), SCRUB_RETRY_DELAY, incarnation)
                 .await?;
         }
@@ -231,8 +232,8 @@ impl OriginalsScrub {
     ) -> Result<(), ScrubStop> {
         let stopwatch = Stopwatch::start();
         loop {
-            // A node that lost the lease may hold it again under a new incarnation, after another
-            // node has advanced the pass.
+            // A node that lost the lease may hold it again under a new incarnation, after a different node
+            // has advanced the pass.
             if !self.node.holds(ClusterLease::Scrubbing) || self.node.incarnation() != incarnation
             {
                 return Err(ScrubStop::LeaseLost);
@@ -252,8 +253,8 @@ impl OriginalsScrub {
         let text =
             serde_json::to_string(pass).map_err(|cause| DbError::File(cause.to_string()))?;
         let written = self.db.write(move |tx| {
-            // The lease may have expired without this node's notice, and its progress must not
-            // replace that of the next holder.
+            // The lease may have expired unnoticed, and the progress of this node must not replace the
+            // progress of the next holder.
             if !tx.holds_lease(ClusterLease::Scrubbing.as_str(), incarnation)? {
                 return Ok(false);
             }
@@ -284,7 +285,7 @@ impl OriginalsScrub {
             }
             Err(other) => return Err(other.into()),
         };
-        // An item that was replaced since is left to the next pass.
+        // An item that was replaced since belongs to the next pass.
         let Some((key, assets)) = found else { return Ok(()) };
         for (index, asset) in assets.iter().enumerate() {
             // Two files of an item may have the same bytes, which are read once.
@@ -304,7 +305,7 @@ impl OriginalsScrub {
         Ok(())
     }
 
-    /// Verifies an original. A damaged one is logged with its item, and counted once per pass. Returns
+    /// Verifies an original. A damaged original is logged with its item, and counted once per pass. Returns
     /// `Continue` if the store cannot be reached.
     async fn original(
         &self,
@@ -364,8 +365,7 @@ impl OriginalsScrub {
                 ScrubFinding::Damaged(cause.to_string())
             }
             Err(
-                // A store that cannot be reached, or that is the wrong one, says nothing about the
-                // originals.
+                // An unreachable or wrong store says nothing about the originals.
                 cause @ (StoreError::Unavailable { .. }
                 | StoreError::OtherArchive { .. }
                 | StoreError::Setting { .. }),

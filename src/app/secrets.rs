@@ -1,5 +1,4 @@
-//! The key that encrypts secrets in the database: located or created when an archive is opened, copied by
-//! backups, rotated.
+//! Locates or creates the key that encrypts secrets in the database, copies it into backups, and rotates it.
 
 use std::path::{Path, PathBuf};
 
@@ -16,12 +15,12 @@ pub const KEY_FILE: &str = "secrets.key";
 pub(super) enum MissingKey {
     /// Opening the archive fails, because a service would fail at each delivery and login.
     Fails,
-    /// The archive is opened, and operations that need the key fail: most commands and read-only nodes need
-    /// none.
+    /// The archive is opened, and operations that need the key fail: most commands and read-only nodes do not
+    /// need it.
     Waits,
 }
 
-/// The source of keys according to the settings.
+/// Returns the source of keys according to the settings.
 #[must_use]
 pub fn key_source(config: &Config) -> KeySource {
     let given = &config.secrets;
@@ -44,8 +43,9 @@ fn create_key_file(path: &Path) -> Result<bool> {
     secrets::create(path, &[key]).map_err(|cause| invalid(&cause))
 }
 
-/// Whether to encrypt secrets that are still stored in plain text: with SQLite, or if the settings name a key
-/// file. A PostgreSQL database has several nodes, and each would otherwise create its own key.
+/// Returns whether to encrypt secrets that are still stored in plain text: with SQLite, or if the settings
+/// name a key file. A PostgreSQL database has several nodes, and each node would otherwise create its own
+/// key.
 fn starts_encryption(config: &Config) -> bool {
     config.database.url.0.is_empty() || !config.secrets.key_file.as_os_str().is_empty()
 }
@@ -107,7 +107,7 @@ fn try_unlock(config: &Config, db: &Db) -> Result<()> {
             }
             Ok(())
         }
-        // Several processes started together, and another one was first.
+        // Several processes started together, and a different process encrypted the secrets first.
         Err(DbError::InUse(_)) => {
             let Some(id) = db.secrets_key()? else { return Ok(()) };
             if let Some(path) = created
@@ -169,7 +169,7 @@ pub fn rotate(config: &Config, db: &Db) -> Result<RotationReport> {
     let KeySource::File(path) = &source else { return rotate_setting(config, db, source) };
     let _lock = secrets::lock(path).map_err(|cause| conflict(&cause))?;
     let before = in_force(db)?;
-    // Without the key in force nothing could be decrypted, and the file stays as it is.
+    // Without the key in force nothing could be decrypted, and the file is not changed.
     use_keys(config, db, source.clone(), before)?;
     let mut keys = secrets::read(path).map_err(|cause| conflict(&cause))?;
     let new_key = SecretKey::draw().map_err(|cause| conflict(&cause))?;
@@ -248,17 +248,17 @@ pub(super) fn copy_key(
     Ok(BackupKey { file: Some(file), ..without_copy })
 }
 
-/// Whether a file of a backup is the key of an earlier state.
+/// Returns whether a file of a backup is the key of an earlier backup.
 pub(super) fn is_older_key(name: &str, key: &BackupKey) -> bool {
     let is_key = name.starts_with(IN_BACKUP) && name.ends_with(".key");
     is_key && key.file.as_deref() != Some(name)
 }
 
 /// Reads the key of a backup and determines the path to restore it to; `None` if the key exists there already
-/// or the backup has none.
+/// or the backup has no key.
 ///
-/// Fails, before anything is written, if another key exists there: it may be the only copy of the key of
-/// another archive.
+/// Fails, before anything is written, if a different key exists there: it may be the only copy of the key of
+/// a different archive.
 pub(super) fn key_to_restore(
     config: &Config,
     source: &Path,
@@ -294,11 +294,11 @@ pub(super) fn restore_key(plan: Option<(PathBuf, Vec<SecretKey>)>) -> Result<()>
         .map_err(|cause| Error::new(ErrorKind::Unavailable, cause.to_string()))
 }
 
-/// A message about the key of the secrets, if a restored archive lacks it.
+/// Returns a message about the key of the secrets, if a restored archive lacks it.
 pub(super) fn lacking(config: &Config, key: &BackupKey) -> Option<String> {
     let id = key.id.as_ref()?;
     let source = key_source(config);
-    // A key file that cannot be read is as good as missing: the message asks for the key.
+    // A key file that cannot be read counts as missing: the message asks for the key.
     let keys = load(config, &source).unwrap_or_default();
     if keys.iter().any(|key| key.id().to_string() == *id) {
         return None;

@@ -41,7 +41,7 @@ use crate::runtime::traces::TraceExporter;
 pub struct ServerLaunch {
     /// The settings as loaded at the start.
     pub config: Config,
-    /// The sources for reloading the settings.
+    /// The sources from which a reload reads the settings.
     pub sources: SettingSources,
     /// The handle for changing the logs at run time.
     pub logs: Logs,
@@ -65,7 +65,7 @@ pub struct ServerProcess {
 impl ServerProcess {
     /// Opens all parts of the server and listens.
     ///
-    /// Fails when the address is in use, the data directory cannot be used, or a setting does not fit this
+    /// Fails if the address is in use, the data directory cannot be used, or a setting does not fit this
     /// machine.
     pub fn start(
         launch: ServerLaunch,
@@ -108,7 +108,7 @@ impl ServerProcess {
             shared: Arc::clone(&app.shared),
             listener_settings: http.settings.clone(),
         };
-        // The node takes leases only now, because the jobs that they belong to run only now.
+        // The node acquires leases only now, because the jobs that they belong to run only now.
         keeper.node().work(clock::now());
         let BackgroundTasks { threads, senders, first_probe } = background;
         // A client may ask for readiness as soon as the server is announced, so wait for the first probe.
@@ -116,20 +116,20 @@ impl ServerProcess {
         Ok(Self { http, app, threads, guard, senders, runtime, signals, reload, export, keeper })
     }
 
-    /// The URL of the server, for a browser.
+    /// Returns the URL of the server, for a browser.
     #[must_use]
     pub fn url(&self) -> String {
         format!("{}://{}", scheme(self.http.settings.certificate.is_some()), self.http.address)
     }
 
-    /// The URL of the listener for operators' tools, if there is one.
+    /// Returns the URL of the listener for operators' tools, if there is one.
     #[must_use]
     pub fn admin_url(&self) -> Option<String> {
         let address = self.http.admin.as_ref()?.local_addr().ok()?;
         Some(format!("http://{address}"))
     }
 
-    /// The base URL of links in documents and pages.
+    /// Returns the base URL of links in documents and pages.
     #[must_use]
     pub fn public_url(&self) -> &str {
         &self.reload.running.server.public_url.0
@@ -207,10 +207,9 @@ async fn serve(
         signals.first().await;
         let unready = shared.edge.live_settings.get().drain_delay;
         let time = unready + limits.get().drain + STOP_GRACE_PERIOD;
-        // systemd kills the service after its own timeout unless it learns how long the drain
-        // takes.
+        // systemd kills the service after its own timeout unless it learns the duration of the drain.
         drop(tokio::task::spawn_blocking(move || systemd::stopping(time)));
-        // Load balancers see it in the readiness before connections close.
+        // Load balancers see the drain in the readiness probe before connections close.
         shared.process.draining.store(true, Ordering::SeqCst);
         shared.process.node.drain();
         tokio::time::sleep(unready).await;
@@ -251,7 +250,7 @@ async fn reload_on_signal(mut hangup: Signal, mut reload: SettingsReload, status
         match reloaded.await {
             Ok(returned) => reload = returned,
             Err(cause) => {
-                // The panic took the state of the reload with it.
+                // The state of the reload was lost in the panic.
                 tracing::error!("reload failed, SIGHUP is ignored from now on: {cause}");
                 return;
             }
@@ -259,8 +258,8 @@ async fn reload_on_signal(mut hangup: Signal, mut reload: SettingsReload, status
     }
 }
 
-/// Raises the limit of open files as far as the system allows: each connection needs one, and reading and
-/// sending its data up to one more.
+/// Raises the limit of open files to the number that the connections need, or to the system's maximum. Each
+/// connection needs one open file, and up to one more to read and send its data.
 pub fn allow_connections(connections_max: u32) {
     let wanted = u64::from(connections_max) * 2 + FILES_BESIDE_CONNECTIONS;
     match rlimit::increase_nofile_limit(wanted) {
@@ -274,7 +273,7 @@ pub fn allow_connections(connections_max: u32) {
     }
 }
 
-/// The signals that are caught from [`ProcessSignals::catch`] on.
+/// The signals that are caught after [`ProcessSignals::catch`].
 struct ProcessSignals {
     stop: StopSignals,
     hangup: Signal,

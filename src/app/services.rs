@@ -115,7 +115,7 @@ pub(super) fn start_senders(
     app: &AppState,
     drain: Duration,
 ) -> Vec<tokio::task::JoinHandle<()>> {
-    // Such a node only queues; a node with background work sends.
+    // A node without background work only queues; a node with background work sends.
     if !app.shared.process.node.role().runs_background_work() {
         return Vec::new();
     }
@@ -162,8 +162,8 @@ pub(super) fn readiness(config: &Config, storage: &ServerStorage, content: &Cont
     })
 }
 
-/// Starts search, if this process serves requests and the settings enable it. Waits for an existing index,
-/// and for a small one that has to be built; a large one is built in the background.
+/// Starts search, if this process serves requests and the settings enable it. Waits for an existing index, or
+/// for a small index that has to be built; a large index is built in the background.
 pub(super) fn start_search(
     config: &Config,
     db: &Db,
@@ -188,7 +188,7 @@ pub(super) fn start_search(
     Ok(search)
 }
 
-/// The folder of the search indexes in a data directory.
+/// Returns the folder of the search indexes in a data directory.
 pub(super) fn search_dir(config: &Config) -> PathBuf {
     config.data.dir.join("search")
 }
@@ -286,7 +286,7 @@ pub(super) fn shared(
     })
 }
 
-/// The settings that handlers use and that can change at run time.
+/// Returns the settings that handlers use and that can change at run time.
 pub(super) fn tunable_settings(config: &Config) -> LiveSettings {
     LiveSettings {
         open_images: config.search.open_images,
@@ -330,7 +330,7 @@ pub(super) fn hash_limits(config: &Config) -> HashLimits {
     }
 }
 
-/// The limits on requests of the deprecated stream that wait.
+/// Returns the limits on waiting requests of the deprecated stream.
 pub(super) fn poll_limits(config: &Config) -> SlotLimits {
     let search = &config.search;
     SlotLimits {

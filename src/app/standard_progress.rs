@@ -1,4 +1,4 @@
-//! How far the background job has come that makes the standard renditions of every picture.
+//! The progress of the background job that makes the standard renditions of every picture.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,13 +7,13 @@ use crate::runtime::config::Config;
 use crate::runtime::error::Result;
 use crate::storage::database::{Db, DbError, ReadTx, WriteTx};
 
-/// The name of the progress in the database.
+/// Key of the progress in the table `state`.
 const STATE_KEY: &str = "standard-sets";
 
 /// The progress of the job, in the order of the items' numbers.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 pub(super) struct StandardProgress {
-    /// What the settings ask for; other settings begin again.
+    /// The recipe of the standard renditions; the job starts over after a change of the recipe.
     recipe: String,
     /// The number of the last item that was visited.
     pub(super) at: i64,
@@ -21,10 +21,10 @@ pub(super) struct StandardProgress {
     pub(super) failed: u64,
 }
 
-/// The progress of the job in items with pictures.
+/// The progress of the job, in numbers of items with pictures.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct StandardReport {
-    /// Items whose standard renditions are kept.
+    /// Items whose standard renditions are stored.
     pub made: u64,
     /// Items whose standard renditions could not be made.
     pub failed: u64,
@@ -33,7 +33,7 @@ pub struct StandardReport {
 }
 
 impl StandardProgress {
-    /// Loads the progress; none where other settings made the renditions.
+    /// Loads the progress; starts over if the renditions were made with a different recipe.
     pub(super) fn load(tx: &ReadTx<'_>, recipe: String) -> std::result::Result<Self, DbError> {
         Ok(Self::parse(tx.find_state(STATE_KEY)?.as_deref(), recipe))
     }
@@ -52,7 +52,7 @@ impl StandardProgress {
 }
 
 impl StandardReport {
-    /// Counts the items that the job has visited; `None` where `media.warm` turns the job off.
+    /// Counts the items that the job has visited; `None` if `media.warm` disables the job.
     pub(super) fn load(db: &Db, config: &Config) -> Result<Option<Self>> {
         if !config.media.warm {
             return Ok(None);
@@ -62,7 +62,7 @@ impl StandardReport {
             let StandardProgress { at, failed, .. } = StandardProgress::load(tx, recipe)?;
             let visited = tx.count_items_with_pictures(0, at)?;
             let to_go = tx.count_items_with_pictures(at, i64::MAX)?;
-            // Of an item that was replaced since, only the new version is counted.
+            // A failed item may have been replaced since, and only its new version is counted in `visited`.
             let failed = failed.min(visited);
             Ok(Self { made: visited - failed, failed, to_go })
         })?;

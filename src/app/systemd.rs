@@ -1,7 +1,7 @@
 //! Notifies systemd (`Type=notify`) of start, reloads and stop, and feeds its watchdog.
 //!
-//! Without the variable NOTIFY_SOCKET nothing is sent. It and WATCHDOG_USEC are variables of systemd and not
-//! settings of this product; the library reads them, and this is the only file that calls it.
+//! Without the variable NOTIFY_SOCKET nothing is sent. NOTIFY_SOCKET and WATCHDOG_USEC are variables of
+//! systemd and not settings of this product; the library reads them, and this is the only file that calls it.
 
 use std::time::Duration;
 
@@ -33,7 +33,7 @@ pub(super) fn reloading() {
     }
 }
 
-/// Notifies systemd that the service is stopping, which takes up to `time`.
+/// Notifies systemd that the service is stopping, which lasts up to `time`.
 pub(super) fn stopping(time: Duration) {
     let status = NotifyState::Status("stopping: finishing requests in flight");
     send_state(&[NotifyState::Stopping, status, extend_timeout(time)]);
@@ -46,12 +46,12 @@ fn send_state(states: &[NotifyState<'_>]) {
     }
 }
 
-/// The job that notifies systemd's watchdog three times per timeout (`WatchdogSec=`), as long as the async
-/// threads run and the database answers. `None` if systemd has no watchdog for this service.
+/// Returns the job that notifies systemd's watchdog three times per timeout (`WatchdogSec=`), while the async
+/// threads run and the database answers; `None` if systemd has no watchdog for this service.
 ///
 /// An error counts as an answer: a failing disk or a full queue is transient, and a restart would not help. A
-/// database that does not answer in time hangs, and a restart helps; except for a database on another
-/// machine, where a restart of this service would only lose the contents of its caches.
+/// database that does not answer in time hangs, and a restart helps. The exception is a remote database,
+/// where a restart of this service would only lose the contents of its caches.
 pub(super) fn watchdog(db: Db) -> Option<impl BackgroundJob> {
     let limit = sd_notify::watchdog_enabled().filter(|limit| !limit.is_zero())?;
     Some(Watchdog { db, limit, began: Stopwatch::start() })
@@ -83,7 +83,7 @@ impl BackgroundJob for Watchdog {
         self.began = Stopwatch::start();
         // Any read shows that a database thread answers; a look-up by key is cheap.
         let read = self.db.read(|tx| tx.find_organization(OrganizationId(0)).map(drop));
-        // A query to another machine must time out early enough for the notification.
+        // A query to a remote database must time out early enough for the notification.
         let time = if self.db.is_remote() { self.period() } else { self.limit };
         let answer = match timeout(time, read).await {
             Ok(answer) => answer.map_err(|cause| cause.to_string()),

@@ -27,7 +27,7 @@ use crate::storage::database::{
 pub struct VerifyRequest<'a> {
     /// The folder of a backup; `None` verifies the database of the settings.
     pub backup: Option<&'a Path>,
-    /// The location of the originals, if it is not the one in the backup.
+    /// The location of the originals, if it differs from the location in the backup.
     pub place: Option<&'a OriginalsLocation>,
     /// Reads the originals and verifies their checksums.
     pub read: bool,
@@ -42,8 +42,8 @@ pub struct VerifyReport {
     pub originals: usize,
     /// Number of originals that were read.
     pub read: usize,
-    /// Number of originals that are missing, or have another length or other bytes, plus the item rows that
-    /// cannot be read.
+    /// Number of originals that are missing, or have a different length or different bytes, plus the item
+    /// rows that cannot be read.
     pub problems: usize,
     /// Number of originals that the database does not refer to, which is harmless.
     pub unnamed: usize,
@@ -79,8 +79,8 @@ impl VerifiedDatabase {
 /// Verifies a copy of the originals against a database; calls `on_problem` for each problem, from several
 /// threads.
 ///
-/// Fails when one of the two cannot be used: an incomplete backup, a copy of the database whose checksum
-/// differs from the manifest, a bucket that refuses access.
+/// Fails if the copy or the database cannot be used: an incomplete backup, a copy of the database whose
+/// checksum differs from the manifest, a bucket that refuses access.
 pub fn verify(
     config: &Config,
     request: VerifyRequest<'_>,
@@ -91,7 +91,7 @@ pub fn verify(
         None => (VerifiedDatabase::Served(database(config)?), None),
     };
     let location = match (request.place, &recorded, request.backup) {
-        // A location in the request wins over the one in the manifest: the originals may have moved
+        // A location in the request overrides the location in the manifest: the originals may have moved
         // since.
         (Some(location), ..) | (None, Some(location), _) => CopyLocation::Bucket(location),
         (None, None, Some(dir)) => CopyLocation::Folder(dir),
@@ -147,7 +147,7 @@ pub fn verify(
     })
 }
 
-/// Opens the database of a backup, and returns the location of its originals if that is not its folder.
+/// Opens the database of a backup, and returns the location of its originals if they are not in its folder.
 fn of_backup(dir: &Path) -> Result<(VerifiedDatabase, Option<OriginalsLocation>)> {
     let manifest = read_manifest(dir)?;
     let copied = dir.join(&manifest.database);
