@@ -1,5 +1,6 @@
-//! One attempt to log in with a secret. An attempt that the cache of verified secrets can judge is counted at
-//! once; any other is verified on a hashing thread, in its slot if its user name is paced.
+//! One attempt to log in with a secret. If the cache of verified secrets knows the right secret, the attempt
+//! is counted at once. Any other attempt is verified on a hashing thread, in its slot if its user name is
+//! paced.
 
 use std::{net::IpAddr, sync::Arc, time::Duration};
 
@@ -17,9 +18,9 @@ use crate::runtime::limits::{FAILED_LOGINS_MAX, SWEEP_ROWS};
 /// A secret that is about to be verified.
 pub(super) struct VerificationAttempt {
     pub(super) secret: String,
-    /// The hash to compare with; without one the secret is wrong, after the same time.
+    /// The hash to compare with. Without a hash, the secret counts as wrong, after the same time.
     pub(super) hash: Option<String>,
-    /// Whether the right secret suffices to log in.
+    /// True if the right secret suffices to log in.
     pub(super) may_log_in: bool,
     pub(super) address: IpAddr,
     pub(super) subject: ThrottleSubject,
@@ -32,7 +33,7 @@ pub(super) enum CachedVerdict {
     /// The cache does not know the secret, or the attempt is locked out: the throttle decides.
     Nothing,
     Right,
-    /// The secret is wrong, and the failure is counted; with the decision from before it counted.
+    /// The secret is wrong, and the failure is counted. Holds the decision from before the count.
     Wrong(ThrottleDecision),
 }
 
@@ -51,23 +52,23 @@ pub(super) enum AttemptOutcome {
     Throttled { wait_s: u64 },
 }
 
-/// An attempt on a hashing thread: refused by the throttle, or else verified and then counted.
+/// An attempt on a hashing thread: the throttle refuses it, or it is verified and then counted.
 struct AttemptEvaluation {
     auth: Auth,
     attempt: Arc<VerificationAttempt>,
-    /// Whether the attempt has waited for its slot.
+    /// True if the attempt has waited for its slot.
     is_paced: bool,
     now: Timestamp,
-    /// The runtime that stores its failure; a hashing thread has none.
+    /// The runtime that stores a failure; a hashing thread has no runtime.
     runtime: Handle,
 }
 
 impl AttemptEvaluation {
-    /// Returns the outcome of an attempt that the throttle does not admit; `None` if it is admitted.
+    /// Returns the outcome of an attempt that the throttle does not admit, or `None` if it is admitted.
     fn refuse(&self) -> Option<EvaluationOutcome> {
         let decision = self.auth.inner.throttle.decide(&self.attempt.subject, self.now);
-        // Pacing is over once the attempt has waited for its slot; a lock that began meanwhile is
-        // not.
+        // An attempt that has waited for its slot is not paced again, but a lock that began meanwhile
+        // applies.
         let is_admitted = match decision {
             ThrottleDecision::Evaluate => true,
             ThrottleDecision::Pace { .. } => self.is_paced,
@@ -76,10 +77,10 @@ impl AttemptEvaluation {
         (!is_admitted).then_some(EvaluationOutcome { decision, fits: false, stored: None })
     }
 
-    /// Returns whether the secret is right and suffices. Always takes the time of a slow hash.
+    /// Returns whether the secret is right and suffices. Always lasts as long as a slow hash.
     fn verify(&self) -> bool {
         let VerificationAttempt { secret, hash, may_log_in, .. } = &*self.attempt;
-        // The hash comes first, so that an inactive user takes the same time (contract login-24).
+        // The hash comes first, so that the response for an inactive user is not faster (contract login-24).
         self.auth.inner.passwords.verify(secret, hash.as_deref()) && *may_log_in
     }
 
@@ -147,7 +148,7 @@ impl Auth {
         }
         match outcome.decision {
             ThrottleDecision::Locked { wait_s } => Ok(AttemptOutcome::Throttled { wait_s }),
-            // Only attempts without a slot get this decision, and they were given one or refused
+            // Only attempts without a slot get this decision, and each of them got a slot or was refused
             // above.
             ThrottleDecision::Pace { .. } => Ok(AttemptOutcome::Throttled { wait_s: 1 }),
             ThrottleDecision::Evaluate if outcome.fits => Ok(AttemptOutcome::Right),
@@ -158,8 +159,8 @@ impl Auth {
         }
     }
 
-    /// Refuses an attempt that was already counted as wrong, in the same way and after the same time as one
-    /// that must be verified: otherwise the response would reveal which user names are cached.
+    /// Refuses an attempt that was already counted as wrong, in the same way and after the same time as an
+    /// attempt that must be verified: otherwise the response would reveal which user names are cached.
     async fn refuse_counted(
         &self,
         attempt: VerificationAttempt,
@@ -204,7 +205,7 @@ impl Auth {
     }
 
     /// Verifies a secret on a hashing thread. The throttle decides just before, and again when the result is
-    /// counted: a thousand concurrent guesses get no further than sequential ones.
+    /// counted: a thousand concurrent guesses get no further than sequential guesses.
     async fn hash(
         &self,
         attempt: Arc<VerificationAttempt>,
@@ -214,7 +215,7 @@ impl Auth {
         let address = attempt.address;
         let runtime = Handle::current();
         let evaluation = AttemptEvaluation { auth: self.clone(), attempt, is_paced, now, runtime };
-        // Decided here as well, so that a refused attempt takes no place in the queue.
+        // Decided here as well, so that a refused attempt occupies no place in the queue.
         if let Some(refused) = evaluation.refuse() {
             return Ok(refused);
         }
@@ -232,7 +233,7 @@ impl Auth {
             .await
     }
 
-    /// Writes a failure to the database, whether its client still waits or not. This process has counted it
+    /// Writes a failure to the database, even if its client no longer waits. This process has counted it
     /// already; if the write fails, other processes do not know of it.
     fn store_failure(
         &self,

@@ -1,10 +1,10 @@
 //! Names a browser by its `User-Agent`, for users who review their logins.
 
-/// Returns the browser and its operating system as far as `User-Agent` names them, such as "Firefox,
-/// Windows". An unknown value is returned unchanged.
+/// Returns the browser and its operating system, if `User-Agent` names them, such as "Firefox, Windows".
+/// Returns an unknown value unchanged.
 #[must_use]
 pub fn browser_name(user_agent: &str) -> String {
-    // Most browsers also name those that they imitate, so the order matters.
+    // Most browsers also name the browsers that they imitate, so the order matters.
     const BROWSERS: [(&str, &str); 8] = [
         ("Edg", "Edge"),
         ("OPR/", "Opera"),

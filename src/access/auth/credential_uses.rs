@@ -1,4 +1,4 @@
-//! Records when credentials were last used, to within minutes, without a write for each request.
+//! Records the last use of credentials, accurate to minutes, without a write for each request.
 
 use std::{collections::HashMap, mem};
 
@@ -25,8 +25,8 @@ impl CredentialUses {
         Self { waiting: Mutex::default(), recent }
     }
 
-    /// Records a use, unless one was recorded recently. If too many wait, this one is dropped: the times only
-    /// inform users, and a later use is recorded again.
+    /// Records a use, unless one was recorded recently. If too many uses wait, this use is dropped: the times
+    /// only inform users, and a later use is recorded again.
     pub(super) fn record(&self, credential: UsedCredential, now: Timestamp) {
         if self.recent.contains_key(&credential) {
             return;

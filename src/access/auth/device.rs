@@ -1,9 +1,9 @@
-//! Device cookies: distinguish a browser in which a user has logged in from those that guess passwords
+//! Device cookies distinguish a browser in which a user has logged in from browsers that guess passwords
 //! (OWASP, "Slow down online guessing attacks with device cookies").
 //!
-//! A cookie proves an earlier login of one user with the password that the user has now; it grants no access.
-//! Its attempts are counted by the cookie alone, so failures of others do not lock its owner out, and a
-//! stolen cookie allows as many guesses as none.
+//! A cookie proves an earlier login of one user with the user's current password; it grants no access. Its
+//! attempts are counted by the cookie alone, so failures of other clients do not lock its owner out, and a
+//! stolen cookie allows no more guesses than a missing cookie.
 
 use std::{fmt, time::Duration};
 
@@ -42,7 +42,7 @@ pub(super) struct DeviceCookie {
     signature: [u8; SIGNATURE_BYTES],
 }
 
-/// The user for whom a cookie is valid, with the present hash of its password.
+/// The user for whom a cookie is valid, with the current hash of the user's password.
 #[derive(Clone, Copy)]
 pub(super) struct DeviceOwner<'a> {
     pub(super) user: UserId,
@@ -75,7 +75,7 @@ impl DeviceCookie {
 pub(super) struct DeviceKey(hmac::Key);
 
 impl DeviceKey {
-    /// Loads the key from the database; generates it if there is none.
+    /// Loads the key from the database, or generates it if the database has no key.
     pub(super) async fn load(db: &Db) -> Result<Self> {
         let text = match db.read(|tx| tx.find_secret_state(KEY)).await? {
             Some(stored) => stored,
@@ -99,8 +99,7 @@ impl DeviceKey {
         Ok(URL_SAFE_NO_PAD.encode(bytes))
     }
 
-    /// Returns whether `cookie` was issued to `owner`, with the password that the user has now, and has not
-    /// expired.
+    /// Returns whether `cookie` was issued to `owner`, with the user's current password, and has not expired.
     pub(super) fn verify(
         &self,
         cookie: &DeviceCookie,
@@ -117,7 +116,7 @@ impl DeviceKey {
     }
 }
 
-/// Stores a new key, and returns it. Another node may have been faster: then its key is returned.
+/// Stores a new key, and returns it. If a different node was faster, returns the key of that node.
 fn create_unless_stored(generated: String, tx: &WriteTx<'_>) -> Result<String, DbError> {
     if let Some(stored) = tx.as_read().find_secret_state(KEY)? {
         return Ok(stored);
@@ -131,7 +130,7 @@ fn message(signed: &[u8; SIGNED_BYTES], owner: DeviceOwner<'_>) -> Vec<u8> {
     let mut message = b"wirephoto device\0".to_vec();
     message.extend_from_slice(signed);
     message.extend_from_slice(&owner.user.0.to_be_bytes());
-    // A new password has another hash, which ends the cookie (contract login-23).
+    // A new password has a different hash, which invalidates the cookie (contract login-23).
     message.extend_from_slice(owner.password_hash.as_bytes());
     message
 }

@@ -1,11 +1,11 @@
 //! Verifies passwords of users and secrets of programs, for attempts that the throttle admits.
 //!
-//! The order is the same for pages, HTTP Basic, the token endpoint and client secrets: earlier failures are
-//! loaded in the transaction that looks the account up, then the throttle decides, and only an admitted
-//! attempt is compared with anything, including the cache of verified secrets. If that cache knows the right
-//! secret, a wrong one is counted under the same lock under which the right one is accepted, before anything
-//! is awaited. Otherwise a guess that is never hashed, because too many wait or its client disconnects, could
-//! be distinguished from the right one by the response and would cost nothing.
+//! The order is the same for pages, HTTP Basic, the token endpoint and client secrets. The transaction that
+//! looks up the account loads earlier failures, then the throttle decides, and only an admitted attempt is
+//! compared with anything, including the cache of verified secrets. If that cache knows the right secret, a
+//! wrong secret is counted under the same lock under which the right secret is accepted, before anything is
+//! awaited. Otherwise a guess that is never hashed, because too many attempts wait or its client disconnects,
+//! could be distinguished from the right secret by the response and would cost nothing.
 
 use std::{net::IpAddr, sync::Arc};
 
@@ -67,9 +67,9 @@ impl std::fmt::Debug for AuthenticatedLogin {
 pub enum LoginOutcome {
     /// The password is right and the user is active.
     Ok(AuthenticatedLogin),
-    /// User name or password are wrong, or the user is not active: the response does not say which.
+    /// User name or password is wrong, or the user is not active: the response does not say which.
     Refused,
-    /// Too many attempts failed; the next one is allowed after so many seconds.
+    /// Too many attempts failed. Holds the number of seconds until the next attempt is allowed.
     Throttled(u64),
 }
 
@@ -114,8 +114,8 @@ impl Auth {
         }
     }
 
-    /// Returns the user name for a `name` typed into a form: trimmed, and in lower case if only that is a
-    /// user's name. Programs send exact names.
+    /// Returns the user name for a `name` typed into a form: trimmed, and in lower case if only the
+    /// lower-case form is a user's name. Programs send exact names.
     pub async fn canonical_user_name(&self, name: &str) -> Result<String> {
         let typed = name.trim().to_owned();
         let lower = typed.to_lowercase();
@@ -135,8 +135,7 @@ impl Auth {
         Ok(canonical)
     }
 
-    /// Logs a user in by password, without a browser that could have a device cookie; otherwise like
-    /// [`Auth::log_in`].
+    /// Logs a user in by password like [`Auth::log_in`], for a client that has no device cookie.
     pub async fn login(
         &self,
         user_name: &str,
@@ -149,9 +148,9 @@ impl Auth {
 
     /// Logs a user in by password.
     ///
-    /// Takes as long for an unknown user name. Waits up to [`crate::runtime::limits::PACE_WAIT_MAX`] for its
-    /// slot if the name failed too often from everywhere. Fails with
-    /// [`crate::runtime::error::ErrorKind::Overloaded`] if too many logins wait.
+    /// The response for an unknown user name is not faster. Waits up to
+    /// [`crate::runtime::limits::PACE_WAIT_MAX`] for a slot if the name failed too often from all networks.
+    /// Fails with [`crate::runtime::error::ErrorKind::Overloaded`] if too many logins wait.
     pub async fn log_in(
         &self,
         request: &LoginRequest<'_>,
@@ -162,8 +161,9 @@ impl Auth {
         outcome
     }
 
-    /// Records the outcome of a login in the audit log. Of many throttled logins only the first one in a
-    /// while reads the database. An oversized name or password is refused unchecked and is not a guess.
+    /// Records the outcome of a login in the audit log. Of many throttled logins, only the first in a while
+    /// reads the database and is recorded. An oversized name or password is refused unchecked and is not a
+    /// guess.
     async fn record_login(
         &self,
         outcome: &Result<LoginOutcome>,
@@ -209,14 +209,13 @@ impl Auth {
     ) -> Result<LoginCandidate> {
         let subject = ThrottleSubject::of_user(request.user_name, request.address);
         let cookie = request.device_cookie.and_then(DeviceCookie::parse);
-        // A valid device cookie has a counter of its own, so an attempt with one is decided later.
+        // A valid device cookie has its own counter, so an attempt with a cookie is decided later.
         if cookie.is_none() && self.is_locked(&subject, now) {
             // A locked-out attempt must not cost a database read.
             return Ok(LoginCandidate { user: None, password_hash: None, subject });
         }
         let mut keys = subject.keys();
-        // One read for the counters of both subjects: only the user shows whether the cookie is
-        // valid.
+        // One read loads the counters of both subjects: only the user shows whether the cookie is valid.
         keys.extend(cookie.map(|cookie| device_key(cookie.device())));
         let name = request.user_name.to_owned();
         let (found, failures) = self
@@ -225,7 +224,7 @@ impl Auth {
             .read(move |tx| Ok((tx.find_user_by_name(&name)?, tx.list_failed_logins(&keys)?)))
             .await?;
         self.inner.throttle.merge(&failures, now);
-        // An unknown or inactive user is checked all the same, so that it takes as long as a wrong
+        // An unknown or inactive user is checked too, so that the response is as slow as for a wrong
         // password.
         let (user, password_hash) = found.unzip();
         let user = user.filter(|user| user.active);
@@ -256,7 +255,7 @@ impl Auth {
         matches!(self.inner.throttle.decide(subject, now), ThrottleDecision::Locked { .. })
     }
 
-    /// Judges a login by the cache of this network; counts it if it is wrong.
+    /// Compares a login with the cached secrets of its network; counts the login if it is wrong.
     fn count_cached_login(
         &self,
         request: &LoginRequest<'_>,
@@ -309,8 +308,7 @@ impl Auth {
         read: impl FnOnce(&ReadTx<'_>) -> Result<T, DbError> + Send + 'static,
     ) -> Result<T> {
         let subject = ThrottleSubject::of_program(address);
-        // Checked twice: before the read to save it, and after it with the failures of other
-        // processes.
+        // Checked twice: before the read to save the read, and after it with the failures of other processes.
         self.refuse_locked(&subject, now)?;
         let keys = subject.keys();
         let (found, failures) =
@@ -330,7 +328,7 @@ impl Auth {
     /// Returns whether `hash` was computed from `secret`, for secrets of programs, which are sent often: the
     /// slow hash is computed only now and then for each network.
     ///
-    /// Without a hash it returns false after the same time. The hash is read with
+    /// Returns false after the same time if there is no hash. The hash is read with
     /// [`Auth::read_unless_locked`]. Fails with [`crate::runtime::error::ErrorKind::Overloaded`] if too many
     /// attempts of the network failed or too many wait.
     pub async fn verify_secret(
@@ -371,8 +369,8 @@ impl Auth {
         }
     }
 
-    /// Issues the value of a device cookie, which distinguishes this browser from those that guess, for
-    /// [`crate::runtime::limits::DEVICE_COOKIE_FOR`] or until the password changes.
+    /// Issues the value of a device cookie, which distinguishes this browser from browsers that guess
+    /// passwords, for [`crate::runtime::limits::DEVICE_COOKIE_FOR`] or until the password changes.
     pub async fn issue_device_cookie(
         &self,
         login: &AuthenticatedLogin,

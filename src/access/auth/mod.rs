@@ -84,7 +84,8 @@ pub struct HashLimits {
     pub queue: usize,
     /// Logins that may wait from one address; IPv6 addresses count by their /64.
     pub queue_per_address: usize,
-    /// Failures of one user name from one address in a window, after which both together are locked out.
+    /// Failures of one user name from one address in a window, after which the name is locked out for that
+    /// address.
     pub failures_per_user: u32,
     /// Failures of one user name from all addresses, after which its attempts are delayed.
     pub failures_per_user_total: u32,
@@ -191,8 +192,8 @@ impl Auth {
         &self.inner.db
     }
 
-    /// Finds the caller to whom `credentials` belong at `now`; `None` for absent, unknown, expired and
-    /// revoked ones, and for users that are not active.
+    /// Finds the caller to whom `credentials` belong at `now`. Returns `None` for absent, unknown, expired
+    /// and revoked credentials, and for users that are not active.
     pub async fn find(
         &self,
         credentials: PresentedCredentials<'_>,
@@ -244,8 +245,8 @@ impl Auth {
         self.inner.uses.record(credential, now);
     }
 
-    /// Writes when credentials were used since the last call. If the write fails that is lost: it only informs
-    /// users who review their logins, and the next use is recorded again.
+    /// Writes the uses of credentials since the last call. If the write fails, they are lost: they only
+    /// inform users who review their logins, and the next use is recorded again.
     pub async fn write_last_used(&self) -> Result<()> {
         let uses = self.inner.uses.drain();
         // Each transaction holds the cluster write lock, so a long list is written in portions.
@@ -284,9 +285,9 @@ impl Auth {
         Ok(Some((principal, expires)))
     }
 
-    /// Finds the access token of that text, if it has not expired.
+    /// Finds the access token with this text, if it has not expired.
     pub async fn token(&self, text: &str, now: Timestamp) -> Result<Option<Arc<AccessToken>>> {
-        // No issued token is longer; the limit bounds the hashing of whatever a client sends.
+        // No issued token is longer; the limit bounds the length of the text that is hashed.
         if text.is_empty() || text.len() > TOKEN_BYTES_MAX {
             return Ok(None);
         }
@@ -296,7 +297,7 @@ impl Auth {
         Ok(token.filter(|token| token.expires > now))
     }
 
-    /// Finds the session of that text, if it has not expired.
+    /// Finds the session with this text, if it has not expired.
     pub async fn session(
         &self,
         text: &str,
@@ -357,7 +358,7 @@ impl Auth {
             return Ok(Some(found));
         }
         let before = self.inner.changes.load(Ordering::SeqCst);
-        // What is not found is not cached: new rows are not announced in the account log.
+        // A missing row is not cached, because the account log does not announce new rows.
         let Some(found) = self.inner.db.read(read).await? else { return Ok(None) };
         let found = Arc::new(found);
         cache.insert(key, Arc::clone(&found));
@@ -368,8 +369,8 @@ impl Auth {
         Ok(Some(found))
     }
 
-    /// Finds the user `id`, if it is active, for work that it requested and that is done later, with the
-    /// rights that its API keys have at that moment.
+    /// Finds the user `id`, if it is active, for work that the user requested earlier. The result has the
+    /// rights that the user's API keys have at this moment.
     pub async fn find_user(&self, id: UserId) -> Result<Option<Principal>> {
         let Some(account) = self.account(id).await? else { return Ok(None) };
         Ok(Some(Principal::new(account, ScopeSet::for_api_key(), AuthMethod::Queue)))
@@ -382,7 +383,7 @@ impl Auth {
         self.inner.signing_keys.load(Ordering::SeqCst)
     }
 
-    /// Runs `write` as one transaction and invalidates what it changed before it returns, so that a
+    /// Runs `write` as one transaction and invalidates the changed cache entries before it returns, so that a
     /// revocation has immediate effect in this process.
     pub async fn write<T, F>(&self, write: F) -> Result<T, DbError>
     where

@@ -1,7 +1,7 @@
 //! Rules for a new password of a user, and its hash.
 //!
-//! A password must be long and not among those that attackers try first. There are no rules about kinds of
-//! characters, which make passwords worse (NIST SP 800-63B §3.1.1.2, OWASP ASVS 5 6.2).
+//! A password must be long, and must not be one of the passwords that attackers try first. There are no rules
+//! about kinds of characters, because they make passwords worse (NIST SP 800-63B §3.1.1.2, OWASP ASVS 5 6.2).
 
 use std::{
     io::{BufRead, BufReader},
@@ -22,17 +22,17 @@ use model::limits::PASSWORD_BYTES_MAX;
 /// see `assets/LICENSES.md`.
 static LEAKED: &[u8] = include_bytes!("../../../assets/passwords/leaked.txt.gz");
 
-/// Least number of characters in a password besides the names of its user.
+/// Minimum number of characters in a password besides the names of its user.
 const OWN_CHARS_MIN: usize = 8;
 
-/// Why a new password is refused.
+/// The reason why a new password is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PasswordFlaw {
     /// The password has fewer than [`PASSWORD_CHARS_MIN`] characters.
     TooShort,
     /// The password has more than [`PASSWORD_BYTES_MAX`] bytes.
     TooLong,
-    /// The password is among those that were leaked most often, or repeats a few characters.
+    /// The password is one of the most frequently leaked passwords, or repeats a few characters.
     Leaked,
     /// The password is little more than the name or address of its user.
     Personal,
@@ -68,7 +68,7 @@ impl PasswordFlaw {
 
 /// Checks a new password of `user`.
 ///
-/// Reads the list of leaked passwords, which takes some milliseconds.
+/// Reads the list of leaked passwords, which costs some milliseconds.
 pub fn check_new_password(password: &str, user: &User) -> Result<(), PasswordFlaw> {
     // Characters and not bytes: `å` has two bytes and is as easy to guess as `a`.
     if password.chars().count() < PASSWORD_CHARS_MIN {

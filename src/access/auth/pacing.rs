@@ -1,11 +1,11 @@
-//! Paces login attempts for a user name that failed too often from everywhere: one evaluation at a time, at
-//! growing intervals. Networks that have failed with the name and those that have not use separate slots:
+//! Paces login attempts for a user name that failed too often from all networks: one evaluation at a time, at
+//! growing intervals. Networks that have failed with the name and networks that have not use separate slots:
 //! otherwise networks that guess and retry at once would use every slot, and the delay would lock the owner
 //! out.
 //!
 //! Each attempt reserves a slot in the future and waits for it. An attempt that would wait too long, or the
-//! second one of the same network, is refused at once, so that few attempts wait and a network occupies one
-//! slot. A slot stays reserved when its client disconnects, and the attempt is still evaluated: otherwise
+//! second attempt of the same network, is refused at once, so that few attempts wait and a network occupies
+//! one slot. A slot stays reserved when its client disconnects, and the attempt is still evaluated: otherwise
 //! clients that disconnect would use slots and their network would never fail.
 
 use std::{collections::HashMap, net::IpAddr, time::Duration};
@@ -44,7 +44,7 @@ pub(super) struct PacedAttempt {
     pub(super) address: IpAddr,
     /// Failures beyond the limit.
     pub(super) overrun: u32,
-    /// Whether the network of the client has failed with the name.
+    /// True if the network of the client has failed with the name.
     pub(super) has_failed: bool,
 }
 
@@ -60,8 +60,7 @@ impl LoginPacer {
                 drop_expired(slots, now);
                 !slots.is_empty()
             });
-            // A flood of names must not grow the map, so further names wait until one has no slots
-            // left.
+            // A flood of names must not grow the map, so further names wait until a name has no slots left.
             if names.len() >= PACED_NAMES_MAX {
                 return Err(wait_s_max);
             }
@@ -84,7 +83,7 @@ impl LoginPacer {
     }
 }
 
-/// Removes slots that have no effect any more, including those of a clock that was set back since.
+/// Removes slots that no longer have an effect, including slots from before the clock was set back.
 fn drop_expired(slots: &mut Vec<PacingSlot>, now: Timestamp) {
     slots.retain(|slot| slot.at > now && until(slot.at, now) <= PACE_WAIT_MAX);
 }

@@ -1,9 +1,9 @@
 //! Password hashing: argon2id on dedicated threads, at low priority, behind a bounded queue.
 //!
 //! Hashing is slow on purpose. Its threads run with idle priority, so that a flood of logins waits while
-//! requests are served. On a machine that is never idle they would wait for ever: a hash that has waited for
-//! [`HASH_QUIET_WAIT`] is computed by an extra thread with normal priority, which pauses for fifteen times as
-//! long as it works.
+//! requests are served. On a machine that is never idle, these threads would never run: a hash that has
+//! waited for [`HASH_QUIET_WAIT`] is computed by an extra thread with normal priority, which pauses for
+//! fifteen times as long as it works.
 
 use std::{
     collections::{HashMap, VecDeque},
@@ -61,7 +61,7 @@ where
         }
         let refusal = (self.begin)();
         let fits = refusal.is_none() && (self.fits)();
-        // The urgent thread and an idle one may both work on it; the first result counts.
+        // The urgent thread and an idle thread may both work on it; the first result counts.
         let Some((complete, sender)) = self.completion.lock().take() else { return };
         if refusal.is_none() {
             metrics::counter!(telemetry::HASHES).increment(1);
@@ -78,7 +78,8 @@ pub struct Argon2Hasher {
 }
 
 impl Argon2Hasher {
-    /// Creates a hasher with `memory_kib` KiB and `iterations` passes. Fails if argon2 does not accept them.
+    /// Creates a hasher with `memory_kib` KiB and `iterations` passes. Fails if argon2 does not accept these
+    /// parameters.
     pub fn new(memory_kib: u32, iterations: u32) -> Result<Self> {
         // One lane: each hash has a single thread.
         let params = Params::new(memory_kib, iterations, 1, None);
@@ -169,12 +170,12 @@ pub(super) struct HashingThreads {
     hasher: Argon2Hasher,
     queue: Arc<HashQueueCloser>,
     queue_max: usize,
-    /// Most callers of one network that may wait for a result.
+    /// Maximum number of callers of one network that may wait for a result.
     per_network_max: usize,
-    /// Work that has waited for too long.
+    /// Work that has waited too long.
     urgent: SyncSender<Work>,
-    /// The hash with which a password is compared if there is no user of that name, so that the response
-    /// takes as long.
+    /// The hash that a password is compared with if there is no user of that name, so that the response is
+    /// not faster.
     dummy_hash: Arc<str>,
 }
 
@@ -203,8 +204,8 @@ impl HashingThreads {
         Ok(Self { hasher, queue, queue_max, per_network_max, urgent, dummy_hash })
     }
 
-    /// Returns whether `hash` was computed from `password`. Without a hash it returns false after the same
-    /// time. Slow: call it only on these threads.
+    /// Returns whether `hash` was computed from `password`. Returns false after the same time if there is no
+    /// hash. Slow: call it only on these threads.
     pub(super) fn verify(&self, password: &str, hash: Option<&str>) -> bool {
         let matches = self.hasher.verify(password, hash.unwrap_or(&self.dummy_hash));
         hash.is_some() && matches

@@ -31,12 +31,12 @@ pub enum AuthMethod {
     Operator,
 }
 
-/// An authenticated caller: the user, and what its credentials permit.
+/// An authenticated caller: the user, and the permissions of its credentials.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Principal {
     account: Arc<Account>,
     scopes: ScopeSet,
-    /// Whether permissions require the scopes that are named after them.
+    /// True if permissions require the scopes that are named after them.
     scopes_enforced: bool,
     method: AuthMethod,
 }
@@ -46,7 +46,7 @@ impl Principal {
         Self { account, scopes, scopes_enforced: false, method }
     }
 
-    /// Returns the same caller with a token of a client whose scopes are enforced, or not.
+    /// Returns the same caller with the scopes enforced or not, as the client of its token requires.
     pub(super) fn with_scopes_enforced(self, scopes_enforced: bool) -> Self {
         Self { scopes_enforced, ..self }
     }
@@ -96,7 +96,7 @@ impl Principal {
 
     /// Returns the user's organization.
     ///
-    /// Fails for a user without one.
+    /// Fails for a user without an organization.
     pub fn organization(&self) -> Result<OrganizationId> {
         self.user().organization.ok_or_else(|| {
             Error::forbidden("organization_required", "The user has no organization")
@@ -109,7 +109,7 @@ impl Principal {
         self.scopes
     }
 
-    /// Returns how the caller authenticated.
+    /// Returns the authentication method of the caller.
     #[must_use]
     pub fn method(&self) -> AuthMethod {
         self.method
@@ -185,9 +185,9 @@ impl Principal {
         Err(Error::forbidden("admin_required", "The user lacks the access level admin"))
     }
 
-    /// Fails with `api_key_unsupported` for a caller with an API key: a leaked key must not create others,
-    /// which outlive it. Fails with `insufficient_scope` for a token that lacks one of the scopes of an API
-    /// key: an application must not create a key with more rights than the user granted it.
+    /// Fails with `api_key_unsupported` for a caller with an API key: a leaked key must not create other
+    /// keys, which outlive it. Fails with `insufficient_scope` for a token that lacks one of the scopes of an
+    /// API key: an application must not create a key with more rights than the user granted it.
     pub fn require_login(&self) -> Result<()> {
         match self.method {
             AuthMethod::Bearer { .. }

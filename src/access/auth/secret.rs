@@ -23,7 +23,7 @@ impl RandomSecret {
     }
 
     /// Generates a secret that people copy: it does not begin with `-` or `_`, because a command line might
-    /// take it for a flag.
+    /// read it as a flag.
     pub fn for_copying() -> Result<Self> {
         loop {
             let secret = Self::new()?;

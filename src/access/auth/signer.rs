@@ -1,7 +1,7 @@
 //! Signs ids for links in mails: the token reveals its id, and only this service can create it.
 //!
-//! The database holds the ids and one key, which is encrypted like other secrets. A retried mail therefore contains the
-//! same link, and a stolen copy of the tables yields no valid link.
+//! The database holds the ids and one key, which is encrypted like other secrets. A retried mail therefore
+//! contains the same link, and a stolen copy of the tables yields no valid link.
 
 use aws_lc_rs::hmac;
 use aws_lc_rs::rand::{SecureRandom, SystemRandom};
@@ -20,8 +20,8 @@ const SIGNATURE_BYTES: usize = 16;
 pub struct IdSigner(hmac::Key);
 
 impl IdSigner {
-    /// Opens the signer whose key the database holds as the secret `name`; generates the key if there is
-    /// none. Blocks.
+    /// Opens the signer whose key the database holds as the secret `name`; generates the key if the database
+    /// has none. Blocks.
     pub fn open(db: &Db, name: &'static str) -> Result<Self> {
         let text = match db.read_blocking(move |tx| tx.find_secret_state(name)) {
             Ok(Some(stored)) => stored,
@@ -59,7 +59,7 @@ impl IdSigner {
         let bytes = BASE64_URL_SAFE_NO_PAD.decode(token).ok()?;
         let (id, _) = bytes.split_first_chunk::<16>()?;
         let id = Uuid::from_bytes(*id);
-        // Tokens are compared in full, so that one with further bytes behind its signature is refused.
+        // Tokens are compared in full, so that a token with further bytes behind its signature is refused.
         let expected = self.token(id);
         // Constant time, so that timing does not reveal where the tokens differ.
         aws_lc_rs::constant_time::verify_slices_are_equal(expected.as_bytes(), token.as_bytes())

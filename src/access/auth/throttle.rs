@@ -1,9 +1,9 @@
 //! Counts failed logins and decides which attempts are evaluated (contract login-21, login-22, login-23).
 //!
 //! Failures of a user name from one network lock out that name for that network, and failures of a network
-//! with any name lock out the network. Failures of a user name from everywhere never lock it out, or anyone
+//! with any name lock out the network. Failures of a user name from all networks never lock it out, or anyone
 //! could keep its owner out: beyond a higher limit its attempts are paced ([`super::pacing`]). A browser with
-//! a device cookie is counted by that cookie, so that others cannot lock its owner out.
+//! a device cookie is counted by that cookie, so that other clients cannot lock its owner out.
 //!
 //! Counters are held in memory and also in the database, so that nodes share them and they survive a restart:
 //! each failure is written there, and an attempt merges the counters that its transaction reads.
@@ -33,7 +33,7 @@ enum ThrottleRule {
     LockByAddress,
     /// At the total limit for a user, attempts are paced.
     Pace,
-    /// The counted attempt is not affected, only others with the same counter.
+    /// The counted attempt is not affected, only other attempts with the same counter.
     Count,
 }
 
@@ -59,13 +59,13 @@ impl ThrottleSubject {
     /// Counts an attempt from a browser in which the user has logged in before.
     ///
     /// The limit of the device suffices: it belongs to one user, and only that user's logins create devices.
-    /// So the failures of others lock it out neither by name nor by address.
+    /// Therefore failures of other clients lock it out neither by name nor by address.
     pub(super) fn of_device(device: DeviceId, address: IpAddr) -> Self {
         let address = address_key(network(address));
         Self {
             counters: vec![
                 (device_key(device), ThrottleRule::LockByUser),
-                // Its failures count for the network all the same: the cookie may be a stolen one.
+                // Its failures count for the network too, because the cookie may be stolen.
                 (address, ThrottleRule::Count),
             ],
         }
@@ -107,7 +107,7 @@ pub(super) enum ThrottleDecision {
         key: ContentHash,
         /// Failures beyond the limit.
         overrun: u32,
-        /// Whether the attempt's own network has failed with the name.
+        /// True if the attempt's own network has failed with the name.
         has_failed: bool,
     },
     /// The attempt is refused, even with the right secret.
@@ -169,9 +169,9 @@ impl LoginThrottle {
         self.decide_by(&counts, subject, now)
     }
 
-    /// Counts the result of an evaluated attempt, unless the attempt may no longer be answered: failures of
-    /// others that were evaluated in the meantime count, so that concurrent attempts get no further than
-    /// sequential ones.
+    /// Counts the result of an evaluated attempt, unless the throttle refuses the attempt now. Failures of
+    /// other attempts that were evaluated in the meantime count, so that concurrent attempts get no further
+    /// than sequential attempts.
     pub(super) fn record_result(
         &self,
         subject: &ThrottleSubject,
@@ -193,8 +193,8 @@ impl LoginThrottle {
     }
 
     /// Counts an attempt whose result is known before it is evaluated, unless it is locked out, and returns
-    /// the decision from before it counted. A wrong attempt counts at once, even if it would have to wait for
-    /// its slot: nothing that happens later can undo that.
+    /// the decision from before the count. A wrong attempt counts at once, even if it would have to wait for
+    /// its slot: no later event can undo that.
     pub(super) fn record_known_result(
         &self,
         subject: &ThrottleSubject,
@@ -311,8 +311,9 @@ impl LoginThrottle {
         }
     }
 
-    /// Returns the rest of a counter's window. A counter that began while the clock ran ahead is over: it
-    /// would last for as long as the clock was wrong. Clocks of nodes may differ by less than that.
+    /// Returns the rest of a counter's window, or `None` if the window is over. A counter that began more
+    /// than [`CLOCK_JUMP`] in the future counts as over: the clock was wrong then, and the counter would last
+    /// for as long as the clock was ahead. Clocks of nodes differ by less.
     fn remaining(&self, count: FailureCount, now: Timestamp) -> Option<Duration> {
         let window = self.limits.get().window;
         match Duration::try_from(now.duration_since(count.since)) {
@@ -333,12 +334,12 @@ fn is_full(counts: &Counts) -> bool {
 /// Largest number of counters of one attempt.
 const COUNTERS_MAX: usize = 3;
 
-/// The result of an attempt that was evaluated.
+/// The result of an evaluated attempt.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct EvaluatedAttempt {
-    /// Whether the secret is right.
+    /// True if the secret is right.
     pub(super) fits: bool,
-    /// Whether the attempt waited for its slot before.
+    /// True if the attempt waited for its slot before the evaluation.
     pub(super) is_paced: bool,
 }
 

@@ -1,9 +1,9 @@
-//! Cache of verified secrets, so that programs that send the same secret with each request do not need a slow
-//! hash each time.
+//! A cache of verified secrets, so that programs that send the same secret with each request do not need a
+//! slow hash each time.
 //!
 //! An entry is valid for the network that presented the secret, for a short time, and until the hash changes.
-//! It holds the right secret instead of each verified pair: so a wrong secret is recognized without a hash
-//! and counted before the attempt costs anything.
+//! It holds a digest of the right secret, so a wrong secret is recognized without a slow hash, and counted
+//! before the attempt costs anything.
 
 use std::net::IpAddr;
 
@@ -28,8 +28,8 @@ impl VerifiedSecrets {
         Ok(Self { digests, salt: RandomSecret::new()?.reveal().to_owned() })
     }
 
-    /// Returns whether `secret` is the one from which `hash` was computed; `None` if the network of `address`
-    /// has not presented the right secret recently.
+    /// Returns whether `hash` was computed from `secret`, or `None` if the network of `address` has not
+    /// presented the right secret recently.
     pub(super) fn is_right(&self, secret: &str, hash: &str, address: IpAddr) -> Option<bool> {
         // The slow hash is part of the key, so a new password has no entry.
         let right = self.digests.get(&self.key(hash, address))?;

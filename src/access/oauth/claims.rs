@@ -71,7 +71,7 @@ pub(super) fn user_info(account: &Account, scopes: ScopeSet) -> Value {
     Value::Object(claims)
 }
 
-/// Returns the claims that `scopes` expose about a user; unknown ones are left out.
+/// Returns the claims that `scopes` expose about a user, without claims whose value is unknown.
 fn exposed(account: &Account, scopes: ScopeSet) -> Map<String, Value> {
     let user = &account.user;
     let mut claims = Map::new();

@@ -33,7 +33,7 @@ struct PresentedClient {
 
 /// Authenticates the client that sent `form`.
 ///
-/// An unknown client, an inactive one and a wrong secret give the same response after the same time. A
+/// An unknown client, an inactive client and a wrong secret lead to the same response after the same time. A
 /// confidential client needs its secret. A public client that sends a secret is refused, too: it is not the
 /// program that it claims to be.
 pub(super) async fn authenticate(
@@ -135,6 +135,6 @@ fn from_header(header: &str, form: &OAuthParameters) -> Result<PresentedClient, 
     if form.find("client_id").is_some_and(|other| other != client_id) {
         return Err(invalid_request("header and form name different clients"));
     }
-    // An empty secret counts as none, as in a form (RFC 6749 §2.3.1).
+    // An empty secret counts as no secret, as in a form (RFC 6749 §2.3.1).
     Ok(PresentedClient { client_id, secret: Some(secret).filter(|secret| !secret.is_empty()) })
 }

@@ -11,7 +11,7 @@ use model::account::{GrantType, Scope};
 
 /// Returns the document at `/.well-known/openid-configuration`.
 pub(super) fn document(issuer: &str) -> Value {
-    // What the provider has; the operator enables some of it per client (contract login-5).
+    // All grants of the provider; the operator enables them per client (contract login-5).
     let grants = [
         GrantType::AuthorizationCode,
         GrantType::Implicit,
@@ -40,7 +40,7 @@ pub(super) fn document(issuer: &str) -> Value {
         "prompt_values_supported": Prompt::VARIANTS,
         "authorization_response_iss_parameter_supported": true,
         "request_parameter_supported": false,
-        // Absent, this one would count as true (OpenID Connect Discovery §3).
+        // An absent member would count as true (OpenID Connect Discovery §3).
         "request_uri_parameter_supported": false,
     })
 }

@@ -8,8 +8,8 @@ use crate::runtime::error::{Error, ErrorKind};
 use crate::runtime::limits::RETRY_AFTER_S;
 use crate::storage::database::DbError;
 
-/// The code of an error (RFC 6749 §4.1.2.1 and §5.2, OpenID Connect Core §3.1.2.6). The reference page has them in
-/// this order.
+/// The code of an error (RFC 6749 §4.1.2.1 and §5.2, OpenID Connect Core §3.1.2.6). The reference page lists
+/// the codes in this order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[derive(EnumIter, IntoStaticStr)]
 #[strum(serialize_all = "snake_case")]
@@ -18,7 +18,7 @@ pub enum OAuthErrorCode {
     InvalidRequest,
     /// The client did not authenticate itself.
     InvalidClient,
-    /// A code, password or refresh token is wrong, expired, or another client's.
+    /// A code, password or refresh token is wrong or expired, or was issued to a different client.
     InvalidGrant,
     /// The client may not use this grant or response type.
     UnauthorizedClient,
@@ -30,9 +30,9 @@ pub enum OAuthErrorCode {
     InvalidScope,
     /// The user refused the request.
     AccessDenied,
-    /// The user would have to log in, but `prompt=none` forbids to ask.
+    /// The user would have to log in, but `prompt=none` forbids asking.
     LoginRequired,
-    /// The user would have to consent, but `prompt=none` forbids to ask.
+    /// The user would have to consent, but `prompt=none` forbids asking.
     ConsentRequired,
     /// The parameter `request` is not supported.
     RequestNotSupported,
@@ -47,7 +47,7 @@ pub enum OAuthErrorCode {
 }
 
 impl OAuthErrorCode {
-    /// Returns what happened, and what the client can do about it.
+    /// Returns an explanation of the error, and the remedy for the client.
     #[must_use]
     pub fn meaning(self) -> &'static str {
         match self {
@@ -98,8 +98,7 @@ impl OAuthErrorCode {
     }
 }
 
-/// Replaces the characters that RFC 6749 §5.2 does not allow, which is all but printable ASCII without `"`
-/// and `\`.
+/// Replaces the characters that RFC 6749 §5.2 does not allow: all except printable ASCII without `"` and `\`.
 pub(super) fn description(text: &str) -> String {
     text.chars()
         .map(|c| match c {
@@ -109,17 +108,17 @@ pub(super) fn description(text: &str) -> String {
         .collect()
 }
 
-/// Why an authorization request does not lead to a login.
+/// The reason why an authorization request does not lead to a login.
 pub enum AuthorizationError {
-    /// There is no trusted address for a redirect: the client is unknown, or the redirect address is not one
-    /// of the client's. The user is shown a page, and not redirected.
+    /// There is no trusted address for a redirect: the client is unknown, or it has not registered the
+    /// redirect address. The user sees a page and is not redirected.
     Page {
         /// The title of the page.
         title: &'static str,
         /// An explanation: plain text that may repeat parts of the request.
         message: String,
     },
-    /// The client is notified: the address to which the browser is redirected.
+    /// The browser is redirected to this address, which notifies the client.
     Redirect(String),
     /// The provider failed, with the internal cause.
     Failed(Error),
@@ -142,14 +141,14 @@ impl From<Error> for AuthorizationError {
     }
 }
 
-/// Why the token or revocation endpoint refuses a request.
+/// The reason why the token or revocation endpoint refuses a request.
 #[derive(Debug)]
 pub struct TokenError {
     /// The value of `error`.
     pub code: OAuthErrorCode,
     /// The value of `error_description`: printable ASCII without quotes and backslashes.
     pub description: String,
-    /// Whether the client tried HTTP Basic, so that the response names that scheme.
+    /// True if the client tried HTTP Basic, so that the response names that scheme.
     pub challenge: bool,
     /// Seconds after which a retry may succeed.
     pub retry_after_s: Option<u64>,
@@ -173,7 +172,7 @@ impl TokenError {
 impl From<Error> for TokenError {
     fn from(cause: Error) -> Self {
         match cause.kind() {
-            // Only these may succeed when the client tries again.
+            // Only after these errors may a retry succeed.
             ErrorKind::Overloaded | ErrorKind::Timeout | ErrorKind::Unavailable => {
                 let code = OAuthErrorCode::TemporarilyUnavailable;
                 let wait_s = cause.retry_after_s().unwrap_or(RETRY_AFTER_S);
@@ -181,8 +180,8 @@ impl From<Error> for TokenError {
                 let error = Self::new(code, "the service is busy");
                 Self { retry_after_s, source: Some(Box::new(cause)), ..error }
             }
-            // Mistakes of the client are `TokenError`s from the start, so any other error is our
-            // own.
+            // Mistakes of the client are `TokenError`s from the start, so any other error is a failure of the
+            // service.
             ErrorKind::InvalidArgument
             | ErrorKind::Unauthenticated
             | ErrorKind::Forbidden

@@ -17,14 +17,14 @@ const VERIFIER_BYTES: std::ops::RangeInclusive<usize> = 43..=128;
 pub(super) struct NewTokens {
     pub(super) access: ContentHash,
     pub(super) access_expires: Timestamp,
-    /// The hash and the end of the refresh token; `None` for a client that may not refresh.
+    /// The hash and the expiry of the refresh token; `None` for a client that may not refresh.
     pub(super) refresh: Option<(ContentHash, Timestamp)>,
     /// Time after the authorization until which a grant can be refreshed.
     pub(super) grant_lifetime: SignedDuration,
 }
 
 impl NewTokens {
-    /// Returns when the family can no longer be refreshed.
+    /// Returns the time after which the family can no longer be refreshed.
     fn absolute_end(&self, tx: &WriteTx<'_>, family: FamilyId) -> Result<Timestamp, DbError> {
         let began = tx.as_read().family_created(family)?;
         Ok(began.checked_add(self.grant_lifetime).unwrap_or(Timestamp::MAX))
@@ -71,7 +71,7 @@ pub(super) enum RevocationOutcome {
     Ended(UserId),
     /// There is no such token.
     Unknown,
-    /// The token was issued to another client.
+    /// The token was issued to a different client.
     ForeignClient,
 }
 
@@ -82,7 +82,8 @@ pub(super) struct CodeProof {
 }
 
 impl CodeProof {
-    /// Returns why this does not match `code`, which `client` may use; `None` if it does.
+    /// Returns the reason why the parameters do not match `code`, which `client` may use, or `None` if they
+    /// match.
     fn refusal(&self, code: &AuthorizationCode, client: &OAuthClient) -> Option<&'static str> {
         let same_uri = match (&code.redirect_uri, &self.redirect_uri) {
             (Some(before), Some(now)) => before == now,
@@ -129,7 +130,7 @@ pub(super) fn redeem(
 ) -> Result<ExchangeOutcome, DbError> {
     let unknown = ExchangeOutcome::Unknown("the code is unknown");
     let Some(code) = tx.as_read().find_code(hash)? else { return Ok(unknown) };
-    // A code of another client must look like one that does not exist.
+    // A code of a different client must look like an unknown code.
     if code.family.client_id != client.client_id {
         return Ok(unknown);
     }
@@ -141,7 +142,7 @@ pub(super) fn redeem(
     if code.expires <= now {
         return Ok(ExchangeOutcome::Refused("the code has expired"));
     }
-    // The code stays valid: another party that saw it must not be able to use it up.
+    // The code stays valid: a different party that saw it must not be able to use it up.
     if let Some(reason) = proof.refusal(&code, client) {
         return Ok(ExchangeOutcome::Refused(reason));
     }
@@ -158,9 +159,9 @@ pub(super) fn redeem(
 
 /// Exchanges a refresh token for a new one and ends the access token issued with it.
 ///
-/// A token that was used before is in two hands, and the rightful one is unknown: all tokens of its family
-/// end (RFC 9700 §4.14.2). `requested` may be less than what was granted; the new refresh token still covers all
-/// of it (RFC 6749 §6).
+/// A token that was used before is known to two parties, and the rightful one is unknown, so all tokens of
+/// its family end (RFC 9700 §4.14.2). `requested` may be a subset of the granted scopes; the new refresh
+/// token still covers all of them (RFC 6749 §6).
 pub(super) fn refresh(
     tx: &WriteTx<'_>,
     hash: &ContentHash,
@@ -189,7 +190,7 @@ pub(super) fn refresh(
     }
     let scopes = requested.unwrap_or(family.scopes);
     if !scopes.is_subset(family.scopes) {
-        // The refresh token is not used up, so the client can ask for less.
+        // The refresh token is not used up, so the client can request fewer scopes.
         return Ok(ExchangeOutcome::TooWide);
     }
     let Some(account) = active(tx, &family)? else {
@@ -244,7 +245,7 @@ fn active(tx: &WriteTx<'_>, family: &TokenFamily) -> Result<Option<Account>, DbE
 /// Revokes the token with the hash `hash`: a refresh token with its family, an access token alone (RFC 7009
 /// §2.1). An unknown token counts as revoked already.
 ///
-/// A token of another client stays valid.
+/// A token of a different client stays valid.
 pub(super) fn revoke(
     tx: &WriteTx<'_>,
     hash: &ContentHash,

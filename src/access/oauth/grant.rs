@@ -75,7 +75,7 @@ fn reject_repeated(form: &OAuthParameters) -> Result<(), TokenError> {
     }
 }
 
-/// Parses the scopes of a form; `None` if it has none.
+/// Parses the scopes of a form; `None` if the form has no scopes.
 fn scopes(form: &OAuthParameters) -> Result<Option<ScopeSet>, TokenError> {
     let Some(text) = form.find("scope") else { return Ok(None) };
     match ScopeSet::parse(text) {
@@ -106,7 +106,7 @@ pub(super) async fn token(
         let text = "the client may not use this grant_type";
         return refuse(OAuthErrorCode::UnauthorizedClient, text);
     }
-    // Made before the transaction, which holds the cluster write lock.
+    // Created before the transaction, which holds the cluster write lock.
     let issue = IssuedTokens::new(inner, &client, now)?;
     let outcome = match grant {
         GrantType::AuthorizationCode => redeem(inner, form, &client, &issue).await?,
@@ -220,7 +220,7 @@ async fn refresh(
     issue: &IssuedTokens,
 ) -> Result<ExchangeOutcome, TokenError> {
     let hash = ContentHash::new(required(form, "refresh_token")?.as_bytes());
-    // Without scopes, the request is for all that was granted (RFC 6749 §6).
+    // A request without scopes is for all granted scopes (RFC 6749 §6).
     let requested = scopes(form)?.filter(|requested| !requested.is_empty());
     let client = client.clone();
     let tokens = issue.tokens;
@@ -292,8 +292,8 @@ fn token_event(client: &OAuthClient, grant: GrantType) -> AuditEvent {
     event.with_object(ObjectKind::Client, &client.client_id).with_detail(grant.as_str())
 }
 
-/// Records the outcome of an exchange. An unknown code or token leaves no row, because anyone can invent one:
-/// a flood of them would push real events out of the log.
+/// Records the outcome of an exchange. An unknown code or token leaves no row, because anyone can invent it:
+/// a flood of such rows would push real events out of the log.
 fn record(tx: &WriteTx<'_>, event: AuditEvent, outcome: &ExchangeOutcome) -> Result<(), DbError> {
     let event = match outcome {
         ExchangeOutcome::Unknown(_) => return Ok(()),
@@ -314,8 +314,8 @@ fn record(tx: &WriteTx<'_>, event: AuditEvent, outcome: &ExchangeOutcome) -> Res
     tx.write_audit(&event)
 }
 
-/// Handles a request to the revocation endpoint. Ignores `token_type_hint`: each kind of token is one lookup
-/// away.
+/// Handles a request to the revocation endpoint. Ignores `token_type_hint`, because looking up each kind of
+/// token is cheap.
 pub(super) async fn revoke(
     inner: &OAuthInner,
     form: &OAuthParameters,

@@ -19,7 +19,7 @@ use crate::runtime::error::{Error, Result};
 use crate::storage::database::{Db, DbError, SigningKey};
 use model::ContentHash;
 
-/// The current signing key, with the public parts of it and of its predecessors.
+/// The current signing key, and the public keys of it and its predecessors.
 pub(super) struct SigningKeySet {
     kid: String,
     /// `None` on a read-only node that cannot decrypt the archive's secrets: it signs nothing.
@@ -28,9 +28,9 @@ pub(super) struct SigningKeySet {
 }
 
 impl SigningKeySet {
-    /// Loads the keys and generates one if there is none. Blocks.
+    /// Loads the keys, and generates a key if there is no current one. Blocks.
     ///
-    /// Generating a key takes a tenth of a second, so it happens outside the transaction, which checks again:
+    /// Generating a key lasts a tenth of a second, so it happens outside the transaction, which checks again:
     /// if two processes start at the same time, one stores its key and both use it.
     pub(super) fn load(db: &Db, now: Timestamp) -> Result<Self> {
         let mut keys = match db.read_blocking(|tx| tx.list_signing_keys()) {
@@ -39,7 +39,7 @@ impl SigningKeySet {
             }
             found => found?,
         };
-        // Retired keys are only published, so they count as none.
+        // Retired keys are only published, and a new key is needed to sign.
         if keys.iter().all(|key| key.is_retired) {
             let generated = make()?;
             keys = db.write_blocking(move |tx| {
@@ -70,7 +70,7 @@ impl SigningKeySet {
         json!({ "keys": self.published })
     }
 
-    /// Signs `claims` and returns the JWT. Takes about a millisecond.
+    /// Signs `claims` and returns the JWT. Costs about a millisecond.
     pub(super) fn sign(&self, claims: &Map<String, Value>) -> Result<String> {
         let mut header = Header::new(Algorithm::RS256);
         header.kid = Some(self.kid.clone());
@@ -81,7 +81,7 @@ impl SigningKeySet {
     }
 }
 
-/// Generates a key. Takes a tenth of a second.
+/// Generates a key, which lasts a tenth of a second.
 pub(super) fn make() -> Result<SigningKey> {
     let pair = KeyPair::generate(KeySize::Rsa2048).map_err(generation_error)?;
     let pkcs8: Pkcs8V1Der<'_> = pair.as_der().map_err(generation_error)?;

@@ -124,7 +124,7 @@ fn after(now: Timestamp, seconds: u32) -> Timestamp {
 }
 
 impl OAuth {
-    /// Loads the signing key and generates one if there is none. Blocks.
+    /// Loads the signing key, or generates it if the database has none. Blocks.
     ///
     /// `issuer` is the base of the service's URLs; trailing slashes are removed.
     pub fn start(
@@ -136,7 +136,7 @@ impl OAuth {
         let changes = auth.signing_key_changes();
         let keys = Arc::new(SigningKeySet::load(auth.db(), now)?);
         let keys = HotSwap::new(CachedSigningKeys { keys, changes });
-        // Clients compare `iss` as text, so a slash would make another issuer.
+        // Clients compare `iss` as text, so a slash would make it a different issuer.
         issuer.truncate(issuer.trim_end_matches('/').len());
         let lifetimes = HotSwap::new(lifetimes);
         Ok(Self { inner: Arc::new(OAuthInner { auth, issuer, lifetimes, keys }) })
@@ -318,7 +318,7 @@ impl OAuth {
             issued: now,
             expires,
         };
-        // Signing takes a millisecond, for which the write lock need not be held.
+        // Signing costs a millisecond, during which the write lock need not be held.
         let id_token = if request.response_type.has_id_token() {
             Some(self.inner.keys().await.sign(&id_token.claims(user))?)
         } else {
@@ -346,7 +346,8 @@ impl OAuth {
         request.refusal(&self.inner.issuer, error, description)
     }
 
-    /// Handles a request to the token endpoint. `address` is the caller's, for counting failed logins.
+    /// Handles a request to the token endpoint. `address` is the address of the caller, for counting failed
+    /// logins.
     pub async fn token(
         &self,
         form: &OAuthParameters,
@@ -357,9 +358,9 @@ impl OAuth {
         grant::token(&self.inner, form, client, address, now).await
     }
 
-    /// Handles a request to the revocation endpoint (RFC 7009). An unknown token counts as revoked already; a
-    /// token of another client is refused with `invalid_grant`, which RFC 6749 §5.2 defines for a token that
-    /// "was issued to another client".
+    /// Handles a request to the revocation endpoint (RFC 7009). An unknown token counts as revoked already. A
+    /// token of a different client is refused with `invalid_grant`, which RFC 6749 §5.2 defines for a token
+    /// that "was issued to another client".
     pub async fn revoke(
         &self,
         form: &OAuthParameters,
@@ -400,8 +401,8 @@ impl OAuth {
         self.inner.keys().await.key_set()
     }
 
-    /// Opens a session for a user who has just logged in; the secret is the value of the cookie. `None` if
-    /// the login is no longer valid. A user who has used other browsers before, but never this one, gets a
+    /// Opens a session for a user who has just logged in. Returns the value of the session cookie, or `None`
+    /// if the login is no longer valid. A user who has used other browsers before, but never this one, gets a
     /// mail.
     pub async fn open_session(
         &self,
@@ -439,7 +440,7 @@ impl OAuth {
         Ok(is_open.then_some(secret))
     }
 
-    /// Ends the session of that text, if there is one.
+    /// Ends the session with the cookie value `session`, if it exists.
     pub async fn close_session(&self, session: &str, now: Timestamp) -> Result<()> {
         let hash = ContentHash::new(session.as_bytes());
         let event = audit::event(AuditAction::Logout);
@@ -481,7 +482,7 @@ impl OAuth {
     }
 }
 
-/// Returns when the user logged in by that session, if it has not expired and the user is active.
+/// Returns the login time of a session, if it has not expired and its user is active.
 fn logged_in(
     tx: &crate::storage::database::WriteTx<'_>,
     session: &ContentHash,
