@@ -166,8 +166,8 @@ impl OAuth {
 
     /// Returns whether the user has consented to all scopes of the request, for the same response type.
     ///
-    /// A public client without an https redirect needs consent each time, because another program may receive
-    /// its response.
+    /// A public client without an https redirect needs consent each time, because a different program may
+    /// receive its response.
     pub async fn is_consented(
         &self,
         request: &AuthorizationRequest,

@@ -10,7 +10,7 @@ use crate::runtime::limits::{PARAMETER_BYTES_MAX, PARAMETERS_MAX};
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct OAuthParameters(Vec<(String, String)>);
 
-/// Why a text is not a valid list of parameters.
+/// The reason why a text is not a valid list of parameters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ParametersError {
     /// The text has more than [`PARAMETERS_MAX`] parameters.

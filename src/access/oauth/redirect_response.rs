@@ -31,7 +31,7 @@ fn is_scheme_character(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'-' | b'.')
 }
 
-/// Returns whether a URI contains `byte` as it is, outside a fragment.
+/// Returns whether a URI may contain `byte` unencoded, outside a fragment.
 fn is_uri_character(byte: u8) -> bool {
     const EXCLUDED: &[u8] = b"#\"<>\\^`{|}";
     byte.is_ascii_graphic() && !EXCLUDED.contains(&byte)

@@ -1,5 +1,5 @@
-//! Authorization requests: the parameters of a client, checked against what it may request (RFC 6749 §4.1.1
-//! and §4.2.1, RFC 7636, OpenID Connect Core §3.1.2.1).
+//! Authorization requests: parses the parameters of a client, and checks that the client may request them
+//! (RFC 6749 §4.1.1 and §4.2.1, RFC 7636, OpenID Connect Core §3.1.2.1).
 
 use std::fmt;
 
@@ -13,7 +13,7 @@ use super::{
 use crate::runtime::limits::ECHO_BYTES_MAX;
 use model::account::{GrantType, OAuthClient, Scope, ScopeSet};
 
-/// Most characters of the request that an error message repeats.
+/// Maximum number of characters of the request that an error message repeats.
 const SHOWN_CHARS_MAX: usize = 80;
 /// Characters of an S256 code challenge: 32 bytes as base64url.
 const CHALLENGE_CHARS: usize = 43;
@@ -119,21 +119,21 @@ pub struct AuthorizationRequest {
     pub client_name: String,
     /// The address of the response: one of the client's registered addresses.
     pub redirect_uri: String,
-    /// The requested scopes; `roles` if the request names none.
+    /// The requested scopes; `roles` if the request names no scope.
     pub scopes: ScopeSet,
-    /// The screens that the client asks to be shown to the user.
+    /// The screens that the client asks the provider to show.
     pub prompt: PromptSet,
     /// Seconds since the login after which the user must log in again.
     pub max_age_s: Option<u64>,
-    /// Whether the scopes of the client are enforced.
+    /// True if the scopes of the client are enforced.
     pub scopes_enforced: bool,
     pub(super) response_type: ResponseType,
-    /// Whether consent is needed each time, even if it was given before: another program on the user's
-    /// machine could receive the response (RFC 8252 §8.6).
+    /// True if consent is needed each time, even if it was given before, because a different program on the
+    /// user's machine could receive the response (RFC 8252 §8.6).
     pub(super) asks_each_time: bool,
-    /// Lifetime of the client's access tokens in seconds, if it is shorter than the general one.
+    /// Lifetime of the client's access tokens in seconds, if it is shorter than the general lifetime.
     pub(super) access_token_s: Option<u32>,
-    /// Whether the request named its redirect address; then the exchange of the code must name it, too.
+    /// True if the request named its redirect address; then the exchange of the code must name it, too.
     pub(super) named_redirect_uri: bool,
     pub(super) nonce: Option<String>,
     pub(super) challenge: Option<String>,
@@ -142,7 +142,7 @@ pub struct AuthorizationRequest {
 }
 
 impl fmt::Debug for AuthorizationRequest {
-    /// Leaves out what only the client should know: state, nonce and challenge.
+    /// Leaves out the values that only the client should know: state, nonce and challenge.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("AuthorizationRequest")
             .field("client_id", &self.client_id)
@@ -155,7 +155,7 @@ impl fmt::Debug for AuthorizationRequest {
     }
 }
 
-/// Why a client whose redirect address is valid is refused.
+/// The reason why a client whose redirect address is valid is refused.
 struct AuthorizationRefusal(OAuthErrorCode, String);
 
 fn refuse<T>(code: OAuthErrorCode, text: impl Into<String>) -> Result<T, AuthorizationRefusal> {
@@ -208,9 +208,9 @@ pub fn parse(
     // A repeated `state` is ambiguous and is not echoed.
     let is_echoed = parameters.find_repeated(&["state"]).is_none();
     let state = parameters.find("state").filter(|_| is_echoed);
-    // One that is too long is refused below, and the refusal must not repeat it.
+    // A `state` that is too long is refused below, and the refusal must not repeat it.
     let state = state.filter(|state| state.len() <= ECHO_BYTES_MAX).map(str::to_owned);
-    // Complete enough to send errors: those of `fill` go to the client with mode and state.
+    // Complete enough to send errors: errors of `fill` are sent to the client with mode and state.
     let mut request = AuthorizationRequest {
         client_id: client.client_id.clone(),
         client_name: client.name.clone(),
@@ -236,7 +236,7 @@ pub fn parse(
     }
 }
 
-/// Returns the redirect address: one of the client's, compared as text (RFC 9700 §2.1).
+/// Returns the redirect address, which must equal a registered address of the client as text (RFC 9700 §2.1).
 fn redirect_uri(
     parameters: &OAuthParameters,
     client: &OAuthClient,
@@ -268,7 +268,7 @@ impl AuthorizationRequest {
             return refuse(InvalidRequest, format!("{name} is given more than once"));
         }
         for (name, code) in [
-            // Ignoring one of them would authorize another request than the client meant.
+            // Ignoring one of them would authorize a different request than the client meant.
             ("request", RequestNotSupported),
             ("request_uri", RequestUriNotSupported),
             ("registration", RegistrationNotSupported),

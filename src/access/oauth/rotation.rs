@@ -11,7 +11,7 @@ use crate::runtime::error::Result;
 use crate::runtime::limits::SIGNING_KEY_MARGIN_S;
 use crate::storage::database::{Db, ListedSigningKey};
 
-/// Returns for how long a retired key is published if access tokens last `access_token_s` seconds.
+/// Returns the time for which a retired key is published if access tokens last `access_token_s` seconds.
 fn published_for(access_token_s: u32) -> SignedDuration {
     SignedDuration::from_secs(i64::from(access_token_s) + i64::from(SIGNING_KEY_MARGIN_S))
 }
@@ -37,7 +37,7 @@ impl SigningKeys {
     ///
     /// Running nodes follow the change and sign with the new key within a second.
     pub fn rotate(&self, now: Timestamp) -> Result<String> {
-        // Generated before the transaction, since it takes a tenth of a second.
+        // Generated before the transaction, because generating lasts a tenth of a second.
         let generated = keys::make()?;
         let kid = generated.kid.clone();
         self.db.write_blocking(move |tx| {
@@ -54,7 +54,8 @@ impl SigningKeys {
         Ok(self.db.read_blocking(|tx| tx.list_signing_key_times())?)
     }
 
-    /// Returns until when a retired key is published if access tokens last `access_token_s` seconds.
+    /// Returns the time until which a retired key is published if access tokens last `access_token_s`
+    /// seconds.
     #[must_use]
     pub fn published_until(retired: Timestamp, access_token_s: u32) -> Timestamp {
         retired.checked_add(published_for(access_token_s)).unwrap_or(Timestamp::MAX)

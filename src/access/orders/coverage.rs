@@ -1,5 +1,5 @@
-//! Rules of coverage: which agreements cover an item, their order of use, and the consequence of using one.
-//! Pure functions, without database or clock.
+//! Rules of coverage: the agreements that cover an item, the order in which they are used, and the
+//! consequence of using each. Pure functions, without database or clock.
 
 use jiff::Timestamp;
 
@@ -21,11 +21,12 @@ pub fn covers(agreement: &Agreement, codes: &[String], now: Timestamp) -> bool {
         && (agreement.super_agreement || product_in_common(agreement, codes).is_some())
 }
 
-/// Returns those of `agreements` that cover an item with these product codes at `now`, in the order in which
-/// they are used; with `agr` only that one.
+/// Returns the elements of `agreements` that cover an item with these product codes at `now`, in the order in
+/// which they are used. With `agr`, returns only that agreement.
 ///
-/// A super agreement overrides any agreement of type Subscription. Subscriptions come before Prepaid
-/// agreements, and these before Direct and Normal ones. Ties are ordered by number (contract purchases-2).
+/// A super agreement of type Subscription comes first. Other Subscriptions come before Prepaid agreements,
+/// and Prepaid agreements before Direct and Normal agreements. Ties are ordered by number (contract
+/// purchases-2).
 #[must_use]
 pub fn covering<'a>(
     agreements: &'a [Agreement],
@@ -55,9 +56,9 @@ fn rank(agreement: &Agreement) -> u8 {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AgreementCandidate<'a> {
     pub agreement: &'a Agreement,
-    /// The order of this item under the agreement that is still valid.
+    /// The order of this item under the agreement, if there is a valid one.
     pub live: Option<LiveOrder>,
-    /// Downloads left; only a Prepaid agreement has any.
+    /// Downloads left; 0 unless the agreement is of type Prepaid.
     pub remaining: u32,
 }
 
@@ -66,13 +67,13 @@ pub struct AgreementCandidate<'a> {
 pub enum AgreementChoice<'a> {
     /// The agreement delivers, under an existing order.
     Free(&'a Agreement, LiveOrder),
-    /// The agreement delivers once an order is written, which costs a download of a Prepaid one.
+    /// The agreement delivers once an order is written, which uses up a download of a Prepaid agreement.
     Buy(&'a Agreement),
     /// The agreement delivers once an order is approved.
     Order {
         /// The agreement of the order.
         agreement: &'a Agreement,
-        /// Whether that order is recorded already.
+        /// True if that order is recorded already.
         recorded: bool,
     },
     /// All agreements are prepaid and have no downloads left.
@@ -129,13 +130,13 @@ impl<'a> AgreementCandidate<'a> {
 }
 
 /// Returns the product under which `agreement` covers an item with these codes: the item's first product that
-/// is also one of the agreement's.
+/// is also a product of the agreement.
 #[must_use]
 pub fn product_in_common<'a>(agreement: &'a Agreement, codes: &[String]) -> Option<&'a Product> {
     codes.iter().find_map(|code| agreement.products.iter().find(|product| product.code == *code))
 }
 
-/// Returns those of an item's product codes that agreements in force at `now` cover, in the item's order and
+/// Returns the product codes of an item that agreements in force at `now` cover, in the item's order and
 /// without duplicates.
 #[must_use]
 pub fn covered_codes(agreements: &[Agreement], codes: &[String], now: Timestamp) -> Vec<String> {

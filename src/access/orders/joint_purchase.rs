@@ -1,4 +1,4 @@
-//! Joint purchases: all of them are recorded, or none.
+//! Joint purchases: either all of several purchases are recorded, or none is.
 //!
 //! Separate purchases could use the last downloads of a prepaid agreement for an archive that is then not
 //! delivered.
@@ -17,15 +17,14 @@ use crate::storage::database::{DbError, ReadTx, WriteTx};
 use model::ItemKey;
 use model::account::AgreementId;
 
-/// What a buyer has confirmed: the agreement that pays for each item that is to be bought. Other items must
-/// take nothing.
+/// The agreement that pays for each item to be bought, as the buyer confirmed. Other items must cost nothing.
 pub type ConfirmedPayers = HashMap<ItemKey, AgreementId>;
 
-/// Downloads of prepaid agreements that a series of requests takes.
+/// The prepaid downloads that a series of requests uses up, by agreement.
 pub(super) type Taken = HashMap<AgreementId, u32>;
 
 /// Returns the outcomes of the requests one after the other, without recording them. Repeated requests for an
-/// item have the outcome of the first one.
+/// item have the outcome of the first request.
 pub(super) fn preview_all(
     requests: &[Arc<PurchaseRequest>],
     tx: &ReadTx<'_>,
@@ -35,7 +34,7 @@ pub(super) fn preview_all(
     let mut outcomes = Vec::with_capacity(requests.len());
     for request in requests {
         let outcome = match previewed.get(request.item()) {
-            // An item is bought once, so a repeated request takes no further prepaid download.
+            // An item is bought once, so a repeated request uses up no further prepaid download.
             Some(outcome) => *outcome,
             None => request.preview_after(tx, &mut taken)?,
         };
@@ -88,7 +87,7 @@ impl Orders {
     ///
     /// Fails as [`Orders::purchase`] does, but then records nothing, not even an order: an agreement may have
     /// changed since the items were checked. With `confirmed` also fails with [`ErrorKind::Stale`] if the
-    /// purchase would not be the confirmed one, as is decided in the transaction that records it.
+    /// purchase differs from the confirmed purchase, which the recording transaction decides.
     ///
     /// [`ErrorKind::Stale`]: crate::runtime::error::ErrorKind::Stale
     pub async fn purchase_all(
@@ -126,8 +125,8 @@ impl Orders {
         Ok(())
     }
 
-    /// Creates the request for `item` if an order may have to be written, and whether the item is delivered
-    /// in any case.
+    /// Creates the request for `item`, if an order may have to be written. The `bool` is true if the item is
+    /// delivered in any case.
     async fn purchase_request(
         &self,
         principal: &Principal,
@@ -135,7 +134,7 @@ impl Orders {
         agr: Option<AgreementId>,
         now: Timestamp,
     ) -> Result<Option<(Arc<PurchaseRequest>, bool)>> {
-        // The operator is no customer: its downloads are neither decided nor recorded.
+        // The operator is no customer: its downloads are neither checked nor recorded.
         if principal.method() == AuthMethod::Operator {
             return Ok(None);
         }
@@ -163,7 +162,7 @@ fn delivers(outcome: &PurchaseOutcome) -> bool {
     }
 }
 
-/// Whether the outcome takes no more from the buyer than was confirmed for the item.
+/// Returns whether the outcome costs the buyer no more than was confirmed for the item.
 fn is_confirmed(
     confirmed: &ConfirmedPayers,
     request: &PurchaseRequest,
@@ -177,7 +176,7 @@ fn is_confirmed(
 }
 
 /// Records all requests if all of them deliver; returns the outcomes. Records nothing and returns `None` if
-/// they differ from what was confirmed.
+/// the outcomes differ from the confirmed purchase.
 fn record_all(
     requests: &[Arc<PurchaseRequest>],
     confirmed: Option<&ConfirmedPayers>,

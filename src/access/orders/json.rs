@@ -72,7 +72,7 @@ fn product_json(product: &Product) -> Value {
 
 fn price_name(product: &Product, agreement: Option<&str>) -> String {
     let code = Some(product.code.as_str()).filter(|code| !code.is_empty());
-    // A nameless product is one of an agreement without products (contract purchases-9).
+    // A product without a name belongs to an agreement without products (contract purchases-9).
     let names = [product.name.as_deref(), code, agreement];
     names.into_iter().flatten().next().unwrap_or_default().to_owned()
 }

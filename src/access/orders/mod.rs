@@ -1,5 +1,5 @@
-//! Purchases: which caller may download an item under which agreement, and the orders that record it
-//! (contract purchases-4, access-15).
+//! Purchases: decides whether a caller may download an item under an agreement, and records orders (contract
+//! purchases-4, access-15).
 //!
 //! [`Orders::check`] decides and writes nothing; [`Orders::purchase`] records. Rights come from the principal
 //! each time. Only past purchases are cached in memory, so that a repeated download touches no disk.
@@ -58,9 +58,9 @@ fn product_codes(document: &Document) -> Vec<String> {
 /// The decision for a caller with a covering agreement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CoverageDecision {
-    /// The item, once the purchase is recorded.
+    /// The item is delivered once the purchase is recorded.
     Delivers,
-    /// Nothing, until an order under this agreement is approved.
+    /// Nothing is delivered until an order under this agreement is approved.
     OrderRequired(AgreementId),
 }
 
@@ -85,14 +85,14 @@ type PurchaseKey = (OrganizationId, AgreementId, ItemKey);
 struct OrdersInner {
     db: Db,
     auth: Option<Auth>,
-    /// The time until which a bought item may be downloaded again. Orders are never removed and approved ones
-    /// stay approved, so an entry stays valid unless the database loses rows.
+    /// The time until which a bought item may be downloaded again. Orders are never removed and approved
+    /// orders stay approved, so an entry stays valid unless the database loses rows.
     bought: Cache<PurchaseKey, Timestamp>,
 }
 
 impl Orders {
     /// Creates the purchases over `db`. `auth` invalidates its caches when a purchase changes an account; a
-    /// command that serves no requests has none.
+    /// command that serves no requests passes `None`.
     #[must_use]
     pub fn new(db: Db, auth: Option<Auth>) -> Self {
         let bought = Cache::new(PURCHASES_CACHED_MAX);
@@ -112,9 +112,9 @@ impl Orders {
 
     /// Decides whether `principal` may download `item` at `now`, under the agreement `agr` if it is named.
     /// Writes nothing; under a Subscription it reads nothing either. An order that still delivers the item
-    /// suffices, even if another agreement covers it now.
+    /// suffices, even if a different agreement covers it now.
     ///
-    /// Fails with `agreement_required`.
+    /// Fails with `agreement_required` if neither an agreement nor an order delivers the item.
     pub async fn check(
         &self,
         principal: &Principal,
@@ -127,7 +127,7 @@ impl Orders {
         }
         let covering = match covering(principal, item, agr, now) {
             Ok(covering) => covering,
-            // An order still delivers what no agreement covers any more (contract purchases-4).
+            // An order still delivers an item that no agreement covers any more (contract purchases-4).
             Err(refused) => {
                 let is_owned = self.is_owned(principal, item, agr, now).await?;
                 return if is_owned { Ok(CoverageDecision::Delivers) } else { Err(refused) };
@@ -185,7 +185,7 @@ impl Orders {
         }
         let request = PurchaseRequest::new(principal, item, &covering, agr, now);
         let preview_request = Arc::clone(&request);
-        // A read does not take the write lock, and an earlier order makes the write unnecessary.
+        // A read does not acquire the write lock, and an earlier order makes the write unnecessary.
         let previewed = self
             .inner
             .db
@@ -221,7 +221,7 @@ impl Orders {
         })
     }
 
-    /// Caches a purchase, and returns what the caller gets.
+    /// Caches a purchase, and returns the decision for the caller.
     fn cache_and_decide(
         &self,
         request: &PurchaseRequest,
@@ -233,8 +233,8 @@ impl Orders {
                 self.inner.bought.insert(key, until);
                 Ok(CoverageDecision::Delivers)
             }
-            // Not cached: `ToBuy` is not recorded yet, and `Owned` is an order under another
-            // agreement than those of the request.
+            // Not cached: `ToBuy` is not recorded yet, and `Owned` is an order under an agreement that is not
+            // part of the request.
             PurchaseOutcome::Owned | PurchaseOutcome::ToBuy { .. } => {
                 Ok(CoverageDecision::Delivers)
             }
@@ -265,7 +265,8 @@ fn covering<'a>(
     if covering.is_empty() { Err(coverage_error(principal, agr, now)) } else { Ok(covering) }
 }
 
-/// Creates the refusal for an item that no agreement of `principal`, or not the one named by `agr`, covers.
+/// Creates the refusal for an item that no agreement of `principal` covers, or that the agreement `agr` does
+/// not cover.
 fn coverage_error(principal: &Principal, agr: Option<AgreementId>, now: Timestamp) -> Error {
     let agreements = principal.agreements();
     let own = agr.and_then(|id| agreements.iter().find(|agreement| agreement.id == id));
@@ -279,7 +280,7 @@ fn coverage_error(principal: &Principal, agr: Option<AgreementId>, now: Timestam
     Error::forbidden("agreement_required", message)
 }
 
-/// Creates the error for a purchase that would not be the one that its buyer confirmed. Nothing was recorded.
+/// Creates the error for a purchase that differs from the confirmed purchase. Nothing was recorded.
 #[must_use]
 pub fn cost_changed() -> Error {
     let message = "The cost has changed since it was confirmed, so nothing was bought";

@@ -35,8 +35,8 @@ pub enum OfferState {
 
 impl Orders {
     /// Lists the agreements of `principal` that cover `item` and deliver it at `now` or allow an order, in
-    /// the order in which they are used. If there are none, lists the agreement of an order that still
-    /// delivers the item, which may have ended since. Writes nothing.
+    /// the order in which they are used. If there is no such agreement, lists the agreement of an order that
+    /// still delivers the item, which may have ended since. Writes nothing.
     pub async fn offers(
         &self,
         principal: &Principal,
@@ -47,8 +47,7 @@ impl Orders {
         let requests: Vec<Arc<PurchaseRequest>> = covering
             .into_iter()
             .map(|agreement| {
-                // One request for each agreement, because the page shows the state of all and not
-                // of the first.
+                // One request for each agreement, because the page shows the state of every agreement.
                 PurchaseRequest::new(principal, item, &[agreement], Some(agreement.id), now)
             })
             .collect();
@@ -77,7 +76,7 @@ impl Orders {
     }
 }
 
-/// Returns the agreement of the order of `item` that delivers the longest (contract purchases-4).
+/// Returns the agreement of the order that delivers `item` the longest (contract purchases-4).
 fn offer_of_order(
     tx: &ReadTx<'_>,
     visible: OrdersOf,

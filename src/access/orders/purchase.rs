@@ -50,14 +50,14 @@ pub(super) enum PurchaseOutcome {
         /// The end of the time in which the item may be downloaded.
         until: Timestamp,
     },
-    /// A visible order under another agreement still delivers the item.
+    /// A visible order under a different agreement still delivers the item.
     Owned,
     /// The item may be downloaded once an order under this agreement is written.
     ToBuy { agreement: AgreementId },
     /// An order under this agreement must be approved first.
     Order {
         agreement: AgreementId,
-        /// Whether that order is recorded already.
+        /// True if that order is recorded already.
         recorded: bool,
     },
     /// All agreements are prepaid and have no downloads left.
@@ -91,7 +91,7 @@ impl PurchaseRequest {
             user: principal.user().id,
             item: item.key.clone(),
             codes: item.codes(),
-            // An order keeps these, because the item may change or be withdrawn later.
+            // An order stores these texts, because the item may change or be withdrawn later.
             headline: text_or_empty(item.document, "headline"),
             byline: text_or_empty(item.document, "byline"),
             source: text_or_empty(item.document, "source"),
@@ -116,7 +116,8 @@ impl PurchaseRequest {
         self.preview_after(tx, &mut Taken::new())
     }
 
-    /// Returns the outcome after `taken` downloads of prepaid agreements; adds those of this request.
+    /// Returns the outcome if the downloads in `taken` are used up already; adds the download of this
+    /// request.
     pub(super) fn preview_after(
         &self,
         tx: &ReadTx<'_>,
@@ -171,7 +172,7 @@ impl PurchaseRequest {
                 Ok(PurchaseOutcome::bought(agreement, order.downloadable_until))
             }
             AgreementChoice::Order { agreement, recorded } => {
-                // A customer approves a single order, so a repeated request adds none (contract
+                // A customer approves a single order, so a repeated request adds no order (contract
                 // purchases-3).
                 if !recorded {
                     self.insert(tx, &self.order(&tx.as_read(), agreement)?)?;
@@ -183,8 +184,8 @@ impl PurchaseRequest {
     }
 
     /// Returns whether a visible order still delivers the item, so that the download or order that `choice`
-    /// would cost is not needed: the agreement of that order may have ended. Under a Subscription nothing is
-    /// saved, and its downloads are recorded.
+    /// would cost is not needed: the agreement of that order may have ended. Returns false for a
+    /// Subscription, which costs nothing and records its downloads.
     fn is_owned_elsewhere(
         &self,
         choice: &AgreementChoice<'_>,
@@ -215,8 +216,8 @@ impl PurchaseRequest {
             let id = agreement.id;
             let live = tx.find_live_order(agreement.organization, &self.item, id, self.now)?;
             let remaining = match agreement.kind {
-                // Read in this transaction: concurrent downloads must not take more than are left
-                // (contract purchases-5).
+                // Read in this transaction: concurrent downloads must not use up more than are left (contract
+                // purchases-5).
                 AgreementType::Prepaid => tx.prepaid_remaining(id)?,
                 AgreementType::Subscription | AgreementType::Direct | AgreementType::Normal => 0,
             };
@@ -262,8 +263,9 @@ impl PurchaseRequest {
 
     /// Returns the product as which the item is bought.
     ///
-    /// For a super agreement with none of the item's products this is the item's own product, or else the
-    /// agreement's first one, or else one with the name of the agreement (contract purchases-9).
+    /// For a super agreement that lists none of the item's products, this is the item's own product, or else
+    /// the first product of the agreement, or else a product with the name of the agreement (contract
+    /// purchases-9).
     fn product(&self, tx: &ReadTx<'_>, agreement: &Agreement) -> Result<Product, DbError> {
         if let Some(product) = product_in_common(agreement, &self.codes) {
             return Ok(product.clone());

@@ -1,4 +1,4 @@
-//! Quotes: what a download of several items would take, which pages show before anything is bought.
+//! Quotes: the cost of a download of several items, which pages show before anything is bought.
 
 use std::sync::Arc;
 
@@ -11,12 +11,12 @@ use crate::access::auth::Principal;
 use crate::runtime::error::Result;
 use model::account::AgreementId;
 
-/// What a download of one item would take.
+/// The cost of a download of one item.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PurchaseQuote {
-    /// An order still delivers the item, so the download takes nothing.
+    /// An order still delivers the item, so the download costs nothing.
     Bought {
-        /// The agreement of the order; `None` if it is not among those that cover the item now.
+        /// The agreement of the order; `None` if it does not cover the item now.
         agreement: Option<AgreementId>,
         /// The end of the time in which the item may be downloaded, if it is known.
         until: Option<Timestamp>,
@@ -26,7 +26,7 @@ pub enum PurchaseQuote {
     /// The agreement delivers the item once an order is approved.
     Order {
         agreement: AgreementId,
-        /// Whether that order is recorded already.
+        /// True if that order is recorded already.
         recorded: bool,
     },
     /// No agreement delivers the item, for this reason.
@@ -34,10 +34,11 @@ pub enum PurchaseQuote {
 }
 
 impl PurchaseQuote {
-    /// The quote for an item that an order under another agreement still delivers.
+    /// The quote for an item that an order under a different agreement still delivers.
     const OWNED: Self = Self::Bought { agreement: None, until: None };
 
-    /// The agreement under which a purchase would be recorded; `None` if the download takes nothing now.
+    /// Returns the agreement under which a purchase would be recorded, or `None` if the download costs
+    /// nothing now.
     #[must_use]
     pub fn payer(&self) -> Option<AgreementId> {
         match self {
@@ -63,7 +64,7 @@ impl PurchaseQuote {
 
 impl Orders {
     /// Quotes each of `items` for a download of all of them by `principal` at `now`, under the agreement
-    /// `agr` if it is named: the items before an item may take the last prepaid downloads. Writes nothing.
+    /// `agr` if it is named. Earlier items may use up the last prepaid downloads. Writes nothing.
     ///
     /// Reads the database once for all items that an agreement covers.
     pub async fn quote_all(

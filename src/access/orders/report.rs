@@ -1,4 +1,4 @@
-//! Orders for their owners: lists, reports on use, and the applicable licences; and for their colleagues.
+//! Orders for their owners and the owners' colleagues: lists, reports on use, and the applicable licences.
 
 use jiff::Timestamp;
 use uuid::Uuid;
@@ -18,7 +18,7 @@ use model::item::Document;
 /// The report of a customer on an order (contract purchases-14).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OrderReport {
-    /// Whether the item was used and will be invoiced.
+    /// True if the item was used and will be invoiced.
     pub approve: bool,
     /// The licence of the use; required with `approve`.
     pub license: Option<Uuid>,
@@ -27,7 +27,7 @@ pub struct OrderReport {
 }
 
 impl OrderReport {
-    /// Validates what does not depend on the order.
+    /// Validates the properties that do not depend on the order.
     fn check(&self) -> Result<()> {
         if self.approve && self.license.is_none() {
             let message = "a license must be supplied when approve is true";
@@ -42,16 +42,16 @@ impl OrderReport {
     }
 }
 
-/// An order of an item by the organization of a caller, as all of its users may know it.
+/// An order of an item by the organization of a caller, as all users of the organization may see it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ItemOrder {
-    /// The time at which it was placed.
+    /// The time at which the order was placed.
     pub created: Timestamp,
-    /// Whether it waits for its approval, and has delivered nothing.
+    /// True if the order waits for its approval, and has delivered nothing.
     pub is_waiting: bool,
-    /// Whether the caller placed it.
+    /// True if the caller placed the order.
     pub is_own: bool,
-    /// Its number, if the caller may see the whole order.
+    /// The number of the order, if the caller may see the whole order.
     pub visible: Option<OrderId>,
 }
 
@@ -66,9 +66,9 @@ struct ReportTransaction {
     now: Timestamp,
 }
 
-/// The orders that a caller sees: its own, and with the access level `admin` those of the whole organization
-/// (contract purchases-12), unless the scopes of its client are enforced and the token lacks the scope
-/// `admin`.
+/// The orders that a caller sees: its own orders, and with the access level `admin` all orders of the
+/// organization (contract purchases-12). A token without the scope `admin`, of a client whose scopes are
+/// enforced, hides the orders of the organization.
 #[derive(Clone, Copy)]
 pub(super) struct OrderVisibility {
     own_orders: OrdersOf,
@@ -79,7 +79,7 @@ impl OrderVisibility {
     /// Determines which orders `principal` sees.
     pub(super) fn new(principal: &Principal) -> Self {
         let user = principal.user();
-        // Agreements belong to organizations: a user without one has bought nothing.
+        // Agreements belong to organizations: a user without an organization has bought nothing.
         let organization = user.organization.unwrap_or(OrganizationId(0));
         let sees_all = user.access.admin && principal.allows(Permission::OrganizationOrders);
         let all = user.organization.filter(|_| sees_all);
@@ -123,7 +123,7 @@ impl Orders {
     }
 
     /// Lists the `size` newest orders of `item` by the organization of `principal`, newest first, without
-    /// those that were refused.
+    /// refused orders.
     ///
     /// Colleagues learn only that an item is bought; agreement and price are for users who see the order.
     pub async fn of_item(
@@ -197,8 +197,8 @@ impl Orders {
         Ok(products.into_iter().map(|product| product.code).collect())
     }
 
-    /// Lists the licences under which `principal` could report the use of an item at `now`. The item has the
-    /// product codes `codes`, and was `ordered` under others.
+    /// Lists the licences under which `principal` could report the use of an item at `now`. `codes` has the
+    /// product codes of the item, and `ordered` the product codes of its orders.
     pub async fn pricelist(
         &self,
         principal: &Principal,

@@ -1,4 +1,4 @@
-//! Channels of users: their entries in an accounts file, and the commands for single ones.
+//! Channels of users: their entries in an accounts file, and the commands for single channels.
 //!
 //! Settings contain passwords of other systems. They can be written but never read: lists show only their
 //! names.
@@ -57,7 +57,7 @@ pub enum ChannelProblem {
     Format {
         /// Position of the format in the list.
         index: usize,
-        /// Why the format is invalid.
+        /// The reason why the format is invalid.
         error: FormatError,
     },
     /// The settings are too long.
@@ -88,7 +88,7 @@ pub fn channel_formats(listed: &[String]) -> Result<Vec<String>, ChannelProblem>
 
 /// Validates the settings of a channel for its method.
 ///
-/// Cost: that of [`Destination::parse`].
+/// Costs as much as [`Destination::parse`].
 pub fn channel_settings(
     method: ChannelMethod,
     settings: Map<String, Value>,
@@ -105,8 +105,8 @@ pub fn channel_settings(
 ///
 /// `texts` names the settings that may be converted. A text stays unchanged if the method expects a text, so
 /// a password of digits does not become a number. A text that is neither a boolean nor a number stays
-/// unchanged, too, and [`channel_settings`] refuses it. Cost: that of [`Destination::parse`] for each
-/// conversion.
+/// unchanged, too, and [`channel_settings`] refuses it. Each conversion costs as much as
+/// [`Destination::parse`].
 #[must_use]
 pub fn typed_settings(
     method: ChannelMethod,
@@ -174,7 +174,7 @@ impl Accounts {
         Ok(id)
     }
 
-    /// Lists all channels, or those of one user, by owner and name.
+    /// Lists the channels of all users or of one user, by owner and name.
     pub fn list_channels(&self, owner: Option<String>) -> Result<Vec<Channel>, AccountsError> {
         self.db.read_blocking(move |tx| {
             let Some(owner) = &owner else { return tx.list_channels(None).map(Ok) };
@@ -208,7 +208,7 @@ impl Accounts {
         require_found(&id, is_known).map(|()| id)
     }
 
-    /// Lists the newest deliveries of all users, in one state or all.
+    /// Lists the newest deliveries of all users, in one state or in all states.
     pub fn list_deliveries(
         &self,
         state: Option<DeliveryState>,

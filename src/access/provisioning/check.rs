@@ -44,7 +44,7 @@ pub(super) fn check(
         if !references.users.contains(user.as_str()) && tx.find_user_by_name(user)?.is_none() {
             return Err(refuse(&entry.place, format!("user {user:?} does not exist")));
         }
-        // Revoked keys count, too: the import would not make one valid again.
+        // Revoked keys count, too: the import would not make a revoked key valid again.
         if only_new && tx.find_key_number(&entry.value.key_hash)?.is_some() {
             return Err(refuse(&entry.place, "the key exists already"));
         }
@@ -125,7 +125,7 @@ impl<'a> EntryReferences<'a> {
     }
 
     /// Checks that a product has that code after the import: an entry of this file may change the code of a
-    /// stored one.
+    /// stored product.
     fn code(&self, place: &str, code: &str) -> Result<(), AccountsError> {
         if self.codes.contains(code) {
             return Ok(());
@@ -156,7 +156,7 @@ impl<'a> EntryReferences<'a> {
         if self.tx.find_agreement_owner(*id)?.is_none_or(|owner| owner == *organization) {
             return Ok(());
         }
-        // The agreement moves to another organization: no user of the old one may keep it.
+        // The agreement moves to a different organization: no user of the old organization may keep it.
         let users = self.tx.list_agreement_users(*id)?;
         match users.iter().find(|user| !self.users.contains(user.as_str())) {
             Some(user) => {
@@ -173,7 +173,7 @@ impl<'a> EntryReferences<'a> {
             self.organization(place, organization)?;
         }
         for id in &new.agreements {
-            // The file comes first: it may move the agreement to another organization.
+            // The file comes first: it may move the agreement to a different organization.
             let owner = match self.agreements.get(id) {
                 Some(owner) => Some(*owner),
                 None => self.tx.find_agreement_owner(*id)?,
@@ -215,7 +215,7 @@ impl<'a> EntryReferences<'a> {
         if only_new && stored.is_some() {
             return Err(refuse(place, "exists already"));
         }
-        // An entry without a secret keeps the stored one.
+        // An entry without a secret keeps the stored secret.
         let has_stored_secret = stored.is_some_and(|stored| stored.secret.is_some());
         if new.public || new.client_secret.is_some() || has_stored_secret {
             return Ok(());

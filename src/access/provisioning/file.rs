@@ -17,9 +17,9 @@ use model::account::accounts_file::{
 };
 use model::account::{AgreementType, Organization};
 
-/// Least characters of an API key, so that it cannot be guessed.
+/// Minimum number of characters of an API key, so that it cannot be guessed.
 const KEY_CHARS_MIN: usize = 16;
-/// Most characters of a property's name that an error repeats; an API key may be longer.
+/// Maximum number of characters of a property's name that an error repeats; an API key may be longer.
 const ECHO_CHARS_MAX: usize = 30;
 
 /// An entry with its place in the file.
@@ -106,7 +106,7 @@ fn placed<T, U>(
     Ok(placed)
 }
 
-/// Describes what cannot be read, by its path in the file.
+/// Creates the error for a property that cannot be read, with its path in the file.
 fn form_error(path: &Path, cause: &serde_json::Error) -> AccountsError {
     let position = match cause.line() {
         0 => String::new(),
@@ -141,7 +141,7 @@ fn form_error(path: &Path, cause: &serde_json::Error) -> AccountsError {
 
 /// Returns serde's message without the value that it found, which may be a password.
 fn without_value(message: &str) -> String {
-    // What is expected stands last, and a value before it may contain any text.
+    // The expectation stands last, and a value before it may contain any text.
     let Some((found, expected)) = message.rsplit_once(", expected ") else {
         return message.to_owned();
     };
@@ -186,7 +186,7 @@ fn organization(entry: OrganizationEntry) -> Result<Organization, String> {
 fn agreement(entry: AgreementEntry) -> Result<AgreementEntry, String> {
     let is_prepaid = entry.kind == AgreementType::Prepaid;
     match entry.prepaids {
-        // It could not be used without a number of downloads.
+        // An agreement without a number of downloads could not be used.
         None if is_prepaid => {
             Err("prepaids: is missing: an agreement of type Prepaid needs it".to_owned())
         }

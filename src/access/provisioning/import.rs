@@ -74,14 +74,14 @@ impl ImportReport {
 /// The input of an import.
 pub(super) struct AccountsImport {
     pub(super) file: ValidAccounts,
-    /// Whether users, clients, keys and channels must not exist yet.
+    /// True if users, clients, keys and channels must not exist yet.
     pub(super) only_new: bool,
     /// Name and value of a state to write in the same transaction.
     pub(super) note: Option<(String, String)>,
 }
 
-/// The hashes that an import found, and the new ones: of the users' passwords and then of the clients' secrets, in the
-/// order of the file.
+/// The hashes that an import found, and the new hashes: first of the users' passwords, then of the clients'
+/// secrets, in the order of the file.
 struct ImportSecrets {
     before: Vec<Option<String>>,
     hashes: Vec<Option<String>>,
@@ -103,8 +103,8 @@ impl Accounts {
         self.apply_import(import, now)
     }
 
-    /// Imports the file as [`Accounts::import`] does, unless the last file imported under `name` had the same
-    /// text; then returns `None`.
+    /// Imports the file as [`Accounts::import`] does. Returns `None` without an import if the last file
+    /// imported under `name` had the same text.
     pub fn import_once(
         &self,
         name: &str,
@@ -114,7 +114,7 @@ impl Accounts {
         let name = name.to_owned();
         let hash = ContentHash::new(text.as_bytes()).to_string();
         let note = Some((name.clone(), hash.clone()));
-        // Two processes may both go on from here, which is harmless: an import is idempotent.
+        // Two processes may both continue from here, which is harmless: an import is idempotent.
         if self.db.read_blocking(move |tx| tx.find_state(&name))? == Some(hash) {
             return Ok(None);
         }
@@ -254,7 +254,7 @@ fn write_users(
     Ok(counts)
 }
 
-/// Performs the transaction. Checks again, because another process may have written in the meantime.
+/// Performs the transaction. Checks again, because a different process may have written in the meantime.
 fn write(
     import: &AccountsImport,
     secrets: &ImportSecrets,
@@ -271,11 +271,11 @@ fn write(
         return Ok(ImportAttempt::Stale);
     }
     let mut report = ImportReport::default();
-    // In the order of references: an entry may name others of the lists before it.
+    // In the order of references: an entry may refer to entries of earlier lists.
     for entry in &file.organizations {
         report.organizations.count(tx.put_organization(&entry.value, now)?);
     }
-    // Stated numbers first, so that a generated number does not collide with one of them.
+    // Stated numbers first, so that a generated number does not collide with a stated number.
     for stated in [true, false] {
         for entry in file.products.iter().filter(|entry| entry.value.id.is_some() == stated) {
             report.products.count(tx.put_product(&entry.value, now)?);

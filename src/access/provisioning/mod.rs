@@ -1,12 +1,13 @@
 //! Provisioning of accounts by the operator: the accounts file of `wirephoto import` (contract operation-14)
 //! and the commands for single users, clients, keys and channels.
 //!
-//! `model::account::accounts_file` has the form of the file. A file is validated as a whole, first its form, then its
-//! entries and then their references, and imported in one transaction.
-//! Entries are upserts: a stated value replaces the stored one, and objects without an entry stay unchanged.
-//! Unchanged values are: a password, a client's secret and the activity of a user if the entry does not state
-//! them; the activity of a client; the remaining prepaid downloads, unless another number was bought; the
-//! revocation of a key; and the activity of a channel.
+//! `model::account::accounts_file` defines the form of the file. A file is validated as a whole, first its
+//! form, then its entries and then their references, and imported in one transaction.
+//!
+//! Entries are upserts: a stated value replaces the stored value, and objects without an entry stay
+//! unchanged. These values also stay unchanged: a password, a client's secret and the activity of a user if
+//! the entry does not state them; the activity of a client; the remaining prepaid downloads, unless a
+//! different number was bought; the revocation of a key; and the activity of a channel.
 //!
 //! Errors never repeat a password, a secret or a key.
 
@@ -33,10 +34,10 @@ use crate::access::auth::Argon2Hasher;
 use crate::runtime::error::{Error, ErrorKind};
 use crate::storage::database::{Db, DbError};
 
-/// Why accounts were not changed. The text never repeats a password, a secret or a key.
+/// The reason why accounts were not changed. The text never repeats a password, a secret or a key.
 #[derive(Debug, thiserror::Error)]
 pub enum AccountsError {
-    /// The text is not JSON, or not that of an accounts file.
+    /// The text is not JSON, or not an accounts file.
     #[error("is not an accounts file: {0}")]
     Form(String),
     /// An entry is invalid.

@@ -1,8 +1,8 @@
-//! Removal of accounts with published passwords and keys: those of the demo.
+//! Removes accounts with published passwords and keys: the accounts of the demo.
 //!
-//! The secret decides. A user who still has the published password is removed, even if its other properties
-//! were changed. A user with another password belongs to a real person by now and stays, without the
-//! published key. Agreements, products and organizations are removed if they are as published and unused.
+//! The secret decides. A user who still has the published password is removed, even if other properties of
+//! the user were changed. A user with a different password belongs to a real person by now and stays, without
+//! the published key. Agreements, products and organizations are removed if they are unchanged and unused.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use crate::storage::database::{Db, DbError, ReadTx, RemovedUser, WriteTx};
 use model::account::OAuthClient;
 use model::account::accounts_file::{PlaintextSecret, RedirectUri};
 
-/// The accounts that were removed and those that stay.
+/// The accounts that were removed, and the accounts that stay.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RemovedAccounts {
     /// Kind and name of each removed object.
@@ -26,13 +26,13 @@ pub struct RemovedAccounts {
 /// The stored logins of a file's users and clients, in the order of the file.
 #[derive(Clone, PartialEq)]
 struct StoredLogins {
-    /// Password hashes of users; the outer `None` if there is no such user, the inner one if it has no
-    /// password.
+    /// Password hashes of users. The outer `None` means that there is no such user, the inner `None` that the
+    /// user has no password.
     users: Vec<Option<Option<String>>>,
     clients: Vec<Option<OAuthClient>>,
 }
 
-/// Which of the logins still have their published secrets.
+/// Flags of the logins that still have their published secrets, in the order of the file.
 struct PublishedLogins {
     users: Vec<bool>,
     clients: Vec<bool>,
@@ -89,18 +89,19 @@ impl Accounts {
             let stated = &entry.value;
             stored.as_ref().is_some_and(|client| match &client.secret {
                 Some(hash) => self.is_published(stated.client_secret.as_ref(), Some(hash)),
-                // A public client has no secret: it is the published one if its addresses are.
+                // A public client has no secret: it counts as published if its redirect addresses are
+                // unchanged.
                 None => stated.public && has_redirect_uris(client, &stated.redirect_uris),
             })
         });
         PublishedLogins { users: users.collect(), clients: clients.collect() }
     }
 
-    /// Returns whether the stored `hash` is that of the published secret.
+    /// Returns whether the stored `hash` was computed from the published secret.
     fn is_published(&self, secret: Option<&PlaintextSecret>, hash: Option<&str>) -> bool {
         match (secret, hash) {
             (Some(secret), Some(hash)) => self.hasher.verify(secret.reveal(), hash),
-            // A login needs a password: an account without one cannot be in use.
+            // A login needs a password: an account without a password cannot be in use.
             (_, None) => true,
             (None, Some(_)) => false,
         }
@@ -162,7 +163,7 @@ fn remove(
         }
     }
     remove_unused(file, tx, &mut outcome)?;
-    // Without the note, the archive no longer counts as one with demo accounts.
+    // Without the note, the archive no longer counts as an archive with demo accounts.
     tx.remove_state(note)?;
     Ok(outcome)
 }

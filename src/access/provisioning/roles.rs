@@ -1,5 +1,5 @@
-//! Changes the roles of a user, and records who was given a role that works for the agency. Password links from
-//! before end, since an administrator of a customer may have requested them.
+//! Changes the roles of a user, and records the users who get a role of the agency. Such a role ends earlier
+//! password links, because an administrator of a customer may have requested them.
 
 use jiff::Timestamp;
 
@@ -10,28 +10,28 @@ use crate::storage::database::{DbError, ReadTx, WriteTx};
 use model::account::accounts_file::AsciiWord;
 use model::account::{ROLE_OPERATOR, ROLE_PROVIDER};
 
-/// The roles of the agency's own people. Other roles are those of customers and open nothing by themselves.
+/// The roles of the agency's employees. Other roles belong to customers and grant no access by themselves.
 const AGENCY_ROLES: [&str; 2] = [ROLE_PROVIDER, ROLE_OPERATOR];
 
 /// The outcome of a change of roles.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ChangedRoles {
-    /// The roles that the user has since.
+    /// The roles of the user after the change.
     pub roles: Vec<String>,
-    /// Whether the user got a role that works for the agency.
+    /// True if the user got a role of the agency.
     pub gains_agency_role: bool,
     /// The address to which links for a new password go. An administrator of the user's organization may have set
     /// it before the user had the role.
     pub email_address: Option<String>,
 }
 
-/// The roles of the user of that name; none if there is no such user.
+/// Returns the roles of the user with this name, or no roles if there is no such user.
 pub(super) fn roles_of(tx: &ReadTx<'_>, user_name: &str) -> Result<Vec<String>, DbError> {
     Ok(tx.find_user_by_name(user_name)?.map(|(user, _)| user.roles).unwrap_or_default())
 }
 
-/// Records in the audit log which roles of the agency an import gave to a user or took away, and ends the password
-/// links of a user who got one; `before` are the roles that the user had.
+/// Records in the audit log the agency roles that an import gave to a user or removed. Ends the password
+/// links of a user who got such a role. `before` has the roles of the user before the import.
 pub(super) fn follow_change(
     tx: &WriteTx<'_>,
     event: &AuditEvent,
@@ -54,13 +54,12 @@ fn has(roles: &[String], role: &str) -> bool {
     roles.iter().any(|own| own == role)
 }
 
-/// Whether a user gets a role of the agency.
+/// Returns whether a user gets a role of the agency.
 fn gains_role(before: &[String], after: &[String]) -> bool {
     AGENCY_ROLES.into_iter().any(|role| !has(before, role) && has(after, role))
 }
 
-/// Describes the change of the agency's roles: `+ROLE` for one that was given, `-ROLE` for one that was taken
-/// away.
+/// Describes the change of the agency's roles: `+ROLE` for an added role, `-ROLE` for a removed role.
 fn describe(before: &[String], after: &[String]) -> Vec<String> {
     let mut changes = Vec::new();
     for role in AGENCY_ROLES {
@@ -75,7 +74,7 @@ fn describe(before: &[String], after: &[String]) -> Vec<String> {
     changes
 }
 
-/// Applies changes to roles: removes `removed`, then adds those of `added` that are missing.
+/// Applies changes to roles: removes `removed`, then adds the missing roles of `added`.
 fn changed(mut roles: Vec<String>, added: &[String], removed: &[String]) -> Vec<String> {
     roles.retain(|role| !removed.contains(role));
     for role in added {
@@ -93,7 +92,7 @@ fn refuse(user_name: &str, why: String) -> AccountsError {
 impl Accounts {
     /// Adds roles to a user and removes others. A role of the agency ends the password links of the user.
     ///
-    /// Fails if there is no user of that name, and for a role that is no word.
+    /// Fails if there is no user of that name, or if a role is not a word.
     pub fn change_roles(
         &self,
         user_name: &str,

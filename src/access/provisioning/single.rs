@@ -1,5 +1,5 @@
-//! Commands for single users, clients and keys. A request becomes an accounts file with one entry, so it passes the
-//! same checks.
+//! Commands for single users, clients and keys. A request becomes an accounts file with one entry, so it
+//! passes the same checks.
 
 use jiff::Timestamp;
 use serde::Serialize;
@@ -12,14 +12,14 @@ use model::ContentHash;
 use model::account::accounts_file::{ClientScopes, PlaintextSecret};
 use model::account::{AccessLevels, AgreementId, GrantType, OAuthClient, OrganizationId};
 
-/// A user that the operator adds, as an entry of an accounts file. Has no `Debug`, so that the password reaches no
-/// log.
+/// A user that the operator adds, as an entry of an accounts file. Has no `Debug`, so that the password
+/// reaches no log.
 #[derive(Clone, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct UserRequest {
     /// The name with which the user logs in.
     pub user_name: String,
-    /// The password; `None` asks for a generated one.
+    /// The password; `None` requests a generated password.
     pub password: Option<String>,
     /// The organization to which the user belongs.
     pub organization: Option<OrganizationId>,
@@ -31,21 +31,21 @@ pub struct UserRequest {
     /// Numbers of the user's agreements.
     pub agreements: Vec<AgreementId>,
     pub access: AccessLevels,
-    /// Whether the user is a program instead of a person.
+    /// True if the user is a program instead of a person.
     pub service_account: bool,
 }
 
-/// An OAuth2 client that the operator adds, as an entry of an accounts file. Has no `Debug`, so that the secret reaches
-/// no log.
+/// An OAuth2 client that the operator adds, as an entry of an accounts file. Has no `Debug`, so that the
+/// secret reaches no log.
 #[derive(Clone, Default, Serialize)]
 pub struct ClientRequest {
     /// The identifier of the client in requests.
     pub client_id: String,
-    /// The secret; `None` asks for a generated one, unless the client is public.
+    /// The secret; `None` requests a generated secret, unless the client is public.
     pub client_secret: Option<String>,
-    /// The display name of the client; `None`: its identifier.
+    /// The display name of the client; `None` uses its identifier.
     pub name: Option<String>,
-    /// Whether the client is public, which means that it cannot keep a secret.
+    /// True if the client is public, which means that it cannot keep a secret.
     pub public: bool,
     /// Addresses to which responses may be redirected.
     pub redirect_uris: Vec<String>,
@@ -53,7 +53,7 @@ pub struct ClientRequest {
     pub grants: Vec<GrantType>,
     /// The scopes that the client's tokens need.
     pub scopes: ClientScopes,
-    /// Lifetime of the client's access tokens in seconds, if it is shorter than the general one.
+    /// Lifetime of the client's access tokens in seconds, if it is shorter than the general lifetime.
     #[serde(rename = "accessTokenSeconds")]
     pub access_token_s: Option<u32>,
 }
@@ -62,7 +62,7 @@ pub struct ClientRequest {
 pub struct AddedAccount {
     /// The number of the new user or key.
     pub id: i64,
-    /// The generated secret, which is stored nowhere in plain text; `None` if the caller stated one.
+    /// The generated secret, which is stored nowhere in plain text; `None` if the caller stated a secret.
     pub secret: Option<String>,
 }
 
@@ -86,7 +86,7 @@ impl Accounts {
         Ok(AddedAccount { id: user.id.0, secret })
     }
 
-    /// Adds a client, and returns its secret if that was generated.
+    /// Adds a client, and returns its secret if it was generated.
     ///
     /// Fails if there is a client of that name or a property is invalid.
     pub fn add_client(
@@ -153,7 +153,7 @@ impl Accounts {
         Ok(self.db.read_blocking(|tx| tx.list_stored_clients())?)
     }
 
-    /// Lists all API keys, or those of one user, by number.
+    /// Lists the API keys of all users or of one user, by number.
     pub fn list_keys(&self, user: Option<String>) -> Result<Vec<ListedKey>, AccountsError> {
         self.db.read_blocking(move |tx| {
             let Some(user) = &user else { return tx.list_stored_keys(None).map(Ok) };
@@ -177,8 +177,8 @@ impl Accounts {
         require_known(found, || format!("user {user_name:?}"))
     }
 
-    /// Sets the password of a user to `password`, or to a generated one, which is returned. Ends the user's
-    /// sessions and tokens.
+    /// Sets the password of a user to `password`, or to a generated password, which is returned. Ends the
+    /// user's sessions and tokens.
     pub fn set_password(
         &self,
         user_name: &str,

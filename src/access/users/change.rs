@@ -3,11 +3,11 @@
 use crate::storage::database::NewMember;
 use model::account::{AccessLevels, OrganizationId, PhoneNumbers, ROLE_MEDIEBANK, ROLE_OFP, User};
 
-/// Fewest digits of a telephone number; internal numbers of a switchboard have three.
+/// Minimum number of digits of a telephone number; internal numbers of a switchboard have three.
 const PHONE_DIGITS_MIN: usize = 3;
-/// Most digits: 15 with the country code (E.164 §6.2.1) and an extension.
+/// Maximum number of digits: 15 with the country code (E.164 §6.2.1) and an extension.
 const PHONE_DIGITS_MAX: usize = 20;
-/// Most characters, including punctuation and spaces.
+/// Maximum number of characters, including punctuation and spaces.
 const PHONE_CHARS_MAX: usize = 40;
 
 /// Returns whether `text` is a telephone number: 3 to 20 digits, optionally with a leading `+`, and with
@@ -51,7 +51,7 @@ impl CheckedMember {
     }
 }
 
-/// A change of a user, validated. The outer `None` leaves a property unchanged, the inner one clears it.
+/// A change of a user, validated. The outer `None` leaves a property unchanged, the inner `None` clears it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct UserChange {
     /// E-mail address; the user name stays unchanged.

@@ -1,10 +1,10 @@
 //! API keys that users create for their programs (contract access-8).
 //!
 //! A user lists, creates and revokes its own keys. A key is shown once and stored as a hash. Creating a key
-//! requires a login, so that a leaked key cannot create others; or a token with every scope of a key, so that
-//! an application gets no more rights than it was granted. The operator creates the keys of service accounts.
-//! A caller with a key can list and revoke keys. A token needs the scope `profile` to revoke keys, as for
-//! other changes of the user's own data.
+//! requires a login, so that a leaked key cannot create other keys, or a token with every scope of a key, so
+//! that an application gets no more rights than it was granted. The operator creates the keys of service
+//! accounts. A caller with a key can list and revoke keys. A token needs the scope `profile` to revoke keys,
+//! as for other changes of the user's own data.
 
 use jiff::Timestamp;
 
@@ -74,9 +74,9 @@ impl Users {
         Ok(CreatedKey { key, secret })
     }
 
-    /// Revokes the caller's key of that number for good, with immediate effect.
+    /// Revokes the caller's key with the number `id` for good, with immediate effect.
     ///
-    /// Fails with [`ErrorKind::NotFound`] for a key that belongs to another user, is revoked or never
+    /// Fails with [`ErrorKind::NotFound`] for a key that belongs to a different user, is revoked or never
     /// existed, and with [`ErrorKind::Forbidden`] for a token without the scope `profile`.
     pub async fn revoke_key(&self, caller: &Principal, id: i64, now: Timestamp) -> Result<()> {
         caller.require(Permission::RevokeKeys)?;

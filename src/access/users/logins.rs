@@ -1,4 +1,4 @@
-//! The logins of a user, and how to end them: sessions, applications, keys.
+//! Lists and ends the logins of a user: sessions, applications, keys.
 
 use jiff::Timestamp;
 
@@ -15,7 +15,7 @@ use model::account::{Permission, UserId};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UserLoginState {
     pub active: bool,
-    /// Whether the user is a service account, which logs in with a key.
+    /// True if the user is a service account, which logs in with a key.
     pub is_service_account: bool,
     pub has_password: bool,
     /// The newest link by which the user can set a password.
@@ -24,15 +24,15 @@ pub struct UserLoginState {
     pub logins: LoginCount,
 }
 
-/// Fails for a caller with a key, because a leaked key must not reveal where its owner logs in, and for one without
-/// the permission to see logins.
+/// Fails for a caller with a key, because a leaked key must not reveal where its owner logs in, and for a
+/// caller without the permission to see logins.
 fn require_login_permission(caller: &Principal) -> Result<()> {
     caller.require_login()?;
     caller.require(Permission::Logins)
 }
 
 impl Users {
-    /// Lists the caller's browser sessions, the most recently used one first.
+    /// Lists the caller's browser sessions, most recently used first.
     pub async fn sessions(
         &self,
         caller: &Principal,
@@ -53,7 +53,7 @@ impl Users {
         let event = audit::event(AuditAction::SessionEnded).with_object(ObjectKind::User, id);
         let ending = self.auth.write(move |tx| {
             let is_ended = tx.end_session_named(id, &session_name, now)?;
-            // A session of another user is not found, and leaves no event.
+            // A session of a different user is not found, and leaves no event.
             if is_ended {
                 tx.write_audit(&event)?;
             }
@@ -103,7 +103,7 @@ impl Users {
 impl Administration<'_> {
     /// Returns the login state of the user `id` of the organization.
     ///
-    /// Fails with [`ErrorKind::NotFound`] for a user of another organization.
+    /// Fails with [`ErrorKind::NotFound`] for a user of a different organization.
     pub async fn login_state(&self, id: UserId, now: Timestamp) -> Result<UserLoginState> {
         let account = self.load(id).await?;
         let state = self.users.db().read(move |tx| {
@@ -129,7 +129,7 @@ impl Administration<'_> {
     /// Deactivates the user `id` of the organization, which ends its sessions, tokens and links, or
     /// reactivates it. Its keys are refused while it is deactivated.
     ///
-    /// Fails with [`ErrorKind::NotFound`] for a user of another organization, and with
+    /// Fails with [`ErrorKind::NotFound`] for a user of a different organization, and with
     /// [`ErrorKind::Conflict`] if administrators would deactivate themselves.
     pub async fn set_active(&self, id: UserId, active: bool, now: Timestamp) -> Result<()> {
         let account = self.load(id).await?;
@@ -146,7 +146,7 @@ impl Administration<'_> {
             if found.is_some_and(|account| account.user.active != active) {
                 tx.set_user_active(&name, active, now)?;
                 if !active {
-                    // A link from before must not work again after a reactivation.
+                    // An earlier link must not work again after a reactivation.
                     tx.delete_password_links(id)?;
                 }
                 tx.write_audit(&event)?;
@@ -158,7 +158,7 @@ impl Administration<'_> {
 
     /// Ends the sessions and tokens of the user `id` of the organization.
     ///
-    /// Fails with [`ErrorKind::NotFound`] for a user of another organization.
+    /// Fails with [`ErrorKind::NotFound`] for a user of a different organization.
     pub async fn end_logins(&self, id: UserId, now: Timestamp) -> Result<()> {
         self.load(id).await?;
         let event = audit::event(AuditAction::SessionEnded)
@@ -173,7 +173,7 @@ impl Administration<'_> {
 
     /// Revokes all keys of the user `id` of the organization.
     ///
-    /// Fails with [`ErrorKind::NotFound`] for a user of another organization.
+    /// Fails with [`ErrorKind::NotFound`] for a user of a different organization.
     pub async fn revoke_keys(&self, id: UserId, now: Timestamp) -> Result<()> {
         self.load(id).await?;
         let event = audit::event(AuditAction::KeyRevoked);

@@ -48,7 +48,7 @@ use model::account::{
 pub struct UsersSettings {
     /// Base URL of links to pages.
     pub site_url: String,
-    /// Whether a mail server is configured, so that links are mailed.
+    /// True if a mail server is configured, so that links are mailed.
     pub sends_mails: bool,
 }
 
@@ -79,7 +79,8 @@ impl Users {
         caller.agreements().iter().filter(move |agreement| agreement.is_in_force(now))
     }
 
-    /// Returns the caller's organization. Fails with [`ErrorKind::NotFound`] for a caller without one.
+    /// Returns the caller's organization. Fails with [`ErrorKind::NotFound`] for a caller without an
+    /// organization.
     pub fn organization(caller: &Principal) -> Result<&Organization> {
         caller.require(Permission::Organization)?;
         let organization = caller.account().organization.as_deref();
@@ -127,8 +128,8 @@ impl Users {
         Ok(self.db().write(move |tx| tx.write_profile(id, &text)).await?)
     }
 
-    /// Merges those properties of `given` that `names` lists into the caller's profile; the others stay
-    /// unchanged. Two concurrent calls both take effect.
+    /// Merges the properties of `changes` that `names` lists into the caller's profile; other properties of
+    /// the profile stay unchanged. Two concurrent calls both have an effect.
     ///
     /// Fails with [`ErrorKind::TooLarge`] if the profile would exceed [`PROFILE_BYTES_MAX`].
     pub async fn patch_profile(
@@ -164,9 +165,9 @@ impl Users {
 
     /// Registers a device for the caller.
     ///
-    /// A token that another user registered moves to the caller, because a phone that changes hands keeps its
-    /// token. The other user gets a mail, in case the token was stolen. Beyond [`DEVICES_PER_USER_MAX`] the
-    /// device registered longest ago is removed; its token is most likely dead.
+    /// A token that a different user registered moves to the caller, because a phone that changes hands keeps
+    /// its token. The previous owner gets a mail, in case the token was stolen. Beyond
+    /// [`DEVICES_PER_USER_MAX`] the device registered longest ago is removed; its token is most likely dead.
     pub async fn register(
         &self,
         caller: &Principal,
@@ -192,10 +193,10 @@ impl Users {
         Ok(registration.await?)
     }
 
-    /// Removes the caller's device of that token.
+    /// Removes the caller's device with this token.
     ///
-    /// An unknown token is not an error, so that logging out twice works and reveals nothing about others
-    /// (contract users-7).
+    /// An unknown token is not an error, so that logging out twice works and reveals nothing about other
+    /// users (contract users-7).
     pub async fn unregister(&self, caller: &Principal, token: String) -> Result<()> {
         caller.require(Permission::Devices)?;
         let id = caller.user().id;
@@ -215,22 +216,22 @@ pub struct Administration<'a> {
     details: Option<Arc<Organization>>,
     /// The administrator who acts.
     administrator: UserId,
-    /// Whether the administrator has the role of the agency's employees.
+    /// True if the administrator has the role of the agency's employees.
     is_provider: bool,
 }
 
-/// Why a user was not created or changed.
+/// The reason why a user was not created or changed.
 #[derive(Clone, Copy)]
 enum UserRefusal {
     NameTaken,
     TooMany,
-    /// Too many requests; the next one is allowed at that time.
+    /// Too many requests. Holds the time at which the next request is allowed.
     TooFast(Timestamp),
     Missing,
     Domain,
     /// The user is an operator.
     Operator,
-    /// The user has the role of the agency's employees, which the administrator has not.
+    /// The user has the role of the agency's employees, which the administrator lacks.
     Provider,
 }
 
@@ -262,7 +263,8 @@ impl Administration<'_> {
     /// Creates a user of the organization.
     ///
     /// Its user name is the e-mail address in lower case. It is active, has the agreements of its
-    /// organization and no password. If mails are configured, it is mailed an invitation to set one.
+    /// organization and no password. If mails are configured, the user gets an invitation by mail to set a
+    /// password.
     ///
     /// Fails with `userName_in_use` if the name is taken, ignoring case; with `mailDomain_not_allowed` for an
     /// address outside the mail domains of the organization; with [`ErrorKind::Conflict`] if the organization
@@ -280,10 +282,10 @@ impl Administration<'_> {
         let is_mailed = self.users.can_mail(Some(member.email_address.as_str()));
         let creation = self.users.auth.write(move |tx| {
             let read = tx.as_read();
-            // Count first, because the response that a name is taken also reveals something.
+            // Count first, because the response that a name is taken also reveals information.
             let wait =
                 tx.count_user_request(administrator, member.organization, USER_REQUESTS, now)?;
-            // Refusals are `Ok`, so that the transaction commits what it counted.
+            // Refusals are `Ok`, so that the transaction commits the counters.
             if let Some(at) = wait {
                 return Ok(Err(UserRefusal::TooFast(at)));
             }
@@ -356,13 +358,13 @@ impl Administration<'_> {
 
     /// Changes the user `id` of the organization according to `change`.
     ///
-    /// Another e-mail address does not change the user name, and an administrator may remove the access level
+    /// A new e-mail address does not change the user name, and an administrator may remove the access level
     /// `admin` from any user, itself included (contract users-12).
     ///
-    /// Fails with [`ErrorKind::NotFound`] for a user of another organization, with `operator_required` for a
-    /// new address of another user who is an operator, with `provider_required` for one of another user who is
-    /// a provider unless the administrator is one too, and with `mailDomain_not_allowed` for a new address
-    /// outside the mail domains of the organization.
+    /// Fails with [`ErrorKind::NotFound`] for a user of a different organization, with `operator_required`
+    /// for a new address of a different user who is an operator, with `provider_required` for a new address
+    /// of a different user who is a provider unless the administrator is a provider too, and with
+    /// `mailDomain_not_allowed` for a new address outside the mail domains of the organization.
     pub async fn update(&self, id: UserId, change: UserChange, now: Timestamp) -> Result<Account> {
         let organization = self.organization;
         let administrator = self.administrator;
@@ -380,7 +382,8 @@ impl Administration<'_> {
             }
             let before = account.user.clone();
             change.apply(&mut account.user);
-            // Links for a new password go to the address, so an administrator who sets it could get in as the user.
+            // Links for a new password go to the address, so an administrator who sets it could log in as the
+            // user.
             let moves_mails = account.user.email_address != before.email_address;
             let protection = protection(&before, administrator, is_provider);
             if let Some(refused) = protection.filter(|_| moves_mails) {
@@ -428,9 +431,9 @@ fn has_role(user: &User, role: &str) -> bool {
     user.roles.iter().any(|own| own == role)
 }
 
-/// Why `administrator` must not get in as `user`: the user has a role of the agency that an administrator of a
-/// customer has not. Providers administer each other, since they may do the same anyway; `is_provider` says
-/// whether the administrator is one.
+/// Returns the reason why `administrator` must not be able to log in as `user`: the user has a role of the
+/// agency that an administrator of a customer lacks. Providers administer each other, because they may do the
+/// same anyway; `is_provider` is true if the administrator is a provider.
 fn protection(user: &User, administrator: UserId, is_provider: bool) -> Option<UserRefusal> {
     if user.id == administrator {
         None

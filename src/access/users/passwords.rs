@@ -25,7 +25,7 @@ use model::{ContentHash, network};
 /// Name of the stored secret with which links are signed.
 pub const PASSWORD_LINK_KEY: &str = "password-link-key";
 
-/// A link that an administrator requested, and how it reaches its user.
+/// A link that an administrator requested, and its delivery to the user.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SentLink {
     /// The stored link, without its token.
@@ -62,7 +62,7 @@ pub enum PasswordOutcome {
     Gone,
     /// The old password is wrong.
     Wrong,
-    /// Too many attempts failed; the next one is allowed after so many seconds.
+    /// Too many attempts failed. Holds the number of seconds until the next attempt is allowed.
     Throttled(u64),
     /// The new password is refused.
     Flawed(PasswordFlaw),
@@ -73,7 +73,7 @@ pub enum PasswordOutcome {
 pub struct PasswordChange<'a> {
     pub old: &'a str,
     pub new: &'a str,
-    /// Whether the user's keys are revoked, too.
+    /// True to revoke the user's keys, too.
     pub revokes_keys: bool,
     /// The address of the client.
     pub address: IpAddr,
@@ -86,7 +86,7 @@ pub struct PasswordChange<'a> {
 pub struct LinkPasswordReset<'a> {
     pub token: &'a str,
     pub password: &'a str,
-    /// Whether the user's keys are revoked, too.
+    /// True to revoke the user's keys, too.
     pub revokes_keys: bool,
     /// The address of the client.
     pub address: IpAddr,
@@ -170,9 +170,9 @@ impl Users {
 
     /// Requests a mail to the users with the user name or e-mail address `text`.
     ///
-    /// Takes the same time and gives the same response whether there is such a user or not: the request is
-    /// counted, everything else happens afterwards. Fails with [`ErrorKind::Overloaded`] after too many
-    /// requests from one network.
+    /// The time and the content of the response are the same whether there is such a user or not: the request
+    /// is counted, and everything else happens afterwards. Fails with [`ErrorKind::Overloaded`] after too
+    /// many requests from one network.
     pub async fn request_reset(&self, text: &str, address: IpAddr, now: Timestamp) -> Result<()> {
         let text = text.trim().to_owned();
         // Like an unknown name, such a text gets the usual response (contract users-15).
@@ -270,8 +270,8 @@ impl Users {
         Ok(queueing.await?)
     }
 
-    /// Opens the link with that token; `None` if it was used, withdrawn, has expired or is not of this
-    /// service, and if its user is not active.
+    /// Opens the link with this token. Returns `None` if the link was used or withdrawn, has expired or was
+    /// not created by this service, or if its user is not active.
     pub async fn open_link(&self, token: &str, now: Timestamp) -> Result<Option<OpenedLink>> {
         let Some(id) = self.signer.read(token) else { return Ok(None) };
         let opening = self.db().read(move |tx| {
@@ -322,7 +322,7 @@ impl Users {
         Ok(change.await?)
     }
 
-    /// Changes the password of a user who is logged in, after verifying the old one.
+    /// Changes the password of a user who is logged in, after verifying the old password.
     pub async fn change_password(
         &self,
         account: &Account,
@@ -383,7 +383,7 @@ fn store_new_hash(
     now: Timestamp,
 ) -> Result<(), DbError> {
     tx.set_user_password(&user.user_name, &new.hash, now)?;
-    // Other links would set another password later.
+    // Other links could change the password again later.
     tx.delete_password_links(user.id)?;
     tx.write_audit(&events.changed)?;
     if new.revokes_keys {
@@ -394,7 +394,7 @@ fn store_new_hash(
     Ok(())
 }
 
-/// Queues a notification of the change, in case another person made it.
+/// Queues a notification of the change, in case a different person made it.
 fn queue_change_mail(tx: &WriteTx<'_>, user: UserId, now: Timestamp) -> Result<(), DbError> {
     let message = NewMessage::about_account(user, MessageContent::PasswordChanged);
     tx.insert_message(&message, OUTBOX_PER_USER_MAX, now).map(drop)
@@ -404,10 +404,11 @@ impl Administration<'_> {
     /// Creates a link by which the user `id` of the organization sets a password, and mails it; without a
     /// mail server, or for a user without an address, the administrator passes it on. Earlier links end.
     ///
-    /// Fails with [`ErrorKind::NotFound`] for a user of another organization, with [`ErrorKind::Conflict`]
-    /// for one that may not log in, with `operator_required` for another user who is an operator, with
-    /// `provider_required` for another one who is a provider unless the administrator is one too, and with
-    /// [`ErrorKind::Overloaded`] after [`crate::runtime::limits::USER_REQUESTS_MAX`] requests in an hour.
+    /// Fails with [`ErrorKind::NotFound`] for a user of a different organization, with
+    /// [`ErrorKind::Conflict`] for a user who may not log in, with `operator_required` for a different user
+    /// who is an operator, with `provider_required` for a different user who is a provider unless the
+    /// administrator is a provider too, and with [`ErrorKind::Overloaded`] after
+    /// [`crate::runtime::limits::USER_REQUESTS_MAX`] requests in an hour.
     pub async fn send_password_link(&self, id: UserId, now: Timestamp) -> Result<SentLink> {
         let account = self.load(id).await?;
         self.require_login_of(&account)?;
@@ -418,7 +419,7 @@ impl Administration<'_> {
         let is_mailed = self.users.can_mail(address.as_deref());
         let event = audit::event(AuditAction::PasswordLinkSent);
         let sending = self.users.auth.write(move |tx| {
-            // In the transaction: a role that was given meanwhile ended the links before this one.
+            // In the transaction: a role that was given meanwhile ended only earlier links.
             let found = tx.as_read().find_account(id)?;
             let protection =
                 found.and_then(|found| super::protection(&found.user, administrator, is_provider));
@@ -444,7 +445,7 @@ impl Administration<'_> {
 
     /// Withdraws all links of the user `id`.
     ///
-    /// Fails with [`ErrorKind::NotFound`] for a user of another organization, and if there is no link.
+    /// Fails with [`ErrorKind::NotFound`] for a user of a different organization, and if there is no link.
     pub async fn withdraw_password_link(&self, id: UserId) -> Result<()> {
         self.load(id).await?;
         let event =

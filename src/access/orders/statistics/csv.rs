@@ -1,11 +1,11 @@
-//! Writes lines of CSV (RFC 4180) in UTF-8, which spreadsheets open without running anything.
+//! Writes lines of CSV (RFC 4180) in UTF-8, which spreadsheets open without executing formulas.
 
 use serde_json::Value;
 
-/// First characters that make a spreadsheet take a text for a formula.
+/// First characters that make a spreadsheet read a text as a formula.
 const FORMULA_STARTS: [char; 6] = ['=', '+', '-', '@', '\t', '\r'];
 
-/// Appends a line with these values; a value that is missing is an empty field.
+/// Appends a line with these values; a missing value is an empty field.
 pub(super) fn write_line(text: &mut String, values: impl IntoIterator<Item = Value>) {
     for (at, value) in values.into_iter().enumerate() {
         if at > 0 {

@@ -1,7 +1,7 @@
 //! Statistics of downloads for operators: by organization, agreement, item, day, and kind of credentials.
 //!
-//! The numbers are those of orders; the kind of credentials is that of the audit event of each order. Days
-//! begin at midnight in the time zone of the site.
+//! The statistics count orders. The kind of credentials comes from the audit event of each order. Days begin
+//! at midnight in the time zone of the site.
 
 mod csv;
 mod table;
@@ -20,10 +20,10 @@ use crate::storage::database::{
 use model::ItemKey;
 use model::account::{AgreementId, OrganizationId};
 
-/// The word in place of the kind of credentials of orders whose audit event was removed or never stored.
+/// The word for the kind of credentials of orders whose audit event was removed or never stored.
 const UNKNOWN_CREDENTIAL: &str = "unknown";
 
-/// The property by which downloads are counted. The page lists them in this order.
+/// The property by which downloads are counted. The page lists the properties in this order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[derive(EnumString, IntoStaticStr, VariantNames)]
 #[strum(serialize_all = "lowercase")]
@@ -33,7 +33,7 @@ pub enum DownloadGrouping {
     Agreement,
     Item,
     Day,
-    /// How the caller authenticated: in a browser, with a key or with a token.
+    /// The authentication of the caller: in a browser, with a key or with a token.
     Credential,
 }
 
@@ -56,14 +56,14 @@ pub struct DayRange {
 }
 
 impl DayRange {
-    /// Returns the number of days; 0 or less if the last day is before the first one.
+    /// Returns the number of days; 0 or less if the last day is before the first day.
     #[must_use]
     pub fn count(&self) -> i32 {
         let span = self.first.until(self.last);
         span.map_or(0, |span| span.get_days()).saturating_add(1)
     }
 
-    /// Returns the start of the first day and the end of the last one.
+    /// Returns the start of the first day and the end of the last day.
     fn bounds(&self) -> (Timestamp, Timestamp) {
         // The last day of the calendar has no end that a timestamp could hold.
         let end = self.last.checked_add(1.day()).map_or(Timestamp::MAX, |day| self.midnight(day));
@@ -83,7 +83,7 @@ impl DayRange {
     }
 }
 
-/// A statistic that is requested.
+/// A request for a statistic of downloads.
 #[derive(Clone, Debug)]
 pub struct StatisticsRequest {
     pub grouping: DownloadGrouping,
@@ -126,7 +126,7 @@ impl DownloadRow {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DownloadStatistics {
     pub grouping: DownloadGrouping,
-    /// All downloads of the request, also those of rows that were skipped.
+    /// All downloads of the request, including downloads in rows that were skipped.
     pub total: DownloadCounts,
     pub rows: Vec<DownloadRow>,
 }

@@ -7,7 +7,7 @@ use crate::storage::database::DownloadCounts;
 use model::ItemKey;
 
 impl DownloadGrouping {
-    /// The names of the columns that identify a row.
+    /// Returns the names of the columns that identify a row.
     fn columns(self) -> &'static [&'static str] {
         match self {
             Self::Organization => &["organization", "organizationName"],
@@ -36,7 +36,7 @@ fn counts(counts: DownloadCounts) -> [Value; 4] {
     [json!(downloads), json!(used), json!(awaiting), json!(rejected)]
 }
 
-/// The values that identify a row, in the order of the columns.
+/// Returns the values that identify a row, in the order of the columns.
 fn identity(row: &DownloadRow, item_url: ItemUrl<'_>) -> Vec<Value> {
     match row {
         DownloadRow::Organization(row) => vec![json!(row.organization), json!(row.name)],
@@ -66,7 +66,7 @@ impl DownloadStatistics {
         self.grouping.columns().iter().copied().chain(COUNTS)
     }
 
-    /// Renders the statistic as JSON: the total, and a row as an object each. Properties without a value are
+    /// Renders the statistic as JSON: the total, and an object for each row. Properties without a value are
     /// left out; `item_url` writes the URL of an item.
     #[must_use]
     pub fn json(&self, item_url: &dyn Fn(&ItemKey) -> String) -> Map<String, Value> {
