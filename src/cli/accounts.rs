@@ -27,7 +27,7 @@ use model::account::accounts_file::ClientScopes;
 use model::account::{AccessLevels, AgreementId, GrantType, OAuthClient, OrganizationId};
 use model::limits::PASSWORD_BYTES_MAX;
 
-/// Imports an accounts file and prints how many entries of each list were created, updated and unchanged.
+/// Imports an accounts file and prints the numbers of created, updated and unchanged entries of each list.
 pub(super) fn import(config: &Config, file: &Path, json: bool) -> Result<(), CommandFailure> {
     let imported = open_archive(config)?.import(config, file)?;
     if json {
@@ -66,7 +66,7 @@ impl ArchiveArgs {
         Ok(MessageOutbox::new(open_archive(&config)?.db))
     }
 
-    /// Whether the output is JSON.
+    /// Returns whether the output is JSON.
     pub(super) fn is_json(&self) -> bool {
         self.json
     }
@@ -322,8 +322,9 @@ pub(super) fn user(command: UserCommand) -> Result<(), CommandFailure> {
     }
 }
 
-/// Prints the roles of a user, and for a new role of the agency where links for a new password go. An
-/// administrator of the user's organization may have set that address, and would get in as the user.
+/// Prints the roles of a user and, after a new role of the agency, the address to which links for a new
+/// password go. An administrator of the user's organization may have set that address, and could log in as
+/// the user.
 fn print_roles(on: &ArchiveArgs, name: &str, changed: &ChangedRoles) {
     let ChangedRoles { roles, gains_agency_role, email_address } = changed;
     let shown = if roles.is_empty() { "none".to_owned() } else { roles.join(" ") };
@@ -355,7 +356,8 @@ fn read_password(from_stdin: bool) -> Result<Option<String>, CommandFailure> {
     if !from_stdin {
         return Ok(None);
     }
-    // The limit is larger than the longest password, so that a longer one is refused instead of truncated.
+    // The limit is larger than the longest password, so that a longer password is refused instead of
+    // truncated.
     let limit = u64::try_from(PASSWORD_BYTES_MAX + 3).unwrap_or(u64::MAX);
     let mut line = String::new();
     let read = io::stdin().lock().take(limit).read_line(&mut line);

@@ -74,7 +74,7 @@ fn moment(text: &str, zone: &TimeZone, now: Timestamp) -> Option<Timestamp> {
     now.checked_sub(SignedDuration::from_secs(count.checked_mul(seconds)?)).ok()
 }
 
-/// Parses the moment that the flag of that name states; `None` without the flag.
+/// Parses the time that the flag `flag` states; returns `None` without the flag.
 fn parse_flag(
     flag: &str,
     text: Option<&str>,

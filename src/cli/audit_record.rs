@@ -24,13 +24,13 @@ use crate::storage::database::DbError;
 use crate::storage::database::WriteTx;
 use model::account::ChannelId;
 
-/// How a command is recorded in the audit log.
+/// The form in which a command is recorded in the audit log.
 pub(super) enum AuditExtent {
-    /// Not at all: the command changes nothing, or it is a service that records its own actions.
+    /// Not recorded: the command changes nothing, or it is a service that records its own actions.
     Nothing,
-    /// By events that the command writes while it runs.
+    /// Recorded by events that the command writes while it runs.
     Own,
-    /// By one event, written when the command ends.
+    /// Recorded by one event, written when the command ends.
     Single(CommandEvent),
 }
 
@@ -41,7 +41,7 @@ pub(super) struct CommandEvent {
     detail: String,
 }
 
-/// What the running command adds to its event.
+/// The facts that the running command adds to its event.
 struct RunningCommand {
     /// The database that the command opened, if any.
     db: Option<Db>,
@@ -61,7 +61,7 @@ pub(super) fn set_database(db: &Db) {
     running().db = Some(db.clone());
 }
 
-/// Sets the object of the command's event, where only the command itself knows it.
+/// Sets the object of the command's event, if only the command itself knows it.
 pub(super) fn set_object(kind: ObjectKind, id: &impl ToString) {
     running().object = Some((kind, id.to_string()));
 }
@@ -85,7 +85,7 @@ fn event_about(
     AuditExtent::Single(CommandEvent { action, object, detail: detail.into() })
 }
 
-/// Returns how `command` is recorded.
+/// Returns the form in which `command` is recorded.
 pub(super) fn audit_extent(command: &CliCommand) -> AuditExtent {
     match command {
         CliCommand::Serve { .. }
@@ -246,7 +246,7 @@ fn of_outbox(command: &OutboxCommand) -> AuditExtent {
     }
 }
 
-/// Runs `work` as the operating system's user, and records it as `extent` says.
+/// Runs `work` as the operating system's user, and records it in the form `extent`.
 pub(super) fn run(
     extent: AuditExtent,
     work: impl FnOnce() -> Result<(), CommandFailure>,
@@ -286,7 +286,7 @@ fn write(
         detail = format!("{detail}: {added}");
     }
     let event = audit::event(command.action).with_outcome(event_outcome).with_detail(detail);
-    // What the command found out while it ran is more precise than its arguments.
+    // An object that the command set while it ran is more precise than its arguments.
     let object = running.object.clone().or(command.object);
     db.write_blocking(move |tx| tx.write_audit(&named(tx, event, object)?))
 }

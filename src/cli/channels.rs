@@ -137,8 +137,9 @@ fn file_error(file: &Path, why: &dyn Display) -> CommandFailure {
     CommandFailure::Usage(format!("{}: {why}", file.display()))
 }
 
-/// Reads the settings of the file, then those of the flags, which override them. A flag `NAME=VALUE` becomes
-/// a number or a boolean where the method expects one; the types of a file, which is JSON, are not converted.
+/// Reads the settings of the file, then the settings of the flags, which override them. The value of a flag
+/// `NAME=VALUE` becomes a number or a boolean if the method expects one; the types of a file, which is JSON,
+/// are not converted.
 fn settings(
     method: ChannelMethod,
     file: Option<&Path>,

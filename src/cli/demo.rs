@@ -51,7 +51,7 @@ pub(super) fn run(command: DemoCommand) -> Result<(), CommandFailure> {
     Ok(())
 }
 
-/// The hints that are printed when a server starts with the demo archive, with links below `url`.
+/// Returns the hints that are printed when a server starts with the demo archive, with links below `url`.
 pub(super) fn text(url: &str) -> String {
     let id = "image/demo-solnedgang-over-bergen";
     format!(

@@ -1,4 +1,4 @@
-//! `wirephoto doctor`: checks from this machine everything that the service depends on.
+//! `wirephoto doctor`: checks the dependencies of the service from this machine.
 
 use serde_json::json;
 

@@ -12,9 +12,10 @@ use crate::runtime::config::Config;
 use crate::runtime::error::{Error, ErrorKind};
 use crate::runtime::limits::{HEALTH_ANSWER_BYTES_MAX, HEALTH_WAIT};
 
-/// Asks the service at `base`, or by default the one that these settings would start, and prints its answer.
+/// Asks the service at `base`, or by default the service that these settings would start, and prints its
+/// answer.
 ///
-/// Fails when there is no answer, and with exit status 1 when the service is not ready.
+/// Fails if there is no answer, and with exit status 1 if the service is not ready.
 pub(super) fn check_service(
     config: &Config,
     base: Option<&str>,
@@ -44,10 +45,10 @@ pub(super) fn check_service(
     if ready { Ok(()) } else { Err(CommandFailure::Reported) }
 }
 
-/// The URL at which this machine reaches a service that listens on `listen`.
+/// Returns the URL at which this machine reaches a service that listens on `listen`.
 fn address(listen: SocketAddr, tls: bool) -> String {
     let ip = match listen.ip() {
-        // An unspecified address is one to listen on, not to connect to.
+        // A service can listen on an unspecified address, but a client cannot connect to it.
         IpAddr::V4(ip) if ip.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
         IpAddr::V6(ip) if ip.is_unspecified() => Ipv6Addr::LOCALHOST.into(),
         ip @ (IpAddr::V4(_) | IpAddr::V6(_)) => ip,
@@ -75,7 +76,7 @@ pub(super) struct HealthReply {
     pub(super) date: Option<Timestamp>,
 }
 
-/// Requests a JSON document; returns an error text when there is no usable answer.
+/// Requests a JSON document; returns an error text if there is no usable answer.
 pub(super) async fn get(url: &str, certificates: CertificateTrust) -> Result<HealthReply, String> {
     // An error means that a provider is installed already, which is fine.
     drop(rustls::crypto::aws_lc_rs::default_provider().install_default());
@@ -91,7 +92,7 @@ pub(super) async fn get(url: &str, certificates: CertificateTrust) -> Result<Hea
     let mut body = Vec::new();
     while let Some(chunk) = response.chunk().await.map_err(root_cause)? {
         body.extend_from_slice(&chunk);
-        // The address may be that of any service, with a body of any length.
+        // Any service may answer at the address, with a body of any length.
         if body.len() > HEALTH_ANSWER_BYTES_MAX {
             return Err("the answer is too long to be that of this service".to_owned());
         }
@@ -99,7 +100,7 @@ pub(super) async fn get(url: &str, certificates: CertificateTrust) -> Result<Hea
     Ok(HealthReply { status, body: serde_json::from_slice(&body).unwrap_or_default(), date })
 }
 
-/// The text of an error's root cause, which is the specific one, without the URL.
+/// Returns the text of an error's root cause, without the URL. It is more specific than the outer texts.
 fn root_cause(error: reqwest::Error) -> String {
     let error = error.without_url();
     let mut cause: &dyn std::error::Error = &error;

@@ -22,7 +22,7 @@ use crate::storage::database::ItemWriteOutcome;
 use crate::storage::diagnostics::{DiagnosticLog, DiagnosticRecord};
 use model::ItemKey;
 
-/// What diagnostic records name in place of a node.
+/// The name in diagnostic records in place of a node.
 const COMMAND: &str = "command";
 
 pub(super) fn ingest_paths(
@@ -30,7 +30,7 @@ pub(super) fn ingest_paths(
     paths: &[PathBuf],
     json: bool,
 ) -> Result<(), CommandFailure> {
-    // A bucket that refuses writes is found out before the first file is read.
+    // A bucket that refuses writes is detected before the first file is read.
     let archive = report_opened(OpenArchive::open_to_write(config)?);
     let FoundFiles { incoming, lines, skipped, failures } = ingest::find(paths);
     let bar = progress_bar(incoming.len(), json);
@@ -132,7 +132,7 @@ fn progress_bar(length: usize, json: bool) -> ProgressBar {
     bar(u64::try_from(length).unwrap_or(u64::MAX), style, json || length == 0)
 }
 
-/// A progress bar on a terminal; hidden when the output is not for people.
+/// Creates a progress bar on a terminal, or a hidden bar if the output is not for people.
 fn bar(length: u64, style: &str, hidden: bool) -> ProgressBar {
     if hidden || !io::stderr().is_terminal() {
         return ProgressBar::hidden();
@@ -154,7 +154,8 @@ struct IngestTally {
 }
 
 impl IngestTally {
-    /// Ingests a file of documents. It may hold millions, so only failures are reported one by one.
+    /// Ingests a file of documents. It may hold millions of documents, so only failures are reported one by
+    /// one.
     fn ingest_lines(&mut self, ingest: &Ingest, path: &Path, workers: usize, json: bool) {
         let length = fs::metadata(path).map_or(0, |metadata| metadata.len());
         let style = "{bar:40} {bytes}/{total_bytes} {msg}, {bytes_per_sec}, {eta} left";
@@ -244,7 +245,7 @@ impl IngestTally {
     }
 }
 
-/// Records a file or document that was not ingested for operators.
+/// Records for operators a file or document that was not ingested.
 fn record_failure(diagnostics: &DiagnosticLog, failure: &IngestFailure) {
     let subject = match failure.line {
         Some(line) => format!("{}:{line}", failure.path.display()),

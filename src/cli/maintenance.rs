@@ -30,7 +30,7 @@ const NOT_ALL_READ: &str =
 /// Prints a problem: to standard error if it remains, to standard output if it was repaired.
 fn print(problem: &ArchiveProblem, json: bool) {
     if let ArchiveProblem::Orphaned { hash, bytes, is_pruned } = problem {
-        // Replaced photographs leave many; the summary counts them.
+        // Replaced photographs leave many orphans; the summary counts them.
         if json {
             let hash = hash.to_string();
             let line = json!({ "orphan": hash, "bytes": bytes, "removed": is_pruned });
@@ -73,7 +73,8 @@ pub(super) struct CheckArgs {
     older_than: Duration,
 }
 
-/// The shortest age at which orphans are removed: what a command is copying into the store is younger.
+/// The minimum age of orphans that are removed: originals that a command is copying into the store are
+/// younger.
 const PRUNE_AGE_MIN: Duration = Duration::from_secs(3600);
 
 /// Parses an age in hours, days or weeks.
@@ -114,7 +115,7 @@ impl CheckArgs {
 
 pub(super) fn check(config: &Config, args: CheckArgs, json: bool) -> Result<(), CommandFailure> {
     let request = args.request();
-    // A bucket that refuses writes is found out first.
+    // A bucket that refuses writes is detected first.
     let archive = report_opened(match (args.prune_orphans, request.repair) {
         (true, _) => OpenArchive::open_to_write(config)?,
         (false, true) => OpenArchive::open_to_derive(config)?,
@@ -135,7 +136,7 @@ pub(super) fn check(config: &Config, args: CheckArgs, json: bool) -> Result<(), 
     if report.remaining > 0 { Err(CommandFailure::Reported) } else { Ok(()) }
 }
 
-/// The summary of a check as JSON.
+/// Returns the summary of a check as JSON.
 fn check_json(report: &CheckReport) -> Value {
     let CheckReport { originals, read, remaining, removed, orphans, pruned, is_complete, .. } =
         report;
@@ -156,7 +157,7 @@ fn tally_json(tally: &OriginalsTally) -> Value {
     json!({ "count": tally.count, "bytes": tally.bytes })
 }
 
-/// The summary of a check as text.
+/// Returns the summary of a check as text.
 fn check_text(report: &CheckReport, depth: CheckDepth) -> String {
     let CheckReport { originals, read, remaining, removed, orphans, pruned, .. } = report;
     let mut text = format!("{originals} originals checked, {remaining} problems");
@@ -194,7 +195,7 @@ fn tally_text(tally: &OriginalsTally) -> String {
     format!("{} originals of {} bytes", tally.count, tally.bytes)
 }
 
-/// The progress of the background job that makes standard renditions.
+/// Returns the progress of the background job that makes standard renditions, as a line of text.
 fn standard_line(report: StandardReport) -> String {
     let StandardReport { made, failed, to_go } = report;
     let mut line = format!("standard renditions: {made} items made, {to_go} to go");
@@ -240,7 +241,7 @@ pub(super) struct BackupArgs {
 }
 
 impl BackupArgs {
-    /// The folder or bucket as text, for the audit log.
+    /// Returns the folder or bucket as text, for the audit log.
     pub(super) fn location(&self) -> String {
         location_of(self.target.as_deref(), self.bucket.as_ref())
     }
@@ -265,7 +266,7 @@ pub(super) struct RestoreArgs {
 }
 
 impl RestoreArgs {
-    /// The folder or bucket as text, for the audit log.
+    /// Returns the folder or bucket as text, for the audit log.
     pub(super) fn location(&self) -> String {
         location_of(self.source.as_deref(), self.bucket.as_ref())
     }
@@ -339,7 +340,7 @@ pub(super) fn backup_command(command: BackupCommand) -> Result<(), CommandFailur
     if problems > 0 { Err(CommandFailure::Reported) } else { Ok(()) }
 }
 
-/// The location of a copy that holds only originals: the folder or the bucket, exactly one of them.
+/// Returns the location of a copy that holds only originals: the folder or the bucket, exactly one of them.
 fn copy_location<'a>(
     folder: Option<&'a Path>,
     bucket: Option<&'a OriginalsLocation>,
@@ -358,7 +359,7 @@ fn copy_location<'a>(
     }
 }
 
-/// Prints the result of copying only the originals; fails if any could not be copied.
+/// Prints the result of copying only the originals; fails if an original could not be copied.
 fn report_copied(
     location: CopyLocation<'_>,
     tally: CopyTally,
@@ -504,8 +505,8 @@ pub(super) fn restore(
     if problems + lost > 0 { Err(CommandFailure::Reported) } else { Ok(()) }
 }
 
-/// Checks a restored archive and prints its problems. Derived files that are missing are counted, not printed: they
-/// are built on demand. Returns the report and that number.
+/// Checks a restored archive and prints its problems. Missing derived files are counted, not printed, because
+/// they are built on demand. Returns the report and the number of missing derived files.
 fn check_restored(
     archive: &OpenArchive,
     config: &Config,

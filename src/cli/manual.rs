@@ -20,13 +20,13 @@ use crate::runtime::error::{Error, ErrorKind};
 
 /// The source in the footer of a page.
 const SOURCE: &str = concat!("Wirephoto ", env!("CARGO_PKG_VERSION"));
-/// The pages carry a version instead of a date, so that they are reproducible. An empty argument would be
-/// dropped by roff, hence the space.
+/// The pages carry a version instead of a date, so that they are reproducible. roff would drop an empty
+/// argument, hence the space.
 const NO_DATE: &str = " ";
 
-/// Writes all pages into the folder `dir`, which is created, or without `dir` prints the main page.
+/// Writes all pages into the folder `dir`, which is created; without `dir`, prints the main page.
 ///
-/// Fails with the file that cannot be written.
+/// The error names the file that cannot be written.
 pub(super) fn write(dir: Option<&Path>) -> Result<(), CommandFailure> {
     let command = visible();
     let Some(dir) = dir else {
@@ -50,10 +50,10 @@ fn print(bytes: &[u8]) {
     drop(io::stdout().write_all(bytes));
 }
 
-/// The command tree without the hidden commands, which only the program itself starts.
+/// Returns the command tree without the hidden commands, which only the program itself starts.
 pub(super) fn visible() -> Command {
     let all = Cli::command();
-    // Subcommands cannot be removed from a command, so the visible ones are moved to a new root.
+    // Subcommands cannot be removed from a command, so the visible subcommands are moved to a new root.
     let root = Command::new("wirephoto")
         .about(all.get_about().cloned().unwrap_or_default())
         .version(env!("CARGO_PKG_VERSION"))

@@ -1,4 +1,4 @@
-//! `wirephoto migrate`: migrates the archive to another database and store.
+//! `wirephoto migrate`: migrates the archive to a different database and store.
 
 use std::{
     io::{self, IsTerminal},
@@ -34,10 +34,10 @@ pub(super) fn migrate(
     if args.undo {
         return undo_migration(config, args, json);
     }
-    // Only the database records which location is the current one.
     if args.to.is_none() && args.store.is_none() {
         return usage("nothing to migrate: give --to, --store or both".to_owned());
     }
+    // Only the database records the current location.
     if args.switch && args.to.is_none() {
         return usage("--switch needs --to: the database records where the archive is".to_owned());
     }

@@ -348,7 +348,7 @@ enum CliCommand {
 }
 
 impl CliCommand {
-    /// Whether the command only writes documentation, whose files may be readable by everyone.
+    /// Returns whether the command only writes documentation, whose files may be readable by everyone.
     fn writes_for_others(&self) -> bool {
         matches!(self, Self::Man { .. } | Self::Completions { .. } | Self::Reference { .. })
     }
@@ -375,7 +375,7 @@ struct SettingArgs {
 }
 
 impl CommonArgs {
-    /// Loads the settings of a command that has no settings flags except the common ones.
+    /// Loads the settings of a command that has no settings flags except the common flags.
     fn config(&self) -> Result<Config, CommandFailure> {
         Ok(config::load(&self.sources(&[]))?.0)
     }
@@ -390,7 +390,7 @@ impl CommonArgs {
     }
 }
 
-/// The reasons for which a command fails, with their exit status.
+/// The reason why a command fails, with its exit status.
 enum CommandFailure {
     /// Settings or arguments are invalid: exit status 2.
     Usage(String),
@@ -416,7 +416,7 @@ impl From<config::ConfigError> for CommandFailure {
 /// invalid usage.
 #[must_use]
 pub fn main() -> ExitCode {
-    // Everything else handles archives and secrets, so the files that it creates are private to the user.
+    // Other commands handle archives and secrets, so the files that they create are private to the user.
     let command = Cli::parse().command;
     if !command.writes_for_others() {
         modes::make_private();

@@ -7,7 +7,7 @@ use super::{CommandFailure, open_archive, print_line};
 use crate::cluster::membership::{self, ObservedNode, limits::HEARTBEAT_TIMEOUT};
 use crate::runtime::config::Config;
 
-/// Lists the nodes, after observing which heartbeats rise.
+/// Lists the nodes, after observing their heartbeats.
 pub(super) fn list(config: &Config, json: bool) -> Result<(), CommandFailure> {
     let nodes = membership::observe(&open_archive(config)?.db, HEARTBEAT_TIMEOUT)?;
     if json {

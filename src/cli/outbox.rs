@@ -63,7 +63,7 @@ pub(super) fn run(command: OutboxCommand) -> Result<(), CommandFailure> {
 }
 
 fn which(id: Option<Uuid>) -> MessageChoice {
-    // `--all` covers parked messages; the others are still retried by the service.
+    // `--all` covers parked messages; the service still retries other messages.
     id.map_or(MessageChoice::Parked, MessageChoice::One)
 }
 

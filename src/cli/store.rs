@@ -26,7 +26,7 @@ pub(super) enum StoreCommand {
     },
 }
 
-/// Adopts the store, and prints which archive it belonged to and how many originals are missing.
+/// Adopts the store, and prints its previous archive and the number of missing originals.
 pub(super) fn run(command: StoreCommand) -> Result<(), CommandFailure> {
     let StoreCommand::Adopt { common, force, json } = command;
     let adopted = ownership::adopt(&common.config()?, force)?;

@@ -1,7 +1,7 @@
 //! Subprocess commands: the program starts itself to read untrusted files under resource limits.
 //!
-//! Each sets its own limits before it reads a byte. The parent learns of a crash or a kill from the exit
-//! status (`programs`).
+//! Each subprocess sets its own limits before it reads a byte. The parent learns of a crash or a kill from
+//! the exit status (`programs`).
 
 use std::{
     ffi::OsString,
@@ -42,12 +42,12 @@ impl ProcessLimits {
         Resource::AS.set(memory, memory)?;
         Resource::CPU.set(self.seconds, self.seconds)?;
         Resource::FSIZE.set(PROGRAM_OUTPUT_BYTES_MAX, PROGRAM_OUTPUT_BYTES_MAX)?;
-        // Untrusted input is expected to crash it at times, and core dumps would fill the disk.
+        // Untrusted input is expected to crash the subprocess at times, and core dumps would fill the disk.
         Resource::CORE.set(0, 0)
     }
 }
 
-/// The size of this process's address space in bytes.
+/// Returns the size of this process's address space in bytes.
 fn address_space() -> io::Result<u64> {
     let text = std::fs::read_to_string("/proc/self/status")?;
     let line = text.lines().find_map(|line| line.strip_prefix("VmSize:"));

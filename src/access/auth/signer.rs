@@ -35,7 +35,7 @@ impl IdSigner {
         Ok(Self(hmac::Key::new(hmac::HMAC_SHA256, &key)))
     }
 
-    /// Generates and stores a key, unless another process was faster.
+    /// Generates and stores a key, unless a different process was faster.
     fn create_key(db: &Db, name: &'static str) -> Result<String> {
         let generated = random_key()?;
         Ok(db.write_blocking(move |tx| match tx.as_read().find_secret_state(name)? {
