@@ -15,7 +15,7 @@ use crate::runtime::limits::{
 use crate::storage::audit::{AuditEvent, PendingEvents};
 use crate::storage::database::Db;
 
-/// Writes events in batches until `ended` becomes true, then the remaining ones.
+/// Writes events in batches until `ended` becomes true, then the remaining events.
 pub(super) async fn write_events(
     db: Db,
     mut pending: PendingEvents,
@@ -26,8 +26,7 @@ pub(super) async fn write_events(
     windows.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         let batch = tokio::select! {
-            // A tick or the end loses no event: `next` takes events from the queue only when it
-            // returns.
+            // A tick or the end loses no event: `next` removes events from the queue only when it returns.
             batch = pending.next() => batch,
             _ = windows.tick() => {
                 pending.end_windows(clock::now(), false);

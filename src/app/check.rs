@@ -56,7 +56,7 @@ pub enum CheckDepth {
 #[derive(Clone, Copy, Debug)]
 pub struct CheckRequest {
     pub depth: CheckDepth,
-    /// Rebuilds derived files that are wrong, and removes orphaned ones. Only in a full check.
+    /// Rebuilds wrong derived files, and removes orphaned derived files. Only in a full check.
     pub repair: bool,
     /// Skips the originals that an interrupted full check has read already.
     pub resume: bool,
@@ -65,7 +65,7 @@ pub struct CheckRequest {
 }
 
 impl CheckRequest {
-    /// A check that reads everything.
+    /// Creates the request for a check that reads everything.
     #[must_use]
     pub fn full(repair: bool) -> Self {
         Self { depth: CheckDepth::Full, repair, resume: false, prune_age: None }

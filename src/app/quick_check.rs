@@ -64,7 +64,7 @@ pub(super) struct StoreComparison {
     pub(super) present: Vec<NamedOriginal>,
     /// Originals that are missing.
     pub(super) missing: Vec<NamedOriginal>,
-    /// Originals that exist with a different length, which is given in bytes.
+    /// Originals that exist with a different length, and that length in bytes.
     pub(super) other_length: Vec<(NamedOriginal, u64)>,
     /// Blobs of the store that no item refers to, with their lengths in bytes.
     pub(super) unnamed: Vec<(ContentHash, u64)>,

@@ -34,7 +34,7 @@ pub fn key_source(config: &Config) -> KeySource {
     }
 }
 
-/// Creates a key file if there is none; returns whether it was created.
+/// Creates a key file if the file does not exist; returns whether it was created.
 fn create_key_file(path: &Path) -> Result<bool> {
     if path.exists() {
         return Ok(false);
@@ -180,7 +180,7 @@ pub fn rotate(config: &Config, db: &Db) -> Result<RotationReport> {
     secrets::replace(path, &keys).map_err(|cause| conflict(&cause))?;
     db.load_keys(source.clone(), keys);
     let count = db.encrypt_secrets(Some(before), after)?;
-    // No value is encrypted with the old key any more, so the file and the memory drop it.
+    // No value is encrypted with the old key now, so the file and the memory drop it.
     let written = secrets::replace(path, std::slice::from_ref(&new_key));
     written.map_err(|cause| conflict(&cause))?;
     db.load_keys(source.clone(), vec![new_key]);

@@ -115,7 +115,7 @@ impl Principal {
         self.method
     }
 
-    /// Returns whether the user has the role of that name.
+    /// Returns whether the user has the role `role`.
     #[must_use]
     pub fn has_role(&self, role: &str) -> bool {
         self.user().roles.iter().any(|own| own == role)

@@ -26,8 +26,8 @@ impl IdSigner {
         let text = match db.read_blocking(move |tx| tx.find_secret_state(name)) {
             Ok(Some(stored)) => stored,
             Ok(None) => Self::create_key(db, name)?,
-            // A read-only node sends no mails and may lack the encryption key. With a random key it rejects every
-            // link.
+            // A read-only node sends no mails and may lack the encryption key. With a random key it rejects
+            // every link.
             Err(DbError::Secret(_)) if db.is_read_only() => random_key()?,
             Err(cause) => return Err(cause.into()),
         };

@@ -149,7 +149,7 @@ impl PurchaseRequest {
         })
     }
 
-    /// Decides, and writes an order if one is needed.
+    /// Decides, and writes an order if the decision needs one.
     pub(super) fn record(&self, tx: &WriteTx<'_>) -> Result<PurchaseOutcome, DbError> {
         let candidates = self.candidates(&tx.as_read())?;
         let choice = choose(&candidates);

@@ -122,8 +122,8 @@ impl Accounts {
         self.apply_import(import, now).map(Some)
     }
 
-    /// Checks, hashes and writes. Hashing is slow, so it happens before the transaction; if the stored hashes
-    /// changed in the meantime, everything is repeated.
+    /// Checks the file, hashes its secrets and writes it. Hashing is slow, so it happens before the
+    /// transaction; if the stored hashes changed in the meantime, everything is repeated.
     pub(super) fn apply_import(
         &self,
         import: AccountsImport,

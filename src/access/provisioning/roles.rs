@@ -20,8 +20,8 @@ pub struct ChangedRoles {
     pub roles: Vec<String>,
     /// True if the user got a role of the agency.
     pub gains_agency_role: bool,
-    /// The address to which links for a new password go. An administrator of the user's organization may have set
-    /// it before the user had the role.
+    /// The address to which links for a new password go. An administrator of the user's organization may have
+    /// set it before the user had the role.
     pub email_address: Option<String>,
 }
 

@@ -233,7 +233,7 @@ fn generate_secret() -> Result<String, AccountsError> {
     Ok(secret.reveal().to_owned())
 }
 
-/// Returns the given password, or a generated one together with a copy to show to the operator.
+/// Returns the given password, or a generated password with a copy to show to the operator.
 fn given_or_generated(given: Option<String>) -> Result<(String, Option<String>), AccountsError> {
     let Some(given) = given else {
         let generated = generate_secret()?;

@@ -122,7 +122,7 @@ pub(super) struct RenditionBench<'a> {
 }
 
 impl<'a> RenditionBench<'a> {
-    /// Prepares the measurement. Fails when the watermark cannot be created from the settings.
+    /// Prepares the measurement. Fails if the watermark cannot be created from the settings.
     pub(super) fn new(
         archive: &'a OpenArchive,
         config: &'a Config,
