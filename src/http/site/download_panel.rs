@@ -23,10 +23,10 @@ struct DownloadAgreement {
     id: i64,
     name: String,
     type_text: &'static str,
-    /// Downloads left of a prepaid agreement, followed by their total number.
+    /// The remaining downloads of a prepaid agreement, followed by their total number.
     remaining: Option<u32>,
     total: Option<u32>,
-    /// If the item was bought under it: the time until which downloads are free.
+    /// The time until which downloads are free, if the item was bought under the agreement.
     until: Option<String>,
 }
 
@@ -34,15 +34,15 @@ struct DownloadAgreement {
 #[derive(Serialize)]
 struct EarlierOrder {
     date: String,
-    /// Whether it waits for its approval.
+    /// True if the order waits for approval.
     is_waiting: bool,
-    /// Whether the visitor placed it.
+    /// True if the visitor placed the order.
     is_own: bool,
     /// The page of the order, if the visitor may see it.
     url: Option<String>,
 }
 
-/// The download panel of an item: how to get its Hires, and under which agreements.
+/// The content of the download panel of an item.
 #[derive(Default, Serialize)]
 pub(super) struct DownloadPanel {
     size_text: Option<String>,
@@ -51,21 +51,21 @@ pub(super) struct DownloadPanel {
     agreements: Vec<DownloadAgreement>,
     until: Option<String>,
     order_note: Option<&'static str>,
-    /// An order for the item is waiting for approval.
+    /// True if an order for the item waits for approval.
     ordered: bool,
-    /// An agreement allows the download at once.
+    /// True if an agreement allows the download at once.
     pub(super) delivers: bool,
-    /// No agreement of the visitor covers the item.
+    /// True if no agreement of the visitor covers the item.
     pub(super) none: bool,
-    /// The id of the agreement under which the item was bought: another download is free.
+    /// The id of the agreement under which the item was bought. Further downloads under it are free.
     pub(super) bought: Option<i64>,
-    /// What the visitor's organization ordered before, the latest first.
+    /// Earlier orders of the item by the visitor's organization, the latest first.
     orders: Vec<EarlierOrder>,
     error: Option<String>,
 }
 
-/// Builds the panel of an item; `None` if customers cannot see the item yet. `refusal` is the error of an
-/// attempted download.
+/// Builds the panel of an item; `None` if customers cannot see the item yet. `refusal` is the error of a download
+/// that was refused.
 pub(super) async fn find(
     site: &SiteRequest,
     key: &ItemKey,
@@ -80,7 +80,7 @@ pub(super) async fn find(
 }
 
 impl DownloadPanel {
-    /// Builds the panel for `visitor`. `refusal` is the error of an attempted download.
+    /// Builds the panel for `visitor`. `refusal` is the error of a download that was refused.
     async fn for_visitor(
         app: &AppState,
         visitor: Option<&SiteVisitor>,
@@ -100,9 +100,9 @@ impl DownloadPanel {
         Ok(Self { orders: earlier.into_iter().map(EarlierOrder::new).collect(), ..panel })
     }
 
-    /// Adds `offers`: those that allow a download, else those that need an order.
+    /// Adds the offers that allow a download at once, or the offers that need an order if no offer does.
     fn with(mut self, offers: &[AgreementOffer], entry: &CatalogEntry) -> Self {
-        // An order needs an approval first, so it is offered only if nothing delivers at once.
+        // An order waits for an approval, so it is offered only if no agreement delivers at once.
         let (orders, delivering): (Vec<_>, Vec<_>) =
             offers.iter().partition(|offer| matches!(offer.state, OfferState::Order(_)));
         self.none = offers.is_empty();
@@ -110,20 +110,20 @@ impl DownloadPanel {
             return self;
         }
         let shown = if delivering.is_empty() {
-            // One recorded order is enough: its approval is all that is missing.
+            // One recorded order is enough: only its approval is missing.
             self.ordered = orders.iter().any(|offer| offer.state == OfferState::Order(true));
             self.order_note = Some(order_note(self.ordered));
             orders
         } else {
             delivering
         };
-        // With a single agreement, the panel itself shows the expiry.
+        // If there is a single agreement, the panel itself shows the expiry.
         if let [only] = shown.as_slice() {
             self.until = bought_until(only);
         }
         self.delivers = self.order_note.is_none();
         let bought = shown.iter().find(|offer| matches!(offer.state, OfferState::Bought(_)));
-        // The page says that another download under it is free of charge.
+        // The page says that further downloads under this agreement are free of charge.
         self.bought = bought.map(|offer| offer.agreement.id.0);
         let several = shown.len() > 1;
         self.agreements = shown.into_iter().map(|offer| row(offer, several)).collect();
@@ -145,8 +145,7 @@ impl EarlierOrder {
 
 fn size_text(app: &AppState, entry: &CatalogEntry) -> Option<String> {
     let size =
-        // The size is that of the served file, which is
-        // upright; the stored one may lie on its side.
+        // The size of the served file, which is upright. The stored file may be rotated by 90°.
         served_item(&app.shared.media, &entry.key, &entry.assets).size(RenditionUsage::Hires)?;
     let length = AssetGroup::of_item(&entry.assets).picture(RenditionUsage::Hires)?.length;
     let bytes = template_environment::size_text(language::current_language(), length);
@@ -161,7 +160,7 @@ fn order_note(is_ordered: bool) -> &'static str {
     }
 }
 
-/// The time until which downloads are free, because the item was bought.
+/// Returns the time until which downloads are free, if the item was bought.
 fn bought_until(offer: &AgreementOffer) -> Option<String> {
     match offer.state {
         OfferState::Bought(until) => Some(until.to_string()),
@@ -169,7 +168,7 @@ fn bought_until(offer: &AgreementOffer) -> Option<String> {
     }
 }
 
-/// Builds the row of an agreement. With `several` agreements, each shows its own expiry.
+/// Builds the row of an agreement. With `several` agreements, each row shows its own expiry.
 fn row(offer: &AgreementOffer, several: bool) -> DownloadAgreement {
     let agreement = &offer.agreement;
     DownloadAgreement {
@@ -178,7 +177,6 @@ fn row(offer: &AgreementOffer, several: bool) -> DownloadAgreement {
         type_text: agreement.kind.as_str(),
         remaining: agreement.prepaids.map(|prepaids| prepaids.remaining),
         total: agreement.prepaids.map(|prepaids| prepaids.total),
-        // A single agreement has its expiry in the panel itself.
         until: bought_until(offer).filter(|_| several),
     }
 }

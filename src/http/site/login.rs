@@ -33,31 +33,31 @@ use crate::runtime::limits::{
 use crate::storage::database::{LoginBrowser, LoginOrigin};
 use model::account::{Permission, User};
 
-/// The message of a failed login, which never reveals whether the name or the password was wrong.
+/// The error message for a failed login. It does not reveal whether the name or the password was wrong.
 const WRONG_CREDENTIALS: &str = "Wrong user name or password.";
 /// The default target of a login.
 const HOME: &str = "/";
-/// Pages to which a login may redirect, with all paths below them.
+/// Prefixes of the pages to which a login may redirect.
 const PAGE_PREFIXES: [&str; 7] =
     ["/collections", "/notifications", "/account", "/docs", "/selection", "/desk", "/operator"];
 
-/// Additional content of a login page.
+/// The variable content of a login page.
 #[derive(Default)]
 pub(crate) struct LoginNotice<'a> {
     pub(crate) status: StatusCode,
     pub(crate) error: Option<&'a str>,
     pub(crate) user_name: Option<&'a str>,
-    /// Whether the name or the password was wrong.
+    /// True if the name or the password was wrong.
     pub(crate) invalid: bool,
-    /// The client that the login is for, if any.
+    /// The client for which the user logs in, if any.
     pub(crate) purpose: Option<LoginPurpose>,
-    /// The form to be sent after the login.
+    /// The form that is submitted after the login.
     pub(crate) deferred_form: Option<&'a DeferredForm>,
-    /// The message about a previous action, by its name in `base.html`.
+    /// The name of a message in `base.html` about the previous action.
     pub(crate) done: Option<&'a str>,
 }
 
-/// The client that a login is for.
+/// The client for which a user logs in.
 #[derive(Clone, Debug)]
 pub(crate) struct LoginPurpose {
     /// Display name of the client.
@@ -70,7 +70,7 @@ impl LoginPurpose {
     }
 }
 
-/// Renders the login page that leads to `return_to`.
+/// Renders the login page. A successful login redirects to `return_to`.
 pub(crate) fn page(
     app: &AppState,
     headers: &HeaderMap,
@@ -104,7 +104,7 @@ pub(crate) fn page(
     Ok(response)
 }
 
-/// Renders the login page for a visitor whose session expired while a form was filled in.
+/// Renders the login page for a visitor whose session expired while they filled in a form.
 pub(crate) fn session_ended_page(
     app: &AppState,
     headers: &HeaderMap,
@@ -118,7 +118,7 @@ pub(crate) fn session_ended_page(
 
 /// Renders the login page for a visitor whose login is too old for the form or page at `path`.
 ///
-/// The input of the form, if there is one, is submitted after the login.
+/// If there is a form, its input is submitted after the login.
 pub(crate) fn reauthentication_page(
     app: &AppState,
     headers: &HeaderMap,
@@ -137,7 +137,7 @@ pub(crate) fn reauthentication_page(
     page(app, headers, path, &notice)
 }
 
-/// `GET /o/login`: the login for pages of the site.
+/// `GET /o/login`: shows the login page.
 pub(crate) async fn show(State(app): State<AppState>, uri: Uri, headers: HeaderMap) -> Response {
     let page = show_page(&app, &uri, &headers).await;
     page.unwrap_or_else(|error| pages::plain_error_page(&app, &error))
@@ -145,7 +145,7 @@ pub(crate) async fn show(State(app): State<AppState>, uri: Uri, headers: HeaderM
 
 async fn show_page(app: &AppState, uri: &Uri, headers: &HeaderMap) -> Result<Response> {
     let query = OAuthParameters::parse(uri.query().unwrap_or_default()).ok();
-    // A foreign address would make the login an open redirect.
+    // An address on a different host would make the login an open redirect.
     let wanted = query.as_ref().and_then(|query| query.find("return_to"));
     let return_to = wanted.filter(|path| is_local_page(path)).unwrap_or(HOME);
     if SiteVisitor::find(app, headers).await?.is_some() {
@@ -157,7 +157,7 @@ async fn show_page(app: &AppState, uri: &Uri, headers: &HeaderMap) -> Result<Res
     page(app, headers, return_to, &LoginNotice { purpose, done, ..LoginNotice::default() })
 }
 
-/// Returns the purpose of a login that leads to `return_to`; `None` when it leads to a page of the site.
+/// Returns the client for which the login is made; `None` if `return_to` is a page of the site.
 async fn login_purpose(app: &AppState, return_to: &str) -> Option<LoginPurpose> {
     let encoded = return_to.strip_prefix("/o/oauth2/auth?")?;
     let parameters = OAuthParameters::parse(encoded).ok()?;
@@ -176,7 +176,7 @@ async fn log_in(app: &AppState, request: Request) -> Result<Response> {
     let (headers, text) = form_body_within(request, LOGIN_BYTES_MAX).await?;
     let cookie = SiteCookie::Form.find(app, &headers);
     let deferred = DeferredForm::from_login_form(&text, cookie.as_deref());
-    // A deferred form may have thousands of fields; the login itself has only a few.
+    // A deferred form may have thousands of fields, which must not count towards the login's limit on fields.
     let form = parse(without_deferred_form(&text))?;
     let return_to = form.find("return_to").filter(|path| is_local_page(path)).unwrap_or(HOME);
     let purpose = login_purpose(app, return_to).await;
@@ -189,7 +189,7 @@ async fn log_in(app: &AppState, request: Request) -> Result<Response> {
             status,
             error: Some(error),
             user_name: Some(name),
-            // Only wrong credentials mark the fields; an overload is no mistake in them.
+            // Only wrong credentials mark the fields as invalid; an overload does not.
             invalid: status == StatusCode::FORBIDDEN,
             purpose: purpose.clone(),
             deferred_form: deferred.as_ref(),
@@ -203,7 +203,7 @@ async fn log_in(app: &AppState, request: Request) -> Result<Response> {
         response.headers_mut().insert(header::RETRY_AFTER, wait);
         Ok(response)
     };
-    // Without a token another site could log its victim into an account of the attacker.
+    // Without a token, a different site could log its victim into the attacker's account (login CSRF).
     if !session::is_form_token(cookie.as_deref(), form.find("csrf")) {
         return again(StatusCode::BAD_REQUEST, "The login form has expired. Try again.");
     }
@@ -219,7 +219,7 @@ async fn log_in(app: &AppState, request: Request) -> Result<Response> {
             let target = LoginTarget { return_to, deferred_form: deferred.as_ref(), address };
             match open_session(app, &headers, &authenticated, target).await {
                 Ok(response) => {
-                    // The password was changed while it was verified, so it is wrong by now.
+                    // `None`: the password was changed while it was being verified, so it is wrong by now.
                     response.map_or_else(|| again(StatusCode::FORBIDDEN, WRONG_CREDENTIALS), Ok)
                 }
                 Err(error) => outage_page(error, retry_later),
@@ -229,11 +229,11 @@ async fn log_in(app: &AppState, request: Request) -> Result<Response> {
         Ok(LoginOutcome::Throttled(wait_s)) => {
             let text = "Too many failed attempts. Wait before you try again.";
             let mut response = again(StatusCode::SERVICE_UNAVAILABLE, text)?;
-            // The throttle knows when the next attempt counts (contract login-21).
+            // The throttle knows when the next attempt is allowed (contract login-21).
             response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(wait_s));
             Ok(response)
         }
-        // Too many logins are being verified; what was typed stays in the form for another attempt.
+        // Too many logins are being verified. The form keeps the user name for the next attempt.
         Err(error) if error.kind() == ErrorKind::Overloaded => {
             error_response::record_shed(&error);
             retry_later("Many people are logging in right now. Try again.")
@@ -248,7 +248,7 @@ fn outage_page(
     error: Error,
     retry_later: impl FnOnce(&str) -> Result<Response>,
 ) -> Result<Response> {
-    // A defect is no reason to invite another attempt.
+    // After an internal error, a retry would not help.
     if !matches!(error.kind(), ErrorKind::Unavailable | ErrorKind::Timeout) {
         return Err(error);
     }
@@ -259,7 +259,7 @@ fn outage_page(
 /// The target of a login.
 #[derive(Clone, Copy)]
 struct LoginTarget<'a> {
-    /// The page to redirect to, unless there is a form.
+    /// The page to redirect to if there is no deferred form.
     return_to: &'a str,
     /// The form that was being filled in when its session expired.
     deferred_form: Option<&'a DeferredForm>,
@@ -267,7 +267,7 @@ struct LoginTarget<'a> {
     address: IpAddr,
 }
 
-/// Opens a session for a user who just logged in, and ends the previous one. `None` if the login was
+/// Opens a session for a user who just logged in, and ends the browser's previous session. `None` if the login was
 /// invalidated in the meantime.
 async fn open_session(
     app: &AppState,
@@ -275,7 +275,7 @@ async fn open_session(
     authenticated: &AuthenticatedLogin,
     target: LoginTarget<'_>,
 ) -> Result<Option<Response>> {
-    // The new cookie replaces the old one, whose session would otherwise remain valid unused.
+    // The new cookie replaces the old one. The old session would otherwise remain valid, although unused.
     if let Some(visitor) = SiteVisitor::find(app, headers).await? {
         visitor.log_out(app).await?;
     }
@@ -283,7 +283,7 @@ async fn open_session(
     let before = SiteCookie::Device.find(app, headers);
     let browser = LoginBrowser {
         now: Auth::device_hash(&device).ok_or_else(|| Error::internal("no device"))?,
-        // The previous cookie tells a known browser from a new one, which is reported by mail.
+        // The previous cookie identifies a known browser. A login from a new browser is reported by mail.
         before: before.as_deref().and_then(Auth::device_hash),
     };
     let agent = headers.get(header::USER_AGENT).and_then(|agent| agent.to_str().ok());
@@ -310,7 +310,7 @@ async fn open_session(
     Ok(Some(response))
 }
 
-/// Returns the fields of the login itself: those of a deferred form come last and may be long.
+/// Returns the login's own fields. The fields of a deferred form follow them and may be long.
 fn without_deferred_form(form: &str) -> &str {
     form.split_once("&kept_token=").map_or(form, |(before, _)| before)
 }
@@ -325,7 +325,7 @@ async fn after_login(
     let Some(deferred) = deferred else { return Ok(see_other(return_to)) };
     match SiteVisitor::find_by_cookie(app, session.reveal()).await? {
         Some(visitor) => deferred.page(app, &visitor),
-        // The session ended at once; the page behind the address asks for a login again.
+        // The session has already ended. The page at `return_to` asks for a login again.
         None => Ok(see_other(return_to)),
     }
 }
@@ -354,7 +354,7 @@ async fn log_out(app: &AppState, request: Request) -> Result<Response> {
     Ok(response)
 }
 
-/// The error for a form without a valid token.
+/// Returns the error for a form without a valid token.
 pub(crate) fn expired_form() -> Error {
     Error::new(ErrorKind::InvalidArgument, "The form has expired. Go back and try again.")
 }
@@ -371,7 +371,7 @@ struct HiddenField<'a> {
     value: &'a str,
 }
 
-/// The permissions that a client's scopes grant for `user`, in English.
+/// Lists the permissions that a client's scopes grant for `user`, in English.
 fn permissions<'a>(
     request: &'a AuthorizationRequest,
     user: &'a User,
@@ -411,7 +411,7 @@ pub(crate) fn consent_page(
     pages::private_page(app, StatusCode::OK, "consent.html", context, FormTargets::OAuthClients)
 }
 
-/// The scheme, host and port of an address; only the scheme if there is no host.
+/// Returns the scheme, host and port of a URI; only the scheme if it has no host.
 pub(crate) fn redirect_origin(uri: &str) -> String {
     let Some((scheme, rest)) = uri.split_once(':') else { return String::new() };
     match rest.strip_prefix("//") {
@@ -424,19 +424,19 @@ pub(crate) fn redirect_origin(uri: &str) -> String {
     }
 }
 
-/// Whether a path from a request leads to a page of this site and nowhere else.
+/// Returns whether a path from a request leads to a page of this site, so that a redirect to it is safe.
 pub(crate) fn is_local_page(path: &str) -> bool {
     is_plain_path(path) && leads_to_page(path)
 }
 
-/// Whether the path leads to a page for anonymous visitors: the login, or a password page.
+/// Returns whether the path leads to the login page or a password page.
 pub(crate) fn is_login_page(path: &str) -> bool {
     let page = path.split('?').next().unwrap_or_default();
     let is_gate = ["/o/login", "/o/password"].contains(&page) || page.starts_with("/o/password/");
     is_gate && is_plain_path(path)
 }
 
-/// Whether a browser resolves the path on this host and exactly as written.
+/// Returns whether a browser requests the path on this host and exactly as written.
 fn is_plain_path(path: &str) -> bool {
     let plain = path.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'\\');
     // Browsers resolve dot segments, including encoded ones, before they send a request.
@@ -454,7 +454,7 @@ fn leads_to_page(path: &str) -> bool {
         || path.starts_with("/?")
         || path.starts_with("/item/")
         || is_page
-        // An authorization request continues after the login; without parameters it is none.
+        // An authorization request continues after the login. Without parameters it would be invalid.
         || path.starts_with("/o/oauth2/auth?")
 }
 

@@ -1,4 +1,4 @@
-//! The parameters of the search page: its addresses, and the API call that each of them means.
+//! The parameters of the search page, its URLs, and the corresponding API calls.
 
 use serde::Serialize;
 
@@ -12,7 +12,7 @@ use crate::runtime::limits::{PAGE_ITEMS, PAGES_MAX};
 use model::MediaType;
 use query::{FilterField, ItemFilter, narrowed_text};
 
-/// Longest title that is suggested for a notification, in characters.
+/// Maximum length of the suggested title of a notification, in characters.
 const TITLE_CHARS: usize = 80;
 
 /// The parameters of the search page.
@@ -26,48 +26,48 @@ pub(super) struct SearchForm {
     pub(super) p: Vec<String>,
     /// Agreements that must cover the hits.
     pub(super) agr: Vec<String>,
-    /// Values that narrow the search, or that it excludes.
+    /// Values that a hit must have, or must not have.
     #[serde(serialize_with = "facets::serialize_filters")]
     pub(super) filters: Vec<ItemFilter>,
     pub(super) sort: String,
-    /// Whether to include items that no agreement of the visitor covers.
+    /// True to include items that no agreement of the visitor covers.
     pub(super) all: bool,
-    /// Whether words match only as written, not in other forms.
+    /// True if words match only as written, not in other inflected forms.
     pub(super) written: bool,
-    /// Whether to include future events in a search of all media types.
+    /// True to include future events in a search of all media types.
     pub(super) upcoming: bool,
     pub(super) page: usize,
 }
 
-/// What a call of the search asks for besides the matches themselves.
+/// The part of the result that a call of the search requests: hits, facets, or both.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct ResultScope<'a> {
     /// Number of hits to skip.
     skip: usize,
     size: usize,
-    /// The facets to count, as the API's parameter.
+    /// The facets to count, as the value of the API's parameter.
     facets: &'a str,
-    /// The URI of an item after which the hits come, in the order of arrival.
+    /// The URI of an item; only items that arrived after it are hits.
     last: &'a str,
 }
 
 impl<'a> ResultScope<'a> {
-    /// The hits of page `page`, with the facets of the page.
+    /// Requests the hits of page `page`, and the facets.
     pub(super) fn page(page: usize) -> Self {
         Self { facets: FACET_NAMES, ..Self::hits(page) }
     }
 
-    /// The hits of page `page` alone.
+    /// Requests the hits of page `page` alone.
     pub(super) fn hits(page: usize) -> Self {
         Self { skip: (page - 1) * PAGE_ITEMS, size: PAGE_ITEMS, ..Self::default() }
     }
 
-    /// The counts of a facet alone.
+    /// Requests the counts of `facets` alone.
     pub(super) fn counts(facets: &'a str) -> Self {
         Self { facets, ..Self::default() }
     }
 
-    /// The number of hits that have arrived since the item `last`.
+    /// Requests the number of hits that have arrived since the item `last`.
     pub(super) fn arrived_since(last: &'a str) -> Self {
         Self { last, ..Self::default() }
     }
@@ -99,24 +99,24 @@ impl SearchForm {
         })
     }
 
-    /// Whether nothing narrows the search.
+    /// Returns whether no condition narrows the search.
     pub(super) fn is_plain(&self) -> bool {
         let texts = [&self.q, &self.tr, &self.trs, &self.tre];
         texts.into_iter().all(String::is_empty) && self.is_unlisted()
     }
 
-    /// Whether no product, agreement or filter narrows the search.
+    /// Returns whether no product, agreement or filter narrows the search.
     fn is_unlisted(&self) -> bool {
         self.p.is_empty() && self.agr.is_empty() && self.filters.is_empty()
     }
 
-    /// Whether the newest items come first.
+    /// Returns whether the newest items come first.
     pub(super) fn is_newest_first(&self) -> bool {
         matches!(self.sort.as_str(), "" | "default:desc")
     }
 
     fn pairs(&self) -> Vec<(&'static str, String)> {
-        // The default is left out, so that a search has a single address.
+        // The default is left out, so that each search has a single URL.
         let media_type = match self.media_type.as_str() {
             "image" => String::new(),
             other => other.to_owned(),
@@ -138,7 +138,7 @@ impl SearchForm {
         pairs.into_iter().chain(filters).collect()
     }
 
-    /// The URL of the search at page `page`.
+    /// Returns the URL of page `page` of the search.
     pub(super) fn url(&self, page: usize) -> String {
         let mut query = form_urlencoded::Serializer::new(String::new());
         for (name, value) in self.pairs() {
@@ -153,11 +153,12 @@ impl SearchForm {
         if query.is_empty() { "/".to_owned() } else { format!("/?{query}") }
     }
 
-    /// The URL that creates a notification of type `kind` from the search, with the title `title`.
+    /// Returns the URL of the form that creates a notification of type `kind` from the search, with the title
+    /// `title`.
     pub(super) fn notification_url(&self, kind: &str, title: &str) -> String {
         let mut query = form_urlencoded::Serializer::new(String::new());
         query.append_pair("type", kind).append_pair("mediaType", &self.media_type);
-        // A notification has no parameters for filters, so they become a part of its query.
+        // A notification has no parameters for filters, so they become part of its query.
         let q = narrowed_text(&self.q, &self.filters);
         let p = self.p.join(",");
         let agr = self.agr.join(",");
@@ -170,14 +171,15 @@ impl SearchForm {
         format!("/notifications/new?{}", query.finish())
     }
 
-    /// Whether the search lists the newest items of all types, where future events would come first.
+    /// Returns whether future events are excluded. In a list of the newest items of all types they would come
+    /// first.
     pub(super) fn excludes_upcoming(&self) -> bool {
-        // A visitor who names dates wants exactly what lies between them.
+        // A visitor who enters dates wants all items between them.
         let has_dates = !self.trs.is_empty() || !self.tre.is_empty();
         self.media_type == "_all" && self.is_newest_first() && !has_dates && !self.upcoming
     }
 
-    /// The suggested title of a notification of the search: its words and active facets.
+    /// Returns the suggested title of a notification for the search: its words and active facets.
     pub(super) fn title(&self, facets: &[FacetList]) -> String {
         let narrowed = facets.iter().flat_map(FacetList::required);
         let parts = std::iter::once(self.q.trim()).chain(narrowed).filter(|part| !part.is_empty());
@@ -185,8 +187,8 @@ impl SearchForm {
         title.chars().take(TITLE_CHARS).collect()
     }
 
-    /// The API call for `words`, a valid query. If future events are excluded, only items before `tomorrow`
-    /// match.
+    /// Returns the API call for the search with the query `words`, which is valid. If future events are excluded,
+    /// only items before `tomorrow` match.
     pub(super) fn call(&self, words: &str, tomorrow: &str, scope: ResultScope<'_>) -> ApiCall {
         let path = format!("/content/v1/{}/search", encode_segment(&self.media_type));
         let mut pairs = vec![
@@ -197,7 +199,7 @@ impl SearchForm {
             ("trs", self.trs.clone()),
             ("tre", self.end(tomorrow)),
             ("sort", self.sort.clone()),
-            // Other forms of words are the site's default and opt-in in the API.
+            // The site matches inflected forms by default, the API only on request.
             ("forms", if self.written { String::new() } else { "true".to_owned() }),
             ("s", scope.size.to_string()),
             ("fr", if scope.skip > 0 { scope.skip.to_string() } else { String::new() }),
@@ -208,7 +210,7 @@ impl SearchForm {
         ApiCall::get(path).query(pairs.iter().map(|(name, value)| (*name, Some(value.as_str()))))
     }
 
-    /// The API call that completes a text that is typed for the search, or respells it.
+    /// Returns the API call that completes the typed `text`; with `respells`, it also suggests other spellings.
     pub(super) fn suggestions(&self, text: &str, tomorrow: &str, respells: bool) -> ApiCall {
         let path = format!("/content/v1/{}/suggest", encode_segment(&self.media_type));
         let mut pairs = vec![
@@ -224,12 +226,12 @@ impl SearchForm {
         ApiCall::get(path).query(pairs.iter().map(|(name, value)| (*name, Some(value.as_str()))))
     }
 
-    /// The day before which the hits end; if future events are excluded, `tomorrow`.
+    /// Returns the end of the period of the hits; if future events are excluded, `tomorrow`.
     fn end(&self, tomorrow: &str) -> String {
         if self.excludes_upcoming() { tomorrow.to_owned() } else { self.tre.clone() }
     }
 
-    /// The filters as parameters of the API.
+    /// Returns the filters as parameters of the API.
     fn filter_pairs(&self) -> impl Iterator<Item = (&'static str, String)> {
         self.filters.iter().map(|filter| {
             let sign = if filter.is_excluded { "-" } else { "" };
@@ -237,13 +239,13 @@ impl SearchForm {
         })
     }
 
-    /// Returns the search with the filter added, or removed if it has it. The opposite filter is removed.
+    /// Returns the search with the filter toggled. The opposite filter is removed.
     pub(super) fn with_filter(&self, filter: &ItemFilter) -> Self {
-        // The page number belongs to the hits of the previous search.
+        // The page number belongs to the previous search.
         let mut other = Self { page: 1, ..self.clone() };
         other.filters.retain(|own| match filter.field {
             FilterField::Facet(_) => own.field != filter.field || own.value != filter.value,
-            // Of these one value says everything.
+            // A search can have only one value of these fields.
             FilterField::MinPx | FilterField::Terms => own.field != filter.field,
         });
         if !self.filters.contains(filter) {
@@ -259,12 +261,13 @@ impl SearchForm {
         other
     }
 
-    /// Whether a filter of `field` requires a value.
+    /// Returns whether a filter of `field` requires a value.
     pub(super) fn requires(&self, field: FilterField) -> bool {
         self.filters.iter().any(|own| own.field == field && !own.is_excluded)
     }
 
-    /// Returns the search with the product toggled; `-` in front of a code excludes it. The opposite is removed.
+    /// Returns the search with the product toggled; a code that begins with `-` excludes the product. The opposite
+    /// code is removed.
     pub(super) fn with_product(&self, code: &str) -> Self {
         let mut other = Self { page: 1, ..self.clone() };
         let plain = code.trim_start_matches('-');
@@ -276,7 +279,7 @@ impl SearchForm {
     }
 }
 
-/// Returns the value of a check box in the address.
+/// Returns the value of a check box in the URL.
 fn tick(is_set: bool) -> String {
     if is_set { "1".to_owned() } else { String::new() }
 }

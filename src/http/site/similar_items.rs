@@ -1,5 +1,5 @@
-//! Items that probably show the same event as another: those that name its event, or its places or headline
-//! around the same time. Items with nearly the same picture are found by their pictures alone.
+//! Finds similar items: items that name the same event, or the same places or headline around the same time. Items
+//! with nearly the same picture are found by comparing the pictures alone.
 
 use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
@@ -9,29 +9,29 @@ use crate::runtime::limits::{SITE_SAME_PICTURE_ITEMS, SITE_SIMILAR_ITEMS};
 use model::{ItemKey, MediaType};
 use query::{phrase, words};
 
-/// Hours before and after an item in which the same places or words mean the same event.
+/// Hours before and after an item within which equal places or headlines indicate the same event.
 const HOURS_AROUND: i64 = 12;
-/// Places of an item that others must have, too: the first ones.
+/// Number of places of an item that a similar item must share: the first ones.
 const PLACES_COMPARED: usize = 4;
-/// Events of an item by which others are found.
+/// Number of events of an item that are searched for.
 const EVENTS_COMPARED: usize = 4;
-/// Words of a headline that says more than a caption such as "Portrait".
+/// Minimum number of words of a headline that is searched for. A shorter one, such as "Portrait", says too little.
 const HEADLINE_WORDS_MIN: usize = 3;
-/// Words of the longest name that is looked up.
+/// Maximum number of words of a name that is searched for.
 const NAME_WORDS_MAX: usize = 40;
 
-/// Lists items like that of `document`, the newest first: those nearest in time before and after it.
+/// Lists similar items to the item of `document`, the newest first: the nearest in time before and after it.
 pub(super) async fn find(site: &SiteRequest, key: &ItemKey, document: &Value) -> Vec<ItemSummary> {
     let Some(query) = SimilarityQuery::for_item(key, document) else { return Vec::new() };
     let mut found = Vec::new();
     for side in [Side::Later, Side::Earlier] {
-        // The page is complete without them.
+        // The page is complete without similar items.
         let Ok(documents) = site.call(&query.call(key, side)).await else { continue };
         let mut hits = ItemSummary::list(&documents["hits"]);
         hits.retain(|hit| hit.key != key.to_string());
         hits.truncate(SITE_SIMILAR_ITEMS / 2);
         if side == Side::Later {
-            // The nearest in time came first.
+            // The API listed the nearest in time first, which are the oldest on this side.
             hits.reverse();
         }
         found.append(&mut hits);
@@ -53,7 +53,7 @@ pub(super) async fn find_same_picture(site: &SiteRequest, key: &ItemKey) -> Vec<
         ("s", Some(size.as_str())),
         ("layout", Some("bare")),
     ]);
-    // A photograph with nearly no contrast cannot be compared, and the page is complete without them.
+    // Photographs with nearly no contrast cannot be compared. The page is complete without the list.
     let Ok(documents) = site.call(&call).await else { return Vec::new() };
     let mut hits = ItemSummary::list(&documents["hits"]);
     hits.retain(|hit| hit.key != item);
@@ -61,24 +61,24 @@ pub(super) async fn find_same_picture(site: &SiteRequest, key: &ItemKey) -> Vec<
     hits
 }
 
-/// The items that are looked up by one call.
+/// The items that one call looks up, relative to the item of the page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Side {
     Later,
     Earlier,
 }
 
-/// What is similar to an item.
+/// The query for items that are similar to an item.
 #[derive(Debug, PartialEq, Eq)]
 struct SimilarityQuery {
-    /// The conditions of which one holds.
+    /// Conditions joined by `OR`: a similar item matches at least one.
     alternatives: String,
     /// The time of the item, in whole seconds.
     time: Timestamp,
 }
 
 impl SimilarityQuery {
-    /// Returns the query for items like that of `document`; `None` if it says too little about its event.
+    /// Returns the query for an item; `None` if its document says too little about the event.
     fn for_item(key: &ItemKey, document: &Value) -> Option<Self> {
         if !is_news(key.media_type) {
             return None;
@@ -96,7 +96,7 @@ impl SimilarityQuery {
         let headline = searchable(headline)
             .filter(|_| words(headline).nth(HEADLINE_WORDS_MIN - 1).is_some())
             .map(|text| format!("headline:{text}"));
-        // Elsewhere or another day, the same place or headline is another event.
+        // The same place or headline at a distant time indicates a different event.
         let around = around(time)?;
         let places = (!places.is_empty()).then(|| places.join(" "));
         for part in places.into_iter().chain(headline) {
@@ -105,16 +105,16 @@ impl SimilarityQuery {
         (!alternatives.is_empty()).then(|| Self { alternatives: alternatives.join(" OR "), time })
     }
 
-    /// The search for the items on one side, the nearest in time first.
+    /// Returns the search for the items on one side, the nearest in time first.
     fn call(&self, key: &ItemKey, side: Side) -> ApiCall {
         let time = self.time;
-        // Both sides together have the second of the item once.
+        // The item's own second belongs to one side only, so that no item is listed twice.
         let (range, sort, more) = match side {
             Side::Later => (format!(">{time}"), "versioncreated:asc", 0),
             Side::Earlier => (format!("<={time}"), "versioncreated:desc", 1),
         };
         let query = format!("({}) versioncreated:{range}", self.alternatives);
-        // The item is among the earlier ones itself.
+        // The item itself is among the hits of the earlier side.
         let size = (SITE_SIMILAR_ITEMS / 2 + more).to_string();
         let path = format!("/content/v1/{}/search", key.media_type.as_str());
         ApiCall::get(path).query([
@@ -126,14 +126,14 @@ impl SimilarityQuery {
     }
 }
 
-/// Returns the parts of a query for the property `name` of the concepts in a list.
+/// Returns a query term for the property `name` of each concept in the document's `list`.
 fn terms(document: &Value, list: &str, name: &str) -> Vec<String> {
     let concepts = document[list].as_array().into_iter().flatten();
     let texts = concepts.filter_map(|concept| searchable(concept[name].as_str()?));
     texts.map(|text| format!("{list}.{name}:{text}")).collect()
 }
 
-/// Whether items of this type are about what has happened; plans and pages are about days.
+/// Returns whether items of this type report events. Plans and pages are about days.
 fn is_news(media_type: MediaType) -> bool {
     match media_type {
         MediaType::Image
@@ -146,7 +146,7 @@ fn is_news(media_type: MediaType) -> bool {
     }
 }
 
-/// Whether items of this type are single photographs.
+/// Returns whether items of this type are single photographs.
 fn is_photograph(media_type: MediaType) -> bool {
     match media_type {
         MediaType::Image | MediaType::Stockfoto => true,
@@ -160,13 +160,13 @@ fn is_photograph(media_type: MediaType) -> bool {
     }
 }
 
-/// The phrase of a name in a query; `None` if it has no word or too many.
+/// Returns the query phrase for a name; `None` if the name has no word or too many.
 fn searchable(name: &str) -> Option<String> {
     let count = words(name).take(NAME_WORDS_MAX + 1).count();
     (1..=NAME_WORDS_MAX).contains(&count).then(|| phrase(name))
 }
 
-/// The part of a query for the hours around `time`.
+/// Returns the query term for the hours around `time`.
 fn around(time: Timestamp) -> Option<String> {
     let hours = SignedDuration::from_hours(HOURS_AROUND);
     let from = time.checked_sub(hours).ok()?;

@@ -1,4 +1,4 @@
-//! The fields of items in forms: reads them from documents and from what was typed.
+//! Metadata fields in forms: reads them from documents and from submitted forms.
 
 use jiff::{Timestamp, civil::DateTime, tz::TimeZone};
 use serde::Serialize;
@@ -11,7 +11,7 @@ use crate::http::site::api_client::{ApiRefusal, FieldError};
 use model::MediaType;
 use model::item::{FieldForm, MetadataField};
 
-/// The form of a time in the browser's own field for it, in the time zone of the site.
+/// The format of the HTML input `datetime-local`; the time is in the site's time zone.
 const LOCAL_TIME: &str = "%Y-%m-%dT%H:%M";
 
 /// A field as a template shows it.
@@ -21,16 +21,16 @@ pub(super) struct FieldView {
     /// `line`, `text`, `list`, `number` or `time`.
     kind: &'static str,
     pub(super) value: String,
-    /// The value on which the editor's change is based.
+    /// The value from which the editor started.
     pub(super) base: String,
     required: bool,
-    /// Whether it belongs to the fields that are always shown.
+    /// True if the field is shown even while the rarely used fields are folded.
     is_common: bool,
-    /// The rules that the typed value breaks.
+    /// The names of the rules that the value breaks.
     pub(super) wrong: Vec<String>,
 }
 
-/// The fields that an editor of pictures fills in for nearly every item.
+/// The fields that a picture editor fills in for nearly every item.
 const COMMON: [MetadataField; 8] = [
     MetadataField::Headline,
     MetadataField::Description,
@@ -42,7 +42,7 @@ const COMMON: [MetadataField; 8] = [
     MetadataField::Keywords,
 ];
 
-/// What the fields of a form depend on.
+/// Settings that the fields of a form depend on.
 pub(super) struct FieldRules {
     required: Vec<MetadataField>,
     zone: TimeZone,
@@ -54,7 +54,7 @@ impl FieldRules {
         Self { required, zone: site.app.shared.site.zone.clone() }
     }
 
-    /// The text of a field in a form: that of the document, with times in the site's zone.
+    /// Returns the text of a field as a form shows it: the document's text, with times in the site's zone.
     pub(super) fn text(&self, field: MetadataField, document: &Map<String, Value>) -> String {
         let text = field.text(document);
         if field != MetadataField::Embargo {
@@ -64,8 +64,8 @@ impl FieldRules {
         time.map_or(text, |time| time.strftime(LOCAL_TIME).to_string())
     }
 
-    /// Writes the text of a form to a document. A text that stands for what the document has changes nothing, so
-    /// that the seconds of a time stay.
+    /// Writes the text of a form to a document. An unchanged text is not written: a form shows times in minutes,
+    /// and the seconds would be lost.
     pub(super) fn write(
         &self,
         field: MetadataField,
@@ -78,13 +78,13 @@ impl FieldRules {
         field.write(document, &self.stored_text(field, text));
     }
 
-    /// The text of a form as documents have it.
+    /// Converts the text of a form to the format of documents.
     pub(super) fn stored_text(&self, field: MetadataField, text: &str) -> String {
         let text = field.normalize(text);
         if field != MetadataField::Embargo {
             return text;
         }
-        // What is no time is sent as it is, so that the API says what is wrong with it.
+        // A text that is not a time is sent unchanged, so that the API reports the error.
         let local = text.replace(' ', "T").parse::<DateTime>();
         let zoned = local.ok().and_then(|local| local.to_zoned(self.zone.clone()).ok());
         match (zoned, text.parse::<Timestamp>()) {
@@ -93,10 +93,10 @@ impl FieldRules {
         }
     }
 
-    /// Shows a field with that value.
+    /// Returns the view of a field with the value `value`.
     pub(super) fn view(&self, field: MetadataField, value: String, base: String) -> FieldView {
         let required = self.required.contains(&field);
-        // An embargo must not hide among the fields that are folded.
+        // An embargo must not be hidden among the folded fields.
         let is_embargo = field == MetadataField::Embargo && !(value.is_empty() && base.is_empty());
         FieldView {
             name: field.as_str(),
@@ -109,7 +109,7 @@ impl FieldRules {
         }
     }
 
-    /// Shows the fields of a document of `media_type`.
+    /// Returns the views of the fields of a document of `media_type`.
     pub(super) fn views(
         &self,
         media_type: MediaType,
@@ -124,7 +124,7 @@ impl FieldRules {
     }
 }
 
-/// The fields of items of `media_type`, in the order of forms.
+/// Lists the fields of items of `media_type`, in the order in which forms show them.
 pub(super) fn fields_of(media_type: MediaType) -> impl Iterator<Item = MetadataField> {
     MetadataField::iter().filter(move |field| field.applies_to(media_type))
 }
@@ -139,23 +139,23 @@ fn kind(field: MetadataField) -> &'static str {
     }
 }
 
-/// Whether an embargo until `end` holds at `now`. Ingest never ends one whose time cannot be represented, such as
-/// the end of the year 9999.
+/// Returns whether an embargo until `end` holds at `now`. An embargo whose end is out of range, such as the end of
+/// the year 9999, never ends; ingest does the same.
 pub(super) fn is_embargoed(end: &str, now: Timestamp) -> bool {
     !end.is_empty() && end.parse::<Timestamp>().ok().is_none_or(|end| end > now)
 }
 
-/// The value of a form's field as it was typed, without trimming; `None` if the form does not have it.
+/// Returns the untrimmed value of a form's field; `None` if the form does not have the field.
 pub(super) fn find_typed<'a>(form: &'a FormFields, name: &str) -> Option<&'a str> {
     form.find_untrimmed(name)
 }
 
-/// As [`find_typed`]; empty if the form does not have the field.
+/// Returns the untrimmed value of a form's field; empty if the form does not have the field.
 pub(super) fn typed<'a>(form: &'a FormFields, name: &str) -> &'a str {
     find_typed(form, name).unwrap_or_default()
 }
 
-/// Attaches the errors of an API to the fields that they are about; returns the other ones.
+/// Attaches each error of an API to its field; returns the messages of errors that belong to no field.
 pub(super) fn attach_errors(fields: &mut [FieldView], refusal: &ApiRefusal) -> Vec<String> {
     let mut others = Vec::new();
     for error in &refusal.errors {
@@ -171,27 +171,27 @@ pub(super) fn attach_errors(fields: &mut [FieldView], refusal: &ApiRefusal) -> V
     others
 }
 
-/// The first part of an error's code: the broken rule.
+/// Returns the rule that was broken: the first part of the error's code.
 fn rule_of(error: &FieldError) -> &str {
     error.error_code.split('.').next().unwrap_or_default()
 }
 
-/// The name of the field that an error is about. The API names properties of the document, some of which hold
-/// several fields.
+/// Returns the name of the field that an error is about. The API reports properties of the document, and some
+/// properties hold several fields.
 fn field_of_error(error: &FieldError) -> Option<&'static str> {
     let property = error.path.split('.').next().unwrap_or_default();
     property.parse().ok().map(MetadataField::as_str)
 }
 
-/// The edits of a form that changes several fields in the same way: kinds and texts by field.
+/// The edit of one field in a form that applies the same edits to several items.
 pub(super) struct ModeField {
     pub(super) field: MetadataField,
-    /// A word of [`model::item::FieldEdit::KINDS`], or empty to leave the field as it is.
+    /// A word of [`model::item::FieldEdit::KINDS`]; empty to leave the field unchanged.
     pub(super) mode: String,
     pub(super) text: String,
 }
 
-/// Reads the modes of all fields from a form.
+/// Reads the edits of all fields from a form.
 pub(super) fn mode_fields(form: &FormFields) -> Vec<ModeField> {
     let fields = MetadataField::iter().map(|field| ModeField {
         field,

@@ -1,8 +1,8 @@
-//! The selection: items that a visitor ticked on pages of hits. They are reviewed with their cost before
-//! anything is bought, then downloaded as one archive, delivered or ordered. Their captions are listed.
+//! The selection: items that a visitor ticked on search pages. The visitor reviews their cost before anything is
+//! bought, then downloads them as one archive, has them delivered, or orders them. Their captions can be exported.
 //!
-//! The browser keeps the selection and sends it with each form, so the server stores nothing. Without scripts
-//! a form has the items that are ticked on its page.
+//! The browser stores the selection and sends it with each form, so the server stores nothing. Without scripts, a
+//! form sends only the items that are ticked on its page.
 
 mod captions;
 mod review;
@@ -49,16 +49,16 @@ pub(super) fn routes() -> Router<AppState> {
         .route("/selection/captions.csv", post(captions::csv))
 }
 
-/// The items of a form, and how they are to be paid for and sent.
+/// A form about selected items, with the chosen agreement and channel.
 struct SelectionForm {
     keys: Vec<ItemKey>,
-    /// Number of items beyond the limit, which are left out.
+    /// Number of items that were dropped because of the limit.
     surplus: usize,
-    /// The agreement that pays; `None` for the automatic choice.
+    /// The agreement that pays; `None` to choose automatically.
     agr: Option<AgreementId>,
-    /// The channel of a delivery.
+    /// The channel for a delivery.
     channel: Option<String>,
-    /// The collection whose items these are; `None` for the items of the selection.
+    /// The collection that contains the items; `None` if they come from the selection.
     collection: Option<String>,
     /// The page that the visitor came from.
     return_to: Option<String>,
@@ -66,8 +66,10 @@ struct SelectionForm {
 }
 
 impl SelectionForm {
-    /// Reads the form. One that names a collection and lists no items has those of the collection; in a form
-    /// that lists them the visitor has unticked all.
+    /// Reads the form. If it names a collection and has no items, the collection's items are used.
+    ///
+    /// With the field `listed`, a form without items stays empty: the page listed them, and the visitor unticked
+    /// all.
     async fn read(posted: &MemberForm) -> Result<Self, PageError> {
         let form = &posted.form;
         let collection = form.find("of_collection").map(str::to_owned);
@@ -83,7 +85,7 @@ impl SelectionForm {
         keys.retain(|key| known.insert(key.clone()));
         let surplus = keys.len().saturating_sub(SELECTION_ITEMS_MAX);
         keys.truncate(SELECTION_ITEMS_MAX);
-        // A foreign address would make the link back lead to another site.
+        // An address on a different host would make the link back leave this site.
         let return_to = form.find("return_to").filter(|path| login::is_local_page(path));
         Ok(Self {
             keys,
@@ -96,7 +98,7 @@ impl SelectionForm {
         })
     }
 
-    /// Reads a form that is about its items. Fails if it has none.
+    /// Reads a form. Fails if it has no items.
     async fn read_items(posted: &MemberForm) -> Result<Self, PageError> {
         let form = Self::read(posted).await?;
         if form.keys.is_empty() {
@@ -106,7 +108,7 @@ impl SelectionForm {
     }
 }
 
-/// A form with what its items would take now.
+/// A form with a current quote for each of its items.
 struct QuotedSelection {
     form: SelectionForm,
     principal: Arc<Principal>,
@@ -128,7 +130,8 @@ impl QuotedSelection {
         MediaCaller { principal: Some(&self.principal), agr: self.form.agr }
     }
 
-    /// Why the form must buy nothing: it has no items, or its page did not show what they take now.
+    /// Returns the outcome of a form that must not buy anything: it has no items, or its page showed a different
+    /// cost. `None` if the form may buy.
     fn refusal(&self) -> Option<ReviewOutcome> {
         if self.form.keys.is_empty() {
             return Some(ReviewOutcome::nothing_selected());
@@ -136,31 +139,31 @@ impl QuotedSelection {
         (!self.form.shown.covers(&self.quotes)).then(ReviewOutcome::changed)
     }
 
-    /// The agreements that are to pay for the items, as the visitor has confirmed.
+    /// Returns the agreement that pays for each item, as the visitor confirmed it.
     fn payers(&self) -> ConfirmedPayers {
         let payers = self.quotes.iter().flat_map(|quote| quote.payers());
         payers.map(|(key, agreement)| (key.clone(), agreement)).collect()
     }
 
-    /// The agreement that is to pay for the item, as a query parameter: that of the quote, or else the one in
-    /// the form.
+    /// Returns the agreement that pays for the item, as a query parameter: the quote's agreement, else the form's.
     fn agr_parameter(&self, quote: &ItemQuote) -> Option<String> {
         quote.state.payer().or(self.form.agr).map(|agr| agr.to_string())
     }
 }
 
-/// `GET /selection`: how items are selected. The browser keeps the selection, and a link does not send it.
+/// `GET /selection`: explains how to select items. It cannot show the selection, which is stored in the browser
+/// and sent only with forms.
 async fn explain(member: MemberRequest) -> PageResult {
     member.page("selection.html", context! {})
 }
 
-/// `POST /selection`: the items of the form, and what their download would take. Buys nothing.
+/// `POST /selection`: shows the items of the form and the cost of a download. Buys nothing.
 async fn show(posted: MemberForm) -> PageResult {
     let quoted = QuotedSelection::load(&posted).await?;
     review::page(&posted, &quoted, ReviewOutcome::default()).await
 }
 
-/// `POST /selection/zip`: downloads and purchases the items as one archive, in the order of the form.
+/// `POST /selection/zip`: buys the items and sends them as one archive, in the order of the form.
 async fn zip(posted: MemberForm) -> PageResult {
     let quoted = QuotedSelection::load(&posted).await?;
     if let Some(refusal) = quoted.refusal() {
@@ -192,8 +195,8 @@ async fn zip(posted: MemberForm) -> PageResult {
     }
 }
 
-/// `POST /selection/deliver`: delivers the items through one of the visitor's channels, one after the other.
-/// Items that cannot be delivered are named, and the others are on their way.
+/// `POST /selection/deliver`: delivers the items through one of the visitor's channels, one after the other. The
+/// page names the items that could not be delivered; the remaining deliveries are under way.
 async fn deliver(posted: MemberForm) -> PageResult {
     let quoted = QuotedSelection::load(&posted).await?;
     if let Some(refusal) = quoted.refusal() {
@@ -205,7 +208,7 @@ async fn deliver(posted: MemberForm) -> PageResult {
     };
     let mut outcome = ReviewOutcome::default();
     for quote in quoted.quotes.iter().filter(|quote| quote.state.delivers()) {
-        // The delivery keeps the agreement, so that no other one pays when it is sent.
+        // The delivery stores the agreement, so that no other agreement pays when the item is sent.
         let agr = quoted.agr_parameter(quote);
         let call = ApiCall::get(format!("/media/{}", quote.key));
         let call = call.query([("channel", Some(channel)), ("agr", agr.as_deref())]);
@@ -217,7 +220,7 @@ async fn deliver(posted: MemberForm) -> PageResult {
     finish(&posted, outcome, "/account/deliveries?done=sent").await
 }
 
-/// `POST /selection/order`: orders the items that need an approval before they are delivered.
+/// `POST /selection/order`: orders the items whose delivery needs an approval.
 async fn order(posted: MemberForm) -> PageResult {
     let quoted = QuotedSelection::load(&posted).await?;
     if let Some(refusal) = quoted.refusal() {
@@ -227,14 +230,14 @@ async fn order(posted: MemberForm) -> PageResult {
     let to_order =
         quoted.quotes.iter().filter_map(|quote| Some((&quote.key, order_agreement(quote)?)));
     for (key, agreement) in to_order {
-        // The API decides each item alone, so without the agreement of the quote it would buy this one with a
-        // prepaid download that the quote has assigned to another item.
+        // The API decides on each item separately. Without the agreement of the quote, it could buy this item with
+        // a prepaid download that the quote has assigned to a different item.
         let agr = agreement.to_string();
-        // The request for the file places the order, and is refused until the order is approved.
+        // The request for the file places the order. It is refused until the order is approved.
         let call = ApiCall::get(format!("/media/{}", item::download_path(key)));
         match posted.call(&call.query([("agr", Some(agr.as_str()))])).await {
             Err(refusal) if is_order(&refusal) => outcome.done += 1,
-            // An order was approved in the meantime, so none was placed.
+            // An earlier order was approved in the meantime, so no order was placed.
             Ok(_) => outcome.add_delivered(key),
             Err(refusal) if refusal.is_too_long() => outcome.add_delivered(key),
             Err(refusal) => outcome.add_failure(key, &refusal),
@@ -243,7 +246,7 @@ async fn order(posted: MemberForm) -> PageResult {
     finish(&posted, outcome, "/account/orders?done=all_placed").await
 }
 
-/// The agreement under which an order for the item would be placed; `None` if none would be.
+/// Returns the agreement under which an order would be placed; `None` if the item needs no order.
 fn order_agreement(quote: &ItemQuote) -> Option<AgreementId> {
     let QuoteState::Purchase(PurchaseQuote::Order { agreement, recorded: false }) = &quote.state
     else {
@@ -252,12 +255,12 @@ fn order_agreement(quote: &ItemQuote) -> Option<AgreementId> {
     Some(*agreement)
 }
 
-/// Whether the API has placed an order instead of delivering.
+/// Returns whether the API has placed an order instead of delivering the item.
 fn is_order(refusal: &ApiRefusal) -> bool {
     refusal.errors.iter().any(|wrong| wrong.error_code == "order_required")
 }
 
-/// Redirects to `next` after a form that succeeded for every item; otherwise the page names the others.
+/// Redirects to `next` if the form succeeded for every item; otherwise shows the page with the failures.
 async fn finish(posted: &MemberForm, outcome: ReviewOutcome, next: &str) -> PageResult {
     if outcome.is_success() {
         return Ok(see_other(next));
@@ -265,13 +268,13 @@ async fn finish(posted: &MemberForm, outcome: ReviewOutcome, next: &str) -> Page
     review_again(posted, outcome).await
 }
 
-/// The page with what the items take after a form that may have bought some of them.
+/// Renders the page with new quotes, because the form may have bought some of the items.
 async fn review_again(posted: &MemberForm, outcome: ReviewOutcome) -> PageResult {
     let quoted = QuotedSelection::load(posted).await?;
     review::page(posted, &quoted, outcome).await
 }
 
-/// The name of a file without its extension: what it is, and when it was made.
+/// Returns a file name without its extension: `what`, followed by the current time in the site's zone.
 fn file_stem(posted: &MemberForm, what: &str) -> String {
     let now = clock::now().to_zoned(posted.app.shared.site.zone.clone());
     format!("{what}-{}", now.strftime("%Y-%m-%d-%H%M"))

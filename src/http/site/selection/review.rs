@@ -1,5 +1,5 @@
-//! The page of a selection: its items with what a download of each would take, what the agreements pay for,
-//! and the forms that confirm it.
+//! The page that reviews a selection: the cost of each item, the share of each agreement, and the forms that
+//! confirm a download, a delivery or an order.
 
 use std::collections::{HashMap, HashSet};
 
@@ -23,17 +23,17 @@ use model::ItemKey;
 use model::account::{Agreement, AgreementId, AgreementType, Money};
 use model::item::{MediaLinks, has_picture};
 
-/// The message of a form without items.
+/// The error message for a form without items.
 pub(super) const NOTHING_SELECTED: &str = "Nothing is selected.";
 
-/// The outcome of a form of the page that leads to no other page.
+/// The outcome of a form whose response is the review page again.
 #[derive(Default)]
 pub(super) struct ReviewOutcome {
-    /// Number of items for which it succeeded.
+    /// Number of items for which the form succeeded.
     pub(super) done: usize,
-    /// Whether the cost differs from what the page of the form showed, so that nothing was bought.
+    /// True if the cost differs from the cost on the submitted page, in which case nothing was bought.
     is_changed: bool,
-    /// The message of a form that failed as a whole.
+    /// The error message if the form failed as a whole.
     message: Option<String>,
     failures: Vec<ItemFailure>,
     status: Option<StatusCode>,
@@ -44,30 +44,30 @@ pub(super) struct ReviewOutcome {
 struct ItemFailure {
     key: String,
     messages: Vec<String>,
-    /// Whether no order was placed because the item can be downloaded already.
+    /// True if no order was placed because the item can be downloaded already.
     is_delivered: bool,
 }
 
 impl ReviewOutcome {
-    /// The cost differs from what the page showed.
+    /// Returns the outcome of a form whose page showed a different cost.
     pub(super) fn changed() -> Self {
         let status = Some(StatusCode::CONFLICT);
         Self { is_changed: true, status, ..Self::default() }
     }
 
-    /// The form has no items.
+    /// Returns the outcome of a form without items.
     pub(super) fn nothing_selected() -> Self {
         Self::refused(StatusCode::BAD_REQUEST, NOTHING_SELECTED)
     }
 
-    /// The form failed as a whole.
+    /// Returns the outcome of a form that failed as a whole.
     pub(super) fn refused(status: StatusCode, message: &str) -> Self {
         Self { message: Some(message.to_owned()), status: Some(status), ..Self::default() }
     }
 
-    /// Adds an item for which the form failed; the others go on.
+    /// Adds an item for which the form failed. The remaining items are still processed.
     pub(super) fn add_failure(&mut self, key: &ItemKey, refusal: &ApiRefusal) {
-        // The page says what failed, and its status is that of the first failure.
+        // The page lists all failures. Its HTTP status is the status of the first one.
         self.status.get_or_insert(refusal.status);
         let messages = refusal.sentences();
         self.failures.push(ItemFailure { key: key.to_string(), messages, is_delivered: false });
@@ -88,25 +88,25 @@ impl ReviewOutcome {
     }
 }
 
-/// How a download treats an item, as the page groups and names it.
+/// The effect of a download on an item. The page groups its rows by these states.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 enum RowState {
-    /// It was bought before and takes nothing.
+    /// It was bought before and costs nothing.
     Bought,
     /// A subscription delivers it.
     Included,
-    /// A prepaid agreement delivers it for one of its downloads.
+    /// A prepaid agreement delivers it and counts one download.
     Prepaid,
-    /// An order would have to be placed and approved first.
+    /// An order must be placed and approved first.
     Order,
-    /// An order waits for its approval.
+    /// An order for it waits for approval.
     Ordered,
     /// No agreement delivers it.
     NotCovered,
     Unavailable,
     NoFiles,
-    /// The archive has no room for it.
+    /// It exceeds a limit of the archive.
     Limit,
 }
 
@@ -119,22 +119,22 @@ struct ReviewRow {
     hit: Option<ItemSummary>,
     credit: String,
     state: RowState,
-    /// The agreement that would pay.
+    /// The agreement that would pay for it.
     agreement: Option<String>,
     /// The time until which a bought item may be downloaded.
     until: Option<String>,
-    /// Why the item is left out.
+    /// The reason why the item is left out.
     reason: Option<String>,
     /// The lowest price of its licences.
     price: Option<String>,
     dragged: Option<DraggedFile>,
-    /// Number of pictures that are bought with a text.
+    /// Number of pictures that are bought together with a text.
     bundled: usize,
     /// The agreements that would pay for these pictures.
     bundled_agreements: String,
 }
 
-/// What the selection takes of one agreement.
+/// The part of the selection that one agreement pays for.
 #[derive(Debug, PartialEq, Eq, Serialize)]
 struct AgreementShare {
     #[serde(skip)]
@@ -142,9 +142,10 @@ struct AgreementShare {
     name: String,
     type_text: &'static str,
     state: RowState,
-    /// Number of its items in the selection, with pictures that come with a text.
+    /// Number of items that it pays for, including pictures that are bought with a text.
     count: usize,
-    /// Downloads of a prepaid agreement: all, those left now, and those left after the download.
+    /// Downloads of a prepaid agreement: the total; then the number left now, and the number left after this
+    /// download.
     total: Option<u32>,
     remaining: Option<u32>,
     after: Option<u32>,
@@ -160,7 +161,7 @@ struct AgreementChoice {
     total: Option<u32>,
 }
 
-/// Renders the page of a selection with its cost.
+/// Renders the review page with the cost of the selection.
 pub(super) async fn page(
     posted: &MemberForm,
     quoted: &QuotedSelection,
@@ -174,7 +175,7 @@ pub(super) async fn page(
     let delivered = quoted.quotes.iter().filter(|quote| quote.state.delivers()).count();
     let organization = posted.visitor.account.organization.as_ref();
     let form = &quoted.form;
-    // Also where nothing failed: without scripts this is the answer to a form in which nothing is ticked.
+    // Without scripts, a form in which nothing is ticked also leads here, although nothing has failed.
     let message = outcome.message.or_else(|| rows.is_empty().then(|| NOTHING_SELECTED.to_owned()));
     let context = context! {
         delivered,
@@ -208,7 +209,7 @@ fn count(rows: &[ReviewRow], state: RowState) -> usize {
     rows.iter().filter(|row| row.state == state).count()
 }
 
-/// The lowest prices by product codes: items of one kind have the same codes.
+/// A cache of the lowest price by product codes, since items of one kind have the same codes.
 #[derive(Default)]
 struct Prices(HashMap<Vec<String>, Option<Money>>);
 
@@ -242,7 +243,8 @@ async fn row(
     let status = found.as_ref().map_or_else(|refusal| refusal.status, |_| StatusCode::OK);
     let document = found.unwrap_or_default();
     let mut state = row_state(&quote.state, quoted.principal.agreements());
-    // An archive does not tell a missing agreement from a missing item, but the item's address does.
+    // The quote does not distinguish a missing agreement from a missing item, but the status of the item's URL
+    // does.
     if state == RowState::Unavailable && matches!(status, StatusCode::OK | StatusCode::FORBIDDEN) {
         state = RowState::NotCovered;
     }
@@ -274,8 +276,8 @@ async fn row(
     })
 }
 
-/// The file that the row's picture stands for when it is dragged: the original if it takes nothing, else the
-/// Preview.
+/// Returns the file to which the row's picture can be dragged: the original if the item was bought already, else
+/// the Preview.
 fn dragged(key: &ItemKey, state: RowState, hit: Option<&ItemSummary>) -> Option<DraggedFile> {
     if !has_picture(key.media_type) {
         return None;
@@ -319,7 +321,7 @@ fn row_state(state: &QuoteState, agreements: &[Agreement]) -> RowState {
     }
 }
 
-/// The agreement that pays for the item, or would once an order is approved.
+/// Returns the agreement that pays for the item, now or once an order is approved.
 fn paying(state: &QuoteState) -> Option<AgreementId> {
     match state {
         QuoteState::Purchase(PurchaseQuote::Buys(agreement)) => Some(*agreement),
@@ -341,7 +343,7 @@ fn until(state: &QuoteState) -> Option<String> {
     }
 }
 
-/// Why no agreement delivers the item. The other reasons follow from the state.
+/// Returns the reason why no agreement delivers the item. All other reasons follow from the row's state.
 fn reason(state: &QuoteState) -> Option<String> {
     match state {
         QuoteState::Purchase(PurchaseQuote::Refused(reason)) => Some(reason.clone()),
@@ -360,22 +362,22 @@ fn name(agreement: &Agreement) -> String {
     agreement.name.clone().unwrap_or_else(|| agreement.id.to_string())
 }
 
-/// The name of the agreement, with its number if another one of `agreements` has the same name.
+/// Returns the name of the agreement, followed by its number if two of `agreements` have the same name.
 fn label(agreement: &Agreement, agreements: &[Agreement]) -> String {
     let own = name(agreement);
     let is_shared = agreements.iter().any(|other| other.id != agreement.id && name(other) == own);
     if is_shared { format!("{own} ({})", agreement.id) } else { own }
 }
 
-/// The names of the agreements `ids`, each once.
+/// Lists the names of the agreements `ids`, each once.
 fn labels(ids: &[AgreementId], agreements: &[Agreement]) -> String {
     let paying = agreements.iter().filter(|agreement| ids.contains(&agreement.id));
     paying.map(|agreement| label(agreement, agreements)).collect::<Vec<_>>().join(", ")
 }
 
-/// What the selection takes of each agreement, in the order of its items. Bought items take nothing.
+/// Returns the share of each agreement, in the order of the items. Bought items cost nothing.
 fn shares(quotes: &[ItemQuote], agreements: &[Agreement]) -> Vec<AgreementShare> {
-    // A picture that is bought as an item of the selection is not counted again with its text.
+    // A picture may be selected itself and also come with a selected text. It is paid for once.
     let delivered = quotes.iter().filter(|quote| quote.state.delivers());
     let mut known: HashSet<&ItemKey> = delivered.map(|quote| &quote.key).collect();
     let mut states: Vec<QuoteState> = quotes.iter().map(|quote| quote.state.clone()).collect();
@@ -422,7 +424,7 @@ fn shares_of<'a>(
     shares
 }
 
-/// The agreements that are in force, for the choice of the one that pays.
+/// Lists the agreements in force, from which the visitor chooses the one that pays.
 fn choices(agreements: &[Agreement]) -> Vec<AgreementChoice> {
     let now = clock::now();
     let in_force = agreements.iter().filter(|agreement| agreement.is_in_force(now));

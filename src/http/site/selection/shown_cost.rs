@@ -1,37 +1,37 @@
-//! What a page showed of the cost of each item. A form brings it back, and nothing is bought unless it still
-//! holds.
+//! The cost of each item as a page showed it. The page's form sends it back, and nothing is bought unless the cost
+//! is still the same.
 
 use std::collections::HashMap;
 
 use crate::access::orders::PurchaseQuote;
 use crate::media::{ItemQuote, QuoteState};
 
-/// The word for an item that takes nothing.
+/// The word for an item that costs nothing.
 const FREE: &str = "free";
 
 /// The word for an item that is not delivered.
 const NOTHING: &str = "none";
 
-/// The cost of each item as a page showed it: a word by the item's key.
+/// The cost of each item as a page showed it: a word for each item's key.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct ShownCost(HashMap<String, String>);
 
 impl ShownCost {
-    /// Parses the field of a form; anything that is no pair is skipped, and then its item counts as not shown.
+    /// Parses the field of a form. A malformed pair is skipped, so its item counts as not shown.
     pub(super) fn parse(text: &str) -> Self {
         let pairs = text.split_whitespace().filter_map(|pair| pair.split_once('='));
         Self(pairs.map(|(key, word)| (key.to_owned(), word.to_owned())).collect())
     }
 
-    /// The value of the field for `quotes`: `image/a=free image/b=buys-1002`. A picture that comes with a text
-    /// has a pair of its own: `text/a+image/b=buys-1002`.
+    /// Formats the value of the field for `quotes`: `image/a=free image/b=buys-1002`. A picture that comes with a
+    /// text has its own pair: `text/a+image/b=buys-1002`.
     pub(super) fn print(quotes: &[ItemQuote]) -> String {
         let pairs = quotes.iter().flat_map(words).map(|(key, word)| format!("{key}={word}"));
         pairs.collect::<Vec<_>>().join(" ")
     }
 
-    /// Whether the page showed each of `quotes`, or a higher cost for an item that has become free: another
-    /// user of the organization has bought it since.
+    /// Returns whether the page showed the cost of each of `quotes`. An item that has become free is covered as
+    /// well: a different user of the organization has bought it since.
     pub(super) fn covers(&self, quotes: &[ItemQuote]) -> bool {
         quotes.iter().flat_map(words).all(|(key, now)| {
             let shown = self.0.get(&key);
@@ -40,10 +40,10 @@ impl ShownCost {
     }
 }
 
-/// The keys of the item and of what is bundled with it, each with its word.
+/// Returns the keys of the item and its bundled pictures, each with its word.
 fn words(quote: &ItemQuote) -> Vec<(String, String)> {
     let bundled = quote.bundled.iter().map(|bundled| {
-        // The picture may also be an item of the selection, where it can be left out.
+        // The key names the text too, because the picture may also be an item of the selection, with its own word.
         (format!("{}+{}", quote.key, bundled.key), purchase_word(&bundled.purchase))
     });
     std::iter::once((quote.key.to_string(), word(&quote.state))).chain(bundled).collect()
@@ -56,13 +56,13 @@ fn word(state: &QuoteState) -> String {
     }
 }
 
-/// The word for what an item takes, under which agreement.
+/// Returns the word for the cost of an item and the agreement that pays.
 fn purchase_word(purchase: &PurchaseQuote) -> String {
     match purchase {
         PurchaseQuote::Bought { .. } => FREE.to_owned(),
         PurchaseQuote::Buys(agreement) => format!("buys-{}", agreement.0),
         PurchaseQuote::Order { agreement, .. } => format!("order-{}", agreement.0),
-        // The reason does not matter: the item is not delivered and takes nothing.
+        // The reason does not matter: the item is not delivered and costs nothing.
         PurchaseQuote::Refused(_) => NOTHING.to_owned(),
     }
 }
