@@ -1,5 +1,5 @@
-//! Calls the APIs from pages, in the same process and through the same router as external requests, so that
-//! pages can do nothing that the APIs cannot.
+//! Calls the APIs from pages, in the same process and through the same router as external requests, so that every
+//! function of a page is available to programs.
 
 use axum::{
     Router,
@@ -21,7 +21,7 @@ use crate::runtime::limits::SITE_ANSWER_BYTES_MAX;
 #[derive(Clone)]
 pub(in crate::http) struct ApiRouter(pub(in crate::http) Router);
 
-/// The status that replaces a response too long for a page.
+/// The status of a response that is too long for a page.
 // No API sends this status, so it cannot be confused with a refusal.
 const TOO_LONG: StatusCode = StatusCode::INSUFFICIENT_STORAGE;
 
@@ -60,7 +60,7 @@ impl ApiCall {
         Self::new(Method::DELETE, target)
     }
 
-    /// Adds query parameters; those without a value are left out.
+    /// Adds query parameters. Parameters without a value are left out.
     pub(super) fn query<'a>(
         mut self,
         pairs: impl IntoIterator<Item = (&'a str, Option<&'a str>)>,
@@ -101,7 +101,7 @@ pub(super) fn encode_segment(text: &str) -> String {
     encoded
 }
 
-/// Returns the text of the property `name` of a JSON object; empty if there is none.
+/// Returns the text of the property `name` of a JSON object; empty if the property is missing or not a string.
 pub(super) fn text<'a>(object: &'a Value, name: &str) -> &'a str {
     object[name].as_str().unwrap_or_default()
 }
@@ -112,7 +112,7 @@ pub(in crate::http) struct ApiRefusal {
     pub(super) status: StatusCode,
     /// The message of the error document.
     pub(super) message: String,
-    /// The entries of the error document, each for a parameter or property.
+    /// The entries of the error document, one for each wrong parameter or property.
     pub(super) errors: Vec<FieldError>,
 }
 
@@ -126,7 +126,8 @@ pub(super) struct FieldError {
 }
 
 impl ApiRefusal {
-    /// The messages for a page: those of the entries, if there are any.
+    /// Returns the messages to show on a page: the messages of the entries, or the document's message if it has no
+    /// entries.
     pub(super) fn sentences(&self) -> Vec<String> {
         match self.errors.as_slice() {
             [] => vec![self.message.clone()],
@@ -134,14 +135,14 @@ impl ApiRefusal {
         }
     }
 
-    /// Whether the API succeeded with a response too long for a page.
+    /// Returns whether the API succeeded but its response is too long for a page.
     pub(super) fn is_too_long(&self) -> bool {
         self.status == TOO_LONG
     }
 
-    /// Whether the call was invalid, so that its form can be shown again.
+    /// Returns whether the call was invalid, so that the visitor can correct the form.
     pub(super) fn is_mistake(&self) -> bool {
-        // A 401 means that the session has ended: the visitor has to log in before any correction.
+        // A 401 means that the session has ended: the visitor must log in before they can correct anything.
         self.status.is_client_error() && self.status != StatusCode::UNAUTHORIZED
     }
 }
@@ -158,11 +159,11 @@ impl From<ApiRefusal> for Error {
             StatusCode::METHOD_NOT_ALLOWED => ErrorKind::Unsupported,
             StatusCode::PAYLOAD_TOO_LARGE => ErrorKind::TooLarge,
             StatusCode::SERVICE_UNAVAILABLE => ErrorKind::Unavailable,
-            // No API sends another error status; this is also a response too long for its page.
+            // The APIs send no other error status. This arm also matches a response that is too long for a page.
             _ => ErrorKind::Internal,
         };
         let error = Self::new(kind, refusal.sentences().join("; "));
-        // The API has logged why, or counted the refusal; the page knows no more.
+        // The API has already logged the cause or counted the refusal.
         if kind == ErrorKind::Unavailable { error.logged() } else { error }
     }
 }
@@ -190,12 +191,12 @@ fn build_request(
 ) -> Result<Request<Body>> {
     let body = call.body.as_ref().map_or_else(Body::empty, |body| Body::from(body.to_string()));
     let mut request = Request::builder().method(call.method.clone()).uri(&call.target);
-    // Also without a body, as the published client library sends it (contract api-6).
+    // The header is sent without a body too, as the published client library does (contract api-6).
     request = request.header(header::CONTENT_TYPE, "application/json");
     if let Some(headers) = request.headers_mut()
         && let Some(visitor) = visitor
     {
-        // The call passes the same authentication as an external one, form token included.
+        // The call is authenticated like an external request, form token included.
         for (name, value) in credentials::visitor_headers(app, visitor) {
             headers.insert(name, HeaderValue::from_str(&value).map_err(Error::internal)?);
         }
@@ -203,15 +204,15 @@ fn build_request(
     request.body(body).map_err(Error::internal)
 }
 
-/// A JSON response with the entity tag of what it shows.
+/// A JSON response with its entity tag.
 #[derive(Clone, Debug)]
 pub(super) struct TaggedAnswer {
     pub(super) value: Value,
-    /// The value of the header `ETag`, quotes included; empty without one.
+    /// The value of the header `ETag`, quotes included; empty if the response has no such header.
     pub(super) tag: String,
 }
 
-/// Calls an API on the version with the entity tag `if_match`, or on any version, and parses the response.
+/// Calls an API with the header `If-Match`, unless `if_match` is `None`, and parses the response.
 pub(super) async fn call_tagged(
     app: &AppState,
     apis: &ApiRouter,
@@ -221,7 +222,7 @@ pub(super) async fn call_tagged(
 ) -> Result<TaggedAnswer, ApiRefusal> {
     let mut request = build_request(app, visitor, call)?;
     if let Some(tag) = if_match {
-        // The tag comes from a form, where anything could have been typed.
+        // The tag comes from a form and may not be a valid header value.
         let tag = HeaderValue::from_str(tag).map_err(Error::internal)?;
         request.headers_mut().insert(header::IF_MATCH, tag);
     }
@@ -237,7 +238,7 @@ pub(super) async fn call_tagged(
 }
 
 impl From<Error> for ApiRefusal {
-    /// The refusal that stands for a failure of the call itself.
+    /// Converts a failure of the call itself.
     fn from(error: Error) -> Self {
         Self {
             status: StatusCode::INTERNAL_SERVER_ERROR,
@@ -247,7 +248,7 @@ impl From<Error> for ApiRefusal {
     }
 }
 
-/// Calls an API and parses the response as JSON; another type becomes a JSON string.
+/// Calls an API and parses the response as JSON. A response of a different content type becomes a JSON string.
 pub(super) async fn call_json(
     app: &AppState,
     apis: &ApiRouter,
@@ -262,7 +263,7 @@ pub(super) async fn call_json(
     if status.is_success() { Ok(value) } else { Err(refusal(status, &value)) }
 }
 
-/// Calls an API and returns a successful response unread: a file for the visitor.
+/// Calls an API and returns a successful response unread, to stream a file to the visitor.
 pub(super) async fn call_file(
     app: &AppState,
     apis: &ApiRouter,
@@ -279,7 +280,7 @@ pub(super) async fn call_file(
 
 async fn read(response: Response) -> Result<(StatusCode, Value)> {
     let beyond = u64::try_from(SITE_ANSWER_BYTES_MAX).unwrap_or(u64::MAX);
-    // Checked before reading: a long list must not be collected in memory only to be dropped.
+    // Checked before reading, so that a long list is not collected in memory only to be dropped.
     if response.body().size_hint().lower() > beyond {
         return Ok((TOO_LONG, Value::from("There is too much to show on one page")));
     }
@@ -300,7 +301,7 @@ async fn read(response: Response) -> Result<(StatusCode, Value)> {
 fn refusal(status: StatusCode, value: &Value) -> ApiRefusal {
     // A missing collection is reported as a plain string (contract collections-8).
     let message = value["message"].as_str().or(value.as_str()).unwrap_or_default().to_owned();
-    // Each field of an entry may be missing (contract api-13); the message is shown then.
+    // A field of an entry may be missing (contract api-13). The document's message is shown in that case.
     let errors = serde_json::from_value(value["errors"].clone()).unwrap_or_default();
     ApiRefusal { status, message, errors }
 }

@@ -1,5 +1,4 @@
-//! The files on an item's page, and what the visitor may do with each: open it, buy it, or what prevents
-//! both.
+//! The files on an item's page. The visitor can open or buy each file, or the page gives the reason why not.
 
 use serde::Serialize;
 use serde_json::Value;
@@ -23,17 +22,17 @@ pub(super) enum DownloadRights {
     Login,
     /// An agreement allows the download.
     Buy,
-    /// An agreement allows the download after an order was approved.
+    /// An agreement allows the download once an order is approved.
     Approval,
     /// No agreement covers the item.
     None,
 }
 
 impl DownloadRights {
-    /// Derives the right from the panel; without a panel there is nothing to buy.
+    /// Derives the right from the download panel. Without a panel there is nothing to buy.
     pub(super) fn new(is_known: bool, panel: Option<&DownloadPanel>) -> Self {
         match panel {
-            // Anonymous visitors have a panel too, so the login is decided first.
+            // Anonymous visitors have a panel too, so the login is checked first.
             _ if !is_known => Self::Login,
             Some(panel) if panel.delivers => Self::Buy,
             Some(panel) if panel.action.is_some() => Self::Approval,
@@ -50,13 +49,13 @@ pub(super) struct FileRow {
     /// File format, unless it is a JPEG: ` PDF`.
     kind: String,
     href: String,
-    /// URL that opens in the visitor's browser: on the site's host if the session cookie is needed.
+    /// URL that opens in the visitor's browser. It is on the site's host if the file needs the session cookie.
     url: Option<String>,
-    /// Value of the download form for this file.
+    /// Value that names this file in the download form.
     file: String,
-    /// What the visitor needs to get a file that does not open.
+    /// The visitor's right to download a file that does not open directly.
     rights: DownloadRights,
-    /// Whether the file opens without credentials.
+    /// True if the file opens without credentials.
     is_open: bool,
     width: u64,
     height: u64,
@@ -71,7 +70,7 @@ pub(super) fn rows(key: &ItemKey, document: &Value, rights: DownloadRights) -> V
 
 fn row(key: &ItemKey, entry: &Value, base: &str, rights: DownloadRights) -> Option<FileRow> {
     let href = text(entry, "href");
-    // The page tells visitors to add their key to these URLs, so they must not lead elsewhere.
+    // The page instructs visitors to add their API key to these URLs, so they must not lead to a different host.
     let own = own_address(href, base)?;
     let file = own.strip_prefix("/media/")?;
     let path = MediaPath::parse(file).ok()?;
@@ -83,10 +82,10 @@ fn row(key: &ItemKey, entry: &Value, base: &str, rights: DownloadRights) -> Opti
     };
     let is_open = access::is_open(&path);
     let url = if is_open {
-        // An open file keeps its public address, where caches may hold it.
+        // An open file keeps its public URL, under which caches may store it.
         Some(href.to_owned())
     } else if access::needs_purchase(&path) {
-        // A link must not purchase, so this file is downloaded by a form with its token.
+        // A link must not buy anything, so this file is downloaded with a form and its CSRF token.
         None
     } else {
         Some(own.to_owned())
@@ -107,11 +106,12 @@ fn row(key: &ItemKey, entry: &Value, base: &str, rights: DownloadRights) -> Opti
     })
 }
 
-/// Parses a form's file name, which must be a file of the item `key` in a format that the name decides.
+/// Parses the file name in a form. Fails unless it is a file of the item `key`, with an extension that determines
+/// its format.
 pub(super) fn parse(file: &str, key: &ItemKey) -> Result<MediaPath> {
     let path = MediaPath::parse(file).map_err(|_| invalid_file())?;
     match path.target() {
-        // A changed form must not buy another item under the agreement shown for this one.
+        // A manipulated form must not buy a different item under the agreement shown for this one.
         MediaTarget::Rendition(file)
             if path.key() == key && file.extension() != RenditionExtension::Auto =>
         {
@@ -128,7 +128,7 @@ fn invalid_file() -> Error {
     Error::invalid("body", "file", "format", "file is not a file of this item")
 }
 
-/// Whether there is something to download: texts are generated from the document, other items need files.
+/// Returns whether the item can be downloaded. Texts are generated from the document; other items need a file.
 pub(super) fn has_any(key: &ItemKey, document: &Value) -> bool {
     match key.media_type {
         MediaType::Image | MediaType::Stockfoto => {
@@ -143,8 +143,8 @@ pub(super) fn has_any(key: &ItemKey, document: &Value) -> bool {
     }
 }
 
-/// The base of the document URLs: the public URL if photographs are open, else the site's host, to which
-/// browsers send the session cookie.
+/// Returns the base of the document's URLs: the public URL `uri` for items with a picture, else a path on the
+/// site's host, to which browsers send the session cookie.
 pub(super) fn document_base(key: &ItemKey, uri: &str) -> String {
     if has_picture(key.media_type) { uri.to_owned() } else { format!("/media/{key}") }
 }

@@ -1,9 +1,8 @@
 //! The customer web site: search, items, crop studio, collections, notifications and account.
 //!
-//! Pages are clients of the APIs in the same process (`api_client`), so a program can do everything that a
-//! page does. They work without scripts; `assets/js` makes some of them quicker to use. Every form carries
-//! the CSRF token of the visitor's session; input of a form whose session expired is preserved
-//! (`deferred_form`).
+//! Pages call the APIs in the same process (`api_client`), so a program can do everything that a page does. Pages
+//! work without scripts; `assets/js` makes some of them quicker to use. Every form carries the CSRF token of the
+//! visitor's session. If the session expires, the input of the form is preserved (`deferred_form`).
 
 mod account;
 mod api_client;
@@ -92,9 +91,9 @@ type PageResult = Result<Response, PageError>;
 
 /// The reason why a handler does not render its page.
 enum PageError {
-    /// An error, to be shown on the error page.
+    /// An error, which is shown on the error page.
     Error(Error),
-    /// Another response: a redirect, or the form with its mistakes.
+    /// A different response: a redirect, or the form with its mistakes.
     Response(Box<Response>),
 }
 
@@ -123,21 +122,21 @@ struct SiteRequest {
     visitor: Option<SiteVisitor>,
     /// Path and query of the request.
     path_and_query: String,
-    /// Path and query to return to after login or a change of language: for a form, the page that it was sent
-    /// from.
+    /// Path and query to return to after a login or a change of language. For a form, this is the page that
+    /// contained it.
     reopen_at: String,
     query: QueryParameters,
-    /// How large the visitor wants the pictures of the wall.
+    /// The visitor's choice of the size of pictures on the wall.
     density: WallDensity,
 }
 
-/// The page of the site that a form was sent from, by the `Referer` header; the start page if that is absent
-/// or another site's.
+/// Returns the page that contained a submitted form, from the `Referer` header; the start page if the header is
+/// absent or names a path outside the site.
 fn referring_page(headers: &HeaderMap) -> String {
     let address = headers.get(header::REFERER).and_then(|address| address.to_str().ok());
     let rest = address.and_then(|address| address.split_once("://")).map(|(_, rest)| rest);
     let path = rest.and_then(|rest| rest.find('/').map(|at| &rest[at..]));
-    // Only the path is used, so a forged header cannot lead to another site.
+    // Only the path is used, so a forged header cannot lead to a different site.
     path.filter(|path| login::is_local_page(path)).unwrap_or("/").to_owned()
 }
 
@@ -163,13 +162,13 @@ impl FromRequestParts<AppState> for SiteRequest {
 }
 
 impl SiteRequest {
-    /// Renders the page of a template, with the message of the query (`?done=`).
+    /// Renders a template as a page, with the message that the query names (`?done=`).
     fn page(&self, template: &str, context: PageValue) -> PageResult {
         self.page_with(StatusCode::OK, template, context)
     }
 
-    /// Renders the page of a template with a status. The target of added items (`?in=`) is named with the
-    /// template's `collections`.
+    /// Renders a template as a page with a status. The query names the collection to which items were added
+    /// (`?in=`); the template finds its title in `collections`.
     fn page_with(&self, status: StatusCode, template: &str, context: PageValue) -> PageResult {
         let done = self.query.text("done")?;
         let added_to = self.query.text("in")?;
@@ -177,12 +176,12 @@ impl SiteRequest {
         let context =
             merge_maps([context! { done, added_to, path => self.path() }, context, head]);
         let mut response = pages::page_for(&self.app, self.visitor.as_ref(), template, context)?;
-        // Rendering yields a 200, but a form with mistakes has the status of its refusal.
+        // Rendering returns status 200, but a form with mistakes has the status of its refusal.
         *response.status_mut() = status;
         Ok(response)
     }
 
-    /// The path of the request, without the query.
+    /// Returns the path of the request, without the query.
     fn path(&self) -> &str {
         self.path_and_query.split('?').next().unwrap_or_default()
     }
@@ -207,13 +206,13 @@ impl SiteRequest {
         Ok(self.query.text(name)?.map(str::trim).filter(|text| !text.is_empty()))
     }
 
-    /// Returns the query parameter `name`, trimmed; empty without one.
+    /// Returns the query parameter `name`, trimmed; empty if it is missing.
     fn text_parameter(&self, name: &str) -> Result<&str> {
         Ok(self.parameter(name)?.unwrap_or_default())
     }
 }
 
-/// A page request of a logged-in visitor; others are redirected to the login and back.
+/// A page request of a logged-in visitor. Other visitors are redirected to the login, and back afterwards.
 struct MemberRequest {
     site: SiteRequest,
     visitor: SiteVisitor,
@@ -240,15 +239,14 @@ impl FromRequestParts<AppState> for MemberRequest {
 }
 
 impl MemberRequest {
-    /// Whether the login is too old to create keys, users or channels.
+    /// Returns whether the login is too old to create keys, users or channels.
     fn is_stale(&self) -> bool {
-        // A stolen session must not be enough to create
-        // credentials that outlive it (contract login-19).
+        // A stolen session must not suffice to create credentials that outlive it (contract login-19).
         clock::now().duration_since(self.visitor.session.auth_time).as_secs() > FRESH_LOGIN_S
     }
 }
 
-/// A visitor who logged in recently; others must enter their password again first.
+/// A page request of a visitor who logged in recently. Other visitors must enter their password again first.
 struct FreshMember(MemberRequest);
 
 impl Deref for FreshMember {
@@ -280,7 +278,7 @@ impl FromRequestParts<AppState> for FreshMember {
 
 /// A form that creates keys, users or channels, sent by a visitor who logged in recently.
 ///
-/// For other visitors the form is preserved and shown again after they entered their password.
+/// For other visitors the form is preserved, and shown again after they have entered their password.
 struct FreshMemberForm(MemberForm);
 
 impl Deref for FreshMemberForm {
@@ -306,10 +304,10 @@ impl FromRequest<AppState> for FreshMemberForm {
     }
 }
 
-/// The parts of a received form that a later login needs.
+/// The parts of a received form that a subsequent login needs.
 struct ReceivedForm {
     headers: HeaderMap,
-    /// The form, to be preserved; `None` if another site sent it.
+    /// The form to preserve; `None` if a different site sent it.
     deferred_form: Option<DeferredForm>,
 }
 
@@ -336,7 +334,7 @@ impl FromRequest<AppState> for MemberForm {
 }
 
 impl MemberForm {
-    /// Receives a form of up to `bytes_max` bytes, and the parts of it that may be preserved.
+    /// Receives a form of at most `bytes_max` bytes. Also returns the parts that a subsequent login needs.
     async fn receive(
         request: Request,
         app: &AppState,
@@ -344,22 +342,22 @@ impl MemberForm {
     ) -> Result<(Self, ReceivedForm), PageError> {
         let (mut parts, body) = request.into_parts();
         let site = SiteRequest::from_request_parts(&mut parts, app).await?;
-        // HTTP/2 names the host in `:authority`, HTTP/1.1 in a header.
+        // HTTP/2 names the host in `:authority`, HTTP/1.1 in the `Host` header.
         let named = parts.headers.get(header::HOST).and_then(|host| host.to_str().ok());
         let host = parts.uri.authority().map(|host| host.as_str()).or(named).map(str::to_owned);
         let (headers, text) =
             form_body_within(Request::from_parts(parts, body), bytes_max).await?;
         let form = FormFields::parse(&text)?;
-        // Behind a proxy the host may be an internal name, so the public address counts as well.
+        // Behind a proxy the host may be an internal name, so the public URL is accepted as well.
         let own = [host.as_deref().unwrap_or_default(), &app.shared.site.url];
         let kept = DeferredForm::new(&headers, &own, site.path(), &text);
-        // The session expired while the form was filled in; the login page carries the input on.
+        // The session expired while the visitor filled in the form. The login page carries the input along.
         let Some(visitor) = site.visitor.clone() else {
             let kept = kept.as_ref().ok_or_else(login::expired_form)?;
             return Err(login::session_ended_page(app, &headers, kept)?.into());
         };
-        // The form is older than the session, or another site
-        // sent it: only the former is shown again.
+        // Either the form is older than the session, and is shown again; or a different site sent it, and it is
+        // refused.
         if !visitor.owns_form_token(form.find("csrf")) {
             let kept = kept.as_ref().ok_or_else(login::expired_form)?;
             return Err(kept.page(app, &visitor)?.into());
@@ -370,13 +368,13 @@ impl MemberForm {
 }
 
 impl FormFields {
-    /// The submitted fields, for the template that shows the form again.
+    /// Returns the submitted fields, for the template that shows the form again.
     fn template_value(&self) -> PageValue {
         PageValue::from_pairs(self.fields())
     }
 }
 
-/// Sets language and colour scheme of the request, and renders the error page of a failed handler.
+/// Runs a handler with the language and colour scheme of the request, and renders the error page if it fails.
 pub(super) async fn localize(
     State(app): State<AppState>,
     request: Request,
@@ -396,25 +394,25 @@ pub(super) async fn localize(
 /// The parts of a request that its error page needs.
 pub(super) struct ErrorPageRequest {
     headers: HeaderMap,
-    /// Path and query of the page; the start page if a form was sent.
+    /// Path and query of the page; the start page if the request submitted a form.
     path_and_query: String,
 }
 
 impl ErrorPageRequest {
     pub(super) fn new(request: &Request) -> Self {
-        // The address of a form cannot be opened again after a login.
+        // The URL to which a form was sent cannot be opened after a login.
         let is_page = *request.method() == Method::GET;
         let here = request.uri().path_and_query().filter(|_| is_page);
         let here = here.map_or("/", |here| here.as_str()).to_owned();
         Self { headers: request.headers().clone(), path_and_query: here }
     }
 
-    /// Renders the error page of an unknown address.
+    /// Renders the error page of a URL that no route matches.
     pub(super) async fn into_error_page(self, app: AppState, error: Error) -> Response {
         self.with_preferences(self.error_page(&app, &error)).await
     }
 
-    /// Runs `future` with language and colour scheme of the request.
+    /// Runs `future` with the language and colour scheme of the request.
     async fn with_preferences<T>(&self, future: impl Future<Output = T>) -> T {
         let future = scheme::with_scheme(ColourScheme::from_headers(&self.headers), future);
         language::with_language(PageLanguage::from_headers(&self.headers), future).await
@@ -427,7 +425,7 @@ impl ErrorPageRequest {
         let visitor = found.await.ok().and_then(Result::ok).flatten();
         let head = pages::head(app, visitor.as_ref(), &self.path_and_query);
         let mut response = error_page(app, error, head);
-        // A page that is missing for one visitor may exist for another, or soon for this one.
+        // A page that is missing for one visitor may exist for others, or soon for the same visitor.
         CachePolicy::NoStore.set(response.headers_mut());
         response
     }
@@ -490,13 +488,14 @@ async fn choose_scheme(request: Request) -> PageResult {
     back_with_cookie(&form, scheme.map(ColourScheme::cookie))
 }
 
-/// Redirects to the page whose foot sent the form, and sets the cookie of the choice.
+/// Redirects to the page whose footer contained the form, and sets the cookie that stores the choice.
 fn back_with_cookie(form: &FormFields, cookie: Option<String>) -> PageResult {
     let back = form.find("return_to");
-    // A choice is also made on the login page, to which a login itself must not return.
+    // The footer is also on the login page, which `is_local_page` excludes because a login must not redirect to
+    // itself.
     let back = back.filter(|path| login::is_local_page(path) || login::is_login_page(path));
     let mut response = see_other(back.unwrap_or("/"));
-    // No token is required: another site could change no more than the look of the pages.
+    // No CSRF token is required: a forged request could change only the language or the colours of the pages.
     if let Some(cookie) = cookie {
         let cookie = HeaderValue::from_str(&cookie).map_err(Error::internal)?;
         response.headers_mut().append(header::SET_COOKIE, cookie);

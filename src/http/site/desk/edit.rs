@@ -1,5 +1,6 @@
-//! The form that edits one item. A change is made on the version that the editor saw: what others changed in
-//! other fields meanwhile is kept, and what they changed in the same fields is shown beside the editor's values.
+//! The form that edits one item. A change is based on the version that the editor saw. Changes that other editors
+//! made meanwhile to different fields are kept. Changes to the same fields are conflicts, which the page shows
+//! beside the editor's values.
 
 use axum::http::StatusCode;
 use minijinja::context;
@@ -19,22 +20,22 @@ use crate::runtime::limits::SITE_EDIT_TRIES_MAX;
 use model::ItemKey;
 use model::item::{MetadataField, patch_between};
 
-/// A field as the editor left it.
+/// A field of the submitted form.
 struct FieldDraft {
     field: MetadataField,
-    /// The text on which the change is based.
+    /// The text from which the editor started.
     base: String,
     typed: String,
 }
 
-/// The form of an item as the editor left it.
+/// The submitted form of an item.
 struct ItemDraft {
     /// The entity tag of the version on which the change is based.
     tag: String,
-    /// That version, for people.
+    /// The number of that version, for display.
     version: String,
     fields: Vec<FieldDraft>,
-    /// Conflicts that the editor has not decided.
+    /// Conflicts that the editor has not resolved.
     undecided: Vec<FieldConflict>,
 }
 
@@ -65,8 +66,8 @@ impl ItemDraft {
         Self { tag, version, fields, undecided }
     }
 
-    /// Bases the draft on the current version of the item. Fields that the editor left as they were follow it;
-    /// returns those that both the editor and others changed.
+    /// Bases the draft on the current version of the item. Fields that the editor did not change get the current
+    /// value. Returns the fields that both the editor and others changed.
     fn rebase(&mut self, current: &LoadedItem, rules: &FieldRules) -> Vec<FieldConflict> {
         if current.tag == self.tag {
             return std::mem::take(&mut self.undecided);
@@ -93,11 +94,11 @@ impl ItemDraft {
         conflicts
     }
 
-    /// The merge patch that makes the item as the editor wants it.
+    /// Returns the merge patch that applies the editor's changes to the item.
     fn patch(&self, current: &LoadedItem, rules: &FieldRules) -> Map<String, Value> {
         let mut changed = current.document.clone();
         for FieldDraft { field, base, typed } in &self.fields {
-            // A field that the form does not have stays as it is.
+            // A field that the form does not have is not changed.
             if field.normalize(typed) != field.normalize(base) {
                 rules.write(*field, &mut changed, typed);
             }
@@ -105,7 +106,7 @@ impl ItemDraft {
         patch_between(&current.document, &changed)
     }
 
-    /// Shows the fields as the editor left them.
+    /// Returns the fields with the editor's values.
     fn views(&self, rules: &FieldRules) -> Vec<FieldView> {
         let mut views = Vec::new();
         for FieldDraft { field, base, typed } in &self.fields {
@@ -115,19 +116,19 @@ impl ItemDraft {
     }
 }
 
-/// Returns whether two texts mean the same as the value of `field`.
+/// Returns whether two texts stand for the same value of `field`.
 fn is_same(field: MetadataField, text: &str, other: &str) -> bool {
     field.normalize(text) == field.normalize(other)
 }
 
-/// `GET /desk/edit?item=…`: the form of one item.
+/// `GET /desk/edit?item=…`: shows the form of one item.
 pub(super) async fn show(site: &SiteRequest, key: &ItemKey) -> PageResult {
     let item = load(site, key).await?;
     let views = FieldRules::new(site).views(key.media_type, &item.document);
     form(site, &item, views, &FormState::of_item(&item)).await
 }
 
-/// Shows the form of an item with the refusal of a change that was not made in it.
+/// Shows the form of an item with the refusal of a change that a different form made.
 pub(super) async fn show_refusal(
     site: &SiteRequest,
     key: &ItemKey,
@@ -140,13 +141,13 @@ pub(super) async fn show_refusal(
     form(site, &item, views, &state).await
 }
 
-/// What a form says besides its fields.
+/// The content of a form besides its fields.
 struct FormState {
     status: StatusCode,
-    /// The version on which the change is based.
+    /// The entity tag of the version on which the change is based, and the version for display.
     tag: String,
     version: String,
-    /// Mistakes that belong to no field.
+    /// Messages about mistakes that belong to no field.
     mistakes: Vec<String>,
     /// The template that was applied to the fields.
     applied: Option<String>,
@@ -219,7 +220,7 @@ pub(super) async fn save(posted: &EditorForm, key: &ItemKey) -> PageResult {
         };
         match saved {
             Ok(()) => return Ok(see_other(&saved_page(posted, key))),
-            // Changed between the two calls: the draft is compared with what was saved.
+            // The item changed between the two calls. The next iteration compares the draft with the new version.
             Err(refusal) if refusal.status == StatusCode::PRECONDITION_FAILED => {}
             Err(refusal) if refusal.is_mistake() => {
                 let mut views = draft.views(&rules);
@@ -245,7 +246,7 @@ fn saved_page(posted: &EditorForm, key: &ItemKey) -> String {
     edit_page(std::slice::from_ref(key), &[("done", Some("saved")), ("return_to", back)])
 }
 
-/// Shows the form with a template applied to what was typed; nothing is saved.
+/// Shows the form with a template applied to the typed values. Saves nothing.
 async fn apply_template(
     posted: &EditorForm,
     key: &ItemKey,

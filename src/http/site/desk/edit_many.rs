@@ -1,5 +1,6 @@
-//! The form that edits several items at once: for each field, leave it, fill it where it is empty, replace it, add
-//! to it, or clear it. Items that others changed meanwhile are not saved; the page shows both values of each.
+//! The form that edits several items at once. Each field can be left unchanged, filled in where it is empty,
+//! replaced, extended or cleared. Items that others changed meanwhile are not saved; the page shows their current
+//! and their new values.
 
 use axum::http::StatusCode;
 use minijinja::context;
@@ -22,14 +23,14 @@ struct ManyItem {
     key: String,
     headline: String,
     status: String,
-    /// The entity tag of the version that the editor sees.
+    /// The entity tag of the version that the page shows.
     tag: String,
     thumbnail: Option<String>,
-    /// What would be lost of the changes of others; empty unless the item changed meanwhile.
+    /// Fields whose current value would be overwritten; empty unless the item changed meanwhile.
     conflicts: Vec<ManyConflict>,
-    /// Fields that the change would leave missing or invalid.
+    /// Fields that would be missing or invalid after the change.
     wrong: Vec<FieldView>,
-    /// Other reasons why it is not saved.
+    /// Other reasons why the item was not saved.
     errors: Vec<String>,
 }
 
@@ -44,7 +45,7 @@ struct ManyConflict {
 impl ManyItem {
     fn new(item: &LoadedItem) -> Self {
         let status = item.status();
-        // The thumbnail of a withdrawn item is gone, and only photographs always have one.
+        // A withdrawn item has no thumbnail any more, and only items with a picture always have one.
         let is_shown =
             has_picture(item.key.media_type) && !["canceled", "withheld"].contains(&status);
         Self {
@@ -59,14 +60,14 @@ impl ManyItem {
         }
     }
 
-    /// Says why a change of the item is refused.
+    /// Adds the reasons why a change of the item is refused.
     fn refuse(&mut self, mut fields: Vec<FieldView>, refusal: &ApiRefusal) {
         self.errors = attach_errors(&mut fields, refusal);
         self.wrong = fields.into_iter().filter(|field| !field.wrong.is_empty()).collect();
     }
 }
 
-/// What the items of a form have in each field.
+/// The values of one field in all items of a form.
 struct CommonValues {
     texts: Vec<String>,
 }
@@ -77,7 +78,7 @@ impl CommonValues {
         Self { texts: having.map(|item| rules.text(field, &item.document)).collect() }
     }
 
-    /// Says in the form what the items have.
+    /// Shows the values in the form's field.
     fn describe(&self, view: &mut ModeView) {
         let first = self.texts.first();
         view.is_mixed = self.texts.iter().any(|text| Some(text) != first);
@@ -85,7 +86,7 @@ impl CommonValues {
     }
 }
 
-/// `GET /desk/edit?item=…&item=…`: the form for several items.
+/// `GET /desk/edit?item=…&item=…`: shows the form for several items.
 pub(super) async fn show(site: &SiteRequest, keys: &[ItemKey]) -> PageResult {
     let items = load_all(site, keys).await?;
     let views = MetadataField::iter().map(|field| ModeView::new(field, "", "")).collect();
@@ -94,7 +95,7 @@ pub(super) async fn show(site: &SiteRequest, keys: &[ItemKey]) -> PageResult {
     page(site, form, &items).await
 }
 
-/// Loads the items that exist.
+/// Loads the items of `keys` that exist.
 async fn load_all(site: &SiteRequest, keys: &[ItemKey]) -> Result<Vec<LoadedItem>, PageError> {
     let mut items = Vec::new();
     for key in keys {
@@ -103,10 +104,10 @@ async fn load_all(site: &SiteRequest, keys: &[ItemKey]) -> Result<Vec<LoadedItem
     Ok(items)
 }
 
-/// The form as the page shows it.
+/// The content of the page with the form.
 struct ManyForm {
     items: Vec<ManyItem>,
-    /// Items that have been saved and are not in the form any more.
+    /// Number of items that have been saved and are no longer in the form.
     saved: usize,
     views: Vec<ModeView>,
     status: StatusCode,
@@ -166,7 +167,7 @@ pub(super) async fn save(posted: &EditorForm, keys: &[ItemKey]) -> PageResult {
     page(posted, form, &unsaved).await
 }
 
-/// The change that a form makes in each item.
+/// The change that a form applies to each item.
 struct ManyChange<'a> {
     template: &'a MetadataEdits,
     edits: &'a MetadataEdits,
@@ -174,7 +175,7 @@ struct ManyChange<'a> {
 }
 
 impl ManyChange<'_> {
-    /// Changes an item; returns it with the reason if it is not saved.
+    /// Saves the change of an item. If it is not saved, returns the item with the reasons; `None` if it is.
     async fn save(
         &self,
         posted: &EditorForm,
@@ -196,7 +197,7 @@ impl ManyChange<'_> {
         let call = ApiCall::patch(format!("/ingest/v1/{}", item.key)).json(Value::Object(patch));
         match tagged(posted, &call, Some(&item.tag)).await {
             Ok(_) => Ok(None),
-            // The session has ended: the whole form is kept by the login.
+            // The session has ended: the login preserves the whole form.
             Err(refusal) if refusal.status == StatusCode::UNAUTHORIZED => Err(refusal.into()),
             Err(refusal) => {
                 let fields = self.rules.views(item.key.media_type, &changed);
@@ -206,7 +207,7 @@ impl ManyChange<'_> {
         }
     }
 
-    /// The fields that would change, with what the item has now and what it would get.
+    /// Lists the fields that would change, each with its current and its new value.
     fn differences(&self, item: &LoadedItem, changed: &Map<String, Value>) -> Vec<ManyConflict> {
         let mut differences = Vec::new();
         for field in fields_of(item.key.media_type) {

@@ -1,5 +1,5 @@
-//! `/desk/publish`: describes uploads and publishes them. Each has its own fields, filled in from its file; a
-//! template can be applied to all of them.
+//! `/desk/publish`: the form that describes uploads and publishes them. Each upload has its own fields, which are
+//! filled in from its file. A template can be applied to all uploads.
 
 use axum::http::StatusCode;
 use minijinja::context;
@@ -23,10 +23,10 @@ use crate::runtime::limits::{SITE_PUBLISH_ITEMS_MAX, UPLOAD_PREVIEW_PX};
 use model::item::{MetadataField, patch_between};
 use model::{MediaType, Size};
 
-/// The property and the field of the embargo.
+/// The name of the embargo, both of the document's property and of the form's field.
 const EMBARGO: &str = "embargoed";
 
-/// The name of the field with the text that the embargo of an upload had at first.
+/// Returns the name of the form's field with the initial text of an upload's embargo.
 fn embargo_base_name(id: &str) -> String {
     format!("base.{EMBARGO}.{id}")
 }
@@ -37,7 +37,7 @@ struct DescribedUpload {
     media_type: MediaType,
     /// The properties that the file describes.
     document: Map<String, Value>,
-    /// The embargo of the item that exists, which its next version keeps.
+    /// The embargo of the existing item, if the upload becomes its next version.
     kept_embargo: Option<String>,
     description: Value,
 }
@@ -47,14 +47,14 @@ struct DescribedUpload {
 struct UploadCard {
     id: String,
     name: String,
-    /// The item that it becomes, if that is known.
+    /// The key of the item that the upload becomes, if known.
     item: Option<String>,
     exists: bool,
-    /// What the editor chose for an item that exists.
+    /// The editor's choice if the item already exists.
     existing: String,
-    /// The embargo of that item, while it holds.
+    /// The embargo of the existing item, while it holds.
     kept_embargo: Option<String>,
-    /// The text that the field of the embargo had at first; `None` if that is not known.
+    /// The initial text of the embargo field, if known.
     embargo_base: Option<String>,
     preview: Option<PreviewPicture>,
     pixels: Option<String>,
@@ -63,7 +63,7 @@ struct UploadCard {
     errors: Vec<String>,
 }
 
-/// The picture of an upload, with the room that it takes.
+/// The preview picture of an upload, with its size in pixels.
 #[derive(Serialize)]
 struct PreviewPicture {
     url: String,
@@ -81,21 +81,21 @@ impl PreviewPicture {
     }
 }
 
-/// An upload that the form cannot show, because its file is refused or gone.
+/// An upload that the form cannot show, because its file was refused or has been deleted.
 #[derive(Serialize)]
 struct RefusedUpload {
     name: String,
     errors: Vec<String>,
 }
 
-/// The form of some uploads.
+/// The page with the form for several uploads.
 #[derive(Default)]
 struct PublishPage {
     cards: Vec<UploadCard>,
     refused: Vec<RefusedUpload>,
     /// Items that have been published.
     published: Vec<String>,
-    /// Uploads that were named beyond the limit of one form.
+    /// Number of uploads that were dropped because of the limit of one form.
     left_out: usize,
     /// The template that was applied to the fields.
     applied: Option<String>,
@@ -121,7 +121,7 @@ impl PublishPage {
     }
 }
 
-/// Names each upload once, in order, as many as one form can hold; also returns how many are left out.
+/// Returns the distinct ids in order, at most as many as one form can hold, and the number of dropped ids.
 fn parse_ids<'a>(named: impl IntoIterator<Item = &'a str>) -> (Vec<String>, usize) {
     let mut ids: Vec<String> = Vec::new();
     for id in named {
@@ -134,7 +134,8 @@ fn parse_ids<'a>(named: impl IntoIterator<Item = &'a str>) -> (Vec<String>, usiz
     (ids, left_out)
 }
 
-/// Reads the file of an upload. The session's end is an error of the page, any other refusal one of the upload.
+/// Reads the file of an upload. An expired session is an error of the page; every other refusal is an error of
+/// this upload alone.
 async fn describe(
     site: &SiteRequest,
     id: &str,
@@ -145,7 +146,7 @@ async fn describe(
     }
 }
 
-/// Loads what the file of an upload says, and the embargo of the item that it would replace.
+/// Loads the metadata in the file of an upload, and the embargo of the item that it would replace.
 async fn load(site: &SiteRequest, id: &str) -> Result<DescribedUpload, ApiRefusal> {
     let description = site.get(format!("{}/document", address(id))).await?;
     let media_type = description["mediaType"].as_str().unwrap_or_default();
@@ -164,18 +165,18 @@ async fn load(site: &SiteRequest, id: &str) -> Result<DescribedUpload, ApiRefusa
 }
 
 impl DescribedUpload {
-    /// The item that the upload becomes, if that is known.
+    /// Returns the key of the item that the upload becomes, if known.
     fn item(&self) -> Option<String> {
         let id = self.description["id"].as_str()?;
         Some(format!("{}/{id}", self.media_type))
     }
 
-    /// Whether that item exists.
+    /// Returns whether that item exists.
     fn exists(&self) -> bool {
         self.description["exists"] == true
     }
 
-    /// The upload as the form shows it, with the fields `fields`.
+    /// Returns the card that shows the upload in the form.
     fn card(&self, name: &str, existing: &str, fields: Vec<FieldView>) -> UploadCard {
         let warnings = self.description["warnings"].as_array().into_iter().flatten();
         let pixels = (&self.description["width"], &self.description["height"]);
@@ -198,8 +199,8 @@ impl DescribedUpload {
         }
     }
 
-    /// The properties that the form shows at first: those of the file, with the embargo that a next version of
-    /// the item keeps.
+    /// Returns the properties that the form shows initially: the file's properties, with the embargo of the
+    /// existing item, which its next version keeps.
     fn shown_document(&self) -> Map<String, Value> {
         let mut document = self.document.clone();
         if let Some(embargo) = &self.kept_embargo {
@@ -208,12 +209,13 @@ impl DescribedUpload {
         document
     }
 
-    /// The text of a field as it was typed; `None` if the form does not have it.
+    /// Returns the typed text of a field; `None` if the form does not have the field.
     fn typed<'a>(&self, field: MetadataField, form: &'a FormFields) -> Option<&'a str> {
         find_typed(form, &format!("{}.{}", field.as_str(), self.id))
     }
 
-    /// The embargo that the editor entered, empty if it was cleared; `None` if the field was left as it was.
+    /// Returns the embargo that the editor entered, empty if they cleared it; `None` if they did not change the
+    /// field.
     fn entered_embargo<'a>(&self, form: &'a FormFields, rules: &FieldRules) -> Option<&'a str> {
         let field = MetadataField::Embargo;
         let typed = self.typed(field, form)?;
@@ -222,13 +224,13 @@ impl DescribedUpload {
         (field.normalize(typed) != field.normalize(&base)).then_some(typed)
     }
 
-    /// The fields as they were typed.
+    /// Returns the fields with the typed values.
     fn typed_views(&self, form: &FormFields, rules: &FieldRules) -> Vec<FieldView> {
         let shown = self.shown_document();
         let mut views = Vec::new();
         for field in fields_of(self.media_type) {
             let own = rules.text(field, &shown);
-            // An embargo that was left as it was follows that of the item.
+            // If the editor did not change the embargo, the field shows the item's current embargo.
             let typed = if field == MetadataField::Embargo {
                 self.entered_embargo(form, rules)
             } else {
@@ -240,7 +242,8 @@ impl DescribedUpload {
         views
     }
 
-    /// The merge patch of what the file describes; `existing` is what happens to an item that exists.
+    /// Returns the merge patch for the file's properties. `existing` is the action if the item exists: `replace`,
+    /// `new` or `refuse`.
     fn patch(&self, form: &FormFields, rules: &FieldRules, existing: &str) -> Map<String, Value> {
         let mut changed = self.document.clone();
         let fields = fields_of(self.media_type);
@@ -255,7 +258,8 @@ impl DescribedUpload {
         patch
     }
 
-    /// The embargo in the merge patch, `null` if it was cleared; `None` leaves the one that the item has then.
+    /// Returns the value of the embargo in the merge patch, `null` to clear it; `None` keeps the embargo that the
+    /// item has at that time.
     fn embargo_change(
         &self,
         form: &FormFields,
@@ -268,13 +272,14 @@ impl DescribedUpload {
                 Some(if text.is_empty() { Value::Null } else { Value::from(text) })
             }
             None if existing == "replace" => None,
-            // The form showed it, but an item of its own does not get it by itself.
+            // The form showed the embargo of the existing item. A new item does not inherit it, so it is written.
             None => self.kept_embargo.clone().map(Value::from),
         }
     }
 }
 
-/// An upload as it was typed, for one whose file cannot be read now; `None` if the form has no fields of it.
+/// Returns a card with the typed values of an upload whose file cannot be read at present; `None` if the form has
+/// no fields for it.
 fn typed_card(id: &str, name: &str, form: &FormFields, rules: &FieldRules) -> Option<UploadCard> {
     let mut fields = Vec::new();
     for field in MetadataField::iter() {
@@ -284,7 +289,7 @@ fn typed_card(id: &str, name: &str, form: &FormFields, rules: &FieldRules) -> Op
     if fields.is_empty() {
         return None;
     }
-    // Only the card of an item that exists has the choice.
+    // Only the card of an existing item has this field.
     let existing = find_typed(form, &format!("existing.{id}"));
     Some(UploadCard {
         id: id.to_owned(),
@@ -302,21 +307,21 @@ fn typed_card(id: &str, name: &str, form: &FormFields, rules: &FieldRules) -> Op
     })
 }
 
-/// The address of the form of the uploads `ids`, beside which `left_out` more were chosen.
+/// Returns the URL of the form for the uploads `ids`. `left_out` is the number of chosen uploads beyond the limit.
 fn form_address(ids: &[String], left_out: usize) -> String {
     let left_out = (left_out > 0).then(|| left_out.to_string());
     let uploads = ids.iter().map(|id| ("upload", Some(id.as_str())));
     ApiCall::get("/desk/publish").query(uploads.chain([("more", left_out.as_deref())])).target
 }
 
-/// `POST /desk/uploads/publish`: opens the form for the uploads that are ticked in the list. An address with all
-/// of them would be too long for proxies.
+/// `POST /desk/uploads/publish`: redirects to the form for the uploads that are ticked in the list. The form that
+/// ticks them is sent by `POST`, because a URL with all of them would be too long for proxies.
 pub(super) async fn choose(posted: EditorForm) -> PageResult {
     let (ids, left_out) = parse_ids(posted.form.all("upload"));
     Ok(see_other(&form_address(&ids, left_out)))
 }
 
-/// `GET /desk/publish?upload=…`: the form of some uploads.
+/// `GET /desk/publish?upload=…`: shows the form for several uploads.
 pub(super) async fn show(editor: EditorRequest) -> PageResult {
     let (ids, beyond) = parse_ids(editor.query.all("upload")?);
     let more = editor.query.integer("more", 0..=i64::from(u32::MAX))?;
@@ -339,7 +344,7 @@ pub(super) async fn show(editor: EditorRequest) -> PageResult {
     page.show(&editor, StatusCode::OK).await
 }
 
-/// The names of the editor's files by upload.
+/// The editor's uploads, which give the file name of each.
 struct FileNames(Value);
 
 impl FileNames {
@@ -354,7 +359,7 @@ async fn file_names(site: &SiteRequest) -> Result<FileNames, ApiRefusal> {
     Ok(FileNames(site.get(super::upload::UPLOADS).await?))
 }
 
-/// `POST /desk/publish`: publishes the uploads of the form, or applies a template to it.
+/// `POST /desk/publish`: publishes the uploads of the form, or applies a template to their fields.
 pub(super) async fn publish(posted: EditorForm) -> PageResult {
     let (ids, left_out) = parse_ids(posted.form.all("upload"));
     let rules = FieldRules::new(&posted);
@@ -417,7 +422,7 @@ fn apply(template: Option<&FoundTemplate>, fields: &mut [FieldView]) {
     }
 }
 
-/// Publishes one upload; a refused one stays on the page.
+/// Publishes one upload. If it is refused, its card stays on the page.
 async fn publish_one(
     posted: &EditorForm,
     upload: &DescribedUpload,

@@ -1,4 +1,4 @@
-//! What becomes of a withdrawn item that is published again: it gets the status back that its withdrawal ended.
+//! Restores a withdrawn item: when it is published again, it gets the status that it had before its withdrawal.
 
 use jiff::Timestamp;
 use serde::Serialize;
@@ -8,21 +8,23 @@ use super::fields::is_embargoed;
 use super::loaded_item::LoadedItem;
 use model::item::PubStatus;
 
-/// What becomes of a withdrawn item, as its page says it before the item is published again.
+/// The expected result of publishing a withdrawn item again, which its page shows beforehand.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(super) struct Restoration {
-    /// The word of the status that the item gets.
+    /// The name of the status that the item gets.
     pub(super) status: &'static str,
-    /// Whether the history of the item says which status it had.
+    /// True if the history of the item contains its previous status.
     is_recorded: bool,
-    /// Whether another item had replaced it. The write makes it replaced again while that one is served.
+    /// True if a different item had replaced it. Publishing sets the status `replaced` again while that item is
+    /// served.
     was_replaced: bool,
     /// The end of an embargo that holds.
     embargo: Option<String>,
 }
 
 impl Restoration {
-    /// What becomes of `item` at `now`; `None` if it is not withdrawn. Its `changes` are the newest first.
+    /// Returns the result of publishing `item` again at `now`; `None` if the item is not withdrawn. `changes`
+    /// lists its history, the newest change first.
     pub(super) fn for_item(item: &LoadedItem, changes: &[Value], now: Timestamp) -> Option<Self> {
         if item.status() != PubStatus::Canceled.as_str() {
             return None;
@@ -43,13 +45,13 @@ impl Restoration {
         })
     }
 
-    /// Whether customers see the item as soon as it is published again.
+    /// Returns whether customers see the item as soon as it is published again.
     pub(super) fn is_public(&self) -> bool {
         self.status == PubStatus::Usable.as_str() && self.embargo.is_none()
     }
 }
 
-/// The status that the latest withdrawal in `changes` ended.
+/// Returns the status before the latest withdrawal in `changes`.
 fn status_before(changes: &[Value]) -> Option<PubStatus> {
     let mut changes = changes.iter().filter_map(|edit| edit["changes"].as_array()).flatten();
     let withdrawal = changes.find(|change| {

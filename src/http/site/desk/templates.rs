@@ -1,4 +1,4 @@
-//! `/desk/templates`: metadata templates, and the choice of one in other forms.
+//! `/desk/templates`: pages that list and edit metadata templates. Other forms use this module to apply one.
 
 use axum::{extract::Path, http::StatusCode};
 use minijinja::{Value as PageValue, context};
@@ -15,10 +15,10 @@ use crate::http::form::see_other;
 use crate::http::site::api_client::{ApiCall, ApiRefusal, encode_segment};
 use model::item::{FieldEdit, FieldForm, MetadataEdits, MetadataField};
 
-/// The API path of templates.
+/// The path of templates in the API.
 const TEMPLATES: &str = "/ingest/v1/templates";
 
-/// A template as an API returned it.
+/// A template that the API returned.
 #[derive(Clone, Debug)]
 pub(super) struct FoundTemplate {
     pub(super) name: String,
@@ -38,12 +38,12 @@ fn address(id: &str) -> String {
     format!("{TEMPLATES}/{}", encode_segment(id))
 }
 
-/// The templates to choose from in another form.
+/// Lists the templates that a form offers.
 pub(super) async fn choices(site: &SiteRequest) -> Result<PageValue, ApiRefusal> {
     Ok(template_value(site.get(TEMPLATES).await?))
 }
 
-/// Loads the template that a form names; `None` if it names none.
+/// Loads the template that a form names; `None` if it does not name one.
 pub(super) async fn find_posted(posted: &EditorForm) -> Result<Option<FoundTemplate>, PageError> {
     match posted.form.find("template") {
         Some(id) => Ok(Some(FoundTemplate::from_json(&posted.get(address(id)).await?))),
@@ -51,20 +51,20 @@ pub(super) async fn find_posted(posted: &EditorForm) -> Result<Option<FoundTempl
     }
 }
 
-/// A field in the form of a template, and in that of several items.
+/// A field in the form of a template and in the form for several items.
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct ModeView {
     name: &'static str,
     is_list: bool,
     is_text: bool,
-    /// The chosen kind of change; empty to leave the field as it is.
+    /// The chosen kind of edit; empty to leave the field unchanged.
     mode: String,
     value: String,
-    /// Whether a value is missing for the chosen kind.
+    /// True if the chosen kind needs a value that is missing, or a value was entered without choosing a kind.
     pub(super) is_wrong: bool,
-    /// What the items have in this field, if all have the same.
+    /// The value of the field, if all items have the same value.
     pub(super) common: Option<String>,
-    /// Whether the items have different values.
+    /// True if the items have different values.
     pub(super) is_mixed: bool,
 }
 
@@ -83,15 +83,15 @@ impl ModeView {
     }
 }
 
-/// What a form says about each field.
+/// The edits of a submitted form, and the fields to show it again.
 pub(super) struct TypedEdits {
     pub(super) views: Vec<ModeView>,
-    /// The changes; empty where a value is missing.
+    /// The valid edits; a field with a mistake has no edit.
     pub(super) edits: MetadataEdits,
     pub(super) is_valid: bool,
 }
 
-/// Reads the changes of a form, and shows the form again.
+/// Reads the edits of a submitted form.
 pub(super) fn read_edits(posted: &EditorForm, rules: &FieldRules) -> TypedEdits {
     let mut views = Vec::new();
     let mut edits = Vec::new();
@@ -100,9 +100,9 @@ pub(super) fn read_edits(posted: &EditorForm, rules: &FieldRules) -> TypedEdits 
         let edit = FieldEdit::from_kind(&mode, rules.stored_text(field, &text));
         view.is_wrong = match &edit {
             Some(FieldEdit::Clear) => false,
-            // To set nothing is a mistake more often than a wish, and there is a choice that clears.
+            // An empty value is more likely a mistake than intended, and the kind `Clear` exists for clearing.
             Some(edit) => edit.text().is_empty(),
-            // Without scripts, choosing the change is easily forgotten.
+            // Without scripts, it is easy to enter a value and forget to choose the kind of edit.
             None => !text.trim().is_empty(),
         };
         if let Some(edit) = edit
@@ -116,7 +116,7 @@ pub(super) fn read_edits(posted: &EditorForm, rules: &FieldRules) -> TypedEdits 
     TypedEdits { views, edits: MetadataEdits::new(edits), is_valid }
 }
 
-/// The form of a template.
+/// The page with the form of a template.
 struct TemplateForm {
     /// `None` for a new template.
     id: Option<String>,
@@ -165,18 +165,18 @@ impl TemplateForm {
     }
 }
 
-/// `GET /desk/templates`: the templates that the editor can use.
+/// `GET /desk/templates`: lists the templates that the editor can use.
 pub(super) async fn list(editor: EditorRequest) -> PageResult {
     let found = editor.get(TEMPLATES).await?;
     editor.page("desk/templates.html", context! { rows => template_value(found) })
 }
 
-/// `GET /desk/templates/new`: an empty form.
+/// `GET /desk/templates/new`: shows an empty form.
 pub(super) async fn show_new(editor: EditorRequest) -> PageResult {
     TemplateForm::empty().page(&editor)
 }
 
-/// `GET /desk/templates/{id}`: the form of a template.
+/// `GET /desk/templates/{id}`: shows the form of a template.
 pub(super) async fn show(Path(id): Path<String>, editor: EditorRequest) -> PageResult {
     let answer = tagged(&editor, &ApiCall::get(address(&id)), None).await?;
     let found = FoundTemplate::from_json(&answer.value);

@@ -1,9 +1,11 @@
-//! Finds the sections of the documents that have all words of a query, best first.
+//! Finds the sections of the documentation that contain all words of a query, the best first.
 //!
-//! An inverted index maps each word to the sections that contain it, with a score. A word of a query also
-//! matches longer words that begin with it. Sections whose heading has the words come before those whose text
-//! has them; among each, guides come before the reference, and that before contract and internals; only then
-//! the score decides. A guide and the contract use the same words, and most visitors have a task.
+//! An inverted index maps each word to the sections that contain it, with a score. A word of a query also matches
+//! longer words that begin with it.
+//!
+//! Sections that match in the heading come before sections that match in the text. Among sections of equal match,
+//! guides come first, then the reference, then contract and internals: a guide and the contract use the same
+//! words, and most visitors have a task. The score decides between sections of the same kind.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -20,17 +22,18 @@ use crate::runtime::limits::{
     GUIDE_HITS_MAX, GUIDE_HITS_PER_PAGE_MAX, GUIDE_QUERY_CHARS_MAX, GUIDE_QUERY_WORDS_MAX,
 };
 
-/// Scores of a word in the page title, in the heading, and in the text for up to [`COUNTED_MAX`] occurrences.
+/// Scores of a word: once for the page title, once for the heading, and for each of at most [`COUNTED_MAX`]
+/// occurrences in the text.
 const TITLE_SCORE: u32 = 6;
 const HEADING_SCORE: u32 = 12;
 const TEXT_SCORE: u32 = 2;
 const COUNTED_MAX: u32 = 5;
-/// Factor of a whole word, compared with one that only begins with the word of the query.
+/// Factor by which a whole word scores higher than a longer word that begins with the word of the query.
 const WHOLE_WORD_FACTOR: u32 = 3;
-/// Added for a heading that equals the query.
+/// Score added for a heading that equals the query.
 const EXACT_HEADING_SCORE: u32 = 60;
 
-/// The answer to a query.
+/// The result of a query.
 #[derive(Debug)]
 pub(super) enum QueryOutcome {
     /// The query has too many characters or words.
@@ -45,7 +48,7 @@ pub(super) enum QueryOutcome {
 #[derive(Debug, Serialize)]
 pub(super) struct SectionHit {
     title: String,
-    /// The heading; `None` for the text before the second heading of a page.
+    /// The heading; `None` for the first section of a page, which has only the title.
     heading: Option<String>,
     url: String,
     excerpt: Vec<ExcerptFragment>,
@@ -55,7 +58,7 @@ pub(super) struct SectionHit {
 #[derive(Debug, Default)]
 pub(super) struct DocumentIndex {
     sections: Vec<IndexedSection>,
-    /// For each word the sections with it, by their index in `sections`, and its score there.
+    /// For each word, the indexes in `sections` of the sections that contain it, each with the word's score there.
     postings: BTreeMap<String, Vec<(usize, u32)>>,
 }
 
@@ -67,34 +70,35 @@ struct IndexedSection {
     text: String,
     kind: PageKind,
     title_words: Vec<String>,
-    /// The words of the heading, or of the title for the text before the second heading.
+    /// The words of the heading; for the first section of a page, the words of the title.
     heading_words: Vec<String>,
-    /// The words of each name that the section describes in a row of a table.
+    /// The names that the section's tables describe, each as a list of words.
     names: Vec<Vec<String>>,
 }
 
-/// The kind of a page, in the order of a search.
+/// The kind of a page. The order of the variants ranks search results.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum PageKind {
-    /// How something is done: guides, operations, and the index of all documents.
+    /// Instructions: guides, operations, and the index of all documents.
     Guide,
-    /// What a setting, a command or an error code means.
+    /// The reference of settings, commands and error codes.
     Reference,
-    /// What the service promises and how it is built: contract and internals.
+    /// The contract of the service, and its internals.
     Background,
 }
 
-/// The part of a section that has the words of a query, in the order of a search.
+/// The part of a section that matches a query. The order of the variants ranks search results.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum MatchedPart {
-    /// The heading, if need be together with the title, or a name that the section describes.
+    /// All words are in the heading or the title, at least one in the heading; or they are a name that the section
+    /// describes.
     Heading,
-    /// The text has at least one of the words that the heading lacks.
+    /// At least one of the words is only in the text.
     Text,
 }
 
 impl PageKind {
-    /// The kind of the page at `path`, which begins with the folder.
+    /// Returns the kind of the page at `path`, which begins with the folder.
     fn from_path(path: &str) -> Self {
         match path.split('/').next().unwrap_or_default() {
             "" | "guide" | "operations" => Self::Guide,
@@ -110,7 +114,7 @@ impl IndexedSection {
             && query_words.iter().all(|word| {
                 has_prefix(&self.heading_words, word) || has_prefix(&self.title_words, word)
             });
-        // One word is rarely meant as a name: `search` is also a folder and a column.
+        // A single word is rarely meant as a name: `search` is also a folder and a column.
         let is_name = query_words.len() > 1
             && self.names.iter().any(|name| name.as_slice().ends_with(query_words));
         if is_heading || is_name { MatchedPart::Heading } else { MatchedPart::Text }
@@ -123,7 +127,7 @@ fn has_prefix(words: &[String], prefix: &str) -> bool {
 }
 
 impl DocumentIndex {
-    /// Indexes `pages`, which are documents by their paths.
+    /// Indexes `pages`, which maps paths to documents.
     pub(super) fn new(pages: &BTreeMap<String, RenderedDocument>) -> Self {
         let mut index = Self::default();
         for (path, document) in pages {
@@ -151,7 +155,7 @@ impl DocumentIndex {
         for word in words(&section.text) {
             *scores.entry(word.text).or_default() += 1;
         }
-        // A long section must not come first by repetition alone.
+        // A long section must not come first because of repetitions alone.
         scores.values_mut().for_each(|count| *count = (*count).min(COUNTED_MAX) * TEXT_SCORE);
         let headings =
             [(&section.title_words, TITLE_SCORE), (&section.heading_words, HEADING_SCORE)];
@@ -173,7 +177,7 @@ impl DocumentIndex {
             return QueryOutcome::TooLong;
         }
         let mut query_words = words_of(query);
-        // Only neighbours: the order is compared with headings below.
+        // Only adjacent repetitions are removed, because the order of the words is compared with headings later.
         query_words.dedup();
         match query_words.len() {
             0 => QueryOutcome::NoWords,
@@ -185,12 +189,12 @@ impl DocumentIndex {
     fn hits(&self, query_words: &[String]) -> Vec<SectionHit> {
         let mut ranked: Vec<(usize, u32)> = self.scores(query_words).into_iter().collect();
         for (index, score) in &mut ranked {
-            // A visitor who types the whole heading looks for exactly this section.
+            // A visitor who types the whole heading is looking for exactly this section.
             if self.sections[*index].heading_words == query_words {
                 *score += EXACT_HEADING_SCORE;
             }
         }
-        // Sections with equal scores stay in the order of the pages.
+        // Sections of equal rank stay in the order of the pages.
         ranked.sort_by_cached_key(|(index, score)| {
             let section = &self.sections[*index];
             (section.matched_part(query_words), section.kind, u32::MAX - score, *index)
@@ -213,7 +217,7 @@ impl DocumentIndex {
         hits.collect()
     }
 
-    /// The sections that contain every word, each with the sum of the words' scores.
+    /// Returns the sections that contain every word, each with the sum of the words' scores.
     fn scores(&self, query_words: &[String]) -> HashMap<usize, u32> {
         let mut all: Option<HashMap<usize, u32>> = None;
         for word in query_words {
@@ -224,14 +228,13 @@ impl DocumentIndex {
                 let factor = if term == word { WHOLE_WORD_FACTOR } else { 1 };
                 for (index, score) in sections {
                     let best = found.entry(*index).or_default();
-                    // Several longer words with the same beginning count once.
+                    // Of several words with the same prefix, only the best counts.
                     *best = (*best).max(score * factor);
                 }
             }
             all = Some(match all {
                 None => found,
                 Some(mut previous) => {
-                    // A section has to contain every word.
                     previous.retain(|index, _| found.contains_key(index));
                     previous.iter_mut().for_each(|(index, score)| *score += found[index]);
                     previous
