@@ -1,4 +1,4 @@
-//! Handles single items of a collection: adds them from other pages, reorders and removes them.
+//! Handles the items of a collection: adds them from other pages, reorders and removes them.
 
 use axum::{
     Router,
@@ -22,9 +22,9 @@ use crate::http::form::see_other;
 use crate::http::site::login;
 use model::ItemKey;
 
-/// The message when some items were not added.
+/// The message if some items were not added.
 const LEFT_OUT: &str = "Some items could not be added: they are no longer available, or your agreements do not cover them.";
-/// The message when no item was selected.
+/// The message if no item was selected.
 const NOTHING: &str = "Select at least one item to add.";
 
 /// The routes for items of a collection.
@@ -39,7 +39,7 @@ pub(super) fn routes() -> Router<AppState> {
 #[derive(Clone, Debug, Default)]
 struct AddItemsForm {
     uris: Vec<String>,
-    /// The id of a collection; `None` for a new one.
+    /// The id of the collection; `None` to create one.
     collection: Option<String>,
     name: Option<String>,
     return_to: Option<String>,
@@ -47,7 +47,7 @@ struct AddItemsForm {
 
 impl AddItemsForm {
     fn from_form(form: &FormFields) -> Self {
-        // A foreign address would turn this form into an open redirect.
+        // An address on a different host would turn this form into an open redirect.
         let return_to = form.find("return_to").filter(|path| login::is_local_page(path));
         Self {
             uris: form.all("uri").map(str::to_owned).collect(),
@@ -69,7 +69,7 @@ async fn choose(member: MemberRequest) -> PageResult {
     let uri = member.query.text("uri")?;
     let collection = member.query.text("collection")?;
     let name = member.query.text("name")?;
-    // The address comes from the query, so it is checked as in the form.
+    // The address is checked as in [`AddItemsForm::from_form`].
     let return_to = member.query.text("return_to")?.filter(|path| login::is_local_page(path));
     let request = AddItemsForm {
         uris: uri.map(str::to_owned).into_iter().collect(),
@@ -87,7 +87,7 @@ async fn show_choices(
 ) -> PageResult {
     let all = member.get(COLLECTION_NAMES).await?;
     let mut choices = Vec::new();
-    // The API lists the oldest first, the page the newest.
+    // The API lists the oldest collection first, the page the newest.
     for collection in all.as_array().into_iter().flatten().rev() {
         let id = text(collection, "id").to_owned();
         let name = text(collection, "name").to_owned();
@@ -107,8 +107,8 @@ async fn show_choices(
     member.page_with(status, "collection_add.html", context)
 }
 
-/// `POST /collections/add`: adds items to a collection, or to a new one, and redirects back. With `step=choose`
-/// it asks for the collection first.
+/// `POST /collections/add`: adds items to an existing or a new collection, and redirects back. With `step=choose`
+/// it asks for the collection instead.
 async fn add(posted: MemberForm) -> PageResult {
     let mut request = AddItemsForm::from_form(&posted.form);
     if posted.form.find("step") == Some("choose") {
@@ -119,7 +119,7 @@ async fn add(posted: MemberForm) -> PageResult {
             Some(back) => with_message_parameters(&back, &[("done", "added"), ("in", &id)]),
             None => with_message(&page_of(&id), "added"),
         })),
-        // The form is shown again, or the selection of items would be lost.
+        // The form is shown again, because otherwise the selection of items would be lost.
         Err(refusal) if refusal.is_mistake() => {
             show_choices(&posted, &request, Some(&refusal)).await
         }
@@ -137,7 +137,7 @@ async fn add_items(posted: &MemberForm, request: &mut AddItemsForm) -> Result<St
         None => {
             let body = json!({ "name": request.name.clone().unwrap_or_default() });
             let created = posted.call(&ApiCall::post(COLLECTIONS).json(body)).await?;
-            // If the next call fails, a retry must use this collection instead of creating another.
+            // If the next call fails, a retry must use this collection instead of creating a second one.
             let id = text(&created, "id").to_owned();
             request.collection = Some(id.clone());
             request.name = None;
@@ -147,8 +147,8 @@ async fn add_items(posted: &MemberForm, request: &mut AddItemsForm) -> Result<St
     let elements: Vec<Value> = request.uris.iter().map(|uri| json!({ "uri": uri })).collect();
     let call = ApiCall::post(format!("{}/items", address(&id))).json(Value::Array(elements));
     posted.call(&call).await?;
-    // The API does not report items that it skipped.
-    // Compared by key, because the API writes the URIs with its own base address.
+    // The API does not report items that it skipped, so the collection is loaded. Items are compared by key,
+    // because the API writes their URIs with its own base URL.
     let present = keys(&content(&load_without_items(posted, &id).await?));
     for uri in &request.uris {
         let is_present = key_of(uri).is_some_and(|key| present.contains(&key));
@@ -167,14 +167,14 @@ fn new_refusal(status: StatusCode, message: &str) -> ApiRefusal {
     ApiRefusal { status, message: message.to_owned(), errors: Vec::new() }
 }
 
-/// Sets the parameter `done` of `path`, and removes other message parameters.
+/// Sets the parameter `done` of `path`, and removes earlier message parameters.
 fn with_message(path: &str, done: &str) -> String {
     with_message_parameters(path, &[("done", done)])
 }
 
 /// Sets the message parameters (`done`, and `in` with a collection's id) of `path`, and removes earlier ones.
 fn with_message_parameters(path: &str, message: &[(&str, &str)]) -> String {
-    // The fragment follows the query, so it is taken off first and appended again.
+    // The fragment follows the query, so it is split off and appended at the end.
     let (path, fragment) = path.split_once('#').unwrap_or((path, ""));
     let (path, query) = path.split_once('?').unwrap_or((path, ""));
     let added = message.iter().map(|(name, value)| format!("{name}={}", encode_segment(value)));
@@ -183,7 +183,7 @@ fn with_message_parameters(path: &str, message: &[(&str, &str)]) -> String {
     format!("{path}?{}{fragment}", pairs.collect::<Vec<_>>().join("&"))
 }
 
-/// Returns whether a parameter of the query stays when a message is set.
+/// Returns whether a query parameter is kept when a message is set.
 fn is_kept(pair: &str) -> bool {
     let name = pair.split('=').next().unwrap_or_default();
     !pair.is_empty() && !MESSAGE_PARAMETERS.contains(&name)
@@ -196,22 +196,22 @@ enum ItemMove<'a> {
     Earlier,
     /// One position towards the end.
     Later,
-    /// To the position before another item.
+    /// To the position before the given item.
     Before(&'a str),
-    /// To the position after another item.
+    /// To the position after the given item.
     After(&'a str),
 }
 
-/// Parses the item that a form moves, and its move.
+/// Parses the URI of the item that a form moves, and its move.
 fn parse_move(form: &FormFields) -> Option<(&str, ItemMove<'_>)> {
-    // The three forms share one address; the first field that is present decides.
+    // The three forms share one URL. The first field that is present decides.
     if let Some(uri) = form.find("earlier") {
         return Some((uri, ItemMove::Earlier));
     }
     if let Some(uri) = form.find("later") {
         return Some((uri, ItemMove::Later));
     }
-    // A button moves one step; dragging names the neighbour.
+    // The buttons above move the item by one position. Dragging names its new neighbour.
     let moved = form.find("moved")?;
     if let Some(neighbour) = form.find("before") {
         return Some((moved, ItemMove::Before(neighbour)));
@@ -220,17 +220,17 @@ fn parse_move(form: &FormFields) -> Option<(&str, ItemMove<'_>)> {
     Some((moved, ItemMove::After(neighbour)))
 }
 
-/// Returns `content` with `uri` moved; unchanged if `uri` is not in it.
+/// Returns `content` with `uri` moved; unchanged if it does not contain `uri`.
 fn move_item<'a>(content: &[&'a str], uri: &str, step: ItemMove<'_>) -> Vec<&'a str> {
     let mut ordered = content.to_vec();
-    // The item was removed in the meantime, which leaves nothing to move.
+    // If the item was removed in the meantime, there is nothing to move.
     let Some(at) = position(&ordered, uri) else { return ordered };
     let moved = ordered.remove(at);
-    // The positions are those without the moved item.
+    // From here on, positions refer to the list without the moved item.
     let to = match step {
         ItemMove::Earlier => at.saturating_sub(1),
         ItemMove::Later => (at + 1).min(ordered.len()),
-        // A neighbour that was removed in the meantime leaves the item where it is.
+        // If the neighbour was removed in the meantime, the item keeps its position.
         ItemMove::Before(other) => position(&ordered, other).unwrap_or(at),
         ItemMove::After(other) => position(&ordered, other).map_or(at, |position| position + 1),
     };
@@ -242,14 +242,14 @@ fn position(content: &[&str], uri: &str) -> Option<usize> {
     content.iter().position(|own| *own == uri)
 }
 
-/// Loads a collection without the documents of its items, which a `GET` would include: a `PUT` with an empty
-/// order changes nothing and returns the collection.
+/// Loads a collection without the documents of its items. A `GET` would include them; a `PUT` with an empty order
+/// changes nothing and returns the collection without them.
 async fn load_without_items(posted: &MemberForm, id: &str) -> Result<Value, ApiRefusal> {
     posted.call(&ApiCall::put(address(id)).json(json!({ "content": [] }))).await
 }
 
-/// `POST /collections/{id}/order`: moves one item. The move applies to the current order, so that items added
-/// in the meantime, the name and the visibility do not change.
+/// `POST /collections/{id}/order`: moves one item. The move applies to the current order, so items that were added
+/// in the meantime are kept. The name and the visibility do not change.
 async fn reorder(Path(id): Path<String>, posted: MemberForm) -> PageResult {
     let found = load_without_items(&posted, &id).await?;
     let Some((uri, step)) = parse_move(&posted.form) else { return Ok(see_other(&page_of(&id))) };
@@ -268,10 +268,10 @@ async fn reorder(Path(id): Path<String>, posted: MemberForm) -> PageResult {
     }
 }
 
-/// The page of the collection's list on which the form was.
+/// Returns the URL of the page of the collection's list that contained the form.
 fn return_page(posted: &MemberForm, id: &str) -> String {
     let page = posted.form.find("page").and_then(|page| page.parse::<usize>().ok());
-    // The first page has a single address, without the parameter.
+    // The URL of the first page has no parameter, so that the page has a single URL.
     match page.filter(|page| *page > 1) {
         Some(page) => format!("{}?page={page}", page_of(id)),
         None => page_of(id),

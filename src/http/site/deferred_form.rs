@@ -1,10 +1,9 @@
-//! A form whose session expired before it was sent: its input is preserved through the login and submitted
-//! after it.
+//! A form whose session expired before the visitor sent it. Its input is preserved during the login and submitted
+//! afterwards.
 //!
-//! The server stores nothing. The fields travel through the login page with a token that only this service
-//! can generate, and the page after the login shows them and asks for confirmation, so that no other site can
-//! make a browser submit a form. Secrets are left out and must be entered again, because another user may log
-//! in.
+//! The server stores nothing. The login page carries the fields along, with a token that only this service can
+//! generate. The page after the login shows the fields and asks for confirmation, so a different site cannot make
+//! a browser submit a form. Secrets are left out and must be entered again, because a different user may log in.
 
 use axum::{
     http::{HeaderMap, StatusCode, header},
@@ -20,7 +19,7 @@ use crate::http::site::pages;
 use crate::http::site::pages::FormTargets;
 use crate::runtime::error::Result;
 
-/// Prefix of field names that hold secrets of channels.
+/// Prefix of the names of fields that hold a channel's secrets.
 const SECRET_PREFIX: &str = "secret.";
 /// The fields of the form that changes a password.
 const PASSWORDS: [&str; 3] = ["old", "password", "repeated"];
@@ -41,8 +40,7 @@ struct DeferredField {
 }
 
 impl DeferredForm {
-    /// Creates the deferred form for `action`, if a page with one of `origins` sent it; `None` if it came
-    /// from elsewhere.
+    /// Creates the deferred form for `action`; `None` unless a page with one of `origins` sent it.
     pub(crate) fn new(
         headers: &HeaderMap,
         origins: &[&str],
@@ -50,23 +48,23 @@ impl DeferredForm {
         fields: &str,
     ) -> Option<Self> {
         let form = Self { action: action.to_owned(), fields: without_secrets(fields) };
-        // Otherwise another site could prepare a form that its victim submits after the login.
+        // Otherwise a different site could prepare a form that its victim submits after the login.
         (is_same_origin(headers, origins) && login::is_local_page(action)).then_some(form)
     }
 
-    /// Reads the deferred form from `login`, the encoded form of a login page; `None` unless this service
-    /// issued its token for the browser with the form `cookie`.
+    /// Reads the deferred form from `login`, the encoded form of a login page. `None` if there is no deferred
+    /// form, or its token was not issued for the form cookie `cookie`.
     pub(in crate::http) fn from_login_form(login: &str, cookie: Option<&str>) -> Option<Self> {
         let action = find_value(login, "kept_action")?;
         let fields = find_value(login, "kept_fields")?;
         let form = Self { action, fields };
-        // Compared in constant time. The token covers action and
-        // fields, so neither can be changed on the way.
+        // Compared in constant time. The token covers the action and the fields, so neither can be manipulated.
         session::tokens_equal(&form.token(cookie?), &find_value(login, "kept_token")?)
             .then_some(form)
     }
 
-    /// The token that protects the deferred form on the login page of the browser with that form cookie.
+    /// Returns the token that protects the deferred form on the login page. It is valid only with the form cookie
+    /// `cookie`.
     pub(in crate::http) fn token(&self, cookie: &str) -> String {
         session::deferred_form_token(cookie, &self.action, &self.fields)
     }
@@ -77,7 +75,7 @@ impl DeferredForm {
         let shown = kept_labels::shown(&form);
         let fields: Vec<DeferredField> =
             form.0.into_iter().map(|(name, value)| DeferredField { name, value }).collect();
-        // The head names the new visitor, who may not be the one who filled in the form.
+        // The page's head names the visitor who logged in, who may differ from the visitor who filled in the form.
         let context = context! {
             action => self.action.clone(),
             shown => minijinja::Value::from(Serde(shown)),
@@ -98,7 +96,7 @@ fn find_value(form: &str, name: &str) -> Option<String> {
 #[must_use]
 pub fn without_secrets(fields: &str) -> String {
     let pairs = form_urlencoded::parse(fields.as_bytes());
-    // The token belongs to the session that ended, and the page adds that of the new one.
+    // The CSRF token belongs to the session that ended. The page adds the token of the new session.
     let pairs = pairs.filter(|(name, _)| name != "csrf" && !is_secret(name));
     form_urlencoded::Serializer::new(String::new()).extend_pairs(pairs).finish()
 }
@@ -107,15 +105,15 @@ fn is_secret(name: &str) -> bool {
     name.starts_with(SECRET_PREFIX) || PASSWORDS.contains(&name)
 }
 
-/// Whether a page of one of these origins sent the request; each is a host with its port or a complete
+/// Returns whether a page of one of `origins` sent the request. Each is a host with its port, or a complete
 /// origin. Browsers send `Origin` with every form.
 fn is_same_origin(headers: &HeaderMap, origins: &[&str]) -> bool {
     let origin = headers.get(header::ORIGIN).and_then(|value| value.to_str().ok());
     let Some((_, authority)) = origin.and_then(|origin| origin.split_once("://")) else {
-        // `null` and a missing origin come from contexts in which the sender is unknown.
+        // If the origin is missing or `null`, the sender is unknown.
         return false;
     };
-    // Only hosts are compared: behind a proxy that terminates TLS the scheme is not known here.
+    // Only hosts are compared, because the scheme is unknown behind a proxy that terminates TLS.
     origins.iter().any(|own| own.split_once("://").map_or(*own, |(_, own)| own) == authority)
 }
 

@@ -36,9 +36,9 @@ use model::media_url::RenditionExtension;
 use model::{ItemKey, MediaType, RenditionName};
 use query::{Facet, ItemFilter};
 
-/// Most associated objects on a page.
+/// Maximum number of associated objects on a page.
 const ASSOCIATIONS_SHOWN: usize = 24;
-/// Most older versions that a page links to.
+/// Maximum number of older versions to which a page links.
 const REVISIONS_SHOWN: usize = 50;
 
 /// The item in the path of a request.
@@ -49,7 +49,7 @@ impl FromRequestParts<AppState> for ItemFromPath {
 
     async fn from_request_parts(parts: &mut Parts, app: &AppState) -> Result<Self, PageError> {
         let path = Path::<(String, String)>::from_request_parts(parts, app).await;
-        // A path that names no item is an item that does not exist, not a mistake of the visitor.
+        // A path that names no valid item gets the status 404, not 400.
         let Path((media_type, id)) = path.map_err(|_| no_item())?;
         Ok(Self(format!("{media_type}/{id}").parse().map_err(|_| no_item())?))
     }
@@ -66,14 +66,15 @@ pub(super) async fn page(ItemFromPath(key): ItemFromPath, site: SiteRequest) -> 
 /// The result of a form on the page.
 #[derive(Default)]
 struct FormOutcome {
-    /// The error of an attempted download.
+    /// The error of a download that was refused.
     download: Option<Error>,
-    /// The error of an attempted delivery.
+    /// The error of a delivery that was refused.
     delivery: Option<ApiRefusal>,
 }
 
-/// `POST /item/<mediaType>/<id>/download`: downloads and purchases the Hires. If the agreement requires
-/// approval, an order is placed and the item's page confirms it; errors are shown there too.
+/// `POST /item/<mediaType>/<id>/download`: buys and downloads the Hires, or the file that the form names. If the
+/// agreement requires approval, an order is placed, and the item's page confirms it. The item's page also shows a
+/// refusal.
 pub(super) async fn download(
     State(app): State<AppState>,
     ItemFromPath(key): ItemFromPath,
@@ -88,10 +89,9 @@ pub(super) async fn download(
     let caller = MediaCaller { principal: principal.as_deref(), agr };
     match media::download(&app, &path, caller).await {
         Ok(response) => Ok(response),
-        // The refusal is the expected result here: the order is placed and waits for approval.
+        // This refusal is the expected result: the order was placed and waits for approval.
         Err(error) if is_order(&error) => Ok(see_other(&confirmed(&posted, &key, "placed")?)),
-        // The page explains which agreement is missing; other
-        // errors have nothing to do with its form.
+        // The page explains which agreement is missing. Other errors are not about its form.
         Err(error) if error.kind() == ErrorKind::Forbidden => {
             let outcome = FormOutcome { download: Some(error), ..FormOutcome::default() };
             show(&posted, &key, &outcome).await
@@ -103,7 +103,7 @@ pub(super) async fn download(
 /// `POST /item/<mediaType>/<id>/deliver`: delivers the item through one of the visitor's channels.
 pub(super) async fn deliver(ItemFromPath(key): ItemFromPath, posted: MemberForm) -> PageResult {
     let call = ApiCall::get(format!("/media/{key}"));
-    // Without a choice the call names an invalid channel, so that the API reports the mistake.
+    // If no channel was chosen, the call names an invalid channel, so that the API reports the mistake.
     let channel = posted.form.find("channel").or(Some("?"));
     let call = call.query([("channel", channel), ("agr", posted.form.find("agr"))]);
     match posted.call(&call).await {
@@ -116,12 +116,12 @@ pub(super) async fn deliver(ItemFromPath(key): ItemFromPath, posted: MemberForm)
     }
 }
 
-/// Whether the download failed only because an order, now placed, needs approval.
+/// Returns whether the download was refused because it placed an order, which needs approval.
 fn is_order(error: &Error) -> bool {
     error.details().iter().any(|detail| detail.error_code == "order_required")
 }
 
-/// The URL of the item's page with the message `done`.
+/// Returns the URL of the item's page with the message `done`.
 fn confirmed(site: &SiteRequest, key: &ItemKey, done: &str) -> Result<String> {
     let back = BackLink::from_query(site, key)?.query;
     // The query of the back link begins with a question mark.
@@ -129,7 +129,8 @@ fn confirmed(site: &SiteRequest, key: &ItemKey, done: &str) -> Result<String> {
     Ok(format!("/item/{key}{back}{separator}done={done}"))
 }
 
-/// The file that the download form delivers: the Hires of a photograph, else an archive of all files.
+/// Returns the file that the download form delivers by default: the Hires of a photograph, else an archive of all
+/// files.
 pub(super) fn download_path(key: &ItemKey) -> MediaPath {
     if has_picture(key.media_type) {
         let hires = RenditionName::NORMAL_HIRES;
@@ -138,7 +139,7 @@ pub(super) fn download_path(key: &ItemKey) -> MediaPath {
     MediaPath::document(key.clone(), DocumentExtension::Zip)
 }
 
-/// Whether items of this type have files to download: planned events have none.
+/// Returns whether items of this type can be downloaded. Planned events and pages cannot.
 fn is_downloadable(key: &ItemKey) -> bool {
     match key.media_type {
         MediaType::Image
@@ -154,7 +155,7 @@ fn is_downloadable(key: &ItemKey) -> bool {
 async fn show(site: &SiteRequest, key: &ItemKey, outcome: &FormOutcome) -> PageResult {
     let document = match site.get(format!("/media/{key}.json")).await {
         Ok(document) => document,
-        // Only photographs are open, so any other item needs a login.
+        // Only photographs may be open, so other items need a login.
         Err(refusal) if refusal.status == StatusCode::UNAUTHORIZED => {
             return Ok(see_other(&login_url(&site.path_and_query)));
         }
@@ -171,7 +172,7 @@ async fn show(site: &SiteRequest, key: &ItemKey, outcome: &FormOutcome) -> PageR
     };
     let refusal = outcome.delivery.as_ref();
     let status = match &outcome.download {
-        // A download is shown on the page again only after a refusal of access.
+        // Only a refused download leads here; other errors have their own page.
         Some(_) => StatusCode::FORBIDDEN,
         None => refusal.map_or(StatusCode::OK, |refusal| refusal.status),
     };
@@ -206,17 +207,18 @@ async fn show(site: &SiteRequest, key: &ItemKey, outcome: &FormOutcome) -> PageR
     site.page_with(status, "item.html", context)
 }
 
-/// The picture of an item that everyone may see, as search engines and other sites show it.
+/// Returns the picture for search engines and link previews; `None` if it is not public.
 fn open_picture(key: &ItemKey, document: &Value) -> Option<ItemPicture> {
     let picture = rendition(document, RenditionName::NORMAL_PREVIEW)?;
-    // Staff see items that are not published.
+    // Providers also see items that are not published yet.
     let embargoed = document["embargoed"].as_str().and_then(|time| time.parse::<Timestamp>().ok());
     let is_published = document["pubstatus"] != "commissioned"
         && embargoed.is_none_or(|until| until <= clock::now());
     (has_picture(key.media_type) && picture.width > 0 && is_published).then_some(picture)
 }
 
-/// The visitor's channels and collections. The page is complete without them if they cannot be loaded.
+/// Returns the visitor's channels and collections as template context. If they cannot be loaded, the page is shown
+/// without them.
 async fn visitor_context(site: &SiteRequest) -> PageValue {
     if site.visitor.is_none() {
         // Without credentials both calls would fail.
@@ -230,11 +232,11 @@ async fn visitor_context(site: &SiteRequest) -> PageValue {
     }
 }
 
-/// The visitor's channels that can deliver; none if they cannot be loaded.
+/// Lists the visitor's channels that can deliver; empty if they cannot be loaded.
 pub(super) async fn sending_channels(site: &SiteRequest) -> Value {
     let mut channels = site.get("/user/v1/channel").await.unwrap_or_default();
     if let Some(list) = channels.as_array_mut() {
-        // Channels with this method select the files of an archive and deliver nothing.
+        // Channels with the method `download` select the files of an archive and do not deliver.
         list.retain(|channel| channel["method"] != "download" && channel["active"] == true);
     }
     channels
@@ -248,11 +250,11 @@ struct VersionLink {
     date: String,
 }
 
-/// A name in the details of the item.
+/// A name in the item's details, such as a person or a place.
 #[derive(Debug, PartialEq, Serialize)]
 struct ItemName {
     name: String,
-    /// The search for items of the same media type with the name.
+    /// The URL of the search for items of the same media type with this name.
     url: Option<String>,
 }
 
@@ -268,7 +270,7 @@ impl ItemName {
     }
 }
 
-/// The template's context of the item itself.
+/// Returns the template context of the item itself.
 fn item_context(key: &ItemKey, document: &Value, associations: Vec<ItemSummary>) -> PageValue {
     let byline = Some(text(document, "byline")).filter(|name| !name.is_empty());
     let byline_link = byline.map(|name| ItemName::new(key, Facet::Byline, name));
@@ -276,7 +278,7 @@ fn item_context(key: &ItemKey, document: &Value, associations: Vec<ItemSummary>)
     let body = paragraphs(text(document, "body_text"));
     let description = paragraphs(text(document, "description_text"));
     let picture =
-        // Without its width the page could not reserve room for the picture (contract site-7).
+        // Without the width, the page could not reserve space for the picture (contract site-7).
         rendition(document, RenditionName::NORMAL_PREVIEW).filter(|picture| picture.width > 0);
     let is_photograph = has_picture(key.media_type);
     let planned = matches!(key.media_type, MediaType::Planning | MediaType::Calendar);
@@ -314,7 +316,7 @@ fn item_context(key: &ItemKey, document: &Value, associations: Vec<ItemSummary>)
         srcset => hit.as_ref().map(|hit| hit.srcset.clone()),
         picture => PageValue::from(Serde(picture.as_ref().and(hit.and_then(|hit| hit.preview)))),
         video_url => video_url(document),
-        // The studio crops on the Preview.
+        // The studio shows the Preview for cropping.
         crop_url => (is_photograph && picture.is_some()).then(|| format!("/item/{key}/crop")),
         document_url => files::document_base(key, text(document, "uri")),
         metadata_url => format!("{}.json", text(document, "uri")),
@@ -330,22 +332,22 @@ fn names(document: &Value, list: &str) -> Vec<String> {
     concepts.filter_map(|concept| concept["name"].as_str().map(str::to_owned)).collect()
 }
 
-/// Returns the names in a list of concepts, each with its search.
+/// Returns the names in a list of concepts, each with the link to its search.
 fn linked(key: &ItemKey, document: &Value, list: &str, facet: Facet) -> PageValue {
     let names = names(document, list);
     let links = names.iter().map(|name| ItemName::new(key, facet, name));
     PageValue::from(Serde(links.collect::<Vec<_>>()))
 }
 
-/// Lists the associated objects with their pictures. A mere link has no picture in the document, even if its
-/// item is in the archive, so that item is loaded.
+/// Lists the associated objects with their pictures. If the document has only a link to an object, the object's
+/// item is loaded to get its picture.
 async fn associations(site: &SiteRequest, document: &Value) -> Vec<ItemSummary> {
     let objects = document["associations"].as_object().into_iter().flatten();
     let objects =
         objects.filter_map(|(_, object)| ItemSummary::with_base(object, media_base(document)));
     let mut shown: Vec<ItemSummary> = objects.take(ASSOCIATIONS_SHOWN).collect();
     for object in shown.iter_mut().filter(|object| object.thumbnail.is_none()) {
-        // If the item is gone or hidden from the visitor, the link stays without a picture.
+        // If the item was removed or is hidden from the visitor, the link has no picture.
         let Ok(document) = site.get(format!("/media/{}.json", object.key)).await else { continue };
         let Some(summary) = ItemSummary::from_document(&document) else { continue };
         object.thumbnail = summary.thumbnail;
@@ -358,7 +360,7 @@ async fn associations(site: &SiteRequest, document: &Value) -> Vec<ItemSummary> 
     shown
 }
 
-/// Returns the paragraphs of a description, unless the text begins with them.
+/// Returns the paragraphs of a description; empty if the text begins with the same words.
 fn distinct_description(description: Vec<String>, body: &[String]) -> Vec<String> {
     let repeats = words(body).starts_with(&words(&description));
     if repeats { Vec::new() } else { description }
@@ -373,19 +375,19 @@ fn paragraphs(text: &str) -> Vec<String> {
     lines.map(str::to_owned).collect()
 }
 
-/// The facts of an event by property name.
+/// Returns the facts of an event as pairs of property name and text.
 fn event(document: &Value) -> Vec<(String, String)> {
     let facts = document["body_event"].as_object().into_iter().flatten();
-    // Only properties that the template has a label for.
+    // The properties for which the template has a label.
     let shown = ["arena", "city", "country", "organizer", "eventstatus_text", "eventtype_text"];
     let shown = facts.filter(|(name, _)| shown.contains(&name.as_str()));
     shown.filter_map(|(name, value)| Some((name.clone(), value.as_str()?.to_owned()))).collect()
 }
 
-/// The URL of a video's Preview on the site's host, to which the browser sends the session cookie.
+/// Returns the URL of a video's Preview on the site's host, to which the browser sends the session cookie.
 fn video_url(document: &Value) -> Option<String> {
     let mut renditions = document["renditions"].as_object()?.values();
-    // Stills of the video have the usage Preview as well.
+    // Stills of the video also have the usage Preview.
     let preview = renditions.find(|rendition| {
         rendition["mimetype"] == "video/mp4" && rendition["usage"] == "Preview"
     })?;
@@ -396,7 +398,7 @@ fn video_url(document: &Value) -> Option<String> {
 fn versions(document: &Value) -> Vec<VersionLink> {
     let own_key = version_key(document);
     let revisions = document["revisions"].as_array().into_iter().flatten().rev();
-    // A document lists itself among its revisions.
+    // A document's revisions include the document itself.
     let earlier = revisions.filter(|revision| version_key(revision) != own_key);
     earlier.take(REVISIONS_SHOWN).map(version_link).collect()
 }
@@ -407,7 +409,7 @@ fn version_key(version: &Value) -> Option<ItemKey> {
 
 fn version_link(revision: &Value) -> VersionLink {
     let uri = text(revision, "uri");
-    // A revision may lack a slug; its URI always ends in an id.
+    // A revision may lack a slug, but its URI always ends in an id.
     let name = revision["slug"].as_str().unwrap_or(uri.rsplit('/').next().unwrap_or_default());
     VersionLink {
         url: key_of(uri).map(|key| format!("/item/{key}")),
@@ -416,7 +418,7 @@ fn version_link(revision: &Value) -> VersionLink {
     }
 }
 
-/// The page of the version that replaced the item.
+/// Returns the URL of the page of the version that replaced the item.
 fn newer_url(document: &Value) -> Option<String> {
     document["replacedby"].as_str().and_then(key_of).map(|key| format!("/item/{key}"))
 }

@@ -1,4 +1,4 @@
-//! Pages that request a password link and set a password. They work without scripts.
+//! Pages that request a password link, and pages that set a password. They work without scripts.
 
 use std::net::{IpAddr, Ipv4Addr};
 
@@ -24,11 +24,11 @@ use crate::runtime::clock;
 use crate::runtime::error::Result;
 use model::account::PasswordLinkKind;
 
-/// Path of the page for a forgotten password; the links are below it.
+/// Path of the page for a forgotten password. Password links are below it.
 const FORGOTTEN: &str = "/o/password";
-/// Where a visitor is sent after setting a password.
+/// The target of the redirect after a password was set.
 pub(crate) const LOGIN_AFTER: &str = "/o/login?done=password";
-/// The message for two different passwords.
+/// The message if the two entered passwords differ.
 pub(crate) const PASSWORDS_DIFFER: &str = "The passwords do not match.";
 
 /// A page with a form for an anonymous visitor.
@@ -59,11 +59,11 @@ impl FormPage<'_> {
     }
 }
 
-/// The network address of a client; 0.0.0.0 if it is unknown.
+/// Returns the network address of a client; 0.0.0.0 if it is unknown.
 pub(crate) fn client_address(app: &AppState, request: &Request) -> IpAddr {
     let client =
         edge::client_address(request, &app.shared.edge.live_settings.get().trusted_proxies);
-    // Clients without an address share one counter of the throttle, so they cannot evade it.
+    // Clients without an address share one counter of the throttle, so that they cannot evade it.
     client.unwrap_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED))
 }
 
@@ -72,7 +72,7 @@ struct AnonymousForm {
     headers: HeaderMap,
     form: FormFields,
     address: IpAddr,
-    /// Whether the form carries a valid CSRF token.
+    /// True if the form has a valid CSRF token.
     has_valid_token: bool,
 }
 
@@ -110,7 +110,7 @@ fn forgotten_page(
     FormPage { status, template: "forgotten.html", context, headers, here }.render(app)
 }
 
-/// `POST /o/password`: mails a link if the user exists. The page does not reveal whether it does.
+/// `POST /o/password`: mails a link if the user exists. The page does not reveal whether the user exists.
 pub(crate) async fn ask(State(app): State<AppState>, request: Request) -> Response {
     page_or_error(&app, reset_response(&app, request).await)
 }
@@ -118,7 +118,7 @@ pub(crate) async fn ask(State(app): State<AppState>, request: Request) -> Respon
 async fn reset_response(app: &AppState, request: Request) -> Result<Response> {
     let AnonymousForm { headers, form, address, has_valid_token } =
         AnonymousForm::read(app, request).await?;
-    // Otherwise another site could have mails sent in the name of its visitors.
+    // Without a token, a different site could have mails sent through the browsers of its visitors.
     if !has_valid_token {
         let context = context! { error => "The form has expired. Try again." };
         return forgotten_page(app, &headers, StatusCode::BAD_REQUEST, context);
@@ -128,13 +128,12 @@ async fn reset_response(app: &AppState, request: Request) -> Result<Response> {
         let context = context! { error => "Enter your user name or e-mail address." };
         return forgotten_page(app, &headers, StatusCode::BAD_REQUEST, context);
     }
-    // The answer is the same for an unknown name (contract users-15).
+    // The response is the same for an unknown name (contract users-15).
     app.shared.access.users.request_reset(name, address, clock::now()).await?;
     forgotten_page(app, &headers, StatusCode::OK, context! { sent => true })
 }
 
-/// `GET /o/password/{token}`: asks for the new password. Does not use up the link, because mail programs open
-/// links.
+/// `GET /o/password/{token}`: asks for the new password. The link stays valid, because mail programs open links.
 pub(crate) async fn show_link(
     State(app): State<AppState>,
     Path(token): Path<String>,
@@ -150,10 +149,10 @@ async fn link_response(app: &AppState, token: &str, headers: &HeaderMap) -> Resu
     }
 }
 
-/// Renders the page for a link that is used, withdrawn, expired or unknown.
+/// Renders the page for a link that was used, withdrawn, or has expired, or is unknown.
 fn invalid_link_page(app: &AppState, headers: &HeaderMap) -> Result<Response> {
     let context = context! { sends_mails => app.shared.access.users.sends_mails() };
-    // The change of language returns to the page that requests another link.
+    // A change of language returns to the page on which a new link can be requested.
     let here = FORGOTTEN.to_owned();
     let status = StatusCode::NOT_FOUND;
     FormPage { status, template: "link_gone.html", context, headers, here }.render(app)
@@ -188,8 +187,8 @@ pub(crate) async fn set(
     page_or_error(&app, password_set_response(&app, &token, request).await)
 }
 
-/// Shows the form of a link again, with an error. The link is opened again, since it may have been used or withdrawn
-/// in the meantime.
+/// Shows the form of a link again, with an error. The link is checked again, because it may have been used or
+/// withdrawn in the meantime.
 async fn set_page_again(
     app: &AppState,
     headers: &HeaderMap,
@@ -223,7 +222,7 @@ async fn password_set_response(app: &AppState, token: &str, request: Request) ->
         PasswordOutcome::Flawed(flaw) => {
             set_page_again(app, &headers, token, now, flaw.text()).await
         }
-        // Only `Gone` occurs: a link verifies no old password.
+        // Only `Gone` occurs, because a link does not ask for the old password.
         PasswordOutcome::Gone | PasswordOutcome::Wrong | PasswordOutcome::Throttled(_) => {
             invalid_link_page(app, &headers)
         }

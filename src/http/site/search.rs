@@ -27,17 +27,18 @@ use crate::runtime::clock;
 use crate::runtime::limits::{PAGE_ITEMS, PAGES_MAX, SITE_SAVED_SEARCHES};
 use query::FilterField;
 
-/// The value of [`PART_PARAMETER`] for the hits alone, which scripts add to a page.
+/// The value of [`PART_PARAMETER`] that requests the hits alone, which scripts append to a page.
 const HITS_PART: &str = "hits";
 
 /// `GET /`: runs the search and shows its hits.
 pub(super) async fn page(site: SiteRequest) -> PageResult {
     if let Some(address) = without_empty_parameters(&site.path_and_query) {
-        // A redirect, so that the address bar shows the short form.
+        // A redirect makes the address bar show the short URL.
         return Ok(see_other(&address));
     }
     let form = SearchForm::from_query(&site)?;
-    // An invalid query is searched for as words: a visitor who forgot a quotation mark wants to see pictures.
+    // An invalid query is searched for as plain words: a visitor who forgot a quotation mark still wants to see
+    // pictures.
     let reading = QueryReading::parse(&form.q, &site.app.shared.site.zone);
     let search = PageSearch {
         tomorrow: times::tomorrow(clock::now(), &site.app.shared.site.zone),
@@ -60,8 +61,8 @@ pub(super) async fn page(site: SiteRequest) -> PageResult {
     }
 }
 
-/// Returns the URL without empty parameters, which browsers send for every empty field; `None` if there are
-/// none. Editors mail these URLs.
+/// Returns the URL without its empty parameters; `None` if it has none. Browsers send a parameter for every empty
+/// field, and editors mail these URLs.
 fn without_empty_parameters(here: &str) -> Option<String> {
     let (path, query) = here.split_once('?')?;
     let non_empty: Vec<&str> = query.split('&').filter(|pair| has_value(pair)).collect();
@@ -78,13 +79,13 @@ fn has_value(pair: &str) -> bool {
 
 /// The outcome of a search.
 enum SearchOutcome<'a> {
-    /// The API's response, and the notice if the query was not valid.
+    /// The API's response, and a notice if the query was not valid.
     Found(&'a Value, Option<QueryNotice>),
     /// The API's error for an invalid search.
     Refused(&'a ApiRefusal),
 }
 
-/// Another spelling of the words, which finds something.
+/// A different spelling of the words that has hits.
 #[derive(Serialize)]
 struct Respelling {
     text: String,
@@ -98,7 +99,7 @@ struct SavedSearch {
     url: String,
 }
 
-/// A media type with the link to the same search in it.
+/// A link to the same search in a different media type.
 #[derive(Serialize)]
 struct MediaTypeLink {
     name: &'static str,
@@ -106,7 +107,7 @@ struct MediaTypeLink {
     active: bool,
 }
 
-/// Media types in the order of the page.
+/// The media types, in the order in which the page lists them.
 const MEDIA_TYPES: [&str; 10] = [
     "image",
     "stockfoto",
@@ -120,24 +121,24 @@ const MEDIA_TYPES: [&str; 10] = [
     "_all",
 ];
 
-/// The search of a page.
+/// A search, with the request that asks for it.
 struct PageSearch<'a> {
     site: &'a SiteRequest,
     form: SearchForm,
-    /// The words of the form as a valid query.
+    /// The text of the form as a valid query.
     words: String,
-    /// The first day that has not begun.
+    /// The first day that has not begun yet.
     tomorrow: String,
 }
 
 impl PageSearch<'_> {
-    /// Whether open photographs are searched anonymously, as the visitor asked, so that agreements do not restrict
-    /// the hits.
+    /// Returns whether to search without credentials, so that agreements do not restrict the hits. The visitor
+    /// must have asked for this, and photographs must be open.
     fn is_anonymous(&self) -> bool {
         self.form.all && self.may_see_all()
     }
 
-    /// Whether a visitor may see items outside agreements.
+    /// Returns whether the visitor may see items that no agreement covers.
     fn may_see_all(&self) -> bool {
         let settings = self.site.app.shared.edge.live_settings.get();
         settings.open_images && self.form.media_type == "image"
@@ -151,7 +152,7 @@ impl PageSearch<'_> {
         }
     }
 
-    /// Runs the search for the hits of the page; without facets if only the hits are asked for.
+    /// Runs the search for the page's hits and facets; with `is_part`, for the hits alone.
     async fn run(&self, is_part: bool) -> Result<Value, ApiRefusal> {
         let page = self.form.page;
         let scope = if is_part { ResultScope::hits(page) } else { ResultScope::page(page) };
@@ -164,7 +165,7 @@ impl PageSearch<'_> {
             let name = facet.as_str();
             let wider = self.form.without_field(FilterField::Facet(facet));
             let call = wider.call(&self.words, &self.tomorrow, ResultScope::counts(name));
-            // The page is complete with the counts of the narrower search.
+            // If this fails, the page shows the counts of the narrower search.
             if let Ok(mut counted) = self.call(&call).await {
                 found["facets"][name] = counted["facets"][name].take();
             }
@@ -172,7 +173,8 @@ impl PageSearch<'_> {
         Ok(found)
     }
 
-    /// The API call that counts what has arrived since the first hit, for a page of the newest items.
+    /// Returns the URL of the API that counts the items that arrived after the first hit; `None` if the page does
+    /// not begin with the newest item.
     fn poll_url(&self, hits: &[ItemSummary]) -> Option<String> {
         let first = hits.first()?;
         let is_newest = self.form.page == 1 && self.form.is_newest_first();
@@ -182,12 +184,13 @@ impl PageSearch<'_> {
         })
     }
 
-    /// The visitor's latest notifications as searches, for the first page.
+    /// Returns the visitor's latest notifications as searches; empty unless the page is the start page without a
+    /// search.
     async fn saved_searches(&self) -> Vec<SavedSearch> {
         if self.site.visitor.is_none() || !self.form.is_plain() || self.form.page > 1 {
             return Vec::new();
         }
-        // The page is complete without them if they cannot be loaded.
+        // If they cannot be loaded, the page is shown without them.
         let saved = self.site.get(NOTIFICATIONS).await.unwrap_or_default();
         let newest_first = saved.as_array().into_iter().flatten().rev();
         let searches = newest_first.take(SITE_SAVED_SEARCHES).map(|notification| {
@@ -197,20 +200,20 @@ impl PageSearch<'_> {
         searches.collect()
     }
 
-    /// The words in a spelling that finds something, for a search without hits.
+    /// Returns a spelling of the words that has hits, if the search has none.
     async fn respelling(&self, total: u64) -> Option<Respelling> {
         if total > 0 || self.words.is_empty() {
             return None;
         }
         let call = self.form.suggestions(&self.words, &self.tomorrow, true);
-        // The page is complete without it.
+        // If this fails, the page is shown without a suggestion.
         let found = self.call(&call).await.ok()?;
         let text = found["spelling"].as_str()?.to_owned();
         let other = SearchForm { q: text.clone(), page: 1, ..self.form.clone() };
         Some(Respelling { text, url: other.url(1) })
     }
 
-    /// The hits of a result, with the words marked that it matches.
+    /// Returns the hits of a result, in which the words of the query are marked.
     fn hits(&self, found: &Value) -> Vec<ItemSummary> {
         let mut hits = ItemSummary::list(&found["hits"]);
         let zone = &self.site.app.shared.site.zone;
@@ -227,13 +230,13 @@ impl PageSearch<'_> {
         links.collect()
     }
 
-    /// The context of the hits, which a part of the page shows too.
+    /// Returns the template context of the hits, which the full page and the hits alone share.
     fn hits_context(&self, found: &Value, hits: &[ItemSummary]) -> PageValue {
         let form = &self.form;
         let total = found["total"].as_u64().unwrap_or(0);
         let shown_until = u64::try_from(form.page * PAGE_ITEMS).unwrap_or(u64::MAX);
         let page_items = u64::try_from(PAGE_ITEMS).unwrap_or(u64::MAX);
-        // Deeper hits are reached by a narrower search.
+        // Hits beyond the last page can be reached only with a narrower search.
         let has_more = shown_until < total && form.page < PAGES_MAX;
         let pages = usize::try_from(total.div_ceil(page_items)).unwrap_or(usize::MAX);
         context! {
@@ -272,8 +275,8 @@ impl PageSearch<'_> {
             None => self.respelling(total).await,
         };
         let collections = match &site.visitor {
-            // The page is complete without the collections if they cannot be loaded.
-            // Without hits there is nothing to add to a collection.
+            // Without hits there is nothing to add to a collection. If the collections cannot be loaded, the page
+            // is shown without them.
             Some(_) if !hits.is_empty() => {
                 site.get(collections::COLLECTION_NAMES).await.unwrap_or_default()
             }
@@ -281,7 +284,7 @@ impl PageSearch<'_> {
         };
         let status = refusal.map_or(StatusCode::OK, |refusal| refusal.status);
         let (facets, chips) = match refusal {
-            // A search that was refused costs no look-up of names.
+            // A refused search does not look up any names.
             Some(_) => (Vec::new(), Vec::new()),
             // Active facets are shown without hits too, so that each can be removed.
             None => facets::lists_and_chips(site, form, found).await,
@@ -315,7 +318,7 @@ impl PageSearch<'_> {
     }
 }
 
-/// The links to searches that differ in one condition.
+/// Returns links to searches that differ in one condition.
 fn other_searches(form: &SearchForm) -> PageValue {
     let first_page = SearchForm { page: 1, ..form.clone() };
     let everything = SearchForm { media_type: "_all".to_owned(), ..first_page.clone() };

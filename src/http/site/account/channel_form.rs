@@ -1,4 +1,4 @@
-//! The form of a delivery channel: the fields of each method, converted from and to the API's settings.
+//! The form of a delivery channel. It has fields for each method and converts them from and to the API's settings.
 
 use serde_json::{Map, Value, json};
 
@@ -15,18 +15,18 @@ enum SettingKind {
     Secret,
     /// Several lines that are never shown again.
     SecretLines,
-    /// A URL, shown again only up to its host: the rest often contains a secret.
+    /// A URL. Only the part up to its host is shown again, because the rest often contains a secret.
     Address,
     Lines,
     /// A list with one element per line.
     List,
-    /// One of these values; an empty field means the first.
+    /// One of these values. An empty field means the first.
     Choice(&'static [&'static str]),
     /// On, off or unset.
     OptionalFlag,
 }
 
-/// A setting of a method. Texts are English, the keys of the translations.
+/// A setting of a method. Its texts are in English and serve as keys of the translations.
 #[derive(Clone, Copy, Debug)]
 struct ChannelSetting {
     name: &'static str,
@@ -54,10 +54,9 @@ impl ChannelSetting {
         matches!(self.kind, SettingKind::Secret | SettingKind::SecretLines)
     }
 
-    /// The field name. A deferred form leaves out fields with the prefix `secret.`.
+    /// Returns the name of the form's field. A deferred form leaves out fields with the prefix `secret.`.
     fn field(&self) -> String {
-        // The path of an address may contain a token, so it is
-        // dropped from a deferred form as well.
+        // The path of a URL may contain a token, so a URL is left out of a deferred form as well.
         let is_hidden = self.is_secret() || self.kind == SettingKind::Address;
         let group = if is_hidden { "secret" } else { "setting" };
         format!("{group}.{}", self.name)
@@ -123,14 +122,14 @@ const WEBHOOK: [ChannelSetting; 5] = [
 const EMAIL: [ChannelSetting; 1] =
     [ChannelSetting::needed("to", "E-mail addresses", SettingKind::List)
         .hint("One address per line.")];
-// The operator creates these channels; users see the form and change only `active`.
+// The operator creates these channels. Users see the form and can change only `active`.
 const DIRECTORY: [ChannelSetting; 1] =
     [ChannelSetting::needed("path", "Folder", SettingKind::Text)];
 
-/// The methods that users can create channels with.
+/// The methods of channels that users can create.
 const OFFERED_METHODS: [&str; 7] = ["email", "ftps", "sftp", "s3", "webhook", "ftp", "download"];
 
-/// Formats with a check box; others are entered as text.
+/// Formats with a check box. Other formats are entered as text.
 const FORMATS: [(&str, &str); 12] = [
     ("_NormalHires.jpg", "Original (JPEG)"),
     ("_NormalPreview.jpg", "Preview (JPEG)"),
@@ -146,12 +145,12 @@ const FORMATS: [(&str, &str); 12] = [
     ("_NormalPreview.mp4", "Video preview (MP4)"),
 ];
 
-/// The methods that users can choose.
+/// Lists the methods that users can choose.
 pub(super) fn offered_methods() -> Vec<&'static str> {
     OFFERED_METHODS.to_vec()
 }
 
-/// The settings of a method; `None` if there is no form for it.
+/// Returns the settings of a method; `None` if there is no form for it.
 fn settings_of(method: &str) -> Option<&'static [ChannelSetting]> {
     match method {
         "email" => Some(&EMAIL),
@@ -166,13 +165,13 @@ fn settings_of(method: &str) -> Option<&'static [ChannelSetting]> {
     }
 }
 
-/// The label of the field `name` in the form of a method.
+/// Returns the label of the field `name` in the form of a method.
 pub(in crate::http::site) fn setting_label(method: &str, name: &str) -> Option<&'static str> {
     let mut settings = settings_of(method)?.iter();
     settings.find(|setting| setting.field() == name).map(|setting| setting.label)
 }
 
-/// Whether there is a form for the method.
+/// Returns whether there is a form for the method.
 pub(super) fn is_known(method: &str) -> bool {
     settings_of(method).is_some()
 }
@@ -183,7 +182,7 @@ pub struct ChannelForm {
     pub(super) name: String,
     pub(super) method: String,
     pub(super) is_active: bool,
-    /// Whether the form changes an existing channel.
+    /// True if the form changes an existing channel.
     pub(super) replaces_existing: bool,
     formats: Vec<String>,
     /// Field names with the entered values.
@@ -209,7 +208,7 @@ impl ChannelForm {
     pub(super) fn from_channel(channel: &Value) -> Self {
         let method = text(channel, "method").to_owned();
         let settings = settings_of(&method).unwrap_or_default();
-        // The API returns a mask in place of a secret, which is no value to edit or send back.
+        // The API returns a mask in place of a secret. The mask must not be edited or sent back.
         let visible = settings.iter().filter(|setting| !setting.is_secret());
         let visible = visible.map(|setting| {
             let value = &channel["settings"][setting.name];
@@ -229,7 +228,7 @@ impl ChannelForm {
     /// Reads a submitted form.
     #[must_use]
     pub fn from_form(form: &FormFields) -> Self {
-        // Check boxes and the free text field together are the list of formats.
+        // The check boxes and the text field together list the formats.
         let mut formats: Vec<String> = form.all("format").map(str::to_owned).collect();
         formats.extend(
             form.find("formats").unwrap_or_default().split_whitespace().map(str::to_owned),
@@ -250,11 +249,12 @@ impl ChannelForm {
         found.map(|(_, text)| text.trim()).filter(|text| !text.is_empty())
     }
 
-    /// The request body for the API.
+    /// Returns the request body for the API.
     #[must_use]
     pub fn body(&self) -> Value {
         let settings = settings_of(&self.method).unwrap_or_default();
-        // Fields of another method may be left from a deferred form; the API refuses unknown settings.
+        // A deferred form may contain fields of a different method. The API refuses unknown settings, so they are
+        // left out.
         let settings: Map<String, Value> =
             settings.iter().filter_map(|setting| self.given_value(setting)).collect();
         json!({
@@ -267,14 +267,14 @@ impl ChannelForm {
     fn given_value(&self, setting: &ChannelSetting) -> Option<(String, Value)> {
         let value = match self.text(&setting.field()) {
             Some(text) => setting_value(setting.kind, text),
-            // The API keeps settings that are not mentioned, so an emptied field is sent as null.
+            // The API keeps settings that the body omits, so a field that was emptied is sent as null.
             None if self.replaces_existing && !setting.is_secret() => Value::Null,
             None => return None,
         };
         Some((setting.name.to_owned(), value))
     }
 
-    /// The settings as fields. Secrets are never sent back to the browser and must be entered again.
+    /// Returns the settings as form fields. Secrets are never sent back to the browser and must be entered again.
     #[must_use]
     pub fn fields(&self) -> Value {
         let settings = settings_of(&self.method).unwrap_or_default();
@@ -290,12 +290,12 @@ impl ChannelForm {
             "name": field, "path": format!("settings.{}", setting.name),
             "label": setting.label, "hint": setting.hint, "kind": kind, "choices": choices,
             "value": value, "needed": setting.is_needed,
-            // The template says that an empty secret leaves the stored one unchanged.
+            // The template explains that an empty field leaves the stored secret unchanged.
             "stays": setting.is_secret() && self.replaces_existing,
         })
     }
 
-    /// The formats with check boxes, and whether they are ticked.
+    /// Returns the formats with check boxes, each with its state.
     pub(super) fn format_choices(&self) -> Value {
         let choices = FORMATS.iter().map(|(format, label)| {
             let ticked = self.formats.iter().any(|own| own == format);
@@ -304,7 +304,7 @@ impl ChannelForm {
         choices.collect()
     }
 
-    /// The other formats, one per line.
+    /// Returns the other formats, one per line.
     pub(super) fn other_formats(&self) -> String {
         let mut others: Vec<&str> = Vec::new();
         for own in &self.formats {
@@ -316,7 +316,7 @@ impl ChannelForm {
     }
 }
 
-/// The input type and choices by which a template renders a field.
+/// Returns the input type and the choices with which a template renders a field.
 fn template_kind(kind: SettingKind) -> (&'static str, &'static [&'static str]) {
     match kind {
         SettingKind::Text | SettingKind::Address => ("text", &[]),
@@ -330,7 +330,7 @@ fn template_kind(kind: SettingKind) -> (&'static str, &'static [&'static str]) {
     }
 }
 
-/// Converts a field to the setting's JSON. An invalid number stays a text, which the API refuses.
+/// Converts the text of a field to the setting's JSON. An invalid number stays a string, which the API refuses.
 fn setting_value(kind: SettingKind, text: &str) -> Value {
     match kind {
         SettingKind::Text
@@ -339,7 +339,7 @@ fn setting_value(kind: SettingKind, text: &str) -> Value {
         | SettingKind::Choice(_) => json!(text),
         // Browsers send line breaks as CRLF.
         SettingKind::Lines => json!(text.replace("\r\n", "\n")),
-        // Trimming removed the last line break, with which an OpenSSH key file ends.
+        // Trimming removed the last line break, but an OpenSSH key file must end with one.
         SettingKind::SecretLines => json!(format!("{}\n", text.replace("\r\n", "\n"))),
         SettingKind::Number => {
             text.parse::<u64>().map_or_else(|_| json!(text), |number| json!(number))
@@ -348,7 +348,7 @@ fn setting_value(kind: SettingKind, text: &str) -> Value {
         SettingKind::Checkbox => json!(true),
         SettingKind::OptionalFlag => json!(text == "true"),
         SettingKind::List => {
-            // A pasted list of addresses may be separated by commas or semicolons as well.
+            // A pasted list of addresses may also be separated by commas or semicolons.
             let parts = text.split(['\n', ',', ';']).map(str::trim);
             parts.filter(|part| !part.is_empty()).collect()
         }
@@ -358,9 +358,9 @@ fn setting_value(kind: SettingKind, text: &str) -> Value {
 /// Converts a setting's JSON to the text of a field.
 fn field_text(kind: SettingKind, value: &Value) -> String {
     match value {
-        // An empty field would leave it to the service, which decides by the other settings.
+        // An empty field would mean unset, and the service would derive the flag from the other settings.
         Value::Bool(false) if kind == SettingKind::OptionalFlag => "false".to_owned(),
-        // Any text ticks a check box.
+        // Any non-empty text ticks a check box, so `false` must be empty.
         Value::Null | Value::Bool(false) | Value::Object(_) => String::new(),
         Value::Bool(true) => "true".to_owned(),
         Value::Number(number) => number.to_string(),

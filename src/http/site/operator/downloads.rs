@@ -1,4 +1,4 @@
-//! `/operator/downloads`: statistics of downloads as a chart, as tables, and as a file.
+//! `/operator/downloads`: download statistics as a chart, as tables, and as a CSV file.
 
 use std::collections::BTreeMap;
 
@@ -27,17 +27,17 @@ const DOWNLOADS_FILE: &str = "/operator/v1/download.csv";
 const PAGE: &str = "/operator/downloads";
 const PAGE_FILE: &str = "/operator/downloads.csv";
 
-/// The parameters that choose downloads, each with the property of a row that names its value.
+/// The parameters that filter downloads, each with the property of a row that holds the name of its value.
 const FILTERS: [(&str, &str); 3] =
     [("organization", "organizationName"), ("agreement", "agreementName"), ("item", "headline")];
-/// The parameters of the page and of the API that say what is counted.
+/// The parameters that select the statistic, both of the page and of the API.
 const PARAMETERS: [&str; 6] = ["by", "from", "to", "organization", "agreement", "item"];
-/// The lengths of the periods that the page offers, in days.
+/// The lengths, in days, of the periods that the page offers.
 const PERIODS: [i32; 3] = [7, 30, 365];
-/// The length of the bar of the row with the most downloads, in units of its SVG.
+/// The length of the longest bar, in units of its SVG.
 const BAR_UNITS: u64 = 100;
 
-/// What is counted, as the address of the page says it. The API validates it.
+/// The selected statistic: the values of [`PARAMETERS`] in the page's URL. The API validates them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Choice(BTreeMap<&'static str, String>);
 
@@ -70,24 +70,24 @@ impl Choice {
         self
     }
 
-    /// A call or an address with these parameters.
+    /// Returns the call of `path` with these parameters; its target is also a URL.
     fn at(&self, path: &str) -> ApiCall {
         ApiCall::get(path).query(self.0.iter().map(|(name, value)| (*name, Some(value.as_str()))))
     }
 
-    /// The address of the page with these parameters.
+    /// Returns the URL of the page with these parameters.
     fn page(&self) -> String {
         self.at(PAGE).target
     }
 
-    /// The address of the page whose table begins with the row `start`.
+    /// Returns the URL of the page whose table begins with the row `start`.
     fn page_at(&self, start: usize) -> String {
-        // The first page has a single address, without `start`.
+        // The URL of the first page has no `start`, so that the page has a single URL.
         let start = (start > 0).then(|| start.to_string());
         self.at(PAGE).query([("start", start.as_deref())]).target
     }
 
-    /// The call for `size` rows of the table.
+    /// Returns the call for `size` rows of the table, beginning with `start`.
     fn rows(&self, start: usize, size: usize) -> ApiCall {
         let start = start.to_string();
         let size = size.to_string();
@@ -121,13 +121,14 @@ pub(super) async fn show(member: OperatorRequest) -> PageResult {
     member.page_with(status, "operator/downloads.html", context)
 }
 
-/// `GET /operator/downloads.csv`: all rows of the table, for spreadsheets in the language of the page.
+/// `GET /operator/downloads.csv`: returns all rows of the table as CSV for spreadsheets in the language of the
+/// page.
 pub(super) async fn export(member: OperatorRequest) -> PageResult {
     let call = Choice::from_query(&member)?.at(DOWNLOADS_FILE);
     let visitor = Some(&member.visitor);
     let file = api_client::call_file(&member.app, &member.apis, visitor, &call).await?;
     let (mut parts, body) = file.into_parts();
-    // The API has built the file in memory already, so its rows are the limit.
+    // No limit is needed: the API has already built the file in memory.
     let bytes = to_bytes(body, usize::MAX).await.map_err(Error::internal)?;
     let csv = String::from_utf8(bytes.into()).map_err(Error::internal)?;
     let text = spreadsheet_text(&csv, CsvDialect::for_language(language::current_language()));
@@ -146,7 +147,7 @@ async fn load(site: &SiteRequest, choice: &Choice, start: usize) -> Result<PageV
     let chart = DayChart::from_rows(&days);
     let is_by_day = choice.grouping() == DownloadGrouping::Day.as_str();
     let (mut rows, pager) = if is_by_day {
-        // The table of days is that of the chart.
+        // The table shows the same days as the chart.
         (std::mem::take(&mut days), PageValue::from(()))
     } else {
         rows_of_page(site, choice, start).await?
@@ -168,13 +169,13 @@ async fn load(site: &SiteRequest, choice: &Choice, start: usize) -> Result<PageV
     })
 }
 
-/// One page of the table, with the addresses of the adjacent ones.
+/// Loads one page of the table, with the URLs of the previous and the next page.
 async fn rows_of_page(
     site: &SiteRequest,
     choice: &Choice,
     start: usize,
 ) -> Result<(Vec<Value>, PageValue), ApiRefusal> {
-    // A surplus row shows whether others follow.
+    // One extra row shows whether more rows follow.
     let answer = site.call(&choice.rows(start, STATISTICS_SHOWN + 1)).await?;
     let mut rows = elements(answer, "rows");
     let has_more = rows.len() > STATISTICS_SHOWN;
@@ -184,7 +185,7 @@ async fn rows_of_page(
     Ok((rows, context! { previous, next }))
 }
 
-/// The downloads of the row that has most, to which the bars of all pages are drawn.
+/// Returns the highest number of downloads of any row. The bars of all pages are scaled to it.
 async fn most(
     site: &SiteRequest,
     choice: &Choice,
@@ -195,7 +196,7 @@ async fn most(
     if start == 0 {
         return Ok(shown);
     }
-    // The rows with the most downloads come first, so on later pages the first row is looked up.
+    // Rows are sorted by downloads, so for later pages the first row of the table is loaded as well.
     let first = elements(site.call(&choice.rows(0, 1)).await?, "rows");
     Ok(shown.max(highest(&first)))
 }
@@ -208,7 +209,7 @@ fn downloads(row: &Value) -> u64 {
     row["downloads"].as_u64().unwrap_or_default()
 }
 
-/// Adds the length of a row's bar, and the address of the statistic that explains the row.
+/// Adds the length of a row's bar, and the URL of the statistic that breaks the row down.
 fn complete_row(row: &mut Value, choice: &Choice, most: u64) {
     row["bar"] = json!(share(downloads(row), most, BAR_UNITS));
     let uri = row["item"].as_str().map(str::to_owned);
@@ -221,7 +222,7 @@ fn complete_row(row: &mut Value, choice: &Choice, most: u64) {
     let choice = choice.clone();
     let items = DownloadGrouping::Item.as_str();
     let target = match (agreement, organization, uri, day) {
-        // The row of an agreement names its organization as well.
+        // The row of an agreement also has its organization.
         (Some(agreement), ..) => choice.with("by", items).with("agreement", agreement),
         (None, Some(organization), ..) => {
             choice.with("by", items).with("organization", organization)
@@ -232,19 +233,19 @@ fn complete_row(row: &mut Value, choice: &Choice, most: u64) {
         (None, None, None, Some(day)) => {
             choice.with("by", items).with("from", day.clone()).with("to", day)
         }
-        // How callers authenticated is no filter.
+        // A row grouped by authentication method cannot be broken down, because the method is not a filter.
         (None, None, None, None) => return,
     };
     row["more"] = json!(target.page());
 }
 
-/// The filters of the choice, each with a name for people and the address without it.
+/// Lists the active filters, each with a display name and the URL that removes it.
 async fn filters(site: &SiteRequest, choice: &Choice) -> Result<Vec<Value>, ApiRefusal> {
     let mut filters = Vec::new();
     for (kind, property) in FILTERS {
         let Some(value) = choice.get(kind) else { continue };
         let row = site.call(&choice.clone().with("by", kind).rows(0, 1)).await?;
-        // Without downloads there is no row that knows the name.
+        // Without downloads no row has the name, so the value is shown.
         let name = row["rows"][0][property].as_str().filter(|name| !name.is_empty());
         filters.push(json!({
             "kind": kind,
@@ -256,8 +257,8 @@ async fn filters(site: &SiteRequest, choice: &Choice) -> Result<Vec<Value>, ApiR
     Ok(filters)
 }
 
-/// What the form of the page shows: the days, the hidden filters, and the periods that it offers. `answer` is
-/// that of the API, which completes the days.
+/// Returns the context of the page's form: the first and last day, the hidden filters, and the offered periods.
+/// The API's `answer` supplies the days if the choice has none.
 fn chosen(site: &SiteRequest, choice: &Choice, answer: &Value) -> PageValue {
     let from = answer["from"].as_str().or_else(|| choice.get("from")).unwrap_or_default();
     let to = answer["to"].as_str().or_else(|| choice.get("to")).unwrap_or_default();
@@ -275,7 +276,7 @@ fn chosen(site: &SiteRequest, choice: &Choice, answer: &Value) -> PageValue {
     template_value(json!({ "from": from, "to": to, "periods": periods, "hidden": hidden }))
 }
 
-/// First and last of so many days that end with `today`.
+/// Returns the first and the last of `days` days that end with `today`.
 fn period(today: Date, days: i32) -> (String, String) {
     let first = today.checked_sub((days - 1).days()).unwrap_or(today);
     (first.to_string(), today.to_string())

@@ -1,4 +1,5 @@
-//! `/operator/deliveries` and `/operator/messages`: work of all users, and what failed of it.
+//! `/operator/deliveries` and `/operator/messages`: the deliveries and messages of all users. Failed ones can be
+//! retried.
 
 use axum::http::StatusCode;
 use minijinja::{Value as PageValue, context};
@@ -17,17 +18,17 @@ use model::account::{DeliveryState, MessageState};
 const DELIVERIES: &str = "/operator/v1/delivery";
 const MESSAGES: &str = "/operator/v1/message";
 
-/// The outcome of a form, for the list that is shown after it.
+/// The outcome of a form, which the list shows.
 struct Outcome {
     status: StatusCode,
-    /// Why nothing was done; empty if the list is only shown.
+    /// The errors of a refused form; empty if there was no form.
     alert: Vec<String>,
 }
 
 impl Outcome {
     const NONE: Self = Self { status: StatusCode::OK, alert: Vec::new() };
 
-    /// Fails for a refusal that the list cannot explain.
+    /// Returns the outcome of a refused form. Fails if the refusal is not a mistake in the form.
     fn refused(refusal: ApiRefusal) -> Result<Self, PageError> {
         if !refusal.is_mistake() {
             return Err(refusal.into());
@@ -53,7 +54,7 @@ async fn show_deliveries(site: &SiteRequest, outcome: Outcome) -> PageResult {
     site.page_with(outcome.status, "operator/deliveries.html", context)
 }
 
-/// `POST /operator/deliveries`: queues the delivery `id` again, or all that failed.
+/// `POST /operator/deliveries`: requeues the delivery `id`, or all failed deliveries.
 pub(super) async fn retry_deliveries(posted: OperatorForm) -> PageResult {
     let call = ApiCall::post(target(DELIVERIES, posted.form.find("id")));
     match posted.call(&call.json(json!({ "again": true }))).await {
@@ -76,14 +77,14 @@ async fn show_messages(site: &SiteRequest, outcome: Outcome) -> PageResult {
     site.page_with(outcome.status, "operator/messages.html", context)
 }
 
-/// `POST /operator/messages`: queues the message `id` again, or all that are parked, or removes one.
+/// `POST /operator/messages`: requeues the message `id` or all parked messages, or removes the message `id`.
 pub(super) async fn act_on_messages(posted: OperatorForm) -> PageResult {
     let id = posted.form.find("id");
     let action = posted.form.find("do").unwrap_or_default();
     let (call, is_retry) = match (action, id) {
         ("retry", _) => (ApiCall::post(target(MESSAGES, id)).json(json!({ "again": true })), true),
         ("remove", Some(_)) => (ApiCall::delete(target(MESSAGES, id)), false),
-        // Our own buttons send only the values above, so this form comes from elsewhere.
+        // The page's own buttons send only the values above.
         _ => return Err(Error::new(ErrorKind::InvalidArgument, "The form cannot be read").into()),
     };
     let path = posted.path();
@@ -95,7 +96,7 @@ pub(super) async fn act_on_messages(posted: OperatorForm) -> PageResult {
     }
 }
 
-/// The API path of the entry `id` of a list, or of the list.
+/// Returns the API path of the entry `id` of a list, or of the whole list.
 fn target(list: &str, id: Option<&str>) -> String {
     match id {
         Some(id) => format!("{list}/{}", api_client::encode_segment(id)),
@@ -103,18 +104,19 @@ fn target(list: &str, id: Option<&str>) -> String {
     }
 }
 
-/// The address of a list after entries were queued again, with their number.
+/// Returns the URL of a list, with the message that entries were requeued and their number.
 fn retried(path: &str, state: Option<&str>, answer: &Value) -> String {
     let count = answer["queued"].as_u64().unwrap_or_default().to_string();
     back(path, state, "retried", Some(&count))
 }
 
-/// The address of a list in the state that it was shown in, with what was done.
+/// Returns the URL of a list, filtered by `state` as before, with the message `done`.
 fn back(path: &str, state: Option<&str>, done: &str, count: Option<&str>) -> String {
     ApiCall::get(path).query([("state", state), ("done", Some(done)), ("count", count)]).target
 }
 
-/// What both lists show: the state, the first entry, and what was done before.
+/// Returns the context that both lists share: the state filter, the first row, the number of requeued entries, and
+/// the errors of the previous form.
 fn list_context(
     site: &SiteRequest,
     list_page: &ListPage<'_>,
