@@ -1,11 +1,11 @@
 //! Serves files compiled into the binary: style sheets, scripts, fonts and the icon.
 //!
-//! Pages address them under a *fingerprint* of all files, `/assets/<fingerprint>/css/site.css`, and browsers
-//! cache them for a year without revalidation: another release has another fingerprint. One fingerprint for
-//! all files keeps relative URLs in style sheets and modules valid without rewriting; the price is that a
-//! release which changes one file invalidates all of them, some 200 kB.
+//! The URLs in pages contain a *fingerprint* of all files, `/assets/<fingerprint>/css/site.css`. Browsers cache
+//! the files for a year without revalidation, because a release that changes a file has a different fingerprint.
+//! One fingerprint for all files keeps relative URLs in style sheets and modules valid without rewriting. The cost
+//! is that a change of one file invalidates all of them, about 200 kB.
 //!
-//! The plain paths, `/assets/css/site.css`, remain valid for existing references.
+//! Paths without a fingerprint, `/assets/css/site.css`, are valid as well.
 
 use std::sync::LazyLock;
 
@@ -37,11 +37,11 @@ use model::ContentHash;
 #[include = "favicon.svg"]
 struct SiteAssets;
 
-/// The fingerprint of all files, computed on first use. A debug build reads files from disk, so browsers see
+/// The fingerprint of all files, computed on first use. A debug build reads the files from disk, so browsers load
 /// an edited file after the next start.
 static FINGERPRINT: LazyLock<String> = LazyLock::new(|| {
     let mut names: Vec<_> = SiteAssets::iter().collect();
-    // The order of embedded files is not specified, and all nodes must agree on the fingerprint.
+    // The order of embedded files is unspecified, but all nodes must compute the same fingerprint.
     names.sort_unstable();
     let mut lines = String::new();
     for name in names {
@@ -55,7 +55,7 @@ static FINGERPRINT: LazyLock<String> = LazyLock::new(|| {
     ContentHash::new(lines.as_bytes()).short()
 });
 
-/// The URL of a file for pages, which changes with the files.
+/// Returns the URL of a file for use in pages. It contains the fingerprint.
 pub(crate) fn address(path: &str) -> String {
     format!("/assets/{}/{path}", *FINGERPRINT)
 }
@@ -64,9 +64,9 @@ pub(crate) fn address(path: &str) -> String {
 fn split_fingerprint(path: &str) -> (&str, CachePolicy) {
     match path.split_once('/') {
         Some((first, name)) if first == *FINGERPRINT => (name, CachePolicy::Immutable),
-        // Every fingerprint has one length, which no folder of the assets has.
+        // The fingerprint of a different release. All fingerprints have the same length, which no folder name has.
         Some((first, name)) if first.len() == FINGERPRINT.len() => (name, CachePolicy::Revalidate),
-        // A new release replaces a file under its plain path.
+        // A new release changes the file under the same path.
         Some(_) | None => (path, CachePolicy::PublicMinutes),
     }
 }
@@ -80,9 +80,9 @@ pub(crate) async fn asset(
     serve(&method, &headers, name, policy)
 }
 
-/// `GET /favicon.ico`, which browsers request by themselves.
+/// `GET /favicon.ico`, which browsers request on their own.
 pub(crate) async fn favicon(method: Method, headers: HeaderMap) -> Response {
-    // The response names its type, so browsers accept an SVG under the old name.
+    // Browsers accept an SVG under this name, because the response has its content type.
     serve(&method, &headers, "favicon.svg", CachePolicy::PublicMinutes)
 }
 
@@ -93,13 +93,14 @@ fn serve(method: &Method, headers: &HeaderMap, path: &str, policy: CachePolicy) 
     }
 }
 
-/// A file in the binary.
+/// A file in the binary, with its cache policy.
 pub(super) struct AssetFile {
     pub(super) file: EmbeddedFile,
     pub(super) policy: CachePolicy,
 }
 
-/// Responds with a file, or with 304 if the client has it; the type follows from `path`.
+/// Responds with a file, or with 304 if the client already has it. The extension of `path` determines the content
+/// type.
 pub(super) fn send(method: &Method, headers: &HeaderMap, path: &str, file: AssetFile) -> Response {
     let AssetFile { file, policy } = file;
     let tag = ContentHash(file.metadata.sha256_hash()).short();
@@ -113,7 +114,7 @@ pub(super) fn send(method: &Method, headers: &HeaderMap, path: &str, file: Asset
             (StatusCode::OK, Body::from(file.data.into_owned()), policy)
         }
         PreconditionOutcome::NotModified => (StatusCode::NOT_MODIFIED, Body::empty(), policy),
-        // A cache must not keep the outcome of one client's precondition.
+        // A cache must not store the outcome of one client's precondition.
         PreconditionOutcome::Failed => {
             (StatusCode::PRECONDITION_FAILED, Body::empty(), CachePolicy::NoStore)
         }

@@ -1,6 +1,7 @@
-//! The visitor's collections, and the page of one: its items, name, visibility and ZIP archive.
+//! The list of the visitor's collections, and the page of a collection: its items, name, visibility and ZIP
+//! archive.
 //!
-//! `collection_items.rs` handles single items of a collection.
+//! `collection_items.rs` adds, reorders and removes items.
 
 use std::collections::HashMap;
 
@@ -22,10 +23,11 @@ use crate::http::form::see_other;
 use crate::runtime::limits::{PAGES_MAX, SITE_COLLECTION_ITEMS_PER_PAGE, SITE_STRIP_PICTURES};
 use model::item::has_picture;
 
-/// The API path of the caller's collections.
+/// The API path of the caller's collections, with their items.
 pub(super) const COLLECTIONS: &str = "/collection/v1/collection";
 
-/// The API path of the collections without their items, which may be very many: for lists to choose from.
+/// The API path of the caller's collections without their items, for lists to choose from. A collection may have
+/// very many items.
 pub(super) const COLLECTION_NAMES: &str = "/collection/v1/collection?layout=bare";
 
 /// The routes of the collection pages.
@@ -37,23 +39,23 @@ pub(super) fn routes() -> Router<AppState> {
         .route("/collections/{id}/zip", post(zip))
 }
 
-/// The API path of a collection.
+/// Returns the API path of a collection.
 pub(super) fn address(id: &str) -> String {
     format!("{COLLECTIONS}/{}", encode_segment(id))
 }
 
-/// The path of a collection's page.
+/// Returns the path of a collection's page.
 pub(super) fn page_of(id: &str) -> String {
     format!("/collections/{}", encode_segment(id))
 }
 
-/// The URIs of a collection's items.
+/// Lists the URIs of a collection's items.
 pub(super) fn content(collection: &Value) -> Vec<&str> {
     let content = collection["content"].as_array().into_iter().flatten();
     content.filter_map(Value::as_str).collect()
 }
 
-/// The URL of an item's thumbnail, if it is a photograph: only those always have one.
+/// Returns the URL of an item's thumbnail; `None` unless it is a photograph, because other items may not have one.
 fn thumbnail(uri: &str) -> Option<String> {
     let key = key_of(uri)?;
     has_picture(key.media_type).then(|| format!("/media/{key}_NormalThumbnail.jpg"))
@@ -89,7 +91,7 @@ async fn list(member: MemberRequest) -> PageResult {
     show_list(&member, None).await
 }
 
-/// Loads the visitor's collections; without their items if those are too many for a page.
+/// Loads the visitor's collections; without their items if the response would be too long for a page.
 async fn load_all(member: &MemberRequest) -> Result<Value, ApiRefusal> {
     match member.get(COLLECTIONS).await {
         Err(refusal) if refusal.is_too_long() => member.get(COLLECTION_NAMES).await,
@@ -97,11 +99,11 @@ async fn load_all(member: &MemberRequest) -> Result<Value, ApiRefusal> {
     }
 }
 
-/// Shows the list; `again` is the name of a collection that could not be created, with the error.
+/// Shows the list. `again` is the name of a collection that could not be created, and the error.
 async fn show_list(member: &MemberRequest, again: Option<(&str, &ApiRefusal)>) -> PageResult {
     let all = load_all(member).await?;
     let rows: Vec<CollectionRow> =
-        // The API lists the oldest first.
+        // The API lists the oldest collection first.
         all.as_array().into_iter().flatten().rev().map(CollectionRow::from_json).collect();
     let context = context! {
         rows => PageValue::from(Serde(rows)),
@@ -118,20 +120,20 @@ async fn create(posted: MemberForm) -> PageResult {
     let body = json!({ "name": name, "public": posted.form.is_ticked("public") });
     match posted.call(&ApiCall::post(COLLECTIONS).json(body)).await {
         Ok(created) => Ok(see_other(&format!("{}?done=created", page_of(text(&created, "id"))))),
-        // The name that was typed stays in the form.
+        // The form keeps the typed name.
         Err(refusal) if refusal.is_mistake() => show_list(&posted, Some((name, &refusal))).await,
         Err(refusal) => Err(refusal.into()),
     }
 }
 
-/// A position in a collection.
+/// A position of a collection, with its item.
 #[derive(Serialize)]
 struct CollectionCell {
     uri: String,
     key: String,
     /// Position in the collection, from 1.
     place: usize,
-    /// The item, if the visitor may see it.
+    /// The item's summary, if the visitor may see the item.
     hit: Option<ItemSummary>,
 }
 
@@ -143,14 +145,14 @@ struct RemovedItem {
     at: String,
 }
 
-/// The error of a change, and the name that was entered.
+/// The error of a change, and the entered name.
 #[derive(Default)]
 pub(super) struct CollectionFormError<'a> {
     pub(super) refusal: Option<ApiRefusal>,
     pub(super) name: Option<&'a str>,
 }
 
-/// `GET /collections/{id}`: for its owner with all actions, for other visitors read-only.
+/// `GET /collections/{id}`: shows a collection. The owner can change it; other visitors can only read it.
 async fn show(Path(id): Path<String>, member: MemberRequest) -> PageResult {
     show_one(&member, &id, CollectionFormError::default()).await
 }
@@ -164,13 +166,13 @@ pub(super) async fn show_one(
     let page = member.query.integer("page", 1..=i64::try_from(PAGES_MAX).unwrap_or(i64::MAX))?;
     let page = page.and_then(|page| usize::try_from(page).ok()).unwrap_or(1);
     let found = member.get(address(id)).await?;
-    // A public collection is changed by its owner alone (contract collections-9).
+    // Only its owner can change a public collection (contract collections-9).
     let is_own = text(&found, "owner") == member.visitor.account.user.user_name;
     let (cells, total, hidden) = cells(&found, is_own, page);
-    // The form of the archive lets the visitor choose the agreement that pays.
+    // In the form of the archive, the visitor can choose the agreement that pays.
     let user = member.get("/user/v1/user").await?;
     let here = page_of(id);
-    // After an error the form shows what was typed; the heading keeps the stored name.
+    // After an error the form shows the typed name, while the heading shows the stored one.
     let name = form_error.name.unwrap_or(text(&found, "name"));
     let refusal = form_error.refusal.as_ref();
     let context = context! {
@@ -199,13 +201,13 @@ pub(super) async fn show_one(
     member.page_with(status, "collection.html", context)
 }
 
-/// Returns the path of a page of the collection `id`.
+/// Returns the path of page `page` of the collection `id`.
 fn numbered_page(id: &str, page: usize) -> String {
     format!("{}?page={page}", page_of(id))
 }
 
-/// Returns the cells of a page, their number on all pages, and the number of items hidden from the visitor.
-/// The owner sees hidden positions too, to move and remove them.
+/// Returns the cells of a page, their number on all pages, and the number of items that are hidden from the
+/// visitor. The owner also sees hidden positions, to move and remove them.
 fn cells(found: &Value, is_own: bool, page: usize) -> (Vec<CollectionCell>, usize, usize) {
     let items = ItemSummary::list(&found["items"]);
     let mut hits: HashMap<String, ItemSummary> =
@@ -214,28 +216,28 @@ fn cells(found: &Value, is_own: bool, page: usize) -> (Vec<CollectionCell>, usiz
     for (at, uri) in content(found).into_iter().enumerate() {
         let Some(key) = key_of(uri) else { continue };
         let key = key.to_string();
-        // An item is in a collection once, so its summary can be moved out.
+        // A collection contains an item at most once, so its summary can be moved out of the map.
         let hit = hits.remove(&key);
         cells.push(CollectionCell { uri: uri.to_owned(), key, place: at + 1, hit });
     }
-    // `items` leaves out what the reader may not see; `content` does not (contract collections-10).
+    // `items` omits items that the visitor may not see; `content` lists all (contract collections-10).
     let hidden = cells.iter().filter(|cell| cell.hit.is_none()).count();
     let shown = cells.into_iter().filter(|cell| is_own || cell.hit.is_some());
     let shown = shown.collect::<Vec<_>>();
     let total = shown.len();
-    // The page number comes from the address; a page beyond the end is empty.
+    // The page number comes from the URL. A page beyond the end is empty.
     let first = (page - 1).saturating_mul(SITE_COLLECTION_ITEMS_PER_PAGE);
     let cells = shown.into_iter().skip(first).take(SITE_COLLECTION_ITEMS_PER_PAGE).collect();
     (cells, total, hidden)
 }
 
-/// Lists the items that left the collection, the latest first.
+/// Lists the items that were removed from the collection, the latest first.
 fn removed_items(found: &Value) -> Vec<RemovedItem> {
     let removed = found["removedContent"].as_array().into_iter().flatten().rev();
     removed.filter_map(removed_item).collect()
 }
 
-/// Reads an item that left the collection; `None` without an item or a time.
+/// Reads an item that was removed from the collection; `None` if its URI or the time is missing.
 fn removed_item(item: &Value) -> Option<RemovedItem> {
     Some(RemovedItem {
         key: key_of(item["uri"].as_str()?)?.to_string(),
@@ -262,14 +264,14 @@ async fn save(Path(id): Path<String>, posted: MemberForm) -> PageResult {
     }
 }
 
-/// Shows the collection with the error of a change, if the change was invalid.
+/// Shows the collection with the error of a change. If the error is not a mistake in the form, returns it.
 pub(super) async fn refusal_page(
     posted: &MemberForm,
     id: &str,
     form_error: CollectionFormError<'_>,
 ) -> PageResult {
     match form_error.refusal {
-        // A collection that does not exist has no page on which the error could be shown.
+        // A missing collection has no page on which the error could be shown.
         Some(refusal) if !refusal.is_mistake() || refusal.status == StatusCode::NOT_FOUND => {
             Err(PageError::from(refusal))
         }
@@ -282,8 +284,8 @@ async fn remove(Path(id): Path<String>, posted: MemberForm) -> PageResult {
     Ok(see_other("/collections?done=removed"))
 }
 
-/// `POST /collections/{id}/zip`: downloads and purchases all items that the visitor may download, in order. A
-/// form, because a link must not purchase.
+/// `POST /collections/{id}/zip`: buys and downloads all items that the visitor may download, in order. The page
+/// uses a form, because a link must not buy anything.
 async fn zip(Path(id): Path<String>, posted: MemberForm) -> PageResult {
     let call = ApiCall::get(format!("{}/zip", address(&id)));
     // Numbered names keep the order of the collection when the archive is unpacked.

@@ -1,5 +1,5 @@
-//! The filters of a search: the values among its matches, their names and their links, and the chips of those that
-//! are set.
+//! The filters of a search: the facet values among its matches, with their names and links, and the chips of the
+//! active filters.
 
 use std::collections::HashSet;
 
@@ -11,12 +11,12 @@ use crate::http::protocol::request::QueryParameters;
 use crate::runtime::error::Result;
 use query::{Facet, FilterField, ItemFilter, limits::FILTERS_MAX};
 
-/// Most values of a facet that are shown.
+/// Maximum number of values of a facet on the page.
 const FACET_VALUES_MAX: usize = 12;
 /// The facets of the page, as the API's parameter `facets`.
 pub(super) const FACET_NAMES: &str = "orientation,colour,byline,person.name,place.name,subject.code,\
      copyrightholder,digitalsourcetype,product.code,mediatype";
-/// The facets of [`FACET_NAMES`], in the order of the page.
+/// The facets of [`FACET_NAMES`], in the order in which the page lists them.
 const FACET_ORDER: [Facet; 10] = [
     Facet::Orientation,
     Facet::Colour,
@@ -29,20 +29,20 @@ const FACET_ORDER: [Facet; 10] = [
     Facet::ProductCode,
     Facet::MediaType,
 ];
-/// The orders that are offered, values of the parameter `sort`.
+/// The offered orders, as values of the parameter `sort`.
 const ORDERS: [&str; 3] = ["", "default:asc", "relevance"];
-/// The sizes that are offered: pixels of the longer side, at least.
+/// The offered minimum sizes: pixels of the longer side.
 const SIZES_PX: [&str; 4] = ["1000", "2000", "4000", "6000"];
 
-/// Reads the filters `facet=[-]<name>:<value>` of the query. Unknown ones are skipped, and so are those after
-/// [`FILTERS_MAX`]: each becomes links that repeat all others.
+/// Reads the filters `facet=[-]<name>:<value>` of the query. Unknown filters are skipped. At most [`FILTERS_MAX`]
+/// filters are read, because the page has links for each filter, and every link repeats all filters.
 pub(super) fn read_filters(query: &QueryParameters) -> Result<Vec<ItemFilter>> {
     let mut filters: Vec<ItemFilter> = Vec::new();
     for text in query.all("facet")? {
         if filters.len() == FILTERS_MAX {
             break;
         }
-        // The address may be typed by hand; an unknown filter is no reason for an error page.
+        // The URL may have been typed by hand, so an unknown filter is not an error.
         if let Some(filter) = ItemFilter::find(text).filter(|filter| !filters.contains(filter)) {
             filters.push(filter);
         }
@@ -50,12 +50,12 @@ pub(super) fn read_filters(query: &QueryParameters) -> Result<Vec<ItemFilter>> {
     Ok(filters)
 }
 
-/// Reads the products `p` of the query, at most as many as filters.
+/// Reads the products `p` of the query, at most [`FILTERS_MAX`].
 pub(super) fn read_products(query: &QueryParameters) -> Result<Vec<String>> {
     Ok(query.list("p")?.into_iter().take(FILTERS_MAX).map(str::to_owned).collect())
 }
 
-/// Writes filters as in the address.
+/// Serializes filters as in the URL.
 pub(super) fn serialize_filters<S: Serializer>(
     filters: &[ItemFilter],
     serializer: S,
@@ -74,12 +74,12 @@ pub(super) struct FacetChoice {
     label: String,
     /// Number of matches with the value.
     count: u64,
-    /// Adds the value, or removes it.
+    /// The link that toggles the value, or the exclusion if it is excluded.
     url: String,
     active: bool,
-    /// Excludes the value; `None` for one that is set or excluded already.
+    /// The link that excludes the value; `None` if the value is already required or excluded.
     exclude_url: Option<String>,
-    /// Whether the value is excluded; then the link removes that.
+    /// True if the value is excluded.
     excluded: bool,
 }
 
@@ -91,13 +91,14 @@ pub(super) struct FacetList {
 }
 
 impl FacetList {
-    /// The names of the values that items must have.
+    /// Lists the names of the required values.
     pub(super) fn required(&self) -> impl Iterator<Item = &str> {
         self.choices.iter().filter(|choice| choice.active).map(|choice| choice.label.as_str())
     }
 }
 
-/// Lists the facets of the result `found` and the filters that are set, with the archive's names of their codes.
+/// Lists the facets of the result `found`, and the chips of the active filters. Codes are shown with the names
+/// that they have in the archive.
 pub(super) async fn lists_and_chips(
     site: &SiteRequest,
     form: &SearchForm,
@@ -106,12 +107,12 @@ pub(super) async fn lists_and_chips(
     let mut counted: Vec<(Facet, Vec<FacetCount>)> = Vec::new();
     let mut values_shown = HashSet::new();
     for facet in FACET_ORDER {
-        // Other searches have a media type of their own.
+        // Other searches are limited to one media type.
         if facet == Facet::MediaType && form.media_type != "_all" {
             continue;
         }
         let counts = values(form, facet, &found["facets"][facet.as_str()]);
-        // Values that are set are among them, so the chips need no others.
+        // The counts include the values of active filters, so the chips need no further names.
         values_shown.extend(counts.iter().map(|count| (facet, count.value.clone())));
         counted.push((facet, counts));
     }
@@ -129,8 +130,8 @@ pub(super) async fn lists_and_chips(
     (lists, chips(form, &names))
 }
 
-/// The facets that the search requires values of. Their counts come from the search without these values, which
-/// shows what others could be added.
+/// Lists the facets of which the search requires values. They are counted in the search without these values, so
+/// that the page also shows the other values.
 pub(super) fn required_facets(form: &SearchForm) -> impl Iterator<Item = Facet> {
     FACET_ORDER.into_iter().filter(move |facet| form.requires(FilterField::Facet(*facet)))
 }
@@ -142,7 +143,7 @@ struct FacetCount {
     count: u64,
 }
 
-/// Lists the values that are set, then the most frequent others.
+/// Lists the values of active filters, followed by the most frequent other values.
 fn values(form: &SearchForm, facet: Facet, counted: &Value) -> Vec<FacetCount> {
     let counts = counted.as_array().into_iter().flatten();
     let counts: Vec<(&str, u64)> = counts
@@ -150,13 +151,13 @@ fn values(form: &SearchForm, facet: Facet, counted: &Value) -> Vec<FacetCount> {
         .collect();
     let filters = form.filters.iter().filter(|own| own.field == FilterField::Facet(facet));
     let mut set: Vec<&str> = filters.map(|own| own.value.as_str()).collect();
-    // Products of the API's parameter `p` narrow the search as well, so the list shows them.
+    // Products in the API's parameter `p` narrow the search as well, so the list includes them.
     if facet == Facet::ProductCode {
         set.extend(form.p.iter().map(|code| code.trim_start_matches('-')));
     }
     let others = counts.iter().map(|(key, _)| *key).filter(|key| !set.contains(key));
     let all =
-        // Values that are set count towards the limit, so that the list does not grow with each click.
+        // Values of active filters count towards the limit, so that the list does not grow with each click.
         set.iter().copied().chain(others.take(FACET_VALUES_MAX.saturating_sub(set.len())));
     all.map(|value| FacetCount { value: value.to_owned(), count: count_of(value, &counts) })
         .collect()
@@ -164,11 +165,11 @@ fn values(form: &SearchForm, facet: Facet, counted: &Value) -> Vec<FacetCount> {
 
 fn count_of(value: &str, counts: &[(&str, u64)]) -> u64 {
     let found = counts.iter().find(|(key, _)| *key == value);
-    // Values that are set and have no matches have no count in the response.
+    // If the value of an active filter has no matches, the response has no count for it.
     found.map_or(0, |(_, count)| *count)
 }
 
-/// Builds the links of a value.
+/// Builds a value with its links.
 fn choice(
     form: &SearchForm,
     facet: Facet,
@@ -182,7 +183,8 @@ fn choice(
     let mut excluded = form.filters.contains(&unwanted);
     let mut toggled = form.with_filter(&wanted);
     let mut toggled_exclusion = form.with_filter(&unwanted);
-    // Products use the parameter `p`, as in the API; one that was given as a facet is also removed as one.
+    // Products use the parameter `p`, as in the API. A product that the URL has as a facet is also removed as a
+    // facet.
     if facet == Facet::ProductCode && !active && !excluded {
         let excluded_code = format!("-{value}");
         active = form.p.contains(&value);
@@ -201,7 +203,7 @@ fn choice(
     }
 }
 
-/// A choice that does not depend on the matches.
+/// A value that is offered regardless of the matches.
 #[derive(Debug, Serialize)]
 pub(super) struct FixedChoice {
     value: &'static str,
@@ -209,7 +211,7 @@ pub(super) struct FixedChoice {
     active: bool,
 }
 
-/// Lists the sizes of pictures that can be chosen.
+/// Lists the offered minimum sizes of pictures.
 pub(super) fn sizes(form: &SearchForm) -> Vec<FixedChoice> {
     SIZES_PX.into_iter().map(|px| fixed(form, FilterField::MinPx, px)).collect()
 }
@@ -235,10 +237,10 @@ fn fixed(form: &SearchForm, field: FilterField, value: &'static str) -> FixedCho
     FixedChoice { value, url: form.with_filter(&filter).url(1), active }
 }
 
-/// A filter that is set, with the link that removes it.
+/// An active filter, with the link that removes it.
 #[derive(Debug, Serialize)]
 pub(super) struct FilterChip {
-    /// The name of its field.
+    /// The name of the filter's field.
     name: &'static str,
     value: String,
     label: String,
@@ -246,7 +248,7 @@ pub(super) struct FilterChip {
     excluded: bool,
 }
 
-/// Lists the filters that are set, in the order in which they were.
+/// Lists the active filters: products first, then facets, each in the order of the URL.
 fn chips(form: &SearchForm, names: &PageNames) -> Vec<FilterChip> {
     let codes = form.p.iter().map(|code| {
         let facet = FilterField::Facet(Facet::ProductCode);

@@ -1,4 +1,4 @@
-//! Marks the words of a text that a query matches.
+//! Marks the words of a text that match a query.
 
 use std::ops::Range;
 
@@ -8,25 +8,25 @@ use serde::Serialize;
 use crate::storage::search::is_form_of;
 use query::{Query, TextField, Word, WordPattern, word_spans};
 
-/// A part of a text, and whether it matches the query.
+/// A part of a text, marked if it matches the query.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(super) struct MarkedPart {
     text: String,
     marked: bool,
 }
 
-/// The words that a query searches texts for.
+/// The words for which a query searches texts.
 #[derive(Debug, Default)]
 pub(super) struct QueryWords {
     patterns: Vec<WordPattern>,
 }
 
-/// A word of a text, with its bytes.
+/// A word of a text, with its byte range.
 type WordSpan = (Range<usize>, Word);
 
 impl QueryWords {
-    /// Reads the words of `text`, a query, that are not excluded; with other forms of words unless `is_exact`. A
-    /// text that is no query has none.
+    /// Parses the query `text` and collects its words, except excluded ones. Inflected forms match too, unless
+    /// `is_exact`. An invalid query has no words.
     pub(super) fn parse(text: &str, is_exact: bool, zone: &TimeZone) -> Self {
         let parse = if is_exact { query::parse } else { query::parse_with_forms };
         let mut patterns = Vec::new();
@@ -36,7 +36,8 @@ impl QueryWords {
         Self { patterns }
     }
 
-    /// Splits a text of `field`, in the language of the tag, at the words that match; empty if none does.
+    /// Splits a text at the words that match; empty if no word matches. `field` is the field that has the text,
+    /// and `tag` the tag of its language.
     pub(super) fn mark(&self, text: &str, field: TextField, tag: &str) -> Vec<MarkedPart> {
         if self.patterns.is_empty() {
             return Vec::new();
@@ -51,7 +52,7 @@ impl QueryWords {
         let mut end = 0;
         let mut at = 0;
         while at < spans.len() {
-            // The longest match wins, so that a phrase is marked as one.
+            // The longest match wins, so that a phrase is marked as a whole.
             let lengths = patterns.iter().filter(|pattern| matches(pattern, &spans[at..], tag));
             let Some(length) = lengths.map(|pattern| pattern.words.len()).max() else {
                 at += 1;
@@ -73,12 +74,12 @@ impl QueryWords {
     }
 }
 
-/// Collects the words that a document may have to match because of them.
+/// Collects the words because of which a document can match the query.
 fn collect(query: &Query, found: &mut Vec<WordPattern>) {
     match query {
         Query::Words(words) => found.push(words.clone()),
         Query::And(parts) | Query::Or(parts) => parts.iter().for_each(|part| collect(part, found)),
-        // What is excluded is in no hit.
+        // A hit contains no excluded words, and the other conditions have no words.
         Query::All
         | Query::Dates(_)
         | Query::Numbers(_)
@@ -88,7 +89,7 @@ fn collect(query: &Query, found: &mut Vec<WordPattern>) {
     }
 }
 
-/// Whether a text goes on with the words of the pattern.
+/// Returns whether `spans` begin with the words of the pattern.
 fn matches(pattern: &WordPattern, spans: &[WordSpan], tag: &str) -> bool {
     let count = pattern.words.len();
     count > 0

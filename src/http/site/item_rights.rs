@@ -1,4 +1,4 @@
-//! The rights and provenance of an item on its page: badges, licensors, statements, and the data about its
+//! The rights and provenance on the page of an item: badges, licensors, statements, and structured data about its
 //! picture for search engines.
 
 use minijinja::Value as PageValue;
@@ -13,25 +13,26 @@ use super::{
 use metadata::rights::{DATA_MINING, DIGITAL_SOURCE_TYPES};
 use model::ItemKey;
 
-/// Most licensors that a page lists.
+/// Maximum number of licensors that a page lists.
 const LICENSORS_SHOWN: usize = 3;
 
-/// The rights and provenance of a picture, from its metadata. Texts are empty where they say nothing.
+/// The rights and provenance of a picture, from its metadata. A text is empty if the metadata does not have the
+/// property.
 #[derive(Debug, Default, PartialEq, Serialize)]
 pub(super) struct ItemRights {
     ai: Option<AiUse>,
-    /// The code of the digital source type, or its URI in another vocabulary.
+    /// The code of the digital source type; its URI if it is not in the IPTC vocabulary.
     source_type: String,
     ai_system: String,
-    /// The code of the term about data mining.
+    /// The code of the property about data mining.
     data_mining: String,
-    /// Whether data mining is prohibited, entirely or in part.
+    /// True if data mining is prohibited, entirely or in part.
     prohibits_data_mining: bool,
     constraints: String,
     licensors: Vec<ItemLicensor>,
     /// The page that states the rights.
     web_statement: Option<String>,
-    /// A description of the picture for people who do not see it.
+    /// The alternative text, for people who cannot see the picture.
     alternative: String,
 }
 
@@ -43,7 +44,7 @@ struct ItemLicensor {
 }
 
 impl ItemRights {
-    /// Reads the metadata of an item, an answer of the media interface.
+    /// Reads the metadata of an item from a response of the media interface.
     pub(super) fn from_metadata(metadata: &Value) -> Self {
         let source_type = text(&metadata["digitalSourceType"]);
         let code = DIGITAL_SOURCE_TYPES.code(source_type);
@@ -69,15 +70,15 @@ impl ItemRights {
     }
 }
 
-/// Loads the metadata of the item, whose served document is `document`. If they cannot be loaded, the page has
-/// the rights of the document alone.
+/// Loads the metadata of the item whose served document is `document`. If that fails, the page shows only the
+/// rights in the document.
 pub(super) async fn load(site: &SiteRequest, key: &ItemKey, document: &Value) -> Value {
     let metadata = site.get(format!("/media/{key}.metadata.json")).await.unwrap_or_default();
     following(metadata, document)
 }
 
-/// Returns `metadata` with the rights of the served document in their places. They differ where the provider's
-/// document contradicts the file; the page agrees with its document and with lists.
+/// Returns `metadata` with the rights of the served document. If the provider's document contradicts the file, the
+/// document wins, so that the page agrees with the document and with search results.
 fn following(metadata: Value, document: &Value) -> Value {
     let mut metadata = if metadata.is_object() { metadata } else { json!({}) };
     if let Some(code) = source_types::stated_in(document) {
@@ -89,13 +90,14 @@ fn following(metadata: Value, document: &Value) -> Value {
     metadata
 }
 
-/// The text of a property; of a text by language that of the default language.
+/// Returns the text of a property. If it has a text for each language, returns the text in the default language.
 fn text(value: &Value) -> &str {
     let value = value.get("x-default").unwrap_or(value);
     value.as_str().unwrap_or_default()
 }
 
-/// The web address of a property. Files may state anything, and other schemes must not become links.
+/// Returns the URL in a property; `None` unless it is a valid `http` or `https` URL. The value comes from a file
+/// and may be anything; other schemes must not become links.
 fn link(value: &Value) -> Option<String> {
     let text = text(value);
     let is_web = ["http://", "https://"].iter().any(|scheme| text.starts_with(scheme));
@@ -103,9 +105,9 @@ fn link(value: &Value) -> Option<String> {
     (is_web && is_clean).then(|| text.to_owned())
 }
 
-/// Describes a picture that everyone may see as an `ImageObject` of schema.org, in JSON-LD.
+/// Describes a public picture as an `ImageObject` of schema.org, in JSON-LD.
 ///
-/// Browsers do not run such a block, and content security policies do not apply to it.
+/// Browsers do not execute such a block, and content security policies do not apply to it.
 pub(super) fn image_object(picture: &ItemPicture, page: &str, metadata: &Value) -> PageValue {
     let mut object = Map::new();
     set(&mut object, "@context", Some(json!("https://schema.org")));
@@ -134,12 +136,12 @@ pub(super) fn image_object(picture: &ItemPicture, page: &str, metadata: &Value) 
     set(&mut object, "acquireLicensePage", page.map(Value::from));
     let source_type = known(metadata, "digitalSourceType").map(source_types::schema_org);
     set(&mut object, "digitalSourceType", source_type.map(Value::from));
-    // A text must end neither the block nor begin a comment in it.
+    // A text must neither end the block nor begin a comment in it.
     let json = Value::Object(object).to_string().replace('<', "\\u003c");
     PageValue::from_safe_string(json)
 }
 
-/// Sets a property, if it has a value.
+/// Sets the property `name`, if there is a value.
 fn set(object: &mut Map<String, Value>, name: &str, value: Option<Value>) {
     if let Some(value) = value {
         object.insert(name.to_owned(), value);

@@ -1,4 +1,4 @@
-//! Renders pages with their common context, security headers and error pages.
+//! Renders pages with their common context and security headers, and renders error pages.
 
 use axum::{
     body::Body,
@@ -20,7 +20,7 @@ use crate::runtime::error::{Error, Result};
 use model::ItemKey;
 use model::item::{Asset, DocumentLayout, DocumentRequest};
 
-/// The context of the page head at `here` for its visitor.
+/// Returns the template context of the page's head for `visitor`. `here` is the path and query of the page.
 pub(crate) fn head(app: &AppState, visitor: Option<&SiteVisitor>, here: &str) -> Value {
     context! {
         site_name => app.shared.site.name.clone(),
@@ -36,7 +36,7 @@ pub(crate) fn head(app: &AppState, visitor: Option<&SiteVisitor>, here: &str) ->
     }
 }
 
-/// Renders a page that depends on visitor and language. The page of a logged-in visitor is never cached.
+/// Renders a page that depends on the visitor and the language. The page of a logged-in visitor is never cached.
 pub(crate) fn page_for(
     app: &AppState,
     visitor: Option<&SiteVisitor>,
@@ -45,7 +45,7 @@ pub(crate) fn page_for(
 ) -> Result<Response> {
     let mut response = match visitor {
         Some(_) => private_page(app, StatusCode::OK, template, context, FormTargets::OwnPages)?,
-        // The page of an anonymous visitor is the same for all of them, so caches may store it.
+        // All anonymous visitors get the same page, so caches may store it.
         None => html(app, StatusCode::OK, app.shared.site.pages.render(template, context)?),
     };
     cache_policy::vary_by_visitor(response.headers_mut());
@@ -73,7 +73,7 @@ pub(crate) fn plain_error_page(app: &AppState, error: &Error) -> Response {
     error_page(app, error, head(app, None, "/"))
 }
 
-/// Renders the error page; `head` is the result of [`head`] for its visitor.
+/// Renders the error page. `head` is the result of [`head`] for the visitor.
 pub(crate) fn error_page(app: &AppState, error: &Error, head: Value) -> Response {
     let mut response = error_response::build(error);
     let status = response.status();
@@ -94,8 +94,7 @@ pub(crate) fn error_page(app: &AppState, error: &Error, head: Value) -> Response
         StatusCode::SERVICE_UNAVAILABLE => "Wait a moment and reload the page.",
         _ => "Try again. If the problem continues, contact the agency.",
     };
-    // The first detail says what is wrong; the message of a
-    // validation error only that something is.
+    // The first detail describes the mistake; the message of a validation error is general.
     let message = error.details().first().map_or(error.message(), |detail| &detail.message);
     let anchor = HelpAnchor::for_error(error);
     let context = context! {
@@ -109,9 +108,9 @@ pub(crate) fn error_page(app: &AppState, error: &Error, head: Value) -> Response
     // If the page cannot be rendered, the error is sent as JSON.
     let Ok(text) = app.shared.site.pages.render("error.html", context) else { return response };
     let mut page = html(app, status, text);
-    // The page is a new response, which needs the anchor for its `Link` header.
+    // The page is a new response and needs the anchor for its `Link` header.
     page.extensions_mut().insert(anchor);
-    // The page keeps the error's caching and retry headers.
+    // The page gets the caching and retry headers of the JSON response.
     for name in [header::CACHE_CONTROL, header::RETRY_AFTER] {
         if let Some(value) = response.headers_mut().remove(&name) {
             page.headers_mut().insert(name, value);
@@ -120,17 +119,17 @@ pub(crate) fn error_page(app: &AppState, error: &Error, head: Value) -> Response
     page
 }
 
-/// Where the forms of a page may lead, including redirects.
+/// The permitted targets of a page's forms, including redirects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum FormTargets {
     /// Only to pages of the site.
     OwnPages,
-    /// To a client, and on to any redirect of the client. Browsers apply `form-action` to every redirect
-    /// after a form, so such a page does not set it; its forms target the site nevertheless.
+    /// An OAuth client, and any redirect of the client. The forms target the site, but browsers apply
+    /// `form-action` to every redirect after a form, so the page must not set it.
     OAuthClients,
 }
 
-/// Renders a page for one visitor, which must be neither cached nor framed.
+/// Renders a page for one visitor. It must be neither cached nor framed.
 pub(crate) fn private_page(
     app: &AppState,
     status: StatusCode,
@@ -146,8 +145,8 @@ pub(crate) fn private_page(
     // For browsers that do not support `frame-ancestors`.
     headers.insert(header::X_FRAME_OPTIONS, HeaderValue::from_static("DENY"));
     let referrer = match targets {
-        // With `no-referrer`, browsers hide the `Origin` of a form too, and a form whose session expired is
-        // preserved only if a page of the site sent it.
+        // With `no-referrer`, browsers also hide the `Origin` of a form. It is needed to preserve a form whose
+        // session expired, which a page of the site must have sent.
         FormTargets::OwnPages => "same-origin",
         // The URL of an authorization request must not leak.
         FormTargets::OAuthClients => "no-referrer",
@@ -163,15 +162,15 @@ fn html(app: &AppState, status: StatusCode, text: String) -> Response {
     response
 }
 
-/// Sets the headers of a page that everyone may see.
+/// Sets the headers of a public page.
 pub(crate) fn set_public_headers(app: &AppState, headers: &mut HeaderMap) {
     headers.insert(header::CONTENT_SECURITY_POLICY, content_policy(app, FormTargets::OwnPages));
     CachePolicy::Revalidate.set(headers);
     headers.insert(header::REFERRER_POLICY, HeaderValue::from_static("same-origin"));
 }
 
-/// Builds the content security policy. Media may come from the CDN's host; everything else from the site.
-/// Data for search engines in a page (`application/ld+json`) are no script, so no source is needed for them.
+/// Builds the content security policy. Media may come from the CDN's host, everything else only from the site.
+/// Data for search engines in a page (`application/ld+json`) is not a script and needs no source.
 fn content_policy(app: &AppState, targets: FormTargets) -> HeaderValue {
     let media = &app.shared.media.settings().media_url;
     let forms = match targets {
@@ -183,6 +182,6 @@ fn content_policy(app: &AppState, targets: FormTargets) -> HeaderValue {
          font-src 'self'; img-src 'self' {media}; media-src 'self' {media}; base-uri 'none'; \
          {forms}frame-ancestors 'none'"
     );
-    // A bad media address must not leave the page without a policy.
+    // An invalid media URL must not leave the page without a policy.
     HeaderValue::from_str(&policy).unwrap_or(HeaderValue::from_static("default-src 'none'"))
 }

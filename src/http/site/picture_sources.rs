@@ -1,4 +1,4 @@
-//! The formats in which pages offer a picture: `<source>` elements before the JPEG of an `<img>`.
+//! The `<source>` elements of a picture: formats that a page offers besides the JPEG of the `<img>`.
 
 use serde::Serialize;
 
@@ -8,20 +8,20 @@ use model::media_url::RenditionExtension;
 /// A format in which a page offers a picture.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(super) struct PictureSource {
-    /// The MIME type, by which a browser decides whether it can show the format.
+    /// The MIME type. A browser uses it to decide whether it supports the format.
     mime: &'static str,
-    /// The addresses in that format, as the value of `srcset`.
+    /// The URLs in that format, as the value of `srcset`.
     srcset: String,
 }
 
-/// Lists the formats of a picture besides JPEG that take fewer bytes and look as good: AVIF, where it is made
-/// ahead. A WebP of the same bytes looks worse than our JPEG.
+/// Lists the formats of a picture besides JPEG that need fewer bytes at equal quality: AVIF, if it is
+/// pre-rendered. WebP is not offered, because at equal size it looks worse than our JPEG.
 ///
-/// The addresses end in `.auto`: an AVIF that is not made yet or was evicted is answered with another format at
-/// once, which a browser shows as well.
+/// The URLs end in `.auto`: if the AVIF has not been rendered yet or was evicted, the service responds with a
+/// different format at once. Browsers show it nevertheless.
 ///
-/// `jpegs` is the value of `srcset` for JPEG, or one address. Standard renditions have the same address in every
-/// format, except for the extension. Without addresses of ours there is no other format.
+/// `jpegs` is the value of `srcset` for JPEG, or one URL. The URLs of a standard rendition differ only in the
+/// extension. If one of them does not end in the extension of JPEG, no format is listed.
 pub(super) fn picture_sources(jpegs: &str, offers_avif: bool) -> Vec<PictureSource> {
     if !offers_avif {
         return Vec::new();
@@ -33,8 +33,8 @@ pub(super) fn picture_sources(jpegs: &str, offers_avif: bool) -> Vec<PictureSour
     source.into_iter().collect()
 }
 
-/// A candidate of a `srcset`, `<address> <width>w`, in the format that the browser prefers; `None` if it is no
-/// JPEG.
+/// Changes a candidate of a `srcset`, `<URL> <width>w`, to the format that the browser prefers; `None` if it is
+/// not a JPEG.
 fn negotiated(candidate: &str) -> Option<String> {
     let end = candidate.find(' ').unwrap_or(candidate.len());
     let (address, width) = candidate.split_at(end);

@@ -1,4 +1,4 @@
-//! The functions and filters of templates: translated texts, times and numbers.
+//! Builds the template environment: functions and filters that translate texts and format times and numbers.
 
 use std::{collections::HashMap, sync::Arc};
 
@@ -21,19 +21,19 @@ const SWEDISH_MONTHS: [&str; 12] = [
 
 /// Builds the template environment for pages in `language`:
 ///
-/// - `_(text, …)`: the translated text, with each `{}` in it replaced by a value;
-/// - `… | when`: a timestamp as date and time; `… | moment`: the same, but only the date at midnight, which
-///   is how documents write a date without a time; `… | day`: its date; `… | last_day`: the last date that
-///   ends with it; `zone`: the time zone of all of them; `… | date`: a date without a time, such as
-///   `2026-11-30`;
+/// - `_(text, …)`: the translated text, in which each `{}` is replaced by a value;
+/// - `… | when`: a timestamp as date and time; `… | moment`: the same, but only the date if the time is midnight,
+///   which is how documents write a date without a time; `… | day`: the date of a timestamp; `… | last_day`: the
+///   same, but the previous date if the time is midnight; `zone`: the time zone of these filters; `… | date`: a
+///   date without a time, such as `2026-11-30`;
 /// - `… | number`: an integer with thousands separators;
-/// - `… | bytes`: a size of a file; `… | space`: a size of a disk;
-/// - `… | sentence`: an API message as a sentence for people, translated if known; `… | phrase`: the same as
-///   a part of another sentence;
+/// - `… | bytes`: the size of a file; `… | space`: the size of a disk or a cache;
+/// - `… | sentence`: an API message as a sentence, translated if known; `… | phrase`: the same as a part of a
+///   sentence;
 /// - `asset(name)`: the URL of a style sheet, a script, a font or the icon;
-/// - `picture_sources(srcset)`: the formats of a picture besides JPEG, with AVIF if `offers_avif`;
+/// - `picture_sources(srcset)`: the formats of a picture besides JPEG: AVIF if `offers_avif`;
 /// - `scheme()`: the colour scheme of the request: `system`, `light` or `dark`;
-/// - `selection_max`: the number of items that can be selected.
+/// - `selection_max`: the maximum number of selected items.
 pub(crate) fn environment(
     language: PageLanguage,
     texts: &Arc<HashMap<String, String>>,
@@ -71,7 +71,7 @@ pub(crate) fn environment(
     environment.add_filter("number", move |number: i64| format_thousands(language, number));
     environment.add_filter("bytes", move |size: u64| size_text(language, size));
     environment.add_filter("space", move |size: u64| space_text(language, size));
-    // Our own address: escaping would turn its slashes into entities.
+    // The URL is safe, and escaping would turn its slashes into entities.
     environment.add_function("asset", |name: &str| Value::from_safe_string(assets::address(name)));
     environment.add_function("picture_sources", move |srcset: &str| {
         Value::from(Serde(picture_sources(srcset, offers_avif)))
@@ -82,10 +82,11 @@ pub(crate) fn environment(
     environment
 }
 
-/// API parameters whose names precede the error in messages. A page shows the message beside the field.
+/// API parameters whose names begin an error message. A page shows the message beside the field, so it removes the
+/// name.
 const PARAMETERS: [&str; 7] = ["q", "p", "agr", "tr", "email", "schedule", "timezone"];
 
-/// Removes a leading parameter name from a message.
+/// Removes the parameter name at the beginning of a message.
 fn without_parameter(text: &str) -> &str {
     match text.split_once(": ") {
         Some((name, message)) if PARAMETERS.contains(&name) => message,
@@ -93,10 +94,10 @@ fn without_parameter(text: &str) -> &str {
     }
 }
 
-/// A message as a page shows it.
+/// A message in the language of the page.
 struct Translated {
     text: String,
-    /// Whether the text begins with a value, such as a host name, whose case must not change.
+    /// True if the text begins with a value, such as a host name, whose case must not change.
     starts_with_value: bool,
 }
 
@@ -116,30 +117,30 @@ fn sentence(texts: &HashMap<String, String>, message: &str) -> String {
         Some(first) if !starts_with_value => first.to_uppercase().chain(letters).collect(),
         Some(_) | None => text.to_owned(),
     };
-    // Messages of the API have no full stop; other texts keep their own end mark.
+    // Messages of the API have no full stop. Other texts keep their own punctuation.
     if !sentence.ends_with(['.', '!', '?', '…', ':']) && !sentence.is_empty() {
         sentence.push('.');
     }
     sentence
 }
 
-/// Translates a message, in which values may vary: `{} at character {}`.
+/// Translates a message, either exactly or by a pattern with placeholders: `{} at character {}`.
 fn translate_message(texts: &HashMap<String, String>, text: &str) -> Translated {
     if let Some(translation) = texts.get(text) {
         return Translated::words(translation);
     }
-    // The most specific pattern wins over general ones.
+    // The most specific pattern wins: the one with the most letters.
     let patterns = texts.iter().filter(|(pattern, _)| pattern.contains("{}"));
     let fitting = patterns.filter_map(|(pattern, translation)| {
         let letters = pattern.chars().filter(|c| c.is_alphabetic()).count();
         // A pattern with hardly any words, such as `{}: {}`, would match almost any message.
         (letters > 7).then_some((letters, pattern, captures(pattern, text)?, translation))
     });
-    // The pattern breaks ties, because the order of a hash map varies from run to run.
+    // The text of the pattern breaks ties, because the order of a hash map varies from run to run.
     let best = fitting.max_by_key(|(letters, pattern, ..)| (*letters, *pattern));
     let Some((_, _, values, translation)) = best else { return Translated::words(text) };
     let is_translated = values.first().is_some_and(|first| texts.contains_key(*first));
-    // A value may be a known text itself, such as `an integer`.
+    // A value may itself be a text with a translation, such as `an integer`.
     let values = values.into_iter().map(|value| match texts.get(value) {
         Some(value) => Value::from(value.clone()),
         None => Value::from(value),
@@ -150,7 +151,7 @@ fn translate_message(texts: &HashMap<String, String>, text: &str) -> Translated 
     }
 }
 
-/// Returns the values in `text` for each `{}` of `pattern`; `None` if it does not match.
+/// Returns the text that each `{}` of `pattern` matches in `text`; `None` if the pattern does not match.
 fn captures<'a>(pattern: &str, text: &'a str) -> Option<Vec<&'a str>> {
     let mut parts = pattern.split("{}");
     let mut rest = text.strip_prefix(parts.next()?)?;
@@ -172,18 +173,18 @@ fn captures<'a>(pattern: &str, text: &'a str) -> Option<Vec<&'a str>> {
     Some(values)
 }
 
-/// Display format of a timestamp.
+/// The display format of a timestamp.
 #[derive(Clone, Copy)]
 enum TimeDisplay {
     Time,
-    /// Only the date at midnight, else as [`Self::Time`].
+    /// Only the date if the time is midnight, else as [`Self::Time`].
     Moment,
     Day,
     /// The previous date, if the time is midnight at the end of that date.
     LastDay,
 }
 
-/// Formats a timestamp for pages; returns the text unchanged if it is not one.
+/// Formats a timestamp for display; returns the text unchanged if it is not a timestamp.
 fn format_time(
     language: PageLanguage,
     zone: &TimeZone,
@@ -204,7 +205,7 @@ fn format_time(
     }
 }
 
-/// The last instant before `time`.
+/// Returns the last instant before `time`.
 fn instant_before(time: &Zoned) -> Zoned {
     time.checked_sub(jiff::SignedDuration::from_nanos(1)).unwrap_or_else(|_| time.clone())
 }
@@ -220,7 +221,7 @@ fn day(language: PageLanguage, date: Date) -> String {
     }
 }
 
-/// Formats a date for pages; returns the text unchanged if it is not one.
+/// Formats a date for display; returns the text unchanged if it is not a date.
 fn format_date(language: PageLanguage, text: &str) -> String {
     text.parse::<Date>().map_or_else(|_| text.to_owned(), |date| day(language, date))
 }
@@ -242,21 +243,21 @@ fn format_thousands(language: PageLanguage, number: i64) -> String {
     if number < 0 { format!("-{text}") } else { text }
 }
 
-/// A size in kB or MB, rounded up.
+/// Formats the size of a file in kB or MB, rounded up.
 pub(super) fn size_text(language: PageLanguage, bytes: u64) -> String {
     let point = match language {
         PageLanguage::English => '.',
         PageLanguage::Swedish => ',',
     };
     if bytes < 100_000 {
-        // Below a tenth of a megabyte the decimal would say nothing.
+        // In megabytes, a size below 0.1 MB would have no significant digit.
         return format!("{} kB", bytes.div_ceil(1000));
     }
     let tenths = bytes.div_ceil(100_000);
     format!("{}{point}{} MB", tenths / 10, tenths % 10)
 }
 
-/// A size of a disk or a cache in MB, GB or TB, rounded down: free space is never shown larger than it is.
+/// Formats the size of a disk or a cache in MB, GB or TB, rounded down, so that free space is never overstated.
 fn space_text(language: PageLanguage, bytes: u64) -> String {
     let point = match language {
         PageLanguage::English => '.',

@@ -1,4 +1,4 @@
-//! `/account/users`: administrators manage the users of their organization.
+//! `/account/users`: pages on which administrators manage the users of their organization.
 
 use axum::{extract::Path, http::StatusCode};
 use minijinja::{Value as PageValue, context};
@@ -18,7 +18,7 @@ const PENDING: &str = "/user/v1/organization/pending-user";
 
 pub(super) async fn list(member: MemberRequest) -> PageResult {
     let users = explain_forbidden(&member, member.get(USERS).await)?;
-    // Users without a password yet; the list marks them, since they cannot log in.
+    // Users without a password cannot log in yet, so the list marks them.
     let pending = elements(member.get(PENDING).await?, "users");
     let mut users = elements(users, "users");
     for user in &mut users {
@@ -30,14 +30,14 @@ pub(super) async fn list(member: MemberRequest) -> PageResult {
 }
 
 pub(super) async fn show_new(member: FreshMember) -> PageResult {
-    // Only for its 403: other visitors must not fill in a form that the API then refuses.
+    // Called only for its 403: other visitors must not fill in a form that the API then refuses.
     explain_forbidden(&member, member.get(USERS).await)?;
     page(&member, UserForm::new_user(PageValue::from(())), None)
 }
 
 /// `POST /account/users/new`: creates a user.
 pub(super) async fn create(posted: FreshMemberForm) -> PageResult {
-    // An empty field of a new user has nothing to clear.
+    // A new user has no values to clear, so empty fields are omitted.
     let call = ApiCall::post(USERS).json(body(&posted.form, EmptyField::Omitted));
     match posted.call(&call).await {
         Ok(user) => after_creation(&posted, &user).await,
@@ -48,9 +48,9 @@ pub(super) async fn create(posted: FreshMemberForm) -> PageResult {
     }
 }
 
-/// After a user was created: the invitation was mailed, or the link is shown to be passed on.
+/// Responds after a user was created: confirms that the invitation was mailed, or shows the link to pass on.
 async fn after_creation(posted: &FreshMemberForm, user: &Value) -> PageResult {
-    // Without a mail server the administrator has to pass the link on, so it must be shown.
+    // Without a mail server the administrator must pass the link on, so the page shows it.
     if posted.app.shared.access.users.sends_mails() {
         return Ok(see_other("/account/users?done=invited"));
     }
@@ -86,11 +86,10 @@ pub(super) async fn show_with_refusal(
     page(site, fields, refusal)
 }
 
-/// Loads the access of the user with that number.
+/// Loads the access of the user `id`.
 async fn access(site: &SiteRequest, id: &str) -> Result<PageValue, PageError> {
     let access = site.get(format!("{USERS}/{id}/access")).await?;
-    // Administrators cannot deactivate themselves
-    // (contract users-18), so the page does not offer it.
+    // Administrators cannot deactivate themselves (contract users-18), so the page must not offer it.
     let own = site.visitor.as_ref().map(|visitor| visitor.account.user.id.to_string());
     Ok(context! { is_own => own.as_deref() == Some(id), ..template_value(access) })
 }
@@ -104,8 +103,7 @@ pub(super) async fn update(Path(id): Path<String>, posted: FreshMemberForm) -> P
         Err(refusal) => {
             let refusal = check_form_refusal(&posted, refusal)?;
             let access = access(&posted, &api_client::encode_segment(&id)).await?;
-            // The fields repeat what was typed; the access is
-            // not part of the form and is loaded again.
+            // The fields show the typed values. The access is not part of the form, so it is loaded again.
             let fields =
                 UserForm { action: posted.path(), values: posted.form.template_value(), access };
             page(&posted, fields, Some(&refusal))
@@ -119,7 +117,7 @@ fn explain_forbidden(
     outcome: Result<Value, ApiRefusal>,
 ) -> Result<Value, PageError> {
     outcome.map_err(|refusal| match refusal.status {
-        // A user who followed a colleague's link needs to know whom to ask, not the API's message.
+        // A user who followed a colleague's link needs to know whom to ask. The API's message does not help them.
         StatusCode::FORBIDDEN => forbidden(site),
         _ => refusal.into(),
     })
@@ -134,11 +132,11 @@ fn check_form_refusal(site: &SiteRequest, refusal: ApiRefusal) -> Result<ApiRefu
 
 fn forbidden(site: &SiteRequest) -> PageError {
     let page = site.page_with(StatusCode::FORBIDDEN, "account/forbidden.html", context! {});
-    // `PageError` can carry a complete page, so the handler ends with this one.
+    // `PageError` can carry a complete page, so the handler returns this one.
     page.map_or_else(|problem| problem, PageError::from)
 }
 
-/// The form of a user: its target and the values of its fields.
+/// The form of a user, with its target and the values of its fields.
 struct UserForm<'a> {
     action: &'a str,
     values: PageValue,
@@ -164,7 +162,7 @@ fn page(site: &SiteRequest, fields: UserForm<'_>, refusal: Option<&ApiRefusal>) 
     site.page_with(status_of(refusal), "account/user.html", context)
 }
 
-/// The field values of an existing user.
+/// Returns the field values of an existing user.
 fn fields(user: &Value) -> PageValue {
     context! {
         userName => text(user, "userName"),
@@ -194,7 +192,7 @@ enum EmptyField {
     Null,
 }
 
-/// Builds the request body from a form. The API refuses empty required fields: missing for a new user, `null`
+/// Builds the request body from a form. The API refuses a required field that is missing for a new user, or `null`
 /// for an existing one.
 fn body(form: &FormFields, empty: EmptyField) -> Value {
     let mut body = Map::new();
@@ -208,7 +206,8 @@ fn body(form: &FormFields, empty: EmptyField) -> Value {
     if !phone.is_empty() {
         body.insert("phoneNumber".to_owned(), Value::Object(phone));
     }
-    // Always sent: an unticked check box is not in the form, and omitting it would keep the right.
+    // Always sent, because a form does not contain an unticked check box, and omitting the property would keep the
+    // right.
     let access = json!({
         "admin": form.is_ticked("admin"), "mediebank": form.is_ticked("mediebank"),
     });
@@ -218,7 +217,8 @@ fn body(form: &FormFields, empty: EmptyField) -> Value {
 
 /// Adds the field `name` of a form to a request body.
 fn put(body: &mut Map<String, Value>, form: &FormFields, name: &str, empty: EmptyField) {
-    // A change touches only what it names, so an emptied field is sent as `null` (contract users-12).
+    // The API changes only properties in the body, so a field that was emptied is sent as `null` (contract
+    // users-12).
     let emptied = (empty == EmptyField::Null).then_some(Value::Null);
     if let Some(value) = form.find(name).map(Value::from).or(emptied) {
         body.insert(name.to_owned(), value);

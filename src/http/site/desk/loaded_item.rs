@@ -1,4 +1,4 @@
-//! An item that is edited: its stored document, its history, and the address of its form.
+//! An item that an editor edits: its stored document, its history, and the URL of its form.
 
 use axum::http::StatusCode;
 use minijinja::Value as PageValue;
@@ -12,7 +12,7 @@ use crate::http::site::login;
 use crate::runtime::error::{Error, ErrorKind, Result};
 use model::ItemKey;
 
-/// Changes of an item in its history.
+/// Maximum number of changes in the history on a page.
 const HISTORY_SHOWN: usize = 20;
 
 /// An item with its stored document.
@@ -24,22 +24,22 @@ pub(super) struct LoadedItem {
 }
 
 impl LoadedItem {
-    /// A property of the document that is a text; empty if there is none.
+    /// Returns the text of a property of the document; empty if there is none.
     pub(super) fn text(&self, name: &str) -> &str {
         self.document.get(name).and_then(Value::as_str).unwrap_or_default()
     }
 
-    /// The version of the document, for people.
+    /// Returns the version of the document, for display.
     pub(super) fn version(&self) -> &str {
         self.text("version")
     }
 
-    /// The word of the item's publication status.
+    /// Returns the name of the item's publication status.
     pub(super) fn status(&self) -> &str {
         self.text("pubstatus")
     }
 
-    /// What pages show about the item.
+    /// Returns the details of the item that pages show.
     pub(super) fn head(&self) -> ItemHead {
         ItemHead {
             key: self.key.to_string(),
@@ -53,7 +53,7 @@ impl LoadedItem {
     }
 }
 
-/// What pages show about an item that is edited.
+/// The details of an edited item that pages show.
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct ItemHead {
     key: String,
@@ -65,7 +65,7 @@ pub(super) struct ItemHead {
     language: String,
 }
 
-/// Loads the stored document of an item; `None` if there is none.
+/// Loads the stored document of an item; `None` if the item does not exist.
 pub(super) async fn find(
     site: &SiteRequest,
     key: &ItemKey,
@@ -80,43 +80,43 @@ pub(super) async fn find(
     }
 }
 
-/// Loads the stored document of an item. Fails with [`ErrorKind::NotFound`] if there is none.
+/// Loads the stored document of an item. Fails with [`ErrorKind::NotFound`] if the item does not exist.
 pub(super) async fn load(site: &SiteRequest, key: &ItemKey) -> Result<LoadedItem, PageError> {
     let missing = "This item does not exist or is no longer available.";
     let found = find(site, key).await?;
     found.ok_or_else(|| Error::new(ErrorKind::NotFound, missing).into())
 }
 
-/// The address of the form for some items, with further parameters.
+/// Returns the URL of the form for the items `keys`, with the further parameters `more`.
 pub(super) fn edit_page(keys: &[ItemKey], more: &[(&str, Option<&str>)]) -> String {
     let names: Vec<String> = keys.iter().map(ToString::to_string).collect();
     let items = names.iter().map(|name| ("item", Some(name.as_str())));
     ApiCall::get("/desk/edit").query(items.chain(more.iter().copied())).target
 }
 
-/// The summary of an item with its pictures; `None` if it is not served.
+/// Loads the summary of an item with its pictures; `None` if the item is not served.
 pub(super) async fn summary(site: &SiteRequest, key: &ItemKey) -> Option<ItemSummary> {
     let document = site.get(format!("/media/{key}.json")).await.ok()?;
     ItemSummary::from_document(&document)
 }
 
-/// The changes of an item by editors and its withdrawals, newest first.
+/// Loads the changes that editors made to an item, and its withdrawals, the newest first.
 pub(super) async fn changes(site: &SiteRequest, key: &ItemKey) -> Result<Vec<Value>, ApiRefusal> {
     let changes = site.get(format!("/ingest/v1/{key}/changes")).await?;
     Ok(changes.as_array().cloned().unwrap_or_default())
 }
 
-/// The latest of these changes, as a page lists them.
+/// Returns the first [`HISTORY_SHOWN`] of `changes`, for the template.
 pub(super) fn latest(changes: &[Value]) -> PageValue {
     template_value(changes.iter().take(HISTORY_SHOWN).collect::<Vec<_>>())
 }
 
-/// The latest changes of an item, as a page lists them.
+/// Loads the latest changes of an item, for the template.
 pub(super) async fn history(site: &SiteRequest, key: &ItemKey) -> Result<PageValue, ApiRefusal> {
     Ok(latest(&changes(site, key).await?))
 }
 
-/// The page that the editor came from, if it is one of the site.
+/// Returns the page to which the editor returns; `None` if it is not a page of the site.
 pub(super) fn return_page(site: &SiteRequest) -> Result<Option<&str>> {
     Ok(site.parameter("return_to")?.filter(|path| login::is_local_page(path)))
 }

@@ -1,4 +1,4 @@
-//! The plain text of a section, and the part of it that a hit shows.
+//! Makes excerpts: the part of a section's plain text that a hit shows.
 
 use serde::Serialize;
 
@@ -9,13 +9,13 @@ use crate::runtime::limits::GUIDE_EXCERPT_BYTES;
 #[derive(Debug, PartialEq, Eq, Serialize)]
 pub(super) struct ExcerptFragment {
     text: String,
-    /// Whether the fragment is a word of the query.
+    /// True if the fragment matches a word of the query.
     is_match: bool,
 }
 
-/// Puts the lines of a code block into one, without the marks of comments and of Markdown.
+/// Joins the lines of a code block into one, without the markers of comments and of Markdown.
 ///
-/// An excerpt has no lines and no code font, in which these marks are read at once as what they are.
+/// An excerpt has no line breaks and no monospaced font, so these markers would only disturb the text.
 pub(super) fn plain_code(code: &str) -> String {
     let parts = code.lines().flat_map(|line| {
         let is_table_row = line.trim_start().starts_with('|');
@@ -27,17 +27,17 @@ pub(super) fn plain_code(code: &str) -> String {
 fn is_mark(part: &str, is_table_row: bool) -> bool {
     let is_comment = matches!(part, "//" | "///" | "//!");
     let is_heading = part.chars().all(|c| c == '#');
-    // A pipe elsewhere belongs to a command.
+    // Outside a table, a pipe belongs to a command.
     let is_rule = is_table_row && part.chars().all(|c| "|:-".contains(c));
     is_comment || is_heading || is_rule
 }
 
-/// The text without backticks, which a document quotes only to show Markdown.
+/// Removes backticks from a text, which contains them only where a document quotes Markdown.
 pub(super) fn without_backticks(text: &str) -> String {
     text.replace('`', "")
 }
 
-/// The part of `text` with the most different words of the query, with those words marked.
+/// Returns the part of `text` that contains the most different words of the query, and marks these words.
 pub(super) fn excerpt(text: &str, query_words: &[String]) -> Vec<ExcerptFragment> {
     let found: Vec<(usize, TextWord)> = words(text)
         .filter_map(|word| {
@@ -46,12 +46,13 @@ pub(super) fn excerpt(text: &str, query_words: &[String]) -> Vec<ExcerptFragment
             Some((word_index, word))
         })
         .collect();
-    // The first of the best: an excerpt near the top of its section.
+    // Of several best positions the first is used, because `max_by_key` returns the last maximum of the reversed
+    // range.
     let best = (0..found.len())
         .rev()
         .max_by_key(|first| count_different(&found[*first..], query_words.len()));
     let first = best.map_or(0, |best| found[best].1.start);
-    // A quarter of the length shows what precedes the first match.
+    // A quarter of the excerpt's length precedes the first match, for context.
     let start = boundary(text, first.saturating_sub(GUIDE_EXCERPT_BYTES / 4));
     let end = boundary(text, start + GUIDE_EXCERPT_BYTES + GUIDE_EXCERPT_BYTES / 4);
     let mut fragments = Vec::new();
@@ -71,8 +72,8 @@ pub(super) fn excerpt(text: &str, query_words: &[String]) -> Vec<ExcerptFragment
     fragments
 }
 
-/// Counts the different words of the query in an excerpt that begins with the first word of `found`. Each word has
-/// its index in the query, which has `query_len` words.
+/// Counts the different words of the query in an excerpt that begins with the first word of `found`. Each word in
+/// `found` has its index in the query; the query has `query_len` words.
 fn count_different(found: &[(usize, TextWord)], query_len: usize) -> usize {
     let start = found.first().map_or(0, |(_, word)| word.start);
     let mut seen = vec![false; query_len];
@@ -92,12 +93,13 @@ fn push(fragments: &mut Vec<ExcerptFragment>, text: &str, is_match: bool) {
     }
 }
 
-/// The position of the next whitespace at or after `at`, 0 for 0; the end of the text if there is none.
+/// Returns the position of the first whitespace at or after `at`, or the end of the text if there is none. Returns
+/// 0 for 0.
 fn boundary(text: &str, at: usize) -> usize {
     if at == 0 {
         return 0;
     }
-    // White space is also a character boundary, at which the text may be sliced.
+    // The position of a whitespace is a character boundary, so the text can be sliced there.
     let mut spaces = text.char_indices().filter(|(_, c)| c.is_whitespace());
     let found = spaces.find(|(position, _)| *position >= at);
     found.map_or(text.len(), |(position, _)| position)

@@ -1,8 +1,8 @@
-//! `/docs/guide`: the documents of the folder `docs` as pages of the site, with a search over them.
+//! `/docs/guide`: shows the documents of the folder `docs` as pages of the site, and searches them.
 //!
-//! The documents are compiled into the binary. They are rendered and indexed all at once when the first of
-//! them is requested, into values that the templates share; after that a page costs one template. The
-//! documents are English, the navigation around them is in the visitor's language.
+//! The documents are compiled into the binary. The first request renders and indexes all of them, into values that
+//! the templates share; each further page renders only its template. The documents are in English. The navigation
+//! around them is in the visitor's language.
 
 mod excerpt;
 mod links;
@@ -36,7 +36,7 @@ use search::{DocumentIndex, QueryOutcome};
 #[include = "images/*.svg"]
 struct EmbeddedDocs;
 
-/// The path of the index; the pages are below it.
+/// The path of the index. All pages are below it.
 const ROOT: &str = "/docs/guide";
 /// The document that the index shows.
 const INDEX: &str = "README.md";
@@ -46,7 +46,7 @@ pub(super) fn routes() -> Router<AppState> {
     Router::new().route("/docs/guide", get(index)).route("/docs/guide/{*page}", get(open))
 }
 
-/// `GET /docs/guide`: the index, or with `q` the results of a search.
+/// `GET /docs/guide`: shows the index, or with `q` the results of a search.
 async fn index(site: SiteRequest) -> PageResult {
     let guide = RenderedGuide::get().await?;
     match site.query.field("q")? {
@@ -54,7 +54,7 @@ async fn index(site: SiteRequest) -> PageResult {
         Some(query) => {
             let answer = guide.index.search(query);
             let status = match answer {
-                // The page explains the limit; the status says that no search took place.
+                // The page explains the limit. The status tells programs that no search was made.
                 QueryOutcome::TooLong => StatusCode::BAD_REQUEST,
                 QueryOutcome::NoWords | QueryOutcome::Hits(_) => StatusCode::OK,
             };
@@ -78,7 +78,7 @@ async fn index(site: SiteRequest) -> PageResult {
     }
 }
 
-/// `GET /docs/guide/…`: a page, or a picture of a page.
+/// `GET /docs/guide/…`: shows a page, or returns a picture of a page.
 async fn open(
     Path(path): Path<String>,
     method: Method,
@@ -92,7 +92,7 @@ async fn open(
             &method,
             &headers,
             &path,
-            // The address of a picture has no fingerprint, so browsers may keep it only briefly.
+            // The URL of a picture has no fingerprint, so browsers may cache the picture only briefly.
             assets::AssetFile { file, policy: CachePolicy::PublicMinutes },
         ));
     }
@@ -101,19 +101,19 @@ async fn open(
 
 /// All documents, rendered and indexed.
 struct RenderedGuide {
-    /// The pages by their path below [`ROOT`]; the index has the empty path.
+    /// The pages by their path below [`ROOT`]. The index has the empty path.
     pages: BTreeMap<String, PreparedPage>,
     /// The navigation, a list of [`navigation::NavigationGroup`].
     groups: PageValue,
     index: DocumentIndex,
 }
 
-/// The parts of a page as its template takes them: shared, so that a request copies no text.
+/// The parts of a page as template values, which are shared so that a request does not copy any text.
 struct PreparedPage {
     title: PageValue,
     /// The table of contents, a list of [`render::ContentsHeading`].
     contents: PageValue,
-    /// The HTML in order, and for each part the id of the code block at its end.
+    /// The HTML blocks in order, each with the id of the code block at its end.
     blocks: PageValue,
 }
 
@@ -133,19 +133,19 @@ impl PreparedPage {
 }
 
 impl RenderedGuide {
-    /// Returns the guide, which the first caller renders on a blocking thread: that takes some 20 ms.
+    /// Returns the guide. The first caller renders it on a blocking thread, in about 20 ms.
     async fn get() -> Result<&'static Self> {
         static GUIDE: OnceLock<RenderedGuide> = OnceLock::new();
         if let Some(guide) = GUIDE.get() {
             return Ok(guide);
         }
-        // Concurrent first requests wait for one rendering, on blocking threads as well.
+        // Concurrent first requests wait for the same rendering, also on blocking threads.
         tokio::task::spawn_blocking(|| GUIDE.get_or_init(|| Self::render(&embedded())))
             .await
             .map_err(Error::internal)
     }
 
-    /// Renders `documents`: Markdown by the path of its file in `docs`.
+    /// Renders `documents`, which maps paths in `docs` to Markdown.
     fn render(documents: &BTreeMap<String, String>) -> Self {
         let links = DocumentLinks::new(documents.keys().map(String::as_str), |path| {
             path.starts_with("images/") && EmbeddedDocs::get(path).is_some()
@@ -179,7 +179,7 @@ impl RenderedGuide {
     }
 }
 
-/// Renders all documents; the keys are the paths of their pages.
+/// Renders all documents. The keys of the result are the paths of the pages.
 fn rendered(
     documents: &BTreeMap<String, String>,
     links: &DocumentLinks<'_>,
@@ -192,7 +192,7 @@ fn rendered(
         .collect()
 }
 
-/// The documents in the binary by the path of their file in `docs`.
+/// Returns the documents in the binary, by the path of their file in `docs`.
 fn embedded() -> BTreeMap<String, String> {
     let mut documents: BTreeMap<String, String> = EmbeddedDocs::iter()
         .filter(|file| links::is_document(file))

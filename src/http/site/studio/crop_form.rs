@@ -1,4 +1,4 @@
-//! The crop that the URL or a form of the studio requests.
+//! The crop that a URL or a form of the studio requests.
 
 use axum::http::StatusCode;
 use serde::Serialize;
@@ -8,7 +8,7 @@ use crate::http::site::api_client::{ApiCall, ApiRefusal, FieldError};
 use crate::runtime::error::Result;
 use model::{CropSpec, Rect, Size};
 
-/// The numbers and options of a crop, as they were entered.
+/// The numbers and options of a crop as entered, not validated.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub(super) struct CropForm {
     pub(super) x: String,
@@ -41,7 +41,7 @@ impl CropForm {
         })
     }
 
-    /// The URL of `page` with the crop in its query.
+    /// Returns the URL of `page` with the crop in its query.
     pub(super) fn url_on(&self, page: &str) -> String {
         let watermark = if self.watermark { "1" } else { "" };
         let pairs = [
@@ -57,7 +57,7 @@ impl CropForm {
         ApiCall::get(page).query(pairs.map(|(name, value)| (name, Some(value)))).target
     }
 
-    /// The numbers with their names in the crop operator and in its errors.
+    /// Lists the entered numbers, each with its name in the crop operator and its name in errors.
     fn numbers(&self) -> impl Iterator<Item = (&'static str, &'static str, &str)> {
         let all = [
             ("w", "crop.w", self.width.as_str()),
@@ -68,35 +68,35 @@ impl CropForm {
         all.into_iter().filter(|(_, _, text)| !text.is_empty())
     }
 
-    /// The parameters of a crop operator, not validated.
+    /// Returns the parameters of a crop operator, not validated.
     fn parameters(&self) -> String {
         self.numbers().map(|(name, _, text)| format!("_{name}{text}")).collect()
     }
 
-    /// The rectangle in a picture of size `image`, if the numbers are valid.
+    /// Returns the rectangle in a picture of size `image`; `None` if the numbers are invalid.
     pub(super) fn rect(&self, image: Size) -> Option<Rect> {
         let parameters = self.parameters();
         if parameters.is_empty() {
-            // Without numbers the complete picture is meant, as in a crop without `w` and `h`.
+            // Without numbers, the crop is the complete picture, as for a crop operator without `w` and `h`.
             return Some(Rect::new(0, 0, image));
         }
         CropSpec::parse(&parameters).ok()?.resolve(image).ok()
     }
 
-    /// The operator that cuts the requested crop from the Hires, with its rectangle. If the numbers are
-    /// invalid, the operator has no rectangle and the API reports the error.
+    /// Returns the operator that cuts the requested crop from the Hires, with its rectangle. If the numbers are
+    /// invalid, there is no rectangle, and the API reports the error.
     ///
     /// Fails when the ratio is invalid, and when a number contains characters that no URL can carry.
     pub(super) fn operator(&self, sizes: CropSizes) -> Result<(String, Option<Rect>), ApiRefusal> {
         let image = sizes.hires;
-        // Any other character could end the path, or begin another parameter of the operator.
+        // Any other character could end the path, or begin a further parameter of the operator.
         if let Some((_, path, _)) = self.numbers().find(|(_, _, text)| !text.chars().all(is_plain))
         {
             return Err(invalid_form(CropFormError::Number(path)));
         }
-        // The ratio exists only on the site, so its errors are found here.
+        // The API has no parameter for the ratio, so its errors are detected here.
         let ratio = aspect_ratio::parse(&self.aspect, &self.ratio, image).map_err(invalid_form)?;
-        // The call is made nevertheless, because the API explains what is wrong.
+        // The call is made despite the invalid numbers, because the API explains the error.
         let Some(rect) = self.rect(image) else {
             return Ok((format!("-crop{}", self.parameters()), None));
         };
@@ -109,7 +109,7 @@ fn is_plain(c: char) -> bool {
     c.is_ascii_alphanumeric() || c == '.' || c == '-'
 }
 
-/// The operator that cuts exactly `rect`.
+/// Returns the operator that cuts exactly `rect`.
 fn operator(rect: Rect) -> String {
     CropSpec::try_from(rect).map(|spec| spec.to_string()).unwrap_or_default()
 }
@@ -122,7 +122,7 @@ fn invalid_form(error: CropFormError) -> ApiRefusal {
             ("ratio", "Enter two numbers up to 10,000, for example 5:7 or 1.91:1.")
         }
     };
-    // In the form of an API error, so that the page shows both alike.
+    // Has the format of an API error, so that the page shows both in the same way.
     let wrong = FieldError {
         error_code: "format.openapi.requestValidation".to_owned(),
         path: path.to_owned(),
