@@ -1,5 +1,5 @@
-//! The authorization endpoint of OAuth2 and OpenID Connect, and the consent that it asks a visitor for (contract
-//! login-1, RFC 6749, 9207).
+//! The authorization endpoint of OAuth2 and OpenID Connect, and the consent form (contract login-1, RFC 6749, RFC
+//! 9207).
 
 use axum::{
     extract::{Request, State},
@@ -27,7 +27,7 @@ use crate::runtime::error::{Error, ErrorKind, Result};
 /// `GET` and `POST /o/oauth2/auth`: the authorization endpoint.
 pub(crate) async fn authorize(State(app): State<AppState>, request: Request) -> Response {
     let outcome = match *request.method() {
-        // HEAD would issue a code that the client never reads.
+        // `HEAD` would issue an authorization code that the client never reads.
         Method::HEAD => {
             let message = "method HEAD is not supported here";
             return error_response::build(&Error::new(ErrorKind::Unsupported, message));
@@ -43,7 +43,7 @@ pub(crate) async fn authorize(State(app): State<AppState>, request: Request) -> 
     outcome.unwrap_or_else(|error| pages::plain_error_page(&app, &error))
 }
 
-/// Redirects a POST to GET: browsers do not send cookies with a form of another site.
+/// Redirects a `POST` to `GET`, because browsers do not send cookies with the form of a different site.
 async fn redirect_post_to_get(request: Request) -> Result<Response> {
     let (_, form) = form_body(request).await?;
     Ok(see_other(&format!("/o/oauth2/auth?{}", printable_ascii(&form))))
@@ -67,7 +67,7 @@ async fn authorization_response(
     let now = clock::now();
     let oauth = &app.shared.access.oauth;
     let visitor = SiteVisitor::find(app, headers).await?;
-    // `none` forbids every page, also that of an error (OpenID Connect Core §3.1.2.1).
+    // `none` forbids any page, including an error page (OpenID Connect Core §3.1.2.1).
     let is_silent = authorization.prompt.has(Prompt::None);
     let Some(visitor) = visitor.filter(|visitor| is_fresh(visitor, &authorization, now)) else {
         if is_silent {
@@ -106,11 +106,13 @@ async fn authorization_response(
     Ok(redirect_to_client(&target))
 }
 
-/// Returns whether the visitor's login is recent enough: `max_age` and some values of `prompt` ask for a new one.
+/// Returns whether the visitor's login is recent enough. `max_age` and some values of `prompt` request a new
+/// login.
 fn is_fresh(visitor: &SiteVisitor, authorization: &AuthorizationRequest, now: Timestamp) -> bool {
     let age_s = now.duration_since(visitor.session.auth_time).as_secs();
     let is_too_old = match authorization.max_age_s {
-        // It asks for one new login, whose own duration must not count as age.
+        // Requests one new login. `without_prompt` removes the parameter after it, because the login would already
+        // be too old again.
         Some(0) => true,
         Some(max) => i64::try_from(max).is_ok_and(|max| age_s > max),
         None => false,
@@ -120,7 +122,7 @@ fn is_fresh(visitor: &SiteVisitor, authorization: &AuthorizationRequest, now: Ti
         && !authorization.prompt.has(Prompt::SelectAccount)
 }
 
-/// Validates the authorization request in `encoded`; `Err` holds the response that ends it.
+/// Validates the authorization request in `encoded`. The inner `Err` holds the response to an invalid request.
 async fn validate(
     app: &AppState,
     encoded: &str,
@@ -154,7 +156,7 @@ fn message_page(app: &AppState, title: &str, text: &str) -> Result<Response> {
     )
 }
 
-/// Redirects to the client with the parameters of `target`, which must not leak through `Referer`.
+/// Redirects to the client. The parameters of `target` must not leak through `Referer`.
 fn redirect_to_client(target: &str) -> Response {
     let mut response = see_other(target);
     let no_referrer = HeaderValue::from_static("no-referrer");
@@ -162,7 +164,8 @@ fn redirect_to_client(target: &str) -> Response {
     response
 }
 
-/// Removes the values of `prompt` that are done, so that the user is not prompted twice.
+/// Removes the values `done` of `prompt`, so that the user is not prompted twice. If `login` is done, also removes
+/// `max_age=0`.
 fn without_prompt(encoded: &str, done: &[&str]) -> String {
     let pairs = form_urlencoded::parse(encoded.as_bytes());
     let mut remaining = form_urlencoded::Serializer::new(String::new());
@@ -182,7 +185,7 @@ fn without_prompt(encoded: &str, done: &[&str]) -> String {
     remaining.finish()
 }
 
-/// `POST /o/consent`: the visitor's decision on the consent page.
+/// `POST /o/consent`: accepts the visitor's decision on the consent page.
 pub(crate) async fn submit_consent(State(app): State<AppState>, request: Request) -> Response {
     let outcome = consent_response(&app, request).await;
     outcome.unwrap_or_else(|error| pages::plain_error_page(&app, &error))
@@ -193,14 +196,14 @@ async fn consent_response(app: &AppState, request: Request) -> Result<Response> 
     let form = login::parse(&form)?;
     let encoded = printable_ascii(form.find("request").unwrap_or_default());
     let Some(visitor) = SiteVisitor::find(app, &headers).await? else {
-        // The session ended while the page was open, so the request begins again with a login.
+        // The session ended while the page was open, so the authorization starts again with a login.
         return Ok(see_other(&format!("/o/oauth2/auth?{encoded}")));
     };
-    // Another site must not consent in the user's name.
+    // A different site must not be able to consent in the user's name.
     if !visitor.owns_form_token(form.find("csrf")) {
         return Err(login::expired_form());
     }
-    // Validated again, because the parameters come back from the browser.
+    // The request is validated again, because its parameters come from the browser.
     let authorization = match validate(app, &encoded).await? {
         Ok(authorization) => authorization,
         Err(response) => return Ok(response),

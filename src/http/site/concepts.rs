@@ -1,5 +1,5 @@
-//! Names of the codes of subjects and products, as in the newest item with that code, preferably one in the
-//! language of the page.
+//! Looks up the names of the codes of subjects and products. The name comes from the newest item with the code in
+//! the language of the page, else from the newest item in any language.
 
 use std::collections::HashSet;
 
@@ -19,7 +19,8 @@ use crate::storage::search::{
 use model::item::PubStatus;
 use query::{Facet, FilterField, ItemFilter, Query};
 
-/// Most items that are searched for a name: the newest ones may have only the code.
+/// Maximum number of items that are searched for a name. More than one is needed, because an item may have a code
+/// without its name.
 const ITEMS_LOOKED_AT: usize = 20;
 
 /// The names of the values on a page.
@@ -27,7 +28,7 @@ const ITEMS_LOOKED_AT: usize = 20;
 pub(super) struct PageNames(CodeNames);
 
 impl PageNames {
-    /// Returns the name of a value; the value itself if it is a name, or if no item names it.
+    /// Returns the name of a value; the value itself if it is already a name, or if no item has a name for it.
     pub(super) fn label(&self, facet: Facet, value: &str) -> String {
         let name = self.0.get(&(facet, value.to_owned())).cloned().flatten();
         name.unwrap_or_else(|| value.to_owned())
@@ -35,18 +36,18 @@ impl PageNames {
 }
 
 impl ConceptNames {
-    /// Returns the archive's names for the codes among `values`. One look-up finds all that are not cached.
+    /// Returns the archive's names for the codes among `values`. One search finds all names that are not cached.
     ///
-    /// A name reveals nothing about an item, so it is the same for every visitor.
+    /// A name does not reveal anything about an item, so all visitors see the same names.
     pub(super) async fn load(&self, site: &SiteRequest, values: HashSet<FacetValue>) -> PageNames {
         let language = language::current_language();
         let engine = site.app.shared.archive.content.engine();
-        // Without an index the page shows the codes. The epoch is that before the look-up, so that a change
-        // during it makes the names outdated.
+        // Without an index the page shows the codes. The epoch is read before the search, so that a change during
+        // the search makes the cached names outdated.
         let Ok(epoch) = engine.epoch(clock::now()) else { return PageNames::default() };
         let (mut names, missing) = self.find(&epoch, language, values);
         if !missing.is_empty() {
-            // After an error the page shows the codes, and the next page retries.
+            // After an error this page shows the codes, and the next page retries the search.
             let found = look_up(site, language, missing).await.unwrap_or_default();
             self.insert(epoch, language, &found);
             names.extend(found);
@@ -55,7 +56,7 @@ impl ConceptNames {
     }
 }
 
-/// Looks up the names of all `codes` with one search, whose matches are narrowed to each of them.
+/// Looks up the names of all `codes` with one search. Its matches are narrowed to each code in turn.
 async fn look_up(
     site: &SiteRequest,
     language: PageLanguage,
@@ -85,7 +86,7 @@ async fn look_up(
     };
     let zone = shared.site.zone.clone();
     let engine = shared.archive.content.engine();
-    // A stale index still knows the names, so the page does not fail while the index catches up.
+    // A stale index still has the names, so the page does not fail while the index catches up.
     engine
         .search_within(request, clock::now(), move |found| {
             find_names(found, codes, language, &zone)
@@ -93,7 +94,7 @@ async fn look_up(
         .await
 }
 
-/// Finds the names of `codes` in the newest of the items `found` that have them.
+/// Finds the names of `codes`, each in the newest of the items `found` that has it.
 fn find_names(
     found: &SearchMatches<'_>,
     codes: Vec<FacetValue>,
@@ -108,7 +109,7 @@ fn find_names(
     Ok(names)
 }
 
-/// Finds the name of a code in the newest of the items `found` that have it.
+/// Finds the name of a code in the newest of the items `found` that has it.
 fn find_name(
     found: &SearchMatches<'_>,
     code: &FacetValue,
@@ -119,9 +120,9 @@ fn find_name(
     let Some(property) = property(*facet) else { return Ok(None) };
     let term = ItemFilter::requiring(FilterField::Facet(*facet), code).term();
     let own = format!("{term} language:{}", language.tag());
-    // A name in another language is better than a code.
+    // A name in a different language is better than a code.
     for text in [own, term] {
-        // Every code can be written as a term.
+        // Cannot fail, because every code can be written as a term.
         let Ok(query) = query::parse(&text, zone) else { continue };
         let name = found.find_first(&query, |hit| name_in(hit, property, code))?;
         if name.is_some() {
@@ -131,7 +132,7 @@ fn find_name(
     Ok(None)
 }
 
-/// Finds the name of the code in the property `list` of the item.
+/// Finds the name of `code` in the property `list` of the item.
 fn name_in(hit: &SearchHit, list: &str, code: &str) -> Option<String> {
     let document: Value = serde_json::from_str(&hit.item.document).ok()?;
     let mut concepts = document[list].as_array()?.iter();

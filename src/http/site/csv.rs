@@ -2,19 +2,19 @@
 
 use crate::http::site::language::PageLanguage;
 
-/// The byte order mark, without which spreadsheets do not recognize UTF-8.
+/// The byte order mark. Spreadsheets do not recognize UTF-8 without it.
 const BYTE_ORDER_MARK: char = '\u{feff}';
 
 /// The separator that spreadsheets of a language expect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum CsvDialect {
     Comma,
-    /// Where the comma is the decimal sign, spreadsheets separate by semicolons.
+    /// Spreadsheets in languages with a decimal comma expect semicolons.
     Semicolon,
 }
 
 impl CsvDialect {
-    /// The dialect of spreadsheets in `language`.
+    /// Returns the dialect of spreadsheets in `language`.
     pub(super) fn for_language(language: PageLanguage) -> Self {
         match language {
             PageLanguage::English => Self::Comma,
@@ -32,7 +32,8 @@ impl CsvDialect {
 
 /// Writes a table with its column names, in UTF-8 with a byte order mark and CRLF.
 ///
-/// A cell that a spreadsheet would evaluate begins with an apostrophe: captions come from outside.
+/// A cell that a spreadsheet would evaluate as a formula gets an apostrophe in front, because captions are
+/// untrusted.
 pub(super) fn csv_text(
     columns: &[&str],
     rows: impl Iterator<Item = Vec<String>>,
@@ -52,19 +53,20 @@ pub(super) fn csv_text(
     text
 }
 
-/// Rewrites the CSV of an API, which is separated by commas and has no formulas, as [`csv_text`] writes it.
+/// Converts the CSV of an API to the format of [`csv_text`]. The API separates cells by commas and has already
+/// escaped formulas.
 pub(super) fn spreadsheet_text(api_csv: &str, dialect: CsvDialect) -> String {
     let separator = dialect.separator();
     let mut text = String::from(BYTE_ORDER_MARK);
     let mut is_quoted = false;
-    // Between quotes commas and line breaks belong to the cell.
+    // Within quotes, commas and line breaks belong to the cell.
     let cells = api_csv.split_inclusive(|character: char| {
         is_quoted ^= character == '"';
         !is_quoted && matches!(character, ',' | '\n')
     });
     for cell in cells {
         let value = cell.strip_suffix(',').or_else(|| cell.strip_suffix("\r\n")).unwrap_or(cell);
-        // A cell with a semicolon needs no quotes in the CSV of the API.
+        // The API does not quote a cell because of a semicolon.
         if value.contains(separator) && !value.starts_with('"') {
             text.extend(["\"", value, "\""]);
         } else {
@@ -78,10 +80,10 @@ pub(super) fn spreadsheet_text(api_csv: &str, dialect: CsvDialect) -> String {
     text
 }
 
-/// Appends a quoted cell.
+/// Appends `value` as a quoted cell.
 fn push_cell(text: &mut String, value: &str) {
     text.push('"');
-    // Spreadsheets take these for the beginning of a formula.
+    // Spreadsheets interpret these as the beginning of a formula.
     if value.starts_with(['=', '+', '-', '@', '\t', '\r']) {
         text.push('\'');
     }

@@ -1,4 +1,4 @@
-//! The density of the wall: how large its pictures are, a preference of the browser.
+//! The density of the wall, which is the size of its pictures. A cookie stores it as a preference of the browser.
 
 use axum::{
     Router,
@@ -17,7 +17,7 @@ use crate::runtime::error::Error;
 /// The cookie that stores a visitor's choice.
 const COOKIE: &str = "wirephoto_density";
 
-/// How large the pictures of the wall are.
+/// The size of the pictures on the wall.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 #[derive(EnumString, IntoStaticStr)]
@@ -34,20 +34,20 @@ impl WallDensity {
         self.into()
     }
 
-    /// The density of a request: the visitor's choice, or medium.
+    /// Returns the density for a request: the visitor's choice, or medium.
     pub(super) fn from_headers(headers: &HeaderMap) -> Self {
         let chosen = preference_cookie(headers, COOKIE);
         chosen.and_then(|name| name.parse().ok()).unwrap_or_default()
     }
 
-    /// The `Set-Cookie` value that stores the choice for a year.
+    /// Returns the `Set-Cookie` value that stores the choice for a year.
     fn cookie(self) -> String {
         let name = self.as_str();
         format!("{COOKIE}={name}; Path=/; HttpOnly; SameSite=Lax; Max-Age=31536000")
     }
 }
 
-/// The route that changes the density.
+/// Returns the route that changes the density.
 pub(super) fn routes() -> Router<AppState> {
     Router::new().route("/density", post(choose))
 }
@@ -58,7 +58,7 @@ async fn choose(request: Request) -> PageResult {
     let form = FormFields::parse(&text)?;
     let back = form.find("return_to").filter(|path| login::is_local_page(path));
     let mut response = see_other(back.unwrap_or("/"));
-    // No token is required: another site could change no more than the size of pictures.
+    // No CSRF token is required: a forged request could change only the size of pictures.
     let density = form.find("density").and_then(|name| name.parse::<WallDensity>().ok());
     if let Some(density) = density {
         let cookie = HeaderValue::from_str(&density.cookie()).map_err(Error::internal)?;

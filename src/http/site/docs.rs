@@ -1,11 +1,11 @@
-//! `/docs` and the forms that try an operation.
+//! `/docs`: the documentation of the APIs, and forms in which visitors try an operation.
 //!
-//! The documentation is one page, rendered at start. The form of an operation is a separate page, which a
-//! script embeds in the documentation on demand: all forms together would make that page half as long again.
-//! Without scripts a form shows the code of the call and links to open resources; with scripts it sends the
-//! call as the visitor.
+//! The documentation is one page, which is rendered at start. The form of an operation is a separate page that a
+//! script embeds in the documentation on demand, because all forms together would make that page half as long
+//! again. Without scripts, a form shows the code of the call and links to open resources. With scripts, it sends
+//! the call as the visitor.
 //!
-//! The documentation is in English, the navigation around it in the visitor's language.
+//! The documentation is in English. The navigation around it is in the visitor's language.
 
 use std::collections::BTreeMap;
 
@@ -35,11 +35,11 @@ pub(super) fn routes() -> Router<AppState> {
     Router::new().route("/docs", get(docs)).route("/docs/try/{id}", get(try_out))
 }
 
-/// `GET /docs`: the human-readable documentation of the APIs.
+/// `GET /docs`: shows the documentation of the APIs.
 async fn docs(site: SiteRequest, method: Method, headers: HeaderMap) -> PageResult {
     let api_docs = &site.app.shared.site.api_docs;
-    // The page of a logged-in user is never cached (contract api-21), and the page that was rendered at start
-    // has the colour scheme of the visitor's system.
+    // The page that was rendered at start is for anonymous visitors and the colour scheme of the system. The page
+    // of a logged-in user must never be cached (contract api-21).
     if site.visitor.is_some() || scheme::current_scheme() != ColourScheme::System {
         return site.page("docs.html", context! { body => api_docs.body() });
     }
@@ -49,7 +49,7 @@ async fn docs(site: SiteRequest, method: Method, headers: HeaderMap) -> PageResu
     Ok(response)
 }
 
-/// `GET /docs/try/{id}`: the form of an operation, and the code of the call entered in it.
+/// `GET /docs/try/{id}`: shows the form of an operation, and the code of the call that was entered.
 async fn try_out(Path(id): Path<String>, site: SiteRequest) -> PageResult {
     let description = &site.app.shared.description;
     let Some(trial) = description.operation(&id) else {
@@ -57,7 +57,7 @@ async fn try_out(Path(id): Path<String>, site: SiteRequest) -> PageResult {
     };
     let input = TryOutInput::from_query(trial, &site)?;
     let address = target(&trial.path, &input.path, &input.query);
-    // A path with an empty segment addresses another resource, so no link is offered.
+    // A path with an empty segment addresses a different resource, so the page offers no link.
     let is_whole = input.path.iter().all(|(_, value)| !value.is_empty());
     let code = CodeSnippets::from(&sketch(trial, &address, input.body.clone()));
     site.page(
@@ -83,18 +83,19 @@ struct TryOutInput {
 }
 
 impl TryOutInput {
-    /// Reads the values from the page's query, or the initial values of the fields.
+    /// Reads the values from the page's query. A field that the query does not have gets its initial value.
     fn from_query(trial: &TrialOperation, site: &SiteRequest) -> Result<Self> {
         let mut input = Self { path: Vec::new(), query: Vec::new(), body: None };
         for field in &trial.fields {
-            // Path and query parameters may share a name, so the fields carry their location.
+            // A path parameter and a query parameter may share a name, so the names of the fields begin with their
+            // location.
             let given = site.query.field(&format!("{}.{}", field.place, field.name))?;
             let pair = (field.name.clone(), given.unwrap_or(&field.value).to_owned());
             let pairs = if field.place == "path" { &mut input.path } else { &mut input.query };
             pairs.push(pair);
         }
         if trial.takes_ak {
-            // A placeholder: samples are copied and shared, so they must not contain a real key.
+            // Samples are copied and shared, so they contain a placeholder instead of a real key.
             input.query.push(("ak".to_owned(), KEY.to_owned()));
         }
         if let Some(SampleBody { text, .. }) = &trial.body {
@@ -105,7 +106,7 @@ impl TryOutInput {
         Ok(input)
     }
 
-    /// The value of each field by `place.name`.
+    /// Returns the value of each field by its name in the form, such as `query.q`.
     fn values(&self) -> PageValue {
         let mut values: BTreeMap<String, String> = BTreeMap::new();
         for (name, value) in &self.path {
@@ -118,7 +119,7 @@ impl TryOutInput {
     }
 }
 
-/// Describes a call of `address` as the given operation, for code samples.
+/// Describes a call of the operation `trial` at `address`, for code samples.
 fn sketch(trial: &TrialOperation, address: &str, body: Option<String>) -> SnippetCall {
     let body = body.filter(|body| !body.is_empty());
     let kind = trial.body.as_ref().map(|sample| sample.kind.clone());

@@ -1,4 +1,4 @@
-//! The form of a notification: its fields, the API calls that it makes, and the dry run of its query.
+//! The form of a notification: its fields, its API calls, and the dry run of its query.
 
 use serde::Serialize;
 use serde_json::Value;
@@ -17,9 +17,9 @@ pub(super) const SCHEDULES: [(&str, &str); 5] = [
     ("0 7,16 * * *", "Every day at 7:00 and 16:00"),
     ("0 8 * * 1", "Mondays at 8:00"),
 ];
-/// The value of a custom schedule.
+/// The value of the form's choice for a custom schedule.
 const CUSTOM_SCHEDULE: &str = "own";
-/// The default time zone of the form, which is also the API's.
+/// The default time zone of the form, which is also the default of the API.
 const ZONE_DEFAULT: &str = "Europe/Stockholm";
 /// The period of a dry run: the value of the API's `tr` for seven days.
 const DRY_RUN_PERIOD: &str = "w";
@@ -44,10 +44,10 @@ pub(super) struct NotificationForm {
 }
 
 impl NotificationForm {
-    /// Reads the fields of a new form from the page's query; `email` is the default address.
+    /// Reads the fields of a new form from the page's query. `email` is the default e-mail address.
     pub(super) fn of_address(site: &SiteRequest, email: &str) -> Result<Self> {
         let kind = site.text_parameter("type")?;
-        // The type comes from a link and can still be changed in the form.
+        // An invalid type in a link is replaced, because the visitor can still change the type in the form.
         let kind: NotificationKind = kind.parse().unwrap_or(NotificationKind::Email);
         Ok(Self {
             title: site.text_parameter("title")?.to_owned(),
@@ -93,7 +93,7 @@ impl NotificationForm {
         })
     }
 
-    /// Reads the fields of a notification from the API; `email` is the default address.
+    /// Reads the fields of a notification that the API returned. `email` is the default e-mail address.
     pub(super) fn of_saved(saved: &Value, email: &str) -> Self {
         let codes = saved["p"].as_array().into_iter().flatten();
         let codes: Vec<&str> = codes.filter_map(Value::as_str).collect();
@@ -126,14 +126,14 @@ impl NotificationForm {
         if self.when == CUSTOM_SCHEDULE { &self.cron } else { &self.when }
     }
 
-    /// The product codes in the API's notation.
+    /// Returns the product codes in the API's notation.
     fn codes(&self) -> String {
-        // Visitors separate codes by commas, spaces or both.
+        // Visitors separate codes by commas, spaces, or both.
         let codes = self.p.split([',', ' ']).filter(|code| !code.is_empty());
         codes.collect::<Vec<_>>().join(",")
     }
 
-    /// The call that creates the notification, or replaces the one with that id.
+    /// Returns the call that creates the notification; with `id`, the call that replaces the notification `id`.
     pub(super) fn save(&self, id: Option<&str>) -> ApiCall {
         let base = format!("/content/v1/{}/notification", encode_segment(&self.media_type));
         let kind: NotificationKind = self.kind.parse().unwrap_or(NotificationKind::Email);
@@ -145,13 +145,13 @@ impl NotificationForm {
             NotificationKind::Mobile => (false, false, false),
             NotificationKind::Email => (true, false, false),
             NotificationKind::ScheduledEmail => (true, true, true),
-            // Only `PUT` of a stream takes `tr` (contract notifications-4).
+            // For a stream, only `PUT` accepts `tr` (contract notifications-4).
             NotificationKind::Stream => (false, false, id.is_some()),
         };
         let codes = self.codes();
         let agreements = self.agr.join(",");
-        // `PUT` replaces everything, so leaving out an emptied field clears it
-        // (contract notifications-4).
+        // `PUT` replaces all fields, so a field that was emptied is left out to clear it (contract
+        // notifications-4).
         call.query([
             ("title", Some(self.title.as_str())),
             ("q", Some(self.q.as_str())),
@@ -164,8 +164,8 @@ impl NotificationForm {
         ])
     }
 
-    /// The search for recent matches, `size` items of it. Planned events from `tomorrow` on are excluded,
-    /// regardless of their date.
+    /// Returns the search for recent matches, limited to `size` items. Events planned for `tomorrow` or later are
+    /// excluded.
     pub(super) fn dry_run(&self, size: usize, tomorrow: &str) -> ApiCall {
         let codes = self.codes();
         let agreements = self.agr.join(",");
@@ -181,12 +181,13 @@ impl NotificationForm {
         ])
     }
 
-    /// The same search on the search page, where other forms of words do not match either.
+    /// Returns the URL of the dry run's search on the search page. As in a notification, inflected forms do not
+    /// match.
     pub(super) fn search_page(&self) -> String {
         self.search_within(DRY_RUN_PERIOD)
     }
 
-    /// The search of the notification on the search page, without limits of time.
+    /// Returns the URL of the notification's search on the search page, without a limit of time.
     pub(super) fn search_url(&self) -> String {
         self.search_within("")
     }
@@ -205,7 +206,7 @@ impl NotificationForm {
         call.target
     }
 
-    /// The included and the excluded product codes, for the sentence that describes the query.
+    /// Returns the included and the excluded product codes, for the sentence that describes the query.
     pub(super) fn products(&self) -> (Vec<String>, Vec<String>) {
         let mut included = Vec::new();
         let mut excluded = Vec::new();
@@ -235,8 +236,8 @@ pub(super) struct DryRun {
 }
 
 impl DryRun {
-    /// Builds the result of the dry run of `fields`. An invalid search is a result, any other failure an
-    /// error.
+    /// Builds the result of the dry run of `fields`. If the search is invalid, the result contains the mistakes,
+    /// and the refusal is returned as well. Any other failure is an error.
     pub(super) fn from_outcome(
         fields: &NotificationForm,
         outcome: Result<Value, ApiRefusal>,

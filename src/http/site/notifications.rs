@@ -1,4 +1,4 @@
-//! The visitor's notifications: list, form, dry run, and how a program reads a stream.
+//! The pages of the visitor's notifications: the list, the form with its dry run, and the URL of a stream.
 
 use std::collections::BTreeMap;
 
@@ -84,7 +84,7 @@ impl SubscriberProfile {
         Ok(Self { email: text(&user, "emailAddress").to_owned(), agreements, products })
     }
 
-    /// The names of the agreements with these ids; the id itself if the agreement no longer exists.
+    /// Returns the names of the agreements `ids`. An agreement that no longer exists is named by its id.
     fn names(&self, ids: &[String]) -> Vec<String> {
         let names = ids.iter().map(|id| {
             let found = self.agreements.iter().find(|agreement| agreement.id == *id);
@@ -99,23 +99,23 @@ impl SubscriberProfile {
 struct NotificationRow {
     id: String,
     fields: NotificationForm,
-    /// The product codes of the query, included ones first, for a sentence.
+    /// The included product codes, followed by the excluded ones, for the sentence that describes the query.
     wanted: Vec<String>,
     unwanted: Vec<String>,
     agreements: Vec<String>,
-    /// Label of the schedule, if it is a predefined one.
+    /// Label of the schedule, if it is predefined.
     schedule: Option<&'static str>,
     dry: DryRun,
 }
 
-/// `GET /notifications`: each notification with the result of a dry run over the last seven days.
+/// `GET /notifications`: lists the notifications, each with the result of a dry run over the last seven days.
 async fn list(member: MemberRequest) -> PageResult {
     let page = member.query.integer("page", 1..=i64::try_from(PAGES_MAX).unwrap_or(i64::MAX))?;
     let page = page.and_then(|page| usize::try_from(page).ok()).unwrap_or(1);
     let profile = SubscriberProfile::find(&member).await?;
     let saved = member.get(NOTIFICATIONS).await?;
     let saved = saved.as_array().map(Vec::as_slice).unwrap_or_default();
-    // The API lists the oldest first and has no pages.
+    // The API lists the oldest notification first and has no pages.
     let newest_first = saved.iter().rev().skip((page - 1) * SITE_NOTIFICATIONS_PER_PAGE);
     let mut rows = Vec::new();
     for notification in newest_first.take(SITE_NOTIFICATIONS_PER_PAGE) {
@@ -140,7 +140,7 @@ async fn row(
     profile: &SubscriberProfile,
     saved: &Value,
 ) -> Result<NotificationRow, ApiRefusal> {
-    // The list shows the stored address only, without the default of the form.
+    // The list shows only the stored e-mail address, not the form's default.
     let fields = NotificationForm::of_saved(saved, "");
     let outcome = member.call(&fields.dry_run(SITE_DRY_RUN_ITEMS_LISTED, &tomorrow(member))).await;
     let (dry, _) = DryRun::from_outcome(&fields, outcome)?;
@@ -157,7 +157,7 @@ async fn row(
     })
 }
 
-/// `GET /notifications/new`: the form, prefilled from the query.
+/// `GET /notifications/new`: shows the form, prefilled from the query.
 async fn new(member: MemberRequest) -> PageResult {
     let profile = SubscriberProfile::find(&member).await?;
     let fields = NotificationForm::of_address(&member, &profile.email)?;
@@ -167,7 +167,7 @@ async fn new(member: MemberRequest) -> PageResult {
 /// The content of the form page besides its fields.
 #[derive(Default)]
 struct NotificationFormState<'a> {
-    /// The id of the notification to change.
+    /// The id of the notification to change; `None` for a new one.
     id: Option<&'a str>,
     /// The API's error for the form.
     refusal: Option<ApiRefusal>,
@@ -205,14 +205,14 @@ fn show_form(
     shown: NotificationFormState<'_>,
 ) -> PageResult {
     let status = shown.refusal.as_ref().map_or(StatusCode::OK, |refusal| refusal.status);
-    // Each error is shown beside its field as well as above the form.
+    // Each error is shown both beside its field and above the form.
     let errors = shown.refusal.iter().flat_map(|refusal| refusal.errors.clone());
     let wrong: BTreeMap<String, String> =
         errors.map(|error| (error.path, error.message)).collect();
     let mistakes = shown.refusal.as_ref().map(ApiRefusal::sentences);
-    // If notifications do not support the media type, the form selects none.
+    // If notifications do not support the media type, the form selects no media type.
     let is_known = MEDIA_TYPES.iter().any(|(value, _)| *value == fields.media_type);
-    // A stream that is not saved yet has no address.
+    // A stream has a URL only once it is saved.
     let stream = shown.id.filter(|_| fields.kind == "stream").map(|id| {
         let place = format!("/content/v1/{}/notification", encode_segment(&fields.media_type));
         format!("{}{place}/{}/stream", member.app.shared.site.url, encode_segment(id))
@@ -241,8 +241,8 @@ async fn create(posted: MemberForm) -> PageResult {
     }
     match posted.call(&fields.save(None)).await {
         Ok(created) => {
-            // A stream is read by its address, so the visitor
-            // continues on its page (contract site-33).
+            // A program reads a stream from its URL, so the visitor continues on the page that shows it (contract
+            // site-33).
             let id = created["id"].as_str().filter(|_| fields.kind == "stream");
             Ok(see_other(&match id {
                 Some(id) => format!("/notifications/{}?done=created", encode_segment(id)),
@@ -272,12 +272,12 @@ async fn show_refused_form(
     )
 }
 
-/// The first day that has not begun in the site's time zone.
+/// Returns the first day that has not begun yet in the site's time zone.
 fn tomorrow(site: &SiteRequest) -> String {
     times::tomorrow(clock::now(), &site.app.shared.site.zone)
 }
 
-/// Shows the form again with the result of a dry run over the last seven days. Nothing is saved.
+/// Shows the form again with the result of a dry run over the last seven days. Saves nothing.
 async fn show_dry_run(
     posted: &MemberForm,
     fields: &NotificationForm,
@@ -287,12 +287,12 @@ async fn show_dry_run(
     let outcome = posted.call(&call).await;
     let (dry, refusal) = DryRun::from_outcome(fields, outcome)?;
     let profile = SubscriberProfile::find(posted).await?;
-    // A refused search is explained beside its fields; an empty result would contradict that.
+    // If the search was refused, the errors are shown beside the fields. An empty result would contradict them.
     let dry = refusal.is_none().then_some(dry);
     show_form(posted, &profile, fields, NotificationFormState { id, refusal, dry_run: dry })
 }
 
-/// Loads the visitor's notification with that id.
+/// Loads the visitor's notification `id`.
 async fn load(member: &MemberRequest, id: &str) -> Result<Value, super::PageError> {
     let saved = member.get(NOTIFICATIONS).await?;
     // The API has no call that returns a single notification (contract notifications-2).
@@ -303,7 +303,7 @@ async fn load(member: &MemberRequest, id: &str) -> Result<Value, super::PageErro
     Ok(found.clone())
 }
 
-/// `GET /notifications/{id}`: the form with the saved fields.
+/// `GET /notifications/{id}`: shows the form with the saved fields.
 async fn show(Path(id): Path<String>, member: MemberRequest) -> PageResult {
     let saved = load(&member, &id).await?;
     let profile = SubscriberProfile::find(&member).await?;
@@ -320,7 +320,7 @@ async fn show(Path(id): Path<String>, member: MemberRequest) -> PageResult {
 async fn save(Path(id): Path<String>, posted: MemberForm) -> PageResult {
     let saved = load(&posted, &id).await?;
     let mut fields = NotificationForm::of_form(&posted.form)?;
-    // Type and media type cannot be changed, so those of the form are ignored.
+    // Type and media type cannot be changed, so the form's values are ignored.
     let own = NotificationForm::of_saved(&saved, "");
     fields.kind = own.kind;
     fields.media_type = own.media_type;
@@ -334,7 +334,7 @@ async fn save(Path(id): Path<String>, posted: MemberForm) -> PageResult {
 }
 
 async fn remove(Path(id): Path<String>, posted: MemberForm) -> PageResult {
-    // With an id any media type of the path finds the notification (contract notifications-3).
+    // The media type in the path does not matter if there is an id (contract notifications-3).
     let call = ApiCall::delete(format!("{NOTIFICATIONS}/{}", encode_segment(&id)));
     posted.call(&call).await?;
     Ok(see_other("/notifications?done=removed"))

@@ -1,32 +1,32 @@
-//! URLs of pages, anchors of headings, and the targets of a document's links on the site.
+//! Maps documents to URLs of pages, headings to anchors, and links in documents to their targets on the site.
 
 use std::collections::{BTreeSet, HashMap};
 
 use super::ROOT;
 use crate::http::heading_anchor::anchor;
 
-/// Whether a file of `docs` is a page.
+/// Returns whether a file in `docs` is a page.
 pub(super) fn is_document(file: &str) -> bool {
     file.ends_with(".md")
 }
 
-/// The path of a page below the root: `operations/backup` for `operations/backup.md`, the folder for a
+/// Returns the path of a page below the root: `operations/backup` for `operations/backup.md`; the folder for a
 /// `README.md`.
 pub(super) fn page_path(file: &str) -> &str {
     let path = file.strip_suffix(".md").unwrap_or(file);
     match path.strip_suffix("README") {
-        // A name that only ends in `README` is an ordinary page.
+        // A file whose name only ends in `README` is an ordinary page.
         Some(folder) if folder.is_empty() || folder.ends_with('/') => folder.trim_end_matches('/'),
         Some(_) | None => path,
     }
 }
 
-/// The URL of the page at `path`.
+/// Returns the URL of the page at `path`.
 pub(super) fn url(path: &str) -> String {
     if path.is_empty() { ROOT.to_owned() } else { format!("{ROOT}/{path}") }
 }
 
-/// The anchors of one page; a repeated heading gets a number.
+/// Generates the anchors of one page. A repeated heading gets a number.
 #[derive(Default)]
 pub(super) struct HeadingAnchors {
     used: HashMap<String, usize>,
@@ -43,14 +43,15 @@ impl HeadingAnchors {
     }
 }
 
-/// The possible targets of links.
+/// The files to which links can lead.
 pub(super) struct DocumentLinks<'a> {
     documents: BTreeSet<&'a str>,
     is_image: fn(&str) -> bool,
 }
 
 impl<'a> DocumentLinks<'a> {
-    /// Creates links among `documents`, paths of files in `docs`; `is_image` recognizes the pictures.
+    /// Creates the link targets from `documents`, paths of files in `docs`. `is_image` returns whether a path is a
+    /// picture.
     pub(super) fn new(
         documents: impl Iterator<Item = &'a str>,
         is_image: fn(&str) -> bool,
@@ -60,10 +61,10 @@ impl<'a> DocumentLinks<'a> {
 
     /// Resolves the link `target` of the document `file` to its URL on the site.
     ///
-    /// `None` if it leads to a file of the repository outside `docs`, which the server does not have, or if
-    /// its scheme is neither for the web nor for mail: such a link is shown as text.
+    /// `None` if the link leads to a file of the repository outside `docs`, which the server does not have, or if
+    /// its scheme is neither `http`, `https` nor `mailto`. Such a link is shown as text.
     pub(super) fn resolve(&self, file: &str, target: &str) -> Option<String> {
-        // An allowlist: schemes such as `javascript:` must not become links.
+        // This is an allowlist, so that schemes such as `javascript:` do not become links.
         let is_absolute = ["https://", "http://", "mailto:", "/", "#"]
             .iter()
             .any(|start| target.starts_with(start));
@@ -93,7 +94,7 @@ fn joined(file: &str, target: &str) -> Option<String> {
     for part in target.split('/') {
         match part {
             "" | "." => {}
-            // Above the folder are files of the repository, which the server does not have.
+            // Files of the repository above `docs` are not on the server.
             ".." => drop(parts.pop()?),
             part => parts.push(part),
         }

@@ -1,6 +1,7 @@
 //! Renders Markdown to the HTML of a page.
 //!
-//! HTML in a document is shown as text, so a document cannot bring scripts or styles. Comments are left out.
+//! HTML in a document is shown as text, so a document cannot contain scripts or styles. HTML comments are left
+//! out.
 
 use std::mem;
 
@@ -12,7 +13,8 @@ use serde::Serialize;
 use super::excerpt::{plain_code, without_backticks};
 use super::links::{DocumentLinks, HeadingAnchors};
 
-/// Longest line of a code block that fits a narrow window; a longer one scrolls, so the block is focusable.
+/// Maximum length, in characters, of a line of code that fits in a narrow window. A block with a longer line
+/// scrolls, so it must be focusable.
 const NARROW_CHARS: usize = 36;
 
 #[derive(Debug, Default)]
@@ -22,13 +24,13 @@ pub(super) struct RenderedDocument {
     pub(super) blocks: Vec<HtmlBlock>,
     /// The headings below the title, for the table of contents.
     pub(super) contents: Vec<ContentsHeading>,
-    /// The text by heading, for the search; the first section is the text before the second heading.
+    /// The text by heading, for the search. The first section is the text below the title.
     pub(super) sections: Vec<DocumentSection>,
-    /// The URLs on the site that the document links to, in order.
+    /// The URLs of the document's links, in order.
     pub(super) links: Vec<String>,
 }
 
-/// A part of a document's HTML; after a code block the page inserts a copy button.
+/// A part of a document's HTML. The page inserts a copy button after a code block.
 #[derive(Debug, Default)]
 pub(super) struct HtmlBlock {
     pub(super) html: String,
@@ -51,12 +53,12 @@ pub(super) struct DocumentSection {
     pub(super) heading: String,
     pub(super) anchor: String,
     pub(super) text: String,
-    /// The names in code at the beginning of table rows: the section describes them.
+    /// The names in code font at the beginning of table rows, which the section describes.
     pub(super) names: Vec<String>,
 }
 
 impl DocumentSection {
-    /// Separates the text of a table's cell from that of the next one.
+    /// Separates the text of a table's cell from the text of the next cell.
     fn end_cell(&mut self) {
         self.text.truncate(self.text.trim_end().len());
         // An empty cell needs no second separator.
@@ -100,12 +102,12 @@ struct DocumentRenderer<'a> {
     file: &'a str,
     links: &'a DocumentLinks<'a>,
     document: RenderedDocument,
-    /// Events that are not rendered yet.
+    /// Events that have not been rendered yet.
     pending: Vec<Event<'a>>,
     anchors: HeadingAnchors,
-    /// For each open link or image, whether it is rendered as one.
+    /// For each open link or image, true if it is rendered as such and false if as text.
     open_links: Vec<bool>,
-    /// Whether the next event belongs to the first cell of a row of a table, below its head.
+    /// True if the next event belongs to the first cell of a row in the body of a table.
     is_first_cell: bool,
 }
 
@@ -130,13 +132,13 @@ impl<'a> DocumentRenderer<'a> {
                 self.pending.push(Event::Html("</div>\n".into()));
             }
             Event::Start(Tag::Link { link_type, dest_url, title, id }) => {
-                // An address in angle brackets has no scheme and would be resolved as a file.
+                // An e-mail address in angle brackets has no scheme and would be resolved as a file.
                 let target = if link_type == LinkType::Email {
                     Some(dest_url.to_string())
                 } else {
                     self.links.resolve(self.file, &dest_url)
                 };
-                // The links of the index decide the order of the navigation.
+                // The links of the index determine the order of the navigation.
                 self.document.links.extend(target.clone());
                 self.open(target.map(|url| Tag::Link {
                     link_type,
@@ -155,7 +157,7 @@ impl<'a> DocumentRenderer<'a> {
                 }));
             }
             Event::End(TagEnd::Link | TagEnd::Image) => {
-                // A link that became text must not have an end tag either.
+                // A link that is rendered as text must not have an end tag.
                 if self.open_links.pop().unwrap_or_default() {
                     self.pending.push(event);
                 }
@@ -173,7 +175,7 @@ impl<'a> DocumentRenderer<'a> {
         self.pending.extend(tag.map(Event::Start));
     }
 
-    /// Adds the text of an event to the section.
+    /// Adds the text of an event to the current section.
     fn index(&mut self, event: &Event<'_>) {
         let Some(section) = self.document.sections.last_mut() else { return };
         if matches!(event, Event::Start(Tag::TableRow)) {
@@ -203,7 +205,7 @@ impl<'a> DocumentRenderer<'a> {
         }
     }
 
-    /// Gives a heading its anchor and begins a section.
+    /// Renders a heading with its anchor, and begins a section.
     fn heading(&mut self, level: HeadingLevel, rest: &mut Parser<'a>) {
         let mut inner = Vec::new();
         let mut text = String::new();
@@ -222,7 +224,7 @@ impl<'a> DocumentRenderer<'a> {
                 // The library would write inline HTML unescaped.
                 inner.push(Event::Text(html));
             } else if !is_link {
-                // Links within a heading become text: the heading itself is a link to its anchor.
+                // Links within a heading become text, because the heading itself is a link to its anchor.
                 inner.push(event);
             }
         }
@@ -237,7 +239,7 @@ impl<'a> DocumentRenderer<'a> {
         self.pending.append(&mut inner);
         self.pending.push(Event::End(TagEnd::Heading(level)));
         let document = &mut self.document;
-        // The title heads the page and is not in its table of contents.
+        // The title is not in the table of contents.
         if level == HeadingLevel::H1 && document.title.is_empty() {
             document.title.clone_from(&text);
             if let Some(first) = document.sections.first_mut() {
@@ -260,7 +262,7 @@ impl<'a> DocumentRenderer<'a> {
         });
     }
 
-    /// Renders a code block, with an id for the copy button.
+    /// Renders a code block, with an id to which the copy button refers.
     fn code(&mut self, kind: &CodeBlockKind<'_>, rest: &mut Parser<'a>) {
         let mut code = String::new();
         for event in rest.by_ref() {
@@ -282,7 +284,7 @@ impl<'a> DocumentRenderer<'a> {
         };
         let count = self.document.blocks.iter().filter(|block| block.code_id.is_some()).count();
         let id = format!("code-{}", count + 1);
-        // Characters, not bytes: the font is monospaced.
+        // Counts characters instead of bytes, because the font is monospaced.
         let is_wide = code.lines().any(|line| line.chars().count() > NARROW_CHARS);
         let focus = if is_wide { " tabindex=\"0\"" } else { "" };
         let mut html = self.flush();

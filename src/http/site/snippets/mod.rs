@@ -1,13 +1,13 @@
-//! Code samples of an API call: curl in a shell, JavaScript, Python.
+//! Code samples of an API call: curl in a shell, JavaScript and Python.
 //!
-//! `assets/js/snippets.js` generates the same code while a visitor types; a test compares both. Every string
-//! is quoted, and characters that are invisible in a terminal or change the direction of a line are escaped.
+//! `assets/js/snippets.js` generates the same code while a visitor types; a test compares both. Every string is
+//! quoted. Characters that are invisible in a terminal or change the direction of a line are escaped.
 
 use serde::Serialize;
 
 use super::api_client::encode_segment;
 
-/// A call for code samples.
+/// A call for which code samples are generated.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(super) struct SnippetCall {
     /// `GET`, `POST`, `PUT` or `DELETE`.
@@ -17,11 +17,11 @@ pub(super) struct SnippetCall {
     pub(super) authorization: Option<String>,
     pub(super) kind: Option<String>,
     pub(super) body: Option<String>,
-    /// Name of the file for a binary response.
+    /// Name of the file for a binary response; `None` for a text.
     pub(super) file: Option<String>,
 }
 
-/// The call in each language.
+/// The code of a call in each language.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(super) struct CodeSnippets {
     curl: String,
@@ -93,7 +93,7 @@ impl SnippetCall {
     fn python(&self) -> String {
         let mut arguments = format!("    {},\n", string_literal(&self.url));
         if self.method != "GET" {
-            // Without it urllib chooses `POST` for any body and `GET` otherwise.
+            // By default, urllib uses `POST` with a body and `GET` without.
             arguments.push_str(&format!("    method={},\n", string_literal(&self.method)));
         }
         let headers = self.entries("        ");
@@ -124,7 +124,7 @@ impl SnippetCall {
     }
 }
 
-/// Whether `c` is invisible, or changes how adjacent characters are displayed.
+/// Returns whether `c` is invisible, or changes the display of adjacent characters.
 fn is_hidden(c: char) -> bool {
     matches!(
         c,
@@ -139,10 +139,11 @@ fn is_hidden(c: char) -> bool {
     )
 }
 
-/// Quotes a word for a shell: in single quotes, where nothing has a special meaning; with hidden characters
-/// in `$'…'` of bash, ksh and zsh, which supports escapes. No shell word can contain a NUL.
+/// Quotes a word for a shell. Single quotes are used, because within them no character has a special meaning. A
+/// word with hidden characters is quoted in `$'…'`, which supports escapes in bash, ksh and zsh. A shell word
+/// cannot contain NUL.
 fn shell_quote(text: &str) -> String {
-    // Line breaks and tabs are literal within single quotes and stay readable.
+    // Line breaks and tabs are literal within single quotes and remain readable.
     if !text.chars().any(|c| is_hidden(c) && c != '\n' && c != '\t') {
         return format!("'{}'", text.replace('\'', "'\\''"));
     }
@@ -153,7 +154,7 @@ fn shell_quote(text: &str) -> String {
             '\'' => word.push_str("\\'"),
             '\n' => word.push_str("\\n"),
             '\t' => word.push_str("\\t"),
-            // An interactive shell would expand it from its history.
+            // An interactive shell would expand `!` from its history.
             '!' => word.push_str("\\x21"),
             c if is_hidden(c) => {
                 let mut buffer = [0; 4];
@@ -176,8 +177,7 @@ fn string_literal(text: &str) -> String {
             '\n' => literal.push_str("\\n"),
             '\r' => literal.push_str("\\r"),
             '\t' => literal.push_str("\\t"),
-            // All hidden characters are in the basic plane, so
-            // four digits are enough in both languages.
+            // All hidden characters are in the Basic Multilingual Plane, so four digits suffice in both languages.
             c if is_hidden(c) => literal.push_str(&format!("\\u{:04x}", u32::from(c))),
             c => literal.push(c),
         }
@@ -185,8 +185,8 @@ fn string_literal(text: &str) -> String {
     literal + "'"
 }
 
-/// Builds path and query of a call: each `{name}` of `path` with its value, and the parameters that have a
-/// value. A name without a value stays, so that the gap is visible.
+/// Builds path and query of a call. Each `{name}` in `path` is replaced by its value; a name without a value is
+/// kept, so that the gap is visible. The query has the parameters that have a value.
 pub(super) fn target(
     path: &str,
     values: &[(String, String)],
@@ -213,13 +213,13 @@ pub(super) fn target(
     }
 }
 
-/// The file name for the response of `target`: the end of its path, reduced to plain characters.
+/// Returns the file name for the response of `target`: the end of its path, reduced to plain characters.
 pub(super) fn file_name(target: &str) -> String {
     let path = target.split('?').next().unwrap_or_default();
     let end = path.rsplit('/').next().unwrap_or_default();
     let plain: String =
         end.chars().filter(|c| c.is_ascii_alphanumeric() || "._-".contains(*c)).collect();
-    // A leading dot would hide the file, and a hyphen would make the name an option.
+    // A leading dot would hide the file, and a leading hyphen would turn the name into an option.
     let name = plain.trim_start_matches(['.', '-']);
     if name.is_empty() { "answer".to_owned() } else { name.to_owned() }
 }

@@ -1,8 +1,8 @@
-//! The aspect ratio of a crop, and rectangles of that ratio.
+//! Parses the aspect ratio of a crop, and changes rectangles to that ratio.
 
 use model::{Rect, Size, scale_crop};
 
-/// The presets in the order of the form: value in the URL, and width to height if fixed.
+/// The presets in the order of the form: the value in the URL, and the ratio of width to height if it is fixed.
 pub(super) const PRESETS: [(&str, Option<(u32, u32)>); 12] = [
     ("free", None),
     ("original", None),
@@ -18,25 +18,26 @@ pub(super) const PRESETS: [(&str, Option<(u32, u32)>); 12] = [
     ("custom", None),
 ];
 
-/// The largest part of a ratio.
+/// Maximum value of a part of a ratio.
 const PART_MAX: u32 = 10_000;
-/// Fractions per unit in the parts of a ratio.
+/// Number of fractions in one unit of a ratio's part: parts are in thousandths.
 const FRACTIONS: u32 = 1_000;
-/// Most pixels that a crop is moved in each direction so that its cut of the Preview has the ratio too.
+/// Maximum number of pixels by which a crop is moved in each direction so that its cut of the Preview has the
+/// ratio too.
 const STEPS_MAX: u32 = 64;
 
 /// An input error that the studio detects before it calls an API.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum CropFormError {
-    /// The field contains characters that no crop operator can carry.
+    /// The field contains characters that a crop operator cannot contain.
     Number(&'static str),
     /// The preset does not exist.
     Preset,
-    /// The ratio is not two numbers.
+    /// The ratio does not consist of two valid numbers.
     Ratio,
 }
 
-/// Returns the ratio of a preset or, for `custom`, of a text; `None` leaves the crop free.
+/// Returns the ratio of a preset; for `custom`, the ratio in `text`. `None` if the crop has no fixed ratio.
 pub(super) fn parse(
     preset: &str,
     text: &str,
@@ -62,15 +63,15 @@ fn parse_ratio(text: &str) -> Option<(u32, u32)> {
     Some((width / common, height / common))
 }
 
-/// Parses a part of a ratio in thousandths: at most five digits, then at most three decimals.
+/// Parses a part of a ratio of at most five digits and three decimals. The result is in thousandths.
 fn parse_part(text: &str) -> Option<u32> {
     let (integer, decimals) = match text.split_once(['.', ',']) {
-        // A trailing separator is more likely an unfinished entry than a number.
+        // A text that ends in a separator is more likely unfinished than a number.
         Some((_, "")) => return None,
         Some((integer, decimals)) => (integer, decimals),
         None => (text, ""),
     };
-    // Digits are checked first, because `parse` would accept a sign; five of them cannot overflow.
+    // Digits are checked first, because `parse` would accept a sign. Five digits cannot overflow.
     if integer.len() > 5 || decimals.len() > 3 || !are_digits(integer) || !are_digits(decimals) {
         return None;
     }
@@ -83,38 +84,39 @@ fn are_digits(text: &str) -> bool {
     text.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-/// The greatest common divisor.
+/// Returns the greatest common divisor.
 fn divisor(a: u32, b: u32) -> u32 {
     if b == 0 { a } else { divisor(b, a % b) }
 }
 
-/// The sizes of the renditions that a crop is cut from.
+/// The sizes of the renditions from which a crop is cut.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct CropSizes {
     pub(super) hires: Size,
     pub(super) preview: Size,
 }
 
-/// Whether no integers with that width, or with that height, come closer to the ratio `a` to `b`.
+/// Returns whether `size` has the ratio up to rounding: with the same width, no other height is closer to the
+/// ratio, or with the same height, no other width.
 fn has_ratio(size: Size, ratio: (u32, u32)) -> bool {
     let (a, b) = ratio;
     size.height == scaled(size.width, b, a) || size.width == scaled(size.height, a, b)
 }
 
-/// Changes `rect` to that ratio, keeping its width and centre as far as the picture allows. A rectangle whose
-/// integers cannot come closer is returned unchanged.
+/// Changes `rect` to the ratio. Keeps its width and centre if the result fits in the picture. A rectangle that
+/// already has the ratio up to rounding is returned unchanged.
 ///
-/// `rect` is not empty and within the Hires.
+/// `rect` must not be empty and must be within the Hires.
 pub(super) fn with_ratio(rect: Rect, ratio: (u32, u32), sizes: CropSizes) -> Rect {
     let (a, b) = ratio;
     let image = sizes.hires;
-    // A rectangle that has the ratio must not move each time the form is sent.
+    // A rectangle that has the ratio must not move each time the form is submitted.
     if has_ratio(rect.size(), ratio) {
         return rect;
     }
     let mut width = rect.width;
     let mut height = scaled(rect.width, b, a);
-    // The height does not fit, so the height of the picture decides the width.
+    // If the height does not fit, the width follows from the height of the picture.
     if height > image.height {
         width = scaled(image.height, a, b).min(image.width);
         height = image.height;
@@ -128,8 +130,8 @@ pub(super) fn with_ratio(rect: Rect, ratio: (u32, u32), sizes: CropSizes) -> Rec
     aligned(positioned, ratio, sizes)
 }
 
-/// Returns the start of a side with the centre of the one that begins at `start` and is `length` pixels long, moved
-/// as far as needed to end within the `available` pixels.
+/// Returns the start of a side of `side` pixels that has the same centre as the side of `length` pixels at
+/// `start`. The new side is moved if it would not fit within the `available` pixels.
 fn centred(start: u32, length: u32, side: u32, available: u32) -> u32 {
     // Doubled, so that the centre of an odd length is exact.
     let doubled_centre = 2 * u64::from(start) + u64::from(length);
@@ -137,8 +139,8 @@ fn centred(start: u32, length: u32, side: u32, available: u32) -> u32 {
     u32::try_from(start).unwrap_or(u32::MAX).min(available - side)
 }
 
-/// Moves `rect` as little as needed for its cut of the Preview to have the ratio too: there both edges are
-/// rounded, so that a square could become 682 by 683. Returns `rect` if no near position works.
+/// Moves `rect` to the nearest position where its cut of the Preview has the ratio too. In the Preview both edges
+/// are rounded, so a square could become 682 by 683 pixels. Returns `rect` unchanged if no nearby position works.
 ///
 /// Must match `aligned` of `assets/js/crop.js`.
 fn aligned(rect: Rect, ratio: (u32, u32), sizes: CropSizes) -> Rect {
@@ -175,7 +177,7 @@ fn cut_has_ratio(rect: Rect, ratio: (u32, u32), sizes: CropSizes) -> bool {
     cut.is_ok_and(|cut| has_ratio(cut.size(), ratio))
 }
 
-/// `px * to / from`, rounded to the nearest integer, a half upwards; at least 1.
+/// Returns `px * to / from`, rounded to the nearest integer, halves upwards; at least 1.
 fn scaled(px: u32, to: u32, from: u32) -> u32 {
     let px = u128::from(px);
     let to = u128::from(to);

@@ -1,6 +1,7 @@
-//! The markup that shows a crop on a customer's own page: a `<picture>` in three formats and several widths.
+//! Writes the markup with which customers show a crop on their own pages: a `<picture>` in three formats and
+//! several widths.
 //!
-//! `assets/js/markup.js` writes the same text while the frame moves; a test compares both.
+//! `assets/js/markup.js` writes the same text while the visitor moves the frame; a test compares both.
 
 use serde_json::Value;
 
@@ -9,10 +10,10 @@ use imaging::ImageFormat;
 use model::media_url::{MediaPath, PictureOperation};
 use model::{ItemKey, ResizeSpec};
 
-/// The widths that are offered where the settings allow any.
+/// The widths that are offered if the settings allow any width.
 const WIDTHS: [u32; 6] = [160, 320, 640, 1024, 1600, 2048];
 
-/// The widths in which a photograph is open, from its `.renditions.json`.
+/// The widths in which a photograph may be loaded without credentials, from its `.renditions.json`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct OpenWidths {
     /// Width of the Hires.
@@ -43,8 +44,8 @@ impl OpenWidths {
         Some(Self { hires: u32::try_from(hires).ok()?, whole, smaller })
     }
 
-    /// Chooses the widths in which a crop is offered, in ascending order: that of its cut of the Preview, and
-    /// others that are at most two thirds of the next one.
+    /// Chooses the widths in which a crop is offered, in ascending order: the width of its cut of the Preview, and
+    /// further widths, each at most two thirds of the next one.
     fn of_crop(&self, pictures: &CropPictures) -> Vec<u32> {
         let open = open_width(pictures.hires.width, self);
         let mut chosen = vec![pictures.preview.width];
@@ -56,7 +57,7 @@ impl OpenWidths {
             }
         }
         chosen.reverse();
-        // A setting may open more than the Preview.
+        // The settings may permit larger widths than the Preview.
         for width in allowed {
             if u64::from(width) * 2 >= last(&chosen) * 3 {
                 chosen.push(width);
@@ -66,12 +67,13 @@ impl OpenWidths {
     }
 }
 
-/// Returns the width that was chosen last; 0 if there is none.
+/// Returns the width that was chosen last; 0 if no width was chosen.
 fn last(chosen: &[u32]) -> u64 {
     chosen.last().map_or(0, |width| u64::from(*width))
 }
 
-/// The largest open width of a crop that is `width` pixels wide on the Hires, rounded to the nearest pixel.
+/// Returns the largest open width of a crop that is `width` pixels wide on the Hires, rounded to the nearest
+/// pixel.
 fn open_width(width: u32, widths: &OpenWidths) -> u32 {
     let whole = u64::from(widths.whole);
     let hires = u64::from(widths.hires.max(1));
@@ -79,12 +81,13 @@ fn open_width(width: u32, widths: &OpenWidths) -> u32 {
     u32::try_from(open).unwrap_or(u32::MAX)
 }
 
-/// The width of a candidate of a `srcset`, `<address> <width>w`.
+/// Parses the width of a candidate of a `srcset`, `<URL> <width>w`.
 fn width_of(candidate: &str) -> Option<u32> {
     candidate.rsplit_once(' ')?.1.strip_suffix('w')?.parse().ok()
 }
 
-/// Writes the markup of the crop `pictures` with an alternative text. Without `widths` it has one width.
+/// Writes the markup of the crop `pictures`, with `headline` as its alternative text. Without `widths` the crop is
+/// offered in one width.
 pub(super) fn picture_markup(
     pictures: &CropPictures,
     widths: Option<&OpenWidths>,
@@ -97,7 +100,7 @@ pub(super) fn picture_markup(
         .map(|format| source(preview, &widths, format))
         .concat();
     let jpegs = match widths.len() {
-        // The address in `src` says it already.
+        // The URL in `src` is the only candidate.
         1 => String::new(),
         _ => format!("{}\n", candidates(preview, &widths, ImageFormat::JPEG)),
     };
@@ -112,13 +115,14 @@ pub(super) fn picture_markup(
     )
 }
 
-/// Writes the element with the candidates in one format.
+/// Writes the `<source>` element with the candidates in one format.
 fn source(preview: &RenditionLink, widths: &[u32], format: ImageFormat) -> String {
     let candidates = candidates(preview, widths, format);
     format!("  <source\n    type=\"{}\"\n{candidates}>\n", format.mime_type())
 }
 
-/// The attributes `srcset` and `sizes` for one format, in lines of their own.
+/// Writes the attributes `srcset` and `sizes` for one format, each on its own line. With a single width, writes
+/// only `srcset`.
 fn candidates(preview: &RenditionLink, widths: &[u32], format: ImageFormat) -> String {
     let own = preview.width;
     if let [width] = widths {
@@ -133,12 +137,12 @@ fn candidates(preview: &RenditionLink, widths: &[u32], format: ImageFormat) -> S
 }
 
 fn candidate_address(preview: &RenditionLink, width: u32, format: ImageFormat) -> String {
-    // The cut of the Preview is one of the widths and has the address that the page shows.
+    // The width of the cut of the Preview is one of `widths`. It needs no resize operation.
     let resized = (width != preview.width).then_some(width);
     address(&preview.href, resized, format).unwrap_or_else(|| preview.href.clone())
 }
 
-/// The address of the picture at `href` in another width and format.
+/// Returns the URL of the picture at `href` in a different format, and in a different width if `width` is given.
 fn address(href: &str, width: Option<u32>, format: ImageFormat) -> Option<String> {
     let (base, path) = href.rsplit_once("/media/")?;
     let mut path = MediaPath::parse(path).ok()?;
@@ -149,10 +153,10 @@ fn address(href: &str, width: Option<u32>, format: ImageFormat) -> Option<String
     Some(format!("{base}/media/{}", path.with_image_format(format)))
 }
 
-/// Escapes a text as an attribute value in the markup shown for copying.
+/// Escapes a text for an attribute in the markup that customers copy.
 pub(super) fn in_markup(text: &str) -> String {
     let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    // The ampersand comes first, or the other escapes would be escaped again.
+    // The ampersand is escaped first, because otherwise the other escapes would be escaped again.
     let escaped = words.replace('&', "&amp;").replace('"', "&quot;");
     escaped.replace('<', "&lt;").replace('>', "&gt;")
 }
