@@ -1,4 +1,4 @@
-//! The documentation of the APIs as a page, rendered at start.
+//! The documentation page of the APIs, which is rendered at start.
 
 use axum::{
     http::{HeaderMap, Method},
@@ -18,16 +18,16 @@ const PAGE_PATH: &str = "/docs";
 
 /// The documentation page of the APIs.
 pub struct ApiDocs {
-    /// The page for anonymous visitors, one per language.
+    /// The page for anonymous visitors in each language.
     pages: [(PageLanguage, TaggedText); 2],
     /// HTML of the page below its head.
     body: String,
 }
 
 impl ApiDocs {
-    /// Renders the page of `document`, with `site_name` in its head.
+    /// Renders the page for `document`, with `site_name` in its head.
     ///
-    /// Fails when a template cannot be rendered.
+    /// Fails if a template cannot be rendered.
     pub fn render(document: &ApiDocument, pages: &PageRenderer, site_name: &str) -> Result<Self> {
         let context = document.page_context();
         let body = pages.render_in(PageLanguage::English, "docs_body.html", context)?;

@@ -1,27 +1,27 @@
-//! The link from an item back to the search that found it. The item's URL carries the search as `from`, which
-//! works without scripts and after a form of the page was sent.
+//! The link from an item back to the search that found it. The item's URL contains the search as the parameter
+//! `from`, which works without scripts and after a form of the page was sent.
 
 use super::{SiteRequest, item_summary::anchor};
 use crate::runtime::error::Result;
 use model::ItemKey;
 
-/// Query parameters of a one-time message, which links do not carry on.
+/// Query parameters of a one-time message, which links omit.
 pub(super) const MESSAGE_PARAMETERS: [&str; 2] = ["done", "in"];
 
-/// The parameter that asks for a part of a page.
+/// The parameter that requests a part of a page.
 pub(super) const PART_PARAMETER: &str = "part";
 
-/// The query `?from=…` for links from the hits on the page `here`; empty for the default search.
+/// Returns the query `?from=…` for links from the hits on the page `here`; empty for the default search.
 pub(super) fn back_query(here: &str) -> String {
     let search = here.split_once('?').map_or("", |(_, search)| search);
     let pairs = form_urlencoded::parse(search.as_bytes())
-        // Empty parameters come from blank form fields and would only lengthen every link.
+        // Empty parameters come from empty form fields and would only lengthen every link.
         .filter(|(name, value)| is_of_search(name) && !value.is_empty());
     let search = form_urlencoded::Serializer::new(String::new()).extend_pairs(pairs).finish();
     from_parameter(&search)
 }
 
-/// Whether the parameter belongs to the search and not to the way in which its page is shown.
+/// Returns whether the parameter belongs to the search, and not only to the display of its page.
 fn is_of_search(name: &str) -> bool {
     name != PART_PARAMETER && !MESSAGE_PARAMETERS.contains(&name)
 }
@@ -34,28 +34,28 @@ fn encode(text: &str) -> String {
     form_urlencoded::byte_serialize(text.as_bytes()).collect()
 }
 
-/// The link back to the search from a page of an item.
+/// The link from a page of an item back to the search.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct BackLink {
     /// URL of the search with the item's anchor.
     pub(super) url: String,
-    /// The query that links and forms of the item's pages carry on.
+    /// The query for links and forms on the item's pages, which preserves the search.
     pub(super) query: String,
 }
 
 impl BackLink {
-    /// Reads the search from the page's URL; without it, the link leads to items of the same type.
+    /// Reads the search from the page's URL. Without one, the link leads to items of the same type.
     pub(super) fn from_query(site: &SiteRequest, key: &ItemKey) -> Result<Self> {
         Ok(Self::new(site.parameter("from")?.unwrap_or_default(), key))
     }
 
     fn new(from: &str, key: &ItemKey) -> Self {
         let type_of_item = match key.media_type.as_str() {
-            // Photographs are the default of the search, which has the shortest address.
+            // Photographs are the search's default, so its URL has no `type`.
             "image" => String::new(),
             other => format!("type={other}"),
         };
-        // Re-encoding keeps hostile input within the query of the site's search.
+        // Re-encoding confines hostile input to the query of the site's search.
         let pairs = form_urlencoded::parse(from.as_bytes());
         let from = form_urlencoded::Serializer::new(String::new()).extend_pairs(pairs).finish();
         let search = if from.is_empty() { &type_of_item } else { &from };

@@ -1,4 +1,4 @@
-//! The cache of the names of codes (`concepts`).
+//! A cache for the names of codes that `concepts` looks up.
 
 use std::collections::{HashMap, HashSet};
 
@@ -9,13 +9,13 @@ use crate::runtime::limits::CONCEPT_NAMES_MAX;
 use crate::storage::search::IndexEpoch;
 use query::Facet;
 
-/// A value with the facet that counts it.
+/// A facet value with its facet.
 pub(super) type FacetValue = (Facet, String);
-/// Codes with their names; `None` if no item names the code.
+/// Codes with their names; `None` if no item has a name for the code.
 pub(super) type CodeNames = HashMap<FacetValue, Option<String>>;
 
-/// A cache of the names that pages requested since the search index last changed: a name is as new as the hits
-/// beside it.
+/// A cache of the names that pages requested since the last change of the search index. A name is therefore as
+/// current as the hits beside it.
 #[derive(Debug, Default)]
 pub struct ConceptNames {
     cache: Mutex<CachedNames>,
@@ -28,7 +28,7 @@ struct CachedNames {
 }
 
 impl ConceptNames {
-    /// Returns the cached names for `values`, and the codes for which there is none.
+    /// Returns the cached names for `values`, and the codes that are not cached.
     pub(super) fn find(
         &self,
         epoch: &IndexEpoch,
@@ -55,21 +55,21 @@ impl ConceptNames {
             *cache = CachedNames { epoch, ..CachedNames::default() };
         }
         let names = cache.names.entry(language).or_default();
-        // A full cache accepts no more names until the index changes.
+        // A full cache accepts no further names until the index changes.
         if names.len() + found.len() <= CONCEPT_NAMES_MAX {
             names.extend(found.iter().map(|(code, name)| (code.clone(), name.clone())));
         }
     }
 }
 
-/// Returns the property of documents with the codes that a facet counts; `None` for a facet without codes of the
-/// archive.
+/// Returns the property of documents that contains the codes of a facet; `None` for a facet whose values are not
+/// codes of the archive.
 pub(super) fn property(facet: Facet) -> Option<&'static str> {
     match facet {
         Facet::SubjectCode => Some("subject"),
         Facet::ProductCode => Some("product"),
-        // These facets hold names, or codes that are the same in every archive; the page has the names of
-        // source types.
+        // The values of these facets are names, or codes that are the same in every archive. The page has
+        // translations for source types.
         Facet::PlaceName
         | Facet::PersonName
         | Facet::CopyrightHolder

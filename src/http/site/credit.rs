@@ -1,21 +1,21 @@
-//! The credit line of an item, as it is printed beside the picture.
+//! The credit line of an item, which is printed beside the picture.
 
 use serde_json::Value;
 
 use super::api_client::text;
 
-/// The `rel` of the information source that is a photograph's credit.
+/// The `rel` of the information source that holds a photograph's credit.
 const CREDIT: &str = "credit";
 
-/// Joins the byline and the agency of the item: `Name / Agency`. The agency is the credit that the photograph
-/// was delivered with, else the source.
+/// Joins the byline and the agency of the item: `Name / Agency`. The agency is the credit that was delivered with
+/// the photograph, else the source.
 pub(super) fn credit_line(document: &Value) -> String {
     let sources = document["infosource"].as_array().into_iter().flatten();
     let mut credits = sources.filter(|source| source["rel"] == CREDIT);
     let credit = credits.find_map(|source| source["name"].as_str());
     let byline = text(document, "byline").trim();
     let agency = credit.unwrap_or(text(document, "source")).trim();
-    // Some bylines name the agency already.
+    // Some bylines already name the agency.
     if agency.is_empty() || byline.contains(agency) {
         return byline.to_owned();
     }

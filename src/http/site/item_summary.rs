@@ -1,4 +1,4 @@
-//! The summary of a news item for lists, from an API's JSON.
+//! Summarizes news items for lists, from the JSON of an API.
 
 use serde::Serialize;
 use serde_json::Value;
@@ -9,7 +9,7 @@ use super::source_types::{self, AiUse};
 use model::{ItemKey, RenditionName, shorten};
 use query::TextField;
 
-/// Longest teaser of a list, in characters.
+/// Maximum length of a teaser in a list, in characters.
 const TEASER_CHARS: usize = 220;
 
 /// A picture of an item.
@@ -27,7 +27,7 @@ pub(super) struct ItemSummary {
     pub(super) media_type: &'static str,
     pub(super) uri: String,
     pub(super) page_url: String,
-    /// The HTML id of the item on a page of hits.
+    /// The HTML id of the item on a search page.
     pub(super) anchor: String,
     pub(super) headline: String,
     pub(super) teaser: String,
@@ -35,33 +35,33 @@ pub(super) struct ItemSummary {
     pub(super) source: String,
     pub(super) copyright: String,
     pub(super) language: String,
-    /// A timestamp of the API; for a planned item the time of the event.
+    /// A timestamp of the API. For a planned item, the time of the event.
     pub(super) date: String,
     pub(super) thumbnail: Option<ItemPicture>,
     pub(super) preview: Option<ItemPicture>,
     /// The JPEGs of the pictures, as the value of `srcset`.
     pub(super) srcset: String,
     pub(super) is_video: bool,
-    /// The headline with the words that a search matches; empty if it matches none of them.
+    /// The headline, in which the words of a search are marked; empty if no word matches.
     pub(super) headline_parts: Vec<MarkedPart>,
-    /// The same of the teaser.
+    /// The same for the teaser.
     pub(super) teaser_parts: Vec<MarkedPart>,
-    /// The part that a trained model had in the picture.
+    /// The use of generative AI in the picture, if the document states it.
     pub(super) ai: Option<AiUse>,
 }
 
 impl ItemSummary {
-    /// Summarizes the item of `document`, which an API served; `None` if its `uri` names no item.
+    /// Summarizes the item of `document`, which an API served; `None` if its `uri` is not the URI of an item.
     pub(super) fn from_document(document: &Value) -> Option<Self> {
         Self::with_base(document, media_base(document))
     }
 
-    /// Summarizes `document`, or an object embedded in one. Pictures are shown if their URLs are below
-    /// `base`.
+    /// Summarizes `document`, which may also be an object embedded in a document. Includes only pictures whose
+    /// URLs are below `base`.
     pub(super) fn with_base(document: &Value, base: &str) -> Option<Self> {
         let uri = document["uri"].as_str()?;
         let key = key_of(uri)?;
-        // A picture outside the base is left out: the content security policy would block it.
+        // A picture outside the base is left out, because the content security policy would block it.
         let [thumbnail, web_preview, preview] = [
             RenditionName::NORMAL_THUMBNAIL,
             RenditionName::WEB_PREVIEW,
@@ -91,7 +91,7 @@ impl ItemSummary {
         })
     }
 
-    /// Marks the words of its texts that a search matches.
+    /// Marks the words of headline and teaser that match a search.
     pub(super) fn mark(&mut self, words: &QueryWords) {
         self.headline_parts = words.mark(&self.headline, TextField::Headline, &self.language);
         self.teaser_parts = words.mark(&self.teaser, TextField::Description, &self.language);
@@ -103,23 +103,23 @@ impl ItemSummary {
     }
 }
 
-/// Returns the text of the property `first`; that of `second` if it is empty.
+/// Returns the text of the property `first`; the text of `second` if it is empty.
 fn either<'a>(document: &'a Value, first: &str, second: &str) -> &'a str {
     let found = text(document, first);
     if found.is_empty() { text(document, second) } else { found }
 }
 
-/// The HTML id of an item on a page of hits.
+/// Returns the HTML id of an item on a search page.
 pub(super) fn anchor(key: &ItemKey) -> String {
     format!("{}-{}", key.media_type.as_str(), key.id)
 }
 
-/// Parses the item key of a URI of this service, also with an editorial crop.
+/// Parses the item key from a URI of this service, which may have an editorial crop.
 pub(super) fn key_of(uri: &str) -> Option<ItemKey> {
     ItemKey::from_uri(uri).ok()
 }
 
-/// Finds the JPEG rendition with that name.
+/// Finds the JPEG rendition `name`.
 pub(super) fn rendition(document: &Value, name: RenditionName) -> Option<ItemPicture> {
     let mut renditions = document["renditions"].as_object()?.values();
     // The Preview of a video is an MP4 with the same variant and usage.
@@ -135,11 +135,11 @@ pub(super) fn rendition(document: &Value, name: RenditionName) -> Option<ItemPic
     })
 }
 
-/// Builds the value of `srcset`, the smallest picture first. A small original has several renditions of one
+/// Builds the value of `srcset`, the smallest picture first. A small original has several renditions of the same
 /// width, of which only the first is listed.
 fn srcset(pictures: [&Option<ItemPicture>; 3]) -> String {
     let mut listed: Vec<&ItemPicture> = pictures.into_iter().flatten().collect();
-    // A stable sort, so of equal widths the smaller rendition comes first and stays.
+    // The sort is stable, so of equal widths the smaller rendition comes first and is kept.
     listed.sort_by_key(|picture| picture.width);
     listed.dedup_by_key(|picture| picture.width);
     let listed = listed.iter().map(|picture| format!("{} {}w", picture.url, picture.width));
@@ -147,18 +147,18 @@ fn srcset(pictures: [&Option<ItemPicture>; 3]) -> String {
 }
 
 impl ItemPicture {
-    /// The class of `site.css` for the picture's aspect ratio, in thirtieths.
+    /// Returns the class of `site.css` for the picture's aspect ratio, in thirtieths.
     pub(super) fn shape(&self) -> String {
         let height = self.height.max(1);
-        // Rounded to the nearest thirtieth, within the classes that the style sheet has.
+        // Rounded to the nearest thirtieth, within the range of the style sheet's classes.
         format!("r{}", ((60 * self.width + height) / (2 * height)).clamp(15, 75))
     }
 
-    /// Returns the picture with the URL that a page uses, if it is below `base`: pictures that are not open
-    /// come from the site's host, to which the browser sends the session cookie.
+    /// Returns the picture with the URL for use in a page; `None` if its URL is not below `base`. Pictures that
+    /// are not open come from the site's host, to which the browser sends the session cookie.
     fn shown(mut self, key: &ItemKey, base: &str) -> Option<Self> {
         let own = own_address(&self.url, base)?;
-        // Photographs stay on their public address, which a CDN may serve.
+        // Photographs keep their public URL, which a CDN may serve.
         if !model::item::has_picture(key.media_type) {
             self.url = own.to_owned();
         }
@@ -166,21 +166,21 @@ impl ItemPicture {
     }
 }
 
-/// The base of media URLs, `{media_url}`, taken from the document's `uri`, which every API writes.
+/// Returns the base of media URLs, `{media_url}`, from the document's `uri`, which every API writes.
 pub(super) fn media_base(document: &Value) -> &str {
     let uri = document["uri"].as_str().unwrap_or_default();
     uri.split_once("/media/").map_or("", |(base, _)| base)
 }
 
-/// The path of a file on the site's host; `None` if `href` is not below `base`.
+/// Returns the path of a file on the site's host; `None` if `href` is not below `base`.
 pub(super) fn own_address<'a>(href: &'a str, base: &str) -> Option<&'a str> {
-    // An empty base would match every address.
+    // An empty base would match every URL.
     href.strip_prefix(base).filter(|path| !base.is_empty() && path.starts_with("/media/"))
 }
 
 /// Shortens a text to the teaser of a list.
 fn teaser(text: &str) -> String {
-    // Line breaks of a body text would only count against the length.
+    // Line breaks of a body text would use up the length.
     let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
     shorten(&line, TEASER_CHARS)
 }

@@ -1,4 +1,4 @@
-//! Labels for the fields of a deferred form, as in the form itself. Texts are English, the keys of the
+//! Labels for the fields of a deferred form, as in the form itself. Labels are in English and serve as keys of the
 //! translations.
 
 use serde::Serialize;
@@ -13,11 +13,11 @@ use super::{
 pub(super) struct Labelled {
     label: &'static str,
     value: String,
-    /// Whether the value is a text of the site, which has a translation.
+    /// True if the value is a text of the site, which has a translation.
     is_text: bool,
 }
 
-/// Labels by field name. Fields without a label are not shown: tokens, ids and return paths.
+/// Labels by field name. Fields without a label, such as tokens, ids and return paths, are not shown.
 const LABELS: [(&str, &str); 55] = [
     ("active", "Active"),
     ("admin", "Organization administrator"),
@@ -102,7 +102,7 @@ const VALUES: [(&str, &str, &str); 19] = [
 /// Names of check boxes.
 const TICKS: [&str; 6] = ["active", "admin", "keys", "mediebank", "public", "watermark"];
 
-/// Lists the labelled fields of `form` in order, without empty ones.
+/// Lists the fields of `form` that have a label and a value, in order.
 pub(super) fn shown(form: &FormFields) -> Vec<Labelled> {
     let method = form.find("method").unwrap_or_default();
     let mut shown = Vec::new();
@@ -124,9 +124,9 @@ fn label(method: &str, name: &str) -> Option<&'static str> {
     own.or_else(|| account::setting_label(method, name))
 }
 
-/// The text that the form shows for a value.
+/// Returns the text that the form shows for a value.
 fn display_text(name: &str, value: &str) -> Option<&'static str> {
-    // Browsers send `on` for a ticked box, which says nothing to a visitor.
+    // Browsers send `on` for a ticked box, which means nothing to visitors.
     if TICKS.contains(&name) {
         return Some("Yes");
     }
@@ -142,10 +142,10 @@ fn chosen(choices: &[(&'static str, &'static str)], value: &str) -> Option<&'sta
     choices.iter().find(|(own, _)| *own == value).map(|(_, words)| *words)
 }
 
-/// A value in its display form: an item by its id, a channel by its name.
+/// Formats a value for display: an item by its key, a channel by its name.
 fn display_value(name: &str, value: &str) -> String {
     match name {
-        // The fields come from outside, so a text that is no item is not shown.
+        // The fields are untrusted, so a text that is not an item's URI is not shown.
         "uri" => key_of(value).map_or_else(String::new, |key| key.to_string()),
         // The id of a channel begins with the user's name.
         "channel" => value.rsplit(':').next().unwrap_or_default().to_owned(),

@@ -1,4 +1,4 @@
-//! Languages of the pages: English, the language of the templates, and Swedish.
+//! The languages of the pages: English, which is the language of the templates, and Swedish.
 
 use std::{collections::HashMap, future::Future};
 
@@ -32,13 +32,13 @@ struct SwedishTexts;
 #[folder = "assets/text/en/"]
 struct EnglishTexts;
 
-/// Translations by the text of a template or API message, from all files of a language.
+/// Translations from all files of a language. The key is the English text of a template or an API message.
 pub(in crate::http) type Translations = HashMap<String, String>;
 
-/// Loads the translations of `language`. In English they only rephrase API messages, which are written for
-/// programs.
+/// Loads the translations of `language`. The translations to English only rephrase API messages, which are written
+/// for programs.
 ///
-/// Fails when a file is not an object of texts, and when two files translate one text differently.
+/// Fails if a file is not an object of texts, or if two files translate the same text differently.
 pub(in crate::http) fn translations(language: PageLanguage) -> Result<Translations> {
     match language {
         PageLanguage::English => read::<EnglishTexts>(),
@@ -53,8 +53,7 @@ fn read<Texts: RustEmbed>() -> Result<Translations> {
         let texts: Translations = serde_json::from_slice(&file.data).map_err(Error::internal)?;
         for (text, translated) in texts {
             let previous = all.insert(text.clone(), translated.clone());
-            // Files may share a text, but the order in which they
-            // are read must not decide its translation.
+            // Files may share a text, but the order in which they are read must not determine its translation.
             if previous.is_some_and(|previous| previous != translated) {
                 return Err(Error::internal(format!("two translations of `{text}`")));
             }
@@ -64,18 +63,18 @@ fn read<Texts: RustEmbed>() -> Result<Translations> {
 }
 
 impl PageLanguage {
-    /// The language tag (RFC 5646).
+    /// Returns the language tag (RFC 5646).
     pub(in crate::http) fn tag(self) -> &'static str {
         self.into()
     }
 
-    /// The language of a request: the visitor's choice, else the browser's first supported preference, else
-    /// English.
+    /// Returns the language of a request: the visitor's choice, else the browser's most preferred supported
+    /// language, else English.
     pub(in crate::http) fn from_headers(headers: &HeaderMap) -> Self {
         cookie_language(headers).or_else(|| accepted_language(headers)).unwrap_or_default()
     }
 
-    /// The `Set-Cookie` value that stores the choice for a year.
+    /// Returns the `Set-Cookie` value that stores the choice for a year.
     pub(crate) fn cookie(self) -> String {
         let tag = self.tag();
         format!("{COOKIE}={tag}; Path=/; HttpOnly; SameSite=Lax; Max-Age=31536000")
@@ -86,7 +85,7 @@ tokio::task_local! {
     static CURRENT_LANGUAGE: PageLanguage;
 }
 
-/// Runs `answer` with `language` as the language of its pages.
+/// Runs `future` with `language` as the language of its pages.
 pub(crate) async fn with_language<T>(
     language: PageLanguage,
     future: impl Future<Output = T>,
@@ -94,7 +93,7 @@ pub(crate) async fn with_language<T>(
     CURRENT_LANGUAGE.scope(language, future).await
 }
 
-/// The language of the current request; English outside of one.
+/// Returns the language of the current request; English outside of a request.
 pub(in crate::http) fn current_language() -> PageLanguage {
     CURRENT_LANGUAGE.try_with(|language| *language).unwrap_or_default()
 }
@@ -103,10 +102,10 @@ fn cookie_language(headers: &HeaderMap) -> Option<PageLanguage> {
     preference_cookie(headers, COOKIE)?.parse().ok()
 }
 
-/// The value of the cookie `name`, which stores a choice of the visitor.
+/// Returns the value of the cookie `name`, which stores a choice of the visitor.
 pub(super) fn preference_cookie<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
     let lines = headers.get_all(header::COOKIE).iter().filter_map(|line| line.to_str().ok());
-    // HTTP/2 clients may split cookies over several headers (RFC 9113 §8.2.3).
+    // HTTP/2 clients may split cookies into several headers (RFC 9113 §8.2.3).
     let mut pairs = lines.flat_map(|line| line.split(';')).filter_map(|pair| pair.split_once('='));
     let (_, value) = pairs.find(|(own, _)| own.trim() == name)?;
     Some(value.trim())
@@ -118,12 +117,12 @@ fn accepted_language(headers: &HeaderMap) -> Option<PageLanguage> {
     for range in line.split(',').take(ACCEPT_LANGUAGES_MAX) {
         let (tag, weight) = range.split_once(';').unwrap_or((range, ""));
         let weight = weight.trim().strip_prefix("q=").map_or(Some(1.0), |q| q.parse().ok());
-        // `sv-FI` asks for Swedish as well: the pages have no regional variants.
+        // `sv-FI` requests Swedish too, because the pages have no regional variants.
         let primary = tag.trim().split('-').next().unwrap_or_default().to_ascii_lowercase();
         if let (Ok(language), Some(weight)) = (primary.parse::<PageLanguage>(), weight)
             // A weight of 0 means that the language is not acceptable (RFC 9110 §12.4.2).
             && weight > 0.0
-            // On equal weights the first one in the header wins.
+            // Of equal weights the first in the header wins.
             && best.is_none_or(|(found, _)| weight > found)
         {
             best = Some((weight, language));
@@ -132,7 +131,7 @@ fn accepted_language(headers: &HeaderMap) -> Option<PageLanguage> {
     best.map(|(_, language)| language)
 }
 
-/// Replaces each `{}` in `text` by the next of `values`.
+/// Replaces each `{}` in `text` with the next of `values`.
 pub(in crate::http) fn fill_placeholders(text: &str, values: &Rest<Value>) -> String {
     let mut parts = text.split("{}");
     let mut filled = parts.next().unwrap_or_default().to_owned();

@@ -1,5 +1,5 @@
-//! The page behind the consent link in a mail to a recipient who is not the sending user: the recipient
-//! accepts or stops such mails, without a login.
+//! The page of the consent link, which is in mails that a user has sent to a different recipient. The recipient
+//! accepts or stops such mails without a login.
 
 use axum::{
     Router,
@@ -23,7 +23,8 @@ pub(crate) fn routes() -> Router<AppState> {
     Router::new().route("/mail/{token}", get(show).post(answer))
 }
 
-/// Shows the choice: programs that open the links of a mail must not answer for its reader.
+/// Shows the choice. A `GET` stores nothing, because programs that open the links of a mail must not answer for
+/// its reader.
 async fn show(State(app): State<AppState>, Path(token): Path<String>) -> Response {
     let page = page(&app, &token, None).await;
     page.unwrap_or_else(|error| plain_error_page(&app, &error))
@@ -62,7 +63,7 @@ fn invalid_link() -> Error {
 async fn page(app: &AppState, token: &str, state: Option<&str>) -> Result<Response> {
     let invitation = app.shared.distribution.recipients.invitation(token, clock::now()).await?;
     let invitation = invitation.ok_or_else(invalid_link)?;
-    // Right after an answer the page confirms it; later visits show the stored state.
+    // Right after an answer the page confirms it. On later visits the page shows the stored state.
     let state = match state {
         Some(state) => state,
         None if invitation.is_refused => "stopped",
@@ -72,6 +73,6 @@ async fn page(app: &AppState, token: &str, state: Option<&str>) -> Result<Respon
     let sender = invitation.sender;
     let address = invitation.address;
     let context = context! { state, sender, address, ..head(app, None, "/") };
-    // A recipient need not have an account, so the page ignores any session.
+    // The recipient need not have an account, so the page ignores any session.
     page_for(app, None, "mail.html", context)
 }

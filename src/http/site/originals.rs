@@ -1,5 +1,5 @@
-//! The originals of bought photographs under an address that a browser can open, so that a picture can be
-//! dragged from a page to the desktop.
+//! The originals of bought photographs under a URL that a browser can open, so that a visitor can drag a picture
+//! from a page to the desktop.
 
 use super::{PageResult, SiteRequest, download_panel, item::ItemFromPath};
 use crate::http::media;
@@ -11,7 +11,7 @@ use model::item::has_picture;
 use model::media_url::{MediaPath, RenditionExtension};
 use model::{ItemKey, RenditionName};
 
-/// A file that a picture on a page stands for when it is dragged out of the browser.
+/// The file that a visitor gets by dragging a picture from a page out of the browser.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
 pub(super) struct DraggedFile {
     url: String,
@@ -19,20 +19,21 @@ pub(super) struct DraggedFile {
 }
 
 impl DraggedFile {
-    /// The original of the photograph `key`, under the name that its download has.
+    /// Returns the original of the photograph `key`, with the file name of its download.
     pub(super) fn original(key: &ItemKey) -> Self {
         Self { url: format!("/item/{key}/original"), name: format!("{}.jpg", key.id) }
     }
 
-    /// A rendition that opens without a purchase, under the last part of its URL.
+    /// Returns the rendition at `url`, which opens without a purchase. Its file name is the last segment of the
+    /// URL.
     pub(super) fn rendition(url: &str) -> Self {
         let name = url.rsplit('/').next().unwrap_or_default();
         Self { url: url.to_owned(), name: name.to_owned() }
     }
 }
 
-/// `GET /item/<mediaType>/<id>/original`: the original of a photograph that the visitor's organization has
-/// bought. Purchases nothing: other sites could make a browser request it.
+/// `GET /item/<mediaType>/<id>/original`: returns the original of a photograph that the visitor's organization has
+/// bought. Never buys anything, because other sites could make a browser request this URL.
 pub(super) async fn show(ItemFromPath(key): ItemFromPath, site: SiteRequest) -> PageResult {
     let principal = match &site.visitor {
         Some(visitor) => visitor.principal(&site.app).await?,
@@ -41,10 +42,10 @@ pub(super) async fn show(ItemFromPath(key): ItemFromPath, site: SiteRequest) -> 
     if !has_picture(key.media_type) {
         return Err(Error::new(ErrorKind::NotFound, "There is no original photo here.").into());
     }
-    // A hidden item is not found, as on its page.
+    // For an item that the visitor may not see, this fails with 404, as its page does.
     site.app.shared.media.item(&key, principal.as_deref(), clock::now()).await?;
     let panel = download_panel::find(&site, &key, None).await?;
-    // The download is free under this agreement alone, so another one must not be chosen.
+    // The download is free only under this agreement, so no other agreement must be chosen.
     let Some(agreement) = panel.and_then(|panel| panel.bought) else {
         let message = "The original can be opened once the photo has been bought.";
         return Err(Error::new(ErrorKind::Forbidden, message).into());

@@ -1,4 +1,4 @@
-//! Renders the templates of pages, in each language.
+//! Renders the templates of pages in each language.
 
 use std::sync::Arc;
 
@@ -15,16 +15,16 @@ use crate::runtime::error::{Error, Result};
 #[folder = "assets/pages/"]
 struct PageTemplates;
 
-/// The compiled page templates, for each language.
+/// The compiled page templates in each language.
 pub struct PageRenderer {
     environments: [(PageLanguage, Environment<'static>); 2],
 }
 
 impl PageRenderer {
-    /// Compiles the templates in the binary; times are shown in `zone`, and pictures are offered as AVIF if
+    /// Compiles the templates in the binary. Times are shown in `zone`. Pictures are also offered as AVIF if
     /// `offers_avif`.
     ///
-    /// Fails when a template is not UTF-8 or does not parse, and when the translations cannot be loaded.
+    /// Fails if a template is not UTF-8 or does not parse, or if the translations cannot be loaded.
     pub fn compile(zone: &TimeZone, offers_avif: bool) -> Result<Self> {
         let english = environment(PageLanguage::English, zone, offers_avif)?;
         let swedish = environment(PageLanguage::Swedish, zone, offers_avif)?;
@@ -62,7 +62,7 @@ fn environment(
     let mut environment = template_environment::environment(language, &texts, zone, offers_avif);
     for name in PageTemplates::iter() {
         let Some(file) = PageTemplates::get(&name) else { continue };
-        // Compiled at start, so that a broken template stops the process and no request.
+        // Compiled at start, so that a broken template prevents the start instead of failing requests.
         let text = String::from_utf8(file.data.into_owned()).map_err(Error::internal)?;
         environment.add_template_owned(name.into_owned(), text).map_err(Error::internal)?;
     }

@@ -1,12 +1,12 @@
-//! Interprets the text of the search box: as a query, else as plain words.
+//! Interprets the text of the search box as a query, or as plain words if it is not a valid query.
 
 use jiff::tz::TimeZone;
 use serde::Serialize;
 
-/// Most words that are taken from a text that is not a valid query.
+/// Maximum number of words that are used from a text that is not a valid query.
 const WORDS_MAX: usize = 20;
 
-/// The interpretation of the search box.
+/// The interpretation of the text in the search box.
 #[derive(Debug)]
 pub(super) struct QueryReading {
     pub(super) words: String,
@@ -14,24 +14,24 @@ pub(super) struct QueryReading {
     pub(super) notice: Option<QueryNotice>,
 }
 
-/// The syntax error of a text, and the words that are searched for instead.
+/// The syntax error in a text, and the words that are searched for instead.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(super) struct QueryNotice {
-    /// Whether a quotation mark is not closed.
+    /// True if a quotation mark is not closed.
     pub(super) unclosed_quote: bool,
     pub(super) mistake: String,
     pub(super) words: String,
 }
 
 impl QueryReading {
-    /// Interprets `text`; days begin in `zone`.
+    /// Interprets `text`. Dates are in the time zone `zone`.
     pub(super) fn parse(text: &str, zone: &TimeZone) -> Self {
-        // Parsed without parentheses: `a) OR (b` would become valid within them.
+        // Parsed without enclosing parentheses, in which `a) OR (b` would become valid.
         let Err(error) = query::parse_with_forms(text, zone) else {
             return Self { words: text.trim().to_owned(), notice: None };
         };
         let words = plain_words(text);
-        // A missing quotation mark has a message of its own on the page.
+        // The page has a separate message for a missing quotation mark.
         let unclosed_quote = error.what == "expected a closing quote";
         let mistake = error.to_string();
         let notice = QueryNotice { unclosed_quote, mistake, words: words.clone() };
@@ -42,7 +42,7 @@ impl QueryReading {
 /// Extracts the words of a text without query syntax.
 fn plain_words(text: &str) -> String {
     let words = text.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty());
-    // As operators they would make the words an invalid query again.
+    // These operators could make the words an invalid query again.
     let words = words.filter(|word| !matches!(*word, "AND" | "OR" | "NOT"));
     words.take(WORDS_MAX).collect::<Vec<_>>().join(" ")
 }

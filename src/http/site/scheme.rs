@@ -1,4 +1,4 @@
-//! The colour scheme of the pages: that of the visitor's system, or light or dark by the visitor's choice.
+//! The colour scheme of the pages: light or dark by the visitor's choice, else the scheme of the visitor's system.
 
 use axum::http::HeaderMap;
 use strum::{EnumString, IntoStaticStr};
@@ -10,7 +10,7 @@ use super::language::preference_cookie;
 #[derive(EnumString, IntoStaticStr)]
 #[strum(serialize_all = "lowercase")]
 pub(super) enum ColourScheme {
-    /// The one that the visitor's system prefers.
+    /// The scheme that the visitor's system prefers.
     #[default]
     System,
     Light,
@@ -21,18 +21,18 @@ pub(super) enum ColourScheme {
 const COOKIE: &str = "wirephoto_scheme";
 
 impl ColourScheme {
-    /// The name in the cookie, in forms and in the style sheets.
+    /// Returns the name in the cookie, in forms and in the style sheets.
     pub(super) fn as_str(self) -> &'static str {
         self.into()
     }
 
-    /// The scheme of a request: the visitor's choice, else that of the system.
+    /// Returns the scheme of a request: the visitor's choice, else the system's.
     pub(super) fn from_headers(headers: &HeaderMap) -> Self {
         let chosen = preference_cookie(headers, COOKIE);
         chosen.and_then(|name| name.parse().ok()).unwrap_or_default()
     }
 
-    /// The `Set-Cookie` value that stores the choice for a year, or removes it for the default.
+    /// Returns the `Set-Cookie` value that stores the choice for a year, or removes the cookie for the default.
     pub(super) fn cookie(self) -> String {
         let age = if self == Self::System { 0 } else { 31_536_000 };
         let name = self.as_str();
@@ -49,7 +49,7 @@ pub(super) async fn with_scheme<T>(scheme: ColourScheme, future: impl Future<Out
     CURRENT_SCHEME.scope(scheme, future).await
 }
 
-/// The scheme of the current request; that of the system outside of one.
+/// Returns the scheme of the current request; the system's outside of a request.
 pub(super) fn current_scheme() -> ColourScheme {
     CURRENT_SCHEME.try_with(|scheme| *scheme).unwrap_or_default()
 }

@@ -1,12 +1,12 @@
-//! Digital source types: how a picture was made, by the code of the IPTC's vocabulary.
+//! Digital source types: codes of the IPTC vocabulary for the origin of a picture.
 
 use serde::Serialize;
 use serde_json::Value;
 
 use metadata::rights::DIGITAL_SOURCE_TYPES;
 
-/// The codes that schema.org has a term for. The term is the code with a capital and `DigitalSource` behind it,
-/// except for one.
+/// The codes for which schema.org has a term: the code with a capital first letter, followed by `DigitalSource`.
+/// [`schema_org`] handles the only exception.
 const IN_SCHEMA_ORG: [&str; 16] = [
     "algorithmicMedia",
     "algorithmicallyEnhanced",
@@ -26,7 +26,7 @@ const IN_SCHEMA_ORG: [&str; 16] = [
     "virtualRecording",
 ];
 
-/// The part that a trained model had in a picture, which pages show as a badge.
+/// The use of generative AI in a picture, which pages show as a badge.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum AiUse {
@@ -37,30 +37,32 @@ pub(super) enum AiUse {
 }
 
 impl AiUse {
-    /// Returns the part of a model in pictures with this source type.
+    /// Returns the use of generative AI in pictures with this source type; `None` if there is none.
     pub(super) fn from_code(code: &str) -> Option<Self> {
         match code {
             "trainedAlgorithmicMedia" => Some(Self::Created),
-            // Since 2024 the vocabulary defines the latter as a composite with elements of generative AI.
+            // Since 2024 the vocabulary defines `compositeSynthetic` as a composite with elements of generative
+            // AI.
             "compositeWithTrainedAlgorithmicMedia" | "compositeSynthetic" => Some(Self::Edited),
             _ => None,
         }
     }
 }
 
-/// Returns the code of the digital source type that a served document states, by which lists and pages agree.
+/// Returns the code of the digital source type in a served document. Lists and pages both use it, so that they
+/// agree.
 pub(super) fn stated_in(document: &Value) -> Option<&str> {
     let vocabulary = DIGITAL_SOURCE_TYPES.base.trim_end_matches('/');
     let mut indicators = document["trustindicator"].as_array()?.iter();
     let indicator = indicators.find(|indicator| {
-        // Documents write the scheme with or without the slash at the end.
+        // Documents have the scheme with or without the slash at the end.
         let scheme = indicator["scheme"].as_str().map(|scheme| scheme.trim_end_matches('/'));
         scheme == Some(vocabulary)
     })?;
     indicator["code"].as_str()
 }
 
-/// Returns the term of schema.org for the term with this URI, or the URI where schema.org has none.
+/// Returns the URL of the schema.org term for the source type `uri`; `uri` itself if schema.org has no such term.
 pub(super) fn schema_org(uri: &str) -> String {
     let term = match DIGITAL_SOURCE_TYPES.code(uri) {
         Some("computationalCapture") => Some("MultiFrameComputationalCapture".to_owned()),

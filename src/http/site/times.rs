@@ -1,16 +1,16 @@
-//! The time filters of a search page: whether they contradict each other, and the end of today, after which
-//! events are in the future.
+//! The time filters of a search page: detects contradictions, and computes the end of today, after which events
+//! are in the future.
 
 use jiff::{Timestamp, ToSpan, tz::TimeZone};
 
 use super::search_form::SearchForm;
 use crate::archive::content::{RecentSpan, TimestampFilter, parse_day};
 
-/// Whether no time can satisfy the filters of a search: "the last hour" before yesterday.
+/// Returns whether no time satisfies all filters of a search, such as "the last hour" and "before yesterday".
 pub(super) fn times_contradict(form: &SearchForm, now: Timestamp, zone: &TimeZone) -> bool {
     let period = TimestampFilter {
         recent: form.tr.parse::<RecentSpan>().ok(),
-        // A date that cannot be read contradicts nothing; the API reports it.
+        // An invalid date does not contradict the others; the API reports it.
         start: parse_day(&form.trs),
         end: parse_day(&form.tre),
     };
@@ -19,11 +19,11 @@ pub(super) fn times_contradict(form: &SearchForm, now: Timestamp, zone: &TimeZon
     until.is_some() && from == until
 }
 
-/// The first day that has not begun, as a value of `tre`.
+/// Returns the first day that has not begun yet, as a value of `tre`.
 ///
 /// Items are ordered by `_tstamp`, which for planned items is the time of the event (contract items-13). API
-/// responses keep that order. A page of all media types that says "newest", and a preview that says "in the
-/// last 7 days", exclude future events and say so.
+/// responses keep that order. A page with the "newest" items of all media types and a dry run of "the last 7 days"
+/// exclude future events, and state this on the page.
 pub(super) fn tomorrow(now: Timestamp, zone: &TimeZone) -> String {
     let today = now.to_zoned(zone.clone()).date();
     today.checked_add(1.day()).unwrap_or(today).to_string()

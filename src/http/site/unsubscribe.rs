@@ -1,4 +1,4 @@
-//! The page of the unsubscribe link in mails (RFC 8058): no login, one click.
+//! The page of the unsubscribe link in mails, which works with one click and without a login (RFC 8058).
 
 use axum::{
     Router,
@@ -21,7 +21,7 @@ pub(crate) fn routes() -> Router<AppState> {
     Router::new().route("/unsubscribe/{token}", get(show_confirmation).post(unsubscribe))
 }
 
-/// Shows a confirmation: programs that open the links of a mail must not end a notification.
+/// Asks for confirmation, because programs that open the links of a mail must not end a notification.
 async fn show_confirmation(State(app): State<AppState>, Path(token): Path<String>) -> Response {
     let page = confirmation_page(&app, &token).await;
     page.unwrap_or_else(|error| plain_error_page(&app, &error))
@@ -35,7 +35,7 @@ async fn confirmation_page(app: &AppState, token: &str) -> Result<Response> {
     }
 }
 
-/// Ends the notification. Mail programs post the field of RFC 8058, the page's button the same; neither is
+/// Ends the notification. Mail programs and the page's button post the field of RFC 8058, but the field is not
 /// required.
 async fn unsubscribe(State(app): State<AppState>, Path(token): Path<String>) -> Response {
     let page = unsubscribe_page(&app, &token).await;

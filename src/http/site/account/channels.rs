@@ -1,4 +1,4 @@
-//! `/account/channels`: the visitor's delivery channels, with a test of each.
+//! `/account/channels`: lists, edits and tests the visitor's delivery channels.
 
 use axum::http::StatusCode;
 use minijinja::{Value as PageValue, context};
@@ -18,12 +18,12 @@ pub(super) async fn list(member: MemberRequest) -> PageResult {
     page(&member, StatusCode::OK, PageValue::from(())).await
 }
 
-/// Shows the list; `tested` is the result of a channel test.
+/// Shows the list. `tested` is the result of a channel test.
 async fn page(site: &SiteRequest, status: StatusCode, tested: PageValue) -> PageResult {
     let mut channels = load(site).await?;
     for channel in &mut channels {
         let method = channel["method"].as_str().unwrap_or_default();
-        // A channel whose method has no form here is listed without a link to edit it.
+        // If there is no form for the channel's method, the list has no link to edit it.
         channel["known"] = json!(is_known(method));
     }
     let context = context! { channels => template_value(Value::Array(channels)), methods => offered_methods(), tested };
@@ -34,7 +34,7 @@ async fn load(site: &SiteRequest) -> Result<Vec<Value>, ApiRefusal> {
     Ok(elements(site.get(CHANNELS).await?, "channels"))
 }
 
-/// Finds the visitor's channel with that name.
+/// Finds the visitor's channel `name`.
 async fn find(site: &SiteRequest, name: &str) -> Result<Option<Value>, ApiRefusal> {
     Ok(load(site).await?.into_iter().find(|channel| channel["name"] == name))
 }
@@ -52,12 +52,12 @@ pub(super) async fn edit(member: FreshMember) -> PageResult {
     let Some(name) = member.parameter("name")? else {
         let method =
             member.parameter("method")?.filter(|method| offered_methods().contains(method));
-        // The parameter comes from a menu on the list; a wrong one leads back there.
+        // The parameter comes from a menu on the list. If it is invalid, the visitor returns there.
         let Some(method) = method else { return Ok(see_other("/account/channels")) };
         return form(&member, &ChannelForm::empty(method), None);
     };
     let channel = find(&member, name).await?.ok_or_else(no_such_channel)?;
-    // The list offers no editing of such a channel, so only a typed address leads here.
+    // The list has no link to edit such a channel, so the URL was typed.
     if !is_known(channel["method"].as_str().unwrap_or_default()) {
         return Err(no_such_channel());
     }
@@ -86,7 +86,7 @@ pub(super) async fn save(posted: FreshMemberForm) -> PageResult {
     if let Some(refusal) = validate(&posted, &draft).await? {
         return form(&posted, &draft, Some(&refusal));
     }
-    // The name is the identity of a channel, so one call both creates and replaces.
+    // The name identifies a channel, so the same call creates or replaces it.
     let call = ApiCall::put(address(&draft.name)).json(draft.body());
     match posted.call(&call).await {
         Ok(_) => {
@@ -97,7 +97,8 @@ pub(super) async fn save(posted: FreshMemberForm) -> PageResult {
     }
 }
 
-/// Checks what the API does not: the name is missing, or a new channel would replace an existing one.
+/// Returns a refusal if the name is missing, or if a new channel would replace an existing one. The API does not
+/// check this.
 async fn validate(
     site: &SiteRequest,
     draft: &ChannelForm,
@@ -106,7 +107,7 @@ async fn validate(
         let message = "Enter a name for the channel.";
         return Ok(Some(name_refusal(StatusCode::BAD_REQUEST, "required", message)));
     }
-    // `PUT` would replace the existing channel without a question.
+    // `PUT` would replace the existing channel without confirmation.
     if !draft.replaces_existing && find(site, &draft.name).await?.is_some() {
         let message = "You already have a channel with this name.";
         return Ok(Some(name_refusal(StatusCode::CONFLICT, "channel_exists", message)));
@@ -114,7 +115,8 @@ async fn validate(
     Ok(None)
 }
 
-/// Creates a refusal of the name, in the form of one by the API, so that the page shows both in the same way.
+/// Creates a refusal of the name. It has the format of the API's refusals, so that the page shows both in the same
+/// way.
 fn name_refusal(status: StatusCode, code: &str, message: &str) -> ApiRefusal {
     ApiRefusal {
         status,
@@ -154,7 +156,7 @@ pub(super) async fn test(posted: MemberForm) -> PageResult {
             let message = answer["message"].as_str().unwrap_or_default().to_owned();
             (StatusCode::OK, answer["ok"] == true, message)
         }
-        // A rate-limited test only has to wait, so the list is shown instead of an error page.
+        // After a rate-limited test the visitor only needs to wait, so the list is shown instead of an error page.
         Err(refusal) if refusal.is_mistake() || refusal.status.as_u16() == 503 => {
             (refusal.status, false, refusal.sentences().join(" "))
         }

@@ -1,4 +1,4 @@
-//! `/account/deliveries`: deliveries through channels, and their states.
+//! `/account/deliveries`: lists deliveries through channels, with their states.
 
 use minijinja::context;
 use serde_json::Value;
@@ -11,7 +11,7 @@ use model::account::DeliveryState;
 pub(super) async fn list(member: MemberRequest) -> PageResult {
     let list_page = ListPage::from_query(&member, "state", DELIVERIES_SIZE_DEFAULT)?;
     let response = member.call(&list_page.call("/user/v1/delivery")).await?;
-    // The page asks for one delivery more than it shows, which `paginate` removes again.
+    // The call lists one delivery more than the page shows. `paginate` removes it.
     let mut deliveries = elements(response, "deliveries");
     let pager = list_page.paginate(&mut deliveries);
     for delivery in &mut deliveries {

@@ -1,4 +1,4 @@
-//! `/account/keys`: API keys for the visitor's programs. A key is shown only once.
+//! `/account/keys`: lists, creates and revokes API keys for the visitor's programs. A key is shown only once.
 
 use axum::extract::Path;
 use minijinja::context;
@@ -28,15 +28,15 @@ async fn page(site: &SiteRequest, typed: Option<(ApiRefusal, &FormFields)>) -> P
     site.page_with(status_of(refusal), "account/keys.html", context)
 }
 
-/// `POST /account/keys`: creates a key and shows it, only on this page.
+/// `POST /account/keys`: creates a key and shows it. No other page shows it.
 pub(super) async fn make(posted: FreshMemberForm) -> PageResult {
-    // A missing name stays missing, so that the API reports it beside the field.
+    // A missing name is left out of the body, so that the API reports it and the page shows the error beside the
+    // field.
     let name = posted.form.find("name").map(|name| ("name".to_owned(), Value::from(name)));
     let body = Value::Object(Map::from_iter(name));
     match posted.call(&ApiCall::post(KEYS).json(body)).await {
         Ok(created) => {
-            // No redirect: the key would have to be in its
-            // address, and a reload must not show it again.
+            // A redirect would need the key in its URL, and a reload would show the key again.
             let context = context! {
                 made => template_value(created),
                 base => posted.app.shared.site.url.clone(),
@@ -50,7 +50,7 @@ pub(super) async fn make(posted: FreshMemberForm) -> PageResult {
 /// `GET /account/keys/{id}/revoke`: asks for confirmation.
 pub(super) async fn confirm(Path(id): Path<String>, member: MemberRequest) -> PageResult {
     let keys = elements(member.get(KEYS).await?, "keys");
-    // Ids of the API are numbers; a path that is no number matches no key.
+    // Ids in the API are numbers, so a path that is not a number matches no key.
     let key = keys.into_iter().find(|key| id.parse::<i64>().is_ok_and(|id| key["id"] == id));
     let key = key.ok_or_else(|| not_found("This key does not exist."))?;
     member.page("account/key_revoke.html", context! { key => template_value(key) })

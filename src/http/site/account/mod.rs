@@ -1,4 +1,5 @@
-//! Account pages: the visitor's profile and purchases, and how notifications and items reach the visitor.
+//! Account pages: the visitor's profile, purchases, delivery channels, devices, keys and security, and the
+//! organization's users.
 
 mod channel_form;
 mod channels;
@@ -60,7 +61,7 @@ pub(super) fn template_value(value: Value) -> PageValue {
     PageValue::from(Serde(value))
 }
 
-/// The errors of a form that is shown again; none for a form that was not sent yet.
+/// Returns the errors of a form that is shown again; empty for a form that was not submitted yet.
 fn form_errors(refusal: Option<&ApiRefusal>) -> PageValue {
     let Some(refusal) = refusal else { return PageValue::from(()) };
     let errors = match refusal.errors.as_slice() {
@@ -72,43 +73,43 @@ fn form_errors(refusal: Option<&ApiRefusal>) -> PageValue {
     context! { errors => template_value(errors), paths }
 }
 
-/// The status of a page whose form was refused.
+/// Returns the status of the page: the refusal's if its form was refused, else 200.
 fn status_of(refusal: Option<&ApiRefusal>) -> StatusCode {
     refusal.map_or(StatusCode::OK, |refusal| refusal.status)
 }
 
-/// Returns an error that the form can show; any other becomes the error of the page.
+/// Returns the refusal if it is a mistake in the form, which is shown again. Any other refusal becomes the error
+/// of the page.
 fn form_refusal(refusal: ApiRefusal) -> Result<ApiRefusal, PageError> {
-    // A form that is shown again cannot help against an expired session or an overload.
+    // Showing the form again would not help against an expired session or an overload.
     if refusal.is_mistake() { Ok(refusal) } else { Err(refusal.into()) }
 }
 
-/// Calls an API; `None` if it refuses this caller.
+/// Calls an API; `None` if the API refuses this caller.
 async fn find_optional(site: &SiteRequest, target: &str) -> Result<Option<Value>, ApiRefusal> {
     match site.get(target).await {
         Ok(value) => Ok(Some(value)),
-        // A part of the page is left out for callers without that
-        // right; a 5xx must not look like that.
+        // For callers without the right, a part of the page is left out. A 5xx must not look the same.
         Err(refusal) if refusal.is_mistake() => Ok(None),
         Err(refusal) => Err(refusal),
     }
 }
 
-/// Links to an item by its URI: its page, its pricelist, and its thumbnail if that is open.
+/// Returns links to the item with the URI `uri`: its page, its pricelist, and its thumbnail if that is open.
 pub(super) fn item_links(uri: &str) -> Value {
     let mut parts = uri.rsplit('/');
     let Some(id) = parts.next() else { return Value::Null };
     let Some(media_type) = parts.next() else { return Value::Null };
     json!({
         "page": format!("/item/{media_type}/{id}"),
-        // Only photographs always have an open thumbnail; a broken picture is worse than none.
+        // Only photographs always have an open thumbnail, and a broken picture is worse than no picture.
         "thumbnail": (media_type == "image").then(|| format!("{uri}_NormalThumbnail.jpg")),
-        // Relative to this server: the call goes through the router, not through a CDN's host.
+        // Relative, because the call goes through this server's router, not through a CDN's host.
         "pricelist": format!("/media/{media_type}/{id}/pricelist"),
     })
 }
 
-/// A page of a long list: offset and filter from the query.
+/// A page of a long list, with the offset and the filter from the query.
 pub(super) struct ListPage<'a> {
     /// The path of the page.
     path: &'a str,
@@ -121,15 +122,15 @@ pub(super) struct ListPage<'a> {
 impl<'a> ListPage<'a> {
     pub(super) fn from_query(site: &'a SiteRequest, choice: &'a str, size: usize) -> Result<Self> {
         let start = site.query.integer("start", 0..=i64::from(u32::MAX))?;
-        // The range was checked above; the conversion only satisfies 32-bit targets.
+        // The range was checked above, so the conversion cannot fail on targets of at least 32 bits.
         let start = start.and_then(|start| usize::try_from(start).ok()).unwrap_or(0);
         Ok(Self { path: site.path(), choice: (choice, site.parameter(choice)?), start, size })
     }
 
-    /// The call that lists the page, with one more element to detect whether others follow.
+    /// Returns the call that lists the page, with one extra element that shows whether more elements follow.
     pub(super) fn call(&self, target: &str) -> ApiCall {
         let start = self.start.to_string();
-        // A surplus element replaces a count of the list, which would be read only for the pager.
+        // The extra element avoids counting the list only for the pager.
         let size = (self.size + 1).to_string();
         ApiCall::get(target).query([
             ("start", Some(start.as_str())),
@@ -138,7 +139,7 @@ impl<'a> ListPage<'a> {
         ])
     }
 
-    /// Removes that extra element and returns the URLs of the adjacent pages.
+    /// Removes the extra element of [`Self::call`], and returns the URLs of the adjacent pages.
     pub(super) fn paginate(&self, listed: &mut Vec<Value>) -> PageValue {
         let newer = (self.start > 0).then(|| self.url(self.start.saturating_sub(self.size)));
         let older = (listed.len() > self.size).then(|| self.url(self.start + self.size));
@@ -148,13 +149,13 @@ impl<'a> ListPage<'a> {
 
     /// Returns the URL of the page that begins with the element `start`.
     fn url(&self, start: usize) -> String {
-        // The first page has a single address, without `start`.
+        // The URL of the first page has no `start`, so that the page has a single URL.
         let start = (start > 0).then(|| start.to_string());
         ApiCall::get(self.path).query([self.choice, ("start", start.as_deref())]).target
     }
 }
 
-/// The elements of a response, which is an array or has one as `name`.
+/// Returns the elements of a response, which is an array or an object with the array as its property `name`.
 pub(super) fn elements(mut answer: Value, name: &str) -> Vec<Value> {
     // Some APIs return a bare array, others wrap it in an object.
     if answer.is_object() {
@@ -168,7 +169,7 @@ pub(super) fn elements(mut answer: Value, name: &str) -> Vec<Value> {
     }
 }
 
-/// The error of a page whose subject does not exist.
+/// Returns the error of a page whose subject does not exist, with the message `what`.
 fn not_found(what: &str) -> PageError {
     Error::new(ErrorKind::NotFound, what).into()
 }

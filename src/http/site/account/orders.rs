@@ -1,4 +1,4 @@
-//! `/account/orders`: purchases, their approval and reports on their use.
+//! `/account/orders`: lists purchases, approves or rejects them, and reports their use.
 
 use axum::{extract::Path, http::StatusCode};
 use minijinja::context;
@@ -28,7 +28,7 @@ pub(super) async fn list(member: MemberRequest) -> PageResult {
     member.page("account/orders.html", context)
 }
 
-/// Adds the links of an order's item.
+/// Adds the links to an order's item.
 fn add_item_links(order: &mut Value) {
     order["places"] = item_links(order["item"]["uri"].as_str().unwrap_or_default());
 }
@@ -47,8 +47,8 @@ pub(super) async fn report(Path(id): Path<String>, posted: MemberForm) -> PageRe
     }
 }
 
-/// The action on the order, for the message. Agreements of these types need approval before the download;
-/// with others the use is reported afterwards.
+/// Returns the name of the message about the action on the order. Agreements of the types `Direct` and `Normal`
+/// need an approval before the download; under other agreements, the use is reported afterwards.
 fn outcome(order: &Value) -> &'static str {
     match (order["price"]["agreement"]["type"].as_str(), order["approved"] == true) {
         (Some("Direct" | "Normal"), true) => "approved",
@@ -64,7 +64,7 @@ fn body(form: &FormFields) -> Value {
     if let Some(approve) = approve {
         body.insert("approve".to_owned(), json!(approve));
     }
-    // The browser sends the selected licence with either choice; a rejected order has none.
+    // The browser sends the selected licence with either choice, but a rejected order has no licence.
     if let Some(uuid) = form.find("license").filter(|_| approve == Some(true)) {
         body.insert("license".to_owned(), json!({ "uuid": uuid }));
     }
@@ -83,8 +83,8 @@ async fn page(
     let mut order = find(site, id).await?;
     add_item_links(&mut order);
     let pricelist = order["places"]["pricelist"].as_str().unwrap_or_default();
-    // An item that is gone, or that no agreement covers any more, has no pricelist.
-    // A reported order is final, so its page offers no licences.
+    // A reported order is final, so its page offers no licences. An item has no pricelist if it was removed or no
+    // agreement covers it any more.
     let pricelist =
         if order["reported"].is_null() { find_optional(site, pricelist).await? } else { None };
     let organization = find_optional(site, "/user/v1/organization").await?.unwrap_or_default();
@@ -99,12 +99,12 @@ async fn page(
     site.page_with(status_of(refusal), "account/order.html", context)
 }
 
-/// Loads the order with that number. Any other text names no order.
+/// Loads the order `id`. Fails with 404 if `id` is not a number.
 async fn find(site: &SiteRequest, id: &str) -> Result<Value, PageError> {
     // Parsing also keeps slashes and dots out of the API's path.
     let id: i64 = id.parse().map_err(|_| missing())?;
     match site.get(format!("{ORDERS}/{id}")).await {
-        // The API's message addresses programs; the page has its own.
+        // The API's message is written for programs, so the page has a different one.
         Err(refusal) if refusal.status == StatusCode::NOT_FOUND => Err(missing()),
         found => Ok(found?),
     }

@@ -1,4 +1,4 @@
-//! `/account`: the visitor, with agreements and profile.
+//! `/account`: shows the visitor's details, agreements and profile.
 
 use axum::{http::StatusCode, response::Response};
 use minijinja::context;
@@ -21,7 +21,7 @@ pub(super) async fn profile(_member: MemberRequest) -> PageResult {
     Ok(see_other("/account#profile"))
 }
 
-/// A profile that was refused.
+/// The profile form, with its text and error if it was refused.
 #[derive(Default)]
 struct ProfileForm<'a> {
     text: Option<&'a str>,
@@ -36,8 +36,7 @@ pub(super) async fn save(posted: MemberForm) -> PageResult {
     let profile = match serde_json::from_str::<Value>(text) {
         Ok(profile) => profile,
         Err(error) => {
-            // Parsed here rather than by the API, which would
-            // report the error without line and column.
+            // Parsed here, because the API would report the error without line and column.
             let position = Some((error.line(), error.column()));
             let refusal = ApiRefusal {
                 status: StatusCode::BAD_REQUEST,
@@ -61,10 +60,10 @@ async fn page(site: &SiteRequest, typed: &ProfileForm<'_>) -> Result<Response, s
     // Service accounts have no user, and some users have no organization.
     let user = find_optional(site, "/user/v1/user").await?;
     let organization = find_optional(site, "/user/v1/organization").await?;
-    // After an error the editor shows what was typed, which may not be valid JSON.
+    // After an error the form shows the typed text, which may not be valid JSON.
     let profile = match typed.text {
         Some(text) => text.to_owned(),
-        // Indented, because visitors edit it by hand.
+        // Indented, because visitors edit the profile by hand.
         None => format!("{:#}", site.get(PROFILE).await?),
     };
     let refusal = typed.refusal.as_ref();

@@ -1,4 +1,4 @@
-//! `/account/security`: the password, sessions, applications and keys of a visitor.
+//! `/account/security`: the visitor's password, sessions, applications and keys.
 
 use axum::{
     extract::{FromRequest, Path, Request, State},
@@ -37,8 +37,8 @@ struct PasswordFormError<'a> {
 
 async fn page(member: &MemberRequest, mistake: Option<PasswordFormError<'_>>) -> PageResult {
     let site: &SiteRequest = member;
-    // The API names sessions by a hash, so this one is
-    // recognized without sending the cookie's value.
+    // The API identifies sessions by a hash, so the current session is recognized without sending the cookie's
+    // value.
     let own = session_name(&ContentHash::new(member.visitor.cookie().as_bytes()));
     let mut sessions = elements(site.get(SESSIONS).await?, "sessions");
     for session in &mut sessions {
@@ -60,14 +60,14 @@ async fn page(member: &MemberRequest, mistake: Option<PasswordFormError<'_>>) ->
 /// `POST /account/security/password`: changes the password after verifying the current one. Ends every
 /// session, including this one.
 pub(super) async fn change(State(app): State<AppState>, request: Request) -> PageResult {
-    // Read before the form, because extracting the form consumes the request.
+    // Extracting the form below consumes the request.
     let address = client_address(&app, &request);
     let posted = MemberForm::from_request(request, &app).await?;
     // Not trimmed: spaces around a password are part of it.
     let old = posted.form.find_untrimmed("old").unwrap_or_default();
     let new = posted.form.find_untrimmed("password").unwrap_or_default();
     let repeated = posted.form.find_untrimmed("repeated").unwrap_or_default();
-    // Checked before the current password, so that a typing error counts as no guess.
+    // Checked before the current password, so that a typing error does not count as a failed attempt.
     if new != repeated {
         return page_again(&posted, StatusCode::BAD_REQUEST, PASSWORDS_DIFFER).await;
     }
@@ -81,7 +81,7 @@ pub(super) async fn change(State(app): State<AppState>, request: Request) -> Pag
     let users = &app.shared.access.users;
     let outcome = users.change_password(&posted.visitor.account, change, clock::now()).await?;
     match outcome {
-        // Every session is over, this one included, so the next page has to be the login.
+        // All sessions have ended, including this one, so the next page must be the login.
         PasswordOutcome::Done => Ok(see_other(LOGIN_AFTER)),
         PasswordOutcome::Flawed(flaw) => {
             page_again(&posted, StatusCode::BAD_REQUEST, flaw.text()).await
@@ -105,14 +105,15 @@ async fn page_again(posted: &MemberForm, status: StatusCode, text: &str) -> Page
     page(posted, Some(PasswordFormError { status, text })).await
 }
 
-/// `POST /account/security/sessions/{id}/end`; the id `others` ends all other sessions.
+/// `POST /account/security/sessions/{id}/end`: ends a session. The id `others` ends all sessions except the
+/// current one.
 pub(super) async fn end_session(Path(id): Path<String>, posted: MemberForm) -> PageResult {
     let own = session_name(&ContentHash::new(posted.visitor.cookie().as_bytes()));
     let ended: Vec<String> = match id.as_str() {
         "others" => {
             let sessions = elements(posted.get(SESSIONS).await?, "sessions");
             let names = sessions.iter().filter_map(|session| session["id"].as_str());
-            // The visitor stays logged in, or the page could not confirm what was done.
+            // The visitor stays logged in, so that the page can confirm the action.
             names.filter(|name| **name != own).map(str::to_owned).collect()
         }
         _ => vec![id],

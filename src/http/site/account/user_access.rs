@@ -1,4 +1,4 @@
-//! Administrators manage a user's access: password links, deactivation, and the end of sessions and keys.
+//! Actions of administrators on a user's access: password links, deactivation, and the end of sessions and keys.
 
 use axum::extract::Path;
 use serde_json::json;
@@ -7,7 +7,7 @@ use super::{ApiCall, ApiRefusal, FreshMemberForm, PageResult, api_client, form_r
 use crate::http::form::see_other;
 use crate::runtime::error::{Error, ErrorKind};
 
-/// `POST /account/users/{id}/access`: runs the action of the button that was pressed.
+/// `POST /account/users/{id}/access`: performs the action of the button that was pressed.
 pub(super) async fn change(Path(id): Path<String>, posted: FreshMemberForm) -> PageResult {
     let user = format!("{}/{}", users::USERS, api_client::encode_segment(&id));
     let action = posted.form.find("do").unwrap_or_default();
@@ -18,11 +18,11 @@ pub(super) async fn change(Path(id): Path<String>, posted: FreshMemberForm) -> P
         "reactivate" => set_active(&user, true),
         "end" => ApiCall::delete(format!("{user}/session")),
         "revoke" => ApiCall::delete(format!("{user}/key")),
-        // Our own buttons send only the values above, so this form comes from elsewhere.
+        // The page's own buttons send only the values above.
         _ => return Err(Error::new(ErrorKind::InvalidArgument, "The form cannot be read").into()),
     };
     match posted.call(&call).await {
-        // A link that was not mailed is shown only on this page.
+        // No other page shows a link that was not mailed.
         Ok(made) if made["url"].is_string() => users::link_page(&posted, &id, made).await,
         Ok(_) => Ok(see_other(&format!(
             "/account/users/{}?done={action}",

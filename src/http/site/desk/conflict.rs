@@ -1,4 +1,4 @@
-//! The page that shows what two editors changed in the same fields, and lets the second one choose.
+//! The page that shows conflicting changes of the same fields, and lets the editor who saves last choose.
 
 use axum::http::StatusCode;
 use minijinja::context;
@@ -9,11 +9,11 @@ use super::loaded_item::{self, LoadedItem};
 use super::{EditorForm, PageResult, template_value};
 use model::item::MetadataField;
 
-/// A field that the editor and others changed.
+/// A field that both the editor and others changed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct FieldConflict {
     pub(super) field: MetadataField,
-    /// The text that both started from.
+    /// The text from which both started.
     pub(super) before: String,
     /// The text of the editor who is saving.
     pub(super) mine: String,
@@ -21,7 +21,7 @@ pub(super) struct FieldConflict {
     pub(super) theirs: String,
 }
 
-/// A conflict as the page shows it.
+/// A conflict, for the template.
 #[derive(Serialize)]
 struct ConflictView {
     name: &'static str,
@@ -30,8 +30,8 @@ struct ConflictView {
     theirs: String,
 }
 
-/// Shows conflicts with the values of both; everything else of the draft, its `views` and the version that it is based
-/// on, travels along.
+/// Shows conflicts with the values of both sides. The form also carries the rest of the draft along: its `views`,
+/// and the version that the editor saw.
 pub(super) async fn show(
     posted: &EditorForm,
     current: &LoadedItem,
@@ -40,7 +40,7 @@ pub(super) async fn show(
     conflicts: &[FieldConflict],
 ) -> PageResult {
     let mut others = Vec::new();
-    // Changes of the editor that meet no other change.
+    // Changes of the editor that do not conflict.
     let mut kept = Vec::new();
     for view in views {
         if conflicts.iter().any(|conflict| conflict.field.as_str() == view.name) {

@@ -1,7 +1,7 @@
 //! The pages of the agency's editors: uploads, captions of items, metadata templates.
 //!
-//! Each page is for visitors with the role `ROLE_PROVIDER`; the APIs behind them check it again. Pages work
-//! without scripts, except for sending files.
+//! All pages require the role `ROLE_PROVIDER`, which the APIs check again. The pages work without scripts, except
+//! for sending files.
 
 mod conflict;
 mod edit;
@@ -57,7 +57,7 @@ async fn to_uploads(_editor: EditorRequest) -> PageResult {
     Ok(see_other("/desk/upload"))
 }
 
-/// A page request of an editor of the agency; other visitors get a 403.
+/// A page request of an editor of the agency. Other visitors get a 403.
 struct EditorRequest(MemberRequest);
 
 impl Deref for EditorRequest {
@@ -107,7 +107,7 @@ fn require_editor(visitor: &SiteVisitor) -> Result<()> {
     Err(Error::forbidden("provider_required", message))
 }
 
-/// Calls an API on the version with the entity tag `if_match`, or on any version.
+/// Calls an API with the header `If-Match`, unless `if_match` is `None`.
 async fn tagged(
     site: &SiteRequest,
     call: &ApiCall,
@@ -121,7 +121,7 @@ fn template_value<T: Serialize>(value: T) -> PageValue {
     PageValue::from(Serde(value))
 }
 
-/// The properties of a JSON object; none of another value.
+/// Returns the properties of a JSON object; empty if `value` is not an object.
 fn properties(value: &Value) -> Map<String, Value> {
     value.as_object().cloned().unwrap_or_default()
 }

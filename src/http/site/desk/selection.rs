@@ -1,4 +1,5 @@
-//! Which items are edited: one or several, as named in an address or ticked in a list; their withdrawal.
+//! Handles requests for one or several items, which a URL names or an editor ticked in a list: opens and saves
+//! their form, withdraws them and restores them.
 
 use minijinja::context;
 use serde_json::json;
@@ -17,7 +18,8 @@ use crate::runtime::error::{Error, ErrorKind, Result};
 use crate::runtime::limits::SITE_EDIT_ITEMS_MAX;
 use model::ItemKey;
 
-/// Parses items that are named by `<mediaType>/<id>` or by their URI, each once; other texts are skipped.
+/// Parses the keys of items, given as `<mediaType>/<id>` or as URI. Returns each item once and skips other texts.
+/// Fails if there are more than [`SITE_EDIT_ITEMS_MAX`].
 fn parse_keys<'a>(texts: impl IntoIterator<Item = &'a str>) -> Result<Vec<ItemKey>> {
     let mut keys: Vec<ItemKey> = Vec::new();
     for text in texts {
@@ -34,18 +36,18 @@ fn parse_keys<'a>(texts: impl IntoIterator<Item = &'a str>) -> Result<Vec<ItemKe
     Ok(keys)
 }
 
-/// The items of a form.
+/// Returns the items of a form.
 pub(super) fn posted_keys(posted: &EditorForm) -> Result<Vec<ItemKey>> {
     parse_keys(posted.form.all("item").chain(posted.form.all("uri")))
 }
 
-/// `POST /desk/select`: opens the form for the items that are ticked in a list.
+/// `POST /desk/select`: redirects to the form for the items that are ticked in a list.
 pub(super) async fn select(posted: EditorForm) -> PageResult {
     let back = posted.form.find("return_to").filter(|path| login::is_local_page(path));
     Ok(see_other(&edit_page(&posted_keys(&posted)?, &[("return_to", back)])))
 }
 
-/// `GET /desk/edit?item=…`: the form for one item, or for several.
+/// `GET /desk/edit?item=…`: shows the form for one item or for several.
 pub(super) async fn show(editor: EditorRequest) -> PageResult {
     let named = [editor.query.all("item")?, editor.query.all("uri")?].concat();
     match parse_keys(named)?.as_slice() {
@@ -58,7 +60,7 @@ pub(super) async fn show(editor: EditorRequest) -> PageResult {
 /// `POST /desk/edit`: saves the form.
 pub(super) async fn save(posted: EditorForm) -> PageResult {
     let keys = posted_keys(&posted)?;
-    // A form for several items stays one when only one of them is left to save.
+    // The form for several items may have only one item left to save, and is still handled as such.
     let is_for_many = posted.form.find("many").is_some();
     match keys.as_slice() {
         [key] if !is_for_many => edit::save(&posted, key).await,
@@ -76,7 +78,7 @@ pub(super) async fn withdraw(posted: EditorForm) -> PageResult {
     Ok(see_other(&edit_page(&keys, &[("done", Some("withdrawn"))])))
 }
 
-/// `POST /desk/restore`: gives withdrawn items of a form the status back that they had.
+/// `POST /desk/restore`: publishes withdrawn items of a form again, with their previous status.
 pub(super) async fn restore(posted: EditorForm) -> PageResult {
     let keys = posted_keys(&posted)?;
     let mut restored = Vec::new();
@@ -89,7 +91,7 @@ pub(super) async fn restore(posted: EditorForm) -> PageResult {
         };
         let status = json!({ "pubstatus": restoration.status });
         let call = ApiCall::patch(format!("/ingest/v1/{key}")).json(status);
-        // The status alone is changed, so it does not matter what others changed meanwhile.
+        // Only the status is changed, so concurrent changes of other properties do not matter.
         match tagged(&posted, &call, Some("*")).await {
             Ok(_) => restored.push(restoration),
             Err(refusal) if refusal.is_mistake() => {

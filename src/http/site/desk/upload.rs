@@ -1,4 +1,5 @@
-//! `/desk/upload`: files are dropped on the page, sent in parts by a script, and listed until they are published.
+//! `/desk/upload`: the page on which editors drop files. A script sends them in parts, and the page lists them
+//! until they are published.
 
 use axum::extract::Path;
 use minijinja::context;
@@ -13,10 +14,10 @@ use model::ItemKey;
 
 /// The API path of uploads.
 pub(super) const UPLOADS: &str = "/ingest/v1/uploads";
-/// The extensions of files that can be uploaded, for the dialogue of the browser.
+/// The extensions of files that can be uploaded, for the browser's file dialogue.
 const ACCEPTED: &str = ".jpg,.jpeg,.pdf,.eps,.mp4";
 
-/// The API path of an upload.
+/// Returns the API path of an upload.
 pub(super) fn address(id: &str) -> String {
     format!("{UPLOADS}/{}", encode_segment(id))
 }
@@ -49,11 +50,11 @@ impl UploadRow {
     }
 }
 
-/// `GET /desk/upload`: the place to drop files, and the uploads so far.
+/// `GET /desk/upload`: shows the area for dropping files, and the editor's uploads.
 pub(super) async fn show(editor: EditorRequest) -> PageResult {
     let uploads = editor.get(UPLOADS).await?;
     let rows = uploads.as_array().into_iter().flatten().map(UploadRow::from_json);
-    // Items that were just published are named in the address.
+    // The URL contains the keys of items that were just published.
     let published = editor.query.all("published")?.into_iter();
     let published =
         published.filter_map(|key| ItemKey::parse(key).ok()).map(|key| key.to_string());
@@ -69,7 +70,7 @@ pub(super) async fn show(editor: EditorRequest) -> PageResult {
     editor.page("desk/upload.html", context)
 }
 
-/// `GET /desk/uploads/{id}/preview`: the picture of an upload, for the form that describes it.
+/// `GET /desk/uploads/{id}/preview`: returns the picture of an upload, for the form that describes it.
 pub(super) async fn preview(Path(id): Path<String>, editor: EditorRequest) -> PageResult {
     let call = ApiCall::get(format!("{}/preview", address(&id)));
     let visitor = Some(&editor.visitor);

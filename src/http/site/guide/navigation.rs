@@ -1,4 +1,4 @@
-//! The navigation beside every page: the documents by folder.
+//! The navigation beside every page, which lists the documents by folder.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -7,14 +7,14 @@ use serde::Serialize;
 use super::links;
 use super::render::RenderedDocument;
 
-/// The folders in the order of the navigation; others follow by name.
+/// The folders in the order of the navigation. Other folders follow by name.
 const FOLDERS: [&str; 6] = ["", "guide", "operations", "reference", "contract", "internals"];
 
 /// A folder in the navigation.
 #[derive(Debug, Serialize)]
 pub(super) struct NavigationGroup {
     title: String,
-    /// The URL of the folder's own page, its `README.md`, which the title links to.
+    /// The URL of the folder's own page, its `README.md`. The title links to it.
     url: Option<String>,
     /// The other pages of the folder.
     pages: Vec<NavigationLink>,
@@ -27,13 +27,14 @@ struct NavigationLink {
     url: String,
 }
 
-/// Builds the navigation: pages by folder, first those that the index links to, in its order.
+/// Builds the navigation: the pages of each folder, first the pages with a link in the index, in the order of the
+/// index.
 pub(super) fn groups(
     documents: &BTreeMap<String, String>,
     pages: &BTreeMap<String, RenderedDocument>,
 ) -> Vec<NavigationGroup> {
     let listed: HashMap<&str, usize> = pages.get("").map_or_else(HashMap::new, |index| {
-        // Reversed, so that the first of several links to a page decides its position.
+        // Reversed, so that the first of several links to a page determines its position.
         index.links.iter().enumerate().rev().map(|(at, url)| (url.as_str(), at)).collect()
     });
     let mut folders: BTreeMap<(usize, &str), NavigationGroup> = BTreeMap::new();
@@ -47,7 +48,7 @@ pub(super) fn groups(
             url: None,
             pages: Vec::new(),
         });
-        // The title of the group stands for this page: a second link would have nearly the same text.
+        // The title of the group links to this page. A second link would have nearly the same text.
         if path == folder {
             group.url = Some(links::url(path));
         } else {
@@ -57,7 +58,7 @@ pub(super) fn groups(
     }
     let mut groups: Vec<NavigationGroup> = folders.into_values().collect();
     for group in &mut groups {
-        // Pages without a link in the index follow by title.
+        // Pages without a link in the index follow, sorted by title.
         group.pages.sort_by_cached_key(|page| {
             let index_position = listed.get(page.url.as_str()).copied().unwrap_or(usize::MAX);
             (index_position, page.title.to_lowercase())

@@ -1,5 +1,5 @@
-//! The columns of a chart: their places in an SVG, and its scale. Templates write the SVG, so that a chart
-//! needs neither a script nor a library.
+//! Computes the scale of a chart and the positions of its columns. Templates write the SVG, so that a chart needs
+//! neither a script nor a library.
 
 use serde::Serialize;
 use serde_json::Value;
@@ -15,12 +15,12 @@ const HEIGHT: u64 = 1000;
 pub(super) struct DayChart {
     width: u64,
     height: u64,
-    /// The number of downloads at the upper edge: a round one.
+    /// The number of downloads at the upper edge, which is a round number.
     top: u64,
     columns: Vec<DayColumn>,
     first: String,
     last: String,
-    /// The first day with the most downloads.
+    /// The day with the most downloads; the first of several.
     best: String,
     most: u64,
 }
@@ -37,7 +37,7 @@ struct DayColumn {
 }
 
 impl DayChart {
-    /// Draws the rows of a statistic by day; `None` without days or without downloads.
+    /// Builds the chart of a statistic by day; `None` if there are no days or no downloads.
     pub(super) fn from_rows(rows: &[Value]) -> Option<Self> {
         let days: Vec<(&str, u64)> = rows.iter().filter_map(day).collect();
         let first = days.first()?.0;
@@ -63,12 +63,12 @@ impl DayChart {
     }
 }
 
-/// Day and downloads of a row.
+/// Returns the day and the downloads of a row.
 fn day(row: &Value) -> Option<(&str, u64)> {
     Some((row["day"].as_str()?, row["downloads"].as_u64()?))
 }
 
-/// The next number that begins with 1, 2 or 5 and has only zeros after it, as scales have it.
+/// Rounds up to a number of a scale: 1, 2 or 5, followed by zeros.
 fn round_up(most: u64) -> u64 {
     let mut unit = 1_u64;
     loop {
@@ -82,8 +82,8 @@ fn round_up(most: u64) -> u64 {
     }
 }
 
-/// The share of `part` in `whole`, in units of which `whole` has `units`. A part that is not 0 has at least
-/// one, so that it can be seen.
+/// Scales `part` so that `whole` becomes `units`, rounded down, at most `units`. A part that is not 0 becomes at
+/// least 1, so that it is visible.
 pub(super) fn share(part: u64, whole: u64, units: u64) -> u64 {
     let share = u128::from(part) * u128::from(units) / u128::from(whole.max(1));
     u64::try_from(share).unwrap_or(units).min(units).max(part.min(1))

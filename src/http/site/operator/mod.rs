@@ -1,8 +1,8 @@
-//! The pages of operators below `/operator`: how the service runs, failed work, and statistics (contract
+//! The pages of operators below `/operator`: the state of the service, failed work, and statistics (contract
 //! operation-65).
 //!
-//! They are clients of the API below `/operator/v1`, which refuses everybody without the role; the pages say
-//! so before they ask.
+//! The pages call the API below `/operator/v1`, which refuses users without the role. The pages check the role
+//! first, to explain the refusal.
 
 mod chart;
 mod downloads;
@@ -34,7 +34,8 @@ pub(super) fn routes() -> Router<AppState> {
         .route("/operator/downloads.csv", get(downloads::export))
 }
 
-/// A page request of a visitor with the role of operators; others learn how a user gets it.
+/// A page request of a visitor with the operator role. Other visitors get a page that explains how to get the
+/// role.
 struct OperatorRequest(MemberRequest);
 
 impl Deref for OperatorRequest {
@@ -54,7 +55,7 @@ impl FromRequestParts<AppState> for OperatorRequest {
     }
 }
 
-/// A form sent by a visitor with the role of operators.
+/// A form sent by a visitor with the operator role.
 struct OperatorForm(MemberForm);
 
 impl Deref for OperatorForm {
@@ -76,6 +77,6 @@ impl FromRequest<AppState> for OperatorForm {
 
 fn forbidden(site: &SiteRequest) -> PageError {
     let page = site.page_with(StatusCode::FORBIDDEN, "operator/forbidden.html", context! {});
-    // `PageError` can carry a complete page, so the handler ends with this one.
+    // `PageError` can carry a complete page, so the handler returns this one.
     page.map_or_else(|problem| problem, PageError::from)
 }

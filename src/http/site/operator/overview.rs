@@ -1,4 +1,4 @@
-//! `/operator`: findings, queues and nodes.
+//! `/operator`: shows findings, queues and nodes.
 
 use minijinja::context;
 use serde_json::{Value, json};
@@ -29,16 +29,16 @@ fn add_shares(node: &mut Value) {
         let hits = number(&tier["hits"]);
         let misses = number(&tier["misses"]);
         let lookups = hits.saturating_add(misses);
-        // Without a look-up there is no share of hits.
+        // Without look-ups there is no hit rate.
         if lookups > 0 {
             tier["hitShare"] = json!(percent(hits, lookups));
         }
     }
 }
 
-/// The list `name` in the figures of a node; empty if it published none.
+/// Returns the list `name` in the figures of a node; empty if the node did not publish it.
 fn list<'a>(node: &'a mut Value, name: &str) -> &'a mut [Value] {
-    // Indexing would add what is missing.
+    // Indexing would insert a missing property.
     let list = node.get_mut("figures").and_then(|figures| figures.get_mut(name));
     list.and_then(Value::as_array_mut).map(Vec::as_mut_slice).unwrap_or_default()
 }
@@ -47,7 +47,7 @@ fn number(value: &Value) -> u64 {
     value.as_u64().unwrap_or_default()
 }
 
-/// The share of `part` in `whole`, rounded down, at most 100.
+/// Returns the percentage of `part` in `whole`, rounded down, at most 100.
 fn percent(part: u64, whole: u64) -> u64 {
     let share = u128::from(part) * 100 / u128::from(whole.max(1));
     u64::try_from(share.min(100)).unwrap_or(100)

@@ -1,4 +1,4 @@
-//! `/operator/ingest` and `/operator/searches`: recorded ingest errors and slow searches.
+//! `/operator/ingest` and `/operator/searches`: list recorded ingest errors and slow searches.
 
 use minijinja::context;
 use serde_json::Value;
@@ -26,7 +26,7 @@ pub(super) async fn slow_searches(member: OperatorRequest) -> PageResult {
     list.show(&member).await
 }
 
-/// A list of records: its address in the API, its property in the response, and its template.
+/// A list of records, with its API path, its property in the response, and its template.
 struct RecordList {
     target: &'static str,
     name: &'static str,
@@ -35,7 +35,7 @@ struct RecordList {
 
 impl RecordList {
     async fn show(&self, member: &OperatorRequest) -> PageResult {
-        // The lists have no filter; the parameter only satisfies the pager.
+        // The lists have no filter, but the pager needs the name of a parameter.
         let list_page = ListPage::from_query(member, "kind", OPERATOR_LISTED)?;
         let mut records = elements(member.call(&list_page.call(self.target)).await?, self.name);
         let pager = list_page.paginate(&mut records);

@@ -1,4 +1,4 @@
-//! Caption lists: the captions, credits and restrictions of selected items, as a text or for a spreadsheet.
+//! Caption lists: the captions, credits and restrictions of selected items, as text or as CSV for spreadsheets.
 
 use axum::{
     body::Body,
@@ -20,7 +20,7 @@ use crate::http::site::language;
 use model::ItemKey;
 use model::item::MediaLinks;
 
-/// The columns of the list for spreadsheets, named as the properties of documents where there is one.
+/// The columns of the CSV. A column for a property of documents has a name similar to the property's.
 const COLUMNS: [&str; 14] = [
     "position",
     "id",
@@ -38,7 +38,7 @@ const COLUMNS: [&str; 14] = [
     "uri",
 ];
 
-/// An item of the list. Of an item that the visitor may not read, only id and address are known.
+/// An item of the list. If the visitor may not read the item, only its id and URI are set.
 #[derive(Debug, Default, PartialEq, Eq, Serialize)]
 struct CaptionEntry {
     /// Position in the selection, from 1.
@@ -56,12 +56,12 @@ struct CaptionEntry {
     persons: String,
     ednote: String,
     usageterms: String,
-    /// Whether the visitor may read the item.
+    /// True if the visitor may read the item.
     readable: bool,
 }
 
 impl CaptionEntry {
-    /// The entry of the item `document`.
+    /// Returns the entry of the item with `document`.
     fn from_document(document: &Value) -> Self {
         let mut copyright = trimmed(document, "copyrightnotice");
         if copyright.is_empty() {
@@ -84,7 +84,7 @@ impl CaptionEntry {
         }
     }
 
-    /// The cells of [`COLUMNS`].
+    /// Returns the cells, in the order of [`COLUMNS`].
     fn cells(&self) -> Vec<String> {
         let texts = [
             &self.id,
@@ -115,7 +115,7 @@ fn names(document: &Value, list: &str) -> String {
     concepts.filter_map(|concept| concept["name"].as_str()).collect::<Vec<_>>().join(", ")
 }
 
-/// Loads the entries of the form's items in their order.
+/// Loads the entries of the form's items, in the order of the form.
 async fn entries(
     posted: &MemberForm,
     form: &SelectionForm,
@@ -132,13 +132,13 @@ async fn entries(
 async fn entry(posted: &MemberForm, key: &ItemKey) -> Result<CaptionEntry, ApiRefusal> {
     match posted.get(format!("/media/{key}.json")).await {
         Ok(document) => Ok(CaptionEntry::from_document(&document)),
-        // The list names the item all the same: its position says that something is missing.
+        // The list contains the item nevertheless, so that the visitor sees that it is missing.
         Err(refusal) if refusal.is_mistake() => Ok(CaptionEntry::default()),
         Err(refusal) => Err(refusal),
     }
 }
 
-/// `POST /selection/captions.txt`: the list as a text. With `part` it has only the captions, the credits or
+/// `POST /selection/captions.txt`: returns the list as text. With `part` it has only the captions, the credits or
 /// the ids, which scripts copy to the clipboard.
 pub(super) async fn text(posted: MemberForm) -> PageResult {
     let form = SelectionForm::read_items(&posted).await?;
@@ -152,7 +152,7 @@ pub(super) async fn text(posted: MemberForm) -> PageResult {
     Ok(file(text, "text/plain; charset=utf-8", &name))
 }
 
-/// `POST /selection/captions.csv`: the list for a spreadsheet.
+/// `POST /selection/captions.csv`: returns the list as CSV for spreadsheets.
 pub(super) async fn csv(posted: MemberForm) -> PageResult {
     let form = SelectionForm::read_items(&posted).await?;
     let rows = entries(&posted, &form).await?;
@@ -163,7 +163,7 @@ pub(super) async fn csv(posted: MemberForm) -> PageResult {
     Ok(file(text, "text/csv; charset=utf-8; header=present", &name))
 }
 
-/// A file that the browser saves under `name`.
+/// Builds the response with a file that the browser saves as `name`.
 fn file(text: String, kind: &'static str, name: &str) -> Response {
     let kind = HeaderValue::from_static(kind);
     let mut response = respond::typed(StatusCode::OK, kind, Body::from(text));

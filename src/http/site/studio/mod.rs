@@ -1,7 +1,7 @@
-//! The crop studio: a photograph, a rectangle on it, and the URLs that deliver the crop.
+//! The crop studio: shows a photograph with a rectangle on it, and the URLs that deliver the crop.
 //!
-//! Without scripts the page is a form; its contents come from the item's `.json` with that crop. With scripts
-//! (`assets/js/studio.js`) the same page follows the pointer.
+//! Without scripts the page is a form. The details of the crop come from the item's `.json` with the crop
+//! operator. With scripts (`assets/js/studio.js`) the same page follows the pointer.
 
 mod aspect_ratio;
 mod crop_form;
@@ -58,7 +58,7 @@ pub(super) fn routes() -> Router<AppState> {
         .route("/item/{media_type}/{id}/crop/hires", get(proof::show_hires))
 }
 
-/// A rendition as its document describes it.
+/// A rendition, as described in the item's document.
 #[derive(Clone, Debug, Serialize)]
 struct RenditionLink {
     href: String,
@@ -80,9 +80,9 @@ impl RenditionLink {
         Some(Self { href: found["href"].as_str()?.to_owned(), width, height })
     }
 
-    /// Adds the watermark operation, after the crop.
+    /// Adds the watermark operation after the crop.
     fn with_watermark(mut self, is_marked: bool) -> Self {
-        // The suffix follows the last underscore; an id may contain others.
+        // The name of the rendition follows the last underscore. An id may contain underscores too.
         if is_marked && let Some((picture, name)) = self.href.rsplit_once('_') {
             self.href = format!("{picture}-watermark_{name}");
         }
@@ -129,8 +129,8 @@ struct StudioPhoto {
 impl StudioPhoto {
     async fn load(site: &SiteRequest, media_type: &str, id: &str) -> Result<Self, PageError> {
         let key: ItemKey = format!("{media_type}/{id}").parse().map_err(|_| no_photograph())?;
-        // Checked before the item is loaded: other types may
-        // need a login for a page that they lack.
+        // Checked before the item is loaded, because loading an item of a different type may require a login,
+        // although it has no such page.
         if !has_picture(key.media_type) {
             return Err(no_photograph());
         }
@@ -163,8 +163,8 @@ async fn show(Path((media_type, id)): Path<(String, String)>, site: SiteRequest)
     studio_page(&site, &photo, &form, None).await
 }
 
-/// `POST /item/<mediaType>/<id>/crop/download`: downloads and purchases the crop of the Hires. With `show`
-/// the studio shows it instead. Errors are shown in the studio.
+/// `POST /item/<mediaType>/<id>/crop/download`: buys and downloads the crop of the Hires. With `show`, redirects
+/// to the studio, which shows the crop instead. The studio shows refusals.
 async fn download(
     Path((media_type, id)): Path<(String, String)>,
     mut posted: MemberForm,
@@ -173,7 +173,7 @@ async fn download(
     let form = CropForm::read(|name| Ok(posted.form.find(name)))?;
     let outcome = buy(&posted, &photo, &form).await;
     let refusal = match outcome {
-        // The bytes are dropped: the purchase is recorded, and the page loads the picture itself.
+        // The response is dropped: the purchase is recorded, and the page loads the picture itself.
         Ok(_) if posted.form.find("show").is_some() => {
             let back = BackLink::from_query(&posted, &photo.key)?.query;
             let studio = format!("/item/{}/crop{back}", photo.key);
@@ -187,7 +187,7 @@ async fn download(
         }
         Err(error) => return Err(error.into()),
     };
-    // Login and language redirects lead back to the studio, not to this form's address.
+    // Redirects after a login or a change of language lead back to the studio, not to the URL of this form.
     let page = format!("/item/{}/crop", photo.key);
     posted.member.site.reopen_at.clone_from(&page);
     posted.member.site.path_and_query = page;
@@ -209,7 +209,7 @@ async fn buy(
     Ok(with_file_name(response, &photo.key, &path))
 }
 
-/// Sets a file name that distinguishes several crops of one picture.
+/// Sets a file name that distinguishes several crops of the same picture.
 fn with_file_name(mut response: Response, key: &ItemKey, path: &MediaPath) -> Response {
     if let Some(name) = disposition::attachment(&file_name(key, path)) {
         response.headers_mut().insert(header::CONTENT_DISPOSITION, name);
@@ -217,14 +217,14 @@ fn with_file_name(mut response: Response, key: &ItemKey, path: &MediaPath) -> Re
     response
 }
 
-/// The file name of a crop at `path`; for the complete picture, the item's id.
+/// Returns the file name of the crop at `path`: the item's id, followed by the operations.
 fn file_name(key: &ItemKey, path: &MediaPath) -> String {
     let MediaTarget::Rendition(file) = path.target() else { return format!("{}.jpg", key.id) };
     let operations: String = file.operations().iter().map(ToString::to_string).collect();
     format!("{}{operations}.jpg", key.id)
 }
 
-/// The media path to download. The complete picture without a watermark is the original.
+/// Returns the media path of the crop of the Hires.
 fn hires_path(
     key: &ItemKey,
     rect: Rect,
@@ -244,7 +244,7 @@ fn hires_path(
     Ok(path)
 }
 
-/// Renders the studio. `refusal` is the error of a download.
+/// Renders the studio. `refusal` is the error of a download that was refused.
 async fn studio_page(
     site: &SiteRequest,
     photo: &StudioPhoto,
@@ -252,7 +252,7 @@ async fn studio_page(
     refusal: Option<&Error>,
 ) -> PageResult {
     let outcome = photo.crop(site, form).await;
-    // A crop that the API refuses is shown beside its fields, on the complete picture.
+    // If the API refuses the crop, the errors are shown beside the fields, with the complete picture.
     let (cut, mistake) = match outcome {
         Ok((document, rect)) => {
             (Some((CropPictures::find(&document, form.watermark)?, rect)), None)
@@ -267,7 +267,7 @@ async fn studio_page(
         (None, Some(_)) => StatusCode::BAD_REQUEST,
         (None, None) => StatusCode::OK,
     };
-    // Without the refusal, which the studio shows in a place of its own.
+    // The panel does not get the refusal, because the studio shows it elsewhere.
     let panel = download_panel::find(site, &photo.key, None).await?;
     let is_bought = panel.as_ref().is_some_and(|panel| panel.bought.is_some());
     let proof = cut.as_ref().map(|(pictures, rect)| {
@@ -297,7 +297,7 @@ fn sentence(error: &Error) -> String {
     detail.map_or(error.message(), |detail| &detail.message).to_owned()
 }
 
-/// The template's context of the crop `cut`, or of the complete picture.
+/// Returns the template context of the crop `cut`; of the complete picture if `cut` is `None`.
 fn crop_context(
     photo: &StudioPhoto,
     form: &CropForm,
@@ -308,13 +308,13 @@ fn crop_context(
     let full = (photo.pictures.clone(), Rect::new(0, 0, photo.hires()));
     let is_cut = cut.is_some();
     let (pictures, rect) = cut.unwrap_or(full);
-    // Invalid input is shown again as entered; of a valid crop, missing numbers are filled in.
+    // Invalid input is shown as entered. For a valid crop, missing numbers are filled in.
     let mut fields = form.clone();
     if is_cut {
         let numbers = [rect.x, rect.y, rect.width, rect.height].map(|number| number.to_string());
         [fields.x, fields.y, fields.width, fields.height] = numbers;
     }
-    // The address may name any text, and the selection must show one of its options.
+    // The URL may contain any text, but the drop-down list must show one of its options.
     let is_preset = aspect_ratio::PRESETS.iter().any(|(name, _)| *name == fields.aspect);
     if !is_preset {
         "free".clone_into(&mut fields.aspect);
@@ -355,7 +355,7 @@ fn crop_operator(rect: Rect) -> String {
     CropSpec::try_from(rect).map(|spec| spec.to_string()).unwrap_or_default()
 }
 
-/// The fields that an error refers to. A rectangle outside the picture refers to all four.
+/// Returns the fields to which an error refers. The error of a rectangle outside the picture refers to all four.
 fn wrong_fields(refusal: &ApiRefusal) -> Vec<&'static str> {
     let mut fields = Vec::new();
     for error in &refusal.errors {
@@ -372,7 +372,7 @@ fn wrong_fields(refusal: &ApiRefusal) -> Vec<&'static str> {
     fields
 }
 
-/// The lines of the rule of thirds on the Hires, in pixels: two vertical, two horizontal.
+/// Returns the lines of the rule of thirds on the Hires, in pixels: two vertical, then two horizontal.
 fn thirds(rect: Rect) -> [f64; 4] {
     let Rect { x, y, width, height } = rect;
     [
@@ -383,13 +383,13 @@ fn thirds(rect: Rect) -> [f64; 4] {
     ]
 }
 
-/// Returns the position after that many thirds of a side, rounded to a hundredth of a pixel.
+/// Returns the position after `thirds` thirds of a side, rounded to a hundredth of a pixel.
 fn third_line(start: u32, length: u32, thirds: f64) -> f64 {
     f64::from(start) + (f64::from(length) * thirds / 3.0 * 100.0).round() / 100.0
 }
 
-/// The class of `site.css` for the aspect ratio of a picture, in thirtieths; for a narrower one, the class of
-/// `studio.css`.
+/// Returns the CSS class for the aspect ratio of a picture, in thirtieths. Narrow pictures have classes in
+/// `studio.css`, all others in `site.css`.
 fn shape_class(size: Size) -> String {
     let width = u64::from(size.width);
     let height = u64::from(size.height.max(1));

@@ -1,4 +1,4 @@
-//! The proof of a crop: cut from the Preview, or from the Hires after the photograph was bought.
+//! The proof of a crop, which is cut from the Hires if the photograph was bought, else from the Preview.
 
 use axum::{extract::Path, http::header};
 use serde::Serialize;
@@ -23,23 +23,23 @@ pub(super) struct CropProof {
     source: ProofSource,
 }
 
-/// The rendition that the pixels of the proof come from.
+/// The rendition from which the proof is cut.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 enum ProofSource {
     Hires,
-    /// A Preview that is as large as the Hires.
+    /// The Preview, if the crop has as many pixels in it as in the Hires.
     Whole,
-    /// A Preview with fewer pixels.
+    /// The Preview, if the crop has fewer pixels in it.
     Preview,
 }
 
 impl CropProof {
-    /// Builds the proof of the crop `rect`, whose cut of the Preview is `preview`. `hires` is the URL of its
-    /// cut of the Hires, if the visitor may see that.
+    /// Builds the proof of the crop `rect`, whose cut of the Preview is `preview`. `hires` is the URL of its cut
+    /// of the Hires, if the visitor may see it.
     pub(super) fn new(preview: &RenditionLink, rect: Rect, hires: Option<String>) -> Self {
         if let Some(src) = hires
-            // A larger one is several megabytes, each time that the frame stops moving.
+            // A larger crop would transfer several megabytes each time the frame stops moving.
             && rect.size().pixels() <= STUDIO_PROOF_PX_MAX
         {
             return Self {
@@ -56,21 +56,21 @@ impl CropProof {
     }
 }
 
-/// The path of crops of the Hires, without the crop itself.
+/// Returns the path of crops of the Hires. The query selects the crop.
 pub(super) fn address(key: &ItemKey) -> String {
     format!("/item/{key}/crop/hires")
 }
 
-/// The URL of the crop `rect` of the Hires.
+/// Returns the URL of the crop `rect` of the Hires.
 pub(super) fn picture_url(key: &ItemKey, rect: Rect, is_marked: bool) -> String {
     let Rect { x, y, width, height } = rect;
     let mark = if is_marked { "&watermark=1" } else { "" };
     format!("{}?x={x}&y={y}&width={width}&height={height}{mark}", address(key))
 }
 
-/// `GET /item/<mediaType>/<id>/crop/hires`: the crop of the Hires as its media URL delivers it, for a visitor
-/// whose organization has bought the photograph. Purchases nothing: other sites could make a browser request
-/// it.
+/// `GET /item/<mediaType>/<id>/crop/hires`: returns the crop of the Hires as its media URL delivers it, if the
+/// visitor's organization has bought the photograph. Never buys anything, because other sites could make a browser
+/// request this URL.
 pub(super) async fn show_hires(
     Path((media_type, id)): Path<(String, String)>,
     site: SiteRequest,
@@ -78,7 +78,7 @@ pub(super) async fn show_hires(
     let photo = StudioPhoto::load(&site, &media_type, &id).await?;
     let form = CropForm::read(|name| site.parameter(name))?;
     let panel = download_panel::find(&site, &photo.key, None).await?;
-    // The download is free under this agreement alone, so another one must not be chosen.
+    // The download is free only under this agreement, so no other agreement must be chosen.
     let Some(agreement) = panel.and_then(|panel| panel.bought) else {
         let message = "The original is shown once the photo has been bought.";
         return Err(Error::new(ErrorKind::Forbidden, message).into());
@@ -94,9 +94,9 @@ pub(super) async fn show_hires(
         MediaCaller { principal: principal.as_deref(), agr: Some(AgreementId(agreement)) };
     let mut response = media::download(&site.app, &path, caller).await?;
     let headers = response.headers_mut();
-    // The picture is shown on the page; in a tab of its own it should not become a download.
+    // The page shows the picture. A browser that opens it in a tab should show it too, not save it.
     headers.remove(header::CONTENT_DISPOSITION);
-    // A browser that returns to a crop need not request it again.
+    // A browser that shows the same crop again need not request it again.
     CachePolicy::PrivateMinutes.set(headers);
     Ok(response)
 }
