@@ -5,7 +5,7 @@
 //! One fingerprint for all files keeps relative URLs in style sheets and modules valid without rewriting. The cost
 //! is that a change of one file invalidates all of them, about 200 kB.
 //!
-//! Paths without a fingerprint, `/assets/css/site.css`, are valid as well.
+//! Paths without a fingerprint, `/assets/css/site.css`, remain valid for existing references.
 
 use std::sync::LazyLock;
 

@@ -24,7 +24,7 @@ use crate::http::site::pages;
 use crate::runtime::clock;
 use crate::runtime::error::{Error, ErrorKind, Result};
 
-/// `GET` and `POST /o/oauth2/auth`: the authorization endpoint.
+/// `GET` and `POST /o/oauth2/auth`: handles an authorization request.
 pub(crate) async fn authorize(State(app): State<AppState>, request: Request) -> Response {
     let outcome = match *request.method() {
         // `HEAD` would issue an authorization code that the client never reads.

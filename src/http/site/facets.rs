@@ -248,7 +248,7 @@ pub(super) struct FilterChip {
     excluded: bool,
 }
 
-/// Lists the active filters: products first, then facets, each in the order of the URL.
+/// Lists the active filters: products first, then all others, in the order of the URL.
 fn chips(form: &SearchForm, names: &PageNames) -> Vec<FilterChip> {
     let codes = form.p.iter().map(|code| {
         let facet = FilterField::Facet(Facet::ProductCode);

@@ -1,4 +1,5 @@
-//! The files on an item's page. The visitor can open or buy each file, or the page gives the reason why not.
+//! The files on an item's page. Each file has a link that opens it, a form that buys it, or the reason why the
+//! visitor can do neither.
 
 use serde::Serialize;
 use serde_json::Value;

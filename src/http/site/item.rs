@@ -172,7 +172,7 @@ async fn show(site: &SiteRequest, key: &ItemKey, outcome: &FormOutcome) -> PageR
     };
     let refusal = outcome.delivery.as_ref();
     let status = match &outcome.download {
-        // Only a refused download leads here; other errors have their own page.
+        // Only a download that was refused with 403 leads here. Other errors have their own page.
         Some(_) => StatusCode::FORBIDDEN,
         None => refusal.map_or(StatusCode::OK, |refusal| refusal.status),
     };

@@ -24,7 +24,7 @@ pub(super) struct ItemRights {
     /// The code of the digital source type; its URI if it is not in the IPTC vocabulary.
     source_type: String,
     ai_system: String,
-    /// The code of the property about data mining.
+    /// The code that permits, restricts or prohibits data mining.
     data_mining: String,
     /// True if data mining is prohibited, entirely or in part.
     prohibits_data_mining: bool,
@@ -96,8 +96,8 @@ fn text(value: &Value) -> &str {
     value.as_str().unwrap_or_default()
 }
 
-/// Returns the URL in a property; `None` unless it is a valid `http` or `https` URL. The value comes from a file
-/// and may be anything; other schemes must not become links.
+/// Returns the URL in a property; `None` unless its scheme is `http` or `https`. The value comes from a file and
+/// may be anything; other schemes must not become links.
 fn link(value: &Value) -> Option<String> {
     let text = text(value);
     let is_web = ["http://", "https://"].iter().any(|scheme| text.starts_with(scheme));

@@ -261,7 +261,7 @@ fn outage_page(
 struct LoginTarget<'a> {
     /// The page to redirect to if there is no deferred form.
     return_to: &'a str,
-    /// The form that was being filled in when its session expired.
+    /// The form that the visitor was filling in when the session expired, if any.
     deferred_form: Option<&'a DeferredForm>,
     /// The network address of the client.
     address: IpAddr,
@@ -442,7 +442,7 @@ fn is_plain_path(path: &str) -> bool {
     // Browsers resolve dot segments, including encoded ones, before they send a request.
     let path_only = path.split('?').next().unwrap_or_default().to_ascii_lowercase();
     let dots = path_only.contains("/.") || path_only.contains("%2e");
-    // A browser reads `//host` as the address of another site.
+    // A browser resolves `//host` to a different host.
     plain && !dots && !path.contains("//") && path.len() <= RETURN_BYTES_MAX
 }
 

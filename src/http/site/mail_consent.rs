@@ -1,5 +1,5 @@
-//! The page of the consent link, which is in mails that a user has sent to a different recipient. The recipient
-//! accepts or stops such mails without a login.
+//! The page of the consent link in mails to recipients other than the sending user. The recipient accepts or stops
+//! such mails without a login.
 
 use axum::{
     Router,

@@ -122,7 +122,7 @@ pub(crate) fn error_page(app: &AppState, error: &Error, head: Value) -> Response
 /// The permitted targets of a page's forms, including redirects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum FormTargets {
-    /// Only to pages of the site.
+    /// Only pages of the site.
     OwnPages,
     /// An OAuth client, and any redirect of the client. The forms target the site, but browsers apply
     /// `form-action` to every redirect after a form, so the page must not set it.
@@ -145,8 +145,8 @@ pub(crate) fn private_page(
     // For browsers that do not support `frame-ancestors`.
     headers.insert(header::X_FRAME_OPTIONS, HeaderValue::from_static("DENY"));
     let referrer = match targets {
-        // With `no-referrer`, browsers also hide the `Origin` of a form. It is needed to preserve a form whose
-        // session expired, which a page of the site must have sent.
+        // With `no-referrer`, browsers also hide the `Origin` of a form. A form whose session expired is preserved
+        // only if its `Origin` shows that a page of the site sent it.
         FormTargets::OwnPages => "same-origin",
         // The URL of an authorization request must not leak.
         FormTargets::OAuthClients => "no-referrer",

@@ -118,7 +118,7 @@ pub(crate) async fn ask(State(app): State<AppState>, request: Request) -> Respon
 async fn reset_response(app: &AppState, request: Request) -> Result<Response> {
     let AnonymousForm { headers, form, address, has_valid_token } =
         AnonymousForm::read(app, request).await?;
-    // Without a token, a different site could have mails sent through the browsers of its visitors.
+    // Without a token, a different site could make the browsers of its visitors request mails.
     if !has_valid_token {
         let context = context! { error => "The form has expired. Try again." };
         return forgotten_page(app, &headers, StatusCode::BAD_REQUEST, context);
@@ -133,7 +133,8 @@ async fn reset_response(app: &AppState, request: Request) -> Result<Response> {
     forgotten_page(app, &headers, StatusCode::OK, context! { sent => true })
 }
 
-/// `GET /o/password/{token}`: asks for the new password. The link stays valid, because mail programs open links.
+/// `GET /o/password/{token}`: asks for the new password. Opening the link does not use it up, because mail
+/// programs open links.
 pub(crate) async fn show_link(
     State(app): State<AppState>,
     Path(token): Path<String>,
@@ -149,7 +150,7 @@ async fn link_response(app: &AppState, token: &str, headers: &HeaderMap) -> Resu
     }
 }
 
-/// Renders the page for a link that was used, withdrawn, or has expired, or is unknown.
+/// Renders the page for a link that is used, withdrawn, expired or unknown.
 fn invalid_link_page(app: &AppState, headers: &HeaderMap) -> Result<Response> {
     let context = context! { sends_mails => app.shared.access.users.sends_mails() };
     // A change of language returns to the page on which a new link can be requested.

@@ -20,7 +20,8 @@ const HEADLINE_WORDS_MIN: usize = 3;
 /// Maximum number of words of a name that is searched for.
 const NAME_WORDS_MAX: usize = 40;
 
-/// Lists similar items to the item of `document`, the newest first: the nearest in time before and after it.
+/// Lists items that are similar to the item of `document`, the newest first: the nearest in time before and after
+/// it.
 pub(super) async fn find(site: &SiteRequest, key: &ItemKey, document: &Value) -> Vec<ItemSummary> {
     let Some(query) = SimilarityQuery::for_item(key, document) else { return Vec::new() };
     let mut found = Vec::new();

@@ -37,7 +37,8 @@ pub(super) enum AiUse {
 }
 
 impl AiUse {
-    /// Returns the use of generative AI in pictures with this source type; `None` if there is none.
+    /// Returns the use of generative AI in pictures with this source type; `None` if the type does not indicate
+    /// any.
     pub(super) fn from_code(code: &str) -> Option<Self> {
         match code {
             "trainedAlgorithmicMedia" => Some(Self::Created),

@@ -180,7 +180,7 @@ enum TimeDisplay {
     /// Only the date if the time is midnight, else as [`Self::Time`].
     Moment,
     Day,
-    /// The previous date, if the time is midnight at the end of that date.
+    /// The date; the previous date if the time is midnight.
     LastDay,
 }
 
@@ -250,7 +250,7 @@ pub(super) fn size_text(language: PageLanguage, bytes: u64) -> String {
         PageLanguage::Swedish => ',',
     };
     if bytes < 100_000 {
-        // In megabytes, a size below 0.1 MB would have no significant digit.
+        // In megabytes with one decimal, a size below 0.1 MB would be too coarse.
         return format!("{} kB", bytes.div_ceil(1000));
     }
     let tenths = bytes.div_ceil(100_000);

@@ -314,8 +314,8 @@ fn form_address(ids: &[String], left_out: usize) -> String {
     ApiCall::get("/desk/publish").query(uploads.chain([("more", left_out.as_deref())])).target
 }
 
-/// `POST /desk/uploads/publish`: redirects to the form for the uploads that are ticked in the list. The form that
-/// ticks them is sent by `POST`, because a URL with all of them would be too long for proxies.
+/// `POST /desk/uploads/publish`: redirects to the form for the uploads that are ticked in the list. The list is
+/// sent by `POST`, because a URL with all uploads would be too long for proxies.
 pub(super) async fn choose(posted: EditorForm) -> PageResult {
     let (ids, left_out) = parse_ids(posted.form.all("upload"));
     Ok(see_other(&form_address(&ids, left_out)))
@@ -344,7 +344,7 @@ pub(super) async fn show(editor: EditorRequest) -> PageResult {
     page.show(&editor, StatusCode::OK).await
 }
 
-/// The editor's uploads, which give the file name of each.
+/// The editor's uploads as JSON, in which file names are looked up.
 struct FileNames(Value);
 
 impl FileNames {

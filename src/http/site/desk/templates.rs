@@ -1,4 +1,5 @@
-//! `/desk/templates`: pages that list and edit metadata templates. Other forms use this module to apply one.
+//! `/desk/templates`: pages that list and edit metadata templates. Other forms use this module to offer and apply
+//! templates.
 
 use axum::{extract::Path, http::StatusCode};
 use minijinja::{Value as PageValue, context};

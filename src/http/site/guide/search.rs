@@ -228,7 +228,7 @@ impl DocumentIndex {
                 let factor = if term == word { WHOLE_WORD_FACTOR } else { 1 };
                 for (index, score) in sections {
                     let best = found.entry(*index).or_default();
-                    // Of several words with the same prefix, only the best counts.
+                    // If several words begin with the word of the query, only the best one counts.
                     *best = (*best).max(score * factor);
                 }
             }

@@ -70,7 +70,8 @@ impl Choice {
         self
     }
 
-    /// Returns the call of `path` with these parameters; its target is also a URL.
+    /// Returns a call of `path` with these parameters. If `path` is a page, the target of the call is the page's
+    /// URL.
     fn at(&self, path: &str) -> ApiCall {
         ApiCall::get(path).query(self.0.iter().map(|(name, value)| (*name, Some(value.as_str()))))
     }

@@ -20,7 +20,7 @@ use crate::http::site::language;
 use model::ItemKey;
 use model::item::MediaLinks;
 
-/// The columns of the CSV. A column for a property of documents has a name similar to the property's.
+/// The columns of the list as CSV.
 const COLUMNS: [&str; 14] = [
     "position",
     "id",

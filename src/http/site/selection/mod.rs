@@ -60,7 +60,7 @@ struct SelectionForm {
     channel: Option<String>,
     /// The collection that contains the items; `None` if they come from the selection.
     collection: Option<String>,
-    /// The page that the visitor came from.
+    /// The page to which the visitor can return.
     return_to: Option<String>,
     shown: ShownCost,
 }

@@ -144,8 +144,7 @@ struct AgreementShare {
     state: RowState,
     /// Number of items that it pays for, including pictures that are bought with a text.
     count: usize,
-    /// Downloads of a prepaid agreement: the total; then the number left now, and the number left after this
-    /// download.
+    /// Downloads of a prepaid agreement: the total, the number left now, and the number left after this download.
     total: Option<u32>,
     remaining: Option<u32>,
     after: Option<u32>,
@@ -276,8 +275,8 @@ async fn row(
     })
 }
 
-/// Returns the file to which the row's picture can be dragged: the original if the item was bought already, else
-/// the Preview.
+/// Returns the file that the visitor gets by dragging the row's picture: the original if the item was bought
+/// already, else the Preview.
 fn dragged(key: &ItemKey, state: RowState, hit: Option<&ItemSummary>) -> Option<DraggedFile> {
     if !has_picture(key.media_type) {
         return None;

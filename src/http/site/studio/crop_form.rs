@@ -25,7 +25,7 @@ pub(super) struct CropForm {
 impl CropForm {
     /// Reads each parameter with `find`.
     ///
-    /// Fails when `find` fails.
+    /// Fails if `find` fails.
     pub(super) fn read<'a>(
         find: impl Fn(&'static str) -> Result<Option<&'a str>>,
     ) -> Result<Self> {
@@ -86,7 +86,7 @@ impl CropForm {
     /// Returns the operator that cuts the requested crop from the Hires, with its rectangle. If the numbers are
     /// invalid, there is no rectangle, and the API reports the error.
     ///
-    /// Fails when the ratio is invalid, and when a number contains characters that no URL can carry.
+    /// Fails if the ratio is invalid, or if a number contains characters that a URL cannot contain.
     pub(super) fn operator(&self, sizes: CropSizes) -> Result<(String, Option<Rect>), ApiRefusal> {
         let image = sizes.hires;
         // Any other character could end the path, or begin a further parameter of the operator.

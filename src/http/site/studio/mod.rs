@@ -130,7 +130,7 @@ impl StudioPhoto {
     async fn load(site: &SiteRequest, media_type: &str, id: &str) -> Result<Self, PageError> {
         let key: ItemKey = format!("{media_type}/{id}").parse().map_err(|_| no_photograph())?;
         // Checked before the item is loaded, because loading an item of a different type may require a login,
-        // although it has no such page.
+        // although it has no studio page.
         if !has_picture(key.media_type) {
             return Err(no_photograph());
         }
