@@ -1,4 +1,4 @@
-//! Judges whether the time of day can be trusted: data that is removed because it seems to have expired
+//! Judges whether the time of day can be trusted. A wrong clock makes data appear expired, and removed data
 //! cannot be recovered.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -12,8 +12,8 @@ use crate::runtime::limits::{CLOCK_JUMP, CLOCK_SAVE_INTERVAL, CLOCK_SUSPECT_DRIF
 use crate::runtime::telemetry;
 use crate::storage::database::Db;
 
-/// Key of the database state that holds the [`SavedClockState`] of the last incarnation; the name of the node is
-/// appended.
+/// Key of the database state that holds the [`SavedClockState`] of the last incarnation. The name of the node
+/// is appended.
 const CLOCK_STATE: &str = "clock";
 /// Prefix of a state that was saved while the clock was not trusted.
 const DOUBTED: &str = "doubted ";
@@ -37,7 +37,7 @@ struct ClockState {
 }
 
 /// The state of the clock that an incarnation leaves to the next one: the time of day, and whether it was
-/// doubted. Without it a restart would end the doubt.
+/// doubted. Without it, a restart would end the doubt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct SavedClockState {
     at: Timestamp,
@@ -50,10 +50,10 @@ impl SavedClockState {
         Some(Self { at: at.unwrap_or(text).parse().ok()?, is_doubted: at.is_some() })
     }
 
-    /// Returns why the clock, which says `now`, cannot be trusted at a start.
+    /// Returns the reason not to trust a clock that reads `now` at a start.
     ///
-    /// A machine that was off for months cannot be distinguished from one whose clock runs months ahead. Its
-    /// clock is trusted after [`CLOCK_TRUST`], as after any other doubt.
+    /// The guard cannot tell a machine that was off for months from a machine whose clock runs months ahead.
+    /// It trusts the clock after [`CLOCK_TRUST`], as after any other doubt.
     fn doubt_reason(&self, now: Timestamp) -> Option<&'static str> {
         let drift = now.duration_since(self.at).unsigned_abs();
         if drift >= CLOCK_SUSPECT_DRIFT {
@@ -70,9 +70,11 @@ impl std::fmt::Display for SavedClockState {
 }
 
 impl ClockGuard {
-    /// Starts to check the clock. The present time is trusted unless the state that the node `node` saved in
-    /// the database contradicts it. A node without a saved state uses the latest one of any node, because its
-    /// data directory may be an old copy.
+    /// Starts to check the clock.
+    ///
+    /// The present time is trusted unless it contradicts the state that the node `node` saved in the
+    /// database. A node without a saved state uses the latest state of any node, because its data directory
+    /// may be an old copy.
     pub fn start(db: &Db, node: Option<&str>) -> Self {
         let now = clock::now();
         let name =
@@ -102,7 +104,7 @@ impl ClockGuard {
     }
 
     /// Returns whether the time of day has advanced without a jump for [`CLOCK_TRUST`], so that expired data
-    /// may be removed. A jump of [`CLOCK_JUMP`] or more is logged and counted.
+    /// may be removed. Logs and counts a jump of [`CLOCK_JUMP`] or more.
     pub fn is_trusted(&self) -> bool {
         !self.compare().is_doubted
     }
@@ -112,7 +114,7 @@ impl ClockGuard {
         let now = clock::now();
         let (before, since) = state.last;
         let elapsed = SignedDuration::try_from(since.elapsed()).unwrap_or(SignedDuration::MAX);
-        // Compared from check to check: an adjustment in small steps is no jump.
+        // Compared from check to check, so that an adjustment in small steps is not a jump.
         let jump = now.duration_since(before).saturating_sub(elapsed);
         if jump.unsigned_abs() >= CLOCK_JUMP {
             metrics::counter!(telemetry::CLOCK_JUMPS).increment(1);

@@ -1,5 +1,5 @@
-//! Judges what the service depends on: disk, database, nodes, their clocks and settings. The command
-//! `wirephoto doctor` and the page of operators show the same findings.
+//! Judges the components that the service depends on: disk, database, nodes, their clocks and settings. The
+//! command `wirephoto doctor` and the operator's page show the same findings.
 
 use std::{collections::BTreeMap, io, path::Path};
 
@@ -9,10 +9,10 @@ use strum::{IntoStaticStr, VariantNames};
 use super::membership::{NodeDescription, ObservedNode, limits::SKEW_S};
 use crate::storage::database::DatabaseFacts;
 
-/// Percentage of a database server's connections from which a warning is issued.
+/// Used connections of a database server, in percent of its limit, at which a warning is issued.
 const CONNECTIONS_SHARE: i64 = 80;
 
-/// The severity of a finding, the least one first.
+/// The severity of a finding, in ascending order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[derive(IntoStaticStr, VariantNames)]
 #[strum(serialize_all = "lowercase")]
@@ -20,9 +20,9 @@ pub enum FindingLevel {
     /// Everything is in order.
     #[strum(serialize = "ok")]
     Fine,
-    /// It works, but needs attention.
+    /// The component works, but needs attention.
     Warning,
-    /// It does not work, or will fail.
+    /// The component does not work, or will fail.
     Problem,
 }
 
@@ -38,13 +38,13 @@ impl FindingLevel {
     }
 }
 
-/// Something that was found about the service.
+/// A fact about the state of the service, with its severity.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
     pub level: FindingLevel,
     /// The area, such as `disk`.
     pub about: &'static str,
-    /// A sentence for people.
+    /// A sentence for the operator.
     pub text: String,
 }
 
@@ -55,14 +55,14 @@ impl Finding {
     }
 }
 
-/// What is known about the disk of a data directory.
+/// Measurements of the disk of a data directory.
 #[derive(Debug)]
 pub struct DiskState<'a> {
     pub dir: &'a Path,
     /// The outcome of writing a small file.
     pub written: io::Result<()>,
     pub free_bytes: io::Result<u64>,
-    /// An ingest may need as much space as the largest file that the settings allow.
+    /// Space that an ingest may need: the size of the largest file that the settings allow.
     pub required_bytes: u64,
 }
 
@@ -88,16 +88,16 @@ pub fn judge_disk(disk: &DiskState<'_>) -> Finding {
     Finding::new(level, "disk", text)
 }
 
-/// What is known about the database.
+/// Facts about the database, as read.
 #[derive(Debug)]
 pub struct DatabaseState<'a> {
     pub facts: &'a DatabaseFacts,
-    /// File or URL of the database; `None` where it is not shown.
+    /// File or URL of the database; `None` if it is not shown.
     pub location: Option<&'a str>,
     pub items: u64,
     /// The time of this machine before the facts were read.
     pub asked: Timestamp,
-    /// Whether this process only reads: its role lacks the right to write on purpose.
+    /// True if this process only reads: its role lacks the right to write on purpose.
     pub only_reads: bool,
 }
 
@@ -124,8 +124,8 @@ pub fn judge_database(database: &DatabaseState<'_>) -> Vec<Finding> {
         found.push(Finding::new(level, "database", text));
     }
     if let Some(clock) = facts.clock {
-        // The clock is read before the query, so its duration counts as skew; it is small compared
-        // with `SKEW_S`.
+        // This machine's time is read before the query, so the duration of the query counts as skew. It is
+        // small compared with `SKEW_S`.
         let seconds = clock.duration_since(*asked).as_secs_f64();
         found.push(judge_skew("the database server", seconds));
     }
@@ -170,8 +170,7 @@ fn judge_node(node: &ObservedNode, now: Timestamp) -> Finding {
     // The heartbeats of a single node are too rare to compare their times with this clock.
     if node.is_alive.is_some() {
         let seconds = row.seen.duration_since(now).as_secs_f64();
-        // A heartbeat is written every other second, so a smaller difference says nothing about
-        // the clock.
+        // A heartbeat is written every other second, so a smaller difference says nothing about the clock.
         if seconds.abs() >= SKEW_S {
             level = level.max_with(FindingLevel::Warning);
             text.push_str(&format!("; its clock is {seconds:+.0} s off that of this machine"));
@@ -180,8 +179,8 @@ fn judge_node(node: &ObservedNode, now: Timestamp) -> Finding {
     Finding::new(level, "nodes", text)
 }
 
-/// Lists the settings that should be equal on all nodes but are not, with the values of each; `described`
-/// are the names and descriptions of the nodes.
+/// Lists the settings that should be equal on all nodes but are not, with the values of each. `described` has
+/// the names and descriptions of the nodes.
 pub fn judge_differences(
     described: impl IntoIterator<Item = (String, NodeDescription)>,
 ) -> Vec<Finding> {

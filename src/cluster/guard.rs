@@ -1,12 +1,12 @@
-//! Answers whether this node may do a piece of work now: by its leases and by its clock.
+//! Decides by the leases and the clock of this node whether it may do a piece of work now.
 
 use std::sync::Arc;
 
 use super::clock_guard::ClockGuard;
 use super::membership::ClusterNode;
 
-/// Combines this node with its clock guard. Work that is done once per cluster asks the node for a lease;
-/// work that depends on the time of day asks the clock guard. Cheap to clone.
+/// Combines this node with its clock guard. Work that is done once per cluster asks the node for a lease.
+/// Work that depends on the time of day asks the clock guard. Cheap to clone.
 #[derive(Clone)]
 pub struct ClusterGuard {
     node: ClusterNode,
@@ -32,7 +32,7 @@ impl ClusterGuard {
         &self.clock
     }
 
-    /// Returns whether data that has expired by the time of day may be removed or given up.
+    /// Returns whether the clock is trusted, so that data that has expired by the time of day may be removed.
     #[must_use]
     pub fn trusts_clock(&self) -> bool {
         self.clock.is_trusted()

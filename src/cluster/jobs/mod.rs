@@ -1,12 +1,12 @@
 //! Background jobs and the two runners that repeat them: tasks ([`run`]) and threads ([`JobThread`]).
 //!
-//! A job declares what it needs ([`JobSpec`]) and does one run. The runner repeats it: after its interval, at
-//! once if there is more to do, or earlier if the job is woken. The runner waits while another node holds the
-//! lease, skips runs while the clock is not trusted, logs once when runs begin to fail and once when they
-//! succeed again, and ends when the service stops.
+//! A job declares its interval and conditions ([`JobSpec`]) and does one run. The runner repeats it: after
+//! its interval, at once if there is more to do, or earlier if the job is woken. The runner waits while a
+//! different node holds the lease, skips runs while the clock is not trusted, logs once when runs begin to
+//! fail and once when they succeed again, and ends when the service stops.
 //!
 //! The search index follows the item log by itself, because it belongs to a lower layer. Queues that requests
-//! fill, such as those of the audit log and of streams, are not jobs: they must not lose what they accepted.
+//! fill, such as the queue of the audit log, are not jobs: they must not lose entries that they accepted.
 
 #[cfg(test)]
 mod tests;
@@ -25,7 +25,7 @@ use crate::runtime::clock;
 use crate::runtime::failure_log::FailureLog;
 pub use thread::{BlockingJob, JobThread, StopSignal};
 
-/// When and where a job runs.
+/// The schedule of a job and the conditions under which it runs.
 #[derive(Clone, Copy, Debug)]
 pub struct JobSpec {
     /// The name of the job in the log.
@@ -34,7 +34,7 @@ pub struct JobSpec {
     pub interval: Duration,
     /// The lease of a job that one node does at a time; `None` for a job that every node runs.
     pub lease: Option<ClusterLease>,
-    /// Whether the job removes data that has expired by the time of day.
+    /// True if the job removes data that has expired by the time of day.
     pub needs_trusted_clock: bool,
 }
 
@@ -57,7 +57,7 @@ impl JobSpec {
         Self { needs_trusted_clock: true, ..self }
     }
 
-    /// Returns whether another node does the job.
+    /// Returns whether this node lacks the job's lease and must wait for it.
     fn is_standby(&self, guard: &ClusterGuard) -> bool {
         self.lease.is_some_and(|lease| !guard.node().holds(lease))
     }
@@ -68,7 +68,7 @@ impl JobSpec {
     }
 }
 
-/// The outcome of a run, which says when the next one is due.
+/// The outcome of a run, which decides when the next one is due.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RunOutcome {
     /// Nothing was due. The job may still be unable to work, so an earlier failure stays open.
@@ -83,10 +83,10 @@ pub enum RunOutcome {
 
 /// Work that a task repeats.
 pub trait BackgroundJob: Send {
-    /// Why a run failed.
+    /// The cause of a failed run.
     type Error: Display + Send;
 
-    /// Returns when and where the job runs; called before and after each run.
+    /// Returns the schedule and conditions of the job. Called before and after each run.
     fn spec(&self) -> JobSpec;
 
     /// Does one run, which is not cancelled when the service stops.
@@ -97,7 +97,7 @@ pub trait BackgroundJob: Send {
         std::future::pending()
     }
 
-    /// Called once when the job starts to wait for a lease that another node holds.
+    /// Called once when the job starts to wait for a lease that a different node holds.
     fn stand_by(&mut self) {}
 }
 
@@ -128,7 +128,7 @@ pub async fn run<J: BackgroundJob>(
             }
         }
         let outcome = if spec.skips(guard) {
-            // The clock may be trusted again later, so only this run is left out.
+            // The clock may be trusted again later, so only this run is skipped.
             Ok(RunOutcome::Idle)
         } else {
             job.run().await
@@ -148,7 +148,7 @@ fn wait_after<E: Display>(
     log: &mut FailureLog,
     interval: Duration,
 ) -> Option<Duration> {
-    // An idle run proves nothing: the failure log keeps its state.
+    // An idle run proves nothing, so the failure log keeps its state.
     if !matches!(outcome, Ok(RunOutcome::Idle)) {
         log.record(outcome);
     }
@@ -204,9 +204,10 @@ where
     }
 }
 
-/// Creates a job that removes expired data, on one node at a time. `remove` removes some rows and returns
-/// their number. It is called until that is 0, each time in a new transaction, so that other writers get the
-/// write lock in between.
+/// Creates a job that removes expired data, on one node at a time.
+///
+/// `remove` removes some rows and returns their number. The job calls it until that number is 0, each time in
+/// a new transaction, so that other writers get the write lock in between.
 pub fn sweep<T, F, R, E>(
     name: &'static str,
     interval: Duration,
@@ -226,7 +227,7 @@ where
         async move {
             let removed = removal.await?;
             if removed == 0 {
-                // A transaction removes a bounded number of rows, so only 0 means that none is
+                // A transaction removes a bounded number of rows, so only 0 means that no expired rows are
                 // left.
                 return Ok::<_, E>(RunOutcome::Done);
             }

@@ -16,17 +16,17 @@ const STANDBY_POLL: Duration = Duration::from_millis(FOLLOW_POLL_MS);
 
 /// Work that a thread repeats.
 pub trait BlockingJob: Send + 'static {
-    /// Why a run failed.
+    /// The cause of a failed run.
     type Error: Display;
 
-    /// Returns when and where the job runs; called before and after each run. The thread has the name of the
-    /// job.
+    /// Returns the schedule and conditions of the job. Called before and after each run. The thread has the
+    /// name of the job.
     fn spec(&self) -> JobSpec;
 
     /// Does one run. A long run checks `stop` regularly.
     fn run(&mut self, stop: &StopSignal) -> Result<RunOutcome, Self::Error>;
 
-    /// Called repeatedly while another node does the job.
+    /// Called repeatedly while a different node does the job.
     fn stand_by(&mut self) {}
 }
 

@@ -1,4 +1,4 @@
-//! What nodes publish about themselves in their rows: version, settings and current faults.
+//! The version, settings and current faults of a node, which it publishes in its row.
 
 use std::collections::BTreeMap;
 
@@ -30,18 +30,18 @@ impl NodeFault {
     }
 }
 
-/// Stands in the row of a node in place of faults until its first probe is complete.
+/// The text in place of faults in the row of a node until its first probe is complete.
 pub(super) const STARTING: &str = "starting";
-/// Stands in the row of a node in place of faults while it stops.
+/// The text in place of faults in the row of a node while it stops.
 pub(super) const DRAINING: &str = "draining";
 
-/// Prints faults in the form in which the row of a node stores them: names, separated by spaces.
+/// Prints faults in the format of the row of a node: names, separated by spaces.
 pub(super) fn print(faults: &[NodeFault]) -> String {
     faults.iter().map(|fault| fault.as_str()).collect::<Vec<_>>().join(" ")
 }
 
-/// Parses the faults in the row of a node. `None` if the node takes no requests: it starts, stops, or reports
-/// a fault that this version does not know.
+/// Parses the faults in the row of a node. Returns `None` if the node accepts no requests: it starts, stops,
+/// or reports a fault that this version does not know.
 #[must_use]
 pub fn faults_of(row: &NodeRow) -> Option<Vec<NodeFault>> {
     let names = row.faults.split(' ').filter(|name| !name.is_empty());
@@ -64,7 +64,8 @@ impl NodeDescription {
         Self { version: env!("CARGO_PKG_VERSION").to_owned(), settings }
     }
 
-    /// Reads the description in the row of a node; empty if another version wrote it in an unknown format.
+    /// Reads the description in the row of a node. It is empty if a different version wrote an unknown
+    /// format.
     #[must_use]
     pub fn from_row(row: &NodeRow) -> Self {
         serde_json::from_str(&row.about).unwrap_or_default()
@@ -80,8 +81,7 @@ impl NodeDescription {
     pub fn differences(&self, other: &Self) -> Vec<String> {
         let mut names = Vec::new();
         for (name, value) in &self.settings {
-            // A setting that the other node does not know belongs to another version, as in a
-            // rolling upgrade.
+            // During a rolling upgrade, a setting of the newer version is unknown to the other node.
             if other.settings.get(name).is_some_and(|theirs| theirs != value) {
                 names.push(name.clone());
             }

@@ -11,7 +11,7 @@ use crate::runtime::modes::{DiskSpace, disk_space};
 use crate::runtime::telemetry::{self, MetricValues};
 use crate::storage::database::NodeRow;
 
-/// Free bytes are published in steps: a disk that fills by a log line is no news.
+/// Step in which free bytes are published: each log line changes the exact number, and would cause a write.
 const FREE_STEP_BYTES: u64 = 1 << 20;
 
 /// The space of the file system of a folder.
@@ -30,15 +30,15 @@ pub struct CacheFigures {
     /// The name: `memory` or `disk`.
     pub tier: String,
     pub bytes: u64,
-    /// The size of the tier in the settings; 0: there is none.
+    /// The size limit of the tier in the settings; 0 if the tier is off.
     pub limit_bytes: u64,
-    /// Look-ups since the start of the process that found a rendition.
+    /// Look-ups that found a rendition, since the start of the process.
     pub hits: u64,
-    /// Look-ups since the start of the process that found none.
+    /// Look-ups that found no rendition, since the start of the process.
     pub misses: u64,
 }
 
-/// The figures of a node. Those that another version does not know are 0.
+/// The figures of a node. Figures that a different version does not publish are 0.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct NodeFigures {
@@ -60,18 +60,18 @@ pub struct NodeFigures {
     pub connections: u64,
     /// Requests since the start of the process.
     pub requests: u64,
-    /// Requests that were answered by a 5xx.
+    /// Requests that were answered with a status of 5xx.
     pub failed_requests: u64,
 }
 
 impl NodeFigures {
-    /// Reads the figures in the row of a node; empty if another version wrote them in an unknown format.
+    /// Reads the figures in the row of a node. They are empty if a different version wrote an unknown format.
     #[must_use]
     pub fn from_row(row: &NodeRow) -> Self {
         serde_json::from_str(&row.figures).unwrap_or_default()
     }
 
-    /// Prints the figures in the form in which the row of a node stores them.
+    /// Prints the figures in the format of the row of a node.
     #[must_use]
     pub fn print(&self) -> String {
         // A struct of numbers and texts cannot fail to serialize.
@@ -79,7 +79,7 @@ impl NodeFigures {
     }
 }
 
-/// Where the figures of this process come from, besides its metrics; cheap to clone.
+/// The sources of this process's figures, besides its metrics. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct FigureSources {
     folders: Vec<PathBuf>,

@@ -1,4 +1,4 @@
-//! Sends the heartbeat of a node, ends the incarnations of expired ones, and acquires free leases.
+//! Sends the heartbeat of a node, ends incarnations whose heartbeats have expired, and acquires free leases.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -19,24 +19,24 @@ use crate::storage::database::{DbError, NodeRow};
 /// Observations of the other nodes by one node.
 pub(super) struct PeerObservations {
     heartbeats: HashMap<Uuid, PeerHeartbeat>,
-    /// Time since the last own heartbeat, and its content.
+    /// Time since the last own heartbeat, and the content of that heartbeat.
     last_sent: Option<(Stopwatch, (i64, String))>,
     /// Number of own heartbeats that were written.
     sent_count: u32,
-    /// Time since a lease that should have a holder has had none.
+    /// Time for which a lease that should have a holder has had none.
     vacant: HashMap<ClusterLease, Stopwatch>,
-    /// The settings in which other nodes differ, each with the name of such a node.
+    /// The settings that differ on other nodes, each with the name of such a node.
     differences: BTreeMap<String, String>,
     log: FailureLog,
 }
 
-/// The heartbeat of another node, and when its value was first seen.
+/// The heartbeat of a peer node, and the time since its value was first seen.
 struct PeerHeartbeat {
     heartbeat: i64,
     since: Stopwatch,
-    /// Number of own heartbeats at that time.
+    /// Number of own heartbeats when the value was first seen.
     own_count: u32,
-    /// Whether the clock skew to this node has been logged.
+    /// True if the clock skew to this node has been logged.
     is_reported: bool,
 }
 
@@ -48,7 +48,7 @@ impl PeerHeartbeat {
 }
 
 impl PeerObservations {
-    /// Creates empty observations. If the incarnation has not begun (`is_alive` is false), the failure to write
+    /// Creates empty observations. `is_alive` is false if the incarnation has not begun: the failure to write
     /// the database has been logged already.
     pub(super) fn new(is_alive: bool) -> Self {
         Self {
@@ -133,7 +133,7 @@ impl PeerObservations {
         let incarnation = state.incarnation;
         let is_alive = state.is_alive;
         if is_alive && !nodes.iter().any(|row| row.incarnation == incarnation) {
-            // Another node ended this incarnation: force a heartbeat, which finds that out.
+            // A peer ended this incarnation. The forced heartbeat detects that.
             self.last_sent = None;
         } else if is_alive && nodes.len() == 1 {
             // There is no other node that could declare this one dead.
@@ -201,7 +201,7 @@ impl PeerObservations {
         false
     }
 
-    /// Logs settings in which another node differs, once when the difference appears.
+    /// Logs settings that differ on other nodes, once when the difference appears.
     fn compare_settings(&mut self, node: &ClusterNode, nodes: &[NodeRow], incarnation: Uuid) {
         let mut found = BTreeMap::new();
         for row in nodes.iter().filter(|row| row.incarnation != incarnation) {
@@ -230,7 +230,7 @@ impl PeerObservations {
         self.differences = found;
     }
 
-    /// Publishes the leases that this node holds (`held`), and the time since a lease has had a holder.
+    /// Publishes the leases that this node holds (`held`), and the time for which a lease has had no holder.
     fn report(
         &mut self,
         node: &ClusterNode,
@@ -244,8 +244,7 @@ impl PeerObservations {
             ClusterLease::Scrubbing,
         ] {
             let name = lease.as_str();
-            // `held` is newer than the list of leases, which was read before free ones were
-            // acquired.
+            // `held` is newer than the list of leases, which was read before free leases were acquired.
             let ours = u8::from(held.contains(&lease));
             metrics::gauge!(telemetry::LEASE_HELD, "lease" => name).set(ours);
             if ours == 1 || is_held(lease) {

@@ -1,4 +1,4 @@
-//! Tasks that send messages on behalf of this incarnation, each with what it has claimed.
+//! Tasks that send messages on behalf of this incarnation, each with its claimed messages.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -6,7 +6,7 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tokio::task::{Id, JoinError, JoinSet};
 
-/// Running tasks and what each of them has claimed.
+/// Running tasks, each with the messages that it has claimed.
 #[derive(Debug)]
 pub struct InFlightTasks<T> {
     tasks: JoinSet<()>,
@@ -26,7 +26,7 @@ impl<T> InFlightTasks<T> {
         self.in_flight.insert(task.id(), claimed);
     }
 
-    /// Returns what is still being sent, or whose outcome is still to be written.
+    /// Returns the messages that are still being sent, or whose outcome is still to be written.
     pub fn held(&self) -> impl Iterator<Item = &T> {
         self.in_flight.values()
     }
@@ -40,19 +40,19 @@ impl<T> InFlightTasks<T> {
         self.tasks.len()
     }
 
-    /// Waits until a task has ended; `None` if there is none.
+    /// Waits until a task has ended. Returns `None` if no task runs.
     pub async fn next_ended(&mut self) -> Option<()> {
         let ended = self.tasks.join_next_with_id().await?;
         self.forget(&ended);
         Some(())
     }
 
-    /// Waits for all tasks. After `time` it sets `abandon`, on which tasks release what they have not sent.
+    /// Waits for all tasks. After `time`, sets `abandon`: tasks then release their unsent messages.
     pub async fn drain(&mut self, time: Duration, abandon: &watch::Sender<bool>) {
         let ended = async { while self.next_ended().await.is_some() {} };
         if tokio::time::timeout(time, ended).await.is_err() {
             abandon.send_replace(true);
-            // The release of what was not sent is part of the tasks, so they are waited for again.
+            // Tasks release their unsent messages themselves, so they are waited for again.
             while self.next_ended().await.is_some() {}
         }
     }

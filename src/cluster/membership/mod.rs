@@ -2,9 +2,9 @@
 //! and one store.
 //!
 //! A process registers an *incarnation* of its node in the database and raises its heartbeat to show that it
-//! is alive. Everything that a node has in flight (messages that it sends, items that it delivers to readers)
-//! refers to its incarnation, and so does a *lease*: the right to do a job that one node does at a time. The
-//! end of an incarnation releases all of it in one transaction: at once when the process stops or its node
+//! is alive. All work that a node has in flight (messages that it sends, items that it delivers to readers)
+//! refers to its incarnation. So does a *lease*: the right to do a job that one node does at a time. The end
+//! of an incarnation releases all of it in one transaction: at once when the process stops or its node
 //! restarts, and after [`limits::HEARTBEAT_TIMEOUT`] when its heartbeat has expired.
 //!
 //! Clocks of other machines do not matter. Each node measures the age of a heartbeat with its own monotonic
@@ -66,7 +66,7 @@ pub enum ClusterLease {
     Sweeping,
     /// Imports files from a watched folder.
     Watching,
-    /// Creates what the first start needs: the demo archive.
+    /// Creates the demo archive at the first start.
     Starting,
     /// Reads originals in the background and verifies their checksums.
     Scrubbing,
@@ -84,7 +84,7 @@ impl ClusterLease {
 /// The leases that a node wants. A transaction that acquires leases reads this list while it holds the write
 /// lock, so that a declined lease is not acquired again.
 struct RequestedLeases {
-    /// Whether the node works; it acquires no leases before.
+    /// True once the node works. It acquires no leases before.
     is_working: bool,
     /// Each lease with its name in the database.
     leases: Vec<(ClusterLease, String)>,
@@ -110,13 +110,13 @@ struct NodeInner {
     db: Db,
     role: NodeRole,
     about: NodeDescription,
-    /// The current faults, in the form in which the row of this node shows them.
+    /// The current faults, in the format of the row of this node.
     faults: Mutex<String>,
-    /// Whether the node stops and takes no new requests.
+    /// True while the node stops and accepts no new requests.
     is_draining: AtomicBool,
     state: Mutex<NodeState>,
     requested: Arc<Mutex<RequestedLeases>>,
-    /// The leases that the node holds, as far as it knows.
+    /// The leases that the node held at the last poll; the database may have released them since.
     held: channel::Sender<Vec<ClusterLease>>,
     /// The row of the item log up to which this node no longer serves old versions; `i64::MAX` while it
     /// serves nothing.
@@ -126,14 +126,14 @@ struct NodeInner {
 }
 
 struct NodeState {
-    /// `None` where the process only reads.
+    /// `None` if the process only reads.
     slot: Option<NodeSlot>,
-    /// Unused slots of the data directory, until the first incarnation has begun: it ends the incarnations of
-    /// those nodes and earlier ones of this node.
+    /// Unused slots of the data directory. `None` after the first incarnation has begun, which ends earlier
+    /// incarnations of those nodes and of this node.
     idle: Option<Vec<NodeSlot>>,
     /// The current incarnation, or the one that is about to begin.
     incarnation: Uuid,
-    /// Whether the incarnation has begun and is not known to have ended.
+    /// True if the incarnation has begun and is not known to have ended.
     is_alive: bool,
     /// Time since the last successful heartbeat, measured from the start of its write.
     confirmed: Option<Stopwatch>,
@@ -144,9 +144,11 @@ struct NodeState {
 }
 
 impl ClusterNode {
-    /// Begins an incarnation of this process's node over the data directory `dir`. Ends earlier incarnations
-    /// of the same node and those of other nodes over that directory that have no process. Until it works
-    /// ([`ClusterNode::work`]) the node acquires no leases, and other nodes do not wait for it. Blocks.
+    /// Begins an incarnation of this process's node over the data directory `dir`.
+    ///
+    /// Ends earlier incarnations of the same node, and incarnations of other nodes over that directory that
+    /// have no process. The node acquires no leases until it works ([`ClusterNode::work`]), and other nodes
+    /// do not wait for it before. Blocks.
     ///
     /// If the database cannot be written, the heartbeat thread begins the incarnation later. A read-only node
     /// has no incarnation.
@@ -163,8 +165,7 @@ impl ClusterNode {
             let (slot, idle) = acquire_slot(&dir.join("nodes"))?;
             (Some(slot), Some(idle))
         };
-        // The other leases are requested by their jobs, because not every node has the settings for
-        // them.
+        // The other leases are requested by their jobs, because some nodes lack the settings for them.
         let leases = [ClusterLease::Matching, ClusterLease::Purging, ClusterLease::Sweeping];
         let leases = leases.into_iter().filter(|_| role.runs_background_work());
         let leases = leases.map(|lease| (lease, lease.as_str().to_owned())).collect();
@@ -205,7 +206,7 @@ impl ClusterNode {
         Ok(node)
     }
 
-    /// Starts to work: acquires the free leases that its role wants; from now on other nodes wait until this
+    /// Starts to work: acquires the free leases that its role wants. From now on, other nodes wait until this
     /// node has followed the item log ([`ClusterNode::set_followed`]). Blocks.
     ///
     /// If the database cannot be written, the heartbeat thread does this later.
@@ -236,8 +237,8 @@ impl ClusterNode {
             }
         };
         if is_one_of_many {
-            // Nodes that polled just before this write may purge a CDN without waiting for this
-            // node: outlast their poll.
+            // Nodes that polled just before this write may purge a CDN without waiting for this node. The
+            // wait is longer than their poll interval.
             let (_open, never) = mpsc::channel::<()>();
             match never.recv_timeout(2 * limits::POLL_INTERVAL) {
                 Ok(()) | Err(_) => {}
@@ -265,12 +266,13 @@ impl ClusterNode {
     }
 
     /// Reports the current faults of this node. Other nodes see them with the next heartbeat, which is sent
-    /// early when they have changed.
+    /// early if the faults have changed.
     pub fn report(&self, faults: &[NodeFault]) {
         *lock(&self.inner.faults) = description::print(faults);
     }
 
-    /// Reports that this node stops and takes no new requests: other nodes no longer step aside for it.
+    /// Reports that this node stops and accepts no new requests, so that other nodes no longer yield requests
+    /// to it.
     pub fn drain(&self) {
         self.inner.is_draining.store(true, Ordering::SeqCst);
     }
@@ -279,7 +281,8 @@ impl ClusterNode {
         self.inner.followed.load(Ordering::SeqCst)
     }
 
-    /// Sets the leases that the database shows as held by this node, except those that it no longer wants.
+    /// Sets the leases that the database shows as held by this node, without the leases that it no longer
+    /// wants.
     fn set_held(&self, mut found: Vec<ClusterLease>) {
         // The lock is held to the end, so that a lease that is being declined does not reappear.
         let requested = self.requested_leases();
@@ -310,7 +313,7 @@ impl ClusterNode {
         self.state().slot.as_ref().map(|slot| slot.name.clone())
     }
 
-    /// Returns whether this node holds a lease, as far as it knows.
+    /// Returns whether this node held a lease at the last poll. The database may have released it since.
     #[must_use]
     pub fn holds(&self, lease: ClusterLease) -> bool {
         self.inner.held.borrow().contains(&lease)
@@ -348,7 +351,7 @@ impl ClusterNode {
         self.requested_leases().leases.push((lease, name));
     }
 
-    /// Stops requesting leases of that kind, and releases those that this node holds. Blocks.
+    /// Declines all leases of a kind: no longer requests them, and releases those held by this node. Blocks.
     pub fn decline_lease(&self, lease: ClusterLease) {
         let mut requested = self.requested_leases();
         let declined = requested
@@ -361,8 +364,8 @@ impl ClusterNode {
         if !is_working || declined.is_empty() {
             return;
         }
-        // The release is written even if no lease is known to be held: the heartbeat thread may acquire it at
-        // this moment, but not afterwards.
+        // The release is written even if no lease is known to be held: the heartbeat thread may acquire the
+        // lease at this moment, but not afterwards.
         let incarnation = self.incarnation();
         let released = self.inner.db.write_blocking(move |tx| {
             declined.iter().try_for_each(|(_, name)| tx.release_lease(name, incarnation))
@@ -380,12 +383,13 @@ impl ClusterNode {
         self.inner.followed.store(seq, Ordering::SeqCst);
     }
 
-    /// Records that the item log was followed to where it ended when `since` started.
+    /// Records that this node had read the item log to its end when `since` started.
     pub fn record_end_of_log(&self, since: Stopwatch) {
         *lock(&self.inner.last_end_of_log) = since;
     }
 
-    /// Returns for how long this node may have missed changes: its memory may be as old as that.
+    /// Returns the longest time for which this node may have missed changes. Its caches may be outdated by as
+    /// much.
     #[must_use]
     pub fn log_lag(&self) -> Duration {
         lock(&self.inner.last_end_of_log).elapsed()
@@ -398,7 +402,7 @@ impl ClusterNode {
         self.state().followed_by_others
     }
 
-    /// Returns for how long no node has matched items with notifications; `None` if one does.
+    /// Returns the time for which no node has matched items with notifications; `None` if a node does.
     #[must_use]
     pub fn matching_lag(&self) -> Option<Duration> {
         self.state().unmatched_since.as_ref().map(Stopwatch::elapsed)
@@ -431,7 +435,8 @@ impl ClusterNode {
 
     /// Begins an incarnation and acquires free leases.
     ///
-    /// A retry uses the same incarnation: if only the answer was lost, it has begun already.
+    /// A retry uses the same incarnation, because the first attempt may have succeeded although its answer
+    /// was lost.
     fn begin(&self, now: Timestamp) -> Result<(), DbError> {
         let state = self.state();
         let Some(slot) = &state.slot else { return Ok(()) };
@@ -481,7 +486,7 @@ impl ClusterNode {
         Ok(())
     }
 
-    /// Notes that the incarnation has ended, and begins another one.
+    /// Notes that the incarnation has ended, and begins a new one.
     fn restart_incarnation(&self, now: Timestamp) -> Result<(), DbError> {
         let mut state = self.state();
         state.incarnation = Uuid::new_v4();
@@ -525,7 +530,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Acquires a slot in `folder`; also returns the slots there without a process.
+/// Acquires a slot in `folder`. Also returns the slots there without a process.
 fn acquire_slot(folder: &Path) -> Result<(NodeSlot, Vec<NodeSlot>)> {
     NodeSlot::acquire(folder).map_err(|cause| {
         let message = format!("folder {} cannot be used", folder.display());
@@ -533,7 +538,7 @@ fn acquire_slot(folder: &Path) -> Result<(NodeSlot, Vec<NodeSlot>)> {
     })
 }
 
-/// Acquires the free leases among those requested; returns those that the node holds afterwards.
+/// Acquires the free leases among the requested ones. Returns the leases that the node holds afterwards.
 fn acquire_free(
     tx: &WriteTx<'_>,
     requested: &Mutex<RequestedLeases>,
@@ -549,7 +554,7 @@ fn acquire_free(
     Ok(held)
 }
 
-/// Keeps a node alive. Dropping it ends the incarnation and releases all that it held at once. Blocks.
+/// Keeps a node alive. Dropping it ends the incarnation and releases all its work at once. Blocks.
 pub struct MembershipKeeper {
     node: ClusterNode,
     stop: Option<(mpsc::Sender<()>, JoinHandle<()>)>,
@@ -565,7 +570,7 @@ impl MembershipKeeper {
 
 impl Drop for MembershipKeeper {
     fn drop(&mut self) {
-        // The thread stops first: it would begin another incarnation when it finds this one ended.
+        // The thread stops first: it would begin a new incarnation when it finds this one ended.
         if let Some((stop, thread)) = self.stop.take() {
             drop(stop);
             drop(thread.join());

@@ -12,16 +12,16 @@ use crate::storage::database::{Db, NodeRow};
 pub struct ObservedNode {
     /// The row of the node in the database.
     pub row: NodeRow,
-    /// Whether its heartbeat rose in the meantime; `None` for a single node, whose heartbeats are rare.
+    /// True if its heartbeat rose in the meantime; `None` for a single node, whose heartbeats are rare.
     pub is_alive: Option<bool>,
-    /// The names of the leases that it holds.
+    /// The names of the leases that the node holds.
     pub leases: Vec<String>,
 }
 
-/// Lists the nodes of a database by name, observed until each heartbeat has risen, for `timeout` at most.
-/// Blocks.
+/// Lists the nodes of a database by name. Observes them until each heartbeat has risen, for `timeout` at
+/// most. Blocks.
 ///
-/// Leaves out a node whose incarnation ends in the meantime; a node whose incarnation begins counts as alive.
+/// Omits a node whose incarnation ends in the meantime. A node whose incarnation begins counts as alive.
 pub fn observe(db: &Db, timeout: Duration) -> Result<Vec<ObservedNode>> {
     let first = db.read_blocking(|tx| tx.list_nodes())?;
     let since = Stopwatch::start();

@@ -1,8 +1,8 @@
 //! The name of a node: a file in the data directory, which the process holds locked.
 //!
-//! The name is random and stays in the file, so that a node that was killed and restarts is the same node.
-//! Processes over one directory have a file each. A copy of the directory contains copies of the names: see
-//! [`NodeSlot::rename`].
+//! The name is random and stays in the file, so a node that was killed keeps its identity when it restarts.
+//! Each process over one directory has its own file. A copy of the directory contains copies of the names:
+//! see [`NodeSlot::rename`].
 
 use std::{
     fs::{File, OpenOptions, TryLockError},
@@ -24,8 +24,8 @@ pub(super) struct NodeSlot {
 }
 
 impl NodeSlot {
-    /// Locks the first slot in `dir` that has no process. Also returns the other slots without a process,
-    /// which no process can use while they are held: the incarnations of those nodes are over.
+    /// Locks the first slot in `dir` that has no process. Also returns the other slots without a process. No
+    /// process can use them while they are held: the incarnations of those nodes are over.
     pub(super) fn acquire(dir: &Path) -> io::Result<(Self, Vec<Self>)> {
         modes::create_private_folder(dir)?;
         let mut own = None;
@@ -44,7 +44,7 @@ impl NodeSlot {
             match file.try_lock() {
                 Ok(()) if needs_slot => own = Some(Self::read(file)?),
                 Ok(()) => idle.push(Self::read(file)?),
-                // Another process serves under this name.
+                // A running process uses this name.
                 Err(TryLockError::WouldBlock) => {}
                 Err(TryLockError::Error(cause)) => return Err(cause),
             }
@@ -68,7 +68,7 @@ impl NodeSlot {
         Ok(slot)
     }
 
-    /// Chooses another name, because another process uses this one over a copy of the directory.
+    /// Chooses a new name, because a different process uses this one over a copy of the directory.
     pub(super) fn rename(&mut self) {
         self.name = Uuid::new_v4().to_string();
         let written = self.file.set_len(0).and_then(|()| {

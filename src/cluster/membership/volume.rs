@@ -22,8 +22,8 @@ impl Volume {
         Self { name: "data", folder: config.data.dir.clone() }
     }
 
-    /// Returns the folder of originals if the settings name one: originals in the data directory or in a bucket
-    /// have no disk of their own.
+    /// Returns the folder of originals if the settings name one. Originals in the data directory or in a
+    /// bucket have no disk of their own.
     #[must_use]
     pub fn store(config: &Config) -> Option<Self> {
         match &config.store.originals {

@@ -1,12 +1,13 @@
 //! Readiness of this node compared with the others, for `/health/ready`, metrics and the log.
 //!
-//! A probe each second finds out what the node cannot do now: read the database through every kind of
-//! connection, search, reach the originals, write to its disk. The node publishes its faults in its row of
-//! the table `nodes` and reads those of the other nodes. It is not ready if another node has fewer faults,
-//! all of them among its own, so that a load balancer sends requests there. If all nodes have the same fault,
-//! all stay ready: partial service is better than none. If the database cannot be read, the faults of the
-//! other nodes are unknown: the node is not ready, and the load balancer's second check (`/health/serving`)
-//! decides.
+//! A probe each second tests the abilities of the node: to read the database through every kind of
+//! connection, to search, to reach the originals and to write to its disk. The node publishes its faults in
+//! its row of the table `nodes` and reads the faults of the other nodes.
+//!
+//! The node is not ready if a different node has fewer faults, all of them among its own, so that a load
+//! balancer sends requests there. If all nodes have the same fault, all stay ready: partial service is better
+//! than none. If the database cannot be read, the faults of the other nodes are unknown: the node is not
+//! ready, and the load balancer's second check (`/health/serving`) decides.
 
 mod probes;
 mod verdict;
@@ -40,7 +41,7 @@ pub struct ProbedParts {
     pub data: Volume,
     /// The folder of originals, if it may be on a disk of its own.
     pub originals: Option<Volume>,
-    /// Size of the largest file that may be ingested, in bytes: the disk should have room for one.
+    /// Size of the largest file that may be ingested, in bytes. The disk should have room for one.
     pub file_bytes_max: u64,
 }
 
@@ -83,7 +84,7 @@ impl Readiness {
         ReadinessJob { readiness: self.clone(), probes, first_probe: Some(first_probe) }
     }
 
-    /// Stores and publishes the result of a probe, and logs it if it differs from the one before.
+    /// Stores and publishes the result of a probe, and logs it if it differs from the previous one.
     fn set_verdict(&self, verdict: &ReadinessVerdict) {
         let faults: Vec<NodeFault> = verdict.faults.iter().map(|(fault, _)| *fault).collect();
         self.inner.parts.node.report(&faults);
@@ -107,7 +108,7 @@ impl Readiness {
         } else if !verdict.faults.is_empty() {
             tracing::warn!("{why}; no other node can do more, so this one stays ready");
         } else if !previous.faults.is_empty() {
-            // Before the first probe nothing was wrong either.
+            // Before the first probe there were no faults either.
             tracing::info!(seconds, "ready: all faults are gone");
         }
     }

@@ -17,7 +17,7 @@ pub(super) const PROBE_INTERVAL: Duration = Duration::from_secs(1);
 const READ_MAX: Duration = Duration::from_secs(2);
 /// Timeout of a probe of originals or disk: slightly longer than the timeout of the store itself.
 const EXTERNAL_PROBE_TIMEOUT: Duration = Duration::from_secs(3);
-/// The part of that timeout for which a probe waits; normally the answer arrives at once.
+/// The part of that timeout for which a probe waits. Normally the answer arrives at once.
 const EXTERNAL_PROBE_WAIT: Duration = Duration::from_millis(300);
 /// Interval between probes of originals and disk while they succeed: a small request or file each.
 const EXTERNAL_PROBE_INTERVAL: Duration = Duration::from_secs(2);
@@ -25,7 +25,7 @@ const EXTERNAL_PROBE_INTERVAL: Duration = Duration::from_secs(2);
 const FAILURES_MIN: u32 = 2;
 /// Age at which the heartbeat of another node no longer counts as alive: more than two intervals.
 const PEER_HEARTBEAT_TIMEOUT: Duration = Duration::from_secs(5);
-/// Size of the file that tests for free space, in bytes; opening a database takes as much.
+/// Size in bytes of the file that tests for free space: as many as opening a database writes.
 const PROBE_BYTES: usize = 64 * 1024;
 
 /// Writes a small file to `dir` and removes it.
@@ -39,7 +39,7 @@ pub fn write_probe(dir: &Path) -> io::Result<()> {
     written
 }
 
-/// The findings of the probes of a node so far.
+/// The probes of a node and their findings so far.
 pub(super) struct ReadinessProbes {
     parts: ProbedParts,
     store: ExternalProbe,
@@ -48,9 +48,9 @@ pub(super) struct ReadinessProbes {
     heartbeats: HashMap<Uuid, (i64, Stopwatch)>,
     /// Pending answers of connections that search and write, which may wait behind work in flight.
     probes_in_flight: Vec<oneshot::Receiver<Result<(), DbError>>>,
-    /// Why one of these connections cannot be used, as far as known.
+    /// The latest known reason that one of these connections cannot be used.
     connection_error: Option<String>,
-    /// Whether the database could not be used at the last probe.
+    /// True if the database could not be used at the last probe.
     was_unavailable: bool,
 }
 
@@ -76,7 +76,7 @@ impl ExternalProbe {
         }
     }
 
-    /// Returns what is wrong, as far as known by now.
+    /// Returns the latest known fault, if any. Waits briefly for a probe in flight.
     async fn end(&mut self) -> Option<String> {
         if let Some(task) = &mut self.in_flight {
             let outcome = match timeout(EXTERNAL_PROBE_WAIT, task).await {
@@ -108,7 +108,7 @@ impl ExternalProbe {
     }
 }
 
-/// Returns why the data directory in `dir` cannot be written or is almost full.
+/// Returns the reason that the data directory in `dir` cannot be written or is almost full.
 fn check_disk(
     dir: &Path,
     free_bytes: &io::Result<u64>,
@@ -125,8 +125,8 @@ fn check_disk(
     }
 }
 
-/// Returns the result of `read`, or why there is none; `None` if the read was shed, which says nothing about
-/// the database.
+/// Returns the result of `read`, or the reason that there is none. Returns `None` if the read was shed, which
+/// says nothing about the database.
 async fn with_timeout<T>(
     read: impl Future<Output = Result<T, DbError>>,
 ) -> Result<Option<T>, String> {
@@ -170,7 +170,8 @@ impl ReadinessProbes {
             (NodeFault::Disk, self.disk.end().await),
         ];
         let faults = found.into_iter().filter_map(|(fault, why)| Some((fault, why?))).collect();
-        // Nodes over a local database share its directory and thus one disk: none is better off.
+        // Nodes over a local database share its directory and thus one disk, so all have the same faults of
+        // the disk.
         let shared = (!self.parts.db.is_remote()).then_some(NodeFault::Disk);
         let incarnation = self.parts.node.incarnation();
         let verdict = ReadinessVerdict::judge(faults, shared, incarnation, nodes.as_deref());
@@ -195,7 +196,7 @@ impl ReadinessProbes {
         });
     }
 
-    /// Returns why the database cannot be used, and the rows of the nodes if it can be read.
+    /// Returns the reason that the database cannot be used, and the rows of the nodes if it can be read.
     async fn database(&mut self) -> (Option<String>, Option<Vec<NodeRow>>) {
         let read = self.parts.db.read(|tx| Ok((tx.list_nodes()?, tx.claimed_store()?)));
         let found = with_timeout(read).await;
@@ -223,7 +224,7 @@ impl ReadinessProbes {
         with_timeout(async { read.await.map_err(|_| DbError::Closed)? }).await.map(drop)
     }
 
-    /// Returns the nodes whose heartbeats rise. Other nodes find a killed one later, when they end its
+    /// Returns the nodes whose heartbeats rise. This finds a killed node before other nodes end its
     /// incarnation.
     fn live_nodes(&mut self, nodes: Vec<NodeRow>) -> Vec<NodeRow> {
         self.heartbeats
@@ -243,8 +244,8 @@ impl ReadinessProbes {
         seen.1.elapsed() < PEER_HEARTBEAT_TIMEOUT
     }
 
-    /// Returns why a connection that searches or writes cannot be used. The connection may be busy for long,
-    /// so its answer counts when it arrives.
+    /// Returns the reason that a connection that searches or writes cannot be used. The connection may be
+    /// busy for long, so its answer counts when it arrives.
     fn check_connections(&mut self) -> Option<String> {
         let mut answers = 0;
         let mut failed = None;
@@ -260,7 +261,7 @@ impl ReadinessProbes {
                 false
             }
         });
-        // One failure counts at once; success is only known when all connections have answered.
+        // One failure counts at once. Success is only known when all connections have answered.
         if failed.is_some() || (answers > 0 && self.probes_in_flight.is_empty()) {
             self.connection_error = failed;
         }

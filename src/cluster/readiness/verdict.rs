@@ -6,14 +6,14 @@ use crate::cluster::membership::{NodeFault, faults_of};
 use crate::storage::blobs::StoreMismatch;
 use crate::storage::database::NodeRow;
 
-/// Whether a node is ready, and what it cannot do.
+/// The readiness of a node, with its faults.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReadinessVerdict {
-    /// Whether the node should get requests.
+    /// True if the node should get requests.
     pub is_ready: bool,
     /// The faults, each with its cause.
     pub faults: Vec<(NodeFault, String)>,
-    /// The reason that a store of originals which answers is not the archive's.
+    /// The reason that a reachable store of originals belongs to a different archive.
     pub mismatch: Option<StoreMismatch>,
 }
 
@@ -22,9 +22,9 @@ impl ReadinessVerdict {
         Self { is_ready: false, faults: Vec::new(), mismatch: None }
     }
 
-    /// Judges the node with this incarnation by its own faults and by the rows of all `nodes`; `None` if
-    /// those cannot be read. `shared` is a fault that all nodes have at the same time, though they may notice it
-    /// one after the other.
+    /// Judges the node with this incarnation by its own faults and by the rows of all `nodes`, which are
+    /// `None` if they cannot be read. `shared` is a fault that all nodes have at the same time, though they
+    /// may notice it one after the other.
     pub(super) fn judge(
         faults: Vec<(NodeFault, String)>,
         shared: Option<NodeFault>,
@@ -45,7 +45,7 @@ impl ReadinessVerdict {
         Self { is_ready, faults, mismatch: None }
     }
 
-    /// Returns whether nothing changed: the same state with the same kinds of faults.
+    /// Returns whether nothing changed: the state and the kinds of faults are the same.
     pub(super) fn is_same(&self, other: &Self) -> bool {
         // The texts of causes vary between probes and would repeat the log line each second.
         self.is_ready == other.is_ready
@@ -57,7 +57,7 @@ impl ReadinessVerdict {
         self.faults.iter().map(|(fault, _)| *fault)
     }
 
-    /// Returns the faults as one line that is safe for any client; empty if there are none.
+    /// Returns the faults as one line that is safe for any client; empty if there are no faults.
     #[must_use]
     pub fn reason(&self) -> String {
         if self.faults.is_empty() && !self.is_ready {
@@ -80,9 +80,10 @@ impl ReadinessVerdict {
     }
 }
 
-/// Returns whether the node of `row` accepts requests and has only some of the faults `ours`, apart from `shared`.
+/// Returns whether the node of `row` accepts requests and has only some of the faults `ours`, not counting
+/// `shared`.
 fn can_do_more(row: &NodeRow, ours: &[NodeFault], shared: Option<NodeFault>) -> bool {
-    // Only these roles take requests, so only they can take over.
+    // Only these roles accept requests, so only they can take over.
     if !matches!(row.role.as_str(), "all" | "web") {
         return false;
     }
