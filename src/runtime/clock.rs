@@ -1,4 +1,4 @@
-//! Reads the clocks of the system. All other code takes the time as an argument.
+//! Reads the clocks of the system. All other code receives the time as an argument.
 
 use std::time::{Duration, Instant};
 
@@ -11,8 +11,8 @@ pub fn now() -> Timestamp {
     Timestamp::now()
 }
 
-/// Measures elapsed time for logs, metrics, benchmarks and time limits. As long as no limit is exceeded, it
-/// never affects a response.
+/// Measures elapsed time for logs, metrics, benchmarks and time limits. It affects a response only if a limit
+/// is exceeded.
 #[derive(Clone, Copy, Debug)]
 pub struct Stopwatch(Instant);
 

@@ -1,17 +1,17 @@
 //! Runs CPU-bound work, such as renders, on a worker pool behind a bounded queue.
 //!
-//! Jobs start in the order of a [`FairQueue`] while a worker is free and the estimated memory of all running jobs
-//! stays within the budget. A single job may exceed the budget, and small jobs may overtake a large one that waits
-//! for memory; while jobs of callers with credentials wait, anonymous ones leave a worker free for them. A full
-//! queue first drops jobs whose requests were abandoned, then refuses new ones at once (load shedding). A job
-//! belongs to the pool and outlives its request.
+//! Jobs start in the order of a [`FairQueue`] while a worker is free and the estimated memory of all running
+//! jobs stays within the budget. A single job may exceed the budget, and small jobs may overtake a large one
+//! that waits for memory. While jobs of callers with credentials wait, anonymous ones leave a worker free for
+//! them. A full queue first drops jobs whose requests were abandoned, then refuses new ones at once (load
+//! shedding). A job belongs to the pool and outlives its request.
 //!
 //! The workers run at low priority (class batch, niceness 5), so that cache hits do not wait for renders. A
 //! nice thread still keeps its core until its time slice ends, one to three milliseconds, so a render also
 //! yields between its steps ([`yield_to_waiting`]). The idle class would yield at once, but next to other
-//! busy programs a render in it never ends, and its request runs into its timeout. When no worker started a
-//! job for [`RENDER_STALL`] while some wait, one extra thread of normal priority runs them and pauses three
-//! times as long as it works.
+//! busy programs a render in it never ends, and its request reaches its timeout. If no worker starts a job
+//! for [`RENDER_STALL`] while some wait, one extra thread of normal priority runs them and pauses three times
+//! as long as it works.
 
 use std::{
     cell::Cell,
@@ -68,11 +68,11 @@ struct PoolState {
     waiting: FairQueue<PoolJob>,
     running: usize,
     memory_bytes: u64,
-    /// How often in a row the job at the front was overtaken.
+    /// Number of times in a row that the job at the front was overtaken.
     bypassed: usize,
-    /// Jobs that run in addition to those of the workers.
+    /// Number of jobs on the overflow thread, 0 or 1.
     overflow_jobs: usize,
-    /// When a worker last started a job.
+    /// Time since a worker last started a job.
     last_taken: Option<Stopwatch>,
     /// Refusals until the full queue is swept again.
     refusals_since_sweep: usize,
@@ -93,11 +93,11 @@ impl PoolState {
 
     /// Returns whether `job` fits into `memory_bytes_max` beside the running jobs.
     fn fits(&self, job: &PoolJob, memory_bytes_max: u64) -> bool {
-        // A job that exceeds the budget runs alone, or it never starts (contract reliability-11).
+        // A job that exceeds the budget runs alone, or it would never start (contract reliability-11).
         self.running == 0 || self.memory_bytes.saturating_add(job.memory_bytes) <= memory_bytes_max
     }
 
-    /// Reserves a place for `client`, if necessary one of a job whose requests were abandoned.
+    /// Reserves a place for `client`. A full queue drops jobs whose requests were abandoned to free one.
     ///
     /// A sweep costs time in proportion to `waiting_max`, so under overload only some refusals trigger one.
     fn reserve(
@@ -131,7 +131,7 @@ pub struct QueuePlace {
 }
 
 impl QueuePlace {
-    /// Queues `work` in this place; the rest is as for [`ComputePool::submit`].
+    /// Queues `work` in this place, under the conditions of [`ComputePool::submit`].
     pub fn submit(
         mut self,
         memory_bytes: u64,
@@ -156,7 +156,7 @@ impl Drop for QueuePlace {
     }
 }
 
-/// The memory that a running job is charged for.
+/// The memory charged to a running job.
 pub struct MemoryLease {
     shared: Arc<ComputeShared>,
     memory_bytes: AtomicU64,
@@ -223,7 +223,7 @@ impl ComputePool {
         self.shared.places
     }
 
-    /// Reserves a place in the queue for a job of `client`; `None` is the server itself.
+    /// Reserves a place in the queue for a job of `client`, which is `None` for the server itself.
     ///
     /// A full queue first drops jobs that are no longer wanted.
     pub fn reserve(&self, client: Option<RequestClient>) -> Result<QueuePlace, QueueFull> {
@@ -231,10 +231,11 @@ impl ComputePool {
         Ok(QueuePlace { shared: Arc::clone(&self.shared), client, is_filled: false })
     }
 
-    /// Queues `work` of `client`, which is expected to need `memory_bytes` at its peak; `None` is the server itself.
+    /// Queues `work` of `client`, which is `None` for the server itself. The work is expected to need
+    /// `memory_bytes` at its peak.
     ///
-    /// A queue without a place drops jobs for which `is_wanted` returns false. Fails with [`QueueFull`] if it still
-    /// has none. A panic in `work` ends that job only.
+    /// A full queue drops jobs whose `is_wanted` returns false. Fails with [`QueueFull`] if it still has no
+    /// place. A panic in `work` ends that job only.
     pub fn submit(
         &self,
         client: Option<RequestClient>,
@@ -250,7 +251,7 @@ impl ComputePool {
 /// Niceness 5 on the scale of `thread_priority`, which runs from 99 for -20 down to 0 for 19.
 const NICE: u8 = 34;
 
-/// Lowers the priority of the calling thread, and of threads that it starts, below threads that serve
+/// Lowers the priority of the calling thread, and of threads that it starts, below the threads that serve
 /// requests.
 pub fn lower_priority() {
     let batch = ThreadSchedulePolicy::Normal(NormalThreadSchedulePolicy::Batch);
@@ -264,7 +265,7 @@ pub fn lower_priority() {
 }
 
 thread_local! {
-    /// When this thread last yielded.
+    /// Time since this thread last yielded.
     static LAST_YIELD: Cell<Stopwatch> = Cell::new(Stopwatch::start());
 }
 
@@ -286,7 +287,7 @@ fn watch_for_stalls(shared: &Arc<ComputeShared>) -> Result<()> {
         .thread_name(|_| "render-stalled".to_owned())
         .build()
         .map_err(Error::internal)?;
-    // A weak reference: this thread must not keep a pool alive that nothing uses any more.
+    // A weak reference, so that this thread does not keep an unused pool alive.
     let shared = Arc::downgrade(shared);
     pool.spawn(move || run_stalled_jobs(&shared));
     Ok(())
@@ -329,7 +330,7 @@ impl ComputeShared {
         shared.report(state);
     }
 
-    /// Takes the next job if it has waited too long and no worker starts any.
+    /// Removes and returns the next job if it has waited too long and no worker starts any.
     fn take_stalled_job(shared: &Arc<Self>) -> Option<impl FnOnce(ThreadKind) + use<>> {
         let mut state = shared.state.lock();
         // Workers that are busy with long renders started nothing for a while either, so the job
@@ -341,13 +342,13 @@ impl ComputeShared {
             return None;
         }
         let run = Self::take_next_job(shared, &mut state)?;
-        // Raises the limit of running jobs by one, so that this job does not take the place of a worker.
+        // Raises the limit of running jobs by one, so that this job does not use the slot of a worker.
         state.overflow_jobs = 1;
         metrics::counter!(telemetry::RENDERS_STALLED).increment(1);
         Some(run)
     }
 
-    /// Takes the next job that fits into the memory and counts it as running.
+    /// Removes the next job that fits into the memory, and counts it as running.
     ///
     /// The returned closure runs the job and then frees its slot and memory.
     fn take_next_job(

@@ -1,12 +1,11 @@
-//! Defines the service error: a kind, the parts that the client may see, and a private cause (contract
-//! api-13).
+//! The service error: a kind, the parts that the client may see, and a private cause (contract api-13).
 //!
-//! Leaf units have closed enums. Higher layers convert those into [`Error`]; `http::protocol::respond`
-//! has the only mapping from [`ErrorKind`] to a status code.
+//! Leaf units have closed enums. Higher layers convert them into [`Error`]. Only `http::protocol::respond`
+//! maps an [`ErrorKind`] to a status code.
 
 use std::{error::Error as StdError, fmt};
 
-/// The kind of failure that the client is informed of.
+/// The kind of failure, which the client receives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ErrorKind {
     /// The request violates the contract, with a parameter, a body or a rectangle.
@@ -19,7 +18,7 @@ pub enum ErrorKind {
     NotFound,
     /// The current state of the resource does not permit the operation.
     Conflict,
-    /// The resource is not in the version that the request expects: it changed meanwhile.
+    /// The request expects a different version of the resource, which changed in the meantime.
     Stale,
     /// The URL does not support this method or form of request.
     Unsupported,
@@ -105,7 +104,7 @@ impl Error {
         let code = format!("{rule}.openapi.requestValidation");
         let message = message.into();
         Self {
-            // The contract fixes this text (api-13); what is wrong is in the entry of `errors`.
+            // The contract fixes this text (api-13). The entry of `errors` describes the fault.
             message: "Request validation failed".to_owned(),
             ..Self::invalid_with_code(location, path, code, message)
         }
@@ -250,7 +249,7 @@ impl Error {
 
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // The entry names what is wrong, the general message of a validation error does not.
+        // The entry names the fault; the general message of a validation error does not.
         match self.details.first() {
             Some(detail) => write!(f, "{}", detail.message)?,
             None => write!(f, "{}", self.message)?,

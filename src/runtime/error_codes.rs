@@ -1,7 +1,7 @@
 //! Lists the error codes of the APIs, with their meanings and remedies.
 //!
-//! [`ERROR_CODES`] is the table behind `docs/reference/errors.md`. A test scans the sources and fails for a
-//! code that is sent but not listed here, and for a listed one that is never sent.
+//! [`ERROR_CODES`] is the table behind `docs/reference/errors.md`. A test scans the sources. It fails for a
+//! code that is sent but not listed here, and for a listed code that is never sent.
 
 use super::error::ErrorKind;
 

@@ -1,4 +1,4 @@
-//! Logs failures that repeat: one line when they begin and one when they end.
+//! Logs repeated failures: one line when they begin and one when they end.
 
 use std::fmt::Display;
 use std::time::Duration;
@@ -7,8 +7,8 @@ use parking_lot::Mutex;
 
 use crate::runtime::clock::Stopwatch;
 
-/// Logs transitions between failure and success, so that work repeated ten times a second does not flood the
-/// log.
+/// Logs transitions between failure and success, so that work that is repeated ten times a second does not
+/// flood the log.
 #[derive(Debug)]
 pub struct FailureLog {
     name: &'static str,
@@ -28,7 +28,7 @@ impl FailureLog {
         Self { failing, ..self }
     }
 
-    /// Logs the outcome of a run if it differs from that of the previous run.
+    /// Logs the outcome of a run if it differs from the outcome of the previous run.
     pub fn record<T, E: Display>(&mut self, outcome: &Result<T, E>) {
         let name = self.name;
         match outcome {
@@ -41,15 +41,15 @@ impl FailureLog {
         self.failing = outcome.is_err();
     }
 
-    /// Whether the last run failed.
+    /// Returns whether the last run failed.
     #[must_use]
     pub const fn is_failing(&self) -> bool {
         self.failing
     }
 }
 
-/// Counts the failures of an outage that many threads meet, so that the log has a line for its first failure and
-/// one for its end. The callers write the lines.
+/// Counts the failures of an outage that affects many threads, so that the log has one line for the first
+/// failure and one for the end. The callers write the lines.
 #[derive(Debug, Default)]
 pub struct OutageLog {
     outage: Mutex<Option<Outage>>,
@@ -66,9 +66,9 @@ struct Outage {
 /// An outage that has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EndedOutage {
-    /// Failures from the first to the last.
+    /// Number of failures in the outage.
     pub failures: u64,
-    /// Time from the first failure to the end.
+    /// Time from the first failure to the end of the outage.
     pub lasted: Duration,
 }
 
@@ -79,7 +79,7 @@ impl OutageLog {
         Self { outage: Mutex::new(None) }
     }
 
-    /// Counts a failure; returns whether it begins an outage, and so needs a line of its own.
+    /// Counts a failure. Returns whether it begins an outage, and so needs a log line.
     #[must_use]
     pub fn record(&self) -> bool {
         let now = Stopwatch::start();
@@ -91,8 +91,8 @@ impl OutageLog {
         is_first
     }
 
-    /// Ends the outage if there is one without a failure for `quiet`: called after a success, which may be chance
-    /// while others fail.
+    /// Ends the outage if it has had no failure for `quiet`. Called after a success, which may be chance
+    /// while other calls fail.
     #[must_use]
     pub fn end_after(&self, quiet: Duration) -> Option<EndedOutage> {
         let ended = self.outage.lock().take_if(|outage| outage.last.elapsed() >= quiet)?;

@@ -1,7 +1,7 @@
 //! A bounded queue that shares its places fairly among clients.
 //!
-//! One client has at most a share of the places, so that it cannot crowd out the others. Items of callers with
-//! credentials, and of the server itself, leave the queue before those of anonymous callers.
+//! One client has at most a share of the places, so that it cannot crowd out the others. Items of the server
+//! itself, and of callers with credentials, leave the queue before items of anonymous callers.
 //!
 //! [`FairQueue`] holds the items; [`FairSemaphore`] is a semaphore whose waiters queue in it.
 
@@ -26,10 +26,10 @@ pub enum RequestClient {
 /// The error of a queue that has no place for a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum QueueFull {
-    /// All places are taken.
+    /// All places are in use.
     #[error("the render queue is full")]
     AllPlaces,
-    /// The client has as many places as one client may have.
+    /// The client already has the maximum number of places of one client.
     #[error("the client has its share of the render queue")]
     ClientShare,
 }
@@ -42,7 +42,8 @@ pub struct QueuePlaces {
 }
 
 impl QueuePlaces {
-    /// `all` places, of which one client may have the share `client_share`, 0 to 1; at least one.
+    /// Creates the numbers for `all` places, of which one client may have the share `client_share`, 0 to 1;
+    /// at least one.
     #[must_use]
     pub fn new(all: usize, client_share: f32) -> Self {
         #[expect(
@@ -64,7 +65,8 @@ impl QueuePlaces {
 
 /// A queue in which each item has the place of a client, or of the server itself (`None`).
 ///
-/// Places are reserved first and filled later, so that a request can hold its place while it prepares its work.
+/// Places are reserved first and filled later, so that a request can hold its place while it prepares its
+/// work.
 #[derive(Debug)]
 pub struct FairQueue<T> {
     places: QueuePlaces,
@@ -119,7 +121,7 @@ impl<T> FairQueue<T> {
         let Some(client) = client else { return };
         let Some(taken) = self.taken_by_client.get_mut(&client) else { return };
         *taken = taken.saturating_sub(1);
-        // Clients are unlimited in number, so those without a place are forgotten.
+        // The number of clients is unbounded, so clients without a place are removed.
         if *taken == 0 {
             self.taken_by_client.remove(&client);
         }
@@ -134,7 +136,7 @@ impl<T> FairQueue<T> {
         }
     }
 
-    /// The number of items; reserved places do not count.
+    /// Returns the number of items; reserved places do not count.
     #[must_use]
     pub fn len(&self) -> usize {
         self.known.len() + self.anonymous.len()
@@ -146,13 +148,13 @@ impl<T> FairQueue<T> {
         self.len() == 0
     }
 
-    /// The number of items of callers with credentials and of the server, which come first.
+    /// Returns the number of items of callers with credentials and of the server, which leave first.
     #[must_use]
     pub fn known_len(&self) -> usize {
         self.known.len()
     }
 
-    /// The items in the order in which they leave.
+    /// Iterates over the items in the order in which they leave.
     pub fn iter(&self) -> impl Iterator<Item = &T> {
         self.known.iter().chain(&self.anonymous).map(|queued| &queued.item)
     }
@@ -213,7 +215,7 @@ struct WaitingRequest {
     permit: oneshot::Sender<FairPermit>,
 }
 
-/// A permit of a [`FairSemaphore`], which goes to the next in the queue when it is dropped.
+/// A permit of a [`FairSemaphore`]. Dropping it passes it to the next waiter in the queue.
 #[derive(Debug)]
 pub struct FairPermit {
     semaphore: FairSemaphore,
@@ -227,7 +229,7 @@ pub struct PermitWait {
     permit: oneshot::Receiver<FairPermit>,
 }
 
-/// The answer of [`FairSemaphore::admit`].
+/// The result of [`FairSemaphore::admit`].
 #[derive(Debug)]
 pub enum Admission {
     /// A permit, at once.
@@ -293,7 +295,7 @@ impl Drop for FairPermit {
             return;
         };
         drop(state);
-        // A request that has just given up drops the permit, which then goes to the next one.
+        // A request that has just been abandoned drops the permit, which passes it to the next waiter.
         drop(next.permit.send(Self { semaphore: self.semaphore.clone() }));
     }
 }

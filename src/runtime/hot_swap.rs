@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use parking_lot::RwLock;
 
-/// A shared value that can be replaced; clones share it.
+/// A shared value that can be replaced. Clones share it.
 ///
-/// A reader gets a snapshot of the whole value and can keep it for any time, so its parts always belong
-/// together. A read holds the lock only to copy a pointer.
+/// A reader gets a snapshot of the whole value and can keep it for any time, so the parts of a snapshot are
+/// always consistent. A read holds the lock only to copy a pointer.
 #[derive(Debug, Default)]
 pub struct HotSwap<T> {
     current: Arc<RwLock<Arc<T>>>,

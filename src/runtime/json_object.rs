@@ -1,21 +1,20 @@
 //! Reads a JSON object field by field.
 //!
-//! Fields that a caller reads are known; the others are unknown, and each caller decides how to treat them. A
-//! problem names the path of its field, such as `address.visit.city`, and never repeats a value, which may be
-//! secret.
+//! A field is known if the caller reads it. Each caller decides how to treat unknown fields. A problem names
+//! the path of its field, such as `address.visit.city`, and never repeats a value, which may be secret.
 
 use std::fmt;
 
 use serde_json::{Map, Value};
 
-/// The reason why a field is rejected.
+/// The reason for which a field is rejected.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FieldFault {
     /// The field is required and absent or `null`.
     Missing,
     /// The object has no field of that name in the contract.
     Unknown,
-    /// The value is not what the text describes, such as "a number from 1 to 65535".
+    /// The value does not match the description in the text, such as "a number from 1 to 65535".
     Mismatch(String),
 }
 
@@ -50,10 +49,10 @@ impl fmt::Display for FieldProblem {
 
 impl std::error::Error for FieldProblem {}
 
-/// The value of a field, or `None` if the field is absent.
+/// The value of a field; `None` if the field is absent.
 pub type FieldValue<T> = Result<Option<T>, FieldProblem>;
 
-/// Reads the fields of one object and remembers which ones were read.
+/// Reads the fields of one object and records the names of the fields that were read.
 #[derive(Debug)]
 pub struct ObjectReader<'a> {
     members: &'a Map<String, Value>,

@@ -1,7 +1,6 @@
 //! Escapes text for the Markdown of the reference pages.
 
-/// Escapes characters that Markdown would read as markup in a paragraph; code between backticks is
-/// unchanged.
+/// Escapes characters that Markdown would read as markup in a paragraph. Code between backticks is unchanged.
 #[must_use]
 pub fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());

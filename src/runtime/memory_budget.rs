@@ -4,8 +4,8 @@ use parking_lot::{Condvar, Mutex, MutexGuard};
 
 /// A memory budget for work on threads outside the pool.
 ///
-/// A share waits until it fits; a single one may exceed the budget. A share that waits to grow keeps what it
-/// holds, so when all holders wait, the first in line proceeds to avoid a deadlock.
+/// A share waits until it fits. A single share may exceed the budget. A share that waits to grow keeps its
+/// memory, so when all holders wait, the first in line proceeds to avoid a deadlock.
 pub struct MemoryBudget {
     state: Mutex<BudgetState>,
     freed: Condvar,
@@ -17,8 +17,9 @@ struct BudgetState {
     bytes: u64,
     /// Shares that do not wait to grow.
     working: usize,
-    /// The ticket of the next waiter, and that of the waiter first in line.
+    /// The ticket of the next waiter.
     next: u64,
+    /// The ticket of the waiter first in line.
     first: u64,
 }
 
@@ -46,7 +47,7 @@ impl MemoryBudget {
     fn wait<'a>(&'a self, mut state: MutexGuard<'a, BudgetState>, bytes: u64) {
         let ticket = state.next;
         state.next += 1;
-        // In strict order, or small shares would starve a large one. If no share is working, none
+        // In strict order, because small shares would starve a large one. If no share is working, no memory
         // will be released, so the first in line may exceed the budget.
         while ticket != state.first
             || (state.working > 0 && state.bytes.saturating_add(bytes) > self.bytes_max)
@@ -66,7 +67,8 @@ impl MemoryShare<'_> {
     /// Acquires `more` bytes in addition, blocking until they fit.
     pub fn grow(&mut self, more: u64) {
         let mut state = self.memory.state.lock();
-        // Not working while it waits: if every share waits to grow, the first in line gets its bytes.
+        // A share that waits does not count as working: if every share waits to grow, the first in line gets
+        // its bytes.
         state.working -= 1;
         self.memory.freed.notify_all();
         self.memory.wait(state, more);

@@ -1,4 +1,4 @@
-//! Provides what the process itself needs: settings, clock, logs and metrics, errors, limits, worker threads,
+//! Provides the basics of the process: settings, clock, logs and metrics, errors, limits, worker threads,
 //! child processes. It knows neither items nor accounts, and no external system.
 
 pub mod clock;

@@ -1,6 +1,6 @@
 //! Sets file modes: private to the service's user, or shared with others.
 //!
-//! Everything that the process creates is private from [`make_private`] on, regardless of the umask it was
+//! After [`make_private`], everything that the process creates is private, regardless of the umask it was
 //! started with. Files meant for others (deliveries, results in a watched folder, the log) get the mode that
 //! the original umask allows.
 
@@ -28,8 +28,8 @@ pub fn make_private() {
     MODE_ALLOWED.get_or_init(|| 0o777 & !previous.bits());
 }
 
-/// Returns `mode` restricted by the original umask, for files that others are meant to read; `None` before
-/// [`make_private`].
+/// Returns `mode` restricted by the original umask, for files that others are meant to read. Returns `None`
+/// before [`make_private`].
 #[must_use]
 pub fn shared_mode(mode: u32) -> Option<u32> {
     MODE_ALLOWED.get().map(|allowed| mode & allowed)
@@ -51,8 +51,7 @@ pub fn set_shared_file_mode(file: &File, mode: u32) -> io::Result<()> {
     }
 }
 
-/// Creates the folder `dir` and its missing parents, open to others as far as the original umask
-/// allows.
+/// Creates the folder `dir` and its missing parents with mode 777, restricted by the original umask.
 pub fn create_shared_folder(dir: &Path) -> io::Result<()> {
     if dir.as_os_str().is_empty() || dir.is_dir() {
         return Ok(());
@@ -63,14 +62,14 @@ pub fn create_shared_folder(dir: &Path) -> io::Result<()> {
     match fs::create_dir(dir) {
         // The umask of the process removed these bits, so the mode is set afterwards.
         Ok(()) => share(dir, 0o777),
-        // Another process created the folder meanwhile.
+        // A different process created the folder meanwhile.
         Err(cause) if cause.kind() == io::ErrorKind::AlreadyExists && dir.is_dir() => Ok(()),
         Err(cause) => Err(cause),
     }
 }
 
-/// Creates the folder `dir` and its missing parents; if root creates one, it is given to the owner of its
-/// parent folder.
+/// Creates the folder `dir` and its missing parents. If root creates one, the owner of its parent folder
+/// becomes its owner.
 pub fn create_private_folder(dir: &Path) -> io::Result<()> {
     if dir.as_os_str().is_empty() || dir.is_dir() {
         return Ok(());
@@ -83,23 +82,23 @@ pub fn create_private_folder(dir: &Path) -> io::Result<()> {
             give_to_owner_of_folder(dir);
             Ok(())
         }
-        // Another process created the folder meanwhile.
+        // A different process created the folder meanwhile.
         Err(cause) if cause.kind() == io::ErrorKind::AlreadyExists && dir.is_dir() => Ok(()),
         Err(cause) => Err(cause),
     }
 }
 
-/// Writes a new file that others may read as far as the original umask allows.
+/// Writes a new file with mode 666, restricted by the original umask.
 pub fn write_shared(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let mut file = File::create(path)?;
     set_shared_file_mode(&file, 0o666)?;
     file.write_all(bytes)
 }
 
-/// Gives the file or folder that root created at `path` to the owner of its parent folder.
+/// Makes the owner of the parent folder the owner of the file or folder that root created at `path`.
 ///
-/// The service runs as that owner and could not read a private file of root. Does nothing for other users; a
-/// file system without owners is no error.
+/// The service runs as that owner and could not read a private file of root. Does nothing for other users. A
+/// file system without owners is not an error.
 pub fn give_to_owner_of_folder(path: &Path) {
     if !rustix::process::geteuid().is_root() {
         return;

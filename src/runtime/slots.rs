@@ -1,8 +1,8 @@
 //! Limits the waiting requests of one client, and of all clients together.
 //!
-//! A waiting request costs little, but their number is bounded, so a client that opens as many as the bound
+//! A waiting request costs little, but the total number is bounded. A client that reached the bound alone
 //! would lock out all others. Each client therefore has a limit, and callers without credentials together
-//! cannot take the share that is reserved for known users.
+//! cannot use the share that is reserved for known users.
 
 use std::{collections::HashMap, net::IpAddr, sync::Arc};
 
@@ -12,7 +12,7 @@ use crate::runtime::error::{Error, Result};
 use model::account::UserId;
 use model::network;
 
-/// The client whose slots count together.
+/// The client whose slots are counted together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum SlotHolder {
     /// A user, from any address and with any credentials.
@@ -24,7 +24,7 @@ pub enum SlotHolder {
 impl SlotHolder {
     /// Returns the holder for a request: the user if known, otherwise the network of the address.
     ///
-    /// `None` for a request without a connection, which counts only towards the limit of all clients.
+    /// Returns `None` for a request without a connection, which counts only towards the limit of all clients.
     #[must_use]
     pub fn for_request(user: Option<UserId>, address: Option<IpAddr>) -> Option<Self> {
         let known_user = user.map(Self::User);
@@ -58,9 +58,9 @@ pub struct WaitingSlots {
 
 #[derive(Debug)]
 struct SlotsInner {
-    /// Labels refusals in the metric of shed requests.
+    /// Label of refusals in the metric of shed requests.
     name: &'static str,
-    /// The label if the limit of one client is the reason.
+    /// Label of refusals because of the limit of one client.
     client_name: &'static str,
     all_max: usize,
     client_max: usize,
@@ -72,7 +72,7 @@ struct SlotsInner {
 struct SlotCounts {
     all: usize,
     unknown: usize,
-    /// The slots of each holder with at least one, so there are never more entries than slots.
+    /// The slots of each holder with at least one. There are never more entries than slots.
     holders: HashMap<SlotHolder, usize>,
 }
 
@@ -84,8 +84,8 @@ pub struct SlotGuard {
 }
 
 impl WaitingSlots {
-    /// Creates slots with `limits`. Refusals are counted as `name`, or as `client_name` if the limit of one
-    /// client is the reason.
+    /// Creates slots with `limits`. Refusals are counted as `name`, or as `client_name` if they are because
+    /// of the limit of one client.
     #[must_use]
     pub fn new(name: &'static str, client_name: &'static str, limits: SlotLimits) -> Self {
         let inner = SlotsInner {
@@ -99,7 +99,7 @@ impl WaitingSlots {
         Self { inner: Arc::new(inner) }
     }
 
-    /// Takes a slot for `holder`.
+    /// Acquires a slot for `holder`.
     ///
     /// Fails with [`crate::runtime::error::ErrorKind::Overloaded`] if the holder or all clients reached their
     /// limit, and for an unknown holder if only the reserved share is left.
@@ -112,7 +112,7 @@ impl WaitingSlots {
             let message = "Too many requests of this client are waiting for items";
             return Err(Error::overloaded(inner.client_name, message));
         }
-        // A request without an address is as unknown as one without credentials.
+        // A request without an address is as unknown as a request without credentials.
         let is_known = holder.is_some_and(SlotHolder::is_known);
         if state.all >= inner.all_max || (!is_known && state.unknown >= inner.unknown_max) {
             return Err(Error::overloaded(inner.name, "Too many requests are waiting for items"));
@@ -126,8 +126,8 @@ impl WaitingSlots {
     }
 }
 
-/// Returns how many slots callers without credentials may take together: at least one, so that a small total
-/// does not close public content.
+/// Returns the number of slots for all callers without credentials: at least one, so that a small total does
+/// not close public content.
 fn unknown_max(limits: SlotLimits) -> usize {
     let share = f64::from(limits.known_share.clamp(0.0, 1.0));
     #[expect(

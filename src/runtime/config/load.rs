@@ -36,7 +36,7 @@ impl RawSettings {
         value: String,
         origin: SettingOrigin,
     ) -> Result<(), ConfigError> {
-        // Ignored, a misspelled setting would silently keep its default.
+        // If it were ignored, a misspelled setting would silently keep its default.
         if !NAMES.contains(&name.as_str()) {
             let source = origin.as_str();
             return Err(ConfigError(format!(
@@ -51,11 +51,11 @@ impl RawSettings {
 
 /// Reads all settings from file, environment and flags.
 ///
-/// Fails if the file cannot be read or is not TOML, and on an unknown name or a bad value, which the message
-/// names.
+/// Fails if the file cannot be read or is not TOML, and on an unknown name or a bad value, with the name of
+/// the setting in the message.
 pub fn load(sources: &SettingSources) -> Result<(Config, RawSettings), ConfigError> {
     let mut values = RawSettings::default();
-    // In ascending precedence; each source replaces the values of those before it.
+    // In ascending precedence: each source replaces the values of the sources before it.
     match &sources.file {
         Some(file) => read_file(file, &mut values)?,
         // Optional, since every setting has a default; a file that was named has to exist.
@@ -72,7 +72,7 @@ pub fn load(sources: &SettingSources) -> Result<(Config, RawSettings), ConfigErr
     Ok((config, values))
 }
 
-/// Builds the error for a value that does not parse or is out of bounds; `quoted` is the value as shown.
+/// Builds the error for a value that does not parse or is out of bounds. `quoted` is the value as shown.
 pub(super) fn bad_value(
     name: &str,
     quoted: &str,
@@ -80,7 +80,7 @@ pub(super) fn bad_value(
     expected: &str,
 ) -> ConfigError {
     let source = match origin {
-        // The variable's name is what the operator has to search for.
+        // Operators search for the name of the variable.
         SettingOrigin::Environment => variable(name),
         SettingOrigin::Default | SettingOrigin::File | SettingOrigin::Flag => {
             origin.as_str().to_owned()
@@ -123,7 +123,7 @@ fn scalar(name: &str, value: &toml::Value) -> Result<String, ConfigError> {
         toml::Value::Integer(number) => Ok(number.to_string()),
         toml::Value::Float(number) => Ok(number.to_string()),
         toml::Value::Boolean(truth) => Ok(truth.to_string()),
-        // The notation of lists in the environment and in flags, which one parser reads.
+        // The same notation as in the environment and in flags, so that one parser reads all.
         toml::Value::Array(entries) => {
             let texts: Result<Vec<_>, _> =
                 entries.iter().map(|entry| scalar(name, entry)).collect();
@@ -141,7 +141,7 @@ fn scalar(name: &str, value: &toml::Value) -> Result<String, ConfigError> {
 
 /// Finds the program `name`: a path, or a name to look up in the folders of `PATH`.
 ///
-/// `None` if it does not exist or `name` is empty.
+/// Returns `None` if it does not exist or `name` is empty.
 #[must_use]
 #[expect(clippy::disallowed_methods, reason = "the other place that reads the environment")]
 pub fn find_program(name: &Path) -> Option<PathBuf> {

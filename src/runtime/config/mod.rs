@@ -42,7 +42,7 @@ use crate::runtime::modes;
 use crate::runtime::telemetry::LogFormat;
 use formats::NewsmlVersion;
 
-/// The source that a setting's value came from.
+/// The source of a setting's value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[derive(IntoStaticStr)]
 #[strum(serialize_all = "lowercase")]
@@ -54,7 +54,7 @@ pub enum SettingOrigin {
 }
 
 impl SettingOrigin {
-    /// The name of the origin as `wirephoto config` prints it.
+    /// Returns the name of the origin as `wirephoto config` prints it.
     #[must_use]
     pub fn as_str(&self) -> &'static str {
         self.into()
@@ -73,7 +73,7 @@ pub struct SettingRow {
     /// Unit of a number, or kind of text.
     pub unit: &'static str,
     pub doc: &'static str,
-    /// Whether a reload (SIGHUP) applies a new value.
+    /// True if a reload (SIGHUP) applies a new value.
     pub reloads: bool,
 }
 
@@ -119,7 +119,7 @@ macro_rules! settings {
                                 SettingBounds::<$kind>::check(&$bounds, &value).map(|()| value)
                             });
                             checked.map_err(|expected| {
-                                // Some values are secret, so their type decides what is quoted.
+                                // Some values are secret, so their type decides how they are quoted.
                                 let quoted = <$kind as SettingValue>::quote(&text);
                                 load::bad_value(name, &quoted, &origin, &expected)
                             })?
@@ -145,9 +145,9 @@ macro_rules! settings {
                 },)*)*]
             }
 
-            /// Copies the reloadable settings from `next`; the others keep their values.
+            /// Copies the reloadable settings from `next`. The others keep their values.
             ///
-            /// Reports which settings changed and which differ but need a restart.
+            /// Reports the changed settings, and the settings that differ but need a restart.
             pub fn adopt(&mut self, next: &Self) -> SettingChanges {
                 let mut changes = SettingChanges::default();
                 $($(if self.$section.$key != next.$section.$key {
@@ -432,7 +432,7 @@ pub fn default_rows() -> Vec<SettingRow> {
 }
 
 /// The settings that should be equal on all nodes of an archive, since they affect links, captions,
-/// renditions, what is accepted, and the times and days of items.
+/// renditions, accepted files, and the times and days of items.
 const ALIKE: [&str; 41] = [
     "server.public_url",
     "server.media_url",
@@ -515,15 +515,15 @@ impl Config {
         first_non_empty(&[&self.server.auth_url, &self.server.public_url])
     }
 
-    /// Whether this process terminates TLS itself.
+    /// Returns whether this process terminates TLS itself.
     #[must_use]
     pub fn serves_tls(&self) -> bool {
         !self.server.tls_certificate.as_os_str().is_empty()
     }
 
-    /// Returns a warning if all clients appear to have one address, that of an untrusted proxy.
+    /// Returns a warning if the address of all clients appears to be the address of an untrusted proxy.
     ///
-    /// Detected by an `https` public URL without TLS in this process and without trusted proxies.
+    /// The sign of it is an `https` public URL without TLS in this process and without trusted proxies.
     #[must_use]
     pub fn proxy_warning(&self) -> Option<&'static str> {
         let server = &self.server;
@@ -536,10 +536,10 @@ impl Config {
         )
     }
 
-    /// Whether browsers use `https` to reach the service, through a proxy or directly.
+    /// Returns whether browsers use `https` to reach the service, through a proxy or directly.
     #[must_use]
     pub fn is_https(&self) -> bool {
-        // Behind a proxy that terminates TLS only the public URLs reveal it.
+        // Behind a proxy that terminates TLS, only the public URLs reveal it.
         let urls = [self.auth_url(), self.server.public_url.0.as_str()];
         self.serves_tls() || urls.iter().any(|url| url.starts_with("https:"))
     }
@@ -566,7 +566,7 @@ impl Config {
         first_non_empty(&[&self.server.site_url, &self.server.public_url])
     }
 
-    /// Folder of the originals; if they are in a bucket, the default folder in the data directory.
+    /// Folder of the originals. If they are in a bucket, this is the default folder in the data directory.
     #[must_use]
     pub fn originals_dir(&self) -> PathBuf {
         let folder = match &self.store.originals {
@@ -614,13 +614,13 @@ pub fn temporary_dir() -> PathBuf {
 
 /// Returns the name of the operating-system user from the environment; under `sudo`, the user who called it.
 ///
-/// Empty if the environment has none. The caller can set these variables to any name, so records show it
-/// together with the numeric user id. `SUDO_USER` is read for root only: becoming root takes more than a
-/// variable.
+/// Empty if the environment has no name. The caller can set these variables to any name, so records show it
+/// together with the numeric user id. `SUDO_USER` is read for root only: setting a variable does not make a
+/// user root.
 #[expect(clippy::disallowed_methods, reason = "this is the place that reads the environment")]
 #[must_use]
 pub fn system_user() -> String {
-    // Only root's `SUDO_USER` comes from `sudo`; another user can set it to any name.
+    // Only root's `SUDO_USER` comes from `sudo`. Other users can set it to any name.
     let names = ["SUDO_USER", "LOGNAME", "USER"].into_iter();
     let user = names.skip(usize::from(modes::user_id() != 0)).find_map(|name| {
         let user = std::env::var_os(name)?.into_string().ok()?;

@@ -42,7 +42,7 @@ fn is_prefix(prefix: &str) -> bool {
 }
 
 fn is_segment(segment: &str) -> bool {
-    // HTTP clients and proxies remove dot segments (RFC 3986 §5.2.4), so the key would be another.
+    // HTTP clients and proxies remove dot segments (RFC 3986 §5.2.4), which would change the key.
     !matches!(segment, "" | "." | "..") && segment.bytes().all(is_legal)
 }
 
@@ -52,7 +52,7 @@ impl SettingValue for OriginalsLocation {
             return Ok(Self::Data);
         }
         let Some(rest) = text.strip_prefix(BUCKET) else {
-            // Another scheme is a mistake, and must not become a folder of that name.
+            // A different scheme is a mistake, and must not become a folder of that name.
             if text.contains("://") {
                 return Err(EXPECTED.to_owned());
             }
@@ -88,7 +88,7 @@ pub enum AddressStyle {
 }
 
 impl AddressStyle {
-    /// Whether the bucket is the first path segment at these endpoints.
+    /// Returns whether the bucket is the first path segment at these endpoints.
     #[must_use]
     pub fn is_path(self, endpoints: &ServiceEndpoints) -> bool {
         match self {
@@ -104,7 +104,7 @@ impl AddressStyle {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ServiceEndpoints(pub Vec<String>);
 
-/// Maximum number of base URLs of one service: the same as for the hosts of a database.
+/// Maximum number of base URLs of one service, equal to the limit on database hosts.
 const ENDPOINTS_MAX: usize = 16;
 
 impl SettingValue for ServiceEndpoints {
@@ -130,7 +130,7 @@ impl SettingValue for ServiceEndpoints {
 pub enum BucketCredentials {
     /// The settings, or files that they name.
     Key,
-    /// Amazon's token service, in exchange for a token from another issuer.
+    /// Amazon's token service, in exchange for a token from a different issuer.
     WebIdentity,
     /// The metadata service of the machine.
     Instance,

@@ -1,8 +1,8 @@
 //! Lists the settings that a reload applies without a restart.
 
-/// The settings that take effect on SIGHUP; the others need a restart.
+/// The settings that take effect on SIGHUP. The others need a restart.
 ///
-/// `app` passes each of them to the component that uses it. A name added here without that would be reported
+/// `app` passes each of them to the component that uses it. A name that is only added here would be reported
 /// as changed but have no effect.
 pub const RELOADABLE: &[&str] = &[
     "server.trusted_proxies",

@@ -1,9 +1,9 @@
-//! The types of settings about rights in pictures, and about their use by crawlers.
+//! The types of settings about rights in pictures, and about the use of pictures by crawlers.
 
 use super::SettingValue;
 use metadata::rights::DATA_MINING;
 
-/// A URL that is published as it is written; empty means none.
+/// A URL that is published unchanged. Empty means none.
 ///
 /// Unlike a [`BaseUrl`](super::BaseUrl) it may have a query, and a slash at its end stays.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -48,7 +48,7 @@ impl SettingValue for DataMiningTerm {
 pub struct ContentUsage(pub String);
 
 impl ContentUsage {
-    /// Whether `text` is a preference: a key of a dictionary (RFC 9651 §3.2) that is `y` or `n`.
+    /// Returns whether `text` is a preference: a key of a dictionary (RFC 9651 §3.2) that is `y` or `n`.
     fn is_preference(text: &str) -> bool {
         let Some((key, value)) = text.trim().split_once('=') else { return false };
         is_dictionary_key(key) && matches!(value, "y" | "n")

@@ -2,7 +2,7 @@
 
 use strum::{EnumString, IntoStaticStr, VariantNames};
 
-/// The role of a node: which requests it serves and whether it runs background jobs.
+/// The role of a node: the requests that it serves, and whether it runs background jobs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[derive(EnumString, IntoStaticStr, VariantNames)]
 #[strum(serialize_all = "lowercase")]
@@ -24,19 +24,19 @@ impl NodeRole {
         self.into()
     }
 
-    /// Whether the node runs background jobs.
+    /// Returns whether the node runs background jobs.
     #[must_use]
     pub fn runs_background_work(self) -> bool {
         matches!(self, Self::All | Self::Worker)
     }
 
-    /// Whether the node serves requests of users and programs.
+    /// Returns whether the node serves requests of users and programs.
     #[must_use]
     pub fn serves_requests(self) -> bool {
         matches!(self, Self::All | Self::Web)
     }
 
-    /// Whether the node never writes to the database.
+    /// Returns whether the node never writes to the database.
     #[must_use]
     pub fn is_read_only(self) -> bool {
         self == Self::Edge

@@ -67,7 +67,7 @@ impl SecretSource {
         io::Error::other(format!("{} {}: {cause}", self.setting, file.display()))
     }
 
-    /// Whether no secret is set; a file counts as set even if it cannot be read.
+    /// Returns whether no secret is set. A file counts as set even if it cannot be read.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         match &self.location {
@@ -76,7 +76,7 @@ impl SecretSource {
         }
     }
 
-    /// Returns the name of the setting in use: `name`, or the one that names the file.
+    /// Returns the name of the setting in use: `name`, or the setting with the path of the file.
     #[must_use]
     pub fn setting(&self, name: &'static str) -> &'static str {
         match &self.location {

@@ -1,4 +1,4 @@
-//! The sizes of renditions that clients may ask for.
+//! The sizes of renditions that clients may request.
 
 use std::collections::BTreeMap;
 
@@ -13,14 +13,16 @@ const ENTRIES_MAX: usize = 64;
 /// The widths in which open renditions are served.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RenditionWidths {
-    /// Any width, exactly as asked for.
+    /// Any width, exactly as requested.
     Any,
-    /// Ascending widths; another one becomes the next larger one, so that caches hold few sizes.
+    /// Ascending widths. A request for a different width gets the next larger one, so that caches hold few
+    /// sizes.
     Ladder(Vec<u32>),
 }
 
 impl RenditionWidths {
-    /// Returns the smallest width of the ladder that is at least `width`, or `width` where there is none.
+    /// Returns the smallest width of the ladder that is at least `width`, or `width` if there is no ladder or
+    /// no such width.
     #[must_use]
     pub fn rung(&self, width: u32) -> u32 {
         match self {
@@ -56,16 +58,16 @@ impl SettingValue for RenditionWidths {
     }
 }
 
-/// A named size of renditions, with everything else that it decides.
+/// A named size of renditions, with quality, watermark and size limit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RenditionPreset {
-    /// A fit or a fill.
+    /// The target size and the resize mode, fit or fill.
     pub size: ResizeSpec,
-    /// The quality of the encoder, 1 to 100; `None` for that of the rendition.
+    /// The quality of the encoder, 1 to 100; `None` for the quality of the rendition.
     pub quality: Option<u8>,
-    /// Whether the picture has a watermark.
+    /// True if the picture has a watermark.
     pub mark: bool,
-    /// The quality is reduced until the file has at most this many bytes.
+    /// Maximum size of the file in bytes. The quality is reduced until the file fits.
     pub bytes_max: Option<u64>,
 }
 
@@ -73,7 +75,7 @@ pub struct RenditionPreset {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RenditionPresets(pub BTreeMap<PresetName, RenditionPreset>);
 
-/// A preset as it is written in the settings.
+/// A preset in the format of the settings.
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 struct WrittenPreset {
@@ -133,7 +135,7 @@ fn side(px: u32) -> Option<u32> {
     (px > 0).then_some(px)
 }
 
-/// The settings file has a table for each preset; the environment and flags have the same as JSON.
+/// The settings file has a table for each preset. The environment and flags have the same as JSON.
 impl SettingValue for RenditionPresets {
     fn parse(text: &str) -> Result<Self, String> {
         if text.trim().is_empty() {

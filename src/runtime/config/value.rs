@@ -19,7 +19,7 @@ pub trait SettingValue: Sized {
     fn parse(text: &str) -> Result<Self, String>;
     /// Prints the value in the form that [`SettingValue::parse`] reads.
     fn print(&self) -> String;
-    /// Returns what an error message about a bad value repeats of it.
+    /// Returns the quotation of a bad value for an error message.
     fn quote(text: &str) -> String {
         format!("{text:?}")
     }
@@ -27,7 +27,7 @@ pub trait SettingValue: Sized {
 
 /// The range of values that a setting allows.
 pub trait SettingBounds<T> {
-    /// Fails with a description of what is expected if `value` is outside.
+    /// Fails with a description of the expected values if `value` is outside.
     fn check(&self, value: &T) -> Result<(), String>;
 }
 
@@ -132,7 +132,7 @@ impl SettingValue for PathBuf {
     }
 }
 
-/// A base URL without a trailing slash; the setting's text explains what an empty one means.
+/// A base URL without a trailing slash. The setting's text explains the meaning of an empty one.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct BaseUrl(pub String);
 
@@ -202,7 +202,7 @@ impl Network {
         prefix.and_then(|prefix| prefix.checked_shl(host_bits)).unwrap_or(0)
     }
 
-    /// Whether the network contains `address`.
+    /// Returns whether the network contains `address`.
     #[must_use]
     pub fn contains(self, address: IpAddr) -> bool {
         let address = address.to_canonical();
@@ -239,7 +239,7 @@ fn number(address: IpAddr) -> u128 {
 pub struct NetworkList(pub Vec<Network>);
 
 impl NetworkList {
-    /// Whether any network of the list contains `address`.
+    /// Returns whether any network of the list contains `address`.
     #[must_use]
     pub fn contain(&self, address: IpAddr) -> bool {
         self.0.iter().any(|network| network.contains(address))
@@ -269,7 +269,7 @@ impl SettingValue for NetworkList {
 pub struct FieldName(pub String);
 
 impl FieldName {
-    /// Whether `text` is a token of RFC 9110 §5.6.2.
+    /// Returns whether `text` is a token of RFC 9110 §5.6.2.
     #[must_use]
     pub fn is_token(text: &str) -> bool {
         !text.is_empty()
@@ -306,7 +306,7 @@ impl SettingValue for HiddenText {
     fn parse(text: &str) -> Result<Self, String> {
         Ok(Self(text.to_owned()))
     }
-    /// Masks the text, so it cannot be parsed again: anyone may read a list of settings.
+    /// Masks the text, so that it cannot be parsed again: anyone may read a list of settings.
     fn print(&self) -> String {
         if self.0.is_empty() { String::new() } else { "***".to_owned() }
     }
@@ -315,7 +315,7 @@ impl SettingValue for HiddenText {
     }
 }
 
-/// The URL of a database; empty means none. A password in it is shown as `***`.
+/// The URL of a database; empty means none. Its password is shown as `***`.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct DatabaseUrl(pub String);
 
@@ -367,7 +367,7 @@ impl SettingValue for DatabaseUrl {
     }
 }
 
-/// How a connection to a mail server is encrypted.
+/// The encryption of a connection to a mail server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[derive(EnumString, IntoStaticStr, VariantNames)]
 #[strum(serialize_all = "lowercase")]
@@ -391,7 +391,7 @@ pub enum PdfActiveContent {
     Refuse,
 }
 
-/// When the AVIF of the standard renditions is made.
+/// The time at which the AVIF of the standard renditions is made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[derive(EnumString, IntoStaticStr, VariantNames)]
 #[strum(serialize_all = "kebab-case")]

@@ -36,7 +36,7 @@ impl ProgramRunner {
             "25",
             "-threads",
             "2",
-            // Not every browser plays H.264 with another chroma subsampling.
+            // Some browsers play H.264 only with this chroma subsampling.
             "-pix_fmt",
             "yuv420p",
             "-c:a",

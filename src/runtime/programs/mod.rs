@@ -1,8 +1,8 @@
 //! Runs external programs under limits: our own PDF reader, and ffmpeg.
 //!
-//! PDFs and videos from outside are read by large libraries that may loop, overflow the stack or exhaust
-//! memory. A separate process contains that: its memory and CPU time are limited, its output is capped, and
-//! it is killed at its timeout. `wirephoto` starts itself for this (the hidden commands `pdf` and `limited`).
+//! Large libraries read PDFs and videos from outside, and may loop, overflow the stack or exhaust memory. A
+//! separate process contains such failures: its memory and CPU time are limited, its output is capped, and it
+//! is killed at its timeout. `wirephoto` starts itself for this (the hidden commands `pdf` and `limited`).
 
 mod ffmpeg;
 mod run;
@@ -18,7 +18,7 @@ use strum::{EnumString, IntoStaticStr};
 use crate::runtime::limits::PROGRAM_OUTPUT_BYTES_MAX;
 use run::{ProgramRun, run};
 
-/// The reason why a program produced no result.
+/// The reason for which a program produced no result.
 #[derive(Debug, thiserror::Error)]
 pub enum ProgramError {
     /// The program is not installed.
@@ -46,7 +46,7 @@ pub enum ProgramError {
 }
 
 impl ProgramError {
-    /// Whether the machine is at fault and not the file.
+    /// Returns whether the machine is at fault and not the file.
     #[must_use]
     pub fn is_ours(&self) -> bool {
         match self {
@@ -85,9 +85,9 @@ pub struct PdfSummary {
     pub width_pt: f32,
     /// Height of page 1 as displayed, in points.
     pub height_pt: f32,
-    /// Whether the PDF contains JavaScript.
+    /// True if the PDF contains JavaScript.
     pub scripts: bool,
-    /// Whether the PDF contains an action that starts a program or opens a file.
+    /// True if the PDF contains an action that starts a program or opens a file.
     pub launches: bool,
 }
 
@@ -110,7 +110,8 @@ pub struct ProgramRunner {
 }
 
 impl ProgramRunner {
-    /// Creates a runner. `own` is the path of `wirephoto`, `ffmpeg` that of ffmpeg if it is installed.
+    /// Creates a runner. `own` is the path of `wirephoto`; `ffmpeg` is the path of ffmpeg, if it is
+    /// installed.
     #[must_use]
     pub fn new(own: PathBuf, ffmpeg: Option<PathBuf>, limits: ProgramLimits) -> Self {
         Self { own, ffmpeg, limits }

@@ -67,8 +67,8 @@ fn collect_output(
     let caps = [request.output_bytes_max, PROGRAM_MESSAGE_BYTES_MAX];
     for (index, (pipe, cap)) in [output, message].into_iter().zip(caps).enumerate() {
         let done = done.clone();
-        // Both pipes are read at once: a program blocks while the one that is not read is full.
-        // The thread ends with the pipe, at the latest when the program is killed.
+        // Both pipes are read at once: a program blocks while a pipe is full that no thread reads. The thread
+        // ends with the pipe, at the latest when the program is killed.
         thread::spawn(move || {
             drop(done.send((index, pipe.map_or_else(|| Ok(Vec::new()), |p| read_capped(p, cap)))));
         });
@@ -90,7 +90,7 @@ fn collect_output(
     Ok((output, message))
 }
 
-/// Reads at most one byte more than `cap`; the caller kills a program that writes more.
+/// Reads at most one byte more than `cap`. The caller kills a program that writes more.
 fn read_capped(pipe: impl Read, cap: u64) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     pipe.take(cap + 1).read_to_end(&mut bytes)?;
@@ -99,7 +99,7 @@ fn read_capped(pipe: impl Read, cap: u64) -> io::Result<Vec<u8>> {
 
 /// Describes the failure of a program: its last line, or the signal that ended it.
 fn failure_message(status: ExitStatus, message: &[u8]) -> String {
-    // A program that was killed, as at its CPU or memory limit, wrote no reason.
+    // A program that was killed, for example at its CPU or memory limit, wrote no reason.
     if let Some(signal) = status.signal() {
         return format!("the program that reads it was killed by signal {signal}");
     }

@@ -23,13 +23,13 @@ use crate::runtime::clock::Stopwatch;
 use crate::runtime::error::{Error, ErrorKind, Result};
 use crate::runtime::modes;
 
-/// Mode of a new log file: owner writes, group reads, since lines hold client addresses and
+/// Mode of a new log file: the owner writes and the group reads, since lines contain client addresses and
 /// user names.
 const LOG_FILE_MODE: u32 = 0o640;
-/// Interval at which a rename or removal of the log file is checked for.
+/// Interval at which the log file is checked for a rename or removal.
 const LOG_FILE_CHECK_INTERVAL: Duration = Duration::from_secs(1);
 
-/// The settings that logging starts with.
+/// The settings of logging at the start.
 #[derive(Clone, Copy, Debug)]
 pub struct LogSetup<'a> {
     pub format: LogFormat,
@@ -65,7 +65,7 @@ impl LogFilter {
 impl Logs {
     /// Starts logging.
     ///
-    /// Fails with the setting's name if the filter does not parse or the file cannot be opened, and if
+    /// Fails with the setting's name if the filter does not parse or the file cannot be opened. Fails if
     /// logging is already started.
     pub fn start(setup: LogSetup<'_>) -> Result<Self> {
         let LogFilter(filter) = LogFilter::parse(setup.level)?;
@@ -113,8 +113,8 @@ impl Logs {
 /// A log file. A line that cannot be written, because the disk is full, is counted and dropped: no request
 /// waits for disk space.
 ///
-/// Each line is written by the thread that logs it, with one system call, so the file has every line up to
-/// the moment in which the process is killed.
+/// The thread that logs a line writes it with one system call, so the file has every line up to the moment in
+/// which the process is killed.
 struct LogFile {
     path: PathBuf,
     open: Mutex<OpenLog>,
@@ -125,7 +125,7 @@ struct OpenLog {
     /// Device and inode, to detect that the file was renamed or removed.
     id: (u64, u64),
     last_check: Stopwatch,
-    /// Whether the last line in the file is incomplete.
+    /// True if the last line in the file is incomplete.
     is_mid_line: bool,
     /// Lines lost since the last successful write.
     lines_lost: u64,
@@ -139,18 +139,18 @@ impl OpenLog {
         Ok(Self { file, id, last_check: Stopwatch::start(), is_mid_line: false, lines_lost: 0 })
     }
 
-    /// Opens the file for appending. A new file gets the mode of log files, as far as the umask at the start
-    /// of the process allows.
+    /// Opens the file for appending. A new file gets the mode of log files, restricted by the umask at the
+    /// start of the process.
     fn open_or_create(path: &Path) -> io::Result<File> {
         let mut options = OpenOptions::new();
         options.append(true).mode(LOG_FILE_MODE);
-        // Only a new file gets a mode; one that the operator created keeps its own.
+        // Only a new file gets a mode. A file that the operator created keeps its own.
         match options.clone().create_new(true).open(path) {
             Ok(file) => {
                 modes::set_shared_file_mode(&file, LOG_FILE_MODE)?;
                 Ok(file)
             }
-            // Created meanwhile by another process or a rotation, or it is a device.
+            // A different process or a rotation created it meanwhile, or it is a device.
             Err(cause) if cause.kind() == io::ErrorKind::AlreadyExists => {
                 options.create(true).open(path)
             }
@@ -175,7 +175,7 @@ impl OpenLog {
     }
 
     fn append(&mut self, line: &[u8]) -> io::Result<()> {
-        // A full disk cut the last line off; this one must not continue it.
+        // A full disk cut the last line off. This line must not continue it.
         if self.is_mid_line {
             self.file.write_all(b"\n")?;
             self.is_mid_line = false;
@@ -203,7 +203,7 @@ impl LogFile {
     }
 
     fn reopen(&self) -> Result<()> {
-        // Opened before the lock is taken, so that threads that log do not wait for it.
+        // Opened before the lock is acquired, so that threads that log do not wait for it.
         let new = OpenLog::new(&self.path).map_err(|cause| unusable(&self.path, &cause))?;
         let mut open = self.open.lock();
         *open = OpenLog { lines_lost: open.lines_lost, ..new };
@@ -216,7 +216,7 @@ impl LogFile {
         let path = self.path.display();
         match open.append(line) {
             Ok(()) if open.lines_lost == 0 => {}
-            // A reader of standard error learns when lines were lost, and how many.
+            // A reader of standard error learns that lines were lost, and their number.
             Ok(()) => {
                 let lost = std::mem::take(&mut open.lines_lost);
                 report_write_failure(&format!(
@@ -225,7 +225,7 @@ impl LogFile {
             }
             Err(cause) => {
                 metrics::counter!(LOG_LINES_LOST).increment(1);
-                // Once per outage: standard error must not get what the full disk cannot take.
+                // Once per outage: standard error must not repeat every line that the full disk rejects.
                 if open.lines_lost == 0 {
                     report_write_failure(&format!("log lines are lost: {path}: {cause}"));
                 }
@@ -240,7 +240,7 @@ fn unusable(path: &Path, cause: &io::Error) -> Error {
     Error::new(ErrorKind::Unavailable, message)
 }
 
-/// Reports on standard error what the file cannot store; a closed standard error is ignored.
+/// Reports on standard error that the file lost lines. Ignores a closed standard error.
 fn report_write_failure(message: &str) {
     drop(writeln!(io::stderr(), "wirephoto: {message}"));
 }

@@ -50,18 +50,18 @@ pub const DECODED_MEGAPIXELS: &str = "wirephoto_decoded_megapixels_total";
 pub const CACHE_LOOKUPS: &str = "wirephoto_cache_lookups_total";
 /// Bytes held by a cache tier (gauge).
 pub const CACHE_BYTES: &str = "wirephoto_cache_bytes";
-/// Items changed, as this process sees them (counter).
+/// Item changes that this process noticed (counter).
 pub const ITEMS_CHANGED: &str = "wirephoto_items_changed_total";
 
 /// Originals without random access, which can only be decoded as a whole (counter).
 pub const NOT_INDEXED: &str = "wirephoto_originals_not_indexed_total";
-/// Times that an original was found missing, or different from what was delivered (counter).
+/// Times that an original was found missing or different from the delivered file (counter).
 pub const ORIGINALS_DAMAGED: &str = "wirephoto_originals_damaged_total";
 /// Originals whose derived files were rebuilt (counter).
 pub const INDEX_REBUILDS: &str = "wirephoto_index_rebuilds_total";
-/// Originals whose standard renditions were made and kept (counter).
+/// Originals whose standard renditions were made and stored (counter).
 pub const STANDARD_SETS: &str = "wirephoto_standard_sets_total";
-/// Items whose standard renditions the background job has not looked at yet, on the node that does it (gauge).
+/// Items whose standard renditions the background job has not checked yet, on the node that does it (gauge).
 pub const STANDARD_SETS_BEHIND: &str = "wirephoto_standard_sets_behind";
 /// Share of the items whose originals the current scrub pass has read, on the node that scrubs (gauge).
 pub const SCRUB_DONE_RATIO: &str = "wirephoto_scrub_done_ratio";
@@ -79,7 +79,7 @@ pub const BUCKET_BYTES: &str = "wirephoto_bucket_bytes_total";
 pub const BUCKET_CIRCUIT_OPEN: &str = "wirephoto_bucket_circuit_open";
 /// Fast render paths that were abandoned for a slower one, by reason (counter).
 pub const RENDER_PATHS_ABANDONED: &str = "wirephoto_render_paths_abandoned_total";
-/// Whether this process has a complete search index: 1 or 0 (gauge).
+/// 1 if this process has a complete search index, otherwise 0 (gauge).
 pub const SEARCH_INDEX_WHOLE: &str = "wirephoto_search_index_whole";
 /// Item versions in the search index (gauge).
 pub const SEARCH_INDEX_ITEMS: &str = "wirephoto_search_index_items";
@@ -141,7 +141,7 @@ pub const CERTIFICATE_EXPIRES: &str = "wirephoto_tls_certificate_expires_seconds
 /// Trace spans, by outcome: sent, dropped (the queue was full), failed (counter).
 pub const SPANS: &str = "wirephoto_trace_spans_total";
 /// Cache keys to purge at a CDN, by address (1, 2, … in the order of the setting) and outcome: done, absent
-/// (nothing cached under them), retry, refused, given_up (counter).
+/// (the CDN had nothing cached under them), retry, refused, given_up (counter).
 pub const PURGES: &str = "wirephoto_purges_total";
 /// Cache keys that wait to be purged, including those that are due later, by address (gauge).
 pub const PURGES_WAITING: &str = "wirephoto_purges_waiting";
@@ -151,18 +151,17 @@ pub const PURGE_LAG_SECONDS: &str = "wirephoto_purge_lag_seconds";
 pub const FOLLOW_BEHIND_SECONDS: &str = "wirephoto_follow_behind_seconds";
 /// Live nodes of the cluster (gauge).
 pub const NODES: &str = "wirephoto_nodes";
-/// Whether a setting that should be equal on all nodes differs on another live node, by setting: 1 or 0
-/// (gauge).
+/// 1 if a setting that should be equal on all nodes differs on a live node, otherwise 0, by setting (gauge).
 pub const NODES_DIFFER: &str = "wirephoto_nodes_differ";
-/// Whether this node is ready to serve requests: 1 or 0 (gauge).
+/// 1 if this node is ready to serve requests, otherwise 0 (gauge).
 pub const READY: &str = "wirephoto_ready";
-/// Whether this node has a fault, by fault: database, search, store, disk (gauge).
+/// 1 if this node has a fault, otherwise 0, by fault: database, search, store, disk (gauge).
 pub const FAULT: &str = "wirephoto_fault";
 /// Bytes that can still be written to the file system of a folder, by volume: data (the data directory), store
 /// (the folder of originals, if the settings name one) (gauge).
 pub const DISK_FREE_BYTES: &str = "wirephoto_disk_free_bytes";
-/// Whether this node holds the lease of a background job, by lease: matching, purging, sweeping, scrubbing
-/// (gauge).
+/// 1 if this node holds the lease of a background job, otherwise 0, by lease: matching, purging, sweeping,
+/// scrubbing (gauge).
 pub const LEASE_HELD: &str = "wirephoto_lease_held";
 /// Seconds for which no node has held the lease, by lease: matching, sweeping (gauge).
 pub const LEASE_VACANT_SECONDS: &str = "wirephoto_lease_vacant_seconds";
@@ -214,7 +213,7 @@ pub fn start_metrics() -> Result<PrometheusHandle> {
     Ok(handle)
 }
 
-/// Records whether the circuit breaker of the bucket of originals is open.
+/// Sets the metric to 1 if the circuit breaker of the bucket of originals is open, otherwise to 0.
 pub fn set_bucket_circuit_open(is_open: bool) {
     metrics::gauge!(BUCKET_CIRCUIT_OPEN).set(f64::from(u8::from(is_open)));
 }
@@ -227,8 +226,8 @@ pub fn count_abandoned_path(reason: &'static str) {
 /// Registers the counters that alerts use, with the value 0.
 ///
 /// A series that first appears with its first event has no earlier sample, so `increase` in an alert misses
-/// that event. Counters whose labels depend on settings are registered where those settings are read. For
-/// events before the first scrape, alerts use [`START_TIME`].
+/// that event. Counters whose labels depend on settings are registered by the code that reads those settings.
+/// For events before the first scrape, alerts use [`START_TIME`].
 fn register_counters() {
     for counter in [
         metrics::counter!(ORIGINALS_DAMAGED),

@@ -16,8 +16,8 @@ impl MetricValues {
         Self { text: metrics.render() }
     }
 
-    /// Adds up the series of a metric that have all of `labels`, such as `tier="disk"`. Returns 0 if there are
-    /// none; fractions are rounded.
+    /// Adds up the series of a metric that have all of `labels`, such as `tier="disk"`. Returns 0 if there is
+    /// no such series. Rounds fractions.
     #[must_use]
     pub fn sum(&self, name: &str, labels: &[&str]) -> u64 {
         let mut sum = 0_u64;
@@ -38,9 +38,9 @@ fn whole(value: &str) -> u64 {
         return number;
     }
     let number: f64 = value.parse().unwrap_or_default();
-    // Beyond that a float has no single units, and no metric reaches it.
+    // Beyond this limit, a float cannot represent every integer. No metric reaches it.
     let is_counted = (0.0..9e15).contains(&number);
-    // The digits before the point: a lossy cast needs a reason, and this needs none.
+    // Uses the digits before the point, because a lossy cast would need a reason.
     let digits = if is_counted { format!("{number:.0}") } else { String::new() };
     digits.parse().unwrap_or_default()
 }

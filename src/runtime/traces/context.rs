@@ -18,7 +18,7 @@ impl TraceParent {
         let trace = parts.next().filter(|text| is_hex(text, 32))?;
         let span = parts.next().filter(|text| is_hex(text, 16))?;
         let flags = parts.next().filter(|text| is_hex(text, 2))?;
-        // `ff` is no version, and version 00 has exactly four fields (§3.2.2).
+        // `ff` is not a version, and version 00 has exactly four fields (§3.2.2).
         if version == "ff" || (version == "00" && parts.next().is_some()) {
             return None;
         }
@@ -26,7 +26,7 @@ impl TraceParent {
         let trace = u128::from_str_radix(trace, 16).ok().filter(|id| *id != 0)?;
         let span = u64::from_str_radix(span, 16).ok().filter(|id| *id != 0)?;
         let flags = u8::from_str_radix(flags, 16).ok()?;
-        // The other flags are for later versions and have to be ignored (§3.2.2).
+        // The other flags are for later versions and must be ignored (§3.2.2).
         Some(Self { trace: trace.into(), span: span.into(), sampled: flags & 1 == 1 })
     }
 }

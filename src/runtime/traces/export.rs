@@ -85,7 +85,7 @@ impl TraceExporter {
             }
         }
         let last = timeout(TRACES_LAST_TIME, self.send_all()).await;
-        // `send` reports its own failures; this one was cut off before it could.
+        // `send` reports its own failures, but the timeout ended this one before it could.
         if last.is_err() && !self.failing {
             tracing::warn!("traces cannot be sent: no response before shutdown");
         }
@@ -153,7 +153,7 @@ fn client() -> Result<Client> {
     let tls = tls.with_root_certificates(roots).with_no_client_auth();
     let built = Client::builder()
         .tls_backend_preconfigured(tls)
-        // A redirect could send the headers, which may hold a token, to another host.
+        // A redirect could send the headers, which may hold a token, to a different host.
         .redirect(Policy::none())
         // Proxy variables of the environment are ignored; a proxy would be a setting.
         .no_proxy()

@@ -1,8 +1,8 @@
 //! Traces of requests for an OpenTelemetry collector (OTLP over HTTP).
 //!
-//! Spans are built afterwards from the data of a request's log line: nothing is measured for them, and a
-//! request that is not traced costs only the decision. They wait in a bounded queue and are sent in batches.
-//! Spans that do not fit are counted and dropped, so a slow or unreachable collector slows no request.
+//! Spans are built afterwards from the data of a request's log line, without measurements of their own. A
+//! request that is not traced costs only the decision. Spans wait in a bounded queue and are sent in batches.
+//! Spans that do not fit are counted and dropped, so a slow or unreachable collector delays no request.
 //!
 //! Metric: `wirephoto_trace_spans_total{outcome}`.
 
@@ -69,7 +69,7 @@ impl RequestTrace {
     }
 }
 
-/// A traced request that was answered.
+/// An answered request that is traced.
 #[derive(Debug)]
 pub struct TracedRequest<'a> {
     pub method: &'a str,
@@ -88,7 +88,7 @@ pub struct TracedRequest<'a> {
 }
 
 impl RequestTracer {
-    /// Creates the tracer and its exporter; nothing is sent before [`TraceExporter::run`].
+    /// Creates the tracer and its exporter. Nothing is sent before [`TraceExporter::run`].
     ///
     /// Fails with the setting's name if the URL or the headers are invalid.
     pub fn start(setup: TraceSetup<'_>) -> Result<(Self, TraceExporter)> {
@@ -106,12 +106,12 @@ impl RequestTracer {
 
     /// Decides whether a request is traced.
     ///
-    /// `caller` is the header `traceparent` (W3C Trace Context) of a trusted proxy. The request is then
-    /// traced exactly if the caller samples it, as part of the caller's trace. Without the header it is
+    /// `caller` is the header `traceparent` (W3C Trace Context) of a trusted proxy. If the header is present,
+    /// the request is traced only if the caller samples it, as part of the caller's trace. Otherwise it is
     /// sampled at random.
     #[must_use]
     pub fn begin(&self, caller: Option<&str>) -> Option<RequestTrace> {
-        // An invalid header counts as none, as the standard asks.
+        // An invalid header counts as absent, as the standard requires.
         if let Some(parent) = caller.and_then(TraceParent::parse) {
             let trace =
                 RequestTrace { id: parent.trace, span: new_span_id(), parent: Some(parent.span) };
@@ -170,7 +170,7 @@ fn spans(trace: RequestTrace, request: &TracedRequest<'_>) -> Vec<SpanData> {
     }
     let mut spans = vec![server_span];
     // The response is sent as soon as it is rendered, so the stages end with the request. A request that
-    // joined another one's render may have started after the first stages.
+    // joined a render of an earlier request may have started after the first stages.
     let total = request.stages.iter().map(|(_, ms)| stage_duration(*ms)).sum();
     let mut position = end.checked_sub(total).unwrap_or(start);
     for (name, ms) in request.stages {
