@@ -1,10 +1,10 @@
-//! Defines the circuit breaker of a bucket, which decides whether requests are sent at all.
+//! The circuit breaker of a bucket, which decides whether requests are sent at all.
 //!
-//! A request to a bucket that hangs occupies a thread until its time-out, and renders that could be answered
-//! queue behind it. So after a while of nothing but failures the circuit opens: requests fail at once. While
-//! it is open, one probe a second finds out when the bucket answers again: an empty listing, or the next
-//! client request where listings are refused and refusals opened the circuit. Cached content continues to be
-//! served.
+//! A request to a bucket that hangs occupies a thread until its timeout, and renders that could be answered
+//! queue behind it. So the circuit opens after a period with failures only: requests then fail at once. While
+//! it is open, one probe a second detects the recovery of the bucket. The probe is an empty listing. If
+//! listings are refused and refusals opened the circuit, it is the next client request. Cached content
+//! continues to be served.
 
 use std::{io, mem, time::Duration};
 
@@ -14,15 +14,15 @@ use tokio::sync::Notify;
 use crate::runtime::clock::Stopwatch;
 use crate::runtime::telemetry;
 
-/// Period of nothing but failures after which the circuit opens. A service that loses a machine or is
+/// Period of failures without a success after which the circuit opens. A service that loses a machine or is
 /// upgraded recovers sooner.
 const FAILING_MAX: Duration = Duration::from_secs(5);
-/// Minimum number of failures in that period: a single connection that broke unnoticed proves nothing.
+/// Minimum number of failures in that period: a single broken connection proves nothing.
 const FAILURES_MIN: u32 = 2;
 /// Interval between two probes of an open circuit.
 pub(super) const PROBE_INTERVAL: Duration = Duration::from_secs(1);
 
-/// The circuit breaker of a bucket: the state derived from the answers to its requests.
+/// The circuit breaker of a bucket. It derives its state from the outcomes of requests.
 #[derive(Debug)]
 pub(super) struct CircuitBreaker {
     /// The bucket, as messages name it.
@@ -34,7 +34,7 @@ pub(super) struct CircuitBreaker {
     abort: Notify,
 }
 
-/// The state of the breaker; times are since its start.
+/// The state of the breaker. Times are durations since its start.
 #[derive(Debug, Default)]
 struct BreakerState {
     /// Time of the last success.
@@ -46,9 +46,9 @@ struct BreakerState {
 /// A run of failed requests without a success in between.
 #[derive(Clone, Copy, Debug)]
 struct FailureStreak {
-    /// When the first of them began.
+    /// Start of the first of them.
     since: Duration,
-    /// When the last of them failed.
+    /// Time at which the last of them failed.
     last: Duration,
     count: u32,
 }
@@ -56,7 +56,7 @@ struct FailureStreak {
 /// The kind of a failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum BucketFault {
-    /// No answer came, or one that asks to retry later.
+    /// No answer arrived, or an answer that asks the client to retry later.
     NoAnswer,
     /// The credentials are refused.
     Refused,
@@ -68,14 +68,14 @@ struct OpenCircuit {
     since: Duration,
     /// The kind of failure that opened the circuit.
     fault: BucketFault,
-    /// The most recent failure.
+    /// The message of the most recent failure.
     why: String,
-    /// Whether the next request is let through as the probe.
+    /// True if the next request is let through as the probe.
     is_probe_due: bool,
 }
 
 impl BreakerState {
-    /// Records the failure at `now` of a request that began at `began`. Returns `true` when it opens the
+    /// Records the failure at `now` of a request that began at `began`. Returns `true` if it opens the
     /// circuit.
     fn record_failure(
         &mut self,
@@ -84,16 +84,16 @@ impl BreakerState {
         fault: BucketFault,
         why: &str,
     ) -> bool {
-        // Already open: only the most recent reason is kept.
+        // Already open: only the most recent message is stored.
         if let Some(open) = &mut self.open_circuit {
             why.clone_into(&mut open.why);
             return false;
         }
         if self.last_success.is_some_and(|success| success >= began) {
-            // Another request succeeded meanwhile: the bucket is not at fault.
+            // A different request succeeded in the meantime: the bucket is not at fault.
             return false;
         }
-        // A failure long after the last one starts a new streak: isolated failures never add up.
+        // A failure long after the last one starts a new streak, so isolated failures never add up.
         let previous = self.failing.filter(|streak| began <= streak.last + FAILING_MAX);
         let streak = previous.unwrap_or(FailureStreak { since: began, last: now, count: 0 });
         // Failures arrive in the order of their ends, so a later one may have begun first.
@@ -113,22 +113,22 @@ impl BreakerState {
             Some(OpenCircuit { since, fault, why: why.to_owned(), is_probe_due: false });
     }
 
-    /// Handles a refused probe. Returns `true` when the refusal proves that the bucket answers. Where
-    /// refusals opened the circuit it proves nothing: the next request becomes the probe.
+    /// Handles a refused probe. Returns `true` if the refusal proves that the bucket answers. If refusals
+    /// opened the circuit, it proves nothing: the next request becomes the probe.
     fn closes_on_refusal(&mut self) -> bool {
         let Some(open) = &mut self.open_circuit else { return false };
         open.is_probe_due = open.fault == BucketFault::Refused;
         !open.is_probe_due
     }
 
-    /// Returns whether the request about to be sent is the probe; at most once per refused probe.
+    /// Returns whether the next request is the probe: at most once per refused probe.
     fn take_probe(&mut self) -> bool {
         let open = self.open_circuit.as_mut();
-        // Taken, so that of many waiting requests only one reaches a bucket that may still refuse.
+        // Reset at once, so that of many waiting requests only one reaches a bucket that may still refuse.
         open.is_some_and(|open| mem::take(&mut open.is_probe_due))
     }
 
-    /// Records a success. Returns the time since which the circuit was open, if it was.
+    /// Records a success. Returns the time at which the circuit opened, if it was open.
     fn record_success(&mut self, now: Duration) -> Option<Duration> {
         self.last_success = Some(now);
         self.failing = None;
@@ -137,7 +137,7 @@ impl BreakerState {
 }
 
 impl CircuitBreaker {
-    /// Creates a closed circuit for the bucket that messages call `place`.
+    /// Creates a closed circuit for the bucket `place`, which is its name in messages.
     pub(super) fn new(place: String) -> Self {
         Self {
             place,
@@ -153,8 +153,8 @@ impl CircuitBreaker {
         self.stopwatch.elapsed()
     }
 
-    /// Records that a request that began at `began` got no answer, or one that a healthy bucket does not
-    /// give.
+    /// Records that a request that began at `began` got no answer, or an answer that a healthy bucket does
+    /// not give.
     pub(super) fn record_failure(&self, began: Duration, fault: BucketFault, why: &str) {
         let opened = self.state.lock().record_failure(began, self.now(), fault, why);
         if opened {
@@ -201,13 +201,13 @@ impl CircuitBreaker {
         }
     }
 
-    /// Returns whether a request is let through although the circuit is open: its result says more than a
-    /// listing that is refused anyway. One request for each refused probe.
+    /// Returns whether a request is let through although the circuit is open: once for each refused probe.
+    /// Its result says more about the bucket than a listing that is refused anyway.
     pub(super) fn take_probe(&self) -> bool {
         self.state.lock().take_probe()
     }
 
-    /// Returns why requests fail at once; `None` while the circuit is closed.
+    /// Returns the reason that requests fail at once; `None` while the circuit is closed.
     pub(super) fn open_error(&self) -> Option<io::Error> {
         let state = self.state.lock();
         let why = &state.open_circuit.as_ref()?.why;
@@ -215,8 +215,8 @@ impl CircuitBreaker {
         Some(io::Error::other(message))
     }
 
-    /// Waits until the circuit opens and returns the error for requests in flight, which would otherwise wait
-    /// for their time-out.
+    /// Waits until the circuit opens. Returns the error for requests in flight, which would otherwise wait
+    /// for their timeout.
     pub(super) async fn abort_error(&self) -> io::Error {
         let mut aborted = std::pin::pin!(self.abort.notified());
         // Registers before the state is checked, so that a notification between check and wait is not lost.

@@ -1,4 +1,4 @@
-//! Copies blobs into a folder: into a backup, and back from one.
+//! Copies blobs into a folder: into a backup, and back from it.
 
 use std::{
     fs::{self, File},
@@ -14,7 +14,7 @@ use super::{BlobReader, BlobStore, StoreError};
 use crate::runtime::modes;
 use model::ContentHash;
 
-/// The outcome of copying a blob from another store.
+/// The outcome of copying a blob from a different store.
 #[derive(Debug)]
 pub enum CopyOutcome {
     Copied,
@@ -70,7 +70,7 @@ impl BlobFolder {
             Err(cause) => Err(cause),
         };
         if !matches!(outcome, Ok(CopyOutcome::Copied)) {
-            // The error of the copy is reported; a failed removal of its remains adds nothing.
+            // The error of the copy is reported. A failed removal of its remains adds nothing.
             drop(fs::remove_file(&tmp));
         }
         outcome
@@ -84,7 +84,7 @@ impl BlobFolder {
     }
 
     pub(super) fn flush(&self) -> Result<(), StoreError> {
-        // A new name is durable once its folder is flushed: blobs are in subfolders of this one.
+        // A new name is durable once its folder is flushed. Blobs are in subfolders of this folder.
         for entry in fs::read_dir(&self.dir).map_err(failed(&self.dir))? {
             let path = entry.map_err(failed(&self.dir))?.path();
             if path.is_dir() {
@@ -98,13 +98,13 @@ impl BlobFolder {
         let path = self.path(hash);
         match fs::remove_file(&path) {
             Err(cause) if cause.kind() != io::ErrorKind::NotFound => Err(failed(&path)(cause)),
-            // Removal is idempotent: another process may have removed the blob first.
+            // Removal is idempotent: a different process may have removed the blob first.
             Ok(()) | Err(_) => Ok(()),
         }
     }
 }
 
-/// Copies a blob into a new file and flushes it. Returns the reason where the blob does not match its hash.
+/// Copies a blob into a new file and flushes it. Returns the mismatch if the blob does not match its hash.
 fn copy_checked(
     reader: &BlobReader,
     hash: ContentHash,
@@ -123,7 +123,7 @@ fn copy_checked(
     if found.finish() != hash {
         return Ok(Some(StoreError::Corrupted(hash)));
     }
-    // Flushed before the rename: after a crash the name must not lead to a file without its bytes.
+    // Flushed before the rename: after a crash, the name must not refer to a file without its bytes.
     file.sync_all().map_err(failed(path))?;
     Ok(None)
 }

@@ -13,7 +13,7 @@ use super::{StoreError, s3::bad};
 use crate::runtime::clock::Stopwatch;
 use crate::runtime::config::SecretSource;
 
-/// Period for which a key that was read from files is used without reading them again.
+/// Period for which a key from files is used without reading the files again.
 const REREAD_INTERVAL: Duration = Duration::from_secs(1);
 
 /// The source of a bucket's credentials.
@@ -52,7 +52,7 @@ impl CredentialSource {
 
     /// Applies the credentials to the builder of a bucket's client.
     ///
-    /// Fails with the name of the setting that is missing.
+    /// Fails with the name of the missing setting.
     pub(super) fn apply(&self, builder: AmazonS3Builder) -> Result<AmazonS3Builder, StoreError> {
         match self {
             Self::Key { id, secret, token } => {
@@ -103,7 +103,7 @@ fn with_optional(
     if value.is_empty() { builder } else { builder.with_config(key, value) }
 }
 
-/// Provides the key of the settings and reads the files that they name again after [`REREAD_INTERVAL`].
+/// Provides the key of the settings. Reads the files that they name again after [`REREAD_INTERVAL`].
 struct SettingsKeyProvider {
     id: SecretSource,
     secret: SecretSource,

@@ -1,9 +1,9 @@
 //! Stores the files derived from blobs, by the blob's hash and their kind.
 //!
-//! Derived state can be rebuilt, so a write is not flushed to disk. A file appears whole or not at all;
-//! readers detect with their own checks what a crash damaged. The files are stored where the blobs are, so
-//! that several machines build them once. The side files of a bucket are also cached on the disk, since each
-//! render of a picture needs its own.
+//! Derived files can be rebuilt, so a write is not flushed to disk. A file appears whole or not at all, and
+//! readers detect damage from a crash with their own checks. The files are stored beside the blobs, so that
+//! several machines build them once. The side files of a bucket are also cached on the disk, since each
+//! render of a picture needs its side file.
 
 use std::{
     fs,
@@ -30,7 +30,7 @@ use model::ContentHash;
 pub enum DerivedKind {
     /// The entry points for random access to an original.
     Index,
-    /// An original's picture in a form that permits random access.
+    /// An original's picture in a format that permits random access.
     Working,
     /// The picture data of the standard renditions.
     Standard,
@@ -57,12 +57,12 @@ enum DerivedLocation {
 }
 
 impl DerivedStore {
-    /// Opens the folder `dir`, which is created when it is missing.
+    /// Opens the folder `dir`, and creates it if it is missing.
     pub fn open(dir: &Path) -> Result<Self, StoreError> {
         Ok(Self { location: DerivedLocation::Folder(DerivedFolder::open(dir)?) })
     }
 
-    /// Opens the derived files of a bucket; `dir` caches at most `copies_bytes` bytes of side files.
+    /// Opens the derived files of a bucket. `dir` caches at most `copies_bytes` bytes of side files.
     pub(super) fn in_bucket(
         bucket: Bucket,
         dir: &Path,
@@ -78,7 +78,7 @@ impl DerivedStore {
         matches!(self.location, DerivedLocation::Bucket(..))
     }
 
-    /// Writes a file; replaces an existing one.
+    /// Writes a file, replacing an existing one.
     pub fn write(
         &self,
         kind: DerivedKind,
@@ -100,7 +100,7 @@ impl DerivedStore {
         Ok(())
     }
 
-    /// Reads a file of at most `bytes_max` bytes; `None` if it does not exist or is longer.
+    /// Reads a file of at most `bytes_max` bytes. Returns `None` if it does not exist or is longer.
     pub fn read(
         &self,
         kind: DerivedKind,
@@ -125,8 +125,8 @@ impl DerivedStore {
         Ok(found)
     }
 
-    /// Removes the cached copy of a side file, so that the next read fetches it from the bucket; returns
-    /// `false` where there is no cache.
+    /// Removes the cached copy of a side file, so that the next read fetches it from the bucket. Returns
+    /// `false` if there is no cache.
     pub fn invalidate(&self, hash: ContentHash) -> bool {
         match &self.location {
             DerivedLocation::Folder(_) => false,
@@ -163,7 +163,7 @@ impl DerivedStore {
         }
     }
 
-    /// Removes a file; succeeds where it does not exist.
+    /// Removes a file. Succeeds if it does not exist.
     pub fn remove(&self, kind: DerivedKind, hash: ContentHash) -> Result<(), StoreError> {
         match &self.location {
             DerivedLocation::Folder(files) => files.remove(kind, hash),
@@ -236,7 +236,7 @@ impl DerivedFolder {
             fs::rename(&tmp, &path)
         });
         written.map_err(|cause| {
-            // The error of the write is reported; a failed removal of its remains adds nothing.
+            // The error of the write is reported. A failed removal of its remains adds nothing.
             drop(fs::remove_file(&tmp));
             failed(&path)(cause)
         })
@@ -253,7 +253,7 @@ impl DerivedFolder {
             Ok(metadata) if metadata.len() <= bytes_max => {
                 fs::read(&path).map(Some).map_err(failed(&path))
             }
-            // Longer than any file of this kind: it is damaged, and is rebuilt like a missing one.
+            // Longer than any valid file of this kind: it is damaged, and is rebuilt like a missing one.
             Ok(_) => Ok(None),
             Err(cause) if cause.kind() == io::ErrorKind::NotFound => Ok(None),
             Err(cause) => Err(failed(&path)(cause)),
@@ -286,7 +286,7 @@ impl DerivedFolder {
         let path = self.path(kind, hash);
         match fs::remove_file(&path) {
             Err(cause) if cause.kind() != io::ErrorKind::NotFound => Err(failed(&path)(cause)),
-            // Removal is idempotent: another process may have removed the file first.
+            // Removal is idempotent: a different process may have removed the file first.
             Ok(()) | Err(_) => Ok(()),
         }
     }

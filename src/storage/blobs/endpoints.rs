@@ -1,12 +1,11 @@
 //! Sends requests to one service behind several addresses, with failover to the next address.
 //!
-//! The address that answered last is asked first. A request is signed for the address that it is sent to, so
-//! each address has its own client. All requests are idempotent: an object is written under the hash of its
-//! bytes, and parts of an upload under their numbers, at any address. Completing an upload that another
-//! address has already completed counts as success: the sender checks the object's length afterwards.
+//! Requests are sent first to the address that answered last. A request is signed for its address, so each
+//! address has its own client. All requests are idempotent: an object is written under the hash of its bytes,
+//! and parts of an upload under their numbers, at any address. Completing an upload that was already
+//! completed at a different address counts as success: the sender checks the object's length afterwards.
 //!
-//! The bucket counts as failing when no address answered: one that fails while another answers proves
-//! nothing.
+//! The bucket counts as failing if no address answered. A failing address proves nothing while others answer.
 
 use std::{
     fmt,
@@ -37,7 +36,7 @@ use object_store::{
 use super::circuit_breaker::{BucketFault, CircuitBreaker};
 use super::s3;
 
-/// Backoff after the first round in which no address answered; it doubles with each round.
+/// Backoff after the first round without an answer from any address. It doubles with each round.
 const BACKOFF_FIRST: Duration = Duration::from_millis(100);
 /// Upper limit of the backoff.
 const BACKOFF_MAX: Duration = Duration::from_secs(3);
@@ -50,7 +49,7 @@ pub(super) struct FailoverStore {
 
 struct FailoverInner {
     clients: Vec<Arc<AmazonS3>>,
-    /// Index of the address to ask first, shared by all clients of the bucket.
+    /// Index of the address to try first, shared by all clients of the bucket.
     first: Arc<AtomicUsize>,
     /// Rounds through all addresses after the first one.
     rounds: usize,
@@ -72,7 +71,7 @@ impl fmt::Display for FailoverStore {
 }
 
 impl FailoverStore {
-    /// Creates a store over at least one client; the clients do not retry by themselves.
+    /// Creates a store over at least one client. The clients do not retry by themselves.
     pub(super) fn new(
         clients: Vec<AmazonS3>,
         first: Arc<AtomicUsize>,
@@ -85,7 +84,7 @@ impl FailoverStore {
         Self { inner: Arc::new(inner) }
     }
 
-    /// Asks one address after the other until one answers; a refusal is an answer.
+    /// Tries one address after the other until one answers. A refusal is an answer.
     async fn try_each<T, F: Future<Output = Result<T>>>(
         &self,
         work: impl Fn(Arc<AmazonS3>) -> F,
@@ -100,8 +99,8 @@ impl FailoverStore {
             for index in (0..clients.len()).map(|step| (start + step) % clients.len()) {
                 match self.within(work(Arc::clone(&clients[index]))).await {
                     Err(cause) if s3::may_succeed_elsewhere(&cause) => {
-                        // Before the next address is tried: other requests, and this one if it is cut off
-                        // now, skip the failed address.
+                        // Stored before the next address is tried: other requests skip the failed address,
+                        // and so does the next attempt if this one is cut off now.
                         first.store((index + 1) % clients.len(), Ordering::Relaxed);
                         failed = Some(cause);
                     }
@@ -111,7 +110,7 @@ impl FailoverStore {
                     }
                 }
             }
-            // Once per round: only when every address failed is the bucket at fault.
+            // Once per round: only if every address failed, the bucket is at fault.
             if let Some(cause) = failed {
                 breaker.record_failure(began, BucketFault::NoAnswer, &s3::describe(&cause));
                 if round >= *rounds {
@@ -201,7 +200,8 @@ impl ObjectStore for FailoverStore {
         removed.boxed()
     }
 
-    /// Lists objects. A listing that breaks off is not continued at another address: the caller starts over.
+    /// Lists objects. A listing that breaks off is not continued at a different address: the caller starts
+    /// over.
     fn list(&self, prefix: Option<&Path>) -> BoxStream<'static, Result<ObjectMeta>> {
         let endpoints = self.clone();
         let prefix = prefix.cloned();
@@ -210,7 +210,7 @@ impl ObjectStore for FailoverStore {
                 .try_each(|client| {
                     // `fuse`, because an empty listing is polled again after its end.
                     let mut list = client.list(prefix.as_ref()).fuse();
-                    // Fetches the first page, whose failure still leads to the next address.
+                    // Fetches the first page here, so that its failure leads to the next address.
                     async move {
                         let first = list.next().await.transpose()?;
                         Ok(stream::iter(first.map(Ok)).chain(list))
@@ -234,7 +234,7 @@ impl ObjectStore for FailoverStore {
     }
 }
 
-/// An upload in parts, each of which may use another address.
+/// An upload in parts. Each part may use a different address.
 #[derive(Debug)]
 struct FailoverUpload {
     /// The bucket, the key and the id of the upload.
@@ -268,7 +268,7 @@ impl MultipartUpload for FailoverUpload {
 
     async fn complete(&mut self) -> Result<PutResult> {
         let mut parts = self.parts.lock().clone();
-        // They arrive in any order, and the service requires them in ascending order.
+        // Parts arrive in any order, and the service requires them in ascending order.
         parts.sort_unstable_by_key(|(number, _)| *number);
         if parts.len() != self.next {
             let source = "not all parts have arrived".into();
@@ -283,7 +283,7 @@ impl MultipartUpload for FailoverUpload {
             })
             .await;
         match completed {
-            // Another address completed it without being able to answer, so the upload no longer exists.
+            // A different address completed it without being able to answer, so the upload no longer exists.
             Err(Error::NotFound { .. }) => {
                 Ok(PutResult { e_tag: None, version: None, extensions: Extensions::default() })
             }

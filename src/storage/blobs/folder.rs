@@ -1,7 +1,7 @@
 //! Stores blobs in a folder: `ab/cdef…` by hash, `tmp/` for files being written.
 //!
-//! A write creates a file in `tmp/`, flushes it to disk and renames it; then the folder is flushed. A crash
-//! leaves a whole blob or a file in `tmp/` that the next start removes.
+//! A write creates a file in `tmp/`, flushes it to disk and renames it. Then the folder is flushed. A crash
+//! leaves a whole blob, or a file in `tmp/` that the next start removes.
 
 use std::{
     fs::{self, File, OpenOptions},
@@ -17,7 +17,7 @@ use super::{BlobReader, COPY_BYTES, StoreError};
 use crate::runtime::modes;
 use model::ContentHash;
 
-/// Age after which an untouched file in `tmp/` is taken as left over from a process that has ended.
+/// Age after which an untouched file in `tmp/` counts as left by a process that has ended.
 const ABANDONED_AGE: Duration = Duration::from_secs(3600);
 
 #[derive(Clone, Debug)]
@@ -30,9 +30,9 @@ pub(super) fn failed(path: &Path) -> impl FnOnce(io::Error) -> StoreError {
     move |cause| StoreError::Io { path, cause }
 }
 
-/// Returns whether the file at `path` has these bytes; `false` for one that cannot be read.
+/// Returns whether the file at `path` has these bytes; `false` if it cannot be read.
 fn holds(path: &Path, bytes: &[u8]) -> bool {
-    // Another length spares reading the file.
+    // Comparing the lengths first avoids reading a file that differs.
     let same_length = fs::metadata(path).is_ok_and(|found| found.len() == bytes.len() as u64);
     let Some(mut file) = same_length.then(|| File::open(path).ok()).flatten() else {
         return false;
@@ -46,7 +46,7 @@ fn holds(path: &Path, bytes: &[u8]) -> bool {
 
 /// Returns whether there is no file at `path`; `false` if that is not known.
 ///
-/// A blob that counts as new is removed again with a refused ingest, so an error must not make it new.
+/// A blob that counts as new is removed again if its ingest is refused, so an error must not make it new.
 fn is_absent(path: &Path) -> bool {
     path.try_exists().is_ok_and(|exists| !exists)
 }
@@ -92,13 +92,13 @@ impl BlobFolder {
             self.flush_folders(parent)
         });
         written.map_err(|cause| {
-            // The error of the write is reported; a failed removal of its remains adds nothing.
+            // The error of the write is reported. A failed removal of its remains adds nothing.
             drop(fs::remove_file(&tmp));
             failed(&path)(cause)
         })
     }
 
-    /// Flushes the folder of a blob and the folder around it, which list new entries.
+    /// Flushes the folder of a blob and its parent folder, which list new entries.
     fn flush_folders(&self, parent: &Path) -> io::Result<()> {
         File::open(parent)?.sync_all()?;
         File::open(&self.dir)?.sync_all()
@@ -130,7 +130,7 @@ impl BlobFolder {
             Ok((hash, length))
         });
         moved.map_err(|cause| {
-            // The error of the copy is reported; a failed removal of its remains adds nothing.
+            // The error of the copy is reported. A failed removal of its remains adds nothing.
             drop(fs::remove_file(&tmp));
             failed(source)(cause)
         })
@@ -194,7 +194,7 @@ fn write_and_flush(path: &Path, bytes: &[u8]) -> io::Result<()> {
     file.sync_all()
 }
 
-/// Copies `source` to `target`; returns the hash and the number of the bytes.
+/// Copies `source` to `target`. Returns the hash and the number of the bytes.
 fn copy_and_flush(
     source: &Path,
     target: &Path,
@@ -222,7 +222,7 @@ pub(super) fn for_each_chunk(
     let mut chunk = Vec::with_capacity(COPY_BYTES);
     loop {
         chunk.clear();
-        // Fills the whole piece, except the last one, however little the system returns per read.
+        // Fills the whole piece, except the last one, even if the system returns fewer bytes per read.
         from.take(COPY_BYTES as u64).read_to_end(&mut chunk)?;
         if chunk.is_empty() {
             return Ok(());
@@ -237,7 +237,7 @@ pub(super) fn list(dir: &Path) -> Result<Vec<ContentHash>, StoreError> {
     for folder in fs::read_dir(dir).map_err(failed(dir))? {
         let folder = folder.map_err(failed(dir))?;
         let start = folder.file_name().to_string_lossy().into_owned();
-        // `tmp/`, the mark and whatever an operator put there are no blobs.
+        // `tmp/`, the mark and files of the operator are not blobs.
         if start.len() != 2 || !folder.path().is_dir() {
             continue;
         }

@@ -1,10 +1,11 @@
-//! Reads and writes the mark of a store: the ids of its archive and of the store itself, which the database
-//! also has, in a file or object beside the originals.
+//! Reads and writes the mark of a store, in a file or object beside the originals. The mark has the ids of
+//! the archive and of the store itself, which the database also has.
 //!
-//! A node whose settings name the store of another archive would write originals that no other node finds. So
-//! each write checks the mark first: in a folder every time, in a bucket when the last check is some seconds
-//! old. The store's own id tells the store of an archive from an earlier one, which has the same archive id;
-//! the path of a folder does not, because it may be another one on another machine.
+//! If the settings of a node named the store of a different archive, the node would write originals that no
+//! other node finds. So each write checks the mark first: every time in a folder, and in a bucket if the last
+//! check is some seconds old. The store's own id distinguishes the current store of an archive from an
+//! earlier one, which has the same archive id. The path of a folder cannot, because it may differ between
+//! machines.
 
 use std::{
     fs::{self, File},
@@ -28,14 +29,14 @@ use crate::storage::database::StoreClaim;
 
 /// Name of the file or object.
 pub(super) const MARK: &str = "archive-id";
-/// Maximum length in bytes: longer content is not an id.
+/// Maximum length in bytes. Longer content is not an id.
 pub(super) const MARK_BYTES_MAX: u64 = 128;
 /// Period for which a verified bucket is not checked again.
 const MARK_CACHE_TTL: Duration = Duration::from_secs(5);
-/// Time limit of a check that finds out whether a store can be reached.
+/// Time limit of the check whether a store can be reached.
 const CHECK_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// The word behind the id where the store replaces the one that the database knows.
+/// The word after the id if the store replaces the one that the database knows.
 const REPLACES: &str = "replaces";
 /// The prefix of the word with the id of the store.
 const STORE_ID: &str = "store=";
@@ -47,32 +48,32 @@ pub struct StoreMark {
     pub id: String,
     /// The id of the store itself; `None` until a node serves from the store.
     pub store_id: Option<String>,
-    /// Whether it replaces the store that the database knows: a command has copied the originals to it.
+    /// True if it replaces the store that the database knows: a command has copied the originals to it.
     pub replaces: bool,
 }
 
-/// The archive that a store has to belong to, once it is known.
+/// The archive that a store must belong to, once it is known.
 #[derive(Debug, Default)]
 pub(super) struct StoreOwner {
     id: OnceLock<String>,
     /// Time since a bucket was last verified to belong to the archive.
     last_verified: Mutex<Option<Stopwatch>>,
-    /// Whether the store was ever verified.
+    /// True if the store was ever verified.
     was_verified: AtomicBool,
     /// The mark that was read last.
     last_mark: Mutex<Option<StoreMark>>,
     /// The store that the database names.
     claim: Mutex<Option<StoreClaim>>,
-    /// The finding of the last check of a store that answered.
+    /// The mismatch found by the last check of a reachable store.
     mismatch: Mutex<Option<StoreMismatch>>,
 }
 
-/// The reason that a store which answers is not the archive's.
+/// The reason that a reachable store is not the archive's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StoreMismatch {
-    /// The database names a different store: that one has replaced this one.
+    /// The database names a different store, which has replaced this one.
     Replaced,
-    /// The mark is that of a different archive, or missing.
+    /// The mark belongs to a different archive, or is missing.
     Foreign,
 }
 
@@ -97,7 +98,7 @@ impl BlobStore {
         }
     }
 
-    /// Reads the mark of the store; `None` where it has none.
+    /// Reads the mark of the store. Returns `None` if the store has no mark.
     pub fn mark(&self) -> Result<Option<StoreMark>, StoreError> {
         match &self.place {
             StoreLocation::Folder(folder) => read_file(folder),
@@ -120,10 +121,10 @@ impl BlobStore {
         self.owner.id.get_or_init(|| id.to_owned());
     }
 
-    /// Returns whether the store, which has this `mark`, is a different one than the `claim` of the database.
+    /// Returns whether the store, which has this `mark`, differs from the `claim` of the database.
     ///
-    /// The name of a bucket is the same everywhere, but a folder may have a different path on another machine:
-    /// its id tells.
+    /// The name of a bucket is the same everywhere. A folder may have a different path on each machine, so
+    /// the id of the store decides.
     #[must_use]
     pub fn differs_from(&self, claim: &StoreClaim, mark: Option<&StoreMark>) -> bool {
         let own = self.name();
@@ -132,20 +133,21 @@ impl BlobStore {
             return true;
         }
         match (&claim.store_id, mark) {
-            // A mark without an id lacks the one that a node is about to write, or its store was replaced before.
+            // Either a node is about to write the id into this mark, or the store was replaced before.
             (Some(claimed), Some(StoreMark { store_id: Some(found), .. })) => claimed != found,
             (Some(_), Some(StoreMark { store_id: None, .. })) => !has_own_name,
             (None, _) | (_, None) => false,
         }
     }
 
-    /// Records the store that the database names. If that is a different one, every write is refused from now
-    /// on: it has replaced this one while the process ran.
+    /// Records the store that the database names. If it differs from this one, it has replaced this one while
+    /// the process ran: every write is refused from now on.
     pub fn note_claim(&self, claim: Option<StoreClaim>) {
         *self.owner.claim.lock() = claim;
     }
 
-    /// Returns why the last [`BlobStore::check_reachable`] refused the store although it answered.
+    /// Returns the reason that the last [`BlobStore::check_reachable`] refused the store although it
+    /// answered.
     #[must_use]
     pub fn mismatch(&self) -> Option<StoreMismatch> {
         *self.owner.mismatch.lock()
@@ -153,7 +155,7 @@ impl BlobStore {
 
     fn check_claim(&self) -> Result<(), StoreError> {
         let Some(claim) = self.owner.claim.lock().clone() else { return Ok(()) };
-        // Without its mark nothing is known about the store itself.
+        // Nothing is known about the store itself without its mark.
         let Some(mark) = self.owner.last_mark.lock().clone() else { return Ok(()) };
         if !self.differs_from(&claim, Some(&mark)) {
             return Ok(());
@@ -162,14 +164,14 @@ impl BlobStore {
         Err(StoreError::OtherArchive { place: self.name(), why })
     }
 
-    /// Fails with [`StoreError::OtherArchive`] where the store does not belong to the expected archive.
+    /// Fails with [`StoreError::OtherArchive`] if the store does not belong to the expected archive.
     pub(super) fn check_owner(&self) -> Result<(), StoreError> {
         let Some(expected) = self.owner.id.get() else { return self.check_claim() };
         // The check costs a request to a bucket, but only a small local read in a folder.
         if self.is_remote() && self.owner.is_recently_verified() {
             return self.check_claim();
         }
-        // Taken before the read: the answer may be as old as the request.
+        // Started before the read: the answer may be as old as the request.
         let since = Stopwatch::start();
         self.compare(expected, self.mark()?, since)?;
         self.check_claim()
@@ -223,7 +225,7 @@ impl BlobStore {
             self.owner.note(Some(since));
             return Ok(());
         }
-        // The next write must look again: the operator may have corrected the store.
+        // The next write must check again: the operator may have corrected the store.
         self.owner.note(None);
         let why = match found {
             Some(StoreMark { id: found, .. }) => format!(
@@ -241,7 +243,7 @@ fn is_bucket_name(name: &str) -> bool {
     name.starts_with("s3://")
 }
 
-/// Prints a mark: the id of the archive, and after it the words that hold, separated by spaces.
+/// Prints a mark: the id of the archive, followed by its other words, separated by spaces.
 fn print(mark: &StoreMark) -> String {
     let StoreMark { id, store_id, replaces } = mark;
     let mut text = id.clone();
@@ -270,7 +272,8 @@ fn parse(bytes: &[u8]) -> StoreMark {
     mark
 }
 
-/// Cleans an id, which appears in messages: anyone who can write to the store chooses it.
+/// Removes control characters from an id. Anyone who can write to the store chooses it, and messages contain
+/// it.
 fn without_controls(word: &str) -> String {
     word.chars().filter(|c| !c.is_control()).collect()
 }
@@ -303,14 +306,15 @@ fn write_file(folder: &BlobFolder, text: &str) -> Result<(), StoreError> {
         File::open(&folder.dir)?.sync_all()
     });
     written.map_err(|cause| {
-        // The error of the write is reported; a failed removal of its remains adds nothing.
+        // The error of the write is reported. A failed removal of its remains adds nothing.
         drop(fs::remove_file(&tmp));
         failed(&path)(cause)
     })
 }
 
 impl Bucket {
-    /// Reads the mark; with a `limit` even while the circuit is open, to check that the bucket answers.
+    /// Reads the mark. With a `limit`, reads it even while the circuit is open, to check that the bucket
+    /// answers.
     fn read_mark(&self, limit: Option<Duration>) -> Result<Option<StoreMark>, StoreError> {
         let bytes = self.small(MARK, MARK_BYTES_MAX, limit)?;
         Ok(bytes.map(|bytes| parse(&bytes)))

@@ -1,7 +1,7 @@
 //! Stores blobs: originals by content hash.
 //!
-//! A blob has a key (the SHA-256 of its bytes), a length and bytes; no code above this unit knows a path. A
-//! blob appears whole or not at all and never changes, so readers need no lock and writing the same bytes
+//! A blob has a key (the SHA-256 of its bytes), a length and bytes. No code above this unit knows a path. A
+//! blob appears whole or not at all and never changes, so readers need no lock, and writing the same bytes
 //! twice is idempotent. The store is a folder or an S3 bucket. All calls block, on the disk or on the
 //! network.
 
@@ -46,13 +46,13 @@ pub use written::NewBlobs;
 use crate::runtime::limits::BUCKET_READ_BYTES;
 use model::ContentHash;
 
-/// Why a blob could not be read or written.
+/// The reason that a blob could not be read or written.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
     /// No blob has this key.
     #[error("blob {0} is missing from the store")]
     Missing(ContentHash),
-    /// The stored blob has another length than at ingest.
+    /// The stored blob has a different length than at ingest.
     #[error("blob {hash} has {found} bytes, expected {expected}")]
     Length {
         hash: ContentHash,
@@ -61,7 +61,7 @@ pub enum StoreError {
         /// Length at ingest, in bytes.
         expected: u64,
     },
-    /// The stored blob has other bytes than at ingest.
+    /// The stored blob has different bytes than at ingest.
     #[error("blob {0} has other bytes than at ingest")]
     Corrupted(ContentHash),
     /// The disk or folder failed.
@@ -69,22 +69,22 @@ pub enum StoreError {
     Io {
         /// Path of the folder or file.
         path: String,
-        /// The error of the system; not exposed as `source`, which would repeat it in messages.
+        /// The error of the system. Not exposed as `source`, which would repeat it in messages.
         cause: io::Error,
     },
     /// The bucket failed, refused or did not answer.
     #[error("{place}: {cause}")]
     Unavailable {
         place: String,
-        /// The bucket's error, or why there was no answer; not exposed as `source`, which would repeat it in
-        /// messages.
+        /// The bucket's error, or the reason that there was no answer. Not exposed as `source`, which would
+        /// repeat it in messages.
         cause: io::Error,
     },
-    /// The store belongs to another archive, or has no mark.
+    /// The store belongs to a different archive, or has no mark.
     #[error("{place}: {why}")]
     OtherArchive {
         place: String,
-        /// The mark found and the one expected.
+        /// The mark found and the expected mark.
         why: String,
     },
     /// The bucket cannot be used with these settings.
@@ -97,10 +97,11 @@ pub enum StoreError {
 }
 
 impl StoreError {
-    /// Returns `Ok` for an error that concerns one blob, and `Err` for one that concerns the whole store.
+    /// Returns `Ok` for an error that concerns one blob, and `Err` for an error that concerns the whole
+    /// store.
     fn refusal(self) -> Result<Self, Self> {
         match self {
-            // A disk may fail at one file only; a copy goes on and reports it.
+            // A disk may fail at one file only, so a copy continues and reports it.
             Self::Missing(_) | Self::Length { .. } | Self::Corrupted(_) | Self::Io { .. } => {
                 Ok(self)
             }
@@ -119,7 +120,7 @@ pub const COPY_BYTES: usize = 256 * 1024;
 pub struct BlobStore {
     place: StoreLocation,
     owner: Arc<StoreOwner>,
-    /// The list of blobs that were not in the store before; `None` if this handle lists none.
+    /// The list of blobs that this handle adds; `None` if this handle lists none.
     new_blobs: Option<NewBlobs>,
 }
 
@@ -130,14 +131,14 @@ enum StoreLocation {
 }
 
 impl BlobStore {
-    /// Opens the folder `dir`, which is created when it is missing.
+    /// Opens the folder `dir`, and creates it if it is missing.
     ///
-    /// Fails with [`StoreError::Io`] when it cannot be created or written.
+    /// Fails with [`StoreError::Io`] if it cannot be created or written.
     pub fn open(dir: &Path) -> Result<Self, StoreError> {
         Ok(Self::new(StoreLocation::Folder(BlobFolder::open(dir)?)))
     }
 
-    /// Opens the existing folder `dir` for reading; it need not be writable.
+    /// Opens the existing folder `dir` for reading. It need not be writable.
     #[must_use]
     pub fn open_existing(dir: &Path) -> Self {
         Self::new(StoreLocation::Folder(BlobFolder::at(dir)))
@@ -147,7 +148,7 @@ impl BlobStore {
         Self { place, owner: Arc::default(), new_blobs: None }
     }
 
-    /// Returns a handle of the same store that lists the blobs that it adds, and the list.
+    /// Returns a handle of the same store with a list of the blobs that the handle adds.
     #[must_use]
     pub fn listing_new(&self) -> (Self, NewBlobs) {
         let new_blobs = NewBlobs::default();
@@ -161,9 +162,9 @@ impl BlobStore {
         }
     }
 
-    /// Opens a bucket; files to be uploaded are created in the folder `scratch`.
+    /// Opens a bucket. Files to be uploaded are created in the folder `scratch`.
     ///
-    /// Fails with [`StoreError::Setting`] when it does not answer or refuses.
+    /// Fails with [`StoreError::Setting`] if the bucket does not answer or refuses.
     pub fn in_bucket(
         settings: &BucketSettings,
         scratch: &Path,
@@ -188,11 +189,11 @@ impl BlobStore {
         }
     }
 
-    /// Proves write access. Opening a folder has already proved it; in a bucket a small object is written,
+    /// Proves write access. Opening a folder has already proved it. In a bucket, a small object is written,
     /// read and removed.
     ///
-    /// Fails with [`StoreError::Setting`] when the bucket refuses, and with [`StoreError::Unavailable`] when
-    /// it does not answer in time.
+    /// Fails with [`StoreError::Setting`] if the bucket refuses, and with [`StoreError::Unavailable`] if it
+    /// does not answer in time.
     pub fn check_writable(&self) -> Result<(), StoreError> {
         match &self.place {
             StoreLocation::Folder(_) => Ok(()),
@@ -200,8 +201,8 @@ impl BlobStore {
         }
     }
 
-    /// Writes the state of the bucket's circuit to the metrics, for when the metrics were not yet collected
-    /// as it changed.
+    /// Writes the state of the bucket's circuit to the metrics. It may have changed before the metrics were
+    /// collected.
     pub fn report(&self) {
         match &self.place {
             StoreLocation::Folder(_) => {}
@@ -215,12 +216,12 @@ impl BlobStore {
         matches!(self.place, StoreLocation::Bucket(_))
     }
 
-    /// Writes `bytes` under their hash; an existing blob stays as it is.
+    /// Writes `bytes` under their hash. An existing blob stays unchanged.
     ///
     /// When this returns, the blob and its name are on disk.
     pub fn write(&self, bytes: &[u8]) -> Result<ContentHash, StoreError> {
         let hash = ContentHash::new(bytes);
-        // Every write checks the mark: originals in the store of another archive would be lost.
+        // Every write checks the mark: originals in the store of a different archive would be lost.
         self.check_owner()?;
         match &self.place {
             StoreLocation::Folder(folder) => {
@@ -233,7 +234,7 @@ impl BlobStore {
         Ok(hash)
     }
 
-    /// Copies the file at `source` into the store; calls `seen` with each piece of [`COPY_BYTES`] bytes, the
+    /// Copies the file at `source` into the store. Calls `seen` with each piece of [`COPY_BYTES`] bytes, the
     /// last one shorter.
     ///
     /// When this returns, the blob and its name are on disk.
@@ -251,8 +252,8 @@ impl BlobStore {
         }
     }
 
-    /// Returns a path for a file that is created first and stored later. [`BlobStore::sweep`] removes what an
-    /// interrupted process leaves there.
+    /// Returns a path for a file that is created first and stored later. [`BlobStore::sweep`] removes files
+    /// that an interrupted process leaves there.
     #[must_use]
     pub fn temporary(&self, extension: &str) -> PathBuf {
         self.local().temporary(extension)
@@ -300,9 +301,9 @@ impl BlobStore {
         }
     }
 
-    /// Removes the files that interrupted writes left on this machine; returns their number.
+    /// Removes the files that interrupted writes left on this machine. Returns their number.
     ///
-    /// Parts of interrupted uploads are not listed in a bucket; its own lifecycle rule removes them.
+    /// A bucket does not list parts of interrupted uploads. Its own lifecycle rule removes them.
     pub fn sweep(&self) -> Result<usize, StoreError> {
         self.local().sweep()
     }
@@ -328,11 +329,11 @@ impl BlobStore {
         }
     }
 
-    /// Copies a blob of `length` bytes from another store, unless one of this length exists, and verifies its
-    /// bytes.
+    /// Copies a blob of `length` bytes from a different store, unless one of this length exists, and verifies
+    /// its bytes.
     ///
-    /// When this returns, the blob is on disk; [`BlobStore::flush`] does the same for its name. Fails when
-    /// this store cannot be written, or the other one is a bucket that does not answer.
+    /// When this returns, the blob is on disk. [`BlobStore::flush`] also makes its name durable. Fails if
+    /// this store cannot be written, or if the other store is a bucket that does not answer.
     pub fn copy_from(
         &self,
         from: &Self,
@@ -346,8 +347,8 @@ impl BlobStore {
         }
     }
 
-    /// Copies a blob from another store even if one exists, to repair it. The existing one stays until the
-    /// other store's has been verified whole, and is then replaced.
+    /// Copies a blob from a different store even if one exists, to repair it. The existing blob is replaced
+    /// only after the whole copy has been verified.
     pub fn replace(
         &self,
         from: &Self,
@@ -376,9 +377,9 @@ impl BlobStore {
         self.checksum(hash, length).is_ok_and(|found| found == hash)
     }
 
-    /// Computes the hash of the blob's present bytes, by reading them all.
+    /// Computes the hash of the blob's present bytes by reading them all.
     pub fn checksum(&self, hash: ContentHash, length: u64) -> Result<ContentHash, StoreError> {
-        // A cached head of a bucket's object would hide that it was replaced.
+        // The cached head of an object would hide that it was replaced.
         self.invalidate(hash);
         let reader = self.reader(hash, length)?;
         let mut found = ContentHash::hasher();
@@ -397,8 +398,8 @@ impl BlobStore {
         }
     }
 
-    /// Removes a blob. One of the archive's own store is removed only in agreement with all ingests: they rely
-    /// on the existence of blobs that they find.
+    /// Removes a blob. In the archive's own store, this needs coordination with all ingests, because they
+    /// rely on the existence of blobs that they find.
     pub fn remove(&self, hash: ContentHash) -> Result<(), StoreError> {
         match &self.place {
             StoreLocation::Folder(folder) => folder.remove(hash),
@@ -437,11 +438,11 @@ impl BlobReader {
         if metadata.len() != length {
             return Err(StoreError::Length { hash, found: metadata.len(), expected: length });
         }
-        // The inode too, because a file that replaces another may keep its time.
+        // Includes the inode, because a file that replaces an old one may have the same time.
         let numbers = [metadata.ino(), metadata.dev(), metadata.mtime().cast_unsigned()];
         let stamp =
             numbers.into_iter().fold(metadata.mtime_nsec().cast_unsigned(), |stamp, number| {
-                // Any good mixing function will do: stamps are only compared for equality.
+                // Any good mixing function is sufficient: stamps are only compared for equality.
                 (stamp ^ number).wrapping_mul(0x9E37_79B9_7F4A_7C15).rotate_left(29)
             });
         Ok(Self { hash, length, stamp, source: BlobSource::File(file) })
@@ -463,8 +464,8 @@ impl BlobReader {
         self.length
     }
 
-    /// Returns the ranges of the whole blob that are efficient to read at a time: multiples of
-    /// [`COPY_BYTES`], the last one shorter.
+    /// Returns the ranges of the whole blob, in pieces of an efficient size: multiples of [`COPY_BYTES`], the
+    /// last one shorter.
     pub fn pieces(&self) -> impl Iterator<Item = Range<u64>> + use<> {
         let (length, step) = match &self.source {
             BlobSource::File(_) => (self.length, COPY_BYTES as u64),
@@ -482,7 +483,7 @@ impl BlobReader {
         }
     }
 
-    /// Reads several ranges, concurrently where that is faster.
+    /// Reads several ranges, concurrently if that is faster.
     pub fn read_many(&self, ranges: &[Range<u64>]) -> Result<Vec<Vec<u8>>, StoreError> {
         match &self.source {
             BlobSource::File(file) => {
@@ -496,7 +497,7 @@ impl BlobReader {
         use std::io::Read;
         let length = usize::try_from(range.end.saturating_sub(range.start))
             .map_err(|cause| self.io_error(io::Error::other(cause)))?;
-        // `read_to_end` into spare capacity spares clearing the memory first.
+        // `read_to_end` into spare capacity avoids clearing the memory first.
         let mut bytes = Vec::with_capacity(length);
         let cursor = FileCursor { file, position: range.start };
         let read = cursor.take(length as u64).read_to_end(&mut bytes);
@@ -513,7 +514,7 @@ impl BlobReader {
     }
 }
 
-/// Returns the bytes `range` of `bytes`, as far as they exist.
+/// Returns the part of `bytes` in `range`, which is shorter if `bytes` ends earlier.
 fn part<'a>(bytes: &'a [u8], range: &Range<u64>) -> &'a [u8] {
     let start = usize::try_from(range.start).unwrap_or(usize::MAX).min(bytes.len());
     let end = usize::try_from(range.end).unwrap_or(usize::MAX).min(bytes.len());

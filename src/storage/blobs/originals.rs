@@ -37,13 +37,13 @@ impl BucketBlobs {
         Ok(BlobReader::of_object(hash, length, object))
     }
 
-    /// Drops the cached head, so that the next reader asks the bucket.
+    /// Drops the cached head, so that the next reader sends a request to the bucket.
     pub(super) fn invalidate(&self, hash: ContentHash) {
         self.bucket.invalidate(&self.key(hash));
     }
 
-    /// Returns whether the bucket has the bytes of this hash. A damaged blob has to be replaced, because
-    /// sending a file again repairs it. So the bytes are read, which costs as much as sending them.
+    /// Returns whether the bucket has the bytes of this hash. Sending a file again repairs a damaged blob, so
+    /// the bytes are verified. Reading them costs as much as sending them.
     fn holds(
         &self,
         hash: ContentHash,
@@ -57,7 +57,7 @@ impl BucketBlobs {
         if found != Some(length) {
             return Ok(false);
         }
-        // The cached head may be that of an object which was replaced since.
+        // The cached head may belong to an object that was replaced since.
         self.invalidate(hash);
         let reader = self.reader(hash, length)?;
         let mut found = ContentHash::hasher();
@@ -84,7 +84,7 @@ impl BucketBlobs {
     }
 
     /// Copies a file into the bucket. An object's name is its hash, so the file is read twice: to compute the
-    /// name, and to be sent.
+    /// name, and to send it.
     pub(super) fn copy(
         &self,
         source: &Path,
@@ -106,7 +106,7 @@ impl BucketBlobs {
             return Ok((hash, length));
         }
         let mut file = File::open(source).map_err(failed(source))?;
-        // `send` only learns that there are no more bytes; the reason is kept here.
+        // `send` only learns that there are no more bytes. The reason is stored here.
         let mut failure = None;
         let mut part = |range: Range<u64>| match read_exactly(&mut file, range.end - range.start) {
             Ok(bytes) => Some(bytes),
@@ -115,7 +115,7 @@ impl BucketBlobs {
                 None
             }
         };
-        // The hash is verified again: a file in a watched folder may be written to meanwhile.
+        // The hash is verified again: a file in a watched folder may be written to in the meantime.
         let sent = self.bucket.send(&self.key(hash), hash, length, Some(hash), &mut part)?;
         if sent {
             return Ok((hash, length));
@@ -151,7 +151,7 @@ impl BucketBlobs {
         hash: ContentHash,
         length: u64,
     ) -> Result<CopyOutcome, StoreError> {
-        // Not read: a second run of a backup or migration needs one request per original.
+        // The blob is not read, so a second run of a backup or migration needs only one request per original.
         if self.bucket.length(&self.key(hash), hash)? == Some(length) {
             return Ok(CopyOutcome::AlreadyPresent);
         }

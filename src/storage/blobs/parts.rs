@@ -1,8 +1,8 @@
-//! Stores the parts of uploads that are not published yet, where the originals are: each node of a cluster
-//! can receive the next part, and can assemble the file.
+//! Stores the parts of unpublished uploads beside the originals, so that each node of a cluster can receive
+//! the next part and assemble the file.
 //!
-//! A part has a random key instead of its hash, so that removing an upload never removes the bytes of another
-//! one. Unlike originals, parts are removed.
+//! A part has a random key instead of its hash, so that removing an upload never removes the bytes of a
+//! different one. Unlike originals, parts are removed.
 
 use std::time::Duration;
 
@@ -22,7 +22,7 @@ pub struct PartStore {
 }
 
 impl BlobStore {
-    /// Returns the store of the parts of uploads, which is created with the first part.
+    /// Returns the store of the parts of uploads. It is created with the first part.
     #[must_use]
     pub fn parts(&self) -> PartStore {
         PartStore { store: self.clone() }
@@ -34,13 +34,14 @@ fn folder_of(originals: &BlobFolder) -> BlobFolder {
 }
 
 impl PartStore {
-    /// Writes a part under a key that no other part has. When this returns, it is durable.
+    /// Writes a part under the unique key `key`. When this returns, the part is durable.
     pub fn write(&self, key: ContentHash, bytes: &[u8]) -> Result<(), StoreError> {
-        // As with originals: parts in the store of another archive would be lost.
+        // As with originals, parts in the store of a different archive would be lost.
         self.store.check_owner()?;
         match &self.store.place {
             StoreLocation::Folder(originals) => {
-                // Nodes that only read the store must not create folders in it, so this is done here.
+                // Nodes that only read the store must not create folders in it, so the folder is created
+                // here.
                 BlobFolder::open(&folder_of(originals).dir)?.write(key, bytes, &|_| {})
             }
             StoreLocation::Bucket(blobs) => {
@@ -54,9 +55,10 @@ impl PartStore {
         }
     }
 
-    /// Reads a part of `length` bytes, whose hash is `checksum`.
+    /// Reads a part of `length` bytes with the hash `checksum`.
     ///
-    /// Fails with [`StoreError::Missing`] if it was removed, and with [`StoreError::Corrupted`] for other bytes.
+    /// Fails with [`StoreError::Missing`] if it was removed, and with [`StoreError::Corrupted`] if its bytes
+    /// differ.
     pub fn read(
         &self,
         key: ContentHash,
@@ -78,7 +80,7 @@ impl PartStore {
         }
     }
 
-    /// Removes a part; succeeds where it does not exist.
+    /// Removes a part. Succeeds if it does not exist.
     pub fn remove(&self, key: ContentHash) -> Result<(), StoreError> {
         match &self.store.place {
             StoreLocation::Folder(originals) => folder_of(originals).remove(key),
@@ -107,14 +109,14 @@ impl PartStore {
         }
     }
 
-    /// Removes the files that interrupted writes left on this machine; returns their number.
+    /// Removes the files that interrupted writes left on this machine. Returns their number.
     pub fn sweep(&self) -> Result<usize, StoreError> {
         match &self.store.place {
             StoreLocation::Folder(originals) => {
                 let parts = folder_of(originals);
                 if parts.dir.is_dir() { parts.sweep() } else { Ok(0) }
             }
-            // Parts are sent from memory.
+            // Parts are sent from memory, so no files are left.
             StoreLocation::Bucket(_) => Ok(0),
         }
     }

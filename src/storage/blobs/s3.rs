@@ -1,8 +1,8 @@
 //! Connects to a bucket and interprets its refusals.
 //!
-//! The library signs, makes requests and retries; connections are ours: no redirects, no proxy, nothing from
-//! the environment, a time-out for every wait. No body is longer than the range that was requested, so each
-//! is read whole, and a body that breaks off is retried like a missing answer.
+//! The library signs, makes requests and retries. The connections are ours: no redirects, no proxy, nothing
+//! from the environment, a timeout for every wait. No body is longer than the requested range, so each is
+//! read whole, and a body that breaks off is retried like a missing answer.
 
 use std::{
     fmt, fs,
@@ -45,14 +45,13 @@ pub struct BucketSettings {
     pub bucket: String,
     /// The prefix of all keys, without a slash at either end; may be empty.
     pub prefix: String,
-    /// Base URLs of the service, without a slash at their ends, any of which will do; none: Amazon's in the
-    /// region.
+    /// Equivalent base URLs of the service, without a slash at their ends. Empty: Amazon's in the region.
     pub endpoints: Vec<String>,
     pub region: String,
     pub credentials: CredentialSource,
-    /// Whether the bucket is the first part of the path rather than of the host name.
+    /// True if the bucket is the first part of the path rather than of the host name.
     pub path_style: bool,
-    /// Whether the endpoint may be `http://`.
+    /// True if the endpoint may be `http://`.
     pub plain_http: bool,
     /// File of certificates (PEM) that are trusted besides the public authorities; empty: none.
     pub ca: PathBuf,
@@ -92,7 +91,7 @@ impl BucketSettings {
     /// Creates the client of the bucket, which reports answers to `breaker` and retries a failed request up
     /// to `retries_max` times. Sends no request yet.
     ///
-    /// Fails with the name of the setting that is invalid.
+    /// Fails with the name of the invalid setting.
     pub(super) fn open(
         &self,
         breaker: &Arc<CircuitBreaker>,
@@ -106,7 +105,7 @@ impl BucketSettings {
             several => {
                 let mut clients = Vec::with_capacity(several.len());
                 for endpoint in several {
-                    // No retries at the same address: failover asks the next one.
+                    // No retries at the same address: failover tries the next one.
                     clients.push(self.open_at(Some(endpoint), breaker, 0)?);
                 }
                 let first = Arc::clone(first);
@@ -122,7 +121,7 @@ impl BucketSettings {
         breaker: &Arc<CircuitBreaker>,
         retries_max: usize,
     ) -> Result<AmazonS3, StoreError> {
-        // The region is part of Amazon's host names, so it must be a label of one.
+        // The region is part of Amazon's host names, so it must be a valid label of a host name.
         let is_label =
             self.region.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
         if self.region.is_empty() || !is_label {
@@ -147,7 +146,7 @@ impl BucketSettings {
             .with_retry(self.retry(retries_max))
             .with_bucket_name(&self.bucket)
             .with_region(&self.region)
-            // Not all services support the request that deletes several objects.
+            // Some services lack the request that deletes several objects.
             .with_disable_bulk_delete(true)
             .with_virtual_hosted_style_request(!self.path_style);
         builder = self.credentials.apply(builder)?;
@@ -166,7 +165,7 @@ impl BucketSettings {
         RetryConfig { backoff, max_retries, retry_timeout: self.give_up }
     }
 
-    /// Returns the endpoint as the library expects it: with the bucket in the host name, unless path style is
+    /// Returns the endpoint in the library's format: with the bucket in the host name, unless path style is
     /// used.
     fn endpoint_with_bucket(&self, endpoint: &str) -> Result<String, StoreError> {
         let mut endpoint =
@@ -205,7 +204,7 @@ impl BucketSettings {
         built.map_err(|error| bad("store.ca", error.without_url().to_string()))
     }
 
-    /// Returns the connect time-out: short where there is another address to try.
+    /// Returns the connect timeout, which is short if there is a second address to try.
     fn connecting(&self) -> Duration {
         match self.endpoints.len() {
             0 | 1 => self.answer,
@@ -235,8 +234,8 @@ impl BucketSettings {
         bad("store.ca", format!("{}: {why}", self.ca.display()))
     }
 
-    /// Names the setting that is likely to be wrong when the first request of a kind fails; `what` was
-    /// attempted, empty for a plain check.
+    /// Names the setting that is likely to be wrong after the first request of a kind failed. `what` is the
+    /// attempted operation, empty for a plain check.
     pub(super) fn setting_error(&self, what: &str, error: &object_store::Error) -> StoreError {
         let setting = likely_setting(&chain(error));
         bad(setting, format!("{} at {}: {what}{}", self.place(), self.host(), describe(error)))
@@ -267,8 +266,8 @@ fn likely_setting(answer: &str) -> &'static str {
     }
 }
 
-/// Describes why an answer with this status and body counts as a failure; for a refusal, names the setting
-/// that is likely to be wrong.
+/// Describes the reason that an answer with this status and body counts as a failure. For a refusal, names
+/// the setting that is likely to be wrong.
 fn failure_reason(status: u16, body: &[u8]) -> String {
     let answer = format!(" {status} {}", String::from_utf8_lossy(body));
     let message = error_message(&answer);
@@ -279,16 +278,16 @@ fn failure_reason(status: u16, body: &[u8]) -> String {
     }
 }
 
-/// Returns whether the bucket may exist and be slow: no answer came in time, or one that asks to retry later,
-/// and no refusal.
+/// Returns whether the bucket may exist and be slow: it sent no answer in time, or asked the client to retry
+/// later, and refused nothing.
 pub(super) fn is_slow(error: &object_store::Error) -> bool {
     let text = chain(error);
     let retryable = [" 429 ", " 500 ", " 502 ", " 503 ", " 504 "];
     text.contains(NO_ANSWER) || retryable.iter().any(|status| text.contains(status))
 }
 
-/// Returns whether another address of the same service may succeed: no answer came, or a failure of that
-/// address itself.
+/// Returns whether a different address of the same service may succeed: no answer arrived, or this address
+/// itself failed.
 pub(super) fn may_succeed_elsewhere(error: &object_store::Error) -> bool {
     // Every other variant is an answer about the object, which is the same at each address.
     let object_store::Error::Generic { .. } = error else { return false };
@@ -303,9 +302,9 @@ pub(super) fn is_refusal(error: &object_store::Error) -> bool {
     [" 401 ", " 403 "].iter().any(|status| text.contains(status))
 }
 
-/// Connect time-out for one of several addresses.
+/// Connect timeout for one of several addresses.
 const CONNECT_MAX: Duration = Duration::from_secs(3);
-/// The beginning of the message of a request that was not answered in time.
+/// The start of the message of a request that was not answered in time.
 pub(super) const NO_ANSWER: &str = "no answer within";
 
 /// Returns whether the object or the bucket does not exist.
@@ -350,12 +349,12 @@ fn code(text: &str) -> Option<String> {
     element(text, "Code")
 }
 
-/// Describes a failure in the words of the service or of the system. Answers are not repeated whole: they
-/// reveal how the request was signed.
+/// Describes a failure in the words of the service or of the system. Answers are not repeated in full,
+/// because they reveal how the request was signed.
 pub(super) fn describe(error: &(dyn std::error::Error + 'static)) -> String {
     let text = chain(error);
     let message = error_message(&text).unwrap_or_else(|| {
-        // The outer errors repeat the request; the innermost one is that of the system.
+        // The outer errors repeat the request. The innermost error comes from the system.
         let mut deepest = error;
         while let Some(cause) = deepest.source() {
             deepest = cause;
@@ -387,7 +386,7 @@ struct BucketConnector {
     client: Client,
     answer: Duration,
     breaker: Arc<CircuitBreaker>,
-    /// Whether other addresses may still answer: then [`FailoverStore`] reports to the breaker when none
+    /// True if other addresses may still answer. [`FailoverStore`] then reports to the breaker if no address
     /// does.
     is_one_of_many: bool,
 }
@@ -435,7 +434,7 @@ impl BucketConnector {
 
     async fn body(&self, response: &mut Response) -> Result<Bytes, HttpError> {
         let mut body = Vec::new();
-        // The time limit holds for each chunk: a slow transfer that makes progress is not cut off.
+        // The time limit applies to each chunk, so that a slow transfer that makes progress is not cut off.
         while let Some(chunk) = self.within(self.answer, response.chunk()).await? {
             if body.len() + chunk.len() > limits::BUCKET_ANSWER_BYTES_MAX {
                 let cause = io::Error::other("the answer is too long");
@@ -446,7 +445,7 @@ impl BucketConnector {
         Ok(body.into())
     }
 
-    /// Sends a request; returns the response, and its body once more.
+    /// Sends a request. Returns the response, and a copy of its body.
     async fn send(&self, request: HttpRequest) -> Result<(HttpResponse, Bytes), HttpError> {
         let (parts, body) = request.into_parts();
         let url = Url::parse(&parts.uri.to_string());
@@ -483,7 +482,8 @@ impl BucketConnector {
                 let status = answer.status().as_u16();
                 let refused = matches!(status, 401 | 403);
                 let fault = if refused { BucketFault::Refused } else { BucketFault::NoAnswer };
-                // With several addresses only a refusal counts here: it is the same at every address.
+                // With several addresses, only a refusal counts here, because it is the same at every
+                // address.
                 if refused || !self.is_one_of_many {
                     self.breaker.record_failure(began, fault, &failure_reason(status, body));
                 }
@@ -503,8 +503,8 @@ impl BucketConnector {
     }
 }
 
-/// Returns the metrics label for an answer with this status. That an object is missing, unchanged, replaced
-/// or shorter than the requested range is a successful answer to a question.
+/// Returns the metrics label for an answer with this status. An object that is missing, unchanged, replaced
+/// or shorter than the requested range counts as a successful answer.
 fn outcome(status: u16) -> &'static str {
     match status {
         200..300 | 304 | 404 | 412 | 416 => "done",
@@ -513,8 +513,8 @@ fn outcome(status: u16) -> &'static str {
     }
 }
 
-/// Returns whether a healthy bucket would not answer like this. A bucket that can be read and not written is
-/// healthy for all readers.
+/// Returns whether the answer shows an unhealthy bucket. A bucket that can be read and not written is healthy
+/// for all readers.
 fn is_failure(method: &str, status: u16) -> bool {
     let reads = matches!(method, "get" | "head");
     matches!(status, 429 | 500..) || (reads && matches!(status, 401 | 403))

@@ -1,7 +1,7 @@
 //! Caches a bucket's side files on the disk, so that each is fetched once.
 //!
-//! The oldest files are evicted first. Readers detect a damaged copy; a copy that cannot be written is simply
-//! missing.
+//! The oldest files are evicted first. Readers detect a damaged copy. A copy that cannot be written is
+//! missing from the cache.
 
 use std::{
     fs,
@@ -19,7 +19,8 @@ use model::ContentHash;
 pub(super) struct SideFileCache {
     files: DerivedFolder,
     bytes_max: u64,
-    /// Total size in bytes, as far as this process knows; `None` until the files were counted.
+    /// Total size in bytes, without writes of other processes since the last count; `None` until the files
+    /// were counted.
     bytes: Mutex<Option<u64>>,
 }
 
@@ -38,13 +39,13 @@ impl SideFileCache {
     }
 
     pub(super) fn invalidate(&self, hash: ContentHash) {
-        // A copy that cannot be removed is read again; the reader's checks find out if it is damaged.
+        // A copy that cannot be removed is read again. The reader's checks detect damage.
         drop(self.files.remove(DerivedKind::Index, hash));
     }
 
     pub(super) fn insert(&self, hash: ContentHash, bytes: &[u8]) {
         let length = bytes.len() as u64;
-        // Also turns the cache off where its size is 0.
+        // A size of 0 disables the cache.
         if length > self.bytes_max {
             return;
         }
@@ -52,7 +53,7 @@ impl SideFileCache {
             tracing::warn!("side file cache: write failed: {cause}");
             return;
         }
-        // A file that replaced one is counted twice, until the next eviction counts all again.
+        // A file that replaced one is counted twice, until the next eviction counts all files again.
         let mut total = self.bytes.lock();
         let bytes = match *total {
             Some(counted) => counted.saturating_add(length),
@@ -62,14 +63,14 @@ impl SideFileCache {
         *total = Some(if bytes > self.bytes_max { self.evict() } else { bytes });
     }
 
-    /// Evicts the oldest copies until a tenth is free; returns the bytes that are left.
+    /// Evicts the oldest copies until a tenth of the cache is free. Returns the remaining bytes.
     fn evict(&self) -> u64 {
         let mut all = self.all();
         // The path breaks ties: files written together have equal times on some file systems.
         all.sort_unstable_by(|a, b| (a.written, &a.path).cmp(&(b.written, &b.path)));
         let mut remaining: u64 = all.iter().map(|file| file.bytes).sum();
         for file in all {
-            // Makes room for many files at once: listing the folder is the expensive part.
+            // Frees space for many files at once: listing the folder is the expensive part.
             if remaining <= self.bytes_max / 10 * 9 {
                 break;
             }
@@ -104,7 +105,7 @@ fn copies(dir: &Path) -> Result<Vec<CachedFile>, StoreError> {
         }
         for file in fs::read_dir(&folder).map_err(failed(&folder))? {
             let path = file.map_err(failed(&folder))?.path();
-            // Another process may have removed it.
+            // A different process may have removed it.
             let Ok(metadata) = fs::metadata(&path) else { continue };
             let Ok(written) = metadata.modified() else { continue };
             found.push(CachedFile { path, bytes: metadata.len(), written });

@@ -1,5 +1,5 @@
-//! Uploads an object in parts. The object appears when the upload is finished; an upload that is dropped
-//! earlier is aborted.
+//! Uploads an object in parts. The object appears when the upload is finished. Dropping an unfinished upload
+//! aborts it.
 
 use std::collections::VecDeque;
 
@@ -22,7 +22,7 @@ impl<'a> PartUpload<'a> {
         Ok(Self { bucket, parts, in_flight: VecDeque::new() })
     }
 
-    /// Sends the next part; waits while the maximum number of parts is in flight.
+    /// Sends the next part. Waits while the maximum number of parts is in flight.
     pub(super) fn push(&mut self, part: Bytes) -> Result<(), BucketFailure> {
         if self.in_flight.len() >= BUCKET_PARTS_MAX
             && let Some(first) = self.in_flight.pop_front()
@@ -47,7 +47,7 @@ impl<'a> PartUpload<'a> {
             let done = parts.complete().await;
             Ok((done, parts))
         };
-        // Even while the circuit is open: the parts come back with the answer, so that `drop` can abort them.
+        // Sent even while the circuit is open: the answer returns the parts, so that `drop` can abort them.
         let (done, parts) = self.bucket.request_through_open_circuit(finish).wait()?;
         // `drop` aborts an upload that could not be completed.
         done.map(drop).map_err(|error| {
@@ -58,7 +58,7 @@ impl<'a> PartUpload<'a> {
 }
 
 impl Drop for PartUpload<'_> {
-    /// Aborts an unfinished upload: its parts would cost the bucket's owner money.
+    /// Aborts an unfinished upload, because its parts would cost the bucket's owner money.
     fn drop(&mut self) {
         let Some(mut parts) = self.parts.take() else { return };
         // A part that arrives after the abort would stay.

@@ -9,8 +9,8 @@ use model::ContentHash;
 /// Receives the hash of a blob that was not in the store and is about to be added.
 pub(super) type NoteNew<'a> = &'a dyn Fn(ContentHash);
 
-/// The blobs that were added to a store; cheap to clone. One whose write failed is included, because it may be
-/// there nevertheless.
+/// The blobs that were added to a store. A blob whose write failed is included, because it may exist
+/// nevertheless. Cheap to clone.
 #[derive(Clone, Debug, Default)]
 pub struct NewBlobs(Arc<Mutex<Vec<ContentHash>>>);
 
@@ -19,7 +19,7 @@ impl NewBlobs {
         self.0.lock().push(hash);
     }
 
-    /// Returns the blobs so far, and forgets them.
+    /// Returns the blobs so far, and clears the list.
     #[must_use]
     pub fn take(&self) -> Vec<ContentHash> {
         mem::take(&mut self.0.lock())

@@ -1,11 +1,11 @@
 //! Stores blobs and derived files in a bucket: `originals/ab/cdef…`, `index/ab/cdef…` and so on.
 //!
-//! Calls block, so they are made from threads that may block. Requests to the bucket run on dedicated
-//! threads, which never wait for callers, so each call returns: with the answer, or when its time limit is
-//! over. While the [`CircuitBreaker`] is open, calls fail at once.
+//! Calls block, so callers use threads that may block. Requests to the bucket run on dedicated threads, which
+//! never wait for callers, so each call returns: with the answer, or at its time limit. While the
+//! [`CircuitBreaker`] is open, calls fail at once.
 //!
-//! An object appears whole or not at all. All reads of an opened object carry the tag that its first request
-//! found (`If-Match`): if the object was replaced since, the read fails and the next one opens it again.
+//! An object appears whole or not at all. All reads of an opened object carry the tag of its first response
+//! (`If-Match`). If the object was replaced since, the read fails and the next one opens it again.
 
 mod object;
 
@@ -41,9 +41,9 @@ use crate::runtime::limits::{
 };
 use model::ContentHash;
 
-/// Threads for requests to a bucket: they wait and sign.
+/// Number of threads for requests to a bucket, which sign requests and wait.
 const THREADS: usize = 2;
-/// A folder under the prefix that never contains an object: listing it is the cheapest probe.
+/// A folder under the prefix that never contains an object. Listing it is the cheapest probe.
 const EMPTY_PREFIX: &str = "nothing";
 /// The folder under the prefix for the short-lived objects that prove write access.
 const PROBE_PREFIX: &str = "probe";
@@ -73,7 +73,7 @@ struct BucketInner {
 
 impl Drop for BucketInner {
     fn drop(&mut self) {
-        // A runtime that waits for its threads must not be dropped on a thread of another runtime.
+        // A runtime that waits for its threads must not be dropped on a thread of a different runtime.
         if let Some(runtime) = self.runtime.take() {
             runtime.shutdown_background();
         }
@@ -86,7 +86,7 @@ impl fmt::Debug for Bucket {
     }
 }
 
-/// What to do when a bucket does not answer in time while it is opened.
+/// The reaction to a bucket that does not answer in time while it is opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StartPolicy {
     /// Opening the store fails.
@@ -104,12 +104,12 @@ pub(super) struct ObjectClients {
     pub(super) settings: Option<BucketSettings>,
 }
 
-/// Why a request failed.
+/// The cause of a failed request.
 #[derive(Debug)]
 pub(super) enum BucketFailure {
     /// The bucket refused the request, or failed.
     Bucket(object_store::Error),
-    /// No answer came in time, or our own threads have ended.
+    /// No answer arrived in time, or our own threads have ended.
     TimedOut(io::Error),
 }
 
@@ -149,7 +149,7 @@ impl Bucket {
         let bucket = Self::over(objects, name, prefix, settings.give_up, settings.requests)?;
         match bucket.check_access() {
             Ok(()) => Ok(bucket),
-            // What is cached is served meanwhile, and a probe closes the circuit.
+            // Cached content is served in the meantime, and a probe closes the circuit.
             Err(failure) if policy == StartPolicy::Serve && failure.is_slow() => {
                 bucket.inner.breaker.open_circuit(&failure.message());
                 Ok(bucket)
@@ -182,7 +182,7 @@ impl Bucket {
         let heads = Cache::builder()
             .max_capacity(BUCKET_OPEN_CACHE_BYTES)
             .weigher(|_: &Path, head: &Arc<ObjectHead>| {
-                // The constant stands for the key, the counters and the slot of the map.
+                // The constant covers the key, the counters and the slot of the map.
                 u32::try_from(head.start.len() + 512).unwrap_or(u32::MAX)
             })
             .time_to_live(BUCKET_OPEN_CACHE_TTL)
@@ -244,7 +244,7 @@ impl Bucket {
         self.inner.give_up.saturating_add(Duration::from_secs(bytes / BUCKET_BYTES_S_MIN))
     }
 
-    /// Begins work that may take `limit`, unless the circuit is open.
+    /// Begins work with the time limit `limit`, unless the circuit is open.
     fn begin<T: Send + 'static>(
         &self,
         limit: Duration,
@@ -253,7 +253,7 @@ impl Bucket {
         let Some(refusal) = self.inner.breaker.open_error() else {
             return self.spawn(limit, true, work);
         };
-        // An open circuit lets one request through as the probe where the listing is refused anyway.
+        // An open circuit lets one request through as the probe if the bucket refuses listings anyway.
         if self.inner.breaker.take_probe() {
             return self.spawn(limit, false, work);
         }
@@ -263,7 +263,7 @@ impl Bucket {
         PendingReply { receiver }
     }
 
-    /// Begins work even while the circuit is open; if `abortable`, opening the circuit aborts it.
+    /// Begins work even while the circuit is open. If `abortable`, opening the circuit aborts it.
     fn spawn<T: Send + 'static>(
         &self,
         limit: Duration,
@@ -277,7 +277,7 @@ impl Bucket {
         runtime.spawn(async move {
             let finished = tokio::select! {
                 finished = tokio::time::timeout(limit, work) => finished,
-                // Other requests found that the bucket only fails: the circuit has opened.
+                // Failures of other requests have opened the circuit.
                 error = breaker.abort_error(), if abortable => {
                     drop(sender.send(Err(BucketFailure::TimedOut(error))));
                     return;
@@ -293,7 +293,7 @@ impl Bucket {
                     Err(BucketFailure::TimedOut(cause))
                 }
             };
-            // The receiver is gone where the caller no longer waits.
+            // The receiver is gone if the caller no longer waits.
             drop(sender.send(outcome));
         });
         PendingReply { receiver }
@@ -323,8 +323,8 @@ impl Bucket {
         }
     }
 
-    /// Reads at most `bytes_max` bytes of an object directly under the prefix; `None` if it does not exist.
-    /// With a `limit` the bucket is asked once, for that time, even while the circuit is open.
+    /// Reads at most `bytes_max` bytes of an object directly under the prefix. Returns `None` if it does not
+    /// exist. With a `limit`, sends a single request with that time limit, even while the circuit is open.
     pub(super) fn small(
         &self,
         name: &'static str,
@@ -337,7 +337,7 @@ impl Bucket {
             Some(limit) => {
                 let once = Arc::clone(&self.inner.once);
                 let attempt = get(once, key.clone(), 0..bytes_max, None);
-                // A time-out of this short limit is no failure of the bucket: other requests wait longer.
+                // Exceeding this short limit is not a failure of the bucket: other requests wait longer.
                 let attempt = async move {
                     tokio::time::timeout(limit, attempt).await.unwrap_or_else(|_| {
                         let source = format!("{} {limit:?}", s3::NO_ANSWER).into();
@@ -392,8 +392,8 @@ impl Bucket {
 
     /// Writes a small object, reads it and removes it.
     ///
-    /// Fails with [`StoreError::Setting`] when the bucket refuses one of these, and with
-    /// [`StoreError::Unavailable`] when it does not answer in time.
+    /// Fails with [`StoreError::Setting`] if the bucket refuses one of these requests, and with
+    /// [`StoreError::Unavailable`] if it does not answer in time.
     pub(super) fn check_writable(&self) -> Result<(), StoreError> {
         let key = self.inner.prefix.clone().join(PROBE_PREFIX).join(Uuid::now_v7().to_string());
         let objects = self.objects();
@@ -406,7 +406,7 @@ impl Bucket {
         written.map_err(self.access_error("a small object cannot be written: "))?;
         let range = 0..PROBE_CONTENT.len() as u64;
         let got = self.request(0, get(self.objects(), key.clone(), range, None)).wait();
-        // Removed even where it could not be read, so that no probe remains.
+        // Removed even if it could not be read, so that no probe remains.
         let objects = self.objects();
         let removed = self.request(0, async move { objects.delete(&key).await }).wait();
         got.map_err(self.access_error("a small object cannot be read: "))?;
@@ -438,11 +438,11 @@ impl Bucket {
         let bucket = self.clone();
         let key = key.clone();
         move |failure| {
-            // The cached head may be the cause, such as the tag of a replaced object.
+            // The cached head may be the cause: it may have the tag of a replaced object.
             bucket.inner.heads.invalidate(&key);
             let cause = match failure {
                 BucketFailure::TimedOut(cause) => cause,
-                // A wrong setting: no blob may be reported as missing because of it.
+                // The cause is a wrong setting, so no blob may be reported as missing.
                 BucketFailure::Bucket(error) if s3::is_without_bucket(&error) => {
                     io::Error::new(io::ErrorKind::NotFound, s3::describe(&error))
                 }
@@ -458,7 +458,7 @@ impl Bucket {
         }
     }
 
-    /// Drops the cached head of an object, so that the next read asks the bucket.
+    /// Drops the cached head of an object, so that the next read sends a request to the bucket.
     pub(super) fn invalidate(&self, key: &Path) {
         self.inner.heads.invalidate(key);
     }
@@ -495,10 +495,10 @@ impl Bucket {
         Ok(Some(Duration::from_millis(u64::try_from(ago).unwrap_or(0))))
     }
 
-    /// Writes an object of `length` bytes, which `next` returns range by range; replaces an existing one.
+    /// Writes an object of `length` bytes, which `next` returns range by range. Replaces an existing one.
     ///
-    /// Returns `false`, and nothing becomes visible, when `next` returns `None` or when the bytes do not have
-    /// the hash `expected`.
+    /// Returns `false` if `next` returns `None` or if the bytes do not have the hash `expected`. Nothing
+    /// becomes visible then.
     pub(super) fn send(
         &self,
         key: &Path,
@@ -537,12 +537,13 @@ impl Bucket {
             upload.push(bytes).map_err(&failed)?;
             start = end;
         }
-        // The drop of the upload aborts it, so wrong bytes never become an object.
+        // Dropping the upload aborts it, so wrong bytes never become an object.
         if expected.is_some_and(|expected| hasher.finish() != expected) {
             return Ok(false);
         }
         upload.finish().map_err(&failed)?;
-        // `FailoverStore` may take an upload for complete at another address: the length proves it.
+        // `FailoverStore` may assume that an upload was completed through a different address. The length
+        // proves it.
         match self.length(key, hash)? {
             Some(found) if found == length => Ok(true),
             found => Err(StoreError::Length { hash, found: found.unwrap_or(0), expected: length }),
@@ -558,7 +559,7 @@ impl Bucket {
         self.request(0, async move { objects.put_multipart(&key).await }).wait()
     }
 
-    /// Removes an object; succeeds where it does not exist.
+    /// Removes an object. Succeeds if it does not exist.
     pub(super) fn remove(&self, key: &Path, hash: ContentHash) -> Result<(), StoreError> {
         self.inner.heads.invalidate(key);
         let objects = self.objects();
@@ -592,7 +593,7 @@ impl Bucket {
             found.sort_unstable();
             Ok(found)
         };
-        // Without a permit, which a listing could hold for an hour.
+        // Without a permit, because a listing could hold it for an hour.
         let listed = self.begin(BUCKET_LIST_TIME, list).wait();
         listed.map_err(self.failed(&key, ContentHash([0; 32])))
     }
@@ -620,8 +621,8 @@ async fn probe(objects: Arc<dyn ObjectStore>, empty_prefix: Path) -> object_stor
     objects.list(Some(&empty_prefix)).try_next().await.map(drop)
 }
 
-/// Probes a bucket while its circuit is open, at most once a second. For each probe that is refused, one
-/// client request may be let through as the probe ([`CircuitBreaker::take_probe`]).
+/// Probes a bucket while its circuit is open, at most once a second. For each refused probe, one client
+/// request may be let through as the probe ([`CircuitBreaker::take_probe`]).
 async fn probe_until_closed(
     objects: Arc<dyn ObjectStore>,
     breaker: Arc<CircuitBreaker>,

@@ -1,4 +1,4 @@
-//! Opens objects and reads ranges of them, all from the version that was opened.
+//! Opens objects and reads ranges of the version that was opened.
 
 use std::{fmt, ops::Range, sync::Arc};
 
@@ -40,7 +40,7 @@ impl fmt::Debug for BucketObject {
 pub(super) fn stamp(metadata: &ObjectMeta) -> u64 {
     let text = match &metadata.e_tag {
         Some(etag) => format!("{} {etag}", metadata.size),
-        // Not every service sends a tag; two writes within a millisecond are then not told apart.
+        // Some services send no tag. Two writes within a millisecond then get the same stamp.
         None => format!("{} {}", metadata.size, metadata.last_modified.timestamp_millis()),
     };
     let hash = ContentHash::new(text.as_bytes()).0;
@@ -60,7 +60,7 @@ pub(super) async fn get(
     let found = objects.get_opts(&key, options).await?;
     let metadata = found.meta.clone();
     if etag.is_some() && metadata.e_tag.is_some() && etag != metadata.e_tag {
-        // Not all services support `If-Match`.
+        // Some services ignore `If-Match`.
         let source = "it has another tag".into();
         return Err(object_store::Error::Precondition { path: key.to_string(), source });
     }
@@ -130,7 +130,7 @@ impl Bucket {
         hash: ContentHash,
         bytes_max: u64,
     ) -> Result<Option<Vec<u8>>, StoreError> {
-        // One request for all of a usual object, since each costs a round trip.
+        // One request for the whole of a usual object, since each request costs a round trip.
         let head = match self.fetch_head(&key, hash, bytes_max.min(BUCKET_WHOLE_BYTES)) {
             Ok(head) if head.length <= bytes_max => head,
             Ok(_) | Err(StoreError::Missing(_)) => return Ok(None),
@@ -142,7 +142,7 @@ impl Bucket {
     }
 }
 
-/// Returns an offset as an index into bytes in memory.
+/// Converts an offset to an index into bytes in memory.
 fn index(at: u64) -> usize {
     usize::try_from(at).unwrap_or(usize::MAX)
 }
@@ -162,7 +162,7 @@ impl BucketObject {
 
     /// Reads several ranges concurrently.
     ///
-    /// A long range takes several requests; bytes from the start of the object are already in memory.
+    /// A long range needs several requests. Bytes from the start of the object are already in memory.
     pub(in crate::storage::blobs) fn read_many(
         &self,
         ranges: &[Range<u64>],
@@ -177,7 +177,7 @@ impl BucketObject {
                 start = end;
             }
         }
-        // All at once: requests for many small ranges take one round trip together, not one each.
+        // All at once: requests for many small ranges together last one round trip, not one each.
         let mut chunks = self.fetch(missing)?.into_iter();
         let mut read = Vec::with_capacity(ranges.len());
         for range in ranges {
@@ -195,7 +195,7 @@ impl BucketObject {
         Ok(read)
     }
 
-    /// Fetches ranges of at most [`BUCKET_READ_BYTES`] each, several concurrently; returns them in order.
+    /// Fetches ranges of at most [`BUCKET_READ_BYTES`] each, several concurrently. Returns them in order.
     fn fetch(&self, ranges: Vec<Range<u64>>) -> Result<Vec<Bytes>, StoreError> {
         if ranges.is_empty() {
             return Ok(Vec::new());
@@ -224,7 +224,7 @@ impl BucketObject {
             }
         });
         let all = stream::iter(fetches).buffered(BUCKET_READS_MAX);
-        // Each range takes a permit of its own, so this is not a `request`, which holds one.
+        // Each range acquires a permit of its own, so this is not a `request`, which holds one.
         let pending = self.bucket.begin(self.bucket.time_for(bytes), all.try_collect());
         pending.wait().map_err(self.bucket.failed(&self.key, self.hash))
     }
