@@ -1,10 +1,10 @@
-//! Collects what operators look for later: ingest errors and slow searches, until they are written to the
-//! database.
+//! Collects records for operators, ingest errors and slow searches, until they are written to the database.
 //!
-//! Code that runs into one calls [`DiagnosticLog::record`], which never waits. `app` writes what is pending
-//! every few seconds. Nothing here grows without bound: the log holds [`DIAGNOSTICS_PENDING_MAX`] records and
-//! counts the others, equal records are one record with a count, and the table keeps the newest records of
-//! each kind. A record does not name the user: it helps to find a cause, and the audit log says who did what.
+//! Code that meets such an event calls [`DiagnosticLog::record`], which never waits. `app` writes the pending
+//! records every few seconds. Memory and table are bounded: the log holds [`DIAGNOSTICS_PENDING_MAX`] records
+//! and counts the others, equal records become one record with a count, and the table keeps the newest
+//! records of each kind. A record does not name the user: it helps to find a cause, and the audit log says
+//! who did what.
 
 use std::{fmt::Display, sync::Arc, time::Duration};
 
@@ -24,7 +24,7 @@ use model::shorten;
 pub enum DiagnosticKind {
     /// A file or an upload that was not ingested.
     IngestError,
-    /// A search that took longer than the setting `search.slow_ms` allows.
+    /// A search that lasted longer than the setting `search.slow_ms` allows.
     SlowSearch,
 }
 
@@ -36,7 +36,7 @@ impl DiagnosticKind {
     }
 }
 
-/// Something that operators look for later.
+/// An ingest error or a slow search, which operators look up later.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DiagnosticRecord {
     pub kind: DiagnosticKind,
@@ -46,7 +46,7 @@ pub struct DiagnosticRecord {
     pub subject: String,
     /// The error, or the parameters of a search.
     pub detail: String,
-    /// How long it took, in milliseconds; the longest of several.
+    /// The longest duration of all occurrences, in milliseconds; `None` for an ingest error.
     pub duration_ms: Option<u32>,
     /// Number of occurrences so far.
     pub count: u32,
@@ -59,7 +59,7 @@ impl DiagnosticRecord {
         Self::new(DiagnosticKind::IngestError, &subject, &error, at)
     }
 
-    /// Creates the record of a search that took `duration`.
+    /// Creates the record of a search that lasted `duration`.
     #[must_use]
     pub fn slow_search(
         query: impl Display,
@@ -100,8 +100,8 @@ impl DiagnosticRecord {
     }
 }
 
-/// Shortens a text and replaces control characters: names of files and queries come from others, and a page
-/// shows each in one line.
+/// Shortens a text and replaces control characters, because users choose the names of files and the queries,
+/// and a page shows each in one line.
 fn short_line(text: &str, chars_max: usize) -> String {
     shorten(&text.replace(char::is_control, " "), chars_max)
 }
@@ -112,17 +112,17 @@ pub struct DiagnosticLog {
     pending: Arc<Mutex<PendingDiagnostics>>,
 }
 
-/// What a [`DiagnosticLog`] holds.
+/// The records of a [`DiagnosticLog`] that are not written yet.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct PendingDiagnostics {
     /// The records, oldest first.
     pub records: Vec<DiagnosticRecord>,
-    /// Number of records for which there was no room.
+    /// Number of records that were dropped because the log was full.
     pub dropped: u64,
 }
 
 impl DiagnosticLog {
-    /// Adds a record; one that is pending already is counted instead.
+    /// Adds a record. If an equal record is pending already, counts it there instead.
     pub fn record(&self, record: DiagnosticRecord) {
         let mut pending = self.pending.lock();
         // A linear search suffices: there are few records, and none in ordinary operation.
@@ -135,7 +135,7 @@ impl DiagnosticLog {
         }
     }
 
-    /// Takes everything that is pending.
+    /// Removes and returns all pending records.
     #[must_use]
     pub fn take(&self) -> PendingDiagnostics {
         std::mem::take(&mut *self.pending.lock())

@@ -1,7 +1,7 @@
-//! Defines the events of the audit log: who did what to which object, and with which outcome.
+//! The events of the audit log: who did what to which object, and with which outcome.
 //!
-//! The words of the enums are stable: the table, log lines and filters use them, and a page of the documentation
-//! lists them. A new kind of event is one line in [`AuditAction`].
+//! The words of the enums are stable: the table, log lines and filters use them, and a page of the
+//! documentation lists them. A new kind of event is one line in [`AuditAction`].
 
 use std::{fmt::Display, net::IpAddr};
 
@@ -45,7 +45,7 @@ pub enum AuditAction {
     UserCreated,
     /// A user was changed, disabled or enabled.
     UserChanged,
-    /// A command or an import gave a user roles or took them away.
+    /// A command or an import granted roles to a user or revoked them.
     RolesChanged,
     /// The password of a user was changed.
     PasswordChanged,
@@ -97,7 +97,7 @@ pub enum AuditAction {
     MessageRemoved,
     /// The secrets of an archive were encrypted for the first time.
     SecretsEncrypted,
-    /// Another command that changes data or makes a copy was run.
+    /// A command without an action of its own was run, which changes data or makes a copy.
     Command,
 }
 
@@ -139,15 +139,15 @@ pub enum CredentialKind {
     Password,
     /// The session of a browser, by its cookie.
     Session,
-    /// An access token; the id is that of its token family.
+    /// An access token; the id is the number of its token family.
     AccessToken,
     /// An API key; the id is the number of the key.
     ApiKey,
     /// HTTP Basic authentication with a user name and password.
     Basic,
-    /// The secret of an OAuth2 client; the id is that of the client.
+    /// The secret of an OAuth2 client; the id is the client's id.
     ClientSecret,
-    /// The command line; the user name and the id are those of the operating system.
+    /// The command line; the user name and the id are the operator's in the operating system.
     CommandLine,
     /// No credentials, or work of the service itself.
     None,
@@ -161,7 +161,7 @@ impl CredentialKind {
     }
 }
 
-/// The kind of object that an event is about; its word precedes the id: `key/7`.
+/// The kind of an event's object. Its word precedes the id: `key/7`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[derive(IntoStaticStr, VariantNames)]
 #[strum(serialize_all = "snake_case")]
@@ -201,7 +201,7 @@ impl ObjectKind {
 /// The user or client that acted, and the address of the request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Actor {
-    /// The user; `None` where unknown.
+    /// The user; `None` if unknown.
     pub user: Option<UserId>,
     /// The user's name at the time of the event.
     pub user_name: Option<String>,
@@ -213,7 +213,7 @@ pub struct Actor {
 }
 
 impl Actor {
-    /// An actor about which nothing is known.
+    /// An actor without known properties.
     pub const UNKNOWN: Self = Self {
         user: None,
         user_name: None,
@@ -233,7 +233,7 @@ pub struct AuditEvent {
     pub object: Option<String>,
     /// Further details in a few words.
     pub detail: Option<String>,
-    /// Number of occurrences; more than one where repeated attempts are recorded together.
+    /// Number of occurrences; more than one if repeated attempts are recorded together.
     pub count: u32,
 }
 
@@ -252,7 +252,7 @@ impl AuditEvent {
         }
     }
 
-    /// Sets the object that the event is about.
+    /// Sets the object of the event.
     #[must_use]
     pub fn with_object(self, kind: ObjectKind, id: impl Display) -> Self {
         // Callers choose the names of channels and items.
@@ -272,7 +272,7 @@ impl AuditEvent {
         Self { outcome, ..self }
     }
 
-    /// Sets the acting user where the request itself does not identify one.
+    /// Sets the acting user if the request itself does not identify one.
     #[must_use]
     pub fn by_user(mut self, user: &User) -> Self {
         self.actor.user = Some(user.id);
@@ -300,7 +300,8 @@ impl AuditEvent {
 }
 
 /// Truncates a text and replaces control characters: text chosen by a client must neither fill the table nor
-/// break a log line. Unlike [`model::shorten`] it adds no ellipsis, because `chars_max` bounds what is stored.
+/// break a log line. Unlike [`model::shorten`] it adds no ellipsis, because `chars_max` bounds the stored
+/// text.
 fn shorten(text: &str, chars_max: usize) -> String {
     text.chars().take(chars_max).map(|c| if c.is_control() { '?' } else { c }).collect()
 }

@@ -1,13 +1,13 @@
-//! Records the audit log: who did what, with which credentials, from where.
+//! Records the audit log: who did what, with which credentials, from which address.
 //!
 //! The HTTP layer wraps each request in [`scope`]. Code that runs in the request's task calls [`event`],
-//! which knows the caller, so no function has to pass the caller on. A change writes its event in its own
+//! which knows the caller, so functions do not pass the caller on. A change writes its event in its own
 //! transaction (`WriteTx::write_audit`), so that neither exists without the other. Events that change
 //! nothing, such as a failed login, use [`record`]: a bounded queue, which `app` drains into the table in
 //! batches. Every event is also a log line.
 //!
-//! The caller is task-local: work that moves to another thread takes its event along, or the whole context
-//! ([`capture_context`]).
+//! The caller is task-local. Work that moves to a different thread carries its event along, or the whole
+//! context ([`capture_context`]).
 
 mod event;
 mod throttled;
@@ -33,7 +33,7 @@ use crate::runtime::telemetry;
 use model::account::{Account, UserId};
 use throttled::ThrottledLogins;
 
-/// Whether events are stored in the table, as the setting `audit.retention_days` says.
+/// True if events are stored in the table, according to the setting `audit.retention_days`.
 static STORES_ROWS: AtomicBool = AtomicBool::new(true);
 
 /// Sets whether events are stored in the table or only written as log lines.
@@ -73,7 +73,7 @@ impl CredentialId {
 #[derive(Clone)]
 struct RequestCaller {
     account: Option<Arc<Account>>,
-    /// The user name in the operating system; `None` where unknown.
+    /// The user name in the operating system; `None` if unknown.
     system_user: Option<String>,
     credential: CredentialKind,
     id: CredentialId,
@@ -85,7 +85,7 @@ struct AuditContext {
     audit: AuditLog,
     address: Option<IpAddr>,
     caller: RefCell<Option<RequestCaller>>,
-    /// Whether the password that is checked was sent by HTTP Basic.
+    /// True if the password of this request was sent by HTTP Basic.
     is_basic: Cell<bool>,
 }
 
@@ -102,7 +102,7 @@ pub struct AuditLog {
 struct AuditInner {
     /// `None` in a process that never writes to the database.
     queue: Option<mpsc::Sender<AuditEvent>>,
-    /// The receiving end of the queue until [`AuditLog::pending`] takes it.
+    /// The receiving end of the queue, until [`AuditLog::pending`] removes it.
     pending: Mutex<Option<mpsc::Receiver<AuditEvent>>>,
     throttled: Mutex<ThrottledLogins>,
     /// Events that the full queue dropped since the last call of [`PendingEvents::lost`].
@@ -123,7 +123,7 @@ impl AuditLog {
         Self::over(Some(sender), Some(queue))
     }
 
-    /// Writes log lines only, for a process that never writes to the database.
+    /// Creates a log that only writes log lines, for a process that never writes to the database.
     #[must_use]
     pub fn lines_only() -> Self {
         Self::over(None, None)
@@ -142,19 +142,20 @@ impl AuditLog {
         Self { inner: Arc::new(inner) }
     }
 
-    /// Takes the receiving end of the queue; `None` where there is no queue, and at every further call.
+    /// Removes and returns the receiving end of the queue. Returns `None` if there is no queue, and at every
+    /// further call.
     #[must_use]
     pub fn pending(&self) -> Option<PendingEvents> {
         let mut pending = self.inner.pending.lock();
         pending.take().map(|queue| PendingEvents { audit: self.clone(), queue })
     }
 
-    /// Records an event: at once as a log line, and soon in the table. Never waits: an event that finds the
-    /// queue full is counted as lost and exists as a log line only.
+    /// Records an event: at once as a log line, and soon in the table. Never waits: if the queue is full, the
+    /// event is counted as lost and exists as a log line only.
     pub fn record(&self, event: AuditEvent) {
         event.log();
         let Some(queue) = &self.inner.queue else { return };
-        // No request waits for the audit log: when the queue is full, the log line has to do.
+        // No request waits for the audit log. If the queue is full, the log line must suffice.
         if stores_rows() && queue.try_send(event).is_err() {
             self.count_lost(1);
         }
@@ -186,8 +187,8 @@ impl PendingEvents {
         batch
     }
 
-    /// Records the throttled logins of windows that have ended at `now`; of all windows if `is_last`, when
-    /// the process ends.
+    /// Records the throttled logins of windows that have ended at `now`. If `is_last`, the process ends and
+    /// the windows end with it.
     pub fn end_windows(&self, now: Timestamp, is_last: bool) {
         // The lock is released before the events are logged.
         let ended = self.audit.inner.throttled.lock().end(now, is_last);
@@ -199,7 +200,7 @@ impl PendingEvents {
         self.audit.count_lost(u64::try_from(events).unwrap_or(u64::MAX));
     }
 
-    /// Returns how many events were lost since the last call.
+    /// Returns the number of events that were lost since the last call.
     #[must_use]
     pub fn lost(&self) -> u64 {
         self.audit.inner.lost.swap(0, Ordering::Relaxed)
@@ -217,7 +218,7 @@ pub async fn scope<T>(
         AuditContext { audit, address, caller: RefCell::new(None), is_basic: Cell::new(false) };
     let work = async {
         let output = work.await;
-        // Read here, since the context ends with the scope.
+        // Read here, because the context ends with the scope.
         let user = CONTEXT.with(|context| {
             let caller = context.caller.borrow();
             caller.as_ref().and_then(|caller| Some(caller.account.as_ref()?.user.id))
@@ -227,8 +228,8 @@ pub async fn scope<T>(
     CONTEXT.scope(context, work).await
 }
 
-/// Runs a command of the operator whose user name in the operating system is `system_user` (empty where
-/// unknown) and whose user id is `user_id`.
+/// Runs a command of the operator. `system_user` is the operator's user name in the operating system (empty
+/// if unknown), and `user_id` the user id.
 pub fn run_as_operator<T>(system_user: &str, user_id: u32, work: impl FnOnce() -> T) -> T {
     let caller = RequestCaller {
         account: None,
@@ -237,19 +238,19 @@ pub fn run_as_operator<T>(system_user: &str, user_id: u32, work: impl FnOnce() -
         id: CredentialId::Number(user_id.into()),
     };
     let caller = RefCell::new(Some(caller));
-    // A command has no task that drains a queue; its changes write their events themselves.
+    // A command has no task that drains a queue. Its changes write their events themselves.
     let audit = AuditLog::lines_only();
     let context = AuditContext { audit, address: None, caller, is_basic: Cell::new(false) };
     CONTEXT.sync_scope(context, work)
 }
 
-/// The context of a request on its way to another thread.
+/// The context of a request that moves to a different thread.
 pub struct CapturedContext(Option<AuditContext>);
 
 /// Captures the context of the request that this task works for.
 #[must_use]
 pub fn capture_context() -> CapturedContext {
-    // A copy: a caller that is noted on the other thread is not seen by the request's task.
+    // A copy: the request's task does not see a caller that is noted on the other thread.
     CapturedContext(CONTEXT.try_with(AuditContext::clone).ok())
 }
 
@@ -263,7 +264,7 @@ impl CapturedContext {
     }
 }
 
-/// Changes the context of the request; does nothing outside a request, where no code reads it.
+/// Changes the context of the request. Does nothing outside a request, where the context is not read.
 fn change(change: impl FnOnce(&AuditContext)) {
     CONTEXT.try_with(change).unwrap_or_default();
 }
@@ -288,7 +289,7 @@ pub fn note_basic() {
     change(|context| context.is_basic.set(true));
 }
 
-/// Creates an event of this moment by the caller of the request that this task works for; the actor is
+/// Creates an event of this moment by the caller of the request that this task works for. The actor is
 /// unknown outside a request.
 #[must_use]
 pub fn event(action: AuditAction) -> AuditEvent {
@@ -311,8 +312,8 @@ pub fn event(action: AuditAction) -> AuditEvent {
     AuditEvent::new(action, actor.unwrap_or(Actor::UNKNOWN))
 }
 
-/// Creates an event about a user name and password of this request; `user` is the user that they belong to,
-/// if there is one.
+/// Creates an event about a user name and password of this request. `user` is the user with that name, if one
+/// exists.
 ///
 /// A typed name without such a user is not recorded: it may be a password.
 #[must_use]
@@ -338,8 +339,8 @@ pub fn record(event: AuditEvent) {
     }
 }
 
-/// Counts a login that was refused at `now` without a password check. Returns whether it is the first one of
-/// its network in the window: the caller records an event for that one. The others of the window are recorded
+/// Counts a login that was refused at `now` without a password check. Returns whether it is the first of its
+/// network in the window, for which the caller records an event. The other logins of the window are recorded
 /// as one event with their number when the window ends.
 #[must_use]
 pub fn count_throttled(now: Timestamp) -> bool {

@@ -8,7 +8,7 @@ use super::event::{Actor, AuditAction, AuditEvent, AuditOutcome};
 use crate::runtime::limits::{AUDIT_THROTTLED_KEYS_MAX, AUDIT_THROTTLED_WINDOW_S};
 use model::network;
 
-/// The network whose attempts are counted together; `None` for all that exceed the limit of keys.
+/// The network whose attempts are counted together; `None` for all networks beyond the limit of keys.
 type Key = Option<IpAddr>;
 
 struct ThrottleWindow {
@@ -44,8 +44,8 @@ impl ThrottledLogins {
         }
     }
 
-    /// Ends the windows that are over at `now`, or all. Returns an event for each that had more attempts than
-    /// the first.
+    /// Ends the windows that are over at `now`, or all if `is_last`. Returns an event for each window with
+    /// more than one attempt.
     pub(super) fn end(&mut self, now: Timestamp, is_last: bool) -> Vec<AuditEvent> {
         let mut events = Vec::new();
         let length = SignedDuration::from_secs(AUDIT_THROTTLED_WINDOW_S);

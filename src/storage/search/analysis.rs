@@ -1,7 +1,7 @@
-//! Analyses items for the index: their documents, the effective rights in their pictures, and the shape and
-//! colours and perceptual hashes of those.
+//! Analyses items for the index: their documents, the effective rights in their pictures, and the shapes,
+//! colours and perceptual hashes of the pictures.
 //!
-//! Notifications analyse items in the same way, so that they match what a search finds.
+//! Notifications analyse items in the same way, so that they match the same items as a search.
 
 use std::sync::Arc;
 
@@ -38,8 +38,8 @@ impl DocumentAnalysis {
 
     /// Extracts the searchable content of a version.
     ///
-    /// Fails when its document is damaged. Damaged rights count as absent: it can still be found by its
-    /// words.
+    /// Fails if its document is damaged. Damaged rights count as absent, so that search still finds the item
+    /// by its words.
     pub(super) fn index_version(
         &self,
         version: &IndexedVersion,
@@ -73,9 +73,10 @@ impl DocumentAnalysis {
         IndexedDocument::with_facts(key, document, facts, &self.zone)
     }
 
-    /// Identifies the default rights that the searchable content of items depends on; empty if there are none.
+    /// Identifies the default rights that the searchable content of items depends on. Empty if there are no
+    /// such rights.
     pub(super) fn settings(&self) -> String {
-        // Of the rights only these are indexed, so other changes need no new index.
+        // Only these default rights are indexed, so other changes need no new index.
         match (self.rights.digital_source_type(), self.rights.data_mining()) {
             (None, None) => String::new(),
             terms => ContentHash::new(format!("{terms:?}").as_bytes()).short(),
@@ -87,8 +88,8 @@ fn log_damaged(key: &ItemKey, what: &str, cause: &serde_json::Error) {
     tracing::error!("search index: {what} of item {key} are damaged: {cause}");
 }
 
-/// Describes the picture that an item shows: its Hires, else its video, else the largest picture that stands in
-/// for it.
+/// Describes the picture that an item shows: its Hires, else its video, else the largest picture that
+/// represents it.
 fn picture_facts(files: AssetGroup<'_>) -> Option<PictureFacts> {
     let shown = files.all().find_map(|asset| match &asset.file {
         AssetFile::Video(video) => Some(video.shown),

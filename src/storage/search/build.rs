@@ -17,13 +17,14 @@ const PAGES_AHEAD: usize = 2;
 
 /// Reports the progress of a build and can stop it.
 pub(super) struct BuildControl<'a> {
-    /// Called with the number of items done and in all.
+    /// Called with the number of indexed items and the number of all items.
     pub(super) report: &'a dyn Fn(u64, u64),
-    /// Returns whether the build should end early.
+    /// Returns true if the build should end early.
     pub(super) stops: &'a (dyn Fn() -> bool + Sync),
 }
 
-/// Returns the position of a commit that contains everything up to a row of the log, analysed with `settings`.
+/// Returns the position of a commit that contains everything up to a row of the log, analysed with
+/// `settings`.
 pub(super) fn commit_position(archive: &str, settings: &str, row: &LogPosition) -> CommitPosition {
     CommitPosition {
         archive: archive.to_owned(),
@@ -34,10 +35,10 @@ pub(super) fn commit_position(archive: &str, settings: &str, row: &LogPosition) 
     }
 }
 
-/// Builds an index of all items in the empty folder `path`, as of the end of the item log at the start; later
-/// changes are followed from there. Returns `None` if it was stopped.
+/// Builds an index of all items in the empty folder `path`, as of the end of the item log at the start. Later
+/// changes are indexed by following the log from there. Returns `None` if the build was stopped.
 ///
-/// One thread reads, two analyse, two write. Fails when the database or the disk does.
+/// One thread reads, two analyse, two write. Fails if the database or the disk fails.
 pub(super) fn build(
     db: &Db,
     path: &Path,
@@ -47,9 +48,9 @@ pub(super) fn build(
     let mut feed = db.snapshot_reader()?;
     let (archive, end, count) =
         feed.read(|tx| Ok((tx.archive_id()?, tx.log_end()?, tx.count_items()?)))?;
-    // Later versions are left to the item log, which is followed from `end` on.
+    // Later versions are indexed from the item log, which is followed from `end` on.
     let last = u32::try_from(end.row).unwrap_or(u32::MAX);
-    // Without a cache of results, because nothing searches this index yet.
+    // Without a cache of results, because no search uses this index yet.
     let index = SearchIndex::create(path, 0).map_err(Error::internal)?;
     let mut writer = index.building_writer().map_err(Error::internal)?;
     let mut done = 0;
@@ -85,12 +86,12 @@ pub(super) fn build(
     Ok(Some(position))
 }
 
-/// The next items, and the number after which to continue; `None` at the end.
+/// The next items, and the number after which to continue, which is `None` at the end.
 type PageRead = std::result::Result<(Option<u32>, Vec<IndexedVersion>), DbError>;
 
 fn read_page(feed: &mut SnapshotReader, after: u32, last: u32) -> PageRead {
     match feed.read(move |tx| tx.list_versions_after(after, last, INDEX_BUILD_ITEMS)) {
-        // A damaged page fails the whole query: its versions are read one by one to find the intact ones.
+        // A damaged page fails the whole query. Its versions are read one by one to find the intact ones.
         Err(cause) if cause.is_damage() => {
             let window = u32::try_from(INDEX_BUILD_ITEMS).unwrap_or(u32::MAX);
             let end = after.saturating_add(window).min(last);
@@ -117,7 +118,7 @@ pub(super) fn read_versions(
     Ok(versions)
 }
 
-/// Reads versions one by one, without those on a damaged page of the database.
+/// Reads versions one by one. Skips versions on a damaged page of the database.
 pub(super) fn read_each(
     feed: &mut SnapshotReader,
     numbers: impl Iterator<Item = u32>,
@@ -129,14 +130,14 @@ pub(super) fn read_each(
             Err(cause) if cause.is_damage() => {
                 tracing::error!("search index: version {number} cannot be read: {cause}");
             }
-            // Not a flaw of this version: a retry of the whole build may succeed.
+            // The version itself is intact: a retry of the whole build may succeed.
             Err(cause) => return Err(cause),
         }
     }
     Ok(versions)
 }
 
-/// Adds pages until there are no more; returns `false` when `proceeds` stopped it.
+/// Adds pages until there are no more. Returns `false` if `proceeds` stopped it.
 fn add_pages(
     pages: &Receiver<PageRead>,
     writer: &mut IndexWriter,
@@ -153,17 +154,17 @@ fn add_pages(
     Ok(true)
 }
 
-/// Adds versions to an index. A version whose document is damaged is logged and skipped: it must not prevent
-/// the others from being indexed.
+/// Adds versions to an index. A version whose document is damaged is logged and skipped, so that it does not
+/// prevent the others from being indexed.
 pub(super) fn add(
     writer: &mut IndexWriter,
     versions: &[IndexedVersion],
     analysis: &DocumentAnalysis,
 ) -> Result<()> {
-    // Analysis takes most of the time, so two threads share it.
+    // Most of the time is spent on analysis, so two threads share it.
     let (first, second) = versions.split_at(versions.len().div_ceil(2));
     let [mut adder, mut other] = writer.adders();
-    // One version is not worth a thread.
+    // A second thread would cost more than one version.
     if second.is_empty() {
         return add_each(&mut adder, first, analysis);
     }

@@ -18,7 +18,7 @@ type DbResult<T> = std::result::Result<T, DbError>;
 pub(super) struct IndexDifference {
     /// Versions of items that the index lacks.
     pub(super) missing: Vec<u32>,
-    /// Versions in the index that belong to no item or to another item.
+    /// Versions in the index that belong to no item or to a different item.
     pub(super) stale: Vec<u32>,
     /// The end of the item log at which they were compared.
     pub(super) end: LogPosition,
@@ -54,7 +54,7 @@ fn differences(tx: &ReadTx<'_>, mut versions: HashMap<u32, u64>) -> DbResult<Ind
 /// Checks the search index of the first process over the data directory, below `dir`. The index may be a
 /// moment behind the items: newer items are not expected in it.
 ///
-/// Returns no flaws where there is no index: the next start builds one.
+/// Returns no flaws if there is no index, because the next start builds one.
 pub fn check_index(feed: &mut SnapshotReader, dir: &Path) -> DbResult<Vec<DatabaseFlaw>> {
     let Some(path) = folder::find(dir) else { return Ok(Vec::new()) };
     let opened = SearchIndex::open(&path, 0);
@@ -64,7 +64,7 @@ pub fn check_index(feed: &mut SnapshotReader, dir: &Path) -> DbResult<Vec<Databa
     };
     let damaged = match opened.as_ref().map(SearchIndex::damaged_files) {
         Ok(Ok(damaged)) => damaged,
-        // A running server removes files of segments that it merged: their absence is no damage.
+        // A running server removes files of segments that it merged, so their absence is not damage.
         Ok(Err(IndexError::Engine(_) | IndexError::Io(_) | IndexError::TimedOut)) | Err(_) => {
             Vec::new()
         }
@@ -97,8 +97,8 @@ pub fn check_index(feed: &mut SnapshotReader, dir: &Path) -> DbResult<Vec<Databa
     Ok(flaws)
 }
 
-/// Replaces a wrong index below `dir`: an index that no process uses is removed, so that the next start
-/// builds one; otherwise every process is asked to rebuild its index.
+/// Replaces a wrong index below `dir`. An index that no process uses is removed, so that the next start
+/// builds one. Otherwise every process is requested to rebuild its index.
 pub fn replace_index(db: &Db, dir: &Path) -> Result<()> {
     if folder::discard(dir).map_err(Error::internal)? {
         return Ok(());
@@ -108,8 +108,8 @@ pub fn replace_index(db: &Db, dir: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Lists where `versions` differ from the items as of `row`; the versions in `replaced` were replaced after
-/// it.
+/// Lists the differences between `versions` and the items as of `row`. The versions in `replaced` were
+/// replaced after it.
 fn item_flaws(
     tx: &ReadTx<'_>,
     versions: HashMap<u32, u64>,
@@ -117,12 +117,12 @@ fn item_flaws(
     replaced: &[u32],
 ) -> DbResult<Vec<DatabaseFlaw>> {
     let IndexDifference { missing, mut stale, .. } = differences(tx, versions)?;
-    // The index may lag: at its row these were current, and newer items were not there yet.
+    // The index may lag: at its row these versions were current, and newer items did not exist yet.
     stale.retain(|number| !replaced.contains(number));
     let missing = missing.into_iter().filter(|number| i64::from(*number) <= row);
     let mut flaws = Vec::new();
     for number in missing.take(CHECK_FLAWS_MAX) {
-        // The operator knows items by their keys rather than by numbers.
+        // Operators know items by their keys rather than by numbers.
         let key = tx.find_numbered(number)?.map(|(key, _)| key.to_string());
         let item = key.unwrap_or_else(|| number.to_string());
         flaws.push(flaw(format!("item {item}: search does not find it")));
@@ -130,7 +130,7 @@ fn item_flaws(
     for number in stale.into_iter().take(CHECK_FLAWS_MAX) {
         flaws.push(flaw(format!("version {number} in the search index belongs to no item")));
     }
-    // One of the lists may have been truncated; the sum does not tell which.
+    // One of the lists may have been truncated. The sum of their lengths does not show which.
     if flaws.len() >= CHECK_FLAWS_MAX {
         flaws.push(DatabaseFlaw::Truncated("there may be more such items".to_owned()));
     }

@@ -1,8 +1,8 @@
 //! Manages the folder of a process's index: `DATA/search/<slot>/<generation>`.
 //!
 //! Each process that searches over a data directory locks a slot. An index is built as `building` and renamed
-//! to the next generation once it is complete, so that every existing generation is complete. All of it is
-//! derived state: it can be removed while no process runs, and is rebuilt.
+//! to the next generation once it is complete, so that every existing generation is complete. The folder
+//! contains derived state only: it can be removed while no process runs, and is rebuilt.
 
 use std::fs::{self, File, TryLockError};
 use std::io;
@@ -35,7 +35,7 @@ impl IndexFolder {
         )))
     }
 
-    /// Claims the slot `path`; returns `None` if another process holds it.
+    /// Claims the slot `path`. Returns `None` if a different process holds it.
     fn try_claim(path: PathBuf) -> io::Result<Option<Self>> {
         modes::create_private_folder(&path)?;
         let lock = path.join("lock");
@@ -63,17 +63,17 @@ impl IndexFolder {
         Ok(path)
     }
 
-    /// Makes the index that was built the newest generation; returns its folder.
+    /// Makes the new index the newest generation. Returns its folder.
     pub(super) fn publish(&self) -> io::Result<PathBuf> {
         let last = generations(&self.path).into_iter().max().unwrap_or_default();
         let path = self.path.join((last + 1).to_string());
-        // The rename shows the index as a whole, and the sync makes the rename survive a crash.
+        // The rename makes the whole index visible at once, and the sync makes the rename survive a crash.
         fs::rename(self.path.join(BUILDING), &path)?;
         File::open(&self.path)?.sync_all()?;
         Ok(path)
     }
 
-    /// Removes every generation except `keep`, and what an interrupted build left.
+    /// Removes every generation except `keep`, and the remains of an interrupted build.
     pub(super) fn remove_others(&self, keep: Option<&Path>) -> io::Result<()> {
         let mut others: Vec<PathBuf> = generations(&self.path)
             .iter()
@@ -90,8 +90,8 @@ pub(super) fn find(dir: &Path) -> Option<PathBuf> {
     newest(&dir.join("1"))
 }
 
-/// Removes the index of the first process over the data directory `dir`, unless a process uses it: the next
-/// start builds another one. Returns whether it was removed.
+/// Removes the index of the first process over the data directory `dir`, unless a process uses it. The next
+/// start builds a new one. Returns whether it was removed.
 pub(super) fn discard(dir: &Path) -> io::Result<bool> {
     match IndexFolder::try_claim(dir.join("1"))? {
         Some(folder) => folder.remove_others(None).map(|()| true),
@@ -106,7 +106,7 @@ fn newest(slot: &Path) -> Option<PathBuf> {
 
 fn generations(slot: &Path) -> Vec<u64> {
     let entries = fs::read_dir(slot).into_iter().flatten().flatten();
-    // Other names, such as that of the lock or of a build, are no numbers.
+    // Other names, such as the names of the lock and of a build, are not numbers.
     entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect()
 }
 

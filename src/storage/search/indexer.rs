@@ -1,9 +1,9 @@
 //! Maintains the index of this process on a dedicated thread: opens it, follows the item log, rebuilds it
-//! beside the old one, and compares it with the items where the log does not say what changed.
+//! beside the old one, and compares it with the items if the log has a gap.
 //!
-//! A commit records the archive's id, the version of the analysis and the row of the log up to which it
-//! contains everything, with a digest of that row. Where one of them does not match the database, the archive
-//! was restored, rolled back, migrated or is another one.
+//! A commit records the archive's id, the version of the analysis, and the row of the log up to which it
+//! contains everything, with a digest of that row. If one of them does not match the database, the archive
+//! was restored, rolled back or migrated, or it is a different archive.
 
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -28,16 +28,16 @@ use search_index::{ANALYSIS, CommitPosition, IndexWriter, SearchIndex};
 /// Seconds between two log lines about the progress of a build.
 const LOG_EVERY_S: u64 = 10;
 
-/// The handle of the thread, which ends when this is dropped.
+/// The handle of the thread. Dropping it ends the thread.
 pub(super) struct Indexer {
     stop: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl Indexer {
-    /// Starts the thread. A folder that cannot be used now is retried: only searches need it.
+    /// Starts the thread. If the folder cannot be used now, the thread retries: only searches need it.
     pub(super) fn start(shared: Arc<SearchShared>, settings: IndexSettings) -> Result<Self> {
-        // Existing rows count as written here: the first searches wait for them.
+        // Existing rows count as written here, so the first searches wait for them.
         let end = shared.db.read_blocking(|tx| tx.log_end())?;
         shared.db.note_written(end.row);
         let feed = shared.db.snapshot_reader()?;
@@ -79,9 +79,9 @@ struct OpenIndex {
     /// `None` after a failure, until the next attempt.
     writer: Option<IndexWriter>,
     position: LogPosition,
-    /// The id of the archive that it belongs to.
+    /// The id of the archive that the index belongs to.
     archive: String,
-    /// Identifies the settings that its documents were analysed with.
+    /// Identifies the settings with which the documents were analysed.
     settings: String,
 }
 
@@ -91,18 +91,18 @@ enum FollowOutcome {
     Idle,
     /// New rows were committed to the index.
     Committed {
-        /// Whether a row requests a rebuild.
+        /// True if a row requests a rebuild.
         rebuild: bool,
     },
 }
 
-/// A failure that persists, with the time since it was noted.
+/// A persistent failure, with the time since it was noted.
 struct IndexerFailure {
     text: String,
     since: Stopwatch,
 }
 
-/// A task on another thread, and its result.
+/// A task on a separate thread, and its result.
 type SideTask<T> = JoinHandle<Result<T>>;
 
 struct IndexerWorker {
@@ -112,13 +112,13 @@ struct IndexerWorker {
     folder: Option<IndexFolder>,
     feed: SnapshotReader,
     open: Option<OpenIndex>,
-    /// Whether an existing index was looked for.
+    /// True after the search for an existing index.
     searched_existing: bool,
-    /// A build in progress; its result is whether it was completed.
+    /// A build in progress; its result is true if it was completed.
     building: Option<SideTask<bool>>,
-    /// Whether the item log or a changed setting requires a rebuild.
+    /// True if the item log or a changed setting requires a rebuild.
     wants_build: bool,
-    /// A check of all files in progress; its result is the names of damaged files.
+    /// A check of all files in progress. Its result is the names of damaged files.
     checking: Option<SideTask<Vec<String>>>,
     failure: Option<IndexerFailure>,
     /// The time up to which ended embargoes have woken waiting polls.
@@ -128,7 +128,7 @@ struct IndexerWorker {
 
 impl IndexerWorker {
     fn run(mut self) {
-        // The gauge starts at 0, also where the index cannot even be opened.
+        // The gauge starts at 0, even if the index cannot be opened.
         metrics::gauge!(telemetry::SEARCH_INDEX_WHOLE).set(0);
         while !self.stops() {
             // Read before the round, so that a row written during it ends the wait below at once.
@@ -141,7 +141,7 @@ impl IndexerWorker {
             self.report();
             self.shared.db.wait_for_items(written, INDEX_POLL_INTERVAL);
         }
-        // A build notices the stop soon, and its thread must not outlive this one.
+        // A build stops soon after the signal, and its thread must not outlive this one.
         if let Some(building) = self.building.take() {
             drop(building.join());
         }
@@ -165,7 +165,7 @@ impl IndexerWorker {
         })
     }
 
-    /// Opens the newest index if it belongs to this archive and version; otherwise starts a build.
+    /// Opens the newest index if it belongs to this archive and version. Otherwise starts a build.
     fn open_newest(&mut self) -> Result<()> {
         let Some(path) = self.folder()?.newest() else {
             return self.start_build("there is none yet");
@@ -183,7 +183,7 @@ impl IndexerWorker {
             return self.start_build(why);
         }
         self.start_check(&index);
-        // It answers until there is one that follows the settings.
+        // The index serves searches until an index with the new settings is complete.
         self.wants_build |= position.settings != self.settings.analysis.settings();
         self.activate(path, index, &position)
     }
@@ -199,7 +199,7 @@ impl IndexerWorker {
         let CommitPosition { archive, settings, .. } = position.clone();
         let row = log_position(Some(position));
         let mut open = OpenIndex { path, index, writer, position: row, archive, settings };
-        // Before searches use it, since they wait only briefly for the newest items.
+        // Indexed before searches use it, because they wait only briefly for the newest items.
         while let FollowOutcome::Committed { rebuild } = self.index_new_rows(&mut open)? {
             self.wants_build |= rebuild;
         }
@@ -209,7 +209,7 @@ impl IndexerWorker {
         Ok(())
     }
 
-    /// Publishes the row up to which searches see everything.
+    /// Publishes the row up to which the index contains everything.
     fn publish_position(&self, open: &OpenIndex) {
         self.shared.indexed.send_replace(open.position.row);
         self.shared.note_change();
@@ -223,7 +223,7 @@ impl IndexerWorker {
 
     /// Indexes the next rows of the item log.
     fn index_new_rows(&mut self, open: &mut OpenIndex) -> Result<FollowOutcome> {
-        // First, because reopening the writer resets the position to that of the last commit.
+        // First, because reopening the writer resets the position to the last commit.
         open.writer()?;
         let after = open.position.clone();
         let changes = self.feed.read(move |tx| tx.index_changes(&after, INDEX_CHANGES_MAX))?;
@@ -240,8 +240,8 @@ impl IndexerWorker {
         Ok(FollowOutcome::Committed { rebuild: changes.iter().any(|change| change.rebuild) })
     }
 
-    /// Compares an index with the items and corrects it, because the log does not say what changed. No search
-    /// uses it meanwhile: its versions may belong to other items by now.
+    /// Compares an index with the items and corrects it, because the log has a gap. No search uses it in the
+    /// meantime: its versions may belong to other items by now.
     fn repair(&mut self, open: &mut OpenIndex) -> Result<()> {
         tracing::warn!(
             row = open.position.row,
@@ -259,7 +259,7 @@ impl IndexerWorker {
             add(writer, &versions, &self.settings.analysis)?;
         }
         open.commit(&found.end)?;
-        // From now on searches wait for rows of the log as it is now.
+        // From now on, searches wait for rows of the log in its present state.
         self.shared.db.restart_written(found.end.row);
         let missing = found.missing.len();
         let stale = found.stale.len();
@@ -295,14 +295,14 @@ impl IndexerWorker {
 
     /// Runs one round: handles finished tasks, new rows and other changes.
     fn step(&mut self) -> Result<()> {
-        // Backoff after a failure, such as a full disk.
+        // The backoff after a failure, such as a full disk.
         if self.failure.as_ref().is_some_and(|failure| failure.since.elapsed() < INDEX_RETRY_DELAY)
         {
             return Ok(());
         }
         if !self.searched_existing {
             self.open_newest()?;
-            // Only after success, so that a failure to open it is retried.
+            // Set only after success, so that a failure to open it is retried.
             self.searched_existing = true;
         }
         if let Some(building) = self.building.take_if(|building| building.is_finished()) {
@@ -324,7 +324,7 @@ impl IndexerWorker {
         Ok(())
     }
 
-    /// Replaces the old index by the one that was built.
+    /// Replaces the old index by the new one.
     fn activate_build(&mut self) -> Result<()> {
         let path = self.folder()?.publish().map_err(Error::internal)?;
         let index =
@@ -349,7 +349,7 @@ impl IndexerWorker {
         };
         let damaged = match checking.join() {
             Ok(Ok(damaged)) => damaged,
-            // Files of merged segments disappear during a check, which is no damage; a missing folder is.
+            // Files of merged segments disappear during a check, which is not damage. A missing folder is.
             Ok(Err(_)) | Err(_) if self.open.as_ref().is_some_and(OpenIndex::is_there) => {
                 Vec::new()
             }
@@ -370,9 +370,9 @@ impl IndexerWorker {
 
     /// Indexes new rows. The index stays open unless it fails in a way that a retry cannot repair.
     fn follow(&mut self, mut open: OpenIndex) -> Result<()> {
-        // A poll takes microseconds, and most rounds find nothing new.
+        // A poll costs microseconds, and most rounds find nothing new.
         let has_commits = self.feed.has_commits();
-        // After a failure or an interrupted comparison there may be rows to index without a new commit.
+        // After a failure or an interrupted comparison, there may be rows to index without a new commit.
         let is_behind = open.position.row < self.shared.db.written_row()
             || self.failure.is_some()
             || *self.shared.standing.borrow() != IndexStatus::Ready;
@@ -395,7 +395,7 @@ impl IndexerWorker {
         if *self.shared.standing.borrow() != IndexStatus::Ready && outcome.is_ok() {
             self.shared.publish(Some(open.index.clone()), IndexStatus::Ready);
         }
-        // After an error as well: searches continue on the last commit.
+        // Kept after an error as well: searches continue on the last commit.
         self.open = Some(open);
         outcome?;
         if self.wants_build && self.building.is_none() {
@@ -405,7 +405,7 @@ impl IndexerWorker {
         Ok(())
     }
 
-    /// Wakes waiting polls when an embargo has ended: results change without a write.
+    /// Wakes waiting polls when an embargo has ended, because results change without a write.
     fn end_embargoes(&mut self) {
         let now_ms = clock::now().as_millisecond();
         let Some(open) = &self.open else { return };
@@ -427,7 +427,7 @@ impl IndexerWorker {
             .set(precise(u64::try_from(behind).unwrap_or_default()));
     }
 
-    /// Logs one line when it begins to fail and one when it works again.
+    /// Notes a failure. Logs one line when updates begin to fail.
     fn note_failure(&mut self, cause: &Error) {
         let text = cause.cause().unwrap_or_else(|| cause.message().to_owned());
         // A full disk fails in every round, and one line for each cause is enough.
@@ -451,13 +451,13 @@ impl IndexerWorker {
 }
 
 impl OpenIndex {
-    /// Returns whether the files still exist where they were opened.
+    /// Returns whether the files still exist at the path from which they were opened.
     fn is_there(&self) -> bool {
         self.path.join("meta.json").exists()
     }
 
-    /// Returns the writer, reopened after a failure. The position is then that of the last commit, which may
-    /// have succeeded although it was reported as failed.
+    /// Returns the writer, reopened after a failure. The position is then the position of the last commit,
+    /// which may have succeeded although it was reported as failed.
     fn writer(&mut self) -> Result<&mut IndexWriter> {
         if self.writer.is_none() {
             self.index.refresh().map_err(Error::internal)?;
@@ -469,7 +469,8 @@ impl OpenIndex {
         })
     }
 
-    /// Removes the versions that `changes` replaced, and adds `versions`, the remaining ones that they wrote.
+    /// Removes the versions that `changes` replaced, and adds `versions`, the written versions that are still
+    /// current.
     fn apply(
         &mut self,
         changes: &[IndexChange],
@@ -493,7 +494,7 @@ impl OpenIndex {
     }
 }
 
-/// Returns why an index at `position` cannot be used for the archive; `None` if it can.
+/// Returns the reason that an index at `position` cannot be used for the archive; `None` if it can.
 fn unusable(position: &CommitPosition, archive: &str) -> Option<&'static str> {
     if position.analysis != ANALYSIS {
         return Some("it has another version");
@@ -501,8 +502,8 @@ fn unusable(position: &CommitPosition, archive: &str) -> Option<&'static str> {
     (position.archive != archive).then_some("it belongs to another archive")
 }
 
-/// Builds an index in the folder `path`, and reports the progress in the status, the metrics and the log; returns
-/// whether it was completed.
+/// Builds an index in the folder `path`, and reports the progress in the status, the metrics and the log.
+/// Returns whether it was completed.
 fn build_and_report(
     shared: &SearchShared,
     path: &Path,
@@ -514,7 +515,7 @@ fn build_and_report(
     let logged_s = Cell::new(0);
     let control = BuildControl {
         report: &|done, count| {
-            // Searches use the old index meanwhile, and this status would refuse them.
+            // Searches use the old index in the meantime, and this status would refuse them.
             if !is_rebuild {
                 shared.standing.send_replace(IndexStatus::Building { done, count });
             }

@@ -1,10 +1,10 @@
 //! Searches all items: hits, totals, order and facet counts.
 //!
 //! The index is Tantivy's (`crates/search-index`), in a folder of this process below `DATA/search`. A
-//! dedicated thread (`indexer`) feeds it from the item log; the database remains the only source of truth. A
-//! search takes a snapshot of the index, evaluates it on a thread of `pool`, and then reads the hits in one
-//! database transaction. That transaction also lists what was replaced or withdrawn since the snapshot, so
-//! that none of it is in any hit, total or count.
+//! dedicated thread (`indexer`) feeds it from the item log. The database remains the only source of truth. A
+//! search evaluates a snapshot of the index on a thread of `pool`, and then reads the hits in one database
+//! transaction. That transaction also lists the versions replaced or withdrawn since the snapshot, so that
+//! none of them is in any hit, total or count.
 
 mod analysis;
 mod build;
@@ -45,13 +45,13 @@ pub struct SearchCriteria {
     pub query: Query,
     /// Conditions on the values of facets, all of which hold.
     pub facet_values: Vec<FacetCondition>,
-    /// Only items whose picture looks nearly like the one with this hash.
+    /// The hash of a picture. Only items whose pictures look nearly the same are found.
     pub near_picture: Option<PictureHash>,
-    /// Product codes, of which an item must have at least one; empty: no restriction.
+    /// Product codes of which an item must have at least one; empty: no restriction.
     pub products: Vec<String>,
-    /// Product codes, of which an item must have none.
+    /// Product codes of which an item must have none.
     pub products_excluded: Vec<String>,
-    /// What the caller's agreements cover.
+    /// The content that the caller's agreements cover.
     pub coverage: Coverage,
     /// The start of the range of `_tstamp`, inclusive.
     pub from: Option<Timestamp>,
@@ -59,9 +59,9 @@ pub struct SearchCriteria {
     pub until: Option<Timestamp>,
     /// The publication statuses to find.
     pub statuses: Vec<PubStatus>,
-    /// Whether items under embargo are found.
+    /// True if items under embargo are found.
     pub sees_embargoed: bool,
-    /// Only items after this one in the order of `_tstamp`; an unknown item counts as `None`.
+    /// The item after which results begin in the order of `_tstamp`. An unknown item counts as `None`.
     pub after: Option<ItemKey>,
     /// Excludes versions that an earlier search of the same kind has seen.
     pub excluding_seen: Option<SeenVersions>,
@@ -75,27 +75,27 @@ pub struct SearchCriteria {
     pub facets: Vec<Facet>,
 }
 
-/// The versions that a search has seen: those up to a number. One that did not match does not match later
-/// either, until an embargo ends.
+/// The versions that a search has seen: all versions up to a number. A version that did not match does not
+/// match later either, until an embargo ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SeenVersions {
     /// The largest version number.
     pub number: u32,
-    /// The end of the first embargo after the search; `None`: there is none.
+    /// The end of the first embargo after the search; `None` if there is no embargo.
     pub until: Option<Timestamp>,
 }
 
-/// What a search does when the index does not yet contain all items that were stored before it.
+/// The behaviour of a search while the index lacks items that were stored before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Freshness {
-    /// Waits for a moment, then answers from what is indexed.
+    /// Waits for a moment, then answers from the current index.
     Preferred,
     /// Waits for a moment, then fails with
     /// [`ErrorKind::Unavailable`](crate::runtime::error::ErrorKind::Unavailable).
     Required,
 }
 
-/// An item that a search found.
+/// An item found by a search.
 #[derive(Clone, Debug)]
 pub struct SearchHit {
     pub key: ItemKey,
@@ -109,7 +109,7 @@ pub struct SearchResults {
     pub total: u64,
     /// The hits, in order.
     pub hits: Vec<SearchHit>,
-    /// For each requested facet its most frequent values with the number of matches, most frequent first.
+    /// The most frequent values of each requested facet with their numbers of matches, most frequent first.
     pub facets: Vec<(Facet, Vec<(String, u64)>)>,
     /// The versions that the search has seen.
     pub seen: SeenVersions,
@@ -122,7 +122,7 @@ pub struct IndexSettings {
     pub dir: PathBuf,
     /// Memory for cached results of single words and filters, in bytes.
     pub memory_bytes: u64,
-    /// How versions are analysed.
+    /// The settings for the analysis of versions.
     pub analysis: DocumentAnalysis,
 }
 
@@ -135,22 +135,22 @@ pub enum IndexStatus {
     Building {
         /// Number of items that are done.
         done: u64,
-        /// Number of items in all, as far as it is known; 0 before.
+        /// Number of all items; 0 until it is known.
         count: u64,
     },
     /// The index is complete.
     Ready,
 }
 
-/// Identifies what searches see; for caches of what they found.
+/// Identifies the view of searches, for caches of their results.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct IndexEpoch {
     position: LogPosition,
-    /// When an embargo shows more items without a commit, in milliseconds since 1970.
+    /// The time at which the end of an embargo shows more items without a commit, in milliseconds since 1970.
     next_embargo_ms: Option<i64>,
 }
 
-/// The search engine; cheap to clone. Dropping the last clone closes the index.
+/// The search engine. Cheap to clone. Dropping the last clone closes the index.
 #[derive(Clone)]
 pub struct SearchEngine {
     shared: Arc<SearchShared>,
@@ -158,28 +158,28 @@ pub struct SearchEngine {
 }
 
 impl SearchEngine {
-    /// Opens the index of this process in the background, and builds one where there is none that can be
-    /// used. Until it is complete, searches fail with
+    /// Opens the index of this process in the background, and builds one if no usable index exists. Until it
+    /// is complete, searches fail with
     /// [`ErrorKind::Unavailable`](crate::runtime::error::ErrorKind::Unavailable).
     ///
-    /// Fails when the item log cannot be read or the threads cannot be started.
+    /// Fails if the item log cannot be read or the threads cannot be started.
     pub fn start(db: Db, settings: IndexSettings) -> Result<Self> {
         let shared = SearchShared::new(db, IndexStatus::Building { done: 0, count: 0 })?;
         let indexer = Indexer::start(Arc::clone(&shared), settings)?;
         Ok(Self { shared, _indexer: Arc::new(Some(indexer)) })
     }
 
-    /// Creates a search engine without an index: every search fails, items can still be read by name.
+    /// Creates a search engine without an index. Every search fails; items can still be read by name.
     pub fn disabled(db: Db) -> Result<Self> {
         let shared = SearchShared::new(db, IndexStatus::Disabled)?;
         Ok(Self { shared, _indexer: Arc::new(None) })
     }
 
-    /// Searches, and returns what `make` builds from the results.
+    /// Searches, and returns the response that `make` builds from the results.
     ///
     /// `make` runs on a thread of the database, in the transaction in which the hits were read.
     ///
-    /// Fails when too many searches wait, when the search takes too long, and while there is no complete
+    /// Fails if too many searches wait, if the search exceeds its time limit, and while there is no complete
     /// index.
     pub async fn search<T, F>(
         &self,
@@ -193,7 +193,7 @@ impl SearchEngine {
         F: FnOnce(SearchResults, &ReadTx<'_>) -> Result<T> + Send + 'static,
     {
         let shared = &self.shared;
-        // After the wait: meanwhile a rebuilt index may have replaced the previous one.
+        // After the wait, because a rebuilt index may have replaced the previous one in the meantime.
         shared.wait_until_fresh(freshness).await?;
         let index = shared.index()?;
         let request = Arc::new(shared.prepare(request, now).await?);
@@ -222,9 +222,9 @@ impl SearchEngine {
         Err(unavailable("The search index is compared with the archive"))
     }
 
-    /// Reads items by name on a search thread, because it takes as long as a search.
+    /// Reads items by name on a search thread, because it lasts as long as a search.
     ///
-    /// Fails when too many searches wait.
+    /// Fails if too many searches wait.
     pub async fn read<T, F>(&self, read: F) -> Result<T>
     where
         T: Send + 'static,
@@ -239,8 +239,8 @@ impl SearchEngine {
         self.shared.changes.subscribe()
     }
 
-    /// Returns the epoch of searches at `now`. It changes with every commit of the index, together with what the
-    /// searches find, and when an embargo ends.
+    /// Returns the epoch of searches at `now`. It changes with every commit of the index, together with the
+    /// results of searches, and when an embargo ends.
     ///
     /// Fails while there is no complete index.
     pub fn epoch(&self, now: Timestamp) -> Result<IndexEpoch> {
@@ -251,7 +251,7 @@ impl SearchEngine {
         })
     }
 
-    /// Returns how many rows of the item log, from all processes, the index does not contain yet.
+    /// Returns the number of rows of the item log, from all processes, that the index does not contain yet.
     pub async fn rows_behind(&self) -> Result<i64> {
         let end = self.shared.db.read(|tx| tx.log_end()).await?;
         // A database that lost rows ends before the index does.

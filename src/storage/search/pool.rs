@@ -1,5 +1,5 @@
-//! Runs the threads that evaluate searches: a few, so that searches never take all cores from renders, with a
-//! bounded queue.
+//! Runs the threads that evaluate searches, with a bounded queue. There are only a few threads, so that
+//! searches never use all cores and renders continue.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use crate::runtime::limits::{SEARCH_QUEUE_MAX, SEARCH_THREADS};
 
 type Job = Box<dyn FnOnce() + Send>;
 
-/// The thread pool; the threads end when this is dropped.
+/// The thread pool. Dropping it ends the threads.
 #[derive(Debug)]
 pub(super) struct SearchPool {
     /// `None` once the pool is shutting down.
@@ -42,10 +42,10 @@ impl SearchPool {
         Ok(Self { jobs: Some(jobs), threads })
     }
 
-    /// Runs `work` on a thread of the pool. Work whose caller is gone before a thread takes it is not
-    /// started; during the work, the function passed to it returns whether the caller is gone.
+    /// Runs `work` on a thread of the pool. Work whose caller has gone before it starts is skipped. During
+    /// the work, the function passed to it returns whether the caller has gone.
     ///
-    /// Fails when the queue is full.
+    /// Fails if the queue is full.
     pub(super) async fn run<T, F>(&self, work: F) -> Result<PoolOutcome<T>>
     where
         T: Send + 'static,
@@ -57,7 +57,7 @@ impl SearchPool {
             if sender.is_closed() {
                 return;
             }
-            // A panic must not end the thread, which nothing would replace.
+            // A panic must not end the thread, because no thread would replace it.
             let outcome = catch_unwind(AssertUnwindSafe(|| work(&|| sender.is_closed())));
             drop(sender.send(outcome.map_or(PoolOutcome::Panicked, PoolOutcome::Done)));
         }));

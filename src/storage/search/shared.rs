@@ -36,9 +36,9 @@ pub(super) struct SearchShared {
     /// The row of the item log up to which the index contains everything.
     pub(super) indexed: watch::Sender<i64>,
     pub(super) changes: watch::Sender<u64>,
-    /// Whether a search met a fault of the index.
+    /// True if a search met a fault of the index.
     fault_seen: AtomicBool,
-    /// The versions replaced after a position, as the last search read them; other searches on the same
+    /// The versions replaced after a position, as read by the last search. Other searches on the same
     /// snapshot reuse them.
     replaced: Mutex<(LogPosition, Replaced)>,
 }
@@ -60,15 +60,15 @@ pub(super) struct SnapshotMatches {
 
 /// The outcome of reading the hits.
 pub(super) enum FillOutcome<T, F> {
-    /// The answer, or why there is none.
+    /// The answer, or the reason that there is none.
     Answered(Result<T>),
-    /// Versions were replaced that the evaluation did not know about: it has to be repeated.
+    /// Versions were replaced that the evaluation did not know about, so it must be repeated.
     Replaced(F),
     /// The item log no longer contains the row of the snapshot.
     LogGap,
 }
 
-/// Creates a temporary error, for while the index is incomplete.
+/// Creates a temporary error for the time in which the index is incomplete.
 pub(super) fn unavailable(message: &str) -> Error {
     Error::new(ErrorKind::Unavailable, message)
         .with_code("search_index")
@@ -118,7 +118,7 @@ impl SearchShared {
         })
     }
 
-    /// Makes searches use `index`, or none while `standing` says why.
+    /// Makes searches use `index`. Without an index, searches fail with the reason in `standing`.
     pub(super) fn publish(&self, index: Option<SearchIndex>, standing: IndexStatus) {
         let complete = if index.is_some() { 1.0 } else { 0.0 };
         metrics::gauge!(telemetry::SEARCH_INDEX_WHOLE).set(complete);
@@ -131,15 +131,15 @@ impl SearchShared {
         self.changes.send_modify(|count| *count += 1);
     }
 
-    /// Returns whether a search met a fault of the index since the last call.
+    /// Returns whether a search met a fault of the index since the last call, and resets it.
     pub(super) fn take_fault(&self) -> bool {
         self.fault_seen.swap(false, Ordering::Relaxed)
     }
 
-    /// Waits, for a moment at most, until the index contains what this process wrote before.
+    /// Waits, for a moment at most, until the index contains all rows that this process wrote before.
     pub(super) async fn wait_until_fresh(&self, freshness: Freshness) -> Result<()> {
         let row = self.db.written_row();
-        // Without an index there is nothing to wait for: the search fails later with the reason.
+        // Without an index, waiting is useless: the search fails later with the reason.
         if *self.indexed.borrow() >= row || self.index.lock().is_none() {
             return Ok(());
         }
@@ -177,7 +177,7 @@ impl SearchShared {
             statuses: request.statuses,
             hides_embargoed_at: (!request.sees_embargoed).then_some(now),
             after: after.map(|(order_ms, number)| OrderPosition { order_ms, number }),
-            // An ended embargo can make old versions match: then the earlier search excludes nothing.
+            // The end of an embargo can make old versions match. The earlier search then excludes nothing.
             newer_than: request
                 .excluding_seen
                 .filter(|seen| seen.until.is_none_or(|until| now < until))
@@ -187,10 +187,11 @@ impl SearchShared {
         Ok(PreparedSearch { filter, page, facets: request.facets, now })
     }
 
-    /// Returns the versions replaced after `snapshot`, as far as other searches have read them.
+    /// Returns the versions replaced after `snapshot` if an earlier search has read them; otherwise an empty
+    /// list.
     pub(super) fn known_replaced(&self, snapshot: &IndexSnapshot) -> Replaced {
         let cached = self.replaced.lock();
-        // A list that was read for another snapshot excludes the wrong versions.
+        // A list that was read for a different snapshot excludes the wrong versions.
         if cached.0 == log_position(snapshot.position()) {
             Arc::clone(&cached.1)
         } else {
@@ -214,8 +215,8 @@ impl SearchShared {
         found.await
     }
 
-    /// Runs `work` on a thread of the pool; the function passed to it returns whether `time_max` is over or the
-    /// caller is gone.
+    /// Runs `work` on a thread of the pool. The function passed to it returns whether `time_max` is over or
+    /// the caller has gone.
     pub(super) async fn run_on_pool<T, F>(&self, time_max: Duration, work: F) -> Result<T>
     where
         T: Send + 'static,
@@ -254,7 +255,8 @@ impl SearchShared {
             let message = "The search index is far behind the archive";
             return Ok(FillOutcome::Answered(Err(unavailable(message))));
         }
-        // Matches are right only if they exclude exactly what this transaction sees as replaced.
+        // Matches are correct only if they exclude exactly the versions that this transaction sees as
+        // replaced.
         let is_known = replaced == **known;
         let found = match found {
             Some(found) if is_known => found,

@@ -1,4 +1,4 @@
-//! Suggests how a text that is being typed could go on, or could be spelled, from what a search finds.
+//! Suggests completions or spellings of a typed text, from the results of a search.
 
 use jiff::Timestamp;
 
@@ -10,35 +10,36 @@ use crate::runtime::limits::{RESPELLING_TIME_MAX, SEARCH_REPLACED_MAX, SUGGESTIO
 use query::{Facet, Word};
 use search_index::{CompletionRequest, IndexError};
 
-/// A text that is being typed, and the search that it belongs to.
+/// A text that a user types, and the search that it belongs to.
 #[derive(Clone, Debug)]
 pub struct SuggestionRequest {
-    /// The search without the text; its facets are those whose values are suggested.
+    /// The search without the text. Values of its facets are suggested.
     pub criteria: SearchCriteria,
     /// The words of the text.
     pub typed: Vec<Word>,
     /// Maximum number of words, and of values of each facet.
     pub size: usize,
-    /// Whether the words are complete, and are to be respelled if the search finds nothing.
+    /// True if the words are complete, and are to be respelled if the search finds nothing.
     pub respells: bool,
 }
 
-/// What a text could become; each word and value with the number of items that the search would find.
+/// Completions and spellings of a text. Each word and value has the number of items that the search would
+/// find.
 #[derive(Clone, Debug, Default)]
 pub struct SearchSuggestions {
     /// Words that begin with the last word of the text.
     pub words: Vec<(String, u64)>,
     /// Values of the facets that contain the text.
     pub values: Vec<(Facet, Vec<(String, u64)>)>,
-    /// The text in a spelling that finds something.
+    /// The text in a spelling with which the search finds items.
     pub spelling: Option<String>,
 }
 
 impl SearchEngine {
-    /// Suggests how `request`'s text could go on, or how it could be spelled. Only what its search finds is
+    /// Suggests completions of `request`'s text, or a spelling. Only content that its search finds is
     /// suggested and counted.
     ///
-    /// Fails when too many searches wait, when it takes too long, and while there is no complete index.
+    /// Fails if too many searches wait, if it exceeds its time limit, and while there is no complete index.
     pub async fn suggest(
         &self,
         request: SuggestionRequest,
@@ -63,7 +64,7 @@ impl SearchEngine {
                     .respell(&typed, &|| watch.elapsed() > RESPELLING_TIME_MAX || is_expired());
                 let spelling = match respelled {
                     Ok(words) => words.map(|words| words.join(" ")),
-                    // The search is answered without it.
+                    // The search is answered without a spelling.
                     Err(IndexError::TimedOut) => None,
                     Err(cause @ (IndexError::Engine(_) | IndexError::Io(_))) => return Err(cause),
                 };

@@ -1,4 +1,5 @@
-//! Evaluates many queries within the matches of one search, and reads the first hits of each in one transaction.
+//! Evaluates many queries within the matches of one search, and reads the first hits of each in one
+//! transaction.
 
 use std::sync::Arc;
 
@@ -23,11 +24,11 @@ pub struct SearchMatches<'a> {
 }
 
 impl SearchEngine {
-    /// Searches, and returns what `make` finds within the matches. The order of `request` and its number of hits
-    /// apply to each query of `make`.
+    /// Searches, and returns the value that `make` builds from the matches. The order of `request` and its
+    /// number of hits apply to each query of `make`.
     ///
-    /// `make` runs on a thread of the database, which evaluates the queries too: they see the same index and the
-    /// same items. Fails as [`SearchEngine::search`] does.
+    /// `make` runs on a thread of the database, which evaluates the queries too, so they see the same index
+    /// and the same items. Fails as [`SearchEngine::search`] does.
     pub async fn search_within<T, F>(
         &self,
         request: SearchCriteria,
@@ -64,7 +65,7 @@ impl SearchEngine {
 }
 
 impl SearchMatches<'_> {
-    /// Returns the first value that `find` has for a hit of `query`. Hits after it are not read.
+    /// Returns the first value that `find` returns for a hit of `query`. Later hits are not read.
     pub fn find_first<T>(
         &self,
         query: &Query,
@@ -82,7 +83,7 @@ impl SearchMatches<'_> {
 
     /// Returns the version numbers of the first hits of `query`.
     fn evaluate(&self, query: &Query) -> search_index::Result<Vec<u32>> {
-        // Checked here, because many queries whose sets are cached check nothing.
+        // Checked here, because queries whose sets are cached do not check the time.
         if (self.is_expired)() {
             return Err(IndexError::TimedOut);
         }

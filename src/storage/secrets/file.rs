@@ -1,4 +1,4 @@
-//! Reads and writes the key file: one key a line as 64 hex digits; lines that begin with `#` are comments.
+//! Reads and writes the key file: one key a line, as 64 hex digits. Lines that begin with `#` are comments.
 //!
 //! The first key is the current one, except during a rotation. The file is created and replaced atomically,
 //! and file and folder are flushed to disk before a value is sealed with one of its keys.
@@ -25,7 +25,7 @@ fn unusable(path: &Path, cause: &dyn std::fmt::Display) -> SecretError {
 
 /// Reads the keys of a file.
 ///
-/// Fails with the name of the file when it is missing, contains no key, or contains anything else.
+/// Fails with the name of the file if it is missing, contains no key, or contains anything else.
 pub fn read(path: &Path) -> Result<Vec<SecretKey>, SecretError> {
     let mut text = String::new();
     File::open(path)
@@ -45,10 +45,10 @@ pub fn read(path: &Path) -> Result<Vec<SecretKey>, SecretError> {
     }
 }
 
-/// Creates the file with `keys`; returns `false` and changes nothing when it already exists.
+/// Creates the file with `keys`. Returns `false` and changes nothing if it already exists.
 pub fn create(path: &Path, keys: &[SecretKey]) -> Result<bool, SecretError> {
     let part = write_part(path, keys)?;
-    // A hard link is atomic and fails where the file exists, unlike a rename: the first file stays.
+    // A hard link is atomic and fails if the file exists, unlike a rename, so the first file stays.
     let linked = fs::hard_link(&part, path);
     drop(fs::remove_file(&part));
     match linked {
@@ -58,9 +58,9 @@ pub fn create(path: &Path, keys: &[SecretKey]) -> Result<bool, SecretError> {
     }
 }
 
-/// Replaces or creates the file. A file that is replaced keeps its owner, group and mode.
+/// Replaces or creates the file. A replaced file keeps its owner, group and mode.
 ///
-/// Fails without a change where this process may not give the new file to the owner of the old one.
+/// Fails without a change if this process may not give the new file to the owner of the old one.
 pub fn replace(path: &Path, keys: &[SecretKey]) -> Result<(), SecretError> {
     let part = write_part(path, keys)?;
     let replaced = keep_access(path, &part).and_then(|()| fs::rename(&part, path));
@@ -73,8 +73,8 @@ pub fn replace(path: &Path, keys: &[SecretKey]) -> Result<(), SecretError> {
 
 /// Gives the file `part` the owner, group and mode of the file at `path`, if it exists.
 ///
-/// Root may rotate keys for a service that runs as another user, which could not read a private file of root.
-/// The group gets at most read access, all others none.
+/// Root may rotate keys for a service that runs as a different user, which could not read a private file of
+/// root. The group gets at most read access, all others none.
 fn keep_access(path: &Path, part: &Path) -> io::Result<()> {
     let old = match fs::metadata(path) {
         Ok(old) => old,
@@ -82,9 +82,9 @@ fn keep_access(path: &Path, part: &Path) -> io::Result<()> {
         Err(cause) => return Err(cause),
     };
     let new = fs::metadata(part)?;
-    // Only root may give a file away, so `chown` is called only where it changes something.
+    // Only root may give a file to a different owner, so `chown` is called only if it changes something.
     if (new.uid(), new.gid()) != (old.uid(), old.gid()) {
-        // Before the mode, which opens the file to its group: the group has to be the right one by then.
+        // Before the mode, which opens the file to its group, so that only the right group gets access.
         std::os::unix::fs::chown(part, Some(old.uid()), Some(old.gid())).map_err(|cause| {
             let owner = format!("{}:{}", old.uid(), old.gid());
             io::Error::new(
@@ -98,10 +98,10 @@ fn keep_access(path: &Path, part: &Path) -> io::Result<()> {
 
 /// Locks the key file at `path` for a process that rotates it, until the returned file is dropped.
 ///
-/// Fails while another process holds the lock.
+/// Fails while a different process holds the lock.
 pub fn lock(path: &Path) -> Result<File, SecretError> {
     let mut name = path.file_name().unwrap_or_default().to_owned();
-    // Beside the key file, which a rotation replaces together with any lock on it.
+    // Beside the key file, because a rotation replaces that together with any lock on it.
     name.push(".lock");
     let lock_path = path.with_file_name(name);
     let mut options = OpenOptions::new();
@@ -136,7 +136,7 @@ fn write_part(path: &Path, keys: &[SecretKey]) -> Result<std::path::PathBuf, Sec
         drop(fs::remove_file(&part));
         unusable(path, &cause)
     })?;
-    // The service may run as another user than the command that creates the key.
+    // The service and the command that creates the key may run as different users.
     modes::give_to_owner_of_folder(&part);
     Ok(part)
 }
@@ -170,7 +170,7 @@ mod tests {
         let keys = [SecretKey::draw().unwrap()];
         create(&path, &keys).unwrap();
         let is_root = rustix::process::geteuid().is_root();
-        // Root rotates for a service that reads the file as another user, or by its group.
+        // Root rotates for a service that reads the file as a different user, or by its group.
         for (mode, kept) in [(0o640, 0o640), (0o600, 0o600), (0o644, 0o640)] {
             if is_root {
                 std::os::unix::fs::chown(&path, Some(4711), Some(4712)).unwrap();

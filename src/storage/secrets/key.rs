@@ -1,4 +1,4 @@
-//! Defines a key and how it seals and opens a value.
+//! Defines a key, which seals and opens values.
 
 use std::{fmt, str::FromStr};
 
@@ -12,7 +12,7 @@ use model::ContentHash;
 
 /// Length of a key in bytes.
 const KEY_BYTES: usize = 32;
-/// Domain separation: no other hash of a key equals the one that names it.
+/// Domain separation: no other hash of a key equals its id.
 const ID_DOMAIN: &[u8] = b"wirephoto key id\0";
 
 /// The id of a key: the first 8 hex digits of a hash of it.
@@ -61,7 +61,7 @@ impl SecretKey {
         Ok(Self::new(bytes))
     }
 
-    /// Parses 64 hex digits. The error repeats nothing of the text.
+    /// Parses 64 hex digits. The error repeats no part of the text.
     pub fn parse(text: &str) -> Result<Self, SecretError> {
         let bytes = parse_hex(text.trim()).and_then(|bytes| bytes.try_into().ok());
         bytes.map(Self::new).ok_or_else(|| {
@@ -90,7 +90,7 @@ impl SecretKey {
     /// Encrypts `plain` for `place`, with a random nonce.
     pub(super) fn seal(&self, place: &str, plain: &[u8]) -> Result<String, SecretError> {
         let mut text = plain.to_vec();
-        // Bound to its place, so that a value copied to another row does not decrypt.
+        // Bound to its place, so that a value copied to a different row does not decrypt.
         let aad = Aad::from(place.as_bytes());
         let sealed = self.cipher()?.seal_in_place_append_tag(aad, &mut text);
         let nonce = sealed.map_err(|_| SecretError::NoRandom)?;
@@ -99,7 +99,7 @@ impl SecretKey {
         Ok(format!("{PREFIX}{}:{}", self.id, BASE64_URL_SAFE_NO_PAD.encode(value)))
     }
 
-    /// Decrypts a sealed value of `place` whose key id is this key's.
+    /// Decrypts a sealed value of `place`. The caller has checked that it names this key.
     pub(super) fn open(&self, place: &str, stored: &[u8]) -> Result<Vec<u8>, SecretError> {
         // The part after the last colon, which base64url does not contain.
         let value = stored.rsplit(|byte| *byte == b':').next().unwrap_or_default();

@@ -3,8 +3,8 @@
 //!
 //! The cipher is AES-256-GCM with a key from outside the database. A stored value is the text `sealed:1:<key
 //! id>:<base64url of nonce, ciphertext and tag>`. The associated data is the place of the value, table and
-//! row, so that a value decrypts only where it was written. Text without that prefix is a value from before
-//! encryption and is read as it is.
+//! row, so that a value copied to a different place does not decrypt. Text without that prefix is a value
+//! from before encryption and is read unchanged.
 
 mod file;
 mod key;
@@ -19,7 +19,7 @@ pub use key::{KeyId, SecretKey};
 /// The prefix of every sealed value.
 pub const PREFIX: &str = "sealed:1:";
 
-/// Why a value cannot be sealed or opened. The text never contains a secret.
+/// The reason that a value cannot be sealed or opened. The text never contains a secret.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SecretError {
     /// The key of the value is not loaded.
@@ -29,10 +29,10 @@ pub enum SecretError {
         place: String,
         /// Id of the key that sealed the value.
         id: KeyId,
-        /// Which keys are loaded instead, or why there are none.
+        /// The loaded keys, or the reason that there are none.
         why: String,
     },
-    /// The value was changed, or was written for another place.
+    /// The value was changed, or was written for a different place.
     #[error("{0} does not decrypt: it was changed or moved there from another row")]
     Damaged(String),
     /// The key file is not usable.
@@ -46,7 +46,7 @@ pub enum SecretError {
 /// The source of the keys.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum KeySource {
-    /// A file, which is read again when a value names an unknown key.
+    /// A file. It is read again if a value names an unknown key.
     File(std::path::PathBuf),
     Setting,
 }
@@ -68,7 +68,7 @@ pub struct Keyring(Arc<Mutex<KeyringState>>);
 struct KeyringState {
     source: Option<KeySource>,
     keys: Vec<SecretKey>,
-    /// Why there are no keys; `None` unless [`Keyring::refuse`] was called.
+    /// The reason that there are no keys; `None` unless [`Keyring::refuse`] was called.
     refused: Option<String>,
 }
 
@@ -77,18 +77,18 @@ impl KeyringState {
         self.keys.iter().find(|key| key.id() == id)
     }
 
-    /// Reads the key file again for the key `id`: another process may have rotated the keys.
+    /// Reads the key file again for the key `id`, because a different process may have rotated the keys.
     fn reload_for(&mut self, id: KeyId) -> Result<(), SecretError> {
         let Some(KeySource::File(path)) = &self.source else { return Ok(()) };
         let fresh = read(path)?;
-        // A file without the key is no gain: the loaded keys still open other values.
+        // A file without the key is not an improvement: the loaded keys still open other values.
         if fresh.iter().any(|key| key.id() == id) {
             self.keys = fresh;
         }
         Ok(())
     }
 
-    /// Describes which keys are loaded, for the error about a missing one.
+    /// Describes the loaded keys, for the error about a missing one.
     fn describe_loaded(&self) -> String {
         if let Some(why) = &self.refused {
             return why.clone();
@@ -119,19 +119,19 @@ impl Keyring {
         self.0.lock().refused.clone()
     }
 
-    /// Encrypts `plain` for `place` with the key of that id.
+    /// Encrypts `plain` for `place` with the key `id`.
     pub fn seal(&self, id: KeyId, place: &str, plain: &[u8]) -> Result<String, SecretError> {
         self.with(id, place, |key| key.seal(place, plain))
     }
 
-    /// Decrypts the value stored at `place`; returns a value from before encryption as it is.
+    /// Decrypts the value stored at `place`. Returns a value from before encryption unchanged.
     pub fn open(&self, place: &str, stored: Vec<u8>) -> Result<Vec<u8>, SecretError> {
         let Some(id) = sealed_by(&stored) else { return Ok(stored) };
         let id = id.ok_or_else(|| SecretError::Damaged(place.to_owned()))?;
         self.with(id, place, |key| key.open(place, &stored))
     }
 
-    /// Runs `work` with the key of that id. An unknown id makes it read the key file again, because another
+    /// Runs `work` with the key `id`. An unknown id makes it read the key file again, because a different
     /// process may have rotated the keys.
     fn with<T>(
         &self,
@@ -157,8 +157,8 @@ impl Keyring {
     }
 }
 
-/// Returns the id of the key that sealed a value: `None` for a value that is not sealed, `Some(None)` for one
-/// whose key id cannot be parsed.
+/// Returns the id of the key that sealed a value. Returns `None` for a value that is not sealed, and
+/// `Some(None)` if the key id cannot be parsed.
 #[must_use]
 pub fn sealed_by(stored: &[u8]) -> Option<Option<KeyId>> {
     let rest = stored.strip_prefix(PREFIX.as_bytes())?;
