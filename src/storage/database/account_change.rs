@@ -8,7 +8,7 @@ use model::account::UserId;
 pub enum AccountChange {
     /// An access token ended before its expiry, by its hash.
     Token(ContentHash),
-    /// An API key was revoked or has another owner.
+    /// An API key was revoked or has a new owner.
     Key(ContentHash),
     /// A session ended, by its hash.
     Session(ContentHash),
@@ -16,7 +16,7 @@ pub enum AccountChange {
     User(UserId),
     /// A signing key of id tokens was added or removed.
     SigningKeys,
-    /// A change that affects many accounts: of an agreement, a product or an organization.
+    /// A change of an agreement, a product or an organization, which affects many accounts.
     Everything,
 }
 
@@ -24,7 +24,7 @@ impl AccountChange {
     /// Parses a row of the log. A kind that this version does not know counts as
     /// [`AccountChange::Everything`].
     pub(super) fn parse(what: &str, id: &str) -> Self {
-        // What cannot be parsed clears everything: a revoked right must not stay in a cache.
+        // A row that cannot be parsed clears everything: a revoked right must not stay in a cache.
         match what {
             "token" => id.parse().map_or(Self::Everything, Self::Token),
             "key" => id.parse().map_or(Self::Everything, Self::Key),

@@ -1,10 +1,10 @@
-//! Migrates the archive of a database into another database, of the same or the other engine, while it is in
-//! use.
+//! Migrates the archive of a database into a different database, of the same or the other engine, while it is
+//! in use.
 //!
 //! Large tables are copied in batches, round after round, until few rows are new. The rest is then copied
 //! from one state of this database, and all tables are compared by their number of rows. If the archive
-//! switches to the new database, this one holds its write lock meanwhile; a dry run blocks no writers. An
-//! interrupted migration is started again: the batches resume where they ended, and the new database is
+//! switches to the new database, this one holds its write lock in the meantime. A dry run blocks no writers.
+//! An interrupted migration is started again: the batches resume where they ended, and the new database is
 //! marked as incomplete until the end.
 
 use std::sync::Arc;
@@ -20,11 +20,11 @@ use crate::runtime::limits::{
     MIGRATION_BATCH_ROWS, MIGRATION_LOCK_ATTEMPTS_MAX, MIGRATION_ROUNDS_MAX,
 };
 
-/// Reports copied rows: the table, and how many of its rows were copied by the last write.
+/// Reports copied rows: the table, and the number of its rows in the last write.
 pub type ReportRows = Arc<dyn Fn(&'static str, usize) + Send + Sync>;
 
-/// Copies the originals that were added last, while the write lock is held; called again where that step has
-/// to be repeated.
+/// Copies the originals that were added last, while the write lock is held. Called again if that step must be
+/// repeated.
 pub type CopyOriginals = Arc<dyn Fn(&[NamedOriginal]) -> Result<(), DbError> + Send + Sync>;
 
 /// The result of a migration.
@@ -44,7 +44,7 @@ impl MigratedRows {
     }
 }
 
-/// A migration from one database into another.
+/// A migration from one database into a different one.
 #[derive(Clone)]
 pub struct ArchiveMigration {
     from: Db,
@@ -72,9 +72,9 @@ fn possibly_in_use(why: &str) -> DbError {
 impl ArchiveMigration {
     /// Begins the migration: `to` must be empty, or left by an earlier migration of this archive.
     ///
-    /// Fails with [`DbError::InUse`] when `to` contains another archive.
+    /// Fails with [`DbError::InUse`] if `to` contains a different archive.
     pub fn begin(from: &Db, to: &Db, report: ReportRows) -> Result<Self, DbError> {
-        // Marked before the first row: until the end no service starts on the new database.
+        // Marked before the first row, so that no service starts on the new database until the end.
         to.write_blocking(|tx| {
             let read = tx.as_read();
             if !read.is_migration_target()? && !read.is_empty()? {
@@ -92,10 +92,10 @@ impl ArchiveMigration {
         Ok(migration)
     }
 
-    /// Copies the new rows of the items and their log until few are left, while others continue to write.
-    /// Returns the number of the last item.
+    /// Copies the new rows of the items and their log until few are left, while other processes continue to
+    /// write. Returns the number of the last item.
     pub fn catch_up(&self) -> Result<i64, DbError> {
-        // Bounded: an archive that is written faster than it is copied would never catch up.
+        // Bounded, because an archive that is written faster than it is copied would never catch up.
         for _ in 0..MIGRATION_ROUNDS_MAX {
             let log = self.follow(&ITEM_LOG, &|table, after| {
                 self.from.read_blocking(move |tx| tx.next_batch(table, after))
@@ -111,7 +111,7 @@ impl ArchiveMigration {
         self.to.read_blocking(|tx| tx.reached(&ITEMS))
     }
 
-    /// Copies the rows of a table that follow those in the new database, which `next` reads; returns their
+    /// Copies the rows of a table after the last row in the new database. `next` reads them. Returns their
     /// number.
     fn follow(
         &self,
@@ -134,7 +134,7 @@ impl ArchiveMigration {
         let rows = batch.len();
         self.to.write_blocking(move |tx| {
             if name == ITEMS.name() {
-                // An item may have been copied before under another number; rows of the log never are.
+                // An item may have been copied before under a different number. Rows of the log never are.
                 tx.insert_items(&batch)
             } else {
                 tx.insert_batch(&batch)
@@ -173,28 +173,28 @@ impl ArchiveMigration {
                 outcome => break outcome?,
             }
         };
-        // This database is marked as moved first, so that never both accept writes.
+        // This database is marked as moved first, so that the two never both accept writes.
         if switch.is_some() {
             self.to.write_blocking(|tx| tx.mark_migration_target(false))?;
         }
         Ok(copied)
     }
 
-    /// Copies the remaining rows, under the write lock if the archive is to switch.
+    /// Copies the remaining rows, under the write lock if the archive switches.
     fn copy_rest(
         &self,
         carried: i64,
         carry: &CopyOriginals,
         switch: Option<&str>,
     ) -> Result<MigratedRows, DbError> {
-        // Slow work is done before the lock is taken. One transaction per table: otherwise the engine would
-        // check foreign keys against the rows just deleted.
+        // Slow work is done before the lock is acquired. One transaction per table, because the engine would
+        // otherwise check foreign keys against the rows just deleted.
         for table in TABLES.iter().rev() {
             // An interrupted migration may have left more rows than one statement should delete.
             while self.to.write_blocking(move |tx| tx.clear_some(table))? > 0 {}
             self.to.write_blocking(move |tx| tx.clear_table(table))?;
         }
-        // Clearing took time, in which writers went on.
+        // Writers continued while the tables were cleared.
         self.catch_up()?;
         let migration = self.clone();
         let carry = Arc::clone(carry);
@@ -204,7 +204,7 @@ impl ArchiveMigration {
             None => {
                 self.from.read_blocking(move |tx| migration.time_remaining(tx, carried, &carry))?
             }
-            // One transaction: the next writer after the comparison finds that the archive moved.
+            // One transaction, so that the next writer after the comparison finds that the archive moved.
             Some(to) => self.from.write_blocking(move |tx| {
                 let copied = migration.time_remaining(&tx.as_read(), carried, &carry)?;
                 tx.note_moved(Some(&to))?;
@@ -215,7 +215,7 @@ impl ArchiveMigration {
         Ok(copied)
     }
 
-    /// Copies the remaining rows; also returns a stopwatch that was started before.
+    /// Copies the remaining rows. Also returns a stopwatch that was started before.
     fn time_remaining(
         &self,
         here: &ReadTx<'_>,
@@ -239,11 +239,11 @@ impl ArchiveMigration {
         self.to.write_blocking(move |tx| tx.trim_item_log(floor))?;
         carry(&here.originals_after(carried)?)?;
         for table in TABLES {
-            // Triggers may have inserted rows meanwhile.
+            // Triggers may have inserted rows in the meantime.
             self.to.write_blocking(move |tx| tx.clear_table(table))?;
             here.for_each_batch(table, |batch| self.put(batch))?;
         }
-        // Followers and clients know the numbers of removed rows, so none is assigned again.
+        // Followers and clients know the numbers of removed rows, so these are not assigned again.
         for table in TABLES.iter().chain([&ITEM_LOG]) {
             if let Some(number) = here.last_assigned_number(table)? {
                 self.to.write_blocking(move |tx| tx.reserve_numbers(table, number))?;
@@ -252,7 +252,7 @@ impl ArchiveMigration {
         self.compare(here)
     }
 
-    /// Fails when the copied part of the item log differs from this one.
+    /// Fails if the copied part of the item log differs from this one.
     fn compare_log(&self, here: &ReadTx<'_>) -> Result<(), DbError> {
         let floor = here.log_floor()?;
         let reached = self.to.read_blocking(|tx| tx.reached(&ITEM_LOG))?;
@@ -266,7 +266,7 @@ impl ArchiveMigration {
         if there == here.mark_of_rows(&ITEM_LOG, &rows)? { Ok(()) } else { Err(foreign()) }
     }
 
-    /// Fails when the new database contains items of another archive.
+    /// Fails if the new database contains items of a different archive.
     fn compare_marks(&self, here: &ReadTx<'_>) -> Result<(), DbError> {
         let there = self.to.read_blocking(|tx| tx.marks_of_items())?;
         let reached = there.last().map_or(0, |(doc, _)| *doc);
@@ -320,11 +320,11 @@ impl Db {
         self.read_blocking(|tx| tx.is_migration_target())
     }
 
-    /// Makes sure that `to`, where the archive of this database moved, is not in use: marks it as incomplete
+    /// Ensures that `to`, the database to which this archive moved, is not in use: marks it as incomplete
     /// again, as before the move.
     ///
-    /// Fails with [`DbError::InUse`] when `to` may be in use: it has nodes, or rows that differ from the
-    /// copied ones.
+    /// Fails with [`DbError::InUse`] if `to` may be in use: it has nodes, or rows that differ from the copied
+    /// ones.
     pub fn invalidate_target(&self, to: &Self) -> Result<(), DbError> {
         // No lock is needed here: a moved archive refuses writes.
         let here = self.read_blocking(|tx| tx.marks_of_tables())?;
@@ -333,7 +333,7 @@ impl Db {
             if let Some(node) = there.list_nodes()?.first() {
                 return Err(possibly_in_use(&format!("the node {} uses it", node.node)));
             }
-            // Already marked, by an earlier attempt.
+            // An earlier attempt has marked it already.
             if there.is_migration_target()? {
                 return Ok(());
             }
@@ -349,7 +349,7 @@ impl Db {
 
     /// Makes this database the place of its archive again.
     pub fn cancel_move(&self) -> Result<(), DbError> {
-        // The mark that refuses every other write is what this one removes.
+        // Writes although the archive has moved, because it removes the mark that refuses every other write.
         self.threads.write(WriteMode::EvenMoved, |tx| tx.note_moved(None))
     }
 }

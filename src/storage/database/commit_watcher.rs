@@ -22,14 +22,14 @@ impl CommitWatcher {
         })
     }
 
-    /// Returns whether another connection committed since the last call; takes a few microseconds.
+    /// Returns whether a different connection has committed since the last call. Costs a few microseconds.
     pub fn has_commits(&mut self) -> Result<bool, DbError> {
         let found = self.connection.data_version()?;
         Ok(std::mem::replace(&mut self.data_version, found) != found)
     }
 }
 
-/// Reads consistent states one after the other on a dedicated connection, for reads that take long.
+/// Reads consistent states one after the other on a dedicated connection, for long reads.
 pub struct SnapshotReader(CommitWatcher);
 
 impl SnapshotReader {
@@ -37,7 +37,8 @@ impl SnapshotReader {
         CommitWatcher::open(engine).map(Self)
     }
 
-    /// Returns whether another connection committed since the last call, as [`CommitWatcher::has_commits`] does.
+    /// Returns whether a different connection has committed since the last call, as
+    /// [`CommitWatcher::has_commits`] does.
     pub fn has_commits(&mut self) -> Result<bool, DbError> {
         self.0.has_commits()
     }

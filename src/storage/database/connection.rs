@@ -25,7 +25,7 @@ impl DatabaseConnection {
         self.0.read(read);
     }
 
-    /// Runs `write` as one transaction. The audit events that it recorded are logged once it is committed.
+    /// Runs `write` as one transaction. Its audit events are logged once it is committed.
     pub(super) fn write<T: Send>(
         &mut self,
         mode: WriteMode,
@@ -33,12 +33,12 @@ impl DatabaseConnection {
     ) -> Result<T, DbError> {
         let (outcome, events) =
             run(|tx| write_with_events(tx, write), |work| self.0.write(mode, work))?;
-        // Not earlier: a line about a change that was rolled back would be false.
+        // Not earlier, because a line about a change that was rolled back would be false.
         events.iter().for_each(AuditEvent::log);
         Ok(outcome)
     }
 
-    /// Runs `claim` as one transaction: as a write, or concurrently with one where the engine supports that.
+    /// Runs `claim` as one transaction: as a write, or concurrently with one if the engine supports that.
     pub(super) fn claim<T: Send>(
         &mut self,
         claim: impl FnOnce(&ClaimTx<'_>) -> Result<T, DbError> + Send,
@@ -59,14 +59,14 @@ impl DatabaseConnection {
         self.0.checkpoint()
     }
 
-    /// Returns a number that changes when another connection committed, and rarely otherwise; takes a few
+    /// Returns a number that changes when a different connection commits, and rarely otherwise. Costs a few
     /// microseconds.
     pub(super) fn data_version(&mut self) -> Result<i64, DbError> {
         self.0.data_version()
     }
 }
 
-/// Runs `write`; also returns the audit events that it recorded.
+/// Runs `write`. Also returns the audit events that it recorded.
 fn write_with_events<T>(
     tx: &dyn EngineTransaction,
     write: impl FnOnce(&WriteTx<'_>) -> Result<T, DbError>,
@@ -75,7 +75,7 @@ fn write_with_events<T>(
     write(&tx).map(|outcome| (outcome, tx.take_events()))
 }
 
-/// Lets `transact` run `work` in its transaction, and returns the result of `work` once the transaction has
+/// Lets `transact` run `work` in its transaction. Returns the result of `work` once the transaction has
 /// committed.
 fn run<T: Send>(
     work: impl FnOnce(&dyn EngineTransaction) -> Result<T, DbError> + Send,

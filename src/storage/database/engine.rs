@@ -1,8 +1,8 @@
-//! Defines the traits that a database engine implements; `sqlite` and `postgres` are the two implementations.
+//! The traits that a database engine implements. `sqlite` and `postgres` are the two implementations.
 //!
 //! A [`DatabaseEngine`] opens an [`EngineConnection`] for each thread, which runs each unit of work as an
 //! [`EngineTransaction`]. Statements are written against that trait and name no driver: every difference
-//! between the engines is a method of it.
+//! between the engines is one of its methods.
 
 use std::{fmt, ops::ControlFlow, sync::Arc};
 
@@ -19,11 +19,11 @@ pub(super) enum ConnectionPurpose {
     Write,
     /// Claims queue messages, concurrently with a write.
     Claim,
-    /// Notices what other connections commit.
+    /// Detects commits of other connections.
     Follow,
 }
 
-/// A database: its address, and how to open connections to it.
+/// A database: its address, and the code to open connections to it.
 pub(super) trait DatabaseEngine: Send + Sync {
     /// Opens a connection. A connection to a server is established at its first use, and again after it
     /// broke.
@@ -32,33 +32,33 @@ pub(super) trait DatabaseEngine: Send + Sync {
         purpose: ConnectionPurpose,
     ) -> Result<Box<dyn EngineConnection>, DbError>;
 
-    /// Returns whether the database is a separate server, perhaps on another machine. Claims then run
+    /// Returns whether the database is a separate server, perhaps on a different machine. Claims then run
     /// concurrently with writes, on a dedicated connection.
     fn is_remote(&self) -> bool {
         false
     }
 
-    /// Returns the hosts to which it connects over a network without TLS.
+    /// Returns the hosts to which the engine connects over a network without TLS.
     fn hosts_without_tls(&self) -> Vec<String> {
         Vec::new()
     }
 }
 
-/// A read, called with its transaction or with the reason why there is none.
+/// A read, called with its transaction or with the reason that there is none.
 pub(super) type Read = Box<dyn FnOnce(Result<&dyn EngineTransaction, DbError>) + Send>;
 /// Work to be done in a transaction.
 pub(super) type Work<'w> =
     Box<dyn FnOnce(&dyn EngineTransaction) -> Result<(), DbError> + Send + 'w>;
 
-/// How a transaction writes.
+/// The mode of a write transaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum WriteMode {
-    /// Fails with [`DbError::Moved`] where the archive has moved.
+    /// Fails with [`DbError::Moved`] if the archive has moved.
     Normal,
-    /// Writes even where the archive has moved.
+    /// Writes even if the archive has moved.
     EvenMoved,
-    /// Overwrites deleted content in the file, where the engine can do that. A server has its own means, such
-    /// as `VACUUM`.
+    /// Overwrites deleted content in the file, if the engine can do that. A server has its own means, such as
+    /// `VACUUM`.
     Overwriting,
 }
 
@@ -70,20 +70,20 @@ pub(super) trait EngineConnection: Send {
     /// Runs statements that only read, each against the newest state or all against one.
     fn query(&mut self, work: Work<'_>) -> Result<(), DbError>;
 
-    /// Runs `write` as one transaction, after the write transactions of others have ended.
+    /// Runs `write` as one transaction, after the write transactions of other connections have ended.
     fn write(&mut self, mode: WriteMode, write: Work<'_>) -> Result<(), DbError>;
 
-    /// Runs `claim` as one transaction: as a write, or concurrently with one where the engine supports that.
+    /// Runs `claim` as one transaction: as a write, or concurrently with one if the engine supports that.
     fn claim(&mut self, claim: Work<'_>) -> Result<(), DbError>;
 
-    /// Folds the write-ahead log into the database and empties it, where there is one.
+    /// Folds the write-ahead log into the database and empties it, if the engine has such a log.
     ///
-    /// Fails while another connection reads from it.
+    /// Fails while a different connection reads from it.
     fn checkpoint(&self) -> Result<(), DbError> {
         Ok(())
     }
 
-    /// Returns a number that changes when another connection committed, and rarely otherwise; takes a few
+    /// Returns a number that changes when a different connection commits, and rarely otherwise. Costs a few
     /// microseconds.
     fn data_version(&mut self) -> Result<i64, DbError>;
 }
@@ -99,8 +99,8 @@ pub(super) enum SqlParam<'p> {
 }
 
 impl fmt::Debug for SqlParam<'_> {
-    /// Hides content: at its most verbose level a driver logs parameters, and texts include passwords of
-    /// channels, keys and profiles. So only lengths are shown.
+    /// Shows only lengths. At its most verbose level a driver logs parameters, and texts include passwords of
+    /// channels, keys and profiles.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Null => f.write_str("null"),
@@ -187,11 +187,11 @@ pub(super) trait ResultRow {
     /// Reads a text without copying it.
     fn text(&self, column: &str) -> Result<&str, DbError>;
 
-    /// Reads a text with replacement characters for invalid bytes: a damaged row still needs a name in
-    /// messages.
+    /// Reads a text with replacement characters for invalid bytes, because a damaged row still needs a name
+    /// in messages.
     fn lossy(&self, column: &str) -> Result<String, DbError>;
 
-    /// Returns the name of the first column, which the engine makes up for an expression without an alias.
+    /// Returns the name of the first column. The engine generates a name for an expression without an alias.
     fn first_column(&self) -> &str;
 }
 
@@ -201,7 +201,7 @@ impl dyn ResultRow + '_ {
         T::read(self, column)
     }
 
-    /// Reads the first column, for statements that return no other one.
+    /// Reads the first column, for statements that return only one.
     fn value<T: ColumnValue>(&self) -> Result<T, DbError> {
         T::read(self, self.first_column())
     }
@@ -267,25 +267,25 @@ pub(super) struct TableColumn {
     pub(super) kind: ColumnType,
 }
 
-/// How the rows of a query are locked until its transaction ends, where others work concurrently.
+/// The lock on the rows of a query until its transaction ends, if transactions run concurrently.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum RowLock {
     /// No other transaction may change or lock the rows. Rows that are already locked are skipped without
     /// waiting.
     UpdateSkipLocked,
-    /// No other transaction may remove the rows; others may change them and take the same lock. Rows that are
-    /// being removed are skipped without waiting.
+    /// No other transaction may remove the rows. Others may change them and acquire the same lock. Rows that
+    /// are being removed are skipped without waiting.
     KeyShareSkipLocked,
     /// No other transaction may change, remove or lock the rows. Waits for transactions that hold them.
     Update,
 }
 
-/// A transaction, as an engine implements it; statements read through the methods of `dyn EngineTransaction`
+/// A transaction, as an engine implements it. Statements read through the methods of `dyn EngineTransaction`
 /// below.
 ///
 /// Each connection prepares a statement once and finds it again by its text.
 pub(super) trait EngineTransaction {
-    /// Runs a statement that returns no rows; returns the number of rows that it wrote.
+    /// Runs a statement that returns no rows. Returns the number of rows that it wrote.
     fn execute(&self, sql: &str, params: Params<'_>) -> Result<usize, DbError>;
 
     /// Calls `read` with the first row, if there is one.
@@ -299,8 +299,8 @@ pub(super) trait EngineTransaction {
         self.read_each(sql, params, &mut |row| each(row).map(ControlFlow::Continue))
     }
 
-    /// Returns the clause at the end of a query whose rows are to be locked. Empty where a write transaction
-    /// is alone anyway.
+    /// Returns the clause at the end of a query that locks its rows. Empty if write transactions never run
+    /// concurrently.
     fn lock_clause(&self, _hold: RowLock) -> &'static str {
         ""
     }
@@ -308,21 +308,21 @@ pub(super) trait EngineTransaction {
     /// Lists the columns of a table, in their order.
     fn columns(&self, table: &str) -> Result<Vec<TableColumn>, DbError>;
 
-    /// Returns the last number that was assigned in the column of a table; its row may have been removed.
+    /// Returns the last number that was assigned in the column of a table. Its row may have been removed.
     fn last_assigned_number(&self, table: &str, column: &str) -> Result<i64, DbError>;
 
     /// Ensures that the numbers up to `number` are not assigned again.
     fn reserve_numbers(&self, table: &str, column: &str, number: i64) -> Result<(), DbError>;
 
-    /// Returns what the engine reports about itself.
+    /// Returns the facts that the engine reports about itself.
     fn facts(&self) -> Result<DatabaseFacts, DbError>;
 
-    /// Checks the engine's own files; nothing for a server, whose operator looks after them.
+    /// Checks the engine's own files. Does nothing for a server, whose operator maintains them.
     fn page_flaws(&self) -> Result<Vec<DatabaseFlaw>, DbError> {
         Ok(Vec::new())
     }
 
-    /// Lists foreign-key violations; none where the engine enforces foreign keys for every connection.
+    /// Lists foreign-key violations. Empty if the engine enforces foreign keys for every connection.
     fn foreign_key_violations(&self) -> Result<Vec<DatabaseFlaw>, DbError> {
         Ok(Vec::new())
     }
@@ -354,7 +354,7 @@ impl dyn EngineTransaction + '_ {
         params: Params<'_>,
         read: impl FnOnce(&dyn ResultRow) -> Result<T, DbError>,
     ) -> Result<Option<T>, DbError> {
-        // Taken out of an option, because the trait's callback could be called again.
+        // Moved out of an option, because the trait's callback could be called again.
         let mut read = Some(read);
         let mut found = None;
         self.read_first(sql, params, &mut |row| {
@@ -364,7 +364,7 @@ impl dyn EngineTransaction + '_ {
         Ok(found)
     }
 
-    /// Reads the first row of a query that always finds one; fails with [`DbError::Damaged`] otherwise.
+    /// Reads the first row of a query that always finds one. Fails with [`DbError::Damaged`] otherwise.
     pub(super) fn load<T>(
         &self,
         sql: &str,
@@ -372,7 +372,7 @@ impl dyn EngineTransaction + '_ {
         read: impl FnOnce(&dyn ResultRow) -> Result<T, DbError>,
     ) -> Result<T, DbError> {
         self.find(sql, params, read)?.ok_or_else(|| DbError::Damaged {
-            // Statements are written over several lines, and a message is one.
+            // Statements are written over several lines, and a message has one line.
             what: sql.split_whitespace().collect::<Vec<_>>().join(" "),
             why: "it finds no row".to_owned(),
         })
@@ -441,8 +441,8 @@ impl dyn EngineTransaction + '_ {
         self.list(sql, params, |row| row.value())
     }
 
-    /// Collects the flaws that `flaw` derives from rows, at most [`CHECK_FLAWS_MAX`] and a note that there
-    /// are more.
+    /// Collects the flaws that `flaw` derives from rows: at most [`CHECK_FLAWS_MAX`], and a note if there are
+    /// more.
     pub(super) fn list_flaws(
         &self,
         sql: &str,
@@ -451,7 +451,7 @@ impl dyn EngineTransaction + '_ {
     ) -> Result<Vec<DatabaseFlaw>, DbError> {
         let mut flaws = Vec::new();
         self.each(sql, params![], |row| {
-            // A damaged table can have millions of flaws, which say no more than the first ones.
+            // A damaged table can have millions of flaws, and the first ones suffice.
             if flaws.len() == CHECK_FLAWS_MAX {
                 flaws.push(DatabaseFlaw::Truncated(format!("there are more {of}")));
                 return Ok(ControlFlow::Break(()));

@@ -1,4 +1,4 @@
-//! Defines the errors of the database and of its engines.
+//! The errors of the database and of its engines.
 
 use crate::runtime::error::{Error, ErrorKind};
 use crate::runtime::telemetry;
@@ -9,25 +9,25 @@ use crate::storage::secrets::SecretError;
 #[error("{text}")]
 pub struct EngineError {
     pub(super) class: ErrorClass,
-    /// The SQLSTATE, where the engine reports one.
+    /// The SQLSTATE, if the engine reports one.
     pub(super) code: Option<String>,
     pub(super) text: String,
 }
 
-/// The class of an engine's error, by what it means for callers.
+/// The class of an engine's error, by its meaning for callers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ErrorClass {
     /// The database cannot be reached.
     Unreachable,
-    /// A statement or a transaction took too long.
+    /// A statement or a transaction exceeded its time limit.
     TimedOut,
     /// The write lock was not acquired in time, and nothing was changed.
     Locked,
-    /// Another transaction changed the same rows.
+    /// A concurrent transaction changed the same rows.
     Conflict,
     /// Stored content is corrupt.
     Damaged,
-    /// A disk, memory or another resource is exhausted or fails.
+    /// A disk, memory or a different resource is exhausted or fails.
     Resource,
     /// The statement, its parameters or its columns are wrong.
     Mistake,
@@ -74,7 +74,7 @@ impl EngineError {
 }
 
 impl From<EngineError> for DbError {
-    /// Counts the error in the metrics where it is temporary.
+    /// Counts a temporary error in the metrics.
     fn from(error: EngineError) -> Self {
         if error.is_resource() {
             metrics::counter!(telemetry::DATABASE_ERRORS, "kind" => error.kind()).increment(1);
@@ -83,13 +83,13 @@ impl From<EngineError> for DbError {
     }
 }
 
-/// Why a call of the database failed.
+/// The reason that a call of the database failed.
 #[derive(Debug, thiserror::Error)]
 pub enum DbError {
     /// The engine reports an error.
     #[error("database: {0}")]
     Engine(EngineError),
-    /// A row contains what this version did not write.
+    /// A row contains content that this version does not write.
     #[error("database: {what} is damaged: {why}")]
     Damaged {
         /// The damaged table and row, as messages name them.
@@ -102,14 +102,14 @@ pub enum DbError {
     /// The database was closed.
     #[error("the database is closed")]
     Closed,
-    /// The schema belongs to another version of the product, or was changed to one while this process ran, or
-    /// could not be upgraded.
+    /// The schema belongs to a different version of the product, or was changed to a different one while this
+    /// process ran, or could not be upgraded.
     #[error("database schema: {0}")]
     Schema(String),
     /// Other processes use the data directory in a way that does not permit the call.
     #[error("{0}")]
     InUse(String),
-    /// The archive has moved to another database.
+    /// The archive has moved to a different database.
     #[error("this archive has moved to {0}")]
     Moved(String),
     /// A copy of the database cannot be written.
@@ -160,7 +160,7 @@ impl DbError {
         }
     }
 
-    /// Whether the call met a damaged row or page, which a repetition would meet again.
+    /// Returns whether the call met a damaged row or page, which a repetition would meet again.
     #[must_use]
     pub fn is_damage(&self) -> bool {
         match self {
@@ -194,7 +194,7 @@ impl From<DbError> for Error {
             DbError::Closed => {
                 Self::new(ErrorKind::Unavailable, "The service is busy").with_source(cause)
             }
-            // A retry may succeed; a defect of this program would fail again, and is a 500 below.
+            // A retry may succeed. A defect of this program would fail again, and is a 500 below.
             DbError::Engine(engine) if engine.is_resource() => {
                 Self::new(ErrorKind::Unavailable, "The database cannot be used now")
                     .with_source(cause)
@@ -202,7 +202,7 @@ impl From<DbError> for Error {
             DbError::InUse(message) | DbError::File(message) => {
                 Self::new(ErrorKind::Unavailable, message.clone())
             }
-            // The new place is for the operator, not for every client.
+            // Only the operator needs the new place, so clients do not receive it.
             DbError::Moved(_) => {
                 Self::new(ErrorKind::Unavailable, "This archive has moved").with_source(cause)
             }
@@ -211,12 +211,12 @@ impl From<DbError> for Error {
                 "read_only_node",
                 "This node is read-only: use another node for purchases, deliveries and changes",
             ),
-            // Another version uses the database, or is about to.
+            // A different version uses the database, or is about to.
             DbError::Schema(_) => {
                 Self::new(ErrorKind::Unavailable, "The database cannot be used now")
                     .with_source(cause)
             }
-            // Which key is missing is for the operator, not for clients.
+            // Only the operator needs the name of the missing key, so clients do not receive it.
             DbError::Secret(_) => {
                 Self::new(ErrorKind::Unavailable, "A stored secret cannot be read now")
                     .with_source(cause)
@@ -226,13 +226,13 @@ impl From<DbError> for Error {
     }
 }
 
-/// Creates the error of a parameter or column that is not of the expected type, or does not exist.
+/// Creates the error of a parameter or column that does not have the expected type, or does not exist.
 pub(super) fn wrong_value(text: String) -> EngineError {
     EngineError { class: ErrorClass::Mistake, code: None, text }
 }
 
-/// Creates the error for content that this version does not write: `what` names the row, `why` says what is
-/// wrong.
+/// Creates the error for content that this version does not write: `what` names the row, `why` describes the
+/// fault.
 pub(super) fn damaged(what: impl Into<String>, why: &dyn std::fmt::Display) -> DbError {
     DbError::Damaged { what: what.into(), why: why.to_string() }
 }

@@ -1,4 +1,4 @@
-//! Defines what a database reports about itself: its engine, and its flaws.
+//! The facts that a database reports about itself: its engine, and its flaws.
 
 use jiff::Timestamp;
 
@@ -9,7 +9,7 @@ pub struct DatabaseFacts {
     pub engine: String,
     /// The role of this process at the server; `None` for a file.
     pub role: Option<String>,
-    /// Time of the server's clock; `None` where it is this machine's clock.
+    /// Time of the server's clock; `None` if it uses this machine's clock.
     pub clock: Option<Timestamp>,
     /// Open connections and their maximum; `None` for a file.
     pub connections: Option<(i64, i64)>,
@@ -17,12 +17,12 @@ pub struct DatabaseFacts {
     pub inaccessible_tables: Vec<String>,
 }
 
-/// A flaw that a check of the database found.
+/// A flaw found by a check of the database.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum DatabaseFlaw {
     /// A page, table or index of the file is corrupt.
     Page(String),
-    /// A foreign-key violation: a row refers to one that does not exist.
+    /// A foreign-key violation: a row refers to a row that does not exist.
     Reference(String),
     /// A row cannot be read or does not fit its item.
     Row(String),
@@ -30,7 +30,7 @@ pub enum DatabaseFlaw {
     Index(String),
     /// A secret cannot be decrypted, or is not encrypted.
     Secret(String),
-    /// More flaws of one kind exist than are listed.
+    /// More flaws of one kind exist than the check lists.
     Truncated(String),
 }
 

@@ -1,4 +1,4 @@
-//! Defines the handle of the database: opens it with the right engine and runs transactions on its threads.
+//! The handle of the database: opens it with the right engine and runs transactions on its threads.
 
 use std::{path::Path, sync::Arc, time::Duration};
 
@@ -26,8 +26,8 @@ const CREATE_RETRY_DELAY: Duration = Duration::from_millis(50);
 /// File name of the database in a data directory.
 pub const DATABASE_FILE_NAME: &str = "wirephoto.db";
 
-/// Creates a database. Of several processes that start at once without one, the first creates it; the others
-/// may find it half created, and retry.
+/// Creates a database. If several processes start at once without one, the first creates it. The others may
+/// find it half created, and retry.
 fn create(path: &Path, migrations: &[Migration]) -> Result<sqlite::FileConnection, DbError> {
     for _ in 1..CREATE_ATTEMPTS_MAX {
         match sqlite::migrate(path, migrations) {
@@ -36,30 +36,32 @@ fn create(path: &Path, migrations: &[Migration]) -> Result<sqlite::FileConnectio
         }
         std::thread::park_timeout(CREATE_RETRY_DELAY);
     }
-    // The last attempt, whose error is the caller's.
+    // The last attempt, whose error the caller receives.
     sqlite::migrate(path, migrations)
 }
 
-/// The database: the file of a data directory, or one of a PostgreSQL server; cheap to clone.
+/// The database: the file of a data directory, or a database of a PostgreSQL server. Cheap to clone.
 #[derive(Clone)]
 pub struct Db {
     pub(super) threads: DatabaseThreads,
-    /// Whether every write is refused.
+    /// True if every write is refused.
     only_reads: bool,
     /// The keys of encrypted values.
     keys: Keyring,
-    /// The schema before and after, where this handle upgraded it.
+    /// The schema before and after, if this handle upgraded it.
     upgraded: Option<(i64, i64)>,
     written: Arc<WrittenItems>,
 }
 
 impl Db {
-    /// Opens `wirephoto.db` in `dir`, creates it when missing and upgrades its schema.
+    /// Opens `wirephoto.db` in `dir`, creates it if it is missing, and upgrades its schema.
     ///
-    /// An older schema is upgraded only under the exclusive lock of the directory: processes that run there
-    /// were built for the older one. Fails with [`DbError::Schema`] when this version cannot use the schema,
-    /// and leaves the database unchanged; with [`DbError::InUse`] when another process needs the
-    /// directory exclusively, or uses it while this one needs it exclusively.
+    /// An older schema is upgraded only under the exclusive lock of the directory, because running processes
+    /// were built for the older schema.
+    ///
+    /// Fails with [`DbError::Schema`] if this version cannot use the schema, and leaves the database
+    /// unchanged. Fails with [`DbError::InUse`] if a different process needs the directory exclusively, or
+    /// uses it while this one needs it exclusively.
     pub fn open(dir: &Path) -> Result<Self, DbError> {
         Self::open_with(dir, &SQLITE)
     }
@@ -68,15 +70,15 @@ impl Db {
     pub(super) fn open_with(dir: &Path, migrations: &[Migration]) -> Result<Self, DbError> {
         let path = dir.join(DATABASE_FILE_NAME);
         let mut lock = DirectoryLock::shared(dir)?;
-        // The first connections stay open until those of the threads are: closing the last connection removes
-        // the write-ahead log, and a full disk has no room for a new one.
+        // The first connections stay open until the threads have opened theirs: closing the last connection
+        // removes the write-ahead log, and a full disk has no space for a new one.
         let (status, inspected) = sqlite::inspect_schema(&path, migrations)?;
         let mut upgraded = None;
         let first = match status {
             SchemaStatus::New => create(&path, migrations)?,
             SchemaStatus::Current => sqlite::migrate(&path, migrations)?,
             SchemaStatus::Older(found) => {
-                // A shared lock cannot be upgraded: it is released before the exclusive one is requested.
+                // A shared lock cannot be upgraded, so it is released before the exclusive one is requested.
                 drop(lock);
                 let exclusive = DirectoryLock::exclusive(dir)?;
                 let latest = migrations::latest(migrations);
@@ -99,8 +101,8 @@ impl Db {
     /// Opens the database in `dir` for a read-only process: every write through this handle fails with
     /// [`DbError::ReadsOnly`] before it reaches the engine.
     ///
-    /// Fails with [`DbError::Schema`] when the schema is not of this version of the product: a read-only
-    /// process does not upgrade it.
+    /// Fails with [`DbError::Schema`] if the schema does not belong to this version of the product, because a
+    /// read-only process does not upgrade it.
     pub fn open_to_read(dir: &Path) -> Result<Self, DbError> {
         let path = dir.join(DATABASE_FILE_NAME);
         let lock = DirectoryLock::shared(dir)?;
@@ -122,12 +124,13 @@ impl Db {
         Ok(Self::from_threads(threads, true, None))
     }
 
-    /// Opens the PostgreSQL database at `url`, `postgres://USER@HOST:PORT/DATABASE`, creates its tables when
-    /// they are missing and upgrades its schema; `password` takes precedence where it is not empty.
+    /// Opens the PostgreSQL database at `url`, `postgres://USER@HOST:PORT/DATABASE`, creates its tables if
+    /// they are missing, and upgrades its schema. A `password` that is not empty has precedence over the one
+    /// in `url`.
     ///
-    /// Fails with [`DbError::Address`] when `url` is invalid; with [`DbError::Schema`] when this version
-    /// cannot use the schema, or when the database is unsuitable; with [`DbError::InUse`] when the
-    /// schema is older and nodes are running on it. Finding that out takes seconds where nodes were killed.
+    /// Fails with [`DbError::Address`] if `url` is invalid. Fails with [`DbError::Schema`] if this version
+    /// cannot use the schema, or if the database is unsuitable. Fails with [`DbError::InUse`] if the schema
+    /// is older and nodes are running on it. This check lasts seconds after nodes were killed.
     pub fn connect(url: &str, password: &SecretSource) -> Result<Self, DbError> {
         let server = Arc::new(postgres::PostgresServer::parse(url)?.with_password(password));
         let upgraded = postgres::migrate(&server, &POSTGRES)?;
@@ -135,11 +138,11 @@ impl Db {
         Ok(Self::from_threads(threads, false, upgraded))
     }
 
-    /// Opens a PostgreSQL database for a read-only process, which needs no more than read rights and works at
-    /// a server that accepts no writes: every write through this handle fails with [`DbError::ReadsOnly`]
+    /// Opens a PostgreSQL database for a read-only process. It needs only the right to read, and works with a
+    /// server that accepts no writes: every write through this handle fails with [`DbError::ReadsOnly`]
     /// before it reaches the engine.
     ///
-    /// Fails with [`DbError::Schema`] when the schema is not of this version of the product.
+    /// Fails with [`DbError::Schema`] if the schema does not belong to this version of the product.
     pub fn connect_to_read(url: &str, password: &SecretSource) -> Result<Self, DbError> {
         let server = postgres::PostgresServer::parse(url)?.with_password(password);
         let server = Arc::new(server.for_reading());
@@ -157,15 +160,15 @@ impl Db {
         Self { threads, only_reads, keys, upgraded, written: Arc::default() }
     }
 
-    /// Returns the schema before and after, where this handle upgraded it.
+    /// Returns the schema before and after, if this handle upgraded it.
     #[must_use]
     pub fn upgraded(&self) -> Option<(i64, i64)> {
         self.upgraded
     }
 
     /// Copies the database in `dir`, of this schema or an earlier one, into a new file `to`, while others
-    /// read and write it; `report` is called with the pages done and the pages in all. Returns the number of
-    /// the schema.
+    /// read and write it. Calls `report` with the number of copied pages and of all pages. Returns the number
+    /// of the schema.
     pub fn copy(dir: &Path, to: &Path, report: &mut dyn FnMut(u64, u64)) -> Result<u32, DbError> {
         sqlite::copy(&dir.join(DATABASE_FILE_NAME), to, report)
     }
@@ -184,7 +187,7 @@ impl Db {
         receiver.await.map_err(|_| DbError::Closed)?
     }
 
-    /// Runs `read` and blocks the calling thread; never called on an async thread.
+    /// Runs `read` and blocks the calling thread. Never called on an async thread.
     pub fn read_blocking<T, F>(&self, read: F) -> Result<T, DbError>
     where
         T: Send + 'static,
@@ -198,7 +201,7 @@ impl Db {
         receiver.recv().map_err(|_| DbError::Closed)?
     }
 
-    /// Runs `search` on a search thread against one consistent state. Searches may take long, so they have
+    /// Runs `search` on a search thread against one consistent state. Searches may be slow, so they have
     /// their own threads and do not delay reads of single rows.
     pub async fn search<T, F>(&self, search: F) -> Result<T, DbError>
     where
@@ -216,7 +219,7 @@ impl Db {
         receiver.await.map_err(|_| DbError::Closed)?
     }
 
-    /// Runs `write` as one transaction; returns when it is on disk.
+    /// Runs `write` as one transaction. Returns when it is on disk.
     pub async fn write<T, F>(&self, write: F) -> Result<T, DbError>
     where
         T: Send + 'static,
@@ -229,7 +232,7 @@ impl Db {
         let written = Arc::clone(&self.written);
         let write = with_item_row(self.keys.clone(), write);
         self.threads.submit_write(Box::new(move |connection| {
-            // Noted on this thread: searches wait for the row even if the caller was cancelled.
+            // Noted on this thread, so that searches wait for the row even if the caller was cancelled.
             let committed = connection.write(WriteMode::Normal, write);
             drop(sender.send(committed.map(|(outcome, row)| {
                 written.note(row);
@@ -239,8 +242,8 @@ impl Db {
         receiver.await.map_err(|_| DbError::Closed)?
     }
 
-    /// Runs `write` as one transaction and blocks the calling thread until it is on disk; never
-    /// called on an async thread.
+    /// Runs `write` as one transaction and blocks the calling thread until it is on disk. Never called on an
+    /// async thread.
     pub fn write_blocking<T, F>(&self, write: F) -> Result<T, DbError>
     where
         T: Send + 'static,
@@ -255,8 +258,8 @@ impl Db {
         Ok(outcome)
     }
 
-    /// Runs `write` as one transaction, before all queued writes of this process: for the few writes that
-    /// others wait for. Blocks until it is on disk.
+    /// Runs `write` as one transaction before all queued writes of this process, for the few writes that
+    /// other work waits for. Blocks until it is on disk.
     pub fn write_urgent<T, F>(&self, write: F) -> Result<T, DbError>
     where
         T: Send + 'static,
@@ -272,8 +275,8 @@ impl Db {
     }
 
     /// Runs `claim`, which claims queue messages, as one transaction. In SQLite it is an ordinary write. In
-    /// PostgreSQL it waits neither for a write nor for the claims of others, and followers of the log are not
-    /// notified of it.
+    /// PostgreSQL it waits neither for writes nor for other claims, and followers of the log are not notified
+    /// of it.
     ///
     /// After an error the outcome is unknown, as with a write.
     pub async fn claim<T, F>(&self, claim: F) -> Result<T, DbError>
@@ -305,8 +308,8 @@ impl Db {
         receiver.recv().map_err(|_| DbError::Closed)?
     }
 
-    /// Checks that the search, write and claim connections reach the database, without taking the write lock.
-    /// Each answer arrives when the work in progress on its connection is done.
+    /// Checks that the search, write and claim connections reach the database, without acquiring the write
+    /// lock. Each answer arrives when the work in progress on its connection is done.
     #[must_use]
     pub fn check_connections(&self) -> Vec<oneshot::Receiver<Result<(), DbError>>> {
         // A full queue drops the sender, which leaves the state unknown.
@@ -314,7 +317,7 @@ impl Db {
         drop(self.threads.submit_search(Box::new(move |outcome| {
             drop(sender.send(outcome.map(drop)));
         })));
-        // Writes are refused before they reach these connections, so their state does not matter.
+        // Writes are refused before they reach the other connections, so their state does not matter.
         if self.only_reads {
             return vec![searches];
         }
@@ -330,7 +333,7 @@ impl Db {
     }
 
     /// Opens the read and search connections, which would otherwise be opened at their first use. Blocks for
-    /// at most some seconds.
+    /// some seconds at most.
     pub fn open_connections(&self) {
         self.threads.open_readers();
     }
@@ -341,7 +344,8 @@ impl Db {
         self.only_reads
     }
 
-    /// Returns the id of the key that secrets are encrypted with; `None` while they are stored in plain text.
+    /// Returns the id of the key with which secrets are encrypted; `None` while they are stored in plain
+    /// text.
     pub fn secrets_key(&self) -> Result<Option<KeyId>, DbError> {
         self.read_blocking(|tx| tx.secrets_key())
     }
@@ -356,11 +360,11 @@ impl Db {
         self.keys.refuse(why);
     }
 
-    /// Encrypts every secret with the key of that id, in one transaction, and erases the former values from
-    /// SQLite's files. The keys that this needs must be loaded. Records an audit event if secrets were stored
-    /// in plain text before.
+    /// Encrypts every secret with the key `with`, in one transaction, and erases the former values from
+    /// SQLite's files. The required keys must be loaded. Records an audit event if secrets were stored in
+    /// plain text before.
     ///
-    /// Fails with [`DbError::InUse`] when the current key is not `before`.
+    /// Fails with [`DbError::InUse`] if the current key is not `before`.
     pub fn encrypt_secrets(
         &self,
         before: Option<KeyId>,
@@ -391,36 +395,36 @@ impl Db {
         self.threads.engine().hosts_without_tls()
     }
 
-    /// Returns whether the database is a separate server, perhaps on another machine.
+    /// Returns whether the database is a separate server, perhaps on a different machine.
     #[must_use]
     pub fn is_remote(&self) -> bool {
         self.threads.engine().is_remote()
     }
 
-    /// Returns the newest row of the item log that was written through this handle; 0 while there is none.
+    /// Returns the newest row of the item log that was written through this handle; 0 if there is none.
     #[must_use]
     pub fn written_row(&self) -> i64 {
         self.written.row()
     }
 
-    /// Counts rows of the item log up to `row` as written through this handle: searches wait until the index
-    /// contains them.
+    /// Counts rows of the item log up to `row` as written through this handle, so that searches wait until
+    /// the index contains them.
     pub fn note_written(&self, row: i64) {
         self.written.note(row);
     }
 
-    /// Resets the newest written row to `row`, where the item log lost rows after it.
+    /// Resets the newest written row to `row`, after the item log lost later rows.
     pub fn restart_written(&self, row: i64) {
         self.written.restart(row);
     }
 
-    /// Blocks the calling thread until a row of the item log after `row` was written through this handle, at
-    /// most for `time`.
+    /// Blocks the calling thread until a row of the item log after `row` was written through this handle, for
+    /// `time` at most.
     pub fn wait_for_items(&self, row: i64, time: Duration) {
         self.written.wait_beyond(row, time);
     }
 
-    /// Opens a dedicated connection that notices commits.
+    /// Opens a dedicated connection that detects commits.
     pub fn commit_watcher(&self) -> Result<CommitWatcher, DbError> {
         CommitWatcher::open(self.threads.engine())
     }
@@ -436,7 +440,7 @@ impl Db {
     }
 }
 
-/// Extends the transaction `write` to also return the row of the item log that it wrote last.
+/// Extends the transaction `write` to also return the last row of the item log that it wrote.
 fn with_item_row<T>(
     keys: Keyring,
     write: impl FnOnce(&WriteTx<'_>) -> Result<T, DbError>,

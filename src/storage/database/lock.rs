@@ -1,7 +1,7 @@
 //! Locks a data directory, by a lock on a file in it that ends with its process.
 //!
-//! The service and every command share the lock. Changes of what the others rely on, the schema or the whole
-//! archive, need it exclusively. The lock is advisory: it binds this program, not others.
+//! The service and every command share the lock. A change of the schema or of the whole archive needs it
+//! exclusively, because the other processes rely on them. The lock is advisory: it binds only this program.
 
 use std::{
     fs::{File, OpenOptions, TryLockError},
@@ -22,12 +22,12 @@ pub struct DirectoryLock {
 }
 
 impl DirectoryLock {
-    /// Takes the shared lock of `dir`.
+    /// Acquires the shared lock of `dir`.
     ///
-    /// Fails with [`DbError::InUse`] while another process holds it exclusively.
+    /// Fails with [`DbError::InUse`] while a different process holds it exclusively.
     pub fn shared(dir: &Path) -> Result<Self, DbError> {
         let file = open(dir).map_err(|cause| unusable(dir, &cause))?;
-        // Never waits: a start that hangs says less than an error.
+        // Never waits, because an error says more than a start that hangs.
         match file.try_lock_shared() {
             Ok(()) => Ok(Self { _file: file }),
             Err(TryLockError::WouldBlock) => Err(DbError::InUse(format!(
@@ -38,7 +38,7 @@ impl DirectoryLock {
         }
     }
 
-    /// Takes the exclusive lock of `dir`.
+    /// Acquires the exclusive lock of `dir`.
     ///
     /// Fails with [`DbError::InUse`] while other processes, such as the service, hold it.
     pub fn exclusive(dir: &Path) -> Result<Self, DbError> {
@@ -55,12 +55,12 @@ impl DirectoryLock {
     }
 }
 
-/// Opens an existing file read-only: another user may have created it.
+/// Opens an existing file read-only, because a different user may have created it.
 fn open(dir: &Path) -> io::Result<File> {
     let path = dir.join(LOCK_FILE_NAME);
     match File::open(&path) {
         Err(cause) if cause.kind() == io::ErrorKind::NotFound => {
-            // Not `create_new`: two processes that start at once have to lock one file.
+            // Not `create_new`, because two processes that start at once must lock the same file.
             let opened = OpenOptions::new().write(true).create(true).truncate(false).open(&path);
             // A command that root runs first must not lock the service out.
             modes::give_to_owner_of_folder(&path);

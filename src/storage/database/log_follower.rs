@@ -1,5 +1,5 @@
-//! Follows the item log and the account log, which any process writes: a cheap poll that reads them only after a
-//! commit.
+//! Follows the item log and the account log, which all processes write. A cheap poll detects commits, and the
+//! logs are read only after one.
 
 use std::sync::Arc;
 
@@ -16,10 +16,10 @@ pub struct FollowedChanges {
     /// Items that were written, in the order of the log.
     pub items: Vec<ItemKey>,
     pub accounts: Vec<AccountChange>,
-    /// Whether rows already read no longer exist, as after a failover to a standby that lacked them. Any cached
-    /// item may be outdated, because new rows reuse the lost numbers.
+    /// True if rows already read no longer exist, for example after a failover to a standby that lacked them.
+    /// Any cached item may be outdated, because new rows reuse the lost numbers.
     pub has_lost_rows: bool,
-    /// Whether there may be more changes, which the next call returns.
+    /// True if there may be more changes, which the next call returns.
     pub has_more: bool,
 }
 
@@ -48,11 +48,11 @@ impl LogFollower {
         self.seq
     }
 
-    /// Returns the changes since the last call, at most [`LOG_ROWS_MAX`] of a kind; the next call returns the
-    /// rest. Where the logs end before the rows already read, everything may have changed, and the follower
+    /// Returns the changes since the last call, at most [`LOG_ROWS_MAX`] of a kind. The next call returns the
+    /// rest. If the logs end before the rows already read, everything may have changed, and the follower
     /// continues from their ends.
     pub fn changes(&mut self) -> Result<FollowedChanges, DbError> {
-        // Read before the logs, so that the next call finds a commit that comes in between.
+        // Read before the logs, so that the next call finds a commit in between.
         let data_version = self.connection.data_version()?;
         if data_version == self.data_version {
             return Ok(FollowedChanges::default());
@@ -88,7 +88,8 @@ impl LogFollower {
         self.seq = seq;
         self.account_seq = account_seq;
         changes.has_more = item_rows >= LOG_ROWS_MAX || account_rows >= LOG_ROWS_MAX;
-        // If rows remain, the version stays old, so that the next call reads them even without another commit.
+        // If rows remain, the version stays old, so that the next call reads them even without a further
+        // commit.
         if !changes.has_more {
             self.data_version = data_version;
         }
@@ -101,7 +102,7 @@ fn ends(tx: &dyn EngineTransaction) -> Result<(i64, i64), DbError> {
     tx.load(ENDS, params![], |row| Ok((row.get("item_seq")?, row.get("account_seq")?)))
 }
 
-/// Reads a log after the row `after`; returns the last row that was read and the number of rows.
+/// Reads a log after the row `after`. Returns the last row that was read and the number of rows.
 fn read_log_after(
     tx: &dyn EngineTransaction,
     sql: &str,

@@ -2,15 +2,15 @@
 //! module.
 //!
 //! `engine` defines the traits of a database engine, which `sqlite` and `postgres` implement. `statements`
-//! contains all reads and writes, in SQL for both engines, as methods of the `transactions`; `migrations` is
+//! contains all reads and writes, in SQL for both engines, as methods of the `transactions`. `migrations` is
 //! the schema of both engines. `handle` opens the engine that the settings name and runs transactions on
 //! `threads`. Imports have one direction: engines and statements name neither each other nor anything above
 //! them.
 //!
 //! One thread owns the write connection and runs one closure as one transaction: it commits on `Ok` and rolls
-//! back on `Err`. Where the engine supports claims that run concurrently with a write, another thread claims
+//! back on `Err`. If the engine supports claims that run concurrently with a write, a second thread claims
 //! queue messages ([`Db::claim`]). A few threads own a read connection each. Callers wait on channels, so no
-//! async thread ever blocks. Other processes may write to the same database; the [`LogFollower`] notices
+//! async thread ever blocks. Other processes may write to the same database; the [`LogFollower`] detects
 //! their changes.
 
 mod account_change;

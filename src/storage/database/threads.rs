@@ -39,7 +39,7 @@ impl<T> QueuedWork<T> {
         Self { work, queued: Some((kind, Stopwatch::start())) }
     }
 
-    /// Takes the work out of its queue and records how long it waited.
+    /// Removes the work from its queue and records the time for which it waited.
     fn dequeue(self) -> T {
         if let Some((kind, since)) = self.queued {
             let seconds = since.elapsed().as_secs_f64();
@@ -69,13 +69,13 @@ struct WorkQueues {
     writes: SyncSender<QueuedWork<Write>>,
     /// Urgent writes, which run before the others.
     urgent: SyncSender<QueuedWork<Write>>,
-    /// `None` where claims are writes.
+    /// `None` if claims are writes.
     claims: Option<SyncSender<QueuedWork<Write>>>,
 }
 
 impl Drop for ThreadsShared {
-    /// Ends the threads and waits for them: the last connection to close folds the write-ahead log into the
-    /// database.
+    /// Ends the threads and waits for them, because the last connection to close folds the write-ahead log
+    /// into the database.
     fn drop(&mut self) {
         // The threads end when the senders of their queues are dropped.
         self.queues = None;
@@ -102,7 +102,7 @@ impl DatabaseThreads {
         let (urgent, urgent_queue) = mpsc::sync_channel(DB_URGENT_WRITES_MAX);
         let connection = DatabaseConnection::open(&engine, ConnectionPurpose::Write)?;
         threads.push(writer("db-write", connection, queue, Some(urgent_queue))?);
-        // Claims run concurrently with writes there, so they need a connection and a thread.
+        // Claims run concurrently with writes there, so they need their own connection and thread.
         let claims = if engine.is_remote() {
             let (claims, queue) = mpsc::sync_channel(DB_QUEUE_MAX);
             let connection = DatabaseConnection::open(&engine, ConnectionPurpose::Claim)?;
@@ -131,19 +131,19 @@ impl DatabaseThreads {
         run_on_each(DB_SEARCHERS, &|read| self.submit_search(read));
     }
 
-    /// Queues a search; fails at once when the queue is full.
+    /// Queues a search. Fails at once if the queue is full.
     pub(super) fn submit_search(&self, search: Read) -> Result<(), DbError> {
         let queues = self.shared.queues.as_ref().ok_or(DbError::Closed)?;
         submit(&queues.searches, QueuedWork::new("search", search))
     }
 
-    /// Queues a write; fails at once when the queue is full.
+    /// Queues a write. Fails at once if the queue is full.
     pub(super) fn submit_write(&self, write: Write) -> Result<(), DbError> {
         let queues = self.shared.queues.as_ref().ok_or(DbError::Closed)?;
         submit(&queues.writes, QueuedWork::new("write", write))
     }
 
-    /// Queues a claim; fails at once when the queue is full.
+    /// Queues a claim. Fails at once if the queue is full.
     pub(super) fn submit_claim(&self, claim: Write) -> Result<(), DbError> {
         let queues = self.shared.queues.as_ref().ok_or(DbError::Closed)?;
         // SQLite has one writer at a time, so claims queue with the writes there.
@@ -181,15 +181,15 @@ impl DatabaseThreads {
     fn submit_urgent(&self, write: Write) -> Result<(), DbError> {
         let queues = self.shared.queues.as_ref().ok_or(DbError::Closed)?;
         queues.urgent.send(QueuedWork::new("write", write)).map_err(|_| DbError::Closed)?;
-        // Wakes an idle thread. A full queue means that the thread is busy and checks the urgent writes by
+        // Wakes an idle thread. A full queue means that the thread is busy and checks the urgent writes
         // itself.
         let wake: Write = Box::new(|_| {});
         drop(queues.writes.try_send(QueuedWork { work: wake, queued: None }));
         Ok(())
     }
 
-    /// Empties the write-ahead log, where there is one and no connection reads from it; otherwise it is
-    /// removed when the last connection closes.
+    /// Empties the write-ahead log, if there is one and no connection reads from it. Otherwise it is removed
+    /// when the last connection closes.
     pub(super) fn checkpoint(&self) {
         let (sender, receiver) = mpsc::sync_channel(1);
         let job: Write = Box::new(move |connection| {
@@ -218,7 +218,7 @@ fn submit<T>(queue: &SyncSender<T>, job: T) -> Result<(), DbError> {
     })
 }
 
-/// Starts a thread that runs one transaction after the other on its connection; urgent ones run first.
+/// Starts a thread that runs one transaction after the other on its connection. Urgent ones run first.
 fn writer(
     name: &str,
     mut connection: DatabaseConnection,
@@ -232,7 +232,7 @@ fn writer(
                 urgent.iter().flat_map(Receiver::try_iter).take(DB_URGENT_WRITES_MAX);
             for write in urgent_writes.chain([write]) {
                 let write = write.dequeue();
-                // A transaction that panics rolls back; the thread continues with the next one.
+                // A transaction that panics rolls back, and the thread continues with the next one.
                 let outcome = catch_unwind(AssertUnwindSafe(|| write(&mut connection)));
                 if outcome.is_err() {
                     tracing::error!("a database transaction panicked");
@@ -242,7 +242,7 @@ fn writer(
     })
 }
 
-/// Starts `count` threads that take reads from one queue, each on its own connection.
+/// Starts `count` threads that run reads from one queue, each on its own connection.
 fn readers(
     engine: &Arc<dyn DatabaseEngine>,
     name: &str,
@@ -259,9 +259,10 @@ fn readers(
     Ok(threads)
 }
 
-/// Runs an empty read on each of the `count` threads to which `submit` submits; waits for it a while.
+/// Runs an empty read on each of the `count` threads behind `submit`. Waits for [`OPEN_MAX`] per thread at
+/// most.
 fn run_on_each(count: usize, submit: &dyn Fn(Read) -> Result<(), DbError>) {
-    // Each job blocks its thread until all threads have one: otherwise one thread could run several
+    // Each job blocks its thread until all threads have one, because one thread could otherwise run several
     // jobs.
     let arrived = Arc::new(AtomicUsize::new(0));
     let (done, all) = mpsc::sync_channel(count);
@@ -281,7 +282,7 @@ fn run_on_each(count: usize, submit: &dyn Fn(Read) -> Result<(), DbError>) {
         }
     }
     for _ in 0..count {
-        // A connection that takes longer is opened at its first use.
+        // A connection that is still not open then is opened at its first use.
         all.recv_timeout(OPEN_MAX).ok();
     }
 }

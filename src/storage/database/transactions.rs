@@ -1,5 +1,5 @@
-//! Defines the transactions that have the statements as methods: for reading, for writing, and for claiming
-//! queue messages.
+//! The transactions that have the statements as methods: for reading, for writing, and for claiming queue
+//! messages.
 
 use std::{
     cell::{Cell, RefCell},
@@ -16,7 +16,7 @@ use crate::storage::secrets::Keyring;
 /// A transaction that reads one consistent state of the database.
 pub struct ReadTx<'a> {
     pub(super) tx: &'a dyn EngineTransaction,
-    /// The keys that decrypt secrets; `None` where secrets are not read.
+    /// The keys that decrypt secrets; `None` if secrets are not read.
     pub(super) keys: Option<&'a Keyring>,
 }
 
@@ -41,7 +41,7 @@ pub struct WriteTx<'a> {
     pub(super) changes: RefCell<Vec<AccountChange>>,
     /// Audit events recorded by this transaction.
     pub(super) events: Rc<RefCell<Vec<AuditEvent>>>,
-    /// The last row of the item log that this transaction wrote; 0 while there is none.
+    /// The last row of the item log that this transaction wrote; 0 if there is none.
     pub(super) item_row: Cell<i64>,
     /// The keys that encrypt and decrypt secrets.
     pub(super) keys: Option<&'a Keyring>,
@@ -80,7 +80,7 @@ impl<'a> WriteTx<'a> {
         ReadTx { tx: self.tx, keys: self.keys }
     }
 
-    /// Returns the last row of the item log that this transaction wrote; 0 while there is none.
+    /// Returns the last row of the item log that this transaction wrote; 0 if there is none.
     pub(super) fn item_row(&self) -> i64 {
         self.item_row.get()
     }
@@ -88,10 +88,10 @@ impl<'a> WriteTx<'a> {
 
 /// A transaction that claims queue messages, concurrently with a write and with other claims.
 ///
-/// It writes nothing that is ordered or followed, so it does not need the cluster write lock; it locks the
-/// rows that it must not share. It first locks the row of the claiming incarnation, then rows of queues,
-/// skipping those that are locked. So it never waits for a queue row and cannot be part of a deadlock, and
-/// the end of an incarnation waits for its claims.
+/// It writes no rows that are ordered or followed, so it does not need the cluster write lock. It locks the
+/// rows that it must not share: first the row of the claiming incarnation, then rows of queues, skipping
+/// locked ones. So it never waits for a queue row and cannot be part of a deadlock, and the end of an
+/// incarnation waits for its claims.
 pub struct ClaimTx<'a> {
     pub(super) tx: &'a dyn EngineTransaction,
 }

@@ -22,17 +22,17 @@ impl WrittenItems {
         }
     }
 
-    /// Resets the newest row to `row`: the log lost rows after it.
+    /// Resets the newest row to `row`, after the log lost later rows.
     pub(super) fn restart(&self, row: i64) {
         *self.lock() = row;
     }
 
-    /// Returns the newest row; 0 while there is none.
+    /// Returns the newest row; 0 if there is none.
     pub(super) fn row(&self) -> i64 {
         *self.lock()
     }
 
-    /// Blocks until there is a row after `row`, at most for `time`.
+    /// Blocks until there is a row after `row`, for `time` at most.
     pub(super) fn wait_beyond(&self, row: i64, time: Duration) {
         let waited = self.changed.wait_timeout_while(self.lock(), time, |newest| *newest <= row);
         drop(waited.unwrap_or_else(PoisonError::into_inner));

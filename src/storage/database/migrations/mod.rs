@@ -1,11 +1,11 @@
 //! Holds the schema as numbered migrations, and the rules by which both engines run them.
 //!
 //! A release that changes the schema adds a migration with the next number for each engine, and a released
-//! migration never changes. Until the first release migration 1 is edited in place. A database stores the hash
-//! of the migrations that made its tables, so that tables of an abandoned edit are refused. All pending
-//! migrations run in one transaction, and a schema with a higher number than [`LATEST`] is refused and left
-//! unchanged. Each engine decides which other processes may use the database meanwhile: SQLite with the lock of
-//! the data directory, PostgreSQL by the incarnations of nodes.
+//! migration never changes. Until the first release, migration 1 is edited in place. A database stores the
+//! hash of the migrations that made its tables, so that tables of an abandoned edit are refused. All pending
+//! migrations run in one transaction. A schema with a higher number than [`LATEST`] is refused and left
+//! unchanged. Each engine decides which other processes may use the database in the meantime: SQLite with the
+//! lock of the data directory, PostgreSQL by the incarnations of nodes.
 
 use std::fmt::Display;
 
@@ -62,8 +62,8 @@ pub(super) enum SchemaStatus {
 impl SchemaStatus {
     /// Compares the schema of `database` with the one that `migrations` lead to.
     ///
-    /// Fails with [`DbError::Schema`], which names `database`, when a later version of the product wrote it, or
-    /// a development version whose migrations were different.
+    /// Fails with [`DbError::Schema`], which names `database`, if the schema belongs to a later version of
+    /// the product, or to a development version with different migrations.
     pub(super) fn compare(
         stored: &StoredSchema,
         migrations: &[Migration],
@@ -85,7 +85,7 @@ impl SchemaStatus {
     }
 }
 
-/// Creates the error for a schema that a later version wrote.
+/// Creates the error for a schema of a later version.
 pub(super) fn later(found: i64, latest: i64, database: &dyn Display) -> DbError {
     DbError::Schema(format!(
         "{database} has schema {found} and this version of wirephoto knows schemas up to {latest}: \
@@ -139,7 +139,7 @@ pub(super) fn write_hash(
     tx.execute(sql, params![SCHEMA_HASH, schema_hash(migrations)]).map(drop)
 }
 
-/// Logs that migrations begin on tables in use; `copy` names what the operator can return to.
+/// Logs that migrations begin on tables in use. `copy` names the copy to which the operator can return.
 pub(super) fn log_upgrade(from: i64, to: i64, copy: &str) {
     tracing::warn!(
         from,

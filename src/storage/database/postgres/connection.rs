@@ -15,7 +15,7 @@ use crate::storage::database::engine::{
 };
 use crate::storage::database::error::DbError;
 
-/// Raises the version and notifies followers, at the end of a transaction that wrote something.
+/// Raises the version and notifies followers, at the end of a transaction that wrote rows.
 const BUMP_VERSION: &str =
     "UPDATE writer SET version = version + 1; SELECT pg_notify('wirephoto', '')";
 /// Reads the version, a counter of write transactions.
@@ -52,7 +52,7 @@ struct ServerConnection {
     session: Option<Box<ServerSession>>,
     /// The last failed attempt to connect; `None` after a success.
     lost: Option<LostConnection>,
-    /// `writer.version` as it was last read, and when.
+    /// `writer.version` as last read, and the time since then.
     last_version: Option<(Stopwatch, i64)>,
     /// Number of sessions opened so far.
     sessions: i64,
@@ -66,7 +66,7 @@ struct LostConnection {
 }
 
 impl ServerConnection {
-    /// Returns the session, opened again where there is none that works.
+    /// Returns the session, opened again if none works.
     ///
     /// Fails at once during the backoff after a failed attempt: callers get their answer without waiting, and
     /// a server that is starting is not flooded with connections.
@@ -85,7 +85,7 @@ impl ServerConnection {
                 Ok(opened) => {
                     *session = Some(Box::new(opened));
                     *lost = None;
-                    // Another server may have answered, so the version is read again.
+                    // A different server may have answered, so the version is read again.
                     *last_version = None;
                     self.sessions = self.sessions.wrapping_add(1);
                 }
@@ -102,14 +102,14 @@ impl ServerConnection {
         session.as_deref_mut().ok_or(DbError::Closed)
     }
 
-    /// Drops the session if the error means that it cannot be used any more.
+    /// Drops the session if the error makes it unusable.
     fn check<T>(&mut self, outcome: &Result<T, DbError>) {
         if outcome.as_ref().is_err_and(ends_session) {
             self.session = None;
         }
     }
 
-    /// Runs `work` in a write transaction and commits what it wrote.
+    /// Runs `work` in a write transaction and commits its changes.
     fn transact(
         &mut self,
         work: impl FnOnce(&ServerTransaction<'_>) -> Result<(), DbError>,
@@ -138,7 +138,7 @@ impl EngineConnection for ServerConnection {
             }
             Err(cause) => cause,
         };
-        // A session that cannot begin a transaction is of no use to the next call either.
+        // A session that cannot begin a transaction is useless to the next call too.
         self.session = None;
         read(Err(failed));
     }
@@ -152,25 +152,25 @@ impl EngineConnection for ServerConnection {
         })
     }
 
-    /// Fails with [`DbError::Schema`] when the schema is not of this version, because another version changed
-    /// it. An archive never moves away from a server, so all modes are the same.
+    /// Fails with [`DbError::Schema`] if a different version has changed the schema. An archive never moves
+    /// away from a server, so all modes are the same.
     fn write(&mut self, _mode: WriteMode, write: Work<'_>) -> Result<(), DbError> {
         let server = Arc::clone(&self.server);
         self.transact(|tx| {
             migrations::expect_current(&server, tx.lock_schema()?)?;
             write(tx)?;
-            // Followers would read the logs in vain after a transaction that changed nothing.
+            // After a transaction without changes, followers would read the logs in vain.
             if tx.wrote() { tx.batch(BUMP_VERSION) } else { Ok(()) }
         })
     }
 
     fn claim(&mut self, claim: Work<'_>) -> Result<(), DbError> {
-        // Without the write lock and without a new version: no follower reads the queues.
+        // Without the write lock and without a new version, because no follower reads the queues.
         self.transact(|tx| claim(tx))
     }
 
-    /// Returns the version as last read, combined with the number of the session: a standby that took over
-    /// may have reached the same version by other writes.
+    /// Returns the version as last read, combined with the number of the session: a standby that became the
+    /// primary may have reached the same version by other writes.
     fn data_version(&mut self) -> Result<i64, DbError> {
         run_blocking(|| {
             let is_notified = self.session()?.driver.take_notified();

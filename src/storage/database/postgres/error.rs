@@ -6,7 +6,7 @@ use tokio_postgres::types::Type;
 
 use crate::storage::database::error::{DbError, EngineError, ErrorClass, wrong_value};
 
-/// Prefixes of SQLSTATEs and their classes; the first match counts. All others are mistakes.
+/// Prefixes of SQLSTATEs and their classes. The first match counts. All others are mistakes.
 const CLASSES: [(&str, ErrorClass); 12] = [
     // The connection ended, the operator ends it, or this is not the primary server.
     ("08", ErrorClass::Unreachable),
@@ -25,8 +25,8 @@ const CLASSES: [(&str, ErrorClass); 12] = [
     ("58", ErrorClass::Resource),
 ];
 
-/// Prefixes of SQLSTATEs after which a connection cannot be used any more. A read-only server is not the
-/// primary, so its connection is dropped too.
+/// Prefixes of SQLSTATEs after which a connection is unusable. A read-only server is not the primary, so its
+/// connection is dropped too.
 const SESSION_ENDING_CODES: [&str; 5] = ["08", "57P0", "25P03", "25006", "0A000"];
 
 fn class_of(code: &str) -> ErrorClass {
@@ -39,7 +39,7 @@ pub(super) fn unreachable(text: String) -> EngineError {
     EngineError { class: ErrorClass::Unreachable, code: None, text }
 }
 
-/// Returns whether the connection cannot be used any more after this error.
+/// Returns whether the connection is unusable after this error.
 pub(super) fn ends_session(error: &DbError) -> bool {
     let DbError::Engine(error) = error else { return false };
     match &error.code {
@@ -48,13 +48,13 @@ pub(super) fn ends_session(error: &DbError) -> bool {
     }
 }
 
-/// A parameter that is not of the type that the statement expects.
+/// A parameter whose type differs from the type in the statement.
 #[derive(Debug, thiserror::Error)]
 #[error("a parameter is not what the statement expects, which is {0}")]
 pub(super) struct ParamMismatch(pub(super) Type);
 
 impl From<tokio_postgres::Error> for EngineError {
-    /// Omits the details of what the server reports, which may repeat the content of a row.
+    /// Omits the details of the server's report, which may repeat the content of a row.
     fn from(error: tokio_postgres::Error) -> Self {
         if let Some(reported) = error.as_db_error() {
             let code = reported.code().code();

@@ -1,16 +1,18 @@
-//! Checks that no node runs on a database whose schema is about to change: running nodes were built for the
-//! present one.
+//! Checks that no node runs on a database whose schema is about to change, because running nodes were built
+//! for the present schema.
 //!
-//! An incarnation has ended when its heartbeat does not change for long enough, by the clock of an observer
-//! that was able to write meanwhile; `cluster::membership` has the rule. So a schema upgrade watches the
-//! heartbeats for that long, but only where there are incarnations at all. A node that is alone writes a
-//! heartbeat once in ten minutes, and one that sees another node does so at once. So the upgrade registers in
-//! `nodes` too, with a separate role. Upgrades that run at the same time ignore each other's rows, and one of
-//! them migrates.
+//! An incarnation has ended if its heartbeat does not change for the expiry time, by the clock of an observer
+//! that was able to write in the meantime. `cluster::membership` has the rule. So a schema upgrade watches
+//! the heartbeats for that time, but only if there are incarnations at all.
 //!
-//! The upgrade watches before it takes the write lock, because heartbeats are writes and need the lock. Under
-//! the lock it checks once more and then ends all incarnations, in the transaction that changes the schema. A
-//! node that runs nevertheless finds another schema at its next write, and its claims find no incarnation.
+//! A node that is alone writes a heartbeat every ten minutes, and a node that sees a second one does so at
+//! once. So the upgrade registers in `nodes` too, with a separate role. Upgrades that run at the same time
+//! ignore each other's rows, and one of them migrates.
+//!
+//! The upgrade watches before it acquires the write lock, because heartbeats are writes and need the lock.
+//! Under the lock it checks once more and then ends all incarnations, in the transaction that changes the
+//! schema. A node that runs nevertheless finds a different schema at its next write, and its claims find no
+//! incarnation.
 
 use std::{collections::HashMap, sync::mpsc, time::Duration};
 
@@ -29,10 +31,10 @@ use crate::storage::database::error::DbError;
 /// The role of an upgrade in `nodes`.
 const ROLE: &str = "upgrade";
 
-/// How long heartbeats are watched.
+/// The times for watching heartbeats.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct HeartbeatTimes {
-    /// An incarnation whose heartbeat does not change for this long has ended.
+    /// Time without a change of the heartbeat after which an incarnation has ended.
     pub(super) expiry: Duration,
     /// Interval between two polls.
     pub(super) interval: Duration,
@@ -62,10 +64,10 @@ pub(super) struct IncarnationWatch {
 }
 
 impl IncarnationWatch {
-    /// Watches the incarnations in a database of that schema until their heartbeats have expired; returns at
-    /// once where there are none.
+    /// Watches the incarnations in a database of that schema until their heartbeats have expired. Returns at
+    /// once if there are none.
     ///
-    /// Fails with [`DbError::InUse`] when a heartbeat changes.
+    /// Fails with [`DbError::InUse`] if a heartbeat changes.
     pub(super) fn wait_until_expired(
         session: &mut ServerSession,
         server: &PostgresServer,
@@ -74,7 +76,7 @@ impl IncarnationWatch {
     ) -> Result<Self, DbError> {
         let mut watch = Self { own_id: Uuid::new_v4(), schema, seen: HashMap::new() };
         let outcome = watch.poll_until_expired(session, server, span);
-        // Otherwise nodes would count this process as one of them until its heartbeat expires.
+        // Otherwise nodes would count this process as a node until its heartbeat expires.
         if outcome.is_err() {
             watch.unregister(session);
         }
@@ -101,12 +103,12 @@ impl IncarnationWatch {
         let mut polls = 0;
         // `_open` keeps the channel open, so that receiving from it waits for the whole interval.
         let (_open, never) = mpsc::channel::<()>();
-        // Without polls that wrote, the nodes may have been unable to write heartbeats as well.
+        // If too few polls were able to write, the nodes may have been unable to write heartbeats as well.
         while since.elapsed() < span.expiry || polls < NODE_HEARTBEATS_MIN {
             match never.recv_timeout(span.interval) {
                 Ok(()) | Err(_) => {}
             }
-            // Another process has upgraded the schema: nothing remains to be done.
+            // A different process has upgraded the schema, so nothing remains to be done.
             let Some(found) = self.observe(session)? else { return Ok(()) };
             self.refuse(server, &found)?;
             polls += 1;
@@ -114,8 +116,8 @@ impl IncarnationWatch {
         Ok(())
     }
 
-    /// Writes a heartbeat of this process and lists the incarnations of nodes; `None` where the schema has
-    /// changed meanwhile.
+    /// Writes a heartbeat of this process and lists the incarnations of nodes. Returns `None` if the schema
+    /// has changed in the meantime.
     fn observe(
         &self,
         session: &mut ServerSession,
@@ -124,7 +126,7 @@ impl IncarnationWatch {
             if tx.lock_schema()? != self.schema {
                 return Ok(None);
             }
-            // The greatest row number: the item log is never kept for this process to follow it.
+            // The greatest row number, so that the item log is not retained for this process.
             let sql = "INSERT INTO nodes (incarnation, node, role, heartbeat, followed_seq,
                      heartbeat_at_ms)
                  VALUES (?1, ?1, ?2, 0, ?3, CAST(extract(epoch FROM now()) * 1000 AS BIGINT))
@@ -135,7 +137,7 @@ impl IncarnationWatch {
         })
     }
 
-    /// Fails when one of the incarnations found is new or has raised its heartbeat since the first poll.
+    /// Fails if one of the incarnations found is new or has raised its heartbeat since the first poll.
     fn refuse(&self, server: &PostgresServer, found: &[NodeIncarnation]) -> Result<(), DbError> {
         let mut running = Vec::new();
         for node in found {
@@ -157,20 +159,20 @@ impl IncarnationWatch {
 
     /// Ends all incarnations, in the transaction that holds the write lock and changes the schema.
     ///
-    /// Fails with [`DbError::InUse`] when a node is still running.
+    /// Fails with [`DbError::InUse`] if a node is still running.
     pub(super) fn end(
         &self,
         tx: &dyn EngineTransaction,
         server: &PostgresServer,
     ) -> Result<(), DbError> {
-        // A node may have started after the last poll; under the write lock none can.
+        // A node may have started after the last poll. Under the write lock, none can start.
         self.refuse(server, &list(tx)?)?;
-        // What they had claimed is released when the next incarnation begins.
+        // Their claimed work is released when the next incarnation begins.
         tx.execute("DELETE FROM nodes", params![]).map(drop)
     }
 
-    /// Removes the registration of this process. It holds nothing that others wait for, so the write lock is
-    /// not needed. If the removal fails, nodes see the heartbeat expire.
+    /// Removes the registration of this process. It holds nothing that other processes wait for, so the write
+    /// lock is not needed. If the removal fails, nodes see the heartbeat expire.
     pub(super) fn unregister(&self, session: &ServerSession) {
         let sql = format!("DELETE FROM nodes WHERE incarnation = '{}'", self.own_id);
         if let Err(cause) = session.batch(&sql) {
@@ -179,7 +181,7 @@ impl IncarnationWatch {
     }
 }
 
-/// Lists the incarnations of nodes, without those of upgrades.
+/// Lists the incarnations of nodes, without upgrades.
 fn list(tx: &dyn EngineTransaction) -> Result<Vec<NodeIncarnation>, DbError> {
     let sql =
         "SELECT incarnation, node, role, heartbeat FROM nodes WHERE role <> ?1 ORDER BY node";

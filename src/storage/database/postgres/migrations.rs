@@ -14,7 +14,7 @@ use crate::storage::database::migrations::{
     log_upgrade, write_hash,
 };
 
-/// Creates the first table: its single row is the cluster write lock, with the version and the number of the
+/// Creates the first table. Its single row is the cluster write lock, with the version and the number of the
 /// schema.
 const WRITER: &str = "CREATE TABLE writer (
     one BOOLEAN PRIMARY KEY CHECK (one),
@@ -25,15 +25,15 @@ INSERT INTO writer VALUES (TRUE, 0, 0)";
 /// Counts the table that [`WRITER`] creates.
 const HAS_WRITER: &str = "SELECT count(*) FROM pg_class WHERE oid = to_regclass('writer')";
 
-/// SQLSTATEs of concurrent migrations: the same table, its row or its type exists; a lock is held.
+/// SQLSTATEs of concurrent migrations: the same table, its row or its type exists, or a lock is held.
 const CONCURRENT_CODES: [&str; 6] = ["42P07", "42710", "23505", "40001", "40P01", "55P03"];
 
-/// Creates the tables in an empty database, upgrades an older schema, and refuses one that this version cannot
-/// use. Of several nodes that start together, one does it. Returns the numbers of the older
-/// schema and of this one if it upgraded.
+/// Creates the tables in an empty database, upgrades an older schema, and refuses a schema that this version
+/// cannot use. If several nodes start together, one does it. Returns the numbers of the older schema and of
+/// this one if it upgraded.
 ///
-/// Fails with [`DbError::Schema`] also where the server or the database is unsuitable, and with
-/// [`DbError::InUse`] where nodes are running on an older schema, which takes seconds to find out.
+/// Fails with [`DbError::Schema`] also if the server or the database is unsuitable. Fails with
+/// [`DbError::InUse`] if nodes are running on an older schema; this check lasts seconds.
 pub(in crate::storage::database) fn migrate(
     server: &Arc<PostgresServer>,
     migrations: &[Migration],
@@ -41,7 +41,7 @@ pub(in crate::storage::database) fn migrate(
     SchemaUpgrade { server, migrations, span: HeartbeatTimes::default() }.run()
 }
 
-/// An upgrade of a database: its server, all migrations, and how long heartbeats are watched.
+/// An upgrade of a database: its server, all migrations, and the times for watching heartbeats.
 pub(super) struct SchemaUpgrade<'u> {
     pub(super) server: &'u Arc<PostgresServer>,
     pub(super) migrations: &'u [Migration],
@@ -49,12 +49,12 @@ pub(super) struct SchemaUpgrade<'u> {
 }
 
 impl SchemaUpgrade<'_> {
-    /// Returns the number of the older schema and that of the last migration, if there was one to run.
+    /// Returns the numbers of the older schema and of the last migration, if there was one to run.
     pub(super) fn run(&self) -> Result<Option<(i64, i64)>, DbError> {
         run_blocking(|| {
             let mut session = ServerSession::open(self.server, ConnectionPurpose::Write)?;
             check(&session, self.server)?;
-            // One of several nodes that start together succeeds; the others find its result.
+            // If several nodes start together, one succeeds, and the others find its result.
             for _ in 1..DB_MIGRATE_TRIES {
                 match self.attempt(&mut session) {
                     Err(DbError::Engine(cause)) if cause.has_code(&CONCURRENT_CODES) => {}
@@ -68,7 +68,7 @@ impl SchemaUpgrade<'_> {
     /// Makes one attempt: waits until no node is running if tables are to be changed, and changes them.
     fn attempt(&self, session: &mut ServerSession) -> Result<Option<(i64, i64)>, DbError> {
         let stored = ServerTransaction::begin(session)?.run(stored_schema)?;
-        // An empty or current database has no tables to change, so no node has to stop.
+        // An empty or current database has no tables to change, so no node must stop.
         let watch = match SchemaStatus::compare(&stored, self.migrations, &self.server.name())? {
             SchemaStatus::New | SchemaStatus::Current => None,
             SchemaStatus::Older(found) => {
@@ -91,7 +91,7 @@ impl SchemaUpgrade<'_> {
         if tx.number(HAS_WRITER)? == 0 {
             tx.batch(WRITER)?;
         }
-        // Read again under the lock: another process may have migrated since.
+        // Read again under the lock, because a different process may have migrated since.
         tx.lock_schema()?;
         let stored = stored_schema(tx)?;
         let found = stored.number;
@@ -101,7 +101,7 @@ impl SchemaUpgrade<'_> {
             SchemaStatus::Current => return Ok(None),
             SchemaStatus::New => None,
             SchemaStatus::Older(_) => {
-                // The tables were created after the schema was read, which found none.
+                // The first read found no tables, so they were created after it.
                 let Some(watch) = watch else {
                     let problem = format!(
                         "another process is creating the tables of {}",
@@ -116,20 +116,20 @@ impl SchemaUpgrade<'_> {
                 Some((found, latest))
             }
         };
-        // Migrating large tables takes longer than the usual time limits.
+        // Migrating large tables exceeds the usual time limits.
         tx.allow_time(Duration::from_millis(DB_MIGRATE_MS) + DB_ANSWER_TIME);
         tx.batch(&format!("SET LOCAL statement_timeout = {DB_MIGRATE_MS}"))?;
         for migration in self.migrations.iter().filter(|migration| migration.number > found) {
             tx.batch(migration.sql).map_err(|cause| self.failed(migration, cause))?;
         }
         write_hash(tx, self.migrations)?;
-        // The version is raised too, so that followers of running processes notice.
+        // The version is raised too, so that followers of running processes see the change.
         tx.batch(&format!("UPDATE writer SET schema = {latest}, version = version + 1"))?;
         Ok(upgraded)
     }
 
-    /// Maps the error of a migration: concurrent migrations and temporary errors stay as they are, so that
-    /// they are retried.
+    /// Maps the error of a migration. Errors of concurrent migrations and temporary errors stay unchanged, so
+    /// that they are retried.
     fn failed(&self, migration: &Migration, cause: DbError) -> DbError {
         if matches!(&cause, DbError::Engine(error) if error.has_code(&CONCURRENT_CODES) || error.is_resource())
         {
@@ -141,7 +141,7 @@ impl SchemaUpgrade<'_> {
 
 /// Checks that the database has the schema of this version, for a read-only process.
 ///
-/// Fails with [`DbError::Schema`] when it has a different one or none.
+/// Fails with [`DbError::Schema`] if it has a different schema or none.
 pub(in crate::storage::database) fn check_schema(
     server: &Arc<PostgresServer>,
 ) -> Result<(), DbError> {
@@ -167,12 +167,12 @@ fn stored_schema(tx: &ServerTransaction<'_>) -> Result<StoredSchema, DbError> {
         return Ok(StoredSchema::default());
     }
     let number = tx.number("SELECT schema FROM writer")?;
-    // A database whose tables are just being created has no other table yet.
+    // A database whose tables are just being created has only this table.
     let hash = if number == 0 { None } else { find_hash(tx)? };
     Ok(StoredSchema { number, hash })
 }
 
-/// Fails where the schema is not of this version: it was changed while this process ran.
+/// Fails if the schema does not belong to this version: it was changed while this process ran.
 pub(super) fn expect_current(server: &PostgresServer, found: i64) -> Result<(), DbError> {
     if found == LATEST {
         return Ok(());

@@ -3,41 +3,40 @@
 //!
 //! **Writing.** A write transaction locks the single row of the table `writer` until it ends. So the write
 //! transactions of all nodes run one after the other, as in SQLite, and numbers of the logs become visible in
-//! order. Their statements then see what the last holder committed (`READ COMMITTED`). Reads never wait: they
-//! see one state (`REPEATABLE READ`). Taking the lock also reads the number of the schema: a process that was
-//! built for another one writes nothing.
+//! order. Their statements then see the commits of the last holder (`READ COMMITTED`). Reads never wait: they
+//! see one state (`REPEATABLE READ`). Acquiring the lock also reads the number of the schema, so that a
+//! process that was built for a different schema writes nothing.
 //!
-//! **Claiming.** A claim has its own connection and does not take the cluster write lock: it raises no
+//! **Claiming.** A claim has its own connection and does not acquire the cluster write lock: it raises no
 //! version, assigns no number of a log, and notifies no follower. It locks rows of a queue by `FOR UPDATE
 //! SKIP LOCKED`, so claims of all nodes run concurrently with each other and with a write, and no two get the
 //! same row.
 //!
-//! - *The incarnation lasts.* Before it claims anything it locks the row of the claiming incarnation (`FOR
-//!   KEY SHARE`), which a heartbeat may change and no transaction may remove. A transaction that ends the
-//!   incarnation waits for the claim and then releases what it claimed; if that transaction came first, the
-//!   claim finds no row to lock and claims nothing. So nothing is `sending` in the name of an incarnation
-//!   that has ended.
-//! - *No deadlock.* A claim never waits: it skips locked rows, those of queues and that of its incarnation.
-//!   The search for what a lost answer left behind (`release_lost_messages`) does wait, for the row of the
-//!   incarnation and then for messages. Writes take these locks in the same order, first removing
-//!   incarnations and then releasing what they had, and no write that changes messages first locks an
+//! - *The incarnation lasts.* Before it claims anything, a claim locks the row of its incarnation (`FOR KEY
+//!   SHARE`), which a heartbeat may change and no transaction may remove. A transaction that ends the
+//!   incarnation waits for the claim and then releases the claimed rows. If that transaction came first, the
+//!   claim finds no row to lock and claims nothing. So no row is `sending` in the name of an incarnation that
+//!   has ended.
+//! - *No deadlock.* A claim never waits: it skips locked rows, both in queues and of its incarnation. The
+//!   search for messages left behind by a lost answer (`release_lost_messages`) does wait, for the row of the
+//!   incarnation and then for messages. Writes acquire these locks in the same order: they remove
+//!   incarnations first and then release their work. No write that changes messages first locks an
 //!   incarnation that others see.
-//! - *Another schema.* A claim does not check the schema's number: a schema upgrade ends all incarnations
-//!   ([`incarnations`]), so there is none that a claim could lock.
+//! - *A different schema.* A claim does not check the schema's number. A schema upgrade ends all incarnations
+//!   ([`incarnations`]), so no claim can lock one.
 //! - *A node that hangs* in the middle of a claim is disconnected long before its heartbeat expires
-//!   (`DB_WRITE_LOCK_IDLE_MS`), and so is one whose machine is gone.
+//!   (`DB_WRITE_LOCK_IDLE_MS`), and so is a node whose machine has failed.
 //!
 //! Deliveries are claimed under the write lock: the number in flight per channel and per organization is
-//! counted over all rows, and must not change meanwhile.
+//! counted over all rows, and must not change in the meantime.
 //!
-//! **Following.** A transaction that wrote something raises `writer.version` and notifies. A follower
-//! listens, and reads the version after a notification and at intervals without one, so a lost notification
-//! only costs a moment.
+//! **Following.** A transaction that wrote rows raises `writer.version` and notifies. A follower listens. It
+//! reads the version after a notification, and at intervals without one, so a lost notification only causes a
+//! short delay.
 //!
 //! **Connections.** Each belongs to one thread, which drives its socket while it waits for an answer. A
-//! broken connection is opened again at its next use, with exponential backoff; meanwhile calls fail with a
-//! temporary error. Whether a transaction was committed whose answer was lost is unknown: it is reported as
-//! failed.
+//! broken connection is opened again at its next use, with exponential backoff. Until then, calls fail with a
+//! temporary error. A transaction whose answer was lost may have been committed: it is reported as failed.
 
 mod connection;
 mod error;

@@ -23,24 +23,24 @@ use crate::storage::database::error::{DbError, EngineError};
 
 /// A database of a server, with the credentials for it.
 pub(in crate::storage::database) struct PostgresServer {
-    /// Settings of each host by itself, because the driver would not try the next host after one that accepts
-    /// a connection and never answers.
+    /// Settings of each host separately, because the driver would not try the next host after a host that
+    /// accepts a connection and never answers.
     hosts: Vec<Config>,
-    /// Index of the host to try first: the one that answered last.
+    /// Index of the host to try first, which is the host that answered last.
     first: AtomicUsize,
-    /// Whether the first host to try is random (`load_balance_hosts=random`).
+    /// True if the first host to try is random (`load_balance_hosts=random`).
     any_first: bool,
     only_reads: bool,
-    /// Takes precedence over the one in the address.
+    /// Has precedence over the password in the address.
     password: Option<SecretSource>,
     tls: ServerTls,
     /// Hosts and database, for messages.
     name: String,
     /// Interval at which followers read the version without a notification.
     poll_interval: Duration,
-    /// Whether it was logged that the schema is not of this version.
+    /// True if it was logged that the schema does not belong to this version.
     schema_logged: AtomicBool,
-    /// Whether it was logged that the server cannot notify.
+    /// True if it was logged that the server cannot notify.
     notifications_logged: AtomicBool,
 }
 
@@ -50,11 +50,11 @@ const MODES: &str = "sslmode is disable, require or verify-full";
 impl PostgresServer {
     /// Parses an address `postgres://USER@HOST:PORT/DATABASE`.
     ///
-    /// The error repeats nothing of a wrong address, which may contain a password.
+    /// The error repeats no part of a wrong address, which may contain a password.
     pub(in crate::storage::database) fn parse(url: &str) -> Result<Self, DbError> {
         let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
         let query = rest.split_once('?').map_or("", |(_, query)| query);
-        // The driver would take what follows for the host, which messages and lookups show.
+        // The driver would use the rest of the password as the host, which messages and lookups show.
         if rest.matches('@').count() > 1 || query.contains(['@', '?']) {
             return Err(invalid("an @ or ? in a password is written %40 or %3F"));
         }
@@ -72,7 +72,7 @@ impl PostgresServer {
                 "it names {count} hosts, at most {DB_HOSTS_MAX} are allowed"
             )));
         }
-        // As in libpq, a single port holds for all hosts.
+        // As in libpq, a single port applies to all hosts.
         for number in [config.get_ports().len(), config.get_hostaddrs().len()] {
             if number != count && number > 1 {
                 return Err(invalid("it names as many ports as hosts, or one"));
@@ -109,7 +109,7 @@ impl PostgresServer {
         self
     }
 
-    /// Returns the settings of a host with the present password.
+    /// Returns the settings of a host with the current password.
     pub(super) fn login(&self, config: &Config) -> Result<Config, EngineError> {
         let mut config = config.clone();
         // Read for each connection, so that a rotated password needs no restart.
@@ -129,8 +129,8 @@ impl PostgresServer {
         self
     }
 
-    /// Returns the hosts that are reached over a network without TLS: not a local socket and not a loopback
-    /// address.
+    /// Returns the hosts that are reached over a network without TLS, without local sockets and loopback
+    /// addresses.
     pub(super) fn hosts_in_clear_text(&self) -> Vec<String> {
         let clear = self.hosts.iter().filter(|host| host.get_ssl_mode() == SslMode::Disable);
         clear.filter_map(remote_name).collect()
@@ -163,7 +163,7 @@ impl PostgresServer {
         })
     }
 
-    /// Makes the host of that index, which answered, the first to try.
+    /// Makes the host with that index, which answered, the first to try.
     pub(super) fn prefer_host(&self, index: usize) {
         self.first.store(index, Ordering::Relaxed);
     }
@@ -172,9 +172,9 @@ impl PostgresServer {
         self.tls.clone()
     }
 
-    /// Logs once that the schema is not of this version.
+    /// Logs once that the schema does not belong to this version.
     pub(super) fn log_schema_mismatch(&self, cause: &DbError) {
-        // Every write would log it, for as long as the process runs.
+        // Every write would log it while the process runs.
         if !self.schema_logged.swap(true, Ordering::Relaxed) {
             tracing::error!("database schema mismatch: writes are refused: {cause}");
         }
@@ -235,7 +235,7 @@ fn host_config(all: &Config, index: usize) -> Config {
         .keepalives_interval(keepalive)
         .keepalives_retries(DB_KEEPALIVES)
         .tcp_user_timeout(keepalive * (DB_KEEPALIVES + 1))
-        // After a failover the old primary may still answer, and take no writes.
+        // After a failover the old primary may still answer, but accepts no writes.
         .target_session_attrs(TargetSessionAttrs::ReadWrite);
     config
 }
@@ -273,7 +273,7 @@ fn remote_name(config: &Config) -> Option<String> {
     }
 }
 
-/// Removes the TLS parameters from an address: returns the rest, and for TLS the file of `sslrootcert`, if
+/// Removes the TLS parameters from an address. Returns the rest, and for TLS the file of `sslrootcert`, if
 /// any.
 fn take_tls(url: &str) -> Result<(String, Option<Option<String>>), String> {
     let Some((address, query)) = url.split_once('?') else { return Ok((url.to_owned(), None)) };
@@ -284,7 +284,7 @@ fn take_tls(url: &str) -> Result<(String, Option<Option<String>>), String> {
         match pair.split_once('=') {
             Some(("sslmode", "disable")) => encrypted = false,
             Some(("sslmode", "require" | "verify-full")) => encrypted = true,
-            // `prefer` and `allow` fall back to no TLS, which an attacker can bring about.
+            // `prefer` and `allow` fall back to a connection without TLS, which an attacker can cause.
             Some(("sslmode", mode)) => return Err(format!("{MODES}, not {mode}")),
             Some(("sslrootcert", file)) => ca = Some(file.replace("%2F", "/")),
             _ => rest.push(pair),

@@ -31,7 +31,7 @@ use crate::storage::database::error::{DbError, EngineError};
 
 /// A session with the server.
 pub(super) struct ServerSession {
-    /// Dropped first: then the driver still sends the server the end of the session.
+    /// Dropped first, so that the driver can still send the end of the session to the server.
     pub(super) client: tokio_postgres::Client,
     pub(super) driver: ConnectionDriver,
 }
@@ -43,16 +43,16 @@ pub(super) struct ConnectionDriver {
     /// Prepared statements by their text in `statements`.
     prepared: RefCell<HashMap<Box<str>, Statement>>,
     signals: Arc<ServerSignals>,
-    /// Time limit for an answer: longer than the server's own time-outs.
+    /// Time limit for an answer, longer than the server's own timeouts.
     answer_timeout: Cell<Duration>,
 }
 
 /// The messages that arrive without a request.
 #[derive(Default)]
 struct ServerSignals {
-    /// Whether a notification arrived.
+    /// True if a notification arrived.
     is_notified: AtomicBool,
-    /// The reason why the connection ended.
+    /// The reason that the connection ended.
     end: OnceLock<String>,
 }
 
@@ -70,7 +70,7 @@ impl Drop for ConnectionDriver {
 }
 
 impl ServerSession {
-    /// Connects to the first host that accepts: the primary server, unless this process only reads.
+    /// Connects to the first host that accepts: a primary server, unless this process only reads.
     pub(super) fn open(
         server: &PostgresServer,
         purpose: ConnectionPurpose,
@@ -82,12 +82,11 @@ impl ServerSession {
             let signals = Arc::new(ServerSignals::default());
             let config = match server.login(config) {
                 Ok(config) => config,
-                // The password cannot be read, and it is the same for every host.
+                // The password cannot be read, and all hosts have the same.
                 Err(cause) => return Err(unusable(server, &cause)),
             };
             let connecting = connect_to(server, &config, purpose, Arc::clone(&signals));
-            // The driver's time-out covers only the socket; a server may accept a connection and never
-            // answer.
+            // The driver's timeout covers only the socket. A server may accept a connection and never answer.
             match runtime.block_on(async { timeout(DB_CONNECT_TIME * 2, connecting).await }) {
                 Ok(Ok(client)) => {
                     server.prefer_host(index);
@@ -116,7 +115,7 @@ impl ServerSession {
         self.driver.wait(self.client.batch_execute(sql))
     }
 
-    /// Returns whether the session is open, as far as is known.
+    /// Returns whether the session is open. The end of a connection may be noticed late.
     pub(super) fn is_alive(&self) -> bool {
         self.driver.flush();
         self.driver.signals.end.get().is_none() && !self.client.is_closed()
@@ -134,7 +133,7 @@ async fn connect_to(
     tokio::spawn(drive(connection, signals));
     client.batch_execute(&settings(purpose)).await?;
     let follows = purpose == ConnectionPurpose::Follow;
-    // A standby cannot be listened on: changes are found by polling.
+    // A standby does not support `LISTEN`, so changes are found by polling.
     if follows && !(server.is_read_only() && is_standby(&client).await?) {
         listen(server, &client).await?;
     }
@@ -144,7 +143,7 @@ async fn connect_to(
 /// SQLSTATEs of a server that does not support notifications, or does not permit them for this role.
 const NO_NOTIFY_CODES: [&str; 3] = ["0A000", "42601", "42501"];
 
-/// Subscribes to notifications. Where the server cannot notify, changes are found by polling, as after a lost
+/// Subscribes to notifications. If the server cannot notify, changes are found by polling, as after a lost
 /// notification.
 async fn listen(
     server: &PostgresServer,
@@ -171,7 +170,7 @@ async fn is_standby(client: &tokio_postgres::Client) -> Result<bool, tokio_postg
         .any(|message| matches!(message, SimpleQueryMessage::Row(row) if row.get(0) == Some("t"))))
 }
 
-/// Returns the settings of a session as statements. Every statement has its index; a plan that scans a whole
+/// Returns the settings of a session as statements. Every statement has its index. A plan that scans a whole
 /// table results from outdated statistics, so sequential scans are disabled.
 fn settings(purpose: ConnectionPurpose) -> String {
     // All nodes wait for a node that hangs while it holds the write lock, so it gets less time.
@@ -202,7 +201,7 @@ where
             }
             Ok(_) => {}
             Err(cause) => {
-                // The first reason counts.
+                // The first reason is stored.
                 drop(signals.end.set(EngineError::from(cause).to_string()));
                 return;
             }
@@ -219,13 +218,13 @@ impl ConnectionDriver {
         let runtime = self.runtime.as_ref().ok_or(DbError::Closed)?;
         let limit = self.answer_timeout.get();
         let Ok(answered) = runtime.block_on(async { timeout(limit, answer).await }) else {
-            // An answer that arrives late would be taken for that of the next call, so the session ends.
+            // A late answer would be read as the answer to the next call, so the session ends.
             let why = format!("the server did not answer within {} s", limit.as_secs());
             drop(self.signals.end.set(why.clone()));
             return Err(unreachable(why).into());
         };
         answered.map_err(|cause| match self.signals.end.get() {
-            // The driver says no more than that the connection is closed.
+            // The driver only reports that the connection is closed.
             Some(why) if cause.is_closed() => unreachable(why.clone()).into(),
             Some(_) | None => cause.into(),
         })
@@ -236,7 +235,7 @@ impl ConnectionDriver {
         self.answer_timeout.set(time);
     }
 
-    /// Sends pending messages and receives what has arrived, without waiting.
+    /// Sends pending messages and receives messages that have arrived, without waiting.
     pub(super) fn flush(&self) {
         if let Some(runtime) = &self.runtime {
             runtime.block_on(async {
@@ -264,7 +263,7 @@ impl ConnectionDriver {
         }
         let statement = self.wait(transaction.prepare(&numbered(sql)))?;
         let mut prepared = self.prepared.borrow_mut();
-        // The texts are few; the limit only guards against statements with changing text.
+        // There are few texts. The limit only guards against statements with changing text.
         if prepared.len() >= DB_STATEMENTS_MAX {
             prepared.clear();
         }
@@ -285,7 +284,7 @@ pub(super) fn number(found: &[SimpleQueryMessage]) -> Result<i64, DbError> {
     })
 }
 
-/// Runs `work`, which blocks: on another thread if this one drives async tasks.
+/// Runs `work`, which blocks, on a separate thread if this one drives async tasks.
 pub(super) fn run_blocking<T: Send>(work: impl FnOnce() -> T + Send) -> T {
     if Handle::try_current().is_err() {
         return work();

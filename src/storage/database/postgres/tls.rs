@@ -21,7 +21,7 @@ use tokio_postgres::{
 };
 use tokio_rustls::{TlsConnector, client::TlsStream};
 
-/// The TLS settings of connections; without TLS if it is empty.
+/// The TLS settings of connections; empty for connections without TLS.
 #[derive(Clone)]
 pub(super) struct ServerTls(Option<Arc<ClientConfig>>);
 
@@ -31,7 +31,7 @@ impl ServerTls {
         Self(None)
     }
 
-    /// Trusts the public authorities, and those whose certificates (PEM) are in the file `ca`.
+    /// Trusts the public authorities, and the authorities with certificates (PEM) in the file `ca`.
     pub(super) fn trusting(ca: Option<&Path>) -> Result<Self, String> {
         let mut roots = RootCertStore { roots: webpki_roots::TLS_SERVER_ROOTS.to_vec() };
         if let Some(file) = ca {

@@ -24,7 +24,7 @@ use crate::storage::database::engine::{
 use crate::storage::database::error::{DbError, damaged, wrong_value};
 use crate::storage::database::facts::DatabaseFacts;
 
-/// The bytes of a value as the server sends them, by type.
+/// The bytes of a value in the server's format, by type.
 #[derive(Clone, Copy)]
 enum RawColumn<'r> {
     Null,
@@ -56,7 +56,7 @@ impl<'r> FromSql<'r> for RawColumn<'r> {
     }
 
     fn accepts(_: &Type) -> bool {
-        // The readers refuse a wrong type, with a message that says what they found.
+        // The readers refuse a wrong type, with a message about the type found.
         true
     }
 }
@@ -88,8 +88,8 @@ impl RawColumn<'_> {
 }
 
 fn raw<'r>(row: &'r tokio_postgres::Row, column: &str) -> Result<RawColumn<'r>, DbError> {
-    // Every type is accepted, so only a name that the statement does not have fails, which is no fault of the
-    // connection.
+    // Every type is accepted, so only a name that the statement does not have fails. The connection is not at
+    // fault.
     row.try_get(column).map_err(|cause| wrong_value(cause.to_string()).into())
 }
 
@@ -189,7 +189,7 @@ const TABLES_WITHOUT_RIGHTS: &str = "SELECT tablename::text FROM pg_tables WHERE
 pub(super) struct ServerTransaction<'a> {
     driver: &'a ConnectionDriver,
     transaction: Transaction<'a>,
-    /// Whether a statement wrote something.
+    /// True if a statement wrote rows.
     wrote: Cell<bool>,
 }
 
@@ -201,8 +201,8 @@ impl<'a> ServerTransaction<'a> {
         })
     }
 
-    /// Begins a write transaction: each statement sees what was committed before it, independent of the
-    /// server's default isolation level.
+    /// Begins a write transaction. Each statement sees all earlier commits, independent of the server's
+    /// default isolation level.
     pub(super) fn begin(session: &'a mut ServerSession) -> Result<Self, DbError> {
         Self::start(session, |begin| begin.isolation_level(IsolationLevel::ReadCommitted))
     }
@@ -215,15 +215,15 @@ impl<'a> ServerTransaction<'a> {
         Ok(Self { driver, transaction, wrote: Cell::new(false) })
     }
 
-    /// Runs `work`, which may panic, and commits what it wrote; a transaction that wrote nothing is rolled
-    /// back, which needs no flush.
+    /// Runs `work`, which may panic, and commits its changes. A transaction without changes is rolled back,
+    /// which needs no flush.
     ///
-    /// After an error of the commit itself it is unknown whether the transaction was committed.
+    /// After an error of the commit itself, it is unknown whether the transaction was committed.
     pub(super) fn run<T>(
         self,
         work: impl FnOnce(&Self) -> Result<T, DbError>,
     ) -> Result<T, DbError> {
-        // After a panic too the rollback has to be sent: all nodes wait for the write lock.
+        // After a panic too, the rollback must be sent: all nodes wait for the write lock.
         match catch_unwind(AssertUnwindSafe(|| work(&self))) {
             Ok(Ok(outcome)) if self.wrote.get() => {
                 self.driver.wait(self.transaction.commit())?;
@@ -253,7 +253,7 @@ impl<'a> ServerTransaction<'a> {
         self.driver.wait(self.transaction.batch_execute(sql))
     }
 
-    /// Waits for the cluster write lock; returns the number of the schema under it.
+    /// Waits for the cluster write lock. Returns the number of the schema under it.
     pub(super) fn lock_schema(&self) -> Result<i64, DbError> {
         self.number("SELECT schema FROM writer FOR UPDATE")
     }
@@ -267,9 +267,9 @@ impl<'a> ServerTransaction<'a> {
         self.driver.prepared(&self.transaction, sql)
     }
 
-    /// Records that `sql` wrote something, unless it is a query.
+    /// Records that `sql` wrote rows, unless it is a query.
     fn note(&self, sql: &str, rows: bool) {
-        // A statement with RETURNING gives rows too, so the text decides.
+        // A statement with RETURNING returns rows too, so the text decides.
         if rows && !sql.trim_start().starts_with("SELECT") {
             self.wrote.set(true);
         }
@@ -290,8 +290,8 @@ impl EngineTransaction for ServerTransaction<'_> {
             let rows = self.transaction.query_raw(&statement, bound(params)).await?;
             let mut rows = pin!(rows);
             let first = rows.try_next().await?;
-            // Reads to the end, because an error may follow the first row; the stream must not be
-            // polled after its end.
+            // Reads to the end, because an error may follow the first row. The stream must not be polled
+            // after its end.
             let mut more = first.is_some();
             while more {
                 more = rows.try_next().await?.is_some();
@@ -368,13 +368,13 @@ impl EngineTransaction for ServerTransaction<'_> {
         let assigned = "SELECT coalesce(pg_sequence_last_value(
              CAST(pg_get_serial_sequence(?1, ?2) AS regclass)), 0)";
         let assigned: Option<i64> = tx.find_value(assigned, params![table, column])?;
-        // Explicit numbers do not raise the sequence, and the row of the highest may be removed.
+        // Explicit numbers do not raise the sequence, and the row with the highest number may be removed.
         Ok(highest.max(assigned).unwrap_or_default())
     }
 
     fn reserve_numbers(&self, table: &str, column: &str, number: i64) -> Result<(), DbError> {
         let tx: &dyn EngineTransaction = self;
-        // The number of the sequence, which explicitly inserted numbers do not raise.
+        // Raises the sequence, because explicitly inserted numbers do not.
         let sql = "SELECT setval(pg_get_serial_sequence(?1, ?2), ?3) WHERE ?3 > coalesce(
              pg_sequence_last_value(CAST(pg_get_serial_sequence(?1, ?2) AS regclass)), 0)";
         tx.exists(sql, params![table, column, number])?;

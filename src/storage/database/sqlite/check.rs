@@ -22,7 +22,7 @@ pub(super) fn page_flaws(
         match rows.next() {
             Ok(Some(row)) => texts.push(row.get(0)?),
             Ok(None) => break,
-            // Damage may end the check; what it found until then is reported too.
+            // Damage may end the check. Its findings until then are reported too.
             Err(cause) => {
                 texts.push(cause.to_string());
                 break;
@@ -36,7 +36,7 @@ pub(super) fn page_flaws(
     if lines.is_empty() {
         return Ok(Vec::new());
     }
-    // Damage of the schema itself must not hide the flaws, which are named without it then.
+    // Damage of the schema itself must not hide the flaws, which are then listed without table names.
     let trees = trees(connection).unwrap_or_default();
     Ok(lines.into_iter().map(|line| DatabaseFlaw::Page(with_table(line, &trees))).collect())
 }

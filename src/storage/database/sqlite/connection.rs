@@ -14,13 +14,13 @@ use crate::storage::database::engine::{
 use crate::storage::database::error::DbError;
 use crate::storage::database::migrations::{Migration, latest};
 
-/// Reads a number that rises when another connection committed.
+/// Reads a number that rises when a different connection commits.
 const DATA_VERSION: &str = "PRAGMA data_version";
 
 /// A database in a file.
 pub(in crate::storage::database) struct DatabaseFile {
     pub(in crate::storage::database) path: PathBuf,
-    /// Whether the file is never written.
+    /// True if the file is never written.
     pub(in crate::storage::database) only_reads: bool,
 }
 
@@ -51,13 +51,13 @@ impl FileConnection {
         let opened = Self::with(path, flags)?;
         opened.raw.pragma_update(None, "journal_mode", "WAL")?;
         opened.raw.pragma_update(None, "synchronous", "FULL")?;
-        // Off by default, and a setting of each connection.
+        // Off by default, and set for each connection.
         opened.raw.pragma_update(None, "foreign_keys", "ON")?;
         Ok(opened)
     }
 
-    /// Opens the database so that nothing can be written to its file. Readers record their positions in the
-    /// file beside it, `-shm`, so that one is written.
+    /// Opens the database so that its file cannot be written. Readers record their positions in the file
+    /// `-shm` beside it, which is written.
     fn open_to_read(path: &Path) -> Result<Self, DbError> {
         Self::with(path, OpenFlags::SQLITE_OPEN_READ_ONLY)
     }
@@ -74,10 +74,10 @@ impl FileConnection {
 
     /// Runs `write` as an exclusive write transaction.
     fn run(&mut self, mode: WriteMode, write: Work<'_>) -> Result<(), DbError> {
-        // A transaction that turns from reading to writing may fail despite the busy timeout.
+        // A transaction that changes from reading to writing may fail despite the busy timeout.
         let transaction = self.raw.transaction_with_behavior(TransactionBehavior::Immediate)?;
         let tx: &dyn EngineTransaction = &*transaction;
-        // Takes a few microseconds, compared with the flush of a commit.
+        // Costs a few microseconds, little compared with the flush of a commit.
         if mode != WriteMode::EvenMoved
             && let Some(moved_to) = tx.moved_to()?
         {
@@ -91,14 +91,14 @@ impl FileConnection {
 impl EngineConnection for FileConnection {
     fn read(&mut self, read: Read) {
         match self.raw.unchecked_transaction() {
-            // Dropping a transaction that only read ends it; there is nothing to commit.
+            // Dropping a transaction without writes ends it. There is nothing to commit.
             Ok(transaction) => read(Ok(&*transaction)),
             Err(error) => read(Err(error.into())),
         }
     }
 
     fn query(&mut self, work: Work<'_>) -> Result<(), DbError> {
-        // Without a transaction, which would keep the write-ahead log from being emptied.
+        // Without a transaction, which would prevent the write-ahead log from being emptied.
         work(&self.raw)
     }
 
@@ -133,13 +133,13 @@ impl EngineConnection for FileConnection {
     }
 }
 
-/// Creates the database when it is missing and upgrades its schema to the one that `migrations` lead to.
+/// Creates the database if it is missing, and upgrades its schema to the one that `migrations` lead to.
 pub(in crate::storage::database) fn migrate(
     path: &Path,
     migrations: &[Migration],
 ) -> Result<FileConnection, DbError> {
     let mut connection = FileConnection::open(path)?;
-    // A current database is not locked: other processes may be writing to it.
+    // A current database is not locked, because other processes may be writing to it.
     if migrations::stored_schema(&connection.raw)?.number < latest(migrations) {
         migrations::run(&mut connection.raw, migrations, path)?;
     }

@@ -34,7 +34,7 @@ fn open_with(path: &Path, flags: OpenFlags) -> Result<rusqlite::Connection, DbEr
 
 /// Compares the schema of the database at `path` with the one that `migrations` lead to, without changing it.
 ///
-/// Fails with [`DbError::Schema`] when this version cannot use it.
+/// Fails with [`DbError::Schema`] if this version cannot use it.
 pub(in crate::storage::database) fn inspect_schema(
     path: &Path,
     migrations: &[Migration],
@@ -69,12 +69,12 @@ pub(in crate::storage::database) struct InspectedConnection(
     #[expect(dead_code, reason = "it is held, not used")] Option<rusqlite::Connection>,
 );
 
-/// Copies the database at `from` into a new file `to`, which only its owner may read; `report` is called with
-/// the pages done and the pages in all. Returns the number of the schema.
+/// Copies the database at `from` into a new file `to`, which only its owner may read. Calls `report` with the
+/// number of copied pages and of all pages. Returns the number of the schema.
 ///
-/// The copy is one consistent state of the database, that of the moment when it begins: the surrounding read
-/// transaction preserves that state, so writers neither wait for the copy nor make it start over. Meanwhile
-/// the write-ahead log grows by what they write. The copy is on disk when this returns.
+/// The copy is one consistent state of the database at the moment when it begins. The surrounding read
+/// transaction preserves that state, so writers neither wait for the copy nor make it start over. In the
+/// meantime, the write-ahead log grows by their writes. The copy is on disk when this returns.
 pub(in crate::storage::database) fn copy(
     from: &Path,
     to: &Path,
@@ -143,7 +143,7 @@ pub struct DatabaseSnapshot {
 impl DatabaseSnapshot {
     /// Opens the copy at `path`.
     ///
-    /// Fails with [`DbError::Schema`] when this version cannot use it.
+    /// Fails with [`DbError::Schema`] if this version cannot use it.
     pub fn open(path: &Path) -> Result<Self, DbError> {
         let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let connection = rusqlite::Connection::open_with_flags(path, flags)?;
@@ -159,8 +159,8 @@ impl DatabaseSnapshot {
         read(&ReadTx::new(&self.connection))
     }
 
-    /// Checks its pages; whether each index matches its table is checked by
-    /// [`crate::storage::database::DatabaseInspection`].
+    /// Checks its pages. [`crate::storage::database::DatabaseInspection`] checks whether each index matches
+    /// its table.
     pub fn page_flaws(&self) -> Result<Vec<DatabaseFlaw>, DbError> {
         check::page_flaws(&self.connection, "quick_check")
     }

@@ -6,8 +6,8 @@ use crate::storage::database::error::{DbError, EngineError, ErrorClass};
 
 impl From<rusqlite::Error> for DbError {
     fn from(error: rusqlite::Error) -> Self {
-        // SQLite calls the database corrupt where the disk fails to return a page, as where the page is
-        // damaged; a client can do the same about both.
+        // SQLite reports corruption both if a page is damaged and if the disk fails to return it. A client
+        // can do the same about both.
         let class = match error.sqlite_error_code() {
             Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => ErrorClass::Locked,
             Some(ErrorCode::DatabaseCorrupt) => ErrorClass::Damaged,

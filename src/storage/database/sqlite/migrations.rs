@@ -14,7 +14,7 @@ use crate::storage::database::migrations::{
 pub(super) fn stored_schema(connection: &Connection) -> Result<StoredSchema, DbError> {
     let tx: &dyn EngineTransaction = connection;
     let number = tx.load_value("PRAGMA user_version", params![])?;
-    // The file may be one of another program.
+    // The file may belong to a different program.
     let table = "SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = 'state'";
     let hash = if tx.exists(table, params![])? { find_hash(tx)? } else { None };
     Ok(StoredSchema { number, hash })
@@ -22,14 +22,14 @@ pub(super) fn stored_schema(connection: &Connection) -> Result<StoredSchema, DbE
 
 /// Runs the migrations that the database at `path` lacks, in one transaction.
 ///
-/// Fails with [`DbError::Schema`] when one of them fails, and changes nothing then.
+/// Fails with [`DbError::Schema`] if one of them fails, and changes nothing then.
 pub(super) fn run(
     connection: &mut Connection,
     migrations: &[Migration],
     path: &Path,
 ) -> Result<(), DbError> {
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-    // Read under the lock: another process may have created the tables in the meantime.
+    // Read under the lock, because a different process may have created the tables in the meantime.
     let stored = stored_schema(&transaction)?;
     match SchemaStatus::compare(&stored, migrations, &path.display())? {
         SchemaStatus::Current => return Ok(()),

@@ -94,7 +94,7 @@ fn prepared<'c>(
     sql: &str,
 ) -> Result<CachedStatement<'c>, DbError> {
     let statement = connection.prepare_cached(sql)?;
-    // Of two columns with the same name only the first can be read.
+    // If two columns have the same name, only the first can be read.
     debug_assert!(has_distinct_columns(&statement), "two columns have the same name: {sql}");
     Ok(statement)
 }
@@ -104,7 +104,7 @@ fn has_distinct_columns(statement: &Statement<'_>) -> bool {
     names.len() == statement.column_count()
 }
 
-/// Statements run in the transaction that is open on the connection, or each as its own.
+/// Statements run in the open transaction of the connection, or each in its own.
 impl EngineTransaction for rusqlite::Connection {
     fn execute(&self, sql: &str, params: Params<'_>) -> Result<usize, DbError> {
         Ok(self.prepare_cached(sql)?.execute(bound(params))?)
@@ -142,7 +142,7 @@ impl EngineTransaction for rusqlite::Connection {
         })
     }
 
-    /// A table without AUTOINCREMENT has no other number than its highest.
+    /// Returns the highest number for a table without AUTOINCREMENT, because SQLite stores no other.
     fn last_assigned_number(&self, table: &str, column: &str) -> Result<i64, DbError> {
         let tx: &dyn EngineTransaction = self;
         let assigned = "SELECT seq FROM sqlite_sequence WHERE name = ?1";

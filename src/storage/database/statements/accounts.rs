@@ -1,4 +1,4 @@
-//! Reads and logs accounts as far as they identify callers and decide what they may do.
+//! Reads the accounts that identify callers and determine their rights, and logs changes of accounts.
 
 use std::{ops::ControlFlow, sync::Arc};
 
@@ -53,9 +53,9 @@ const AGREEMENT_COLUMNS: &str = "agreement_id, organization_id, type, super, nam
      expires_ms, prepaid_total, prepaid_remaining";
 
 impl ReadTx<'_> {
-    /// Finds the owner and the number of the API key with that hash; `None` if the key was revoked.
+    /// Finds the owner and the number of the API key with that hash. Returns `None` if the key was revoked.
     pub fn find_key(&self, key: &ContentHash) -> Result<Option<(UserId, i64)>, DbError> {
-        // Revoked keys are remembered for lists, but identify no caller.
+        // Revoked keys are retained for lists, but identify no caller.
         self.tx.find(
             "SELECT user_id, key_id FROM api_keys WHERE key_hash = ?1 AND revoked_ms IS NULL",
             params![key.to_string()],
@@ -139,11 +139,12 @@ impl ReadTx<'_> {
         )
     }
 
-    /// Lists the changes of accounts after the row `after` of their log; returns them with the number of the
-    /// last row. Where rows may have been removed unread, the list begins with [`AccountChange::Everything`].
+    /// Lists the changes of accounts after the row `after` of their log, with the number of the last row. If
+    /// rows may have been removed unread, the list begins with [`AccountChange::Everything`].
     ///
-    /// Rows are removed only from the front of the log, so if the row `after` exists, none after it is
-    /// missing. A gap in the numbers comes from a transaction that failed: not every engine reuses them.
+    /// Rows are removed only from the front of the log, so if the row `after` exists, no row after it is
+    /// missing. A gap in the numbers comes from a transaction that failed, because some engines do not reuse
+    /// them.
     pub fn account_changes(&self, after: i64) -> Result<(i64, Vec<AccountChange>), DbError> {
         let mut last = after;
         let mut changes = Vec::new();
@@ -155,7 +156,7 @@ impl ReadTx<'_> {
                 is_complete = true;
                 return Ok(ControlFlow::Continue(()));
             }
-            // The row `after` no longer exists: rows after it may have been removed unread.
+            // The row `after` no longer exists, so rows after it may have been removed unread.
             if !is_complete && seq != last + 1 {
                 changes.push(AccountChange::Everything);
             }
@@ -204,8 +205,8 @@ impl ReadTx<'_> {
 }
 
 impl WriteTx<'_> {
-    /// Notifies every process that its caches must forget `change`. Called in the transaction that makes the
-    /// change.
+    /// Notifies every process that its caches must invalidate `change`. Called in the transaction that makes
+    /// the change.
     pub fn log_account_change(
         &self,
         change: AccountChange,
@@ -216,7 +217,7 @@ impl WriteTx<'_> {
             "INSERT INTO account_log (kind, id, at_ms) VALUES (?1, ?2, ?3)",
             params![what, id, now.as_millisecond()],
         )?;
-        // The caches of this process forget it after the commit, without waiting for the follower.
+        // The caches of this process invalidate it after the commit, without waiting for the follower.
         self.changes.borrow_mut().push(change);
         Ok(())
     }
@@ -227,8 +228,8 @@ impl WriteTx<'_> {
         self.changes.borrow().clone()
     }
 
-    /// Removes at most `limit` rows of the account log that are older than `before`, oldest first, but never
-    /// the last row: it shows readers that they missed nothing.
+    /// Removes at most `limit` rows of the account log that are older than `before`, oldest first. Retains
+    /// the last row, which shows readers that they missed nothing.
     pub fn sweep_account_log(&self, before: Timestamp, limit: usize) -> Result<usize, DbError> {
         self.tx.execute(
             "DELETE FROM account_log WHERE seq IN (SELECT seq FROM account_log

@@ -12,7 +12,7 @@ use crate::storage::database::engine::{ResultRow, params};
 use crate::storage::database::error::DbError;
 use model::account::UserId;
 
-/// The filter of a list of events; a field that is `None` does not restrict it.
+/// The filter of a list of events. A field that is `None` does not restrict it.
 #[derive(Clone, Debug, Default)]
 pub struct AuditFilter {
     /// The earliest time, inclusive.
@@ -23,13 +23,13 @@ pub struct AuditFilter {
     pub user: Option<String>,
     pub action: Option<AuditAction>,
     pub outcome: Option<AuditOutcome>,
-    /// The object `kind/id`; all objects of a kind where it ends with a slash.
+    /// The object `kind/id`. With a slash at the end, all objects of a kind.
     pub object: Option<String>,
     /// Client addresses and networks, one of which must match.
     pub addresses: Option<NetworkList>,
 }
 
-/// A listed event. Its words are kept as they were written: another version of the product may know more
+/// A listed event. Its words are stored unchanged, because a different version of the product may know more
 /// words than this one, and its events are listed too.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ListedEvent {
@@ -37,7 +37,7 @@ pub struct ListedEvent {
     pub at: Timestamp,
     pub action: String,
     pub outcome: String,
-    /// The acting user; `None` where unknown.
+    /// The acting user; `None` if unknown.
     pub user: Option<UserId>,
     /// The user's name at the time of the event.
     pub user_name: Option<String>,
@@ -92,7 +92,7 @@ fn read_event(row: &dyn ResultRow) -> Result<ListedEvent, DbError> {
 impl ReadTx<'_> {
     /// Lists the events that match `filter`, newest first, at most `limit`.
     ///
-    /// Reads rows until it has found enough: a rare object or address requires a scan of the whole period.
+    /// Reads rows until it has found enough. A rare object or address requires a scan of the whole period.
     pub fn list_audit(
         &self,
         filter: &AuditFilter,
@@ -104,11 +104,11 @@ impl ReadTx<'_> {
         let outcome = filter.outcome.map(AuditOutcome::as_str).unwrap_or_default();
         let user = filter.user.as_deref().unwrap_or_default();
         let mut found = Vec::new();
-        // The callback below compares the length after it has added an event.
+        // The callback below compares the length only after it has added an event.
         if limit == 0 {
             return Ok(found);
         }
-        // Empty texts stand for absent filters: one prepared statement serves every combination.
+        // Empty texts represent absent filters, so that one prepared statement serves every combination.
         self.tx.each(
             "SELECT seq, at_ms, action, outcome, user_id, user_name, credential, credential_id,
                  address, object, detail, count
@@ -135,15 +135,15 @@ impl ReadTx<'_> {
 }
 
 impl WriteTx<'_> {
-    /// Records an event in the transaction of the change that it describes. Its log line follows the commit.
+    /// Records an event in the transaction of its change. Its log line follows the commit.
     pub fn write_audit(&self, event: &AuditEvent) -> Result<(), DbError> {
         self.insert_audit(event)?;
-        // Logged after the commit: a transaction that rolls back leaves no line either.
+        // Logged after the commit, so that a rolled-back transaction leaves no line either.
         self.events.borrow_mut().push(event.clone());
         Ok(())
     }
 
-    /// Stores an event that has been logged already; does nothing where rows are not stored.
+    /// Stores an event that has been logged already. Does nothing if rows are not stored.
     pub fn insert_audit(&self, event: &AuditEvent) -> Result<(), DbError> {
         if !audit::stores_rows() {
             return Ok(());
@@ -170,13 +170,13 @@ impl WriteTx<'_> {
         Ok(())
     }
 
-    /// Takes the events recorded in this transaction, for their log lines.
+    /// Removes and returns the events recorded in this transaction, for their log lines.
     pub(in crate::storage::database) fn take_events(&self) -> Vec<AuditEvent> {
         self.events.take()
     }
 
-    /// Removes events older than `before` and those beyond the [`AUDIT_ROWS_MAX`] newest, at most `limit`.
-    /// Returns the number removed.
+    /// Removes events older than `before` and events beyond the [`AUDIT_ROWS_MAX`] newest, at most `limit`.
+    /// Returns their number.
     pub fn sweep_audit(&self, before: Timestamp, limit: usize) -> Result<usize, DbError> {
         self.sweep_audit_to(before, AUDIT_ROWS_MAX, limit)
     }
@@ -194,7 +194,7 @@ impl WriteTx<'_> {
         let sql = "DELETE FROM audit_log WHERE seq IN
                  (SELECT seq FROM audit_log
                   WHERE seq <= (SELECT max(seq) FROM audit_log) - ?1 ORDER BY seq LIMIT ?2)";
-        // Both deletions share the limit, which bounds how long other writers wait.
+        // Both deletions share the limit, which bounds the time for which other writers wait.
         let remaining = int(limit.saturating_sub(removed));
         Ok(removed + self.tx.execute(sql, params![rows_max, remaining])?)
     }

@@ -11,16 +11,16 @@ use model::account::{Channel, ChannelId, ChannelMethod, ChannelSettings, UserId}
 /// A channel to be stored.
 #[derive(Clone, Debug)]
 pub struct NewChannel {
-    /// The owner, who must exist, and the name.
+    /// The owner, who must exist, and the name of the channel.
     pub id: ChannelId,
     pub method: ChannelMethod,
     /// The formats to send of an item.
     pub formats: Vec<String>,
     /// Settings of the transfer method.
     pub settings: ChannelSettings,
-    /// Whether it may be used; `None` keeps the state, and activates a new one.
+    /// True if it may be used; `None` keeps the state of an existing channel, and activates a new one.
     pub active: Option<bool>,
-    /// Whether its owner, rather than the operator, defined the settings.
+    /// True if its owner, rather than the operator, defined the settings.
     pub by_user: bool,
 }
 
@@ -38,8 +38,8 @@ impl NewChannel {
 const CHANNEL_COLUMNS: &str = "channels.user_id, user_name, name, method, formats, settings, channels.active, \
      made_by_user, channel_id";
 
-/// Returns the place for which the settings of a channel are encrypted. The number remains when the owner
-/// gets another one.
+/// Returns the place for which the settings of a channel are encrypted. The number remains if the owner is
+/// renamed.
 pub(super) fn settings_place(channel_id: i64) -> String {
     format!("channels/{channel_id}/settings")
 }
@@ -100,7 +100,8 @@ impl WriteTx<'_> {
     /// Stores a channel of an existing user.
     pub fn put_channel(&self, new: &NewChannel, now: Timestamp) -> Result<PutOutcome, DbError> {
         let existing = self.as_read().find_channel(&new.id)?;
-        // Imports repeat (contract operation-15): the row is not sealed again with a new nonce.
+        // Imports are repeated (contract operation-15), so an unchanged row is not sealed again with a new
+        // nonce.
         if existing.as_ref().is_some_and(|existing| new.changes_nothing(existing)) {
             return Ok(PutOutcome::Unchanged);
         }
@@ -121,12 +122,12 @@ impl WriteTx<'_> {
                 Value::from(new.formats.clone()).to_string(),
                 "{}",
                 now.as_millisecond(),
-                // What was disabled by hand stays disabled (contract operation-15).
+                // A channel that was disabled by hand stays disabled (contract operation-15).
                 new.active,
                 new.by_user
             ],
         )?;
-        // The `SELECT` finds no owner where a concurrent command has removed the user.
+        // The `SELECT` finds no owner if a concurrent command has removed the user.
         let Some(id) = id else {
             return Err(damaged(format!("channel {}", new.id), &"its owner is gone"));
         };
@@ -137,14 +138,14 @@ impl WriteTx<'_> {
         Ok(if existing.is_some() { PutOutcome::Updated } else { PutOutcome::Created })
     }
 
-    /// Sets whether a channel may be used; returns `false` if it does not exist.
+    /// Sets whether a channel may be used. Returns `false` if it does not exist.
     pub fn set_channel_active(&self, id: &ChannelId, active: bool) -> Result<bool, DbError> {
         let sql = "UPDATE channels SET active = ?3 WHERE name = ?2
              AND user_id = (SELECT user_id FROM users WHERE user_name = ?1)";
         Ok(self.tx.execute(sql, params![id.owner(), id.name(), active])? > 0)
     }
 
-    /// Removes a channel with its settings; returns `false` if it does not exist. Deliveries waiting for it
+    /// Removes a channel with its settings. Returns `false` if it does not exist. Deliveries waiting for it
     /// fail.
     pub fn remove_channel(&self, id: &ChannelId) -> Result<bool, DbError> {
         let sql = "DELETE FROM channels WHERE name = ?2

@@ -25,9 +25,9 @@ pub struct NamedOriginal {
 pub struct DatabaseInspection {
     /// The flaws found, at most [`CHECK_FLAWS_MAX`] of a kind.
     pub flaws: Vec<DatabaseFlaw>,
-    /// The originals, each once, in the order of their hashes; 48 bytes each.
+    /// The originals, each once, in the order of their hashes. An entry has 48 bytes.
     pub originals: Vec<NamedOriginal>,
-    /// Whether all items were read, so that the list of originals is complete.
+    /// True if all items were read, so that the list of originals is complete.
     pub is_complete: bool,
 }
 
@@ -39,8 +39,8 @@ impl DatabaseInspection {
     }
 }
 
-/// Tables whose rows name an item that must exist: items are replaced and withdrawn, never removed. Name, the
-/// column that identifies a row, the column of the item's id.
+/// Tables whose rows name an item that must exist: items are replaced and withdrawn, never removed. Each has
+/// its name, the column that identifies a row, and the column of the item's id.
 const ITEM_REFERENCES: [(&str, &str, &str); 5] = [
     ("orders", "order_id", "item_id"),
     ("deliveries", "delivery_id", "item_id"),
@@ -50,12 +50,12 @@ const ITEM_REFERENCES: [(&str, &str, &str); 5] = [
 ];
 
 impl ReadTx<'_> {
-    /// Returns what the engine reports about itself.
+    /// Returns the facts that the engine reports about itself.
     pub fn database_facts(&self) -> Result<DatabaseFacts, DbError> {
         self.tx.facts()
     }
 
-    /// Checks everything; takes as long as reading the whole database.
+    /// Checks everything, which lasts as long as reading the whole database.
     #[must_use]
     pub fn inspect(&self) -> DatabaseInspection {
         let mut found = DatabaseInspection { is_complete: true, ..DatabaseInspection::default() };
@@ -85,7 +85,7 @@ impl ReadTx<'_> {
                 "SELECT assets FROM items WHERE assets <> '[]' ORDER BY item_id {order} LIMIT ?1"
             );
             let lists: Vec<String> = self.tx.list_values(&sql, params![int(items)])?;
-            // An unreadable list names no originals; `check` reports it.
+            // An unreadable list names no originals. `check` reports it.
             let assets =
                 lists.iter().filter_map(|list| serde_json::from_str::<Vec<Asset>>(list).ok());
             found.extend(assets.flatten().map(|asset| asset.blob()));
@@ -97,7 +97,7 @@ impl ReadTx<'_> {
 
     fn reference_flaws(&self) -> Result<Vec<DatabaseFlaw>, DbError> {
         let mut flaws = self.tx.foreign_key_violations()?;
-        // No foreign key covers these: a new version deletes the item's row and inserts another.
+        // No foreign key covers these: a new version deletes the item's row and inserts a new one.
         for (table, number, id) in ITEM_REFERENCES {
             let sql = format!(
                 "SELECT CAST({number} AS TEXT) AS number, media_type || '/' || {id} AS item
@@ -114,8 +114,8 @@ impl ReadTx<'_> {
         Ok(flaws)
     }
 
-    /// Reads all items into `found`, and their documents if `documents` is set. `found` is incomplete where
-    /// the originals of an item cannot be determined.
+    /// Reads all items into `found`, and their documents if `documents` is set. `found` is incomplete if the
+    /// originals of an item cannot be determined.
     fn collect_originals(
         &self,
         found: &mut DatabaseInspection,
@@ -123,7 +123,7 @@ impl ReadTx<'_> {
     ) -> Result<(), DbError> {
         let read = self.read_items(found, documents);
         found.is_complete &= read.is_ok();
-        // Also after an error, for what was read until then.
+        // Also after an error, for the rows read until then.
         found.originals.sort_unstable();
         found.originals.dedup_by_key(|original| (original.hash, original.length));
         read
@@ -176,12 +176,12 @@ impl ReadTx<'_> {
     }
 }
 
-/// Reads the text of a column; `what` describes it in the error.
+/// Reads the text of a column. `what` describes it in the error.
 fn text<'a>(row: &'a dyn ResultRow, column: &str, what: &str) -> Result<&'a str, String> {
     row.text(column).map_err(|why| format!("its {what} cannot be read: {why}"))
 }
 
-/// Checks that the row of an item can be read and matches its document; the error says what is wrong.
+/// Checks that the row of an item can be read and matches its document. The error describes the fault.
 fn check_item_row(row: &dyn ResultRow) -> Result<(), String> {
     let media_type = text(row, "media_type", "media type")?;
     let id = text(row, "id", "id")?;

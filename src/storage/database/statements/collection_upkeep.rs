@@ -1,8 +1,8 @@
 //! Keeps collections up to date when their items are withdrawn (contract collections-11).
 //!
-//! This happens in the transaction that writes the item, so that no collection ever contains a withdrawn
-//! item. An item that is published again does not return to its collections, because its position is no
-//! longer known.
+//! The transaction that writes the item also updates its collections, so that no collection ever contains a
+//! withdrawn item. An item that is published again does not return to its collections, because its position
+//! is no longer known.
 
 use super::collections::LostItem;
 use super::{ReadTx, WriteTx};
@@ -19,7 +19,7 @@ impl ReadTx<'_> {
         Ok(document.is_some_and(|document| document.pub_status().is_served()))
     }
 
-    /// Reads the document of the item; `None` if it cannot be read.
+    /// Reads the document of the item. Returns `None` if it cannot be read.
     fn stored_document(&self, key: &ItemKey) -> Result<Option<Document>, DbError> {
         let found = self.find_item(key)?;
         Ok(found.and_then(|item| Document::from_stored(&item.document).ok()))
@@ -33,14 +33,14 @@ fn last_known(name: &str, document: &Document, previous: Option<&Document>) -> O
 }
 
 impl WriteTx<'_> {
-    /// Updates the collections that contain `item` for a new version of it: a withdrawn item is removed from
+    /// Updates the collections that contain `item` for a new version of it: removes a withdrawn item from
     /// them. Called while the previous version still exists.
     pub(super) fn update_collections(&self, item: &NewItem) -> Result<(), DbError> {
         if item.pub_status.is_served() {
             return Ok(());
         }
         let collections = self.collections_with(&item.key)?;
-        // Most items are in no collection, so ingest need not parse their documents again.
+        // Most items are in no collection, so ingest usually need not parse their documents again.
         if collections.is_empty() {
             return Ok(());
         }

@@ -18,9 +18,9 @@ pub struct NewCollection {
     /// Its id in the API.
     pub id: Uuid,
     pub owner: UserId,
-    /// The name that the owner gave it.
+    /// The name given by the owner.
     pub name: String,
-    /// Whether others may read it.
+    /// True if other users may read it.
     pub public: bool,
 }
 
@@ -34,14 +34,14 @@ pub struct CollectionHead {
     pub owner: UserId,
     /// The user name of the owner.
     pub owner_name: String,
-    /// The name that the owner gave it.
+    /// The name given by the owner.
     pub name: String,
-    /// Whether others may read it.
+    /// True if other users may read it.
     pub public: bool,
     pub created: Timestamp,
     /// The last recorded access.
     pub accessed: Timestamp,
-    /// The last change; `None` if it was never changed.
+    /// The time of the last change; `None` if it was never changed.
     pub modified: Option<Timestamp>,
 }
 
@@ -61,11 +61,11 @@ pub struct LostItem {
     pub key: ItemKey,
     pub headline: Option<String>,
     pub description: Option<String>,
-    /// When it was removed.
+    /// Time of its removal from the collection.
     pub at: Timestamp,
 }
 
-/// The columns that [`read_head`] reads, including those of the table of users.
+/// The columns that [`read_head`] reads, including columns of the table of users.
 const COLUMNS: &str = "number, collection_id, collections.user_id, user_name, name, public, \
      collections.created_ms, accessed_ms, modified_ms";
 
@@ -123,7 +123,7 @@ impl ReadTx<'_> {
         Ok(Collection { head, content, removed })
     }
 
-    /// Lists the items of the collection of that number in order.
+    /// Lists the items of the collection with that number, in order.
     pub fn collection_content(&self, number: i64) -> Result<Vec<ItemKey>, DbError> {
         let sql =
             "SELECT media_type, id FROM collection_items WHERE number = ?1 ORDER BY position";
@@ -152,7 +152,7 @@ impl ReadTx<'_> {
         self.tx.count(sql, params![user.0])
     }
 
-    /// Counts the items of the collection of that number, including expired ones.
+    /// Counts the items of the collection with that number, including expired ones.
     pub fn count_collection_items(&self, number: i64) -> Result<usize, DbError> {
         let sql = "SELECT count(*) FROM collection_items WHERE number = ?1";
         self.tx.count(sql, params![number])
@@ -172,7 +172,7 @@ impl WriteTx<'_> {
         Ok(())
     }
 
-    /// Updates the name of the collection and whether others may read it.
+    /// Updates the name of the collection and whether other users may read it.
     pub fn update_collection(&self, number: i64, name: &str, public: bool) -> Result<(), DbError> {
         let sql = "UPDATE collections SET name = ?2, public = ?3 WHERE number = ?1";
         self.tx.execute(sql, params![number, name, public])?;
@@ -188,7 +188,7 @@ impl WriteTx<'_> {
 
     /// Records an access to the collection at `now`.
     pub fn mark_collection_accessed(&self, number: i64, now: Timestamp) -> Result<(), DbError> {
-        // Accesses on several nodes are recorded in any order; the latest one counts.
+        // Several nodes record accesses in any order. The latest one counts.
         let sql = "UPDATE collections SET accessed_ms = ?2 WHERE number = ?1 AND accessed_ms < ?2";
         self.tx.execute(sql, params![number, now.as_millisecond()])?;
         Ok(())
@@ -201,7 +201,7 @@ impl WriteTx<'_> {
         Ok(())
     }
 
-    /// Appends an item to the collection and removes it from the list of lost items; returns whether it is
+    /// Appends an item to the collection and removes it from the list of lost items. Returns whether it is
     /// new in the collection.
     pub fn add_to_collection(&self, number: i64, key: &ItemKey) -> Result<bool, DbError> {
         let media_type = key.media_type.as_str();
@@ -222,7 +222,7 @@ impl WriteTx<'_> {
         Ok(added)
     }
 
-    /// Removes an item from the collection; returns whether it was in it.
+    /// Removes an item from the collection. Returns whether it was in it.
     pub fn remove_from_collection(&self, number: i64, key: &ItemKey) -> Result<bool, DbError> {
         let sql = "DELETE FROM collection_items WHERE number = ?1 AND media_type = ?2 AND id = ?3";
         let key = params![number, key.media_type.as_str(), key.id.as_str()];
@@ -231,7 +231,7 @@ impl WriteTx<'_> {
 
     /// Orders the items of the collection like `content`, which names each item once.
     pub fn order_collection(&self, number: i64, content: &[ItemKey]) -> Result<(), DbError> {
-        // Shifted first, so that what `content` does not name follows it in the former order.
+        // Shifted first, so that items missing from `content` follow it in their former order.
         let sql = "UPDATE collection_items SET position = position + ?2 WHERE number = ?1";
         self.tx.execute(sql, params![number, int(content.len())])?;
         let sql = "UPDATE collection_items SET position = ?4
@@ -244,7 +244,7 @@ impl WriteTx<'_> {
         Ok(())
     }
 
-    /// Records that the collection lost an item; removes the oldest records beyond
+    /// Records that the collection lost an item. Removes the oldest records beyond
     /// [`COLLECTION_REMOVED_MAX`].
     pub(super) fn insert_lost_item(&self, number: i64, lost: &LostItem) -> Result<(), DbError> {
         let media_type = lost.key.media_type.as_str();

@@ -2,14 +2,16 @@
 //!
 //! A worker that sends a delivery holds a claim on it that ends at `next_ms` unless it is renewed, so that
 //! the delivery is claimed again if the process is killed. Each claim has an id: a worker that lost its claim
-//! can no longer record an outcome. Clocks of several machines may differ: what a running node is sending
-//! stays with that node and counts as in flight, even if its claim seems to have ended. The clock decides
-//! where the incarnation has ended, and for the requesting incarnation itself: it may hold a claim without
-//! knowing, where an answer of the database was lost. Before it claims more, it renews the claims of
-//! deliveries that it is sending or whose outcome it has yet to record.
+//! can no longer record an outcome.
 //!
-//! A claim is an ordinary write, also on engines where messages are claimed concurrently: the number in
-//! flight per channel and per organization is counted over all rows, and no other claim may run meanwhile.
+//! Clocks of several machines may differ. Deliveries that a running node is sending stay with that node and
+//! count as in flight, even if their claims seem to have ended. The clock decides only if the incarnation has
+//! ended, and for the requesting incarnation itself, which may hold a claim without knowing it if an answer
+//! of the database was lost. Before it claims more, it renews the claims of deliveries that it is sending or
+//! whose outcome it has yet to record.
+//!
+//! A claim is an ordinary write, also on engines that claim messages concurrently: the number in flight per
+//! channel and per organization is counted over all rows, and no other claim may run in the meantime.
 
 use jiff::Timestamp;
 use uuid::Uuid;
@@ -23,12 +25,12 @@ use model::{CropSpec, ItemKey, ParameterError, token};
 /// A delivery that a user requests.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewDelivery {
-    /// Its id if it is new; ids sort by time.
+    /// Its id if it is new. Ids sort by time.
     pub id: Uuid,
     pub user: UserId,
-    /// The organization for which that user acts.
+    /// The organization for which the user acts.
     pub organization: OrganizationId,
-    /// A channel of that user.
+    /// A channel of the user.
     pub channel: ChannelId,
     pub item: ItemKey,
     /// The crop that the item's uri contained.
@@ -42,7 +44,7 @@ pub struct NewDelivery {
 /// The outcome of a request for a delivery.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum EnqueueOutcome {
-    /// It waits: it is new, or it had failed and is queued again.
+    /// It waits: it is new, or had failed and is queued again.
     Queued(Delivery),
     /// It already existed and is unchanged.
     Known(Delivery),
@@ -53,9 +55,9 @@ pub enum EnqueueOutcome {
 /// The deliveries to list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DeliveriesOf {
-    /// Those of a user.
+    /// The deliveries of a user.
     User(UserId),
-    /// Those of all users of the organization.
+    /// The deliveries of all users of an organization.
     Organization(OrganizationId),
     /// All deliveries, for the operator.
     Everybody,
@@ -70,12 +72,12 @@ pub enum DeliveryOutcome {
     Retry {
         /// Time of the next attempt.
         at: Timestamp,
-        /// Why this attempt failed.
+        /// The reason that this attempt failed.
         error: String,
     },
     /// The delivery has failed for good.
     Failed {
-        /// Why the last attempt failed.
+        /// The reason that the last attempt failed.
         error: String,
     },
     /// The attempt was aborted because the service stops, and does not count.
@@ -85,13 +87,13 @@ pub enum DeliveryOutcome {
 /// The state of the queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DeliveryBacklog {
-    /// Due time of the first delivery that is not blocked by another one.
+    /// Due time of the first delivery that is not blocked by a different one.
     pub next: Option<Timestamp>,
     /// Number of waiting and in-flight deliveries.
     pub waiting: u32,
 }
 
-/// The terms of a claim: when, how many and for whom.
+/// The terms of a claim: its time, its limit per organization and its incarnation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ClaimTerms {
     pub now: Timestamp,
@@ -100,9 +102,9 @@ pub struct ClaimTerms {
     pub incarnation: Uuid,
 }
 
-/// Selects the deliveries in flight, where `?1` is the time and `?3` the requesting incarnation: claims that
-/// have not ended, and ended ones of other running incarnations. It is evaluated once and returns few rows;
-/// the second part is only evaluated where such an incarnation exists.
+/// Selects the deliveries in flight: claims that have not ended, and ended ones of other running
+/// incarnations. `?1` is the time and `?3` the requesting incarnation. It is evaluated once and returns few
+/// rows. The second part is only evaluated if such an incarnation exists.
 const IN_FLIGHT: &str = "in_flight AS (
      SELECT user_id, channel, organization_id FROM deliveries
          WHERE next_ms > ?1 AND state = 'sending'
@@ -110,8 +112,8 @@ const IN_FLIGHT: &str = "in_flight AS (
          WHERE EXISTS (SELECT 1 FROM nodes WHERE incarnation <> ?3)
              AND next_ms <= ?1 AND state = 'sending'
              AND incarnation IN (SELECT incarnation FROM nodes WHERE incarnation <> ?3))";
-/// The condition for a delivery to be sent besides being due; `?2` is the maximum in flight per organization.
-/// A channel has one in flight at a time, so that a receiver that hangs blocks no other channel.
+/// The condition for sending a delivery, besides being due. `?2` is the maximum in flight per organization. A
+/// channel has one in flight at a time, so that a receiver that hangs blocks no other channel.
 const NOT_BLOCKED: &str = "(user_id, channel) NOT IN (SELECT user_id, channel FROM in_flight)
      AND organization_id NOT IN (SELECT organization_id FROM in_flight
          GROUP BY organization_id HAVING count(*) >= ?2)";
@@ -161,7 +163,7 @@ impl ReadTx<'_> {
         self.tx.find(&sql, params![id.to_string()], read_delivery)
     }
 
-    /// Finds the delivery of that version of `item` through `channel`.
+    /// Finds the delivery of the version `version` of `item` through `channel`.
     pub fn find_delivery_of(
         &self,
         channel: &ChannelId,
@@ -189,8 +191,8 @@ impl ReadTx<'_> {
         start: usize,
         size: usize,
     ) -> Result<Vec<Delivery>, DbError> {
-        // An owner has an index of its own, and few deliveries among which the state is searched for. All
-        // deliveries are searched by their state.
+        // An owner has an index of its own and few deliveries, which are filtered by state. All deliveries
+        // have an index by state.
         let any_or_same = "state = coalesce(?1, state)";
         let (owner, id, in_state) = match (of, state) {
             (DeliveriesOf::User(id), _) => ("deliveries.user_id = ?4", id.0, any_or_same),
@@ -211,7 +213,7 @@ impl ReadTx<'_> {
         )
     }
 
-    /// Counts the deliveries of all users in a state, but no more than `max`.
+    /// Counts the deliveries of all users in a state, up to `max`.
     pub fn count_deliveries(&self, state: DeliveryState, max: usize) -> Result<usize, DbError> {
         let sql = "SELECT count(*) FROM
              (SELECT 1 FROM deliveries WHERE state = ?1 LIMIT ?2) AS counted";
@@ -224,15 +226,15 @@ impl ReadTx<'_> {
         organization: OrganizationId,
         max: usize,
     ) -> Result<bool, DbError> {
-        // Counts no further than the limit: a long queue must not slow down every trigger.
+        // Counts no further than the limit, because a long queue must not slow down every trigger.
         let sql = "SELECT count(*) FROM (SELECT 1 FROM deliveries
              WHERE organization_id = ?1 AND next_ms IS NOT NULL LIMIT ?2) AS waiting";
         Ok(self.tx.count(sql, params![organization.0, int(max)])? >= max)
     }
 
     /// Returns the state of the queue of all organizations, including deliveries in flight. `next` is the
-    /// time at which [`WriteTx::claim_delivery`] would next find a delivery, so that blocked deliveries are
-    /// not polled for.
+    /// time at which [`WriteTx::claim_delivery`] would next find a delivery, so that blocked deliveries cause
+    /// no polls.
     pub fn delivery_queue(&self, terms: ClaimTerms) -> Result<DeliveryBacklog, DbError> {
         let waiting = "SELECT count(*) FROM deliveries WHERE next_ms IS NOT NULL";
         let waiting = self.tx.load_value(waiting, params![])?;
@@ -243,7 +245,8 @@ impl ReadTx<'_> {
         let incarnation = terms.incarnation.to_string();
         let times = params![terms.now.as_millisecond(), int(terms.organization_max), incarnation];
         let next: Option<i64> = self.tx.find_value(&sql, times)?;
-        // A damaged time must not stop the queue: too early counts as now, too late as never.
+        // A damaged time must not stop the queue: a time that is too early counts as now, one that is too
+        // late as never.
         let next = next.map(|ms| {
             let clamped = if ms < 0 { Timestamp::MIN } else { Timestamp::MAX };
             time("the queue", ms).unwrap_or(clamped)
@@ -253,7 +256,7 @@ impl ReadTx<'_> {
 }
 
 impl WriteTx<'_> {
-    /// Queues a delivery unless it exists; a failed one is queued again. An organization may have at most
+    /// Queues a delivery unless it exists. A failed one is queued again. An organization may have at most
     /// `max` waiting deliveries.
     pub fn queue_delivery(
         &self,
@@ -267,7 +270,7 @@ impl WriteTx<'_> {
             Some(existing) if existing.state != DeliveryState::Failed => {
                 Ok(EnqueueOutcome::Known(existing))
             }
-            // Only what would be queued counts: a full queue still returns a known delivery.
+            // The limit applies only to new entries: a full queue still returns a known delivery.
             _ if self.as_read().is_queue_full(new.organization, max)? => Ok(EnqueueOutcome::Full),
             Some(existing) => {
                 // This trigger was checked under its own agreement, which replaces the first one
@@ -312,8 +315,8 @@ impl WriteTx<'_> {
             .ok_or_else(|| damaged(format!("delivery {id}"), &"is gone"))
     }
 
-    /// Queues a delivery that ended in the state `ended` like a new one; returns `false` if there is none in
-    /// that state. The time of its first successful delivery is kept.
+    /// Queues a delivery that ended in the state `ended` like a new one. Returns `false` if it is not in that
+    /// state. The time of its first successful delivery is preserved.
     pub fn requeue_delivery(
         &self,
         id: Uuid,
@@ -328,7 +331,7 @@ impl WriteTx<'_> {
         Ok(self.tx.execute(sql, values)? > 0)
     }
 
-    /// Queues the newest failed deliveries of all users again, at most `limit`; returns the number queued.
+    /// Queues the newest failed deliveries of all users again, at most `limit`. Returns their number.
     pub fn requeue_failed_deliveries(
         &self,
         limit: usize,
@@ -343,18 +346,18 @@ impl WriteTx<'_> {
     }
 
     /// Claims the delivery that has been due for the longest time under the id `claim`, until `until` unless
-    /// the claim is renewed. An ended claim of another worker is ignored.
+    /// the claim is renewed. An ended claim of a different worker is ignored.
     ///
-    /// Skips channels that are sending and organizations that have reached their maximum in flight. A row
-    /// that cannot be read is marked as failed, so that it does not block those behind it.
+    /// Skips channels that are sending and organizations that have reached their maximum in flight. Marks an
+    /// unreadable row as failed, so that it does not block later ones.
     pub fn claim_delivery(
         &self,
         claim: Uuid,
         terms: ClaimTerms,
         until: Timestamp,
     ) -> Result<Option<Delivery>, DbError> {
-        // The attempt counts from its claim on, so that a delivery that kills its sender is given
-        // up in the end (contract reliability-21).
+        // The attempt counts from its claim on, so that a delivery that kills its sender fails eventually
+        // (contract reliability-21).
         let sql = format!(
             "WITH {IN_FLIGHT}
              UPDATE deliveries SET state = 'sending', attempts = attempts + 1, incarnation = ?3,
@@ -373,7 +376,7 @@ impl WriteTx<'_> {
             let Some(id) = claimed else { return Ok(None) };
             match self.read_claimed(&id) {
                 Err(DbError::Damaged { what, why }) => {
-                    // The id is used as it is stored below: it may be what cannot be parsed.
+                    // The id is used as it is stored below, because it may be the part that cannot be parsed.
                     tracing::error!("{what} marked as failed, its row is damaged: {why}");
                     self.tx.execute(
                         "UPDATE deliveries SET state = 'failed', claim = NULL, next_ms = NULL,
@@ -392,7 +395,7 @@ impl WriteTx<'_> {
         found.ok_or_else(|| damaged(&what, &"its user is gone, or its id is spelt differently"))
     }
 
-    /// Renews a claim until `until` for the sender's present incarnation; returns `false` if the claim was
+    /// Renews a claim until `until` for the sender's current incarnation. Returns `false` if the claim was
     /// lost.
     pub fn renew_claim(
         &self,
@@ -409,8 +412,8 @@ impl WriteTx<'_> {
         Ok(self.tx.execute(sql, params![id, claim, until.as_millisecond(), incarnation])? > 0)
     }
 
-    /// Renews those of the claims `held`, each with its delivery, that seem to have ended, until `until` for
-    /// the requesting incarnation: their workers are still sending, however long the renewal could not be
+    /// Renews the claims in `held` that seem to have ended, each with its delivery, until `until` for the
+    /// requesting incarnation. Their workers are still sending, however long the renewal could not be
     /// written.
     pub fn renew_ended_claims(
         &self,
@@ -418,7 +421,7 @@ impl WriteTx<'_> {
         terms: ClaimTerms,
         until: Timestamp,
     ) -> Result<(), DbError> {
-        // A claim that another worker has taken has another id and stays with that worker.
+        // A claim that a different worker has acquired has a different id and stays with that worker.
         let sql = "UPDATE deliveries SET next_ms = ?3, incarnation = ?4
              WHERE delivery_id = ?1 AND claim = ?2 AND next_ms <= ?5";
         let until_ms = until.as_millisecond();
@@ -432,7 +435,7 @@ impl WriteTx<'_> {
         Ok(())
     }
 
-    /// Records the outcome of a claimed delivery and releases the claim; returns `false` if the claim was
+    /// Records the outcome of a claimed delivery and releases the claim. Returns `false` if the claim was
     /// lost.
     pub fn end_claim(
         &self,
@@ -444,7 +447,7 @@ impl WriteTx<'_> {
         let id = id.to_string();
         let claim = claim.to_string();
         let now_ms = now.as_millisecond();
-        // Each statement requires the claim, so that a lost one overwrites no newer attempt.
+        // Each statement requires the claim, so that a worker with a lost claim overwrites no newer attempt.
         let changed = match outcome {
             DeliveryOutcome::Delivered => self.tx.execute(
                 "UPDATE deliveries SET state = 'delivered', claim = NULL, next_ms = NULL,
@@ -464,7 +467,7 @@ impl WriteTx<'_> {
                  WHERE delivery_id = ?1 AND claim = ?2",
                 params![id, claim, now_ms, error],
             )?,
-            // The receiver has not failed when this service stops, so nothing counts.
+            // The receiver did not fail if this service stops, so the attempt does not count.
             DeliveryOutcome::Released => self.tx.execute(
                 "UPDATE deliveries SET state = 'queued', claim = NULL, next_ms = ?3,
                      attempts = attempts - 1, updated_ms = ?3
@@ -475,7 +478,7 @@ impl WriteTx<'_> {
         Ok(changed > 0)
     }
 
-    /// Removes deliveries that ended before `before`, at most `limit`; returns the number removed.
+    /// Removes deliveries that ended before `before`, at most `limit`. Returns their number.
     pub fn sweep_deliveries(&self, before: Timestamp, limit: usize) -> Result<usize, DbError> {
         // `next_ms IS NULL` is the condition of the partial index on ended deliveries.
         let sql = "DELETE FROM deliveries WHERE delivery_id IN

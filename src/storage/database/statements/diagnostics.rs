@@ -48,7 +48,7 @@ impl ReadTx<'_> {
         kind: DiagnosticKind,
         since: Timestamp,
     ) -> Result<u64, DbError> {
-        // `sum` would be a number of another type in PostgreSQL.
+        // `sum` would be a number of a different type in PostgreSQL.
         let sql = "SELECT CAST(coalesce(sum(count), 0) AS BIGINT) FROM diagnostics
              WHERE kind = ?1 AND at_ms >= ?2";
         self.tx.load_value(sql, params![kind.as_str(), since.as_millisecond()])
@@ -82,7 +82,7 @@ impl WriteTx<'_> {
 
     fn trim_diagnostics(&self, max: usize) -> Result<(), DbError> {
         for kind in DiagnosticKind::iter() {
-            // Where there are fewer, the subquery finds no number, and nothing is below it.
+            // If there are fewer records, the subquery finds no number, and no record is removed.
             let sql = "DELETE FROM diagnostics WHERE kind = ?1 AND record_id <=
                      (SELECT record_id FROM diagnostics WHERE kind = ?1
                       ORDER BY record_id DESC LIMIT 1 OFFSET ?2)";
@@ -91,7 +91,7 @@ impl WriteTx<'_> {
         Ok(())
     }
 
-    /// Removes records from before `before`, at most `limit`; returns the number removed.
+    /// Removes records from before `before`, at most `limit`. Returns their number.
     pub fn sweep_diagnostics(&self, before: Timestamp, limit: usize) -> Result<usize, DbError> {
         let sql = "DELETE FROM diagnostics WHERE record_id IN
                  (SELECT record_id FROM diagnostics WHERE at_ms < ?1 ORDER BY at_ms LIMIT ?2)";

@@ -1,8 +1,8 @@
 //! Counts downloads for statistics: by organization, agreement, item, time, and kind of credentials.
 //!
-//! An order is a download: the first one of an item under an agreement, whose repetitions in its thirty days
-//! are free and not recorded (contract purchases-4). An order that needs approval is a download once it is
-//! approved. The kind of credentials is that of the audit event that was written with the order.
+//! An order is a download. It is the first order of an item under an agreement; its repetitions within thirty
+//! days are free and not recorded (contract purchases-4). An order that needs approval is a download once it
+//! is approved. The kind of credentials is read from the audit event that was written with the order.
 
 use jiff::Timestamp;
 
@@ -12,9 +12,10 @@ use crate::storage::database::error::DbError;
 use model::ItemKey;
 use model::account::{AgreementId, OrganizationId};
 
-/// Milliseconds of a quarter of an hour: the days of every time zone begin at a multiple of it.
+/// Milliseconds of a quarter of an hour. The days of every time zone begin at a multiple of it.
 pub const QUARTER_MS: i64 = 900_000;
-/// How far an audit event may lie from its order, in milliseconds: its time is read a moment earlier.
+/// Maximum difference between the times of an audit event and its order, in milliseconds. The event's time is
+/// read a moment earlier.
 const EVENT_TOLERANCE_MS: i64 = 3_600_000;
 
 /// The downloads to count.
@@ -79,14 +80,14 @@ pub struct OrganizationDownloads {
 pub struct AgreementDownloads {
     pub agreement: AgreementId,
     pub name: Option<String>,
-    /// The word for how its downloads are paid.
+    /// The word for the way in which its downloads are paid.
     pub kind: String,
     pub organization: OrganizationId,
     pub organization_name: Option<String>,
     pub counts: DownloadCounts,
 }
 
-/// The counts of an item, with what its orders say about it.
+/// The counts of an item, with the texts that its orders have about it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ItemDownloads {
     pub item: ItemKey,
@@ -95,7 +96,7 @@ pub struct ItemDownloads {
     pub counts: DownloadCounts,
 }
 
-/// Four columns that [`read_counts`] reads. An approval that is missing is neither true nor false.
+/// Four columns that [`read_counts`] reads. A missing approval is neither true nor false.
 const COUNTS: &str =
     "count(CASE WHEN NOT orders.manual OR orders.approved THEN 1 END) AS downloads,
      count(CASE WHEN orders.reported_ms IS NOT NULL AND orders.approved THEN 1 END) AS used,
@@ -119,7 +120,7 @@ struct Condition<'f> {
 }
 
 impl<'f> Condition<'f> {
-    /// Adds a value; returns its parameter.
+    /// Adds a value. Returns its parameter.
     fn bind(&mut self, value: impl ToParam + 'f) -> String {
         self.values.push(Box::new(value));
         format!("?{}", self.values.len())
@@ -144,10 +145,10 @@ impl<'f> Condition<'f> {
 }
 
 impl DownloadFilter {
-    /// The condition of the filter; the parameters `?1` and `?2` are its times.
+    /// Returns the condition of the filter. The parameters `?1` and `?2` are its times.
     ///
-    /// It has only what is set: engines use no index for a condition that may hold for every value, and refuse
-    /// parameters that a statement does not have.
+    /// It contains only fields that are set: engines use no index for a condition that may hold for every
+    /// value, and refuse parameters that a statement does not have.
     fn condition(&self) -> Condition<'_> {
         let sql = "orders.created_ms >= ?1 AND orders.created_ms < ?2".to_owned();
         let mut condition = Condition { sql, values: Vec::new() };
@@ -175,7 +176,7 @@ impl ReadTx<'_> {
         self.tx.load(&sql, &condition.params(), read_counts)
     }
 
-    /// Lists `size` organizations with downloads after the first `start`, those with the most first.
+    /// Lists `size` organizations with downloads after the first `start`, most downloads first.
     pub fn downloads_by_organization(
         &self,
         filter: &DownloadFilter,
@@ -201,7 +202,7 @@ impl ReadTx<'_> {
         })
     }
 
-    /// Lists `size` agreements with downloads after the first `start`, those with the most first.
+    /// Lists `size` agreements with downloads after the first `start`, most downloads first.
     pub fn downloads_by_agreement(
         &self,
         filter: &DownloadFilter,
@@ -233,7 +234,7 @@ impl ReadTx<'_> {
         })
     }
 
-    /// Lists `size` items with downloads after the first `start`, those with the most first.
+    /// Lists `size` items with downloads after the first `start`, most downloads first.
     pub fn downloads_by_item(
         &self,
         filter: &DownloadFilter,
@@ -260,8 +261,8 @@ impl ReadTx<'_> {
         })
     }
 
-    /// Lists the quarters of an hour with downloads, in their order: each as the number of [`QUARTER_MS`]
-    /// since 1970.
+    /// Lists the quarters of an hour with downloads, in chronological order. Each is its number of
+    /// [`QUARTER_MS`] since 1970.
     pub fn downloads_by_quarter(
         &self,
         filter: &DownloadFilter,
@@ -276,8 +277,8 @@ impl ReadTx<'_> {
         self.tx.list(&sql, &condition.params(), |row| Ok((row.get("quarter")?, read_counts(row)?)))
     }
 
-    /// Lists the kinds of credentials with which orders were placed, those with the most first. Orders
-    /// without an audit event are missing.
+    /// Lists the kinds of credentials with which orders were placed, most downloads first. Orders without an
+    /// audit event are missing.
     pub fn downloads_by_credential(
         &self,
         filter: &DownloadFilter,

@@ -14,7 +14,7 @@ pub struct FailedLogins {
     pub key: ContentHash,
     /// Number of failed attempts.
     pub failures: u32,
-    /// When the first of them failed.
+    /// Time of the first of these failures.
     pub since: Timestamp,
 }
 
@@ -23,7 +23,7 @@ pub struct FailedLogins {
 pub struct WindowStart {
     /// Counters that began at this time or earlier have expired.
     pub after: Timestamp,
-    /// Counters that began later were written by a clock that ran ahead.
+    /// Counters that began after this time were written by a clock that ran ahead.
     pub until: Timestamp,
 }
 
@@ -31,10 +31,10 @@ pub struct WindowStart {
 const KEYS_MAX: usize = 4;
 
 impl ReadTx<'_> {
-    /// Lists the counters of the keys, including expired ones; a key that never failed has none.
+    /// Lists the counters of the keys, including expired ones. A key that never failed has no counter.
     pub fn list_failed_logins(&self, keys: &[ContentHash]) -> Result<Vec<FailedLogins>, DbError> {
         let mut found = Vec::new();
-        // Lists are no parameters of both engines, so the number of keys is fixed.
+        // Not every engine accepts a list as a parameter, so the number of keys is fixed.
         for keys in keys.chunks(KEYS_MAX) {
             // A missing key is NULL, which equals no key.
             let mut texts: [Option<String>; KEYS_MAX] = Default::default();
@@ -68,7 +68,7 @@ impl WriteTx<'_> {
         window: WindowStart,
         now: Timestamp,
     ) -> Result<(), DbError> {
-        // A start in the future is from a clock that ran ahead and would lock for too long.
+        // A start in the future comes from a clock that ran ahead, and would lock for too long.
         self.tx.execute(
             "INSERT INTO failed_logins (key_hash, failures, since_ms) VALUES (?1, 1, ?2)
              ON CONFLICT (key_hash) DO UPDATE SET
@@ -102,7 +102,7 @@ impl WriteTx<'_> {
         )
     }
 
-    /// Removes counters beyond `max`, those with the fewest failures first.
+    /// Removes counters beyond `max`, fewest failures first.
     pub fn bound_failed_logins(&self, max: usize) -> Result<usize, DbError> {
         let count = self.tx.count("SELECT count(*) FROM failed_logins", params![])?;
         let Some(excess) = count.checked_sub(max).filter(|excess| *excess > 0) else {

@@ -1,4 +1,4 @@
-//! Stores what clients were granted: clients, consents, token families, authorization codes.
+//! Stores the grants of clients: clients, consents, token families, authorization codes.
 
 use jiff::Timestamp;
 
@@ -17,7 +17,7 @@ pub struct TokenFamily {
     pub client_id: String,
     /// The granted scopes; a token may have fewer.
     pub scopes: ScopeSet,
-    /// When the user logged in.
+    /// Time at which the user logged in.
     pub auth_time: Timestamp,
 }
 
@@ -27,7 +27,7 @@ pub struct NewFamily {
     pub user: UserId,
     pub client_id: String,
     pub scopes: ScopeSet,
-    /// When the user logged in.
+    /// Time at which the user logged in.
     pub auth_time: Timestamp,
 }
 
@@ -53,7 +53,7 @@ pub struct AuthorizationCode {
     /// The nonce to repeat in the id token.
     pub nonce: Option<String>,
     pub expires: Timestamp,
-    /// Whether it was exchanged.
+    /// True if the code was exchanged.
     pub is_used: bool,
 }
 
@@ -74,7 +74,7 @@ pub struct NewCode {
 pub struct RefreshToken {
     pub family: TokenFamily,
     pub expires: Timestamp,
-    /// Whether it was exchanged for another one.
+    /// True if the token was exchanged for a new one.
     pub is_used: bool,
 }
 
@@ -94,7 +94,7 @@ pub(super) fn read_family(row: &dyn ResultRow) -> Result<TokenFamily, DbError> {
     })
 }
 
-/// Parses stored scopes; `what` names their row in the error.
+/// Parses stored scopes. `what` names their row in the error.
 pub(super) fn read_scopes(what: &str, text: &str) -> Result<ScopeSet, DbError> {
     ScopeSet::parse(text).map_err(|why| damaged(what, &why))
 }
@@ -105,8 +105,8 @@ impl ReadTx<'_> {
         self.find_stored_client(client_id)
     }
 
-    /// Returns the scopes that the user has consented to for the client and the response type; none without a
-    /// consent.
+    /// Returns the scopes that the user has consented to for the client and the response type; `None` without
+    /// a consent.
     pub fn find_consent(
         &self,
         user: UserId,
@@ -121,7 +121,7 @@ impl ReadTx<'_> {
         read_scopes(&format!("consent of user {user}"), &text)
     }
 
-    /// Returns when a family was opened, which begins its absolute lifetime.
+    /// Returns the time at which a family was opened, which begins its absolute lifetime.
     pub fn family_created(&self, family: FamilyId) -> Result<Timestamp, DbError> {
         let sql = "SELECT created_ms FROM families WHERE family_id = ?1";
         time(&format!("family {family}"), self.tx.load_value(sql, params![family.0])?)
@@ -153,12 +153,12 @@ impl ReadTx<'_> {
 }
 
 impl WriteTx<'_> {
-    /// Records the user's consent to the scopes, in addition to those of earlier consents to the same
+    /// Records the user's consent to the scopes, in addition to the scopes of earlier consents to the same
     /// response type.
     pub fn write_consent(&self, new: &NewConsent, now: Timestamp) -> Result<(), DbError> {
         let NewConsent { user, client_id, response_type, scopes } = new;
         let earlier = self.as_read().find_consent(*user, client_id, response_type)?;
-        // A request for fewer scopes must not withdraw what the user consented to before.
+        // A request for fewer scopes must not withdraw an earlier consent.
         let scopes = earlier.iter().fold(*scopes, ScopeSet::with).to_string();
         self.tx.execute(
             "INSERT INTO consents (user_id, client_id, response_type, scopes, given_ms)
@@ -170,8 +170,8 @@ impl WriteTx<'_> {
         Ok(())
     }
 
-    /// Opens a token family. The user's oldest families with the client beyond [`FAMILIES_MAX`] end with all
-    /// their tokens.
+    /// Opens a token family. Ends the user's oldest families with the client beyond [`FAMILIES_MAX`], with
+    /// all their tokens.
     ///
     /// A family expires with the last of its code and tokens, so one of them must be written in the same
     /// transaction.
@@ -184,7 +184,7 @@ impl WriteTx<'_> {
         );
         let old: Vec<FamilyId> =
             self.tx.list_values(&sql, params![new.user.0, new.client_id, keep])?;
-        // Ended one by one, because caches have to forget the access tokens of each.
+        // Ended one by one, because caches must invalidate the access tokens of each.
         for family in old {
             self.end_family(family, now)?;
         }
@@ -208,7 +208,7 @@ impl WriteTx<'_> {
 
     /// Ends a family with its code and all its tokens.
     pub fn end_family(&self, family: FamilyId, now: Timestamp) -> Result<(), DbError> {
-        // First, while the rows still name the tokens that caches have to forget.
+        // First, while the rows still name the tokens that caches must invalidate.
         self.end_access_tokens(family, now)?;
         // Codes and refresh tokens are removed by foreign keys.
         self.tx.execute("DELETE FROM families WHERE family_id = ?1", params![family.0])?;
@@ -217,7 +217,7 @@ impl WriteTx<'_> {
 
     /// Removes families that ended before `now` with their codes and tokens, at most `limit`.
     pub fn sweep_families(&self, now: Timestamp, limit: usize) -> Result<usize, DbError> {
-        // Nothing is logged: all tokens of these families have expired, which caches know.
+        // Not logged, because all tokens of these families have expired, which caches detect themselves.
         self.tx.execute(
             "DELETE FROM families WHERE family_id IN
                  (SELECT family_id FROM families WHERE expires_ms < ?1

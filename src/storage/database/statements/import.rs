@@ -1,6 +1,6 @@
-//! Writes accounts as the operator defines them. Rows that are already as defined are not touched.
+//! Writes accounts as the operator defines them. Rows that already match are not changed.
 //!
-//! Changes that caches must forget are logged in the same transaction, and only those.
+//! Logs in the same transaction exactly the changes that caches must invalidate.
 
 use std::collections::BTreeSet;
 
@@ -26,18 +26,18 @@ pub enum PutOutcome {
     Created,
     /// The row existed and was changed.
     Updated,
-    /// The row existed and was already as defined.
+    /// The row existed and already matched the definition.
     Unchanged,
 }
 
-/// An API key to be written; the key itself is never stored.
+/// An API key to be written. The key itself is never stored.
 #[derive(Clone, Debug)]
 pub struct NewApiKey {
     /// SHA-256 of the key. Keys are long random strings, so a slow hash would add nothing.
     pub key_hash: ContentHash,
     /// User name of the owner.
     pub user_name: String,
-    /// The name that the owner gave it.
+    /// The name given by the owner.
     pub name: String,
 }
 
@@ -137,7 +137,7 @@ impl WriteTx<'_> {
             Some(id) => self.as_read().find_product_code(id)?.map(|_| id),
             None => self.as_read().find_product_id(&new.code)?,
         };
-        // The conflict is on the number, so that of a known product is inserted explicitly.
+        // The conflict is on the number, so the number of a known product is inserted explicitly.
         let id = existing.or(new.id).map(|id| id.0);
         let changed = self.tx.execute(
             "INSERT INTO products AS old (product_id, code, name, description) VALUES (?1, ?2, ?3, ?4)
@@ -156,8 +156,8 @@ impl WriteTx<'_> {
 
     /// Writes an agreement, whose organization and products must exist.
     ///
-    /// The remaining prepaid downloads are counted here: the given number is only used for a new agreement or
-    /// when the number bought has changed.
+    /// The remaining prepaid downloads are counted here. The given number is only used for a new agreement,
+    /// or if the number of bought downloads has changed.
     pub fn put_agreement(
         &self,
         new: &AgreementEntry,
@@ -167,7 +167,7 @@ impl WriteTx<'_> {
         let total = new.prepaids.map(|prepaids| prepaids.total);
         let remaining = new.prepaids.map(PrepaidsEntry::remaining);
         let expires = new.expires.map(|at| at.as_millisecond());
-        // `prepaid_remaining` is left out: purchases lower it, and an import keeps that.
+        // `prepaid_remaining` is not updated: purchases lower it, and an import preserves that.
         let mut changed = self.tx.execute(
             "INSERT INTO agreements AS old (agreement_id, organization_id, type, super, name,
                  description, expires_ms, prepaid_total, prepaid_remaining, approver)
@@ -248,7 +248,7 @@ impl WriteTx<'_> {
     }
 
     /// Writes a user, whose organization and agreements must exist. `password` is the argon2id hash of a new
-    /// password; `None` keeps the present one.
+    /// password; `None` keeps the current one.
     ///
     /// A new password ends the user's sessions and tokens, and so does deactivation.
     pub fn put_user(
@@ -260,10 +260,10 @@ impl WriteTx<'_> {
         let existing = self.as_read().find_user_by_name(&new.user_name)?;
         let was_active = existing.as_ref().is_none_or(|(user, _)| user.active);
         let is_active = new.active.unwrap_or(was_active);
-        // An existing number is written explicitly, otherwise a repetition would use up the next one.
+        // An existing number is written explicitly, because a repetition would otherwise use up the next one.
         let id = existing.as_ref().map(|(user, _)| user.id).or(new.id);
         let written = self.write_user(new, password, id, is_active, now)?;
-        // A row that was already as defined returns no number.
+        // A row that already matched returns no number.
         let found = written.or(id);
         let id = found.ok_or_else(|| damaged(format!("user {}", new.user_name), &"is gone"))?;
         let agreements = new.agreements.iter().map(|agreement| agreement.0).collect();
@@ -282,7 +282,7 @@ impl WriteTx<'_> {
         Ok(PutOutcome::Updated)
     }
 
-    /// Links `owner` to exactly `targets`; returns the number of changed links.
+    /// Links `owner` to exactly `targets`. Returns the number of changed links.
     fn link(
         &self,
         owner: i64,
@@ -301,7 +301,7 @@ impl WriteTx<'_> {
         Ok(changed)
     }
 
-    /// Writes the row of a user; returns its number, or `None` if it was already as defined.
+    /// Writes the row of a user. Returns its number, or `None` if it already matched.
     fn write_user(
         &self,
         new: &UserEntry,
@@ -311,7 +311,7 @@ impl WriteTx<'_> {
         now: Timestamp,
     ) -> Result<Option<UserId>, DbError> {
         let roles = serde_json::json!(new.roles).to_string();
-        // A stated password always counts as a change, because each hash has its own salt.
+        // A given password always counts as a change, because each hash has its own salt.
         self.tx.find_value(
             "INSERT INTO users AS old (user_id, organization_id, user_name, password, first_name,
                  last_name, email_address, department, phone_direct, phone_mobile, roles, admin,
@@ -354,8 +354,8 @@ impl WriteTx<'_> {
         )
     }
 
-    /// Writes a client. `secret` is the argon2id hash of a new secret; `None` keeps the present one. An existing
-    /// client stays active or inactive; a new one is active.
+    /// Writes a client. `secret` is the argon2id hash of a new secret; `None` keeps the current one. An
+    /// existing client stays active or inactive; a new one is active.
     pub fn put_client(
         &self,
         new: &ClientEntry,
@@ -371,7 +371,7 @@ impl WriteTx<'_> {
             secret: secret.map(str::to_owned).or(stored_secret).filter(|_| !new.public),
             redirect_uris: new.redirect_uris.iter().map(ToString::to_string).collect(),
             grants: new.grants.clone(),
-            // What was disabled by hand stays disabled (contract operation-15).
+            // A client that was disabled by hand stays disabled (contract operation-15).
             active: existing.as_ref().is_none_or(|existing| existing.active),
             scopes_enforced: new.scopes == ClientScopes::Enforced,
             access_token_s: new.access_token_s,
@@ -381,7 +381,7 @@ impl WriteTx<'_> {
         }
         let enforced = client.scopes_enforced;
         if existing.as_ref().is_some_and(|existing| existing.scopes_enforced != enforced) {
-            // Caches contain its tokens together with whether scopes are enforced.
+            // Caches contain the enforcement of scopes together with the client's tokens.
             self.log_account_change(AccountChange::Everything, now)?;
         }
         let grants: Vec<_> = client.grants.iter().map(|grant| grant.as_str()).collect();

@@ -1,4 +1,5 @@
-//! Stores what editors changed in items: each change is a row, with the user and the values before and after.
+//! Stores the changes of items by editors. Each change is a row, with the user and the values before and
+//! after.
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -9,13 +10,13 @@ use crate::storage::database::engine::params;
 use crate::storage::database::error::DbError;
 use model::ItemKey;
 
-/// The change of one property of a document, with values shortened for people.
+/// The change of one property of a document, with values shortened for readers.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PropertyChange {
     pub property: String,
-    /// The value before; `None` where there was none.
+    /// The value before; `None` if the property was absent.
     pub old: Option<String>,
-    /// The value after; `None` where it was removed.
+    /// The value after; `None` if the property was removed.
     pub new: Option<String>,
 }
 
@@ -26,7 +27,7 @@ pub struct ItemEdit {
     pub version: String,
     pub changes: Vec<PropertyChange>,
     pub changed: Timestamp,
-    /// The name of the user as it was then; `None` where unknown.
+    /// The name of the user at that time; `None` if unknown.
     pub user_name: Option<String>,
 }
 

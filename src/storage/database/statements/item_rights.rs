@@ -1,6 +1,7 @@
-//! Stores rights overrides: each change is a row with the whole override, and the newest row of an item counts.
+//! Stores rights overrides. Each change is a row with the whole override, and the newest row of an item
+//! counts.
 //!
-//! The rows survive new versions of their item, and its withdrawal: an item that is sent again keeps its
+//! The rows survive new versions of their item, and its withdrawal. An item that is sent again keeps its
 //! override.
 
 use jiff::Timestamp;
@@ -24,11 +25,11 @@ pub struct RightsChange {
     /// The whole override after the change.
     pub rights: RightsMetadata,
     pub changed: Timestamp,
-    /// The name of the user as it was then; `None` where unknown.
+    /// The name of the user at that time; `None` if unknown.
     pub user_name: Option<String>,
 }
 
-/// Reads the column [`SET_RIGHTS`]; an item without a row has no override.
+/// Reads the column [`SET_RIGHTS`]. An item without a row has no override.
 pub(super) fn read_set(row: &dyn ResultRow, what: &str) -> Result<RightsMetadata, DbError> {
     match row.get::<Option<String>>("set_rights")? {
         Some(text) => parse_set(&text, what),
@@ -41,7 +42,7 @@ fn parse_set(text: &str, what: &str) -> Result<RightsMetadata, DbError> {
 }
 
 impl ReadTx<'_> {
-    /// Finds the rights override of the item `key`; `None` if there is no such item.
+    /// Finds the rights override of the item `key`. Returns `None` if there is no such item.
     pub fn find_item_rights(&self, key: &ItemKey) -> Result<Option<RightsMetadata>, DbError> {
         self.tx.find(
             &format!("SELECT {SET_RIGHTS} FROM items WHERE media_type = ?1 AND id = ?2"),
@@ -50,8 +51,8 @@ impl ReadTx<'_> {
         )
     }
 
-    /// Lists the changes of the rights override of the item `key`, newest first: at most one more than
-    /// [`RIGHTS_CHANGES_MAX`], since what a change did follows from the one before.
+    /// Lists the changes of the rights override of the item `key`, newest first. Lists at most one more than
+    /// [`RIGHTS_CHANGES_MAX`], because the effect of a change follows from the previous one.
     pub fn list_rights_changes(&self, key: &ItemKey) -> Result<Vec<RightsChange>, DbError> {
         let what = format!("item {key}");
         self.tx.list(
@@ -70,7 +71,7 @@ impl ReadTx<'_> {
 }
 
 impl WriteTx<'_> {
-    /// Stores the override of the item `key`, and removes its oldest changes: all that
+    /// Stores the override of the item `key`. Removes its oldest changes, which
     /// [`ReadTx::list_rights_changes`] does not list.
     pub fn write_item_rights(&self, key: &ItemKey, change: &RightsChange) -> Result<(), DbError> {
         let media_type = key.media_type.as_str();

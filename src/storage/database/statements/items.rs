@@ -20,7 +20,7 @@ pub struct NewItem {
     pub key: ItemKey,
     /// The text of the document.
     pub document: String,
-    /// Its files; `None` keeps the present ones.
+    /// Its files; `None` keeps the current ones.
     pub assets: Option<Vec<Asset>>,
     /// Publication status, which the document also contains.
     pub pub_status: PubStatus,
@@ -29,8 +29,7 @@ pub struct NewItem {
     /// The end of the embargo, if any.
     pub embargoed: Option<Timestamp>,
     pub stored: Timestamp,
-    /// Whether it counts as newly indexed for streams: a new item, or one whose `version` or `versioncreated`
-    /// rose.
+    /// True if it counts as newly indexed for streams: it is new, or its `version` or `versioncreated` rose.
     pub is_newly_indexed: bool,
 }
 
@@ -61,7 +60,7 @@ pub struct StoredItem {
     pub assets: Vec<Asset>,
     /// The end of the embargo, if any.
     pub embargoed: Option<Timestamp>,
-    /// When this version was stored.
+    /// Time at which this version was stored.
     pub stored: Timestamp,
     /// The time that orders items.
     pub order_time: Timestamp,
@@ -99,7 +98,7 @@ impl ReadTx<'_> {
         )
     }
 
-    /// Returns whether the item `key` exists and has files; a withdrawn item counts as absent.
+    /// Returns whether the item `key` exists and has files. A withdrawn item counts as absent.
     pub fn find_held(&self, key: &ItemKey) -> Result<ItemPresence, DbError> {
         let has_files: Option<i64> = self.tx.find_value(
             "SELECT CASE assets WHEN '[]' THEN 0 ELSE 1 END FROM items
@@ -127,7 +126,8 @@ impl ReadTx<'_> {
 
     /// Counts the items with pictures among the numbers above `after` and up to `through`.
     pub fn count_items_with_pictures(&self, after: i64, through: i64) -> Result<u64, DbError> {
-        // By the text of the records, because parsing those of all items takes many times as long.
+        // Searches the text of the records, because parsing the records of all items would be many times
+        // slower.
         let sql = "SELECT count(*) FROM items WHERE item_id > ?1 AND item_id <= ?2
              AND assets LIKE '%\"progressive\":%'";
         self.tx.load_value(sql, params![after, through])
@@ -168,13 +168,13 @@ impl WriteTx<'_> {
             None => existing.map_or_else(|| "[]".to_owned(), |(_, assets)| assets),
         };
         let stored_ms = item.stored.as_millisecond();
-        // The log row comes first: its number becomes that of the version.
+        // The log row comes first, because its number becomes the number of the version.
         let doc: i64 = self.tx.load_value(
             "INSERT INTO item_log (media_type, id, change, at_ms, previous_seq, newly_indexed)
              VALUES (?1, ?2, ?3, ?4, ?5, ?6) RETURNING seq",
             params![media_type, id, change, stored_ms, previous, item.is_newly_indexed],
         )?;
-        // While the previous version still exists, whose headline collections record.
+        // While the previous version still exists, because collections record its headline.
         if let Some(previous) = previous {
             self.update_collections(item)?;
             self.tx.execute("DELETE FROM items WHERE item_id = ?1", params![previous])?;
@@ -201,12 +201,12 @@ impl WriteTx<'_> {
     }
 
     /// Removes rows of the item log written before `before`, at most [`SWEEP_ROWS`], but never the newest row
-    /// or rows that have not been matched with notifications; returns the number removed.
+    /// or rows that have not been matched with notifications. Returns the number of removed rows.
     pub fn sweep_item_log(&self, before: Timestamp) -> Result<usize, DbError> {
         let before = before.as_millisecond();
         let mut last: Option<i64> = None;
-        // The newest row stays, because followers detect lost rows by the end of the log.
-        // `streams` is a counter, not a position in it.
+        // The newest row stays, because followers detect lost rows by the end of the log. `streams` is a
+        // counter, not a position in it.
         self.tx.each(
             "SELECT seq, at_ms FROM item_log
              WHERE seq < (SELECT max(seq) FROM item_log)

@@ -17,10 +17,11 @@ impl ReadTx<'_> {
 }
 
 impl WriteTx<'_> {
-    /// Stores a new key of an existing user; `None` if the user already has `max` keys that are not revoked.
+    /// Stores a new key of an existing user. Returns `None` if the user already has `max` keys that are not
+    /// revoked.
     ///
-    /// Of the keys that this user created and revoked, only the `max` newest are kept, so that repeated
-    /// creation and revocation cannot fill the disk. Revoked keys of the operator stay: an accounts file that
+    /// Retains only the `max` newest keys that this user created and revoked, so that repeated creation and
+    /// revocation cannot fill the disk. Revoked keys of the operator stay, because an accounts file that
     /// still contains one must not reactivate it.
     pub fn make_key(
         &self,
@@ -48,11 +49,11 @@ impl WriteTx<'_> {
         Ok(keys.into_iter().find(|key| Some(key.id) == id))
     }
 
-    /// Revokes a key of a user for good; returns `false` if the user has no such key.
+    /// Revokes a key of a user for good. Returns `false` if the user has no such key.
     pub fn revoke_own_key(&self, user: UserId, id: i64, now: Timestamp) -> Result<bool, DbError> {
         let sql = "SELECT key_id FROM api_keys
              WHERE key_id = ?1 AND user_id = ?2 AND revoked_ms IS NULL";
-        // A key of another user is reported like one that does not exist.
+        // A key of a different user is reported like a missing one.
         if !self.tx.exists(sql, params![id, user.0])? {
             return Ok(false);
         }

@@ -18,7 +18,7 @@ pub struct ListedSession {
     pub browser: Option<String>,
     /// The network address of the login, if recorded.
     pub address: Option<String>,
-    /// When the user logged in.
+    /// Time at which the user logged in.
     pub auth_time: Timestamp,
     /// The last use, to within some minutes.
     pub used: Timestamp,
@@ -31,7 +31,7 @@ pub struct ListedApplication {
     pub client_id: String,
     pub name: String,
     pub scopes: ScopeSet,
-    /// The last consent, or the creation of its oldest remaining token family.
+    /// Time of the last consent, or of the creation of its oldest remaining token family.
     pub since: Timestamp,
     /// The last use of one of its tokens, to within some minutes.
     pub used: Option<Timestamp>,
@@ -63,7 +63,7 @@ pub enum UsedCredential {
 pub struct LoginBrowser {
     /// The cookie that this login sets.
     pub now: ContentHash,
-    /// The cookie that it presented.
+    /// The cookie that the browser presented.
     pub before: Option<ContentHash>,
 }
 
@@ -124,7 +124,7 @@ impl ReadTx<'_> {
         )?;
         let mut applications: Vec<ListedApplication> = Vec::new();
         for row in rows {
-            // Rows of one client are adjacent: its consents and families become one entry.
+            // Rows of one client are adjacent, so its consents and families become one entry.
             match applications.last_mut().filter(|last| last.client_id == row.client_id) {
                 Some(last) => {
                     last.scopes = row.scopes.iter().fold(last.scopes, ScopeSet::with);
@@ -152,17 +152,17 @@ impl ReadTx<'_> {
     }
 }
 
-/// Returns the statement that records the use `?2` of the credentials that have `?1` in `column`.
+/// Returns the statement that records the use at `?2` of the credentials that have `?1` in `column`.
 fn use_statement(table: &str, column: &str) -> String {
     format!(
-        // Nodes write recorded uses late and in any order; the latest one counts.
+        // Nodes write recorded uses late and in any order. The latest one counts.
         "UPDATE {table} SET last_used_ms = ?2
          WHERE {column} = ?1 AND coalesce(last_used_ms, 0) < ?2"
     )
 }
 
 impl WriteTx<'_> {
-    /// Ends the session of a user that is listed under `name`; returns `false` if there is none.
+    /// Ends the session of a user that is listed under `name`. Returns `false` if there is none.
     pub fn end_session_named(
         &self,
         user: UserId,
@@ -171,7 +171,7 @@ impl WriteTx<'_> {
     ) -> Result<bool, DbError> {
         let sql = "SELECT session_hash FROM sessions WHERE user_id = ?1";
         let hashes: Vec<String> = self.tx.list_values(sql, params![user.0])?;
-        // Names are hashes, so the one that matches is found by computing all of them.
+        // Names are hashes, so all of them are computed to find the one that matches.
         for hash in hashes {
             let hash = parse("session", &hash)?;
             if session_name(&hash) == name {
@@ -182,7 +182,7 @@ impl WriteTx<'_> {
         Ok(false)
     }
 
-    /// Withdraws the consents of a user to an application and ends its tokens; returns `false` if there was
+    /// Withdraws the consents of a user to an application and ends its tokens. Returns `false` if there was
     /// neither.
     pub fn revoke_application(
         &self,
@@ -192,7 +192,7 @@ impl WriteTx<'_> {
     ) -> Result<bool, DbError> {
         let sql = "SELECT family_id FROM families WHERE user_id = ?1 AND client_id = ?2";
         let families: Vec<FamilyId> = self.tx.list_values(sql, params![user.0, client_id])?;
-        // Ended one by one, because caches have to forget the access tokens of each.
+        // Ended one by one, because caches must invalidate the access tokens of each.
         for family in &families {
             self.end_family(*family, now)?;
         }
@@ -201,7 +201,7 @@ impl WriteTx<'_> {
         Ok(consents > 0 || !families.is_empty())
     }
 
-    /// Revokes every key of a user; returns the numbers of the keys revoked now.
+    /// Revokes every key of a user. Returns the numbers of the keys that this call revoked.
     pub fn revoke_keys_of(&self, user: UserId, now: Timestamp) -> Result<Vec<i64>, DbError> {
         let sql = "SELECT key_id FROM api_keys WHERE user_id = ?1 AND revoked_ms IS NULL
              ORDER BY key_id";
@@ -212,7 +212,7 @@ impl WriteTx<'_> {
         Ok(keys)
     }
 
-    /// Records when credentials were used, unless a later use is recorded.
+    /// Records the times at which credentials were used, unless a later use is recorded.
     pub fn record_uses(&self, uses: &[(UsedCredential, Timestamp)]) -> Result<(), DbError> {
         for (credential, at) in uses {
             let ms = at.as_millisecond();
@@ -234,8 +234,8 @@ impl WriteTx<'_> {
         Ok(())
     }
 
-    /// Records a login of a user with a browser and keeps the `keep` browsers seen last. Returns whether the
-    /// user has known browsers and this is not one of them.
+    /// Records a login of a user with a browser, and retains the `keep` browsers seen last. Returns whether
+    /// the user has known browsers and this is not one of them.
     pub fn record_browser(
         &self,
         user: UserId,

@@ -1,13 +1,12 @@
-//! Contains the statements: everything that a transaction can read and write, in SQL that both engines
-//! understand.
+//! Contains the statements: all reads and writes of a transaction, in SQL that both engines accept.
 //!
 //! Each statement is written once, in the common subset of SQLite and PostgreSQL 15:
 //!
 //! - Parameters are `?1` to `?n`.
-//! - A number that the engine assigns is returned by `RETURNING`. A table whose first column is such a number
-//!   takes `NULL` for the next one, which is above all earlier ones; explicitly inserted numbers count among
-//!   those.
-//! - Columns are read by their names: an expression has an alias, and so has one of two columns with the same
+//! - A number that the engine assigns is returned by `RETURNING`. If the first column of a table is such a
+//!   number, `NULL` requests the next one, which is above all earlier ones, including explicitly inserted
+//!   ones.
+//! - Columns are read by their names. An expression has an alias, and so has one of two columns with the same
 //!   name.
 //! - `ON CONFLICT` names its columns, and a `SELECT` in front of it has a `WHERE`.
 //! - Boolean columns are conditions by themselves and are written `TRUE` and `FALSE`.
@@ -19,8 +18,8 @@
 //! - `licenses.rowid` numbers licences in the order in which they were added.
 //!
 //! Anything without such a form is a method of [`EngineTransaction`](super::engine::EngineTransaction):
-//! checks of the engine's own files, foreign keys that hold only at the end of a transaction. Schemas, copies
-//! and following the writes of others belong to the engines altogether.
+//! checks of the engine's own files, and foreign keys that hold only at the end of a transaction. Schemas,
+//! copies and following other writers belong to the engines altogether.
 
 pub(super) mod accounts;
 pub(super) mod archive_migration;
@@ -74,14 +73,14 @@ use super::error::{DbError, damaged};
 use super::transactions::{ClaimTx, ReadTx, WriteTx};
 use model::{ItemKey, account::AgreementId, shorten};
 
-/// Selects all rows after the first n, where the parameter that follows is n.
+/// Selects all rows after the first n. The parameter that follows is n.
 // SQLite accepts `OFFSET` only after a `LIMIT`.
 const ALL_BEHIND: &str = "LIMIT 9223372036854775807 OFFSET";
 
 /// Maximum number of characters of a stored text that an error quotes.
 const QUOTED_CHARS_MAX: usize = 100;
 
-/// Converts a time that is stored in milliseconds; `what` names its row in the error.
+/// Converts a time that is stored in milliseconds. `what` names its row in the error.
 pub(in crate::storage::database) fn time(what: &str, ms: i64) -> Result<Timestamp, DbError> {
     Timestamp::from_millisecond(ms).map_err(|why| damaged(what, &why))
 }
@@ -91,7 +90,7 @@ fn optional_time(what: &str, ms: Option<i64>) -> Result<Option<Timestamp>, DbErr
     ms.map(|ms| time(what, ms)).transpose()
 }
 
-/// Parses a stored text; `what` names its row in the error, which quotes the text.
+/// Parses a stored text. `what` names its row in the error, which quotes the text.
 fn parse<T: FromStr<Err: Display>>(what: &str, text: &str) -> Result<T, DbError> {
     T::from_str(text).map_err(|why| {
         let quoted = shorten(text, QUOTED_CHARS_MAX);
@@ -99,7 +98,7 @@ fn parse<T: FromStr<Err: Display>>(what: &str, text: &str) -> Result<T, DbError>
     })
 }
 
-/// Parses stored JSON; `what` names its row in the error.
+/// Parses stored JSON. `what` names its row in the error.
 fn parse_json<T: DeserializeOwned>(what: &str, text: &str) -> Result<T, DbError> {
     serde_json::from_str(text).map_err(|why| damaged(what, &why))
 }
@@ -107,22 +106,22 @@ fn parse_json<T: DeserializeOwned>(what: &str, text: &str) -> Result<T, DbError>
 /// Reads the key of an item from the columns `media_type` and `id`.
 fn read_key(row: &dyn ResultRow) -> Result<ItemKey, DbError> {
     let key = key_text(row, "id")?;
-    // Long results read a key in every row, and its name is for the error alone.
+    // The name is built for the error alone, because long results read a key in every row.
     key.parse().map_err(|why| damaged(format!("item {key}"), &why))
 }
 
-/// Reads the text of an item's key from the column `media_type` and the one with the id.
+/// Reads the text of an item's key from the column `media_type` and the column `id`.
 fn key_text(row: &dyn ResultRow, id: &str) -> Result<String, DbError> {
     Ok(format!("{}/{}", row.text("media_type")?, row.text(id)?))
 }
 
 /// Converts a number of rows to a parameter.
 fn int(number: usize) -> i64 {
-    // Above `i64` a limit no longer limits anything.
+    // A limit above `i64` has no effect.
     i64::try_from(number).unwrap_or(i64::MAX)
 }
 
-/// Reads the column `agreements`, numbers that `string_agg` concatenated; none where there is no text.
+/// Reads the column `agreements`: numbers concatenated by `string_agg`. Empty if there is no text.
 fn read_agreements(what: &str, row: &dyn ResultRow) -> Result<Vec<AgreementId>, DbError> {
     let text: Option<String> = row.get("agreements")?;
     let numbers = text.iter().flat_map(|text| text.split(','));

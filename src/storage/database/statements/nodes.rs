@@ -1,11 +1,11 @@
-//! Stores nodes, which are processes that serve one database, each for one incarnation, and leases for work
-//! that one node does at a time.
+//! Stores nodes and leases. A node is a process that serves one database, with a row for each incarnation. A
+//! lease covers work that one node does at a time.
 //!
-//! No clock decides here. An incarnation has a rising heartbeat. Another node that saw it unchanged for long
-//! enough, by its own monotonic clock, ends the incarnation ([`WriteTx::end_expired_incarnation`]), which
-//! releases its claims in the same transaction. Work that must happen once checks in its own transaction that
-//! the lease is still held ([`WriteTx::holds_lease`]); the check locks the row, so that no other node gets
-//! the lease before the transaction ends.
+//! No clock decides here. An incarnation has a rising heartbeat. If a different node has seen it unchanged
+//! for the expiry time, by its own monotonic clock, it ends the incarnation
+//! ([`WriteTx::end_expired_incarnation`]), which releases its claims in the same transaction. Work that must
+//! happen once checks in its own transaction that the lease is still held ([`WriteTx::holds_lease`]). The
+//! check locks the row, so that no other node gets the lease before the transaction ends.
 
 use jiff::Timestamp;
 use uuid::Uuid;
@@ -14,37 +14,36 @@ use super::{ReadTx, WriteTx, int, optional_time, parse, time};
 use crate::storage::database::engine::{ResultRow, params};
 use crate::storage::database::error::DbError;
 
-/// A node as the others see it.
+/// A node as other nodes see it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NodeRow {
     /// This run of the node.
     pub incarnation: Uuid,
-    /// Name of the node: the same after a restart.
+    /// Name of the node, which stays the same after a restart.
     pub node: String,
     pub role: String,
     /// Rises while the node runs.
     pub heartbeat: i64,
-    /// The row of the item log up to which it has followed: it serves no versions that rows up to there
-    /// replaced.
+    /// The row of the item log up to which it has followed: it serves no versions that these rows replaced.
     pub followed: i64,
     /// Time of its last heartbeat, by its own clock.
     pub seen: Timestamp,
-    /// A JSON object with its description from when the incarnation began.
+    /// A JSON object with its description at the start of the incarnation.
     pub about: String,
-    /// Its present faults: names separated by spaces.
+    /// Its current faults: names separated by spaces.
     pub faults: String,
-    /// A JSON object with the figures that it published last.
+    /// A JSON object with its latest published figures.
     pub figures: String,
-    /// When it published them; `None` while it has published none.
+    /// Time at which it published them; `None` if it has published none.
     pub figures_at: Option<Timestamp>,
 }
 
 /// The outcome of beginning an incarnation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum IncarnationStart {
-    /// It lasts until it is ended.
+    /// It lasts until a node ends it.
     Started,
-    /// Another running process uses the name of this node.
+    /// A different running process uses the name of this node.
     NameTaken,
 }
 
@@ -76,7 +75,7 @@ pub struct NewNode<'n> {
     pub followed: i64,
     /// Its description, a JSON object.
     pub about: &'n str,
-    /// Its present faults, separated by spaces.
+    /// Its current faults, separated by spaces.
     pub faults: &'n str,
 }
 
@@ -122,9 +121,9 @@ impl ReadTx<'_> {
 }
 
 impl WriteTx<'_> {
-    /// Begins an incarnation of a node. Idempotent, because an earlier attempt may have been
-    /// committed without an answer. Ends the incarnations of the nodes `superseded` and releases
-    /// their claims: the caller knows that no process uses those names.
+    /// Begins an incarnation of a node. Idempotent, because an earlier attempt may have been committed
+    /// without an answer. Ends the incarnations of the nodes `superseded` and releases their claims: the
+    /// caller has checked that no process uses those names.
     pub fn begin_incarnation(
         &self,
         new: &NewNode<'_>,
@@ -161,8 +160,8 @@ impl WriteTx<'_> {
         Ok(IncarnationStart::Started)
     }
 
-    /// Raises the heartbeat of an incarnation and records how far it has followed the item log and its
-    /// faults; returns `false` if the incarnation was ended.
+    /// Raises the heartbeat of an incarnation and records its position in the item log and its faults.
+    /// Returns `false` if the incarnation was ended.
     pub fn write_heartbeat(
         &self,
         incarnation: Uuid,
@@ -170,7 +169,8 @@ impl WriteTx<'_> {
         faults: &str,
         now: Timestamp,
     ) -> Result<bool, DbError> {
-        // `heartbeat_at_ms` is for diagnosis only: other nodes time the heartbeat by their own clocks.
+        // `heartbeat_at_ms` is for diagnosis only, because other nodes time the heartbeat by their own
+        // clocks.
         let sql = "UPDATE nodes SET heartbeat = heartbeat + 1, followed_seq = ?2,
                  heartbeat_at_ms = ?3, faults = ?4
              WHERE incarnation = ?1";
@@ -178,7 +178,7 @@ impl WriteTx<'_> {
         Ok(self.tx.execute(sql, values)? > 0)
     }
 
-    /// Publishes the figures of an incarnation, a JSON object; does nothing if it was ended.
+    /// Publishes the figures of an incarnation, a JSON object. Does nothing if the incarnation was ended.
     pub fn write_figures(
         &self,
         incarnation: Uuid,
@@ -199,14 +199,14 @@ impl WriteTx<'_> {
         self.release_orphaned_claims(now)
     }
 
-    /// Ends an incarnation if its heartbeat still has the given value; returns whether it did.
+    /// Ends an incarnation if its heartbeat still has the given value. Returns whether it did.
     pub fn end_expired_incarnation(
         &self,
         incarnation: Uuid,
         heartbeat: i64,
         now: Timestamp,
     ) -> Result<bool, DbError> {
-        // Compared once more here: the node may have written a heartbeat since it was observed.
+        // Compared once more here, because the node may have written a heartbeat since it was observed.
         let sql = "DELETE FROM nodes WHERE incarnation = ?1 AND heartbeat = ?2";
         let ended = self.tx.execute(sql, params![incarnation.to_string(), heartbeat])? > 0;
         if ended {
@@ -228,7 +228,7 @@ impl WriteTx<'_> {
         let orphaned = "SELECT 1 FROM queued_items WHERE incarnation IS NOT NULL
              AND incarnation NOT IN (SELECT incarnation FROM nodes) LIMIT 1";
         if self.tx.exists(orphaned, params![])? {
-            // Only where items are released: a new number wakes the waiting polls.
+            // Only if items are released, because a new number wakes the waiting polls.
             let sequence = self.next_stream_sequence()?;
             self.tx.execute(
                 "UPDATE queued_items SET incarnation = NULL, available_seq = ?1
@@ -240,10 +240,10 @@ impl WriteTx<'_> {
         Ok(())
     }
 
-    /// Takes a free lease for a running incarnation; returns whether the incarnation holds it now.
+    /// Acquires a free lease for a running incarnation. Returns whether the incarnation holds it now.
     pub fn take_lease(&self, name: &str, incarnation: Uuid) -> Result<bool, DbError> {
         self.tx.execute(
-            // Selected from `nodes`, so that an incarnation that has ended gets no lease.
+            // Selected from `nodes`, so that an ended incarnation gets no lease.
             "INSERT INTO leases (name, incarnation) SELECT ?1, incarnation FROM nodes
              WHERE incarnation = ?2
              ON CONFLICT (name) DO NOTHING",
@@ -254,7 +254,7 @@ impl WriteTx<'_> {
 
     /// Returns whether the incarnation holds the lease, and locks the lease until the transaction ends.
     pub fn holds_lease(&self, name: &str, incarnation: Uuid) -> Result<bool, DbError> {
-        // An update that changes nothing, because it locks the row in both engines.
+        // An update without effect, because it locks the row in both engines.
         let sql = "UPDATE leases SET incarnation = incarnation
              WHERE name = ?1 AND incarnation = ?2";
         Ok(self.tx.execute(sql, params![name, incarnation.to_string()])? > 0)

@@ -14,27 +14,27 @@ use model::account::{
     AgreementId, Notification, NotificationKind, NotificationMethod, SavedQuery, UserId,
 };
 
-/// A notification to be stored; its query has been validated.
+/// A notification to be stored. Its query has been validated.
 #[derive(Clone, Debug)]
 pub struct NewNotification {
     /// Its id in the API.
     pub id: Uuid,
     pub user: UserId,
-    /// Items of this media type only; `None`: all.
+    /// Only items of this media type; `None`: all.
     pub media_type: Option<MediaType>,
     pub title: String,
     pub question: SavedQuery,
-    /// How matches are reported.
+    /// The method by which matches are reported.
     pub method: NotificationMethod,
     /// The first run, if it is scheduled.
     pub next: Option<Timestamp>,
 }
 
-/// A notification with the facts of its user that decide about items.
+/// A notification with the properties of its user that determine the visible items.
 #[derive(Clone, Debug)]
 pub struct NotificationWatcher {
     pub notification: Notification,
-    /// Whether the user is active.
+    /// True if the user is active.
     pub active: bool,
     pub roles: Vec<String>,
     /// The user's agreements, including expired ones.
@@ -127,15 +127,15 @@ fn columns(new: &NewNotification) -> Result<[Option<String>; 9], DbError> {
 }
 
 impl ReadTx<'_> {
-    /// Lists the notifications of `user`, of one media type or of all, the oldest first, without streams that
-    /// were last used before `expired`.
+    /// Lists the notifications of `user`, of one media type or of all, oldest first. Omits streams that were
+    /// last used before `expired`.
     pub fn list_notifications(
         &self,
         user: UserId,
         media_type: Option<&str>,
         expired: Timestamp,
     ) -> Result<Vec<Notification>, DbError> {
-        // Only streams have a last use; the others never expire.
+        // Only streams have a last use. Other notifications never expire.
         self.tx.list(
             &format!(
                 "SELECT {COLUMNS} FROM notifications WHERE user_id = ?1
@@ -171,7 +171,7 @@ impl ReadTx<'_> {
         of: WatchersOf,
         mut each: impl FnMut(NotificationWatcher),
     ) -> Result<(), DbError> {
-        // Each form uses `?1`, so that all of them take the same parameter.
+        // Each form uses `?1`, so that all of them have the same parameter.
         let (of, value) = match of {
             WatchersOf::Everybody => ("?1 = 0", 0),
             WatchersOf::User(user) => ("notifications.user_id = ?1", user.0),
@@ -186,15 +186,15 @@ impl ReadTx<'_> {
         self.tx.each(&sql, params![value], |row| {
             match read_notification(row) {
                 Ok(notification) => each(read_watcher(row, notification)?),
-                // One damaged row must not keep the others from their items.
+                // One damaged row must not prevent the others from receiving items.
                 Err(cause) => tracing::error!("damaged notification skipped: {cause}"),
             }
             Ok(ControlFlow::Continue(()))
         })
     }
 
-    /// Lists the numbers of notifications that were written after the row `after` of their log, some of which
-    /// may have been removed; returns them with the number of the last row.
+    /// Lists the numbers of notifications that were written after the row `after` of their log, with the
+    /// number of the last row. Some of these notifications may have been removed.
     pub fn notification_changes(&self, after: i64) -> Result<(i64, Vec<i64>), DbError> {
         let sql = "SELECT seq, number FROM notification_log WHERE seq > ?1 ORDER BY seq";
         let mut last = after;
@@ -207,7 +207,7 @@ impl ReadTx<'_> {
         Ok((last, numbers))
     }
 
-    /// Returns the oldest and the newest row of the log of notifications; zeros if it is empty.
+    /// Returns the oldest and the newest row of the log of notifications. Both are 0 if it is empty.
     pub fn notification_log_ends(&self) -> Result<(i64, i64), DbError> {
         let sql = "SELECT coalesce(min(seq), 0) AS oldest, coalesce(max(seq), 0) AS newest
              FROM notification_log";
@@ -219,24 +219,24 @@ impl ReadTx<'_> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WatchersOf {
     Everybody,
-    /// Those of a user.
+    /// The notifications of a user.
     User(UserId),
-    /// The one of that number.
+    /// The notification with that number.
     Number(i64),
 }
 
 impl WriteTx<'_> {
-    /// Stores a new notification; returns its number. It matches items that are stored from now on.
+    /// Stores a new notification. Returns its number. It matches items that are stored from now on.
     pub fn insert_notification(
         &self,
         new: &NewNotification,
         now: Timestamp,
     ) -> Result<i64, DbError> {
         let kind = new.method.kind();
-        // Only streams expire when no client uses them (contract notifications-10).
+        // Only streams expire if no client uses them (contract notifications-10).
         let active = (kind == NotificationKind::Stream).then(|| now.as_millisecond());
         let [media_type, title, q, p, agr, tr, email, schedule, timezone] = columns(new)?;
-        // The end of the log is read in this statement: a later row is a later item.
+        // This statement reads the end of the log, so that only later rows count as later items.
         self.tx.load_value(
             "INSERT INTO notifications (notification_id, user_id, type, media_type, title, q,
                  p, agr, tr, email, schedule, timezone, created_ms, after_seq, active_ms,
@@ -265,14 +265,14 @@ impl WriteTx<'_> {
     }
 
     /// Replaces the content of the notification `new.id` of that user and kind, and restarts the inactivity
-    /// period of a stream; returns whether it exists. Its media type is kept, and so is a run that is due.
+    /// period of a stream. Returns whether it exists. Its media type and a due run are preserved.
     pub fn replace_notification(
         &self,
         new: &NewNotification,
         now: Timestamp,
     ) -> Result<bool, DbError> {
         let [_, title, q, p, agr, tr, email, schedule, timezone] = columns(new)?;
-        // A due run stays, because the windows of mails tile (contract notifications-17).
+        // A due run stays, because the windows of mails must adjoin without gaps (contract notifications-17).
         let changed = self.tx.execute(
             "UPDATE notifications SET title = ?1, q = ?2, p = ?3, agr = ?4, tr = ?5,
                  email = ?6, schedule = ?7, timezone = ?8,
@@ -298,8 +298,8 @@ impl WriteTx<'_> {
         Ok(changed > 0)
     }
 
-    /// Removes the notification with its queue; returns whether there was one. With `user` only one of that
-    /// user.
+    /// Removes the notification with its queue. Returns whether there was one. With `user`, removes it only
+    /// if it belongs to that user.
     pub fn delete_notification(&self, id: Uuid, user: Option<UserId>) -> Result<bool, DbError> {
         Ok(self.tx.execute(
             "DELETE FROM notifications WHERE notification_id = ?1
@@ -308,7 +308,7 @@ impl WriteTx<'_> {
         )? > 0)
     }
 
-    /// Removes streams that were last used before `expired`, at most `limit`; returns the number removed.
+    /// Removes streams that were last used before `expired`, at most `limit`. Returns their number.
     pub fn sweep_streams(&self, expired: Timestamp, limit: usize) -> Result<usize, DbError> {
         self.tx.execute(
             "DELETE FROM notifications WHERE number IN
@@ -317,8 +317,8 @@ impl WriteTx<'_> {
         )
     }
 
-    /// Sets the last use of every stream that had not expired at `last_alive`, when the service
-    /// last ran, to `now`: clients could not call while it was down.
+    /// Sets the last use of every stream that had not expired at `last_alive`, the end of the last run of the
+    /// service, to `now`. Clients could not call while the service was down.
     pub fn extend_streams(
         &self,
         last_alive: Timestamp,
@@ -332,15 +332,15 @@ impl WriteTx<'_> {
         Ok(())
     }
 
-    /// Sets the last use of streams to `now` where it is in the future.
+    /// Sets the last use of streams to `now` if it is in the future.
     pub fn clamp_stream_use(&self, now: Timestamp) -> Result<(), DbError> {
-        // A clock that ran ahead has dated them; they would outlive their expiry.
+        // A clock that ran ahead has dated them, and they would outlive their expiry.
         let sql = "UPDATE notifications SET active_ms = ?1 WHERE active_ms > ?1";
         self.tx.execute(sql, params![now.as_millisecond()])?;
         Ok(())
     }
 
-    /// Removes rows of the notifications' log before `seq`: every running process has read them.
+    /// Removes rows of the notifications' log before `seq`, which every running process has read.
     pub fn sweep_notification_log(&self, seq: i64) -> Result<(), DbError> {
         let sql = "DELETE FROM notification_log WHERE seq < ?1";
         self.tx.execute(sql, params![seq])?;

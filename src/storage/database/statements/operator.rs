@@ -28,10 +28,10 @@ pub struct ListedKey {
     pub id: i64,
     /// User name of the owner.
     pub user_name: String,
-    /// The name that the owner gave it.
+    /// The name given by the owner.
     pub name: String,
     pub created: Timestamp,
-    /// When it was revoked; `None`: not revoked.
+    /// Time of its revocation; `None` if it is not revoked.
     pub revoked: Option<Timestamp>,
     /// The last use, to within some minutes.
     pub used: Option<Timestamp>,
@@ -123,7 +123,7 @@ impl ReadTx<'_> {
 }
 
 impl WriteTx<'_> {
-    /// Sets whether a user may use the service; returns `false` if the user does not exist. Deactivation ends
+    /// Sets whether a user may use the service. Returns `false` if the user does not exist. Deactivation ends
     /// the user's sessions and tokens.
     pub fn set_user_active(
         &self,
@@ -134,7 +134,7 @@ impl WriteTx<'_> {
         let Some((user, _)) = self.as_read().find_user_by_name(user_name)? else {
             return Ok(false);
         };
-        // A repetition must not make caches forget the user.
+        // A repetition must not invalidate cached entries of the user.
         if user.active == active {
             return Ok(true);
         }
@@ -142,7 +142,7 @@ impl WriteTx<'_> {
             "UPDATE users SET active = ?2 WHERE user_id = ?1",
             params![user.id.0, active],
         )?;
-        // Reactivation must not bring earlier sessions and tokens back.
+        // Reactivation must not restore earlier sessions and tokens.
         if !active {
             self.end_logins(user.id, now)?;
         }
@@ -150,7 +150,7 @@ impl WriteTx<'_> {
         Ok(true)
     }
 
-    /// Sets the password of a user, by its argon2id hash, and ends the user's sessions and tokens; returns
+    /// Sets the password of a user, by its argon2id hash, and ends the user's sessions and tokens. Returns
     /// `false` if the user does not exist.
     pub fn set_user_password(
         &self,
@@ -171,7 +171,7 @@ impl WriteTx<'_> {
         Ok(true)
     }
 
-    /// Sets the roles of a user; returns `false` if the user does not exist.
+    /// Sets the roles of a user. Returns `false` if the user does not exist.
     pub fn set_user_roles(
         &self,
         user_name: &str,
@@ -190,7 +190,7 @@ impl WriteTx<'_> {
         Ok(true)
     }
 
-    /// Ends every session of a user and revokes everything that clients got on its behalf.
+    /// Ends every session of a user and revokes all credentials that clients received on its behalf.
     pub fn end_logins(&self, user: UserId, now: Timestamp) -> Result<(), DbError> {
         // Before the deletions below, which remove the hashes that the log names.
         self.log_ended(
@@ -211,8 +211,8 @@ impl WriteTx<'_> {
         self.tx.execute("DELETE FROM families WHERE user_id = ?1", params![user.0]).map(drop)
     }
 
-    /// Logs the end of the credentials that `sql` lists by hash; beyond a limit, as
-    /// [`AccountChange::Everything`].
+    /// Logs the end of the credentials that `sql` lists by hash. Beyond a limit, logs
+    /// [`AccountChange::Everything`] instead.
     fn log_ended(
         &self,
         sql: &str,
@@ -221,7 +221,7 @@ impl WriteTx<'_> {
         now: Timestamp,
     ) -> Result<(), DbError> {
         let sql = format!("{sql} LIMIT ?2");
-        // One more than may be logged shows whether there are too many.
+        // One more than the limit shows whether there are too many.
         let limit = int(ENDED_TOKENS_LOGGED_MAX + 1);
         let hashes: Vec<String> = self.tx.list_values(&sql, params![owner, limit])?;
         // Beyond the limit, one row that clears all caches costs less than a row per token.
@@ -229,15 +229,15 @@ impl WriteTx<'_> {
             return self.log_account_change(AccountChange::Everything, now);
         }
         for hash in hashes {
-            // A damaged hash cannot be named, so caches forget everything.
+            // A damaged hash cannot be named, so caches invalidate everything.
             let change = hash.parse().map_or(AccountChange::Everything, change);
             self.log_account_change(change, now)?;
         }
         Ok(())
     }
 
-    /// Sets whether a client may be used; returns `false` if it does not exist. While it may not, its tokens
-    /// are invalid.
+    /// Sets whether a client may be used. Returns `false` if it does not exist. The tokens of an inactive
+    /// client are invalid.
     pub fn set_client_active(
         &self,
         client_id: &str,
@@ -258,14 +258,14 @@ impl WriteTx<'_> {
         Ok(true)
     }
 
-    /// Sets the secret of a client, by its argon2id hash; returns `false` if the client does not exist or is
+    /// Sets the secret of a client, by its argon2id hash. Returns `false` if the client does not exist or is
     /// public.
     pub fn set_client_secret(&self, client_id: &str, hash: &str) -> Result<bool, DbError> {
         let sql = "UPDATE clients SET secret = ?2 WHERE client_id = ?1 AND secret IS NOT NULL";
         Ok(self.tx.execute(sql, params![client_id, hash])? > 0)
     }
 
-    /// Revokes an API key for good; returns `false` if it does not exist.
+    /// Revokes an API key for good. Returns `false` if it does not exist.
     pub fn revoke_key(&self, id: i64, now: Timestamp) -> Result<bool, DbError> {
         let hash =
             self.tx.find_value("SELECT key_hash FROM api_keys WHERE key_id = ?1", params![id])?;

@@ -1,6 +1,6 @@
-//! Stores orders, which are purchases and the reports on them, and reads licences (contract purchases-11).
+//! Stores orders, which are purchases and their usage reports, and reads licences (contract purchases-11).
 //!
-//! A row contains copies of the agreement, product and licence as they were when it was written.
+//! A row contains copies of the agreement, product and licence at the time when it was written.
 
 use jiff::Timestamp;
 use serde::Serialize;
@@ -21,20 +21,21 @@ use model::account::{
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LiveOrder {
     pub downloadable_until: Timestamp,
-    /// Whether the download was approved; `None` while undecided.
+    /// True if the download was approved; `None` while undecided.
     pub approved: Option<bool>,
 }
 
 /// The orders to list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OrdersOf {
-    /// Those of a user for its present organization: what it bought for another one belongs to that one.
+    /// The orders of a user for its current organization. Orders for a different organization belong to that
+    /// one.
     User {
         id: UserId,
         /// The organization that the user belongs to now.
         organization: OrganizationId,
     },
-    /// Those of all users of the organization.
+    /// The orders of all users of the organization.
     Organization(OrganizationId),
 }
 
@@ -42,7 +43,7 @@ impl OrdersOf {
     /// Returns a condition on the user `?1`, with the values of `?1` and of the organization, `?2`.
     fn condition(self) -> (&'static str, i64, i64) {
         match self {
-            // Both conditions use `?1`, so that the statements take the same parameters.
+            // Both conditions use `?1`, so that the statements have the same parameters.
             Self::User { id, organization } => ("user_id = ?1", id.0, organization.0),
             Self::Organization(id) => ("?1 = 0", 0, id.0),
         }
@@ -52,7 +53,7 @@ impl OrdersOf {
 /// A report on the use of an order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UsageReport {
-    /// Whether the item was used.
+    /// True if the item was used.
     pub approved: bool,
     /// The licence under which it was used.
     pub license: Option<License>,
@@ -132,7 +133,7 @@ impl ReadTx<'_> {
     }
 
     /// Returns whether one of these orders, under `agreement` if given, still permits downloading `item` at
-    /// `now`, with its approval where one is required.
+    /// `now`, with its approval if one is required.
     pub fn has_delivering_order(
         &self,
         of: OrdersOf,
@@ -160,7 +161,8 @@ impl ReadTx<'_> {
         Ok(found.is_some())
     }
 
-    /// Finds the order that permits downloading `item` the longest, as in [`ReadTx::has_delivering_order`].
+    /// Finds the order that permits downloading `item` the longest, under the conditions of
+    /// [`ReadTx::has_delivering_order`].
     pub fn find_delivering_order(
         &self,
         of: OrdersOf,
@@ -182,8 +184,8 @@ impl ReadTx<'_> {
         )
     }
 
-    /// Lists the products under which `item` was ordered and can still be reported, as they were then; at
-    /// most [`ORDERS_LISTED_MAX`].
+    /// Lists the products under which `item` was ordered and can still be reported, as they were at that
+    /// time; at most [`ORDERS_LISTED_MAX`].
     pub fn list_products_to_report(
         &self,
         of: OrdersOf,
@@ -222,8 +224,8 @@ impl ReadTx<'_> {
         Ok(None)
     }
 
-    /// Lists the licences of the products with these codes, in the order of the codes and then in that in
-    /// which they were added.
+    /// Lists the licences of the products with these codes, in the order of the codes and then in the order
+    /// in which they were added.
     pub fn list_licenses_of_products(&self, codes: &[String]) -> Result<Vec<License>, DbError> {
         let sql = "SELECT product_id, code, name, products.description,
                  uuid, period, volume, price, licenses.description AS license_description
@@ -261,8 +263,7 @@ impl ReadTx<'_> {
         )
     }
 
-    /// Lists the `size` newest orders of `item` by the organization, newest first, without those that were
-    /// refused.
+    /// Lists the `size` newest orders of `item` by the organization, newest first. Omits refused orders.
     pub fn list_orders_of_item(
         &self,
         organization: OrganizationId,
@@ -283,7 +284,7 @@ impl ReadTx<'_> {
         )
     }
 
-    /// Finds the order of that number.
+    /// Finds the order with that number.
     pub fn find_order(&self, id: OrderId) -> Result<Option<Order>, DbError> {
         self.tx.find(
             &format!("SELECT {ORDER_COLUMNS} FROM orders WHERE order_id = ?1"),
@@ -311,7 +312,7 @@ fn read_license(row: &dyn ResultRow) -> Result<License, DbError> {
 }
 
 impl WriteTx<'_> {
-    /// Stores a new order and returns its number; the number in `order` is ignored.
+    /// Stores a new order and returns its number. The number in `order` is ignored.
     pub fn insert_order(&self, order: &Order) -> Result<OrderId, DbError> {
         let what = format!("order of {}", order.item);
         let license = order.license.as_ref();
@@ -347,10 +348,10 @@ impl WriteTx<'_> {
         )
     }
 
-    /// Takes one download from a prepaid agreement and logs the change of its users' accounts; returns
+    /// Deducts one download from a prepaid agreement and logs the change of its users' accounts. Returns
     /// `false` if none is left.
     pub fn take_prepaid(&self, agreement: AgreementId, now: Timestamp) -> Result<bool, DbError> {
-        // The condition keeps concurrent downloads from going below zero (contract purchases-5).
+        // The condition prevents concurrent downloads from going below zero (contract purchases-5).
         let updated = self.tx.execute(
             "UPDATE agreements SET prepaid_remaining = prepaid_remaining - 1
              WHERE agreement_id = ?1 AND prepaid_remaining > 0",
@@ -373,14 +374,14 @@ impl WriteTx<'_> {
         Ok(true)
     }
 
-    /// Reports an order. An order that needed approval, if it is the newest of its item, can be downloaded
-    /// from the approval on: the customer does not pay for a period that passed while it waited. Returns
-    /// `false` if the order was reported before or does not exist.
+    /// Reports an order. The download period of an order that needed approval, if it is the newest of its
+    /// item, begins with the approval: the customer does not pay for the time of waiting. Returns `false` if
+    /// the order was reported before or does not exist.
     pub fn report_order(&self, id: OrderId, report: &UsageReport) -> Result<bool, DbError> {
         let what = format!("order {id}");
         let license = report.license.as_ref();
         let license = license.map(|license| write_json(&what, license)).transpose()?;
-        // Of two concurrent reports one changes the row (contract purchases-14).
+        // Of two concurrent reports, only one changes the row (contract purchases-14).
         let changed = self.tx.execute(
             "UPDATE orders AS this SET approved = ?2, license = ?3, invoice_text = ?4,
                  reported_ms = ?5, downloadable_until_ms = CASE

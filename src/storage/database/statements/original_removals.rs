@@ -1,8 +1,8 @@
 //! Coordinates the removal of originals with ingests in flight, of all processes.
 //!
-//! An ingest may find its original in the store long before its transaction names it. So a removal
-//! writes a row before and after, and each ingest compares the row of its beginning with that of its transaction:
-//! if they differ, it looks whether its originals are still there.
+//! An ingest may find its original in the store long before its transaction names it. So a removal writes a
+//! row before and after, and each ingest compares the row at its start with the row in its transaction. If
+//! they differ, it checks that its originals still exist.
 
 use super::{ReadTx, WriteTx};
 use crate::storage::database::engine::params;
@@ -10,7 +10,7 @@ use crate::storage::database::error::DbError;
 
 /// The name of the row in the table `state`.
 const REMOVAL: &str = "removal of originals";
-/// The prefix of the row's value while a removal is in progress, or was interrupted.
+/// The prefix of the row's value while a removal is in progress, or after it was interrupted.
 const IN_PROGRESS: &str = "in progress ";
 
 /// The removals of originals so far, as one transaction sees them.
@@ -35,13 +35,13 @@ impl ReadTx<'_> {
 }
 
 impl WriteTx<'_> {
-    /// Announces a removal with this id, which no other has. Originals are removed only in a later transaction
-    /// in which [`WriteTx::may_remove_originals`] is true and which ends with [`WriteTx::end_removal`].
+    /// Announces a removal with the unique id `id`. Originals are removed only in a later transaction in
+    /// which [`WriteTx::may_remove_originals`] is true and which ends with [`WriteTx::end_removal`].
     pub fn begin_removal(&self, id: &str) -> Result<(), DbError> {
         self.set_removal(&format!("{IN_PROGRESS}{id}"))
     }
 
-    /// Returns whether the removal with this id is announced, and no other one has ended since.
+    /// Returns whether the removal with this id is announced, and no other removal has ended since.
     pub fn may_remove_originals(&self, id: &str) -> Result<bool, DbError> {
         let OriginalRemovals(now) = self.as_read().original_removals()?;
         Ok(now == Some(format!("{IN_PROGRESS}{id}")))

@@ -1,9 +1,9 @@
 //! Stores the outbox: messages of notifications to be sent, and parked ones.
 //!
-//! A sent message is removed. An incarnation that sends a message holds it until it ends, regardless of the
-//! clock; the messages of an ended incarnation wait again (`super::nodes`).
+//! A sent message is removed. An incarnation that sends a message holds it until the incarnation ends,
+//! regardless of the clock. The messages of an ended incarnation wait again (`super::nodes`).
 //!
-//! Messages are claimed concurrently with a write ([`ClaimTx`]); everything else is done by writes. A write
+//! Messages are claimed concurrently with a write ([`ClaimTx`]). Everything else is done by writes. A write
 //! that meets a message that is just being claimed waits for the claim and continues with the resulting
 //! state: a dropped message is removed in any state, a parked one is never claimed, and the messages of an
 //! incarnation are released after its row is removed, which no claim of it outlasts.
@@ -19,7 +19,7 @@ use crate::storage::database::engine::{EngineTransaction, ResultRow, RowLock, pa
 use crate::storage::database::error::DbError;
 use model::account::{MessageContent, MessageState, MessageTransport, OutboxMessage, UserId};
 
-/// The number of the notification in a message that belongs to none.
+/// The number of the notification in a message without a notification.
 const NO_NOTIFICATION: i64 = 0;
 /// The columns that [`read_message`] reads.
 const COLUMNS: &str = "message_id, number, user_id, content, state, attempts, next_ms, error, \
@@ -46,7 +46,7 @@ fn read_message(row: &dyn ResultRow) -> Result<OutboxMessage, DbError> {
 /// A message to be stored.
 #[derive(Clone, Debug)]
 pub struct NewMessage {
-    /// Its id; ids sort by time.
+    /// Its id. Ids sort by time.
     pub id: Uuid,
     /// The transport that sends it.
     pub transport: MessageTransport,
@@ -57,7 +57,7 @@ pub struct NewMessage {
 }
 
 impl NewMessage {
-    /// Creates a mail to a user about its account, which belongs to no notification.
+    /// Creates a mail to a user about its account, without a notification.
     #[must_use]
     pub fn about_account(user: UserId, content: MessageContent) -> Self {
         Self {
@@ -89,18 +89,18 @@ pub enum MessageOutcome {
     Retry {
         /// Time of the next attempt.
         at: Timestamp,
-        /// Why this attempt failed.
+        /// The reason that this attempt failed.
         error: String,
     },
     /// It is parked after the last retry, for the operator.
     Parked {
-        /// Why the last attempt failed.
+        /// The reason that the last attempt failed.
         error: String,
     },
     /// It may not be sent before a time. Until then it is merged with the waiting mail of the same
-    /// notification; the attempt does not count.
+    /// notification. The attempt does not count.
     Postponed {
-        /// No attempt is made before this time.
+        /// Earliest time of the next attempt.
         at: Timestamp,
         error: String,
     },
@@ -141,7 +141,7 @@ impl ReadTx<'_> {
         self.tx.each(&sql, values, |row| {
             match read_message(row) {
                 Ok(message) => found.push(message),
-                // The operator has to see the other rows.
+                // The operator must see the other rows.
                 Err(cause) => tracing::error!("outbox: damaged message skipped: {cause}"),
             }
             Ok(ControlFlow::Continue(()))
@@ -149,8 +149,8 @@ impl ReadTx<'_> {
         Ok(found)
     }
 
-    /// Lists `size` messages in a state, or in any, after the `start` newest ones, newest first. A damaged one
-    /// is skipped.
+    /// Lists `size` messages in a state, or in any, after the `start` newest ones, newest first. Skips
+    /// damaged ones.
     pub fn list_newest_messages(
         &self,
         state: Option<MessageState>,
@@ -172,7 +172,7 @@ impl ReadTx<'_> {
                     transport: row.get("transport")?,
                     user_name: row.get("user_name")?,
                 }),
-                // The operator has to see the other rows.
+                // The operator must see the other rows.
                 Err(cause) => tracing::error!("outbox: damaged message skipped: {cause}"),
             }
             Ok(ControlFlow::Continue(()))
@@ -191,7 +191,7 @@ impl ReadTx<'_> {
         })
     }
 
-    /// Returns when the next waiting message of a transport is due.
+    /// Returns the time at which the next waiting message of a transport is due.
     pub fn next_message(&self, transport: MessageTransport) -> Result<Option<Timestamp>, DbError> {
         let sql = "SELECT min(next_ms) FROM outbox
              WHERE transport = ?1 AND next_ms IS NOT NULL AND state = 'waiting'";
@@ -200,9 +200,9 @@ impl ReadTx<'_> {
 }
 
 impl WriteTx<'_> {
-    /// Stores a message, unless `max` messages of its user already wait for the transport; returns whether
-    /// there was room. A waiting message with the same content makes it redundant, unless that one is just
-    /// being claimed: its content may have been read already.
+    /// Stores a message, unless `max` messages of its user already wait for the transport. Returns whether
+    /// there was space. A waiting message with the same content makes it redundant, unless that one is just
+    /// being claimed, because its content may have been read already.
     pub fn insert_message(
         &self,
         new: &NewMessage,
@@ -220,7 +220,7 @@ impl WriteTx<'_> {
         if self.tx.exists(&duplicate, params![user.0, transport.as_str(), number, content])? {
             return Ok(true);
         }
-        // The subquery counts no further than `max`, however many messages wait.
+        // The subquery counts no further than `max`, for any number of waiting messages.
         let written = self.tx.execute(
             "INSERT INTO outbox (message_id, transport, number, user_id, content, state, attempts,
                  next_ms, created_ms, queued_ms, updated_ms)
@@ -240,7 +240,7 @@ impl WriteTx<'_> {
         Ok(written > 0)
     }
 
-    /// Records the outcome of an attempt; returns `false` if the incarnation no longer holds the message.
+    /// Records the outcome of an attempt. Returns `false` if the incarnation no longer holds the message.
     pub fn end_message(
         &self,
         id: Uuid,
@@ -250,7 +250,7 @@ impl WriteTx<'_> {
         end(self.tx, &id.to_string(), outcome, by)
     }
 
-    /// Queues parked messages again, one or all; returns the number queued.
+    /// Queues parked messages again, one or all. Returns their number.
     pub fn retry_messages(&self, id: Option<Uuid>, now: Timestamp) -> Result<usize, DbError> {
         self.tx.execute(
             // `queued_ms` restarts the period in which the message is retried.
@@ -261,7 +261,7 @@ impl WriteTx<'_> {
         )
     }
 
-    /// Removes one message in any state, or all parked ones; returns the number removed.
+    /// Removes one message in any state, or all parked ones. Returns their number.
     pub fn drop_messages(&self, id: Option<Uuid>) -> Result<usize, DbError> {
         self.tx.execute(
             "DELETE FROM outbox WHERE message_id = ?1 OR (?1 IS NULL AND state = 'parked')",
@@ -269,7 +269,7 @@ impl WriteTx<'_> {
         )
     }
 
-    /// Removes the oldest parked messages, keeping the `max` newest.
+    /// Removes the oldest parked messages, and retains the `max` newest.
     pub fn trim_messages(&self, max: usize) -> Result<(), DbError> {
         self.tx.execute(
             "DELETE FROM outbox WHERE next_ms IS NULL AND updated_ms <=
@@ -280,7 +280,7 @@ impl WriteTx<'_> {
         Ok(())
     }
 
-    /// Removes messages that were parked before `before`, at most `limit`; returns the number removed.
+    /// Removes messages that were parked before `before`, at most `limit`. Returns their number.
     pub fn sweep_messages(&self, before: Timestamp, limit: usize) -> Result<usize, DbError> {
         self.tx.execute(
             "DELETE FROM outbox WHERE message_id IN (SELECT message_id FROM outbox
@@ -300,7 +300,8 @@ impl ClaimTx<'_> {
         by: ClaimedBy,
     ) -> Result<Vec<OutboxMessage>, DbError> {
         let ClaimedBy { incarnation, now } = by;
-        // Locks the incarnation first: its end waits for this claim, or there is nothing to claim for.
+        // Locks the incarnation first. Its end then waits for this claim, or it has ended and can claim
+        // nothing.
         if !self.lock_incarnation(incarnation, RowLock::KeyShareSkipLocked)? {
             return Ok(Vec::new());
         }
@@ -321,7 +322,7 @@ impl ClaimTx<'_> {
         self.tx.each(&sql, values, |row| {
             match read_message(row) {
                 Ok(message) => claimed.push(message),
-                // Parked once the statement has ended: a damaged row must not block the others.
+                // Parked once the statement has ended, because a damaged row must not block the others.
                 Err(cause) => {
                     let id: String = row.get("message_id")?;
                     unreadable.push((id, cause.to_string()));
@@ -337,10 +338,10 @@ impl ClaimTx<'_> {
         Ok(claimed)
     }
 
-    /// Releases messages of a transport that an incarnation holds and is not `sending`; returns the number
-    /// released. The answer to their claim was lost, and they would not be sent while the incarnation lasts.
+    /// Releases messages of a transport that an incarnation holds and is not `sending`. Returns their number.
+    /// The answer to their claim was lost, and they would not be sent while the incarnation lasts.
     ///
-    /// Waits until such a claim has ended: it may still be on its way to the database.
+    /// Waits until such a claim has ended, because it may still be on its way to the database.
     pub fn release_lost_messages(
         &self,
         transport: MessageTransport,
@@ -388,7 +389,7 @@ fn postpone(
     let Some(message) = tx.find(&sql, params![id, incarnation], read_message)? else {
         return Ok(false);
     };
-    // Only a message that is postponed itself: a due one may be claimed at any moment.
+    // Only a message that is postponed itself, because a due one may be claimed at any moment.
     let waiting = format!(
         "SELECT {COLUMNS} FROM outbox WHERE user_id = ?1 AND transport = 'mail' AND number = ?2
          AND next_ms > ?3 AND state = 'waiting' AND message_id <> ?4 ORDER BY message_id LIMIT 1"
@@ -404,7 +405,7 @@ fn postpone(
     {
         let merged = serde_json::to_string(&merged)
             .map_err(|why| damaged(format!("message {waiting}"), &why))?;
-        // A message that was claimed meanwhile is not changed.
+        // A message that was claimed in the meantime is not changed.
         let sql = "UPDATE outbox SET content = ?1, updated_ms = ?2
              WHERE message_id = ?3 AND state = 'waiting'";
         let values = params![merged, by.now.as_millisecond(), waiting.to_string()];

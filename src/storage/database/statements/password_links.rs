@@ -24,7 +24,7 @@ pub struct PasswordLink {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct PendingUser {
     pub id: UserId,
-    /// Whether it has a valid invitation.
+    /// True if it has a valid invitation.
     pub invited: bool,
 }
 
@@ -74,7 +74,7 @@ impl ReadTx<'_> {
         )
     }
 
-    /// Lists the people of an organization who have no password yet, and whether they have an invitation.
+    /// Lists the people of an organization without a password, and whether they have an invitation.
     pub fn list_pending_users(
         &self,
         organization: OrganizationId,
@@ -98,9 +98,9 @@ impl ReadTx<'_> {
     }
 
     /// Finds people who may log in, have an e-mail address, and have this user name or e-mail address,
-    /// ignoring case: at most `limit`, in the order of their numbers.
+    /// ignoring case. Returns at most `limit`, in the order of their numbers.
     pub fn find_users_to_reset(&self, text: &str, limit: usize) -> Result<Vec<UserId>, DbError> {
-        // Service accounts have no use for a link, and without an address it cannot be sent.
+        // Service accounts cannot use a link, and a user without an address cannot receive one.
         self.tx.list_values(
             "SELECT user_id FROM users
              WHERE (lower(user_name) = lower(?1) OR lower(email_address) = lower(?1))
@@ -112,7 +112,7 @@ impl ReadTx<'_> {
 }
 
 impl WriteTx<'_> {
-    /// Stores a new link. The user's oldest links beyond `keep` are removed.
+    /// Stores a new link. Removes the user's oldest links beyond `keep`.
     pub fn write_password_link(&self, link: &PasswordLink, keep: usize) -> Result<(), DbError> {
         self.tx.execute(
             &format!("INSERT INTO password_links ({COLUMNS}) VALUES (?1, ?2, ?3, ?4, ?5)"),
@@ -134,7 +134,7 @@ impl WriteTx<'_> {
         Ok(())
     }
 
-    /// Removes every link of a user; returns the number removed.
+    /// Removes every link of a user. Returns their number.
     pub fn delete_password_links(&self, user: UserId) -> Result<usize, DbError> {
         self.tx.execute("DELETE FROM password_links WHERE user_id = ?1", params![user.0])
     }

@@ -1,5 +1,6 @@
-//! Stores the cache purges that CDNs have yet to receive: keys with their due time, and how far the item log
-//! was read for them. Each endpoint has a queue of its own, so none waits for another one.
+//! Stores the cache purges that CDNs have yet to receive: keys with their due time, and the position in the
+//! item log up to which it was read for them. Each endpoint has its own queue, so a slow endpoint delays no
+//! other.
 
 use std::ops::ControlFlow;
 
@@ -10,7 +11,7 @@ use crate::storage::database::engine::params;
 use crate::storage::database::error::DbError;
 use model::ItemKey;
 
-/// Prefix of the cursor up to which the item log was read for an endpoint; its name follows.
+/// Prefix of the cursor up to which the item log was read for an endpoint. The endpoint's name follows.
 const CURSOR_PREFIX: &str = "purging ";
 
 /// A key to be purged at a CDN.
@@ -18,7 +19,7 @@ const CURSOR_PREFIX: &str = "purging ";
 pub struct PendingPurge {
     pub number: i64,
     pub key: String,
-    /// When the cached content changed.
+    /// Time at which the cached content changed.
     pub since: Timestamp,
 }
 
@@ -53,14 +54,14 @@ impl ReadTx<'_> {
         Ok(endpoints)
     }
 
-    /// Returns the row of the item log up to which the endpoint has read it for keys; `None` if there is no
-    /// such endpoint.
+    /// Returns the row of the item log up to which the endpoint has read it for keys. Returns `None` if there
+    /// is no such endpoint.
     pub fn purged_seq(&self, endpoint: &str) -> Result<Option<i64>, DbError> {
         self.tx
             .find_value("SELECT seq FROM cursors WHERE name = ?1", params![cursor_name(endpoint)])
     }
 
-    /// Lists the keys of the endpoint that are due at `now`, at most `limit`, the longest due first.
+    /// Lists the keys of the endpoint that are due at `now`, at most `limit`, longest due first.
     pub fn due_purges(
         &self,
         endpoint: &str,
@@ -102,12 +103,13 @@ impl ReadTx<'_> {
 }
 
 impl WriteTx<'_> {
-    /// Sets the endpoints. Purges that were refused become due at once: the operator may have removed the reason
-    /// before the start.
+    /// Sets the endpoints. Purges that were refused become due at once, because the operator may have removed
+    /// the reason before the start.
     ///
-    /// A new endpoint takes over the backlog of removed endpoints, so that a corrected address receives what the
-    /// wrong one did not. If no endpoint was removed, it begins at the end of the item log, and the keys of items
-    /// under embargo are due when the embargo ends; `key` derives the key of an item.
+    /// A new endpoint inherits the backlog of removed endpoints, so that a corrected address receives the
+    /// purges that the wrong one missed. If no endpoint was removed, the new one begins at the end of the
+    /// item log, and the keys of items under embargo are due when the embargo ends. `key` derives the key of
+    /// an item.
     pub fn start_purging(
         &self,
         endpoints: &[String],
@@ -120,20 +122,21 @@ impl WriteTx<'_> {
             .iter()
             .filter(|endpoint| !retained.iter().any(|(known, _)| known == *endpoint))
         {
-            // From the earliest position: a repeated purge is harmless, a missing one is not.
+            // From the earliest position, because a repeated purge is harmless and a missing one is not.
             match removed.iter().map(|(_, seq)| *seq).min() {
                 Some(seq) => self.take_over(endpoint, seq, &removed)?,
                 None => self.begin_purging(endpoint, key)?,
             }
         }
         for (endpoint, _) in &removed {
-            // A cursor that nothing moves would retain the item log forever.
+            // A cursor that never moves would retain the item log forever.
             let sql = "DELETE FROM cursors WHERE name = ?1";
             self.tx.execute(sql, params![cursor_name(endpoint)])?;
         }
         let sql = "DELETE FROM purges WHERE ?1 || endpoint NOT IN (SELECT name FROM cursors)";
         self.tx.execute(sql, params![CURSOR_PREFIX])?;
-        // A key has one row per due time: the refused one, and the newest of several refused ones.
+        // A key has one row per due time, so duplicates are removed: the refused row of the same time, and
+        // all but the newest of several refused ones.
         let sql = "DELETE FROM purges WHERE EXISTS (
                  SELECT 1 FROM purges AS one
                  WHERE one.refusals > 0 AND one.endpoint = purges.endpoint AND one.key = purges.key
@@ -141,7 +144,7 @@ impl WriteTx<'_> {
                          OR (purges.refusals > 0 AND purges.since_ms = one.since_ms
                              AND purges.purge_id < one.purge_id)))";
         self.tx.execute(sql, params![])?;
-        // First to unique values: engines check uniqueness row by row.
+        // Set to unique values first, because engines check uniqueness row by row.
         let sql = "UPDATE purges SET due_ms = -purge_id WHERE refusals > 0";
         self.tx.execute(sql, params![])?;
         let sql = "UPDATE purges SET due_ms = since_ms, refusals = 0 WHERE refusals > 0";
@@ -184,12 +187,12 @@ impl WriteTx<'_> {
         })
     }
 
-    /// Reads up to `limit` rows of the item log for an endpoint, up to the row `seq`, and queues the keys of items
-    /// that changed: due at once, once more after they were sent, and at the end of an embargo. Returns how
-    /// many rows were read.
+    /// Reads up to `limit` rows of the item log for an endpoint, up to the row `seq`, and queues the keys of
+    /// items that changed: due at once, once more after they were sent, and at the end of an embargo. Returns
+    /// the number of rows that were read.
     ///
-    /// A new item was not cached before; a cache keeps its absence only briefly. No purges of the endpoint are
-    /// sent meanwhile, so a key that is already queued is not queued again.
+    /// A new item was not cached before, and a cache stores its absence only briefly. No purges of the
+    /// endpoint are sent in the meantime, so a key that is already queued is not queued again.
     pub fn note_purges(
         &self,
         endpoint: &str,
@@ -256,7 +259,7 @@ impl WriteTx<'_> {
         Ok(())
     }
 
-    /// Queues a key, due at `now`, in every endpoint; in `endpoints` where no server has created any yet.
+    /// Queues a key, due at `now`, in every endpoint, or in `endpoints` if no server has created any yet.
     pub fn note_purge(
         &self,
         key: &str,
@@ -271,7 +274,8 @@ impl WriteTx<'_> {
             .try_for_each(|endpoint| self.insert_purge(endpoint, key, now.as_millisecond(), false))
     }
 
-    /// Removes rows that a CDN has received; those of changes are due once more at `again`, if given.
+    /// Removes rows that a CDN has received. If `again` is given, rows of changes are due once more at that
+    /// time.
     pub fn complete_purges(
         &self,
         numbers: &[i64],
@@ -279,7 +283,7 @@ impl WriteTx<'_> {
     ) -> Result<(), DbError> {
         let again = again.map(Timestamp::as_millisecond);
         for number in numbers {
-            // With `cdn.purge_again_s = 0` nothing is sent twice, so the mark is ignored.
+            // With `cdn.purge_again_s = 0` no key is sent twice, so the mark is ignored.
             let sql = "DELETE FROM purges WHERE purge_id = ?1 AND (NOT repeated OR ?2)";
             self.tx.execute(sql, params![number, again.is_none()])?;
             if let Some(again) = again {
@@ -294,7 +298,7 @@ impl WriteTx<'_> {
         Ok(())
     }
 
-    /// Removes other rows of the key with that due time: a key has one row per due time.
+    /// Removes other rows of the key with that due time, because a key has one row per due time.
     fn make_room(&self, number: i64, due_ms: i64) -> Result<(), DbError> {
         let sql = "DELETE FROM purges WHERE purge_id <> ?1 AND due_ms = ?2
              AND (endpoint, key) = (SELECT endpoint, key FROM purges WHERE purge_id = ?1)";
@@ -313,8 +317,8 @@ impl WriteTx<'_> {
         Ok(())
     }
 
-    /// Removes keys of the endpoint whose content changed before `before`: no cache keeps it any longer. Returns
-    /// the number removed.
+    /// Removes keys of the endpoint whose content changed before `before`, because no cache stores it any
+    /// longer. Returns their number.
     pub fn drop_expired_purges(
         &self,
         endpoint: &str,

@@ -1,5 +1,5 @@
-//! Stores the queues of notifications: matched items that were not yet read or sent, and how far the item log
-//! was matched.
+//! Stores the queues of notifications: matched items that were not yet read or sent, and the position in the
+//! item log up to which it was matched.
 
 use jiff::Timestamp;
 use uuid::Uuid;
@@ -20,7 +20,7 @@ const STREAMS: &str = "streams";
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LogRow {
     pub seq: i64,
-    /// The item; `None` for a row that is about no item.
+    /// The item; `None` for a row without an item.
     pub key: Option<ItemKey>,
     pub is_newly_indexed: bool,
     pub at: Timestamp,
@@ -29,7 +29,7 @@ pub struct LogRow {
 /// An item in the queue of a notification.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct QueuedItem {
-    /// Where it stands in the order of all queues.
+    /// Its position in the order of all queues.
     pub position: i64,
     pub key: ItemKey,
     /// The row of the item log that put it into the queue.
@@ -41,7 +41,7 @@ pub struct QueuedItem {
 pub struct StreamRow {
     /// The number of the notification.
     pub number: i64,
-    /// When it was last used.
+    /// Time of its last use.
     pub active: Timestamp,
 }
 
@@ -55,8 +55,7 @@ impl ReadTx<'_> {
         self.tx.load_value("SELECT seq FROM cursors WHERE name = ?1", params![MATCHING])
     }
 
-    /// Returns the number of the newest row of the item log, and when the first row after `after` was
-    /// written.
+    /// Returns the number of the newest row of the item log, and the time of the first row after `after`.
     pub fn matching_backlog(&self, after: i64) -> Result<(i64, Option<Timestamp>), DbError> {
         let newest = "SELECT coalesce(max(seq), 0) FROM item_log";
         let newest = self.tx.load_value(newest, params![])?;
@@ -170,8 +169,8 @@ impl ReadTx<'_> {
         )
     }
 
-    /// Returns the last sequence number at which items became available, and the streams whose queues got
-    /// some after `after`; `None` instead of a list of more than `limit`.
+    /// Returns the last sequence number at which items became available, and the streams whose queues
+    /// received items after `after`. The list is `None` if it is longer than `limit`.
     pub fn available_streams(
         &self,
         after: i64,
@@ -183,7 +182,7 @@ impl ReadTx<'_> {
         }
         let sql = "SELECT DISTINCT notification_id FROM queued_items
              JOIN notifications USING (number) WHERE available_seq > ?1 LIMIT ?2";
-        // One more than the limit tells a truncated list from a complete one.
+        // One more than the limit distinguishes a truncated list from a complete one.
         let ids = self.tx.list(sql, params![after, int(limit.saturating_add(1))], |row| {
             parse::<Uuid>("a stream", row.text("notification_id")?)
         })?;
@@ -195,7 +194,7 @@ impl ReadTx<'_> {
         self.tx.load_value("SELECT seq FROM cursors WHERE name = ?1", params![STREAMS])
     }
 
-    /// Counts the items in all queues, but no more than `max`.
+    /// Counts the items in all queues, up to `max`.
     pub fn count_queued_items(&self, max: usize) -> Result<usize, DbError> {
         let sql = "SELECT count(*) FROM (SELECT 1 FROM queued_items LIMIT ?1) AS counted";
         self.tx.count(sql, params![int(max)])
@@ -211,14 +210,15 @@ impl ReadTx<'_> {
 }
 
 impl WriteTx<'_> {
-    /// Moves the cursor of matching from `from` to `seq`; returns `false` if another process has moved it.
+    /// Moves the cursor of matching from `from` to `seq`. Returns `false` if a different process has moved
+    /// it.
     pub fn set_matched_seq(&self, from: i64, seq: i64) -> Result<bool, DbError> {
         let sql = "UPDATE cursors SET seq = ?1 WHERE name = ?2 AND seq = ?3";
         Ok(self.tx.execute(sql, params![seq, MATCHING, from])? > 0)
     }
 
-    /// Returns the next sequence number for items that become available: above all earlier ones, in the order
-    /// of commits.
+    /// Returns the next sequence number for items that become available, which is above all earlier ones in
+    /// the order of commits.
     pub fn next_stream_sequence(&self) -> Result<i64, DbError> {
         // The update holds the row until the commit, so numbers rise in the order of commits.
         let sql = "UPDATE cursors SET seq = seq + 1 WHERE name = ?1 RETURNING seq";
@@ -242,8 +242,8 @@ impl WriteTx<'_> {
         Ok(())
     }
 
-    /// Appends an item to a notification's queue, with the sequence number `sequence`. An item that
-    /// is already in the queue keeps its position and is now there for the row `seq`.
+    /// Appends an item to a notification's queue, with the sequence number `sequence`. An item that is
+    /// already in the queue keeps its position and gets the row `seq`.
     pub fn queue_item(
         &self,
         number: i64,
@@ -281,13 +281,13 @@ impl WriteTx<'_> {
         Ok(claimed)
     }
 
-    /// Releases items that the incarnation has claimed; they keep their positions.
+    /// Releases items that the incarnation has claimed. They keep their positions.
     pub fn release_queued_items(
         &self,
         positions: &[i64],
         incarnation: Uuid,
     ) -> Result<(), DbError> {
-        // A new sequence number would wake every waiting poll for nothing.
+        // A new sequence number would wake every waiting poll in vain.
         if positions.is_empty() {
             return Ok(());
         }
@@ -300,7 +300,8 @@ impl WriteTx<'_> {
         Ok(())
     }
 
-    /// Removes the oldest items of a queue, keeping the `max` newest; returns the number removed.
+    /// Removes the oldest items of a queue, and retains the `max` newest. Returns the number of removed
+    /// items.
     pub fn trim_queue(&self, number: i64, max: usize) -> Result<usize, DbError> {
         self.tx.execute(
             "DELETE FROM queued_items WHERE number = ?1 AND position <=
@@ -311,7 +312,7 @@ impl WriteTx<'_> {
     }
 
     /// Removes an item that the incarnation has claimed and read, by its position, unless it was queued again
-    /// for a later row than the one read; returns whether it was removed.
+    /// for a later row than the one read. Returns whether it was removed.
     pub fn remove_queued_item(
         &self,
         position: i64,
@@ -332,7 +333,7 @@ impl WriteTx<'_> {
 
     /// Records the use of a stream at `now`.
     pub fn touch_stream(&self, number: i64, now: Timestamp) -> Result<(), DbError> {
-        // Polls on several nodes are recorded in any order; the latest use counts.
+        // Several nodes record polls in any order. The latest use counts.
         let sql = "UPDATE notifications SET active_ms = ?1 WHERE number = ?2 AND active_ms < ?1";
         self.tx.execute(sql, params![now.as_millisecond(), number])?;
         Ok(())

@@ -1,5 +1,5 @@
-//! Stores the recipients of mails: how many mails each was sent, and the consent of those who are not the
-//! user.
+//! Stores the recipients of mails: the number of mails sent to each, and the consent of recipients other than
+//! the user.
 
 use jiff::Timestamp;
 
@@ -12,17 +12,17 @@ use model::account::UserId;
 /// A mail address that a user entered and that is not the user's own.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MailRecipient {
-    /// The user whose mails are sent there.
+    /// The user whose mails are sent to the address.
     pub user: UserId,
     /// The address, in lower case.
     pub address: String,
-    /// When the recipient was informed of the user's name, ahead of a mail; `None`: not yet.
+    /// Time at which the recipient was informed of the user's name, ahead of a mail; `None`: not yet.
     pub notified: Option<Timestamp>,
-    /// When the recipient was asked to confirm the mails; `None`: not yet.
+    /// Time at which the recipient was requested to confirm the mails; `None`: not yet.
     pub confirmation_sent: Option<Timestamp>,
-    /// When the recipient confirmed the mails.
+    /// Time at which the recipient confirmed the mails.
     pub confirmed: Option<Timestamp>,
-    /// When the recipient refused the mails.
+    /// Time at which the recipient refused the mails.
     pub refused: Option<Timestamp>,
 }
 
@@ -112,11 +112,11 @@ impl WriteTx<'_> {
         Ok(())
     }
 
-    /// Removes the recipients of a user beyond `max`, the least recently mailed first. Refusals are kept
+    /// Removes the recipients of a user beyond `max`, least recently mailed first. Refusals are retained
     /// longest.
     pub fn trim_mail_recipients(&self, user: UserId, max: usize) -> Result<(), DbError> {
         let sql = format!(
-            // A refusal that is forgotten would let the user write to that address again.
+            // A removed refusal would permit the user to write to that address again.
             "DELETE FROM mail_recipients WHERE user_id = ?1 AND address IN
                  (SELECT address FROM mail_recipients WHERE user_id = ?1
                   ORDER BY CASE WHEN refused_ms IS NULL THEN 1 ELSE 0 END, used_ms DESC, address
@@ -140,7 +140,7 @@ impl WriteTx<'_> {
         Ok(())
     }
 
-    /// Records that a recipient was asked to confirm the mails.
+    /// Records that a recipient was requested to confirm the mails.
     pub fn mark_mail_recipient_asked(
         &self,
         user: UserId,
@@ -169,7 +169,7 @@ impl WriteTx<'_> {
         Ok(())
     }
 
-    /// Records a recipient's answer: it confirms or refuses the mails. Either can be changed later.
+    /// Records a recipient's answer, which confirms or refuses the mails. Either can be changed later.
     pub fn answer_mail_recipient(
         &self,
         hash: ContentHash,
@@ -197,7 +197,7 @@ impl WriteTx<'_> {
     }
 
     /// Removes counts of hours before `hour`, and recipients that have not been mailed since `unused` and
-    /// have not refused; at most `limit` of each. Returns the number removed.
+    /// have not refused; at most `limit` of each. Returns their number.
     pub fn sweep_mail_recipients(
         &self,
         hour: i64,
@@ -209,7 +209,7 @@ impl WriteTx<'_> {
                  (SELECT subject, hour FROM mail_counts WHERE hour < ?1 LIMIT ?2)",
             params![hour, int(limit)],
         )?;
-        // A refusal holds for good (contract notifications-19).
+        // A refusal is permanent (contract notifications-19).
         let recipients = self.tx.execute(
             "DELETE FROM mail_recipients WHERE (user_id, address) IN
                  (SELECT user_id, address FROM mail_recipients

@@ -15,13 +15,13 @@ use model::account::{Organization, UserId};
 pub enum RemovedUser {
     /// It was removed, with its keys, channels, collections and notifications.
     Removed,
-    /// Orders refer to it: it was kept, without password and keys, and may not log in.
+    /// Orders refer to it, so it was retained without password and keys, and may not log in.
     Disabled,
 }
 
 impl WriteTx<'_> {
-    /// Removes the API key with that hash; returns `false` if there is none, or a revoked one: an accounts
-    /// file must not reactivate that.
+    /// Removes the API key with that hash. Returns `false` if there is none or it is revoked: a revoked key
+    /// stays, so that an accounts file cannot reactivate it.
     pub fn remove_key(&self, hash: &ContentHash, now: Timestamp) -> Result<bool, DbError> {
         let sql = "DELETE FROM api_keys WHERE key_hash = ?1 AND revoked_ms IS NULL";
         let removed = self.tx.execute(sql, params![hash.to_string()])? > 0;
@@ -31,9 +31,9 @@ impl WriteTx<'_> {
         Ok(removed)
     }
 
-    /// Removes a user with everything it owns; a user that orders refer to is disabled for good instead.
+    /// Removes a user with everything it owns. A user that orders refer to is disabled for good instead.
     pub fn remove_user(&self, id: UserId, now: Timestamp) -> Result<RemovedUser, DbError> {
-        // First, while the rows still name what caches have to forget.
+        // First, while the rows still name the entries that caches must invalidate.
         self.end_logins(id, now)?;
         let sql = "SELECT 1 FROM orders WHERE user_id = ?1";
         let removed = if self.tx.exists(sql, params![id.0])? {
@@ -46,14 +46,14 @@ impl WriteTx<'_> {
             self.tx.execute("DELETE FROM users WHERE user_id = ?1", params![id.0])?;
             RemovedUser::Removed
         };
-        // Caches must also forget the user's keys.
+        // Caches must also invalidate the user's keys.
         self.log_account_change(AccountChange::Everything, now)?;
         Ok(removed)
     }
 
-    /// Removes a client with everything that was granted to it; returns `false` if there is none.
+    /// Removes a client with all its grants. Returns `false` if there is none.
     pub fn remove_client(&self, client_id: &str, now: Timestamp) -> Result<bool, DbError> {
-        // Deactivation makes caches forget its tokens.
+        // Deactivation makes caches invalidate its tokens.
         if !self.set_client_active(client_id, false, now)? {
             return Ok(false);
         }
@@ -63,7 +63,7 @@ impl WriteTx<'_> {
 
     /// Removes an agreement if it is as stated and neither users nor orders refer to it.
     pub fn remove_unused_agreement(&self, stated: &AgreementEntry) -> Result<bool, DbError> {
-        // What was changed since its import belongs to the operator (contract operation-18).
+        // An agreement that was changed since its import belongs to the operator (contract operation-18).
         let removed = self.tx.execute(
             "DELETE FROM agreements WHERE agreement_id = ?1 AND organization_id = ?2
                  AND type = ?3 AND name IS NOT DISTINCT FROM ?4

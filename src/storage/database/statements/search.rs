@@ -12,7 +12,7 @@ use crate::storage::database::statements::items::StoredItem;
 use model::ItemKey;
 use model::item::PubStatus;
 
-/// A row of the item log, with a digest that distinguishes it from another row of the same number.
+/// A row of the item log, with a digest that distinguishes it from a different row with the same number.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LogPosition {
     /// The number of the row; 0 before the first one.
@@ -24,7 +24,7 @@ pub struct LogPosition {
 /// A version of an item, as search sees it.
 #[derive(Clone, Debug)]
 pub struct IndexedVersion {
-    /// The number of the version, that of the log row that wrote it.
+    /// The number of the version, which is the number of the log row that wrote it.
     pub number: u32,
     pub key: ItemKey,
     /// The text of the document.
@@ -38,7 +38,7 @@ pub struct IndexedVersion {
     pub order_ms: i64,
     /// The end of the embargo, if any.
     pub embargoed_ms: Option<i64>,
-    /// When the version was stored.
+    /// Time at which the version was stored.
     pub stored_ms: i64,
 }
 
@@ -48,7 +48,7 @@ pub struct IndexChange {
     pub position: LogPosition,
     /// The version that it replaced.
     pub replaced: Option<u32>,
-    /// Whether it requests a rebuild of the index by every process.
+    /// True if it requests a rebuild of the index by every process.
     pub rebuild: bool,
 }
 
@@ -73,13 +73,13 @@ fn version_columns() -> String {
     )
 }
 
-/// Converts a row's number, which is below 2^32: that many writes are years of the fastest ingest.
+/// Converts a row's number, which is below 2^32: even the fastest ingest needs years for that many writes.
 fn number(what: &str, value: i64) -> Result<u32, DbError> {
     u32::try_from(value).map_err(|why| damaged(format!("{what} {value}"), &why))
 }
 
 impl ReadTx<'_> {
-    /// Returns the id of this archive: it is random and unique, and is kept when the database is copied,
+    /// Returns the id of this archive. It is random and unique, and stays the same if the database is copied,
     /// migrated or restored.
     pub fn archive_id(&self) -> Result<String, DbError> {
         self.tx.load_value("SELECT value FROM state WHERE name = ?1", params![ARCHIVE_ID])
@@ -104,7 +104,7 @@ impl ReadTx<'_> {
 
     /// Lists the rows of the item log after `after`, at most `limit`.
     ///
-    /// Returns `None` where the log does not contain `after`: rows were lost or removed in between.
+    /// Returns `None` if the log does not contain `after`: rows were lost or removed in between.
     pub fn index_changes(
         &self,
         after: &LogPosition,
@@ -128,7 +128,7 @@ impl ReadTx<'_> {
 
     /// Lists the versions that were replaced after the row `after` of the item log, including withdrawn ones.
     ///
-    /// Returns `None` where the log does not contain `after`.
+    /// Returns `None` if the log does not contain `after`.
     pub fn replaced_since(&self, after: &LogPosition) -> Result<Option<Vec<u32>>, DbError> {
         if !self.log_holds(after)? {
             return Ok(None);
@@ -154,7 +154,7 @@ impl ReadTx<'_> {
         Ok(found.is_some_and(|found| found == *position))
     }
 
-    /// Reads the next `limit` items with numbers above `after` up to `last`, and returns those that search
+    /// Reads the next `limit` items with numbers above `after` up to `last`. Returns the versions that search
     /// may find.
     pub fn list_versions_after(
         &self,
@@ -169,7 +169,7 @@ impl ReadTx<'_> {
         );
         let mut page = VersionPage::default();
         self.tx.each(&sql, params![after, last, int(limit)], |row| {
-            // Withdrawn items count as read: a page without results is not the end.
+            // Withdrawn items count as read, because a page without results is not the end.
             page.reached = Some(number("item", row.get("item_id")?)?);
             page.versions.extend(read_version(row)?);
             Ok(ControlFlow::Continue(()))
@@ -220,8 +220,8 @@ impl ReadTx<'_> {
 }
 
 impl WriteTx<'_> {
-    /// Requests a rebuild of the index by every process that searches; returns the number of the log row that
-    /// does.
+    /// Requests a rebuild of the index by every process that searches. Returns the number of the log row with
+    /// the request.
     pub fn request_reindex(&self, now: Timestamp) -> Result<i64, DbError> {
         // A row of the item log, because every process that searches follows it.
         let row = self.tx.load_value(
@@ -241,8 +241,8 @@ fn read_position(row: &dyn ResultRow) -> Result<LogPosition, DbError> {
     Ok(LogPosition { row: row.get("seq")?, digest })
 }
 
-/// Reads the columns [`version_columns`]. Returns `None` for a version that search never finds, and for a damaged
-/// row: one such row must not keep the others out of the index.
+/// Reads the columns [`version_columns`]. Returns `None` for a version that search never finds, and for a
+/// damaged row, which must not exclude the others from the index.
 fn read_version(row: &dyn ResultRow) -> Result<Option<IndexedVersion>, DbError> {
     let key = key_text(row, "id")?;
     let (Ok(key), Ok(status)) = (key.parse(), row.text("pubstatus")?.parse::<PubStatus>()) else {

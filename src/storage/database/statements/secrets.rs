@@ -1,8 +1,8 @@
 //! Stores encrypted values: settings of channels, signing keys, keys in `state`.
 //!
-//! The row [`CURRENT_KEY`] of `state` names the key that encrypts new values. It is read in the
-//! transaction that writes, so that a process with an older key writes nothing with it after
-//! another process has rotated the keys. Without such a row values are stored in plain text.
+//! The row [`CURRENT_KEY`] of `state` names the key that encrypts new values. It is read in the transaction
+//! that writes, so that a process with an older key stops using it once a different process has rotated the
+//! keys. Without such a row, values are stored in plain text.
 
 use super::{ReadTx, WriteTx, channels::settings_place, damaged, sessions::signing_key_place};
 use crate::runtime::limits::CHECK_FLAWS_MAX;
@@ -34,7 +34,7 @@ impl SealedCount {
     }
 }
 
-/// A value as it is stored, with its row.
+/// A stored value with its row.
 struct StoredSecret {
     /// The place for which it is encrypted.
     place: String,
@@ -58,7 +58,8 @@ fn text(place: &str, bytes: Vec<u8>) -> Result<String, DbError> {
 }
 
 impl ReadTx<'_> {
-    /// Returns the id of the key that secrets are encrypted with; `None` while they are stored in plain text.
+    /// Returns the id of the key with which secrets are encrypted; `None` while they are stored in plain
+    /// text.
     pub fn secrets_key(&self) -> Result<Option<KeyId>, DbError> {
         let id = self.find_state(CURRENT_KEY)?;
         id.map(|id| id.parse().map_err(|why: SecretError| damaged("state secrets-key", &why)))
@@ -86,7 +87,7 @@ impl ReadTx<'_> {
         stored.map(|stored| self.open_text(&state_place(name), stored)).transpose()
     }
 
-    /// Lists every secret as it is stored.
+    /// Lists every secret in its stored form.
     fn list_secrets(&self) -> Result<Vec<StoredSecret>, DbError> {
         let sql = "SELECT channel_id, settings FROM channels ORDER BY channel_id";
         let mut found = self.tx.list(sql, params![], |row| {
@@ -106,7 +107,7 @@ impl ReadTx<'_> {
             let bytes = row.get::<String>("value")?.into_bytes();
             Ok(StoredSecret { place: state_place(&name), bytes, row: SecretRow::State(name) })
         })?;
-        // Values of later versions are rotated too, or they would be lost with their key.
+        // Values of later versions are rotated too, because they would be lost with their key.
         found.extend(states.into_iter().filter(|secret| match &secret.row {
             SecretRow::State(name) => {
                 SECRET_STATES.contains(&name.as_str()) || sealed_by(&secret.bytes).is_some()
@@ -116,7 +117,7 @@ impl ReadTx<'_> {
         Ok(found)
     }
 
-    /// Lists secrets that cannot be decrypted, and those in plain text although the archive has a key.
+    /// Lists secrets that cannot be decrypted, and secrets in plain text although the archive has a key.
     pub fn secret_flaws(&self) -> Result<Vec<DatabaseFlaw>, DbError> {
         let current_key = self.secrets_key()?;
         let mut flaws = Vec::new();
@@ -144,12 +145,12 @@ impl ReadTx<'_> {
 }
 
 impl WriteTx<'_> {
-    /// Encrypts a value for `place` with the current key; returns it in plain text where there is none.
+    /// Encrypts a value for `place` with the current key. Returns it in plain text if there is no key.
     pub(super) fn seal_secret(&self, place: &str, plain: Vec<u8>) -> Result<Vec<u8>, DbError> {
         match (self.as_read().secrets_key()?, self.keys) {
             (Some(id), Some(keys)) => Ok(keys.seal(id, place, &plain)?.into_bytes()),
             (None, None) => Ok(plain),
-            // Where encryption is configured but its key could not be created, nothing is written in plain
+            // If encryption is configured but its key could not be created, no value is written in plain
             // text.
             (None, Some(keys)) => match keys.refusal() {
                 None => Ok(plain),
@@ -176,9 +177,10 @@ impl WriteTx<'_> {
         self.write_state(name, &sealed)
     }
 
-    /// Encrypts every secret with the key of that id, which becomes the current key.
+    /// Encrypts every secret with the key `with`, which becomes the current key.
     ///
-    /// Fails with [`DbError::InUse`] when the current key is not `before`: another process was faster.
+    /// Fails with [`DbError::InUse`] if the current key is not `before`, because a different process was
+    /// faster.
     pub(in crate::storage::database) fn seal_all(
         &self,
         before: Option<KeyId>,
@@ -190,7 +192,7 @@ impl WriteTx<'_> {
             return Err(DbError::InUse(why.to_owned()));
         }
         let secrets = read.list_secrets()?;
-        // Before the values are sealed: `seal_secret` reads the current key from this row.
+        // Before the values are sealed, because `seal_secret` reads the current key from this row.
         self.write_state(CURRENT_KEY, &with.to_string())?;
         let mut count = SealedCount::default();
         for StoredSecret { place, bytes, row } in secrets {

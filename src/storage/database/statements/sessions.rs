@@ -14,7 +14,7 @@ use model::account::UserId;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BrowserSession {
     pub user: UserId,
-    /// When the user logged in.
+    /// Time at which the user logged in.
     pub auth_time: Timestamp,
     pub expires: Timestamp,
     /// The browser and address that logged in.
@@ -29,14 +29,14 @@ pub struct LoginOrigin {
     pub address: Option<String>,
 }
 
-/// A key that signs or has signed id tokens. It has no `Debug`: it is a secret.
+/// A key that signs or has signed id tokens. It has no `Debug`, because it is a secret.
 #[derive(Clone, PartialEq, Eq)]
 pub struct SigningKey {
     /// Its id in the key set.
     pub kid: String,
     /// The private key as PKCS #8.
     pub pkcs8: Vec<u8>,
-    /// Whether it no longer signs and is only published.
+    /// True if it no longer signs and is only published.
     pub is_retired: bool,
 }
 
@@ -51,7 +51,7 @@ pub struct ListedSigningKey {
     /// Its id in the key set.
     pub kid: String,
     pub created: Timestamp,
-    /// When it was retired; `None`: it still signs.
+    /// Time of its retirement; `None`: it still signs.
     pub retired: Option<Timestamp>,
 }
 
@@ -111,7 +111,7 @@ impl ReadTx<'_> {
 }
 
 impl WriteTx<'_> {
-    /// Stores a session. The user's oldest sessions beyond [`SESSIONS_MAX`] end.
+    /// Stores a session. Ends the user's oldest sessions beyond [`SESSIONS_MAX`].
     pub fn write_session(
         &self,
         hash: &ContentHash,
@@ -125,7 +125,7 @@ impl WriteTx<'_> {
              ORDER BY auth_ms DESC, session_hash {ALL_BEHIND} ?2"
         );
         let old: Vec<String> = self.tx.list_values(&sql, params![session.user.0, keep])?;
-        // Ended one by one, because caches have to forget each of them.
+        // Ended one by one, because caches must invalidate each of them.
         for hash in old {
             self.end_session(&parse("session", &hash)?, now)?;
         }
@@ -178,7 +178,7 @@ impl WriteTx<'_> {
 }
 
 impl WriteTx<'_> {
-    /// Retires every signing key that is not yet retired: it no longer signs but stays published.
+    /// Retires every signing key that is not yet retired. A retired key no longer signs but stays published.
     pub fn retire_signing_keys(&self, now: Timestamp) -> Result<(), DbError> {
         let sql = "UPDATE signing_keys SET retired_ms = ?1 WHERE retired_ms IS NULL";
         self.tx.execute(sql, params![now.as_millisecond()]).map(drop)

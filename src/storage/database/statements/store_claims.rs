@@ -1,4 +1,4 @@
-//! Records which store of originals belongs to the archive.
+//! Records the store of originals that belongs to the archive.
 
 use super::{ReadTx, WriteTx};
 use crate::storage::database::engine::params;
@@ -43,7 +43,7 @@ impl WriteTx<'_> {
         Ok(())
     }
 
-    /// Records that this store belongs to this archive, unless one is recorded already; returns the one
+    /// Records that this store belongs to this archive, unless one is recorded already. Returns the store
     /// recorded before.
     pub fn claim_store(&self, claim: &StoreClaim) -> Result<Option<StoreClaim>, DbError> {
         let existing = self.as_read().claimed_store()?;

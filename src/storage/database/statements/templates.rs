@@ -19,7 +19,7 @@ pub struct MetadataTemplate {
     /// The changes that it makes.
     pub fields: MetadataEdits,
     pub changed: Timestamp,
-    /// The name of the user who changed it last, as it was then.
+    /// The name of the user who changed it last, at that time.
     pub user_name: Option<String>,
 }
 
@@ -40,7 +40,7 @@ fn read_template(row: &dyn ResultRow) -> Result<MetadataTemplate, DbError> {
     let id: i64 = row.get("template_id")?;
     let what = format!("template {id}");
     let mut fields: Map<String, Value> = parse_json(&what, row.text("fields")?)?;
-    // Another version may know more fields; the template stays usable with the others.
+    // A different version may know more fields. The template stays usable with the others.
     fields.retain(|name, change| {
         MetadataEdits::parse(&Map::from_iter([(name.clone(), change.clone())])).is_ok()
     });
@@ -77,7 +77,7 @@ impl ReadTx<'_> {
         self.tx.find(&sql, params![id], read_template)
     }
 
-    /// Counts the templates of `organization`, or those of the archive.
+    /// Counts the templates of `organization`, or of the archive.
     pub fn count_templates(&self, organization: Option<OrganizationId>) -> Result<usize, DbError> {
         let sql = "SELECT count(*) FROM metadata_templates
              WHERE organization_id IS NOT DISTINCT FROM ?1";
@@ -86,7 +86,7 @@ impl ReadTx<'_> {
 }
 
 impl WriteTx<'_> {
-    /// Stores a new template; returns its number.
+    /// Stores a new template. Returns its number.
     pub fn create_template(&self, new: &NewTemplate) -> Result<i64, DbError> {
         self.tx.load_value(
             "INSERT INTO metadata_templates (organization_id, name, fields, changed_ms, user_name)

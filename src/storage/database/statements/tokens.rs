@@ -19,18 +19,18 @@ use model::account::{FamilyId, ScopeSet, UserId};
 pub struct AccessToken {
     /// The token family that it belongs to.
     pub family: FamilyId,
-    /// The user whose rights it has.
+    /// The user whose rights the token has.
     pub user: UserId,
-    /// The client that it was issued to.
+    /// The client to which it was issued.
     pub client_id: String,
     pub scopes: ScopeSet,
-    /// Whether the scopes of the client are enforced.
+    /// True if the scopes of the client are enforced.
     pub scopes_enforced: bool,
     pub expires: Timestamp,
 }
 
 impl ReadTx<'_> {
-    /// Finds the access token with that hash, expired or not; `None` for a client that is not active.
+    /// Finds the access token with that hash, expired or not. Returns `None` if its client is not active.
     pub fn find_access_token(&self, token: &ContentHash) -> Result<Option<AccessToken>, DbError> {
         self.tx.find(
             "SELECT family_id, user_id, client_id, access_tokens.scopes, access_tokens.expires_ms,
@@ -97,8 +97,8 @@ impl WriteTx<'_> {
         self.extend_family(family, ms)
     }
 
-    /// Stores a refresh token and extends its family to the token's expiry. The family's oldest used tokens
-    /// beyond [`USED_REFRESH_TOKENS_MAX`] are removed.
+    /// Stores a refresh token and extends its family to the token's expiry. Removes the family's oldest used
+    /// tokens beyond [`USED_REFRESH_TOKENS_MAX`].
     pub fn write_refresh_token(
         &self,
         token: &ContentHash,
@@ -109,7 +109,7 @@ impl WriteTx<'_> {
         let ms = expires.as_millisecond();
         let keep = int(USED_REFRESH_TOKENS_MAX);
         let sql = format!(
-            // Only used tokens are bounded: they stay to detect their reuse (contract login-3).
+            // Only used tokens are bounded. They stay to detect their reuse (contract login-3).
             "DELETE FROM refresh_tokens WHERE token_hash IN
                  (SELECT token_hash FROM refresh_tokens
                   WHERE family_id = ?1 AND used_ms IS NOT NULL
@@ -131,7 +131,7 @@ impl WriteTx<'_> {
         now: Timestamp,
     ) -> Result<(), DbError> {
         self.tx.execute(
-            // Kept with its family, so that a second use is detected (contract login-3).
+            // Retained with its family, so that a second use is detected (contract login-3).
             "UPDATE refresh_tokens SET used_ms = ?2 WHERE token_hash = ?1",
             params![token.to_string(), now.as_millisecond()],
         )?;
@@ -159,8 +159,8 @@ impl WriteTx<'_> {
         Ok(())
     }
 
-    /// Removes tokens that ended before `now`, at most `limit` of a kind. Nothing is logged: caches know when
-    /// a token ends.
+    /// Removes tokens that ended before `now`, at most `limit` of a kind. The removal is not logged, because
+    /// caches detect the end of a token themselves.
     pub fn sweep_tokens(&self, now: Timestamp, limit: usize) -> Result<usize, DbError> {
         let mut removed = 0;
         for table in ["access_tokens", "refresh_tokens"] {

@@ -1,5 +1,5 @@
-//! Stores uploads that are not published yet: what was declared, how much was received, and the keys of the
-//! parts, whose bytes are in the store of originals.
+//! Stores unpublished uploads: declared properties, number of received bytes, and the keys of the parts,
+//! whose bytes are in the store of originals.
 
 use std::collections::HashSet;
 
@@ -25,12 +25,12 @@ pub struct PendingUpload {
     /// The number of bytes that are stored.
     pub received: u64,
     pub created: Timestamp,
-    /// When it is removed unless more bytes arrive.
+    /// Time at which it is removed unless more bytes arrive.
     pub expires: Timestamp,
 }
 
 impl PendingUpload {
-    /// Whether all bytes of the file are stored.
+    /// Returns whether all bytes of the file are stored.
     #[must_use]
     pub fn is_complete(&self) -> bool {
         self.received == self.length
@@ -40,7 +40,7 @@ impl PendingUpload {
 /// A stored part of an upload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UploadPart {
-    /// The key of its file, which no other part has.
+    /// The unique key of its file.
     pub key: ContentHash,
     /// The offset of its first byte in the uploaded file.
     pub start: u64,
@@ -50,7 +50,7 @@ pub struct UploadPart {
     pub checksum: ContentHash,
 }
 
-/// What unpublished uploads take together.
+/// The number and total size of unpublished uploads.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct UploadUsage {
     pub uploads: usize,
@@ -83,7 +83,7 @@ fn size(what: &str, number: i64) -> Result<u64, DbError> {
     u64::try_from(number).map_err(|why| damaged(what, &why))
 }
 
-/// Converts a number of bytes to a parameter; no file is longer than `i64` counts.
+/// Converts a number of bytes to a parameter. Every file is shorter than the maximum of `i64`.
 fn bytes(number: u64) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
 }
@@ -114,13 +114,13 @@ impl ReadTx<'_> {
         )
     }
 
-    /// Returns what the uploads of a user take, also expired ones that are not removed yet.
+    /// Returns the usage of a user's uploads, including expired ones that are not removed yet.
     pub fn upload_usage(&self, user: UserId) -> Result<UploadUsage, DbError> {
         let sql = format!("SELECT {USAGE} FROM uploads WHERE user_id = ?1");
         self.tx.load(&sql, params![user.0], read_usage)
     }
 
-    /// Returns what the uploads of all users take.
+    /// Returns the usage of the uploads of all users.
     pub fn total_upload_usage(&self) -> Result<UploadUsage, DbError> {
         let sql = format!("SELECT {USAGE} FROM uploads");
         self.tx.load(&sql, params![], read_usage)
@@ -164,7 +164,7 @@ fn read_usage(row: &dyn ResultRow) -> Result<UploadUsage, DbError> {
 }
 
 impl WriteTx<'_> {
-    /// Stores a new upload, of which nothing has been received.
+    /// Stores a new upload without received bytes.
     pub fn write_upload(&self, upload: &PendingUpload) -> Result<(), DbError> {
         self.tx.execute(
             &format!("INSERT INTO uploads ({COLUMNS}) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)"),
@@ -182,8 +182,8 @@ impl WriteTx<'_> {
         Ok(())
     }
 
-    /// Adds parts to an upload of which `received` bytes are stored, and postpones its expiry. Returns `false`,
-    /// and adds nothing, if another request has added parts or removed the upload.
+    /// Adds parts to an upload of which `received` bytes are stored, and postpones its expiry. Returns
+    /// `false` and adds nothing if a different request has added parts or removed the upload.
     pub fn add_upload_parts(
         &self,
         id: Uuid,
@@ -221,7 +221,7 @@ impl WriteTx<'_> {
         Ok(true)
     }
 
-    /// Removes an upload with its parts; returns the parts, whose files remain to be removed.
+    /// Removes an upload with its parts. Returns the parts, whose files remain to be removed.
     pub fn delete_upload(&self, id: Uuid) -> Result<Vec<UploadPart>, DbError> {
         let parts = self.as_read().list_upload_parts(id)?;
         // Its parts are removed by a foreign key.
@@ -229,7 +229,7 @@ impl WriteTx<'_> {
         Ok(parts)
     }
 
-    /// Removes uploads that expired before `now`, at most `limit`; returns the parts of each.
+    /// Removes uploads that expired before `now`, at most `limit`. Returns the parts of each.
     pub fn sweep_uploads(
         &self,
         now: Timestamp,

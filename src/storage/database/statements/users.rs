@@ -10,7 +10,7 @@ use crate::storage::database::engine::params;
 use crate::storage::database::error::DbError;
 use model::account::{AccessLevels, Device, OrganizationId, PhoneNumbers, User, UserId};
 
-/// A new user of an organization; it is active and has no password.
+/// A new user of an organization. It is active and has no password.
 #[derive(Clone, Debug)]
 pub struct NewMember {
     /// The organization that it belongs to.
@@ -45,7 +45,7 @@ impl ReadTx<'_> {
 
     /// Returns whether the user name exists, ignoring case. Reads every user.
     pub fn is_user_name_taken(&self, user_name: &str) -> Result<bool, DbError> {
-        // Names are unique in any case (contract users-10), while the index is on their spelling.
+        // Names are unique regardless of case (contract users-10), while the index is on their spelling.
         self.tx.exists(
             "SELECT 1 FROM users WHERE lower(user_name) = lower(?1) LIMIT 1",
             params![user_name],
@@ -60,7 +60,7 @@ impl ReadTx<'_> {
         parse_json(&format!("profile of user {id}"), &text)
     }
 
-    /// Lists the devices of a user, the most recently registered last.
+    /// Lists the devices of a user, most recently registered last.
     pub fn list_devices(&self, id: UserId) -> Result<Vec<Device>, DbError> {
         let registered = self.list_registered_devices(id)?;
         Ok(registered.into_iter().map(|(device, _)| device).collect())
@@ -103,8 +103,8 @@ pub struct UserRequestLimits {
 impl WriteTx<'_> {
     /// Counts a request of the administrator `by` to create a user of `organization`.
     ///
-    /// Where a limit is reached, counts nothing and returns when the next request is allowed. A window that
-    /// begins in the future was started by a clock that ran ahead, and counts as ended.
+    /// If a limit is reached, counts nothing and returns the time at which the next request is allowed. A
+    /// window that begins in the future was started by a clock that ran ahead, and counts as ended.
     pub fn count_user_request(
         &self,
         by: UserId,
@@ -122,10 +122,10 @@ impl WriteTx<'_> {
             |row| Ok((row.get("user_id")?, row.get("since_ms")?, row.get("requests")?)),
         )?;
         let own = counted.iter().find(|(user, ..)| *user == by.0);
-        // The administrator's own limit comes first, then that of the organization.
+        // The administrator's own limit comes first, then the limit of the organization.
         let exhausted = own.filter(|(.., requests)| *requests >= limits.administrator);
         let total: u32 = counted.iter().map(|(.., requests)| *requests).sum();
-        // The organization has room again when its oldest window ends.
+        // The organization may make requests again when its oldest window ends.
         let oldest = counted.iter().min_by_key(|(_, since, _)| *since);
         let exhausted = exhausted.or(oldest.filter(|_| total >= limits.organization));
         if let Some((_, since, _)) = exhausted {
@@ -144,7 +144,7 @@ impl WriteTx<'_> {
 
     /// Stores a new user with all agreements of its organization and logs the change.
     ///
-    /// Fails when its name is taken; see [`ReadTx::is_user_name_taken`].
+    /// Fails if its name is in use; see [`ReadTx::is_user_name_taken`].
     pub fn insert_member(&self, new: &NewMember, now: Timestamp) -> Result<UserId, DbError> {
         let roles = Value::from(new.roles.clone()).to_string();
         let sql =
@@ -177,8 +177,8 @@ impl WriteTx<'_> {
         Ok(id)
     }
 
-    /// Updates what administrators may change of a user (names, e-mail address, department, telephone
-    /// numbers, roles, access levels) and logs the change.
+    /// Updates the properties of a user that administrators may change (names, e-mail address, department,
+    /// telephone numbers, roles, access levels) and logs the change.
     pub fn update_member(&self, user: &User, now: Timestamp) -> Result<(), DbError> {
         let roles = Value::from(user.roles.clone()).to_string();
         self.tx.execute(
@@ -199,7 +199,7 @@ impl WriteTx<'_> {
                 user.access.mediebank,
             ],
         )?;
-        // An access level that was taken away is gone with the next call (contract users-9).
+        // A revoked access level ends with the next call (contract users-9).
         self.log_account_change(AccountChange::User(user.id), now)
     }
 
@@ -213,8 +213,8 @@ impl WriteTx<'_> {
         Ok(())
     }
 
-    /// Registers `device` for the user, even if it belonged to another one, and keeps the user's `keep` most
-    /// recently registered devices. Returns the other user who had it.
+    /// Registers `device` for the user, even if it belonged to a different one, and retains the user's `keep`
+    /// most recently registered devices. Returns the former owner, if any.
     pub fn write_device(
         &self,
         id: UserId,
@@ -245,7 +245,7 @@ impl WriteTx<'_> {
         Ok(former_owner)
     }
 
-    /// Removes the device of that token, if it belongs to the user.
+    /// Removes the device with that token, if it belongs to the user.
     pub fn delete_device(&self, id: UserId, token: &str) -> Result<(), DbError> {
         self.tx.execute(
             "DELETE FROM devices WHERE token = ?1 AND user_id = ?2",

@@ -1,4 +1,4 @@
-//! Reads and writes the rows that migrate from one database to another, of the same or the other engine.
+//! Reads and writes the rows that migrate to a different database, of the same or the other engine.
 //!
 //! Most tables are small compared with the items and are copied as a whole. Items and the item log have
 //! rising numbers and rows that never change, so they are copied in batches, each after the last number in
@@ -29,7 +29,7 @@ pub(in crate::storage::database) use tables::{ITEM_LOG, ITEMS, MigratedTable, TA
 /// The row of `state` in a database that is the target of an unfinished migration.
 const MIGRATION_TARGET: &str = "migration target";
 
-/// A value of a migrated column. SQLite has no booleans, so those of both engines are compared as numbers.
+/// A value of a migrated column. SQLite has no booleans, so booleans of both engines are compared as numbers.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum MigratedValue {
     Null,
@@ -195,7 +195,7 @@ impl ReadTx<'_> {
         if rows.is_empty() { Ok(()) } else { each(RowBatch { table, columns: names, rows }) }
     }
 
-    /// Reads the next rows of a table with numbers above `after`; an empty batch is the end.
+    /// Reads the next rows of a table with numbers above `after`. An empty batch is the end.
     pub(in crate::storage::database) fn next_batch(
         &self,
         table: &'static MigratedTable,
@@ -214,7 +214,7 @@ impl ReadTx<'_> {
             let row = read_values(row, &columns)?;
             bytes += row.iter().map(MigratedValue::size_bytes).sum::<usize>();
             rows.push(row);
-            // Rows are limited by the statement; long documents fill a batch before that.
+            // The statement limits the number of rows. Long documents fill a batch earlier.
             let full = bytes >= MIGRATION_BATCH_BYTES;
             Ok(if full { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
         })?;
@@ -232,7 +232,7 @@ impl ReadTx<'_> {
 
     /// Lists the numbers of all items, ascending.
     pub(in crate::storage::database) fn numbers_of_items(&self) -> Result<Vec<i64>, DbError> {
-        // Without ORDER BY only an index of the numbers is read, which is small compared with the items.
+        // Without ORDER BY, only an index of the numbers is read, which is small compared with the items.
         let mut found: Vec<i64> = self.tx.list_values("SELECT item_id FROM items", params![])?;
         found.sort_unstable();
         Ok(found)
@@ -331,7 +331,7 @@ impl ReadTx<'_> {
         self.reached(&ITEMS)
     }
 
-    /// Returns the last number that the engine assigned in a table; its row may have been removed.
+    /// Returns the last number that the engine assigned in a table. Its row may have been removed.
     pub(in crate::storage::database) fn last_assigned_number(
         &self,
         table: &MigratedTable,
@@ -376,7 +376,7 @@ impl WriteTx<'_> {
         self.note(MIGRATION_TARGET, is_unfinished.then_some("from another database"))
     }
 
-    /// Marks the archive as moved to another database, or removes the mark.
+    /// Marks the archive as moved to a different database, or removes the mark.
     pub(in crate::storage::database) fn note_moved(
         &self,
         to: Option<&str>,
@@ -384,7 +384,7 @@ impl WriteTx<'_> {
         self.note(MOVED, to)
     }
 
-    /// Removes one batch of rows of a table that is copied as a whole; returns their number, 0 at the end.
+    /// Removes one batch of rows of a table that is copied as a whole. Returns their number, 0 at the end.
     pub(in crate::storage::database) fn clear_some(
         &self,
         table: &MigratedTable,
@@ -409,7 +409,7 @@ impl WriteTx<'_> {
         self.tx.execute(&sql, params![]).map(drop)
     }
 
-    /// Inserts rows, and compares the values that the engine stored with the given ones.
+    /// Inserts rows, and compares the values stored by the engine with the given ones.
     pub(in crate::storage::database) fn insert_batch(
         &self,
         batch: &RowBatch,
@@ -423,7 +423,7 @@ impl WriteTx<'_> {
         let rows_max = (MIGRATION_STATEMENT_VALUES_MAX / columns.len()).max(1);
         let mut remaining = rows.as_slice();
         while !remaining.is_empty() {
-            // Powers of two: batches of any length take few distinct statements, which stay prepared.
+            // Powers of two, so that batches of any length use few distinct statements, which stay prepared.
             let (chunk, tail) = remaining.split_at(1 << remaining.len().min(rows_max).ilog2());
             self.insert_rows(table, &columns, chunk)?;
             remaining = tail;
@@ -456,7 +456,7 @@ impl WriteTx<'_> {
             cells.iter().map(|value| -> &dyn ToParam { value }).collect();
         let mut stored = self.tx.list(&sql, &values, |row| read_values(row, columns))?;
         let mut expected: Vec<&Vec<MigratedValue>> = rows.iter().collect();
-        // No engine promises the order of the returned rows.
+        // Engines may return the rows in any order.
         stored.sort_unstable();
         expected.sort_unstable();
         let mut pairs = expected.iter().enumerate();

@@ -6,7 +6,7 @@ pub(in crate::storage::database) struct MigratedTable {
     pub(super) name: &'static str,
     /// The columns that order its rows.
     pub(super) order: &'static str,
-    /// The column with numbers that the engine assigns, which must not be assigned again.
+    /// The column with numbers that the engine assigns. They must not be assigned again.
     pub(super) numbered: Option<&'static str>,
 }
 
@@ -18,13 +18,13 @@ const fn numbered(name: &'static str, number: &'static str) -> MigratedTable {
     MigratedTable { name, order: number, numbered: Some(number) }
 }
 
-/// All tables except the items and their log; tables that others refer to come first.
+/// All tables except the items and their log. Tables that others refer to come first.
 pub(in crate::storage::database) const TABLES: &[MigratedTable] = &[
     table("organizations", "organization_id"),
     numbered("products", "product_id"),
     table("agreements", "agreement_id"),
     table("agreement_products", "agreement_id, product_id"),
-    // Licences keep their order, which is that of their hidden row numbers.
+    // Licences keep their order, which is the order of their hidden row numbers.
     table("licenses", "rowid"),
     numbered("users", "user_id"),
     table("user_agreements", "user_id, agreement_id"),
@@ -72,12 +72,12 @@ pub(in crate::storage::database) const ITEM_LOG: MigratedTable = numbered("item_
 /// The items, which are copied in batches.
 pub(in crate::storage::database) const ITEMS: MigratedTable = table("items", "item_id");
 
-/// The tables that are left out. The first three describe processes of the old database; the bytes of unpublished
-/// uploads stay in the old store, and clients send them again.
+/// The tables that are not migrated. The first three describe processes of the old database. The bytes of
+/// unpublished uploads stay in the old store, and clients send them again.
 #[cfg(test)]
 pub(in crate::storage::database) const LEFT_OUT: [&str; 5] =
     ["diagnostics", "leases", "nodes", "upload_parts", "uploads"];
 
-/// The columns that are left out: the new database releases what incarnations of the old one had claimed, and
-/// assigns row numbers in the order of insertion.
+/// The columns that are not migrated. The new database releases work claimed by incarnations of the old one,
+/// and assigns row numbers in the order of insertion.
 pub(super) const COLUMNS_LEFT_OUT: [&str; 2] = ["incarnation", "rowid"];
