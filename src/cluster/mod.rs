@@ -1,5 +1,5 @@
 //! Cluster coordination: membership with heartbeats and leases, the clock guard, background jobs, the
-//! readiness of this node for requests, and findings about nodes and what they depend on.
+//! readiness of this node for requests, and findings about nodes and their dependencies.
 
 pub mod clock_guard;
 pub mod findings;

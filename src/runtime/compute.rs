@@ -97,7 +97,7 @@ impl PoolState {
         self.running == 0 || self.memory_bytes.saturating_add(job.memory_bytes) <= memory_bytes_max
     }
 
-    /// Reserves a place for `client`. A full queue drops jobs whose requests were abandoned to free one.
+    /// Reserves a place for `client`. If the queue is full, drops jobs whose requests were abandoned.
     ///
     /// A sweep costs time in proportion to `waiting_max`, so under overload only some refusals trigger one.
     fn reserve(

@@ -5,7 +5,7 @@
 
 use std::{error::Error as StdError, fmt};
 
-/// The kind of failure, which the client receives.
+/// The kind of failure that the client sees.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ErrorKind {
     /// The request violates the contract, with a parameter, a body or a rectangle.

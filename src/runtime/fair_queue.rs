@@ -42,8 +42,8 @@ pub struct QueuePlaces {
 }
 
 impl QueuePlaces {
-    /// Creates the numbers for `all` places, of which one client may have the share `client_share`, 0 to 1;
-    /// at least one.
+    /// Creates the numbers for `all` places. One client may have the share `client_share` of them, 0 to 1,
+    /// and at least one place.
     #[must_use]
     pub fn new(all: usize, client_share: f32) -> Self {
         #[expect(

@@ -62,7 +62,7 @@ pub fn create_shared_folder(dir: &Path) -> io::Result<()> {
     match fs::create_dir(dir) {
         // The umask of the process removed these bits, so the mode is set afterwards.
         Ok(()) => share(dir, 0o777),
-        // A different process created the folder meanwhile.
+        // A different process created the folder in the meantime.
         Err(cause) if cause.kind() == io::ErrorKind::AlreadyExists && dir.is_dir() => Ok(()),
         Err(cause) => Err(cause),
     }
@@ -82,7 +82,7 @@ pub fn create_private_folder(dir: &Path) -> io::Result<()> {
             give_to_owner_of_folder(dir);
             Ok(())
         }
-        // A different process created the folder meanwhile.
+        // A different process created the folder in the meantime.
         Err(cause) if cause.kind() == io::ErrorKind::AlreadyExists && dir.is_dir() => Ok(()),
         Err(cause) => Err(cause),
     }

@@ -142,7 +142,7 @@ pub async fn run<J: BackgroundJob>(
     }
 }
 
-/// Logs the outcome of a run; returns the time until the next one, or `None` if it follows at once.
+/// Logs the outcome of a run. Returns the time until the next one, or `None` if it follows at once.
 fn wait_after<E: Display>(
     outcome: &Result<RunOutcome, E>,
     log: &mut FailureLog,

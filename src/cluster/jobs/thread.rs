@@ -42,7 +42,7 @@ impl StopSignal {
         self.0.try_recv() != Err(TryRecvError::Empty)
     }
 
-    /// Waits for `time` or until the service stops; returns whether it stops.
+    /// Waits for `time` or until the service stops. Returns whether it stops.
     fn wait(&self, time: Duration) -> bool {
         self.0.recv_timeout(time) != Err(RecvTimeoutError::Timeout)
     }

@@ -116,7 +116,7 @@ struct NodeInner {
     is_draining: AtomicBool,
     state: Mutex<NodeState>,
     requested: Arc<Mutex<RequestedLeases>>,
-    /// The leases that the node held at the last poll; the database may have released them since.
+    /// The leases that this node last knew to be its own. The database may have released them since.
     held: channel::Sender<Vec<ClusterLease>>,
     /// The row of the item log up to which this node no longer serves old versions; `i64::MAX` while it
     /// serves nothing.
@@ -313,7 +313,7 @@ impl ClusterNode {
         self.state().slot.as_ref().map(|slot| slot.name.clone())
     }
 
-    /// Returns whether this node held a lease at the last poll. The database may have released it since.
+    /// Returns whether this node last knew to hold a lease. The database may have released it since.
     #[must_use]
     pub fn holds(&self, lease: ClusterLease) -> bool {
         self.inner.held.borrow().contains(&lease)
@@ -428,7 +428,7 @@ impl ClusterNode {
         }
         let outcome = work();
         let incarnation = self.incarnation();
-        // Released after a failure too, so that another node can do the work.
+        // Released after a failure too, so that a different node can do the work.
         self.inner.db.write_blocking(move |tx| tx.release_lease(name, incarnation))?;
         outcome
     }

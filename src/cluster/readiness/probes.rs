@@ -23,7 +23,7 @@ const EXTERNAL_PROBE_WAIT: Duration = Duration::from_millis(300);
 const EXTERNAL_PROBE_INTERVAL: Duration = Duration::from_secs(2);
 /// Consecutive failed probes before a fault of originals or disk counts: a single failure may be chance.
 const FAILURES_MIN: u32 = 2;
-/// Age at which the heartbeat of another node no longer counts as alive: more than two intervals.
+/// Age at which the heartbeat of a peer no longer counts as alive: more than two intervals.
 const PEER_HEARTBEAT_TIMEOUT: Duration = Duration::from_secs(5);
 /// Size in bytes of the file that tests for free space: as many as opening a database writes.
 const PROBE_BYTES: usize = 64 * 1024;
@@ -155,7 +155,7 @@ impl ReadinessProbes {
         self.start_probes();
         let (database, nodes) = self.database().await;
         if self.was_unavailable && database.is_none() {
-            // Open broken connections now, so that the next request does not have to.
+            // Reopens broken connections now, so that the next request need not do so.
             let db = self.parts.db.clone();
             drop(tokio::task::spawn_blocking(move || db.open_connections()));
         }

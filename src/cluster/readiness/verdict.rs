@@ -13,7 +13,7 @@ pub struct ReadinessVerdict {
     pub is_ready: bool,
     /// The faults, each with its cause.
     pub faults: Vec<(NodeFault, String)>,
-    /// The reason that a reachable store of originals belongs to a different archive.
+    /// The reason that a reachable store of originals is not the archive's store.
     pub mismatch: Option<StoreMismatch>,
 }
 

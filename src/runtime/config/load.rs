@@ -58,7 +58,7 @@ pub fn load(sources: &SettingSources) -> Result<(Config, RawSettings), ConfigErr
     // In ascending precedence: each source replaces the values of the sources before it.
     match &sources.file {
         Some(file) => read_file(file, &mut values)?,
-        // Optional, since every setting has a default; a file that was named has to exist.
+        // Optional, because every setting has a default. A file named by the operator must exist.
         None if Path::new(DEFAULT_FILE).exists() => {
             read_file(Path::new(DEFAULT_FILE), &mut values)?;
         }

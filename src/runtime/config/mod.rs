@@ -521,7 +521,7 @@ impl Config {
         !self.server.tls_certificate.as_os_str().is_empty()
     }
 
-    /// Returns a warning if the address of all clients appears to be the address of an untrusted proxy.
+    /// Returns a warning if all clients appear to have the address of an untrusted proxy.
     ///
     /// The sign of it is an `https` public URL without TLS in this process and without trusted proxies.
     #[must_use]

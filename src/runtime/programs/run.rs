@@ -35,7 +35,7 @@ pub(super) fn run(request: &ProgramRun<'_>) -> Result<Vec<u8>, ProgramError> {
         .map_err(|cause| start_error(request.program, cause))?;
     let outcome = collect_output(&mut child, request);
     if outcome.is_err() {
-        // The program may have ended by itself meanwhile.
+        // The program may have ended by itself in the meantime.
         drop(child.kill());
     }
     // Also after a kill: a child that is not waited for remains as a zombie.

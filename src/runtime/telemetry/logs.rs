@@ -150,7 +150,7 @@ impl OpenLog {
                 modes::set_shared_file_mode(&file, LOG_FILE_MODE)?;
                 Ok(file)
             }
-            // A different process or a rotation created it meanwhile, or it is a device.
+            // A different process or a rotation created it in the meantime, or it is a device.
             Err(cause) if cause.kind() == io::ErrorKind::AlreadyExists => {
                 options.create(true).open(path)
             }

@@ -143,7 +143,7 @@ pub const SPANS: &str = "wirephoto_trace_spans_total";
 /// Cache keys to purge at a CDN, by address (1, 2, … in the order of the setting) and outcome: done, absent
 /// (the CDN had nothing cached under them), retry, refused, given_up (counter).
 pub const PURGES: &str = "wirephoto_purges_total";
-/// Cache keys that wait to be purged, including those that are due later, by address (gauge).
+/// Cache keys that wait to be purged, including keys that are due later, by address (gauge).
 pub const PURGES_WAITING: &str = "wirephoto_purges_waiting";
 /// Seconds since the oldest change whose purge is overdue or that was not examined yet, by address (gauge).
 pub const PURGE_LAG_SECONDS: &str = "wirephoto_purge_lag_seconds";

@@ -106,9 +106,9 @@ impl RequestTracer {
 
     /// Decides whether a request is traced.
     ///
-    /// `caller` is the header `traceparent` (W3C Trace Context) of a trusted proxy. If the header is present,
-    /// the request is traced only if the caller samples it, as part of the caller's trace. Otherwise it is
-    /// sampled at random.
+    /// `caller` is the header `traceparent` (W3C Trace Context) of a trusted proxy. If it is present, the
+    /// caller decides: a request that the caller samples is traced as part of the caller's trace. Without the
+    /// header, the request is sampled at random.
     #[must_use]
     pub fn begin(&self, caller: Option<&str>) -> Option<RequestTrace> {
         // An invalid header counts as absent, as the standard requires.

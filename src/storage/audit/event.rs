@@ -97,7 +97,7 @@ pub enum AuditAction {
     MessageRemoved,
     /// The secrets of an archive were encrypted for the first time.
     SecretsEncrypted,
-    /// A command without an action of its own was run, which changes data or makes a copy.
+    /// A command was run that changes data or makes a copy and has no action of its own.
     Command,
 }
 
@@ -186,7 +186,7 @@ pub enum ObjectKind {
     Delivery,
     /// A message in the outbox, by id.
     Message,
-    /// A backup, a file or another path of the operator.
+    /// A backup, a file or any other path of the operator.
     Path,
 }
 

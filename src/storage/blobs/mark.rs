@@ -133,8 +133,8 @@ impl BlobStore {
             return true;
         }
         match (&claim.store_id, mark) {
-            // Either a node is about to write the id into this mark, or the store was replaced before.
             (Some(claimed), Some(StoreMark { store_id: Some(found), .. })) => claimed != found,
+            // A mark without an id: a node is about to write the id, or the store was replaced before.
             (Some(_), Some(StoreMark { store_id: None, .. })) => !has_own_name,
             (None, _) | (_, None) => false,
         }

@@ -112,7 +112,7 @@ struct IndexerWorker {
     folder: Option<IndexFolder>,
     feed: SnapshotReader,
     open: Option<OpenIndex>,
-    /// True after the search for an existing index.
+    /// True once an existing index was looked up.
     searched_existing: bool,
     /// A build in progress; its result is true if it was completed.
     building: Option<SideTask<bool>>,

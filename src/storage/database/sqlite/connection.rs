@@ -167,7 +167,7 @@ mod tests {
         assert_eq!(found.unwrap().as_deref(), Some("b"));
         let refused = write(&reader, "DELETE FROM state").map_err(DbError::from);
         assert!(matches!(refused, Err(DbError::Engine(cause)) if cause.is_resource()));
-        // Also where no other process has it open.
+        // Also if no other process has it open.
         drop((writer, reader));
         let alone = FileConnection::open_to_read(&path).unwrap();
         let tx: &dyn EngineTransaction = &alone.raw;

@@ -74,7 +74,7 @@ impl ReadTx<'_> {
         Ok(Some(Account { user, organization, agreements }))
     }
 
-    /// Finds the user of that id, active or not.
+    /// Finds the user with this id, active or not.
     pub fn find_user(&self, id: UserId) -> Result<Option<User>, DbError> {
         self.tx.find(
             &format!("SELECT {USER_COLUMNS} FROM users WHERE user_id = ?1"),
@@ -83,7 +83,7 @@ impl ReadTx<'_> {
         )
     }
 
-    /// Finds the user of that name, and the argon2id hash of its password if it has one.
+    /// Finds the user with this name, and the argon2id hash of its password if it has one.
     pub fn find_user_by_name(
         &self,
         user_name: &str,
@@ -95,7 +95,7 @@ impl ReadTx<'_> {
         )
     }
 
-    /// Finds the organization of that id.
+    /// Finds the organization with this id.
     pub fn find_organization(&self, id: OrganizationId) -> Result<Option<Organization>, DbError> {
         self.tx.find(
             "SELECT name, currency, country, address, phone_direct, mail_domains
@@ -130,7 +130,7 @@ impl ReadTx<'_> {
         )
     }
 
-    /// Finds the agreement of that id, expired or not.
+    /// Finds the agreement with this id, expired or not.
     pub fn find_agreement(&self, id: AgreementId) -> Result<Option<Agreement>, DbError> {
         self.tx.find(
             &format!("SELECT {AGREEMENT_COLUMNS} FROM agreements WHERE agreement_id = ?1"),

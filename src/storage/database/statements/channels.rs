@@ -77,7 +77,7 @@ impl ReadTx<'_> {
         )
     }
 
-    /// Lists all channels, or those of one user, in the order of owners and names.
+    /// Lists all channels, or the channels of one user, in the order of owners and names.
     pub fn list_channels(&self, owner: Option<&str>) -> Result<Vec<Channel>, DbError> {
         self.tx.list(
             &format!(

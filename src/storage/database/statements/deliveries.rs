@@ -157,7 +157,7 @@ fn read_crop(text: &str) -> Result<CropSpec, ParameterError> {
 }
 
 impl ReadTx<'_> {
-    /// Finds the delivery of that id.
+    /// Finds the delivery with this id.
     pub fn find_delivery(&self, id: Uuid) -> Result<Option<Delivery>, DbError> {
         let sql = format!("SELECT {COLUMNS} FROM {FROM} WHERE delivery_id = ?1");
         self.tx.find(&sql, params![id.to_string()], read_delivery)

@@ -100,7 +100,7 @@ pub(super) fn read_scopes(what: &str, text: &str) -> Result<ScopeSet, DbError> {
 }
 
 impl ReadTx<'_> {
-    /// Finds the client of that id, active or not.
+    /// Finds the client with this id, active or not.
     pub fn find_client(&self, client_id: &str) -> Result<Option<OAuthClient>, DbError> {
         self.find_stored_client(client_id)
     }

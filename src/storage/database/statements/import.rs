@@ -66,7 +66,7 @@ impl ReadTx<'_> {
         self.tx.find_value("SELECT code FROM products WHERE product_id = ?1", params![id.0])
     }
 
-    /// Finds the product of that code.
+    /// Finds the product with this code.
     pub fn find_product_id(&self, code: &str) -> Result<Option<ProductId>, DbError> {
         self.tx.find_value("SELECT product_id FROM products WHERE code = ?1", params![code])
     }

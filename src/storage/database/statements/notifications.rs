@@ -147,13 +147,13 @@ impl ReadTx<'_> {
         )
     }
 
-    /// Finds the notification of that id.
+    /// Finds the notification with this id.
     pub fn find_notification(&self, id: Uuid) -> Result<Option<Notification>, DbError> {
         let sql = format!("SELECT {COLUMNS} FROM notifications WHERE notification_id = ?1");
         self.tx.find(&sql, params![id.to_string()], read_notification)
     }
 
-    /// Finds the notification of that number.
+    /// Finds the notification with this number.
     pub fn notification_of_number(&self, number: i64) -> Result<Option<Notification>, DbError> {
         let sql = format!("SELECT {COLUMNS} FROM notifications WHERE number = ?1");
         self.tx.find(&sql, params![number], read_notification)

@@ -91,7 +91,7 @@ impl ReadTx<'_> {
         })
     }
 
-    /// Lists all API keys, or those of one user, in the order of their numbers.
+    /// Lists all API keys, or the keys of one user, in the order of their numbers.
     pub fn list_stored_keys(&self, user_name: Option<&str>) -> Result<Vec<ListedKey>, DbError> {
         self.tx.list(
             "SELECT key_id, user_name, name, api_keys.created_ms, revoked_ms, last_used_ms

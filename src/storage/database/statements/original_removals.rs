@@ -92,7 +92,7 @@ mod tests {
         assert!(before.may_have_continued(&meanwhile));
         assert!(meanwhile.may_have_continued(&state(&db)));
         assert!(may_remove(&db, "one"));
-        // A second removal is announced, so the first one has to announce itself again.
+        // A second removal is announced, so the first one must announce itself again.
         begin(&db, "two");
         assert!(may_remove(&db, "two") && !may_remove(&db, "one"));
         end(&db, "two");

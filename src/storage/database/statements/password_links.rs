@@ -43,7 +43,7 @@ fn read_link(row: &dyn ResultRow) -> Result<PasswordLink, DbError> {
 }
 
 impl ReadTx<'_> {
-    /// Finds the link of that id, unless it has expired.
+    /// Finds the link with this id, unless it has expired.
     pub fn find_password_link(
         &self,
         id: Uuid,

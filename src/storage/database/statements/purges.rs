@@ -26,7 +26,7 @@ pub struct PendingPurge {
 /// The backlog of an endpoint.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PurgeBacklog {
-    /// Number of keys, including those that are due later.
+    /// Number of keys, including keys that are due later.
     pub keys: u64,
     /// Number of keys that are due.
     pub due: u64,

@@ -141,7 +141,7 @@ impl ReadTx<'_> {
         )
     }
 
-    /// Finds the stream of that id and user, if it was used at `expired` or later.
+    /// Finds the stream `id` of the user, if it was used at `expired` or later.
     pub fn find_stream(
         &self,
         id: Uuid,

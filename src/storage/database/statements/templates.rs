@@ -71,7 +71,7 @@ impl ReadTx<'_> {
         )
     }
 
-    /// Finds the template of that number.
+    /// Finds the template with this number.
     pub fn find_template(&self, id: i64) -> Result<Option<MetadataTemplate>, DbError> {
         let sql = format!("SELECT {COLUMNS} FROM metadata_templates WHERE template_id = ?1");
         self.tx.find(&sql, params![id], read_template)
@@ -101,7 +101,7 @@ impl WriteTx<'_> {
         )
     }
 
-    /// Replaces the template of that number.
+    /// Replaces the template with this number.
     pub fn update_template(&self, id: i64, new: &NewTemplate) -> Result<(), DbError> {
         self.tx.execute(
             "UPDATE metadata_templates SET organization_id = ?2, name = ?3, fields = ?4,
@@ -119,7 +119,7 @@ impl WriteTx<'_> {
         Ok(())
     }
 
-    /// Removes the template of that number.
+    /// Removes the template with this number.
     pub fn delete_template(&self, id: i64) -> Result<(), DbError> {
         let sql = "DELETE FROM metadata_templates WHERE template_id = ?1";
         self.tx.execute(sql, params![id]).map(drop)

@@ -89,7 +89,7 @@ fn bytes(number: u64) -> i64 {
 }
 
 impl ReadTx<'_> {
-    /// Finds the upload of that id, unless it has expired.
+    /// Finds the upload with this id, unless it has expired.
     pub fn find_upload(&self, id: Uuid, now: Timestamp) -> Result<Option<PendingUpload>, DbError> {
         self.tx.find(
             &format!("SELECT {COLUMNS} FROM uploads WHERE upload_id = ?1 AND expires_ms > ?2"),
