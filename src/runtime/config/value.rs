@@ -398,7 +398,7 @@ pub enum PdfActiveContent {
 pub enum AvifRendering {
     /// At the first request.
     OnRequest,
-    /// When a photograph is new, as part of cache warming.
+    /// As part of cache warming, after a photograph was ingested.
     Ahead,
 }
 

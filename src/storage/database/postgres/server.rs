@@ -197,7 +197,7 @@ impl PostgresServer {
     }
 }
 
-/// Returns the settings with only the host of that index.
+/// Returns the settings with only the host at `index`.
 fn host_config(all: &Config, index: usize) -> Config {
     let mut config = Config::new();
     match &all.get_hosts()[index] {

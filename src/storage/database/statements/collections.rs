@@ -1,6 +1,6 @@
 //! Stores collections: named, ordered lists of items that users create.
 //!
-//! `collection_upkeep.rs` removes items that are withdrawn or expire.
+//! `collection_upkeep.rs` removes items that are withdrawn. Expired items stay.
 
 use jiff::Timestamp;
 use uuid::Uuid;
@@ -51,11 +51,11 @@ pub struct Collection {
     pub head: CollectionHead,
     /// Its items in their order.
     pub content: Vec<ItemKey>,
-    /// Items that were withdrawn or have expired, the oldest loss first.
+    /// Items that were withdrawn, oldest loss first.
     pub removed: Vec<LostItem>,
 }
 
-/// An item that was withdrawn or has expired while it was in a collection.
+/// An item that was withdrawn while it was in a collection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LostItem {
     pub key: ItemKey,

@@ -307,7 +307,7 @@ impl ReadTx<'_> {
         self.tx.count(&sql, params![])
     }
 
-    /// Lists the originals that items with numbers above `after` name, each once.
+    /// Lists the originals of items with numbers above `after`, each once.
     pub fn originals_after(&self, after: i64) -> Result<Vec<NamedOriginal>, DbError> {
         let mut named = Vec::new();
         let sql = "SELECT item_id, assets FROM items WHERE item_id > ?1 ORDER BY item_id";
