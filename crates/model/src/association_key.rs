@@ -9,8 +9,8 @@ use crate::token;
 
 /// The key of an associated object: `[A-Za-z0-9][A-Za-z0-9-]*`, at most 64 characters, such as `a000`.
 ///
-/// The alphabet is that of an item id without the underscore, which begins a suffix (contract media-6). Like
-/// an id, a key cannot end in an operation.
+/// The alphabet is the one of item ids without the underscore, which begins a suffix (contract media-6). Like an
+/// item id, a key cannot end in an operation.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct AssociationKey(Box<str>);
 
@@ -29,16 +29,14 @@ impl AssociationKey {
             let inner = index > 0 && found == '-';
             !(inner || found.is_ascii_alphanumeric())
         });
-        // Characters are checked before the length, so that the
-        // text is ASCII there and bytes are characters.
+        // Characters are checked before the length, so the text is ASCII there and bytes are characters.
         if let Some((index, found)) = bad {
             return Err(AssociationKeyError::BadCharacter { found, at: index + 1 });
         }
         if text.len() > Self::CHARS_MAX {
             return Err(AssociationKeyError::TooLong { chars: text.len() });
         }
-        // A key that ended in an operation could not be
-        // addressed: the URL grammar would strip it off.
+        // A key that ends in an operation could not be addressed: the URL grammar would strip the operation.
         for operation in [token::CROP, token::WATERMARK] {
             if token::strip(text, operation).is_some() {
                 return Err(AssociationKeyError::HasOperation { operation });
@@ -72,7 +70,7 @@ impl<'de> Deserialize<'de> for AssociationKey {
     }
 }
 
-/// Why a text is not an association key.
+/// The error for a text that is not an association key.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum AssociationKeyError {
     /// The text is empty.
@@ -84,7 +82,7 @@ pub enum AssociationKeyError {
         AssociationKey::CHARS_MAX
     )]
     TooLong { chars: usize },
-    /// A character is not allowed in a key, or `-` is the first one.
+    /// A character is not allowed in a key, or the first character is `-`.
     #[error("the association has {found:?} at character {at}, expected letters, digits and -")]
     BadCharacter {
         found: char,

@@ -1,4 +1,4 @@
-//! The crop operator, as text and as a rectangle.
+//! The crop operation, as text and as a rectangle.
 
 use std::fmt;
 
@@ -6,10 +6,10 @@ use crate::operation_parameters::{ParameterError, PixelOperation, PixelValues};
 use crate::token;
 use geometry::{CropError, Rect, Size};
 
-/// The parameters of a `-crop` operator, in pixels of the image that it is applied to.
+/// The parameters of a `-crop` operation, in pixels of the image to crop.
 ///
-/// A missing width or height extends to the edge of the image; a missing offset is 0 and equal to a written
-/// `_x0`. Width and height are never 0. At least one parameter is given.
+/// A missing width or height extends to the edge of the image. A missing offset is 0 and equal to a written `_x0`.
+/// Width and height are never 0. At least one parameter is given.
 ///
 /// Contract media-13, media-14.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -58,7 +58,7 @@ impl CropSpec {
 
     /// Parses the parameters that follow `-crop`: `_w800_h600_x10_y20`.
     ///
-    /// Parameters come in any order and either case, each at most once, with digits only.
+    /// Parameters come in any order and either case, each at most once, with values of digits only.
     ///
     /// Fails with [`ParameterError`], which names the parameter.
     pub fn parse(parameters: &str) -> Result<Self, ParameterError> {
@@ -67,12 +67,11 @@ impl CropSpec {
         Ok(Self { width, height, x: x.unwrap_or(0), y: y.unwrap_or(0) })
     }
 
-    /// Computes the rectangle that the operator cuts from an upright image of size `image`.
+    /// Computes the rectangle that the crop cuts from an upright image of size `image`.
     ///
     /// Fails with [`CropError`], which contains `image`, when the rectangle exceeds the image or is empty.
     pub fn resolve(self, image: Size) -> Result<Rect, CropError> {
-        // Saturates, so that an offset beyond the edge gives
-        // an empty rectangle, which is refused below.
+        // Saturates, so that an offset beyond the edge gives an empty rectangle, which is refused below.
         let width = self.width.unwrap_or(image.width.saturating_sub(self.x));
         let height = self.height.unwrap_or(image.height.saturating_sub(self.y));
         let rect = Rect { x: self.x, y: self.y, width, height };
@@ -83,14 +82,14 @@ impl CropSpec {
 impl TryFrom<Rect> for CropSpec {
     type Error = ParameterError;
 
-    /// Builds the operator that cuts exactly `rect`; fails with [`ParameterError::Zero`] if `rect` is empty.
+    /// Builds the crop that cuts exactly `rect`; fails with [`ParameterError::Zero`] if `rect` is empty.
     fn try_from(rect: Rect) -> Result<Self, ParameterError> {
         Self::new(Some(rect.width), Some(rect.height), rect.x, rect.y)
     }
 }
 
 impl fmt::Display for CropSpec {
-    /// Prints the canonical operator with its name, `-crop_w800_h600_x10_y20`.
+    /// Prints the canonical operation with its name, `-crop_w800_h600_x10_y20`.
     ///
     /// Offsets are always printed; a missing width or height is not.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

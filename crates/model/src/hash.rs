@@ -5,7 +5,7 @@ use std::{fmt, str::FromStr};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use sha2::{Digest, Sha256};
 
-/// The SHA-256 of a blob's bytes: its key in the blob store, printed as 64 lower-case hex digits.
+/// The SHA-256 of a blob, which is its key in the blob store. Printed as 64 lower-case hex digits.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ContentHash(pub [u8; 32]);
 
@@ -28,7 +28,7 @@ impl ContentHash {
         const DIGITS: &[u8; 64] =
             b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
         let mut text = String::with_capacity(22);
-        // 128 bits cannot collide by accident, and names stay short.
+        // 128 bits make an accidental collision practically impossible and keep names short.
         for chunk in self.0[..16].chunks(3) {
             let mut word = [0u8; 4];
             word[1..=chunk.len()].copy_from_slice(chunk);
@@ -53,7 +53,7 @@ impl ContentHasher {
         self.0.update(bytes);
     }
 
-    /// Returns the hash of all bytes added.
+    /// Returns the hash of all added bytes.
     #[must_use]
     pub fn finish(self) -> ContentHash {
         ContentHash(self.0.finalize().into())
@@ -98,7 +98,7 @@ pub struct HashError(String);
 
 impl HashError {
     fn new(text: &str) -> Self {
-        // The error repeats the text, which may be of any length.
+        // The error repeats the text, which may be very long.
         Self(text.chars().take(80).collect())
     }
 }
@@ -109,7 +109,7 @@ impl FromStr for ContentHash {
     fn from_str(text: &str) -> Result<Self, HashError> {
         let bytes = text.as_bytes();
         let mut hash = [0u8; 32];
-        // In bytes; a character beyond ASCII is no hex digit below.
+        // Compares bytes: a byte of a character beyond ASCII is not a hex digit and fails below.
         if bytes.len() != 64 {
             return Err(HashError::new(text));
         }

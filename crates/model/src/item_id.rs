@@ -10,8 +10,8 @@ use crate::token;
 
 /// The id of an item: `[A-Za-z0-9][A-Za-z0-9_-]*`, at most 128 characters, case-sensitive.
 ///
-/// An id never contains a token that a media URL strips off from the right (see [`token`]), since such an id
-/// could not be addressed.
+/// An id never contains a token that a media URL strips from the right (see [`token`]): such an id could not be
+/// addressed.
 ///
 /// Contract items-3.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -24,7 +24,7 @@ impl ItemId {
 
     /// Parses an id, without decoding, trimming or case folding.
     ///
-    /// Fails with [`ItemIdError`], which says what is wrong and where.
+    /// Fails with [`ItemIdError`], which has the problem and its position.
     pub fn parse(text: &str) -> Result<Self, ItemIdError> {
         check_characters(text)?;
         check_tokens(text)?;
@@ -60,7 +60,7 @@ impl TryFrom<String> for ItemId {
     }
 }
 
-/// Why a text is not an item id.
+/// The error for a text that is not an item id.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum ItemIdError {
     /// The text is empty.
@@ -69,7 +69,7 @@ pub enum ItemIdError {
     /// The text has more than [`ItemId::CHARS_MAX`] characters.
     #[error("the id has {chars} characters, at most {} are allowed", ItemId::CHARS_MAX)]
     TooLong { chars: usize },
-    /// A character is not allowed in an id, or `-` or `_` is the first one.
+    /// A character is not allowed in an id, or the first character is `-` or `_`.
     #[error(
         "the id has {found:?} at character {at}, expected letters, digits, - and _, \
          with a letter or digit first"
@@ -79,13 +79,13 @@ pub enum ItemIdError {
         /// The position of the character, counted from 1.
         at: usize,
     },
-    /// The text contains an operation, which a media URL would strip off.
+    /// The text contains an operation, which a media URL would strip.
     #[error("the id has the operation {operation:?}")]
     HasOperation {
         /// The operation, such as `-crop` or `-watermark`.
         operation: &'static str,
     },
-    /// The text ends in a suffix, which a media URL would strip off.
+    /// The text ends in a suffix, which a media URL would strip.
     #[error("the id ends in the suffix {:?}", format!("_{}", .suffix))]
     EndsInSuffix {
         /// The suffix as written, without its underscore.
@@ -104,7 +104,7 @@ fn check_characters(text: &str) -> Result<(), ItemIdError> {
     if let Some((index, found)) = bad {
         return Err(ItemIdError::BadCharacter { found, at: index + 1 });
     }
-    // The text is known to be ASCII here, so bytes are characters.
+    // The text is ASCII here, so bytes are characters.
     if text.len() > ItemId::CHARS_MAX {
         return Err(ItemIdError::TooLong { chars: text.len() });
     }
@@ -112,7 +112,8 @@ fn check_characters(text: &str) -> Result<(), ItemIdError> {
 }
 
 fn check_tokens(text: &str) -> Result<(), ItemIdError> {
-    // Unlike the others, crops and sizes count anywhere in the id, since their parameters follow them.
+    // Crops and sizes count anywhere in the id, since their parameters follow them; other operations count only at
+    // the end.
     if token::split_crop(text).is_some() {
         return Err(ItemIdError::HasOperation { operation: token::CROP });
     }

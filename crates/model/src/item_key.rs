@@ -1,4 +1,4 @@
-//! The identity of an item, as a key and inside a URI.
+//! The identity of an item, as a key and in a URI.
 
 use std::fmt;
 use std::str::FromStr;
@@ -14,7 +14,7 @@ use crate::token;
 
 /// The identity of an item, `<mediaType>/<id>`.
 ///
-/// The same key names the same item, regardless of the host in a URI (contract items-1).
+/// The host of a URI is not part of the identity (contract items-1).
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize)]
 #[serde(try_from = "String")]
 pub struct ItemKey {
@@ -37,9 +37,9 @@ impl ItemKey {
         Ok(Self::new(media_type.parse()?, ItemId::parse(id)?))
     }
 
-    /// Parses the identity out of a URI, with or without a crop operator.
+    /// Parses the identity in a URI, with or without a crop.
     ///
-    /// Fails as [`ItemUri::parse`] does.
+    /// Fails like [`ItemUri::parse`].
     pub fn from_uri(uri: &str) -> Result<Self, ItemUriError> {
         ItemUri::parse(uri).map(|uri| uri.key)
     }
@@ -73,7 +73,7 @@ impl Serialize for ItemKey {
     }
 }
 
-/// Why a text is not an item identity.
+/// The error for a text that is not an item identity.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum ItemKeyError {
     /// The text has no `/`.
@@ -89,8 +89,7 @@ pub enum ItemKeyError {
 
 /// The parsed URI of an item, with the crop that the stored URI of an association may have.
 ///
-/// Look-ups by URI accept any host and an operator such as `-crop_w2264_h1273_x522_y789` (contract items-1,
-/// items-12).
+/// Look-ups by URI accept any host and a crop such as `-crop_w2264_h1273_x522_y789` (contract items-1, items-12).
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct ItemUri {
     pub key: ItemKey,
@@ -99,13 +98,13 @@ pub struct ItemUri {
 }
 
 impl ItemUri {
-    /// The maximum length of a URI in bytes; longer ones are refused unparsed.
+    /// The maximum length of a URI in bytes; longer URIs are refused unparsed.
     pub const BYTES_MAX: usize = 2048;
 
     /// Parses an absolute `http` or `https` URI whose path ends in `/media/<mediaType>/<id>`.
     ///
-    /// Host, port, the path before `/media`, query and fragment are ignored. Nothing is percent-decoded,
-    /// because an identity never needs encoding.
+    /// Host, port, the path before `/media`, query and fragment are ignored. Nothing is percent-decoded, because
+    /// an identity never needs encoding.
     ///
     /// Fails with [`ItemUriError`].
     pub fn parse(uri: &str) -> Result<Self, ItemUriError> {
@@ -121,7 +120,7 @@ impl ItemUri {
             return Err(ItemUriError::NotMedia);
         }
         let media_type: MediaType = media_type.parse()?;
-        // A second operator stays in the id, where `ItemId::parse` refuses it.
+        // A second crop stays in the id, where `ItemId::parse` refuses it.
         let (id, crop) = match token::split_crop(id) {
             Some((id, parameters)) => (id, Some(CropSpec::parse(parameters)?)),
             None => (id, None),
@@ -130,7 +129,7 @@ impl ItemUri {
     }
 }
 
-/// Why a URI does not name an item.
+/// The error for a URI that does not name an item.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum ItemUriError {
     /// The URI is longer than [`ItemUri::BYTES_MAX`].
@@ -139,7 +138,7 @@ pub enum ItemUriError {
     /// The URI contains whitespace, a control character or a backslash.
     #[error("the uri has the character {found:?}")]
     BadCharacter { found: char },
-    /// The URI is not absolute, has another scheme, or has no host.
+    /// The URI is not absolute, has a different scheme, or has no host.
     #[error("the uri does not begin with http:// or https:// and a host")]
     NotAbsolute,
     /// The path does not have the form of an item's path.
@@ -151,14 +150,14 @@ pub enum ItemUriError {
     /// The last segment is not an id.
     #[error(transparent)]
     Id(#[from] ItemIdError),
-    /// The crop operator on the id is malformed.
+    /// The crop on the id is malformed.
     #[error(transparent)]
     Crop(#[from] ParameterError),
 }
 
 /// Returns the path of an absolute URI without query and fragment; it is empty or begins with `/`.
 fn path_of(uri: &str) -> Result<&str, ItemUriError> {
-    // Browsers and libraries disagree about these: `http://a\@b/` is on the host a or b.
+    // Browsers and libraries disagree about these characters: the host of `http://a\@b/` is a or b.
     let bad = uri.chars().find(|c| c.is_whitespace() || c.is_control() || *c == '\\');
     if let Some(found) = bad {
         return Err(ItemUriError::BadCharacter { found });
@@ -170,7 +169,7 @@ fn path_of(uri: &str) -> Result<&str, ItemUriError> {
     let end = rest.find(['?', '#']).unwrap_or(rest.len());
     let (rest, _query) = rest.split_at(end);
     let (authority, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
-    // Userinfo may contain colons, so it is removed before the port is looked for.
+    // Userinfo may contain colons, so it is removed before the search for the port.
     let host = authority.rsplit('@').next().unwrap_or_default();
     if host.is_empty() || host.starts_with(':') {
         return Err(ItemUriError::NotAbsolute);

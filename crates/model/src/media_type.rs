@@ -1,4 +1,4 @@
-//! The media types of items, as written in URLs.
+//! The media types of items, as they are written in URLs.
 
 use serde::{Deserialize, Serialize};
 use strum::{Display, EnumCount, EnumIter, EnumString, IntoStaticStr, VariantNames};
@@ -6,8 +6,8 @@ use thiserror::Error;
 
 /// The media type of an item: the first part of its identity and of its media URL.
 ///
-/// It parses in lower case only, because an identity has one spelling. `_all`, which search and notifications
-/// accept, is not a media type, because it names no item.
+/// Parses in lower case only, because an identity has one spelling. `_all`, which search and notifications accept,
+/// is not a media type, because it cannot identify an item.
 ///
 /// Contract items-2.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -61,7 +61,7 @@ impl MediaType {
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("unknown media type {found:?}")]
 pub struct UnknownMediaType {
-    /// The text that was found.
+    /// The text that is not a media type.
     pub found: String,
 }
 

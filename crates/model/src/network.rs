@@ -2,11 +2,11 @@
 
 use std::net::{IpAddr, Ipv6Addr};
 
-/// Returns the part of `address` that identifies one client, since an IPv6 host may use any address of its
-/// /64. An IPv4 address is returned whole, also when it is written as IPv4-mapped IPv6.
+/// Returns the part of `address` that identifies one client: the /64 prefix of an IPv6 address, since a host may
+/// use any address in it. An IPv4 address is returned whole, even if it is written as IPv4-mapped IPv6.
 #[must_use]
 pub fn network(address: IpAddr) -> IpAddr {
-    // A dual-stack socket reports IPv4 clients as mapped addresses, all of which share one /64.
+    // A dual-stack socket reports IPv4 clients as mapped addresses, which all share one /64.
     match address.to_canonical() {
         IpAddr::V4(v4) => IpAddr::V4(v4),
         IpAddr::V6(v6) => IpAddr::V6(Ipv6Addr::from_bits(v6.to_bits() >> 64 << 64)),

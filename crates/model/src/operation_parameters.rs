@@ -3,10 +3,10 @@
 use strum::{Display, EnumString, IntoStaticStr};
 use thiserror::Error;
 
-/// The maximum number of digits of a number, leading zeros included: enough for any `u64`.
+/// The maximum number of digits of a number, including leading zeros: enough for any `u64`.
 const DIGITS_MAX: usize = 20;
 
-/// An operation that takes numbers of pixels.
+/// An operation whose parameters are numbers of pixels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[derive(Display, IntoStaticStr)]
 #[strum(serialize_all = "lowercase")]
@@ -17,7 +17,7 @@ pub enum PixelOperation {
 }
 
 impl PixelOperation {
-    /// Returns the name in URLs without its dash, as error bodies show it.
+    /// Returns the name in URLs without its dash, as in error bodies.
     pub fn as_str(self) -> &'static str {
         self.into()
     }
@@ -35,7 +35,7 @@ impl PixelOperation {
         }
     }
 
-    /// Returns the list of parameters for messages.
+    /// Returns the list of parameters in messages.
     fn expected(self) -> &'static str {
         match self {
             Self::Crop => "_w, _h, _x or _y",
@@ -59,13 +59,13 @@ pub enum PixelParameter {
     Y,
 }
 
-/// Why the parameters of an operation are malformed.
+/// The error for malformed parameters of an operation.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum ParameterError {
     /// The operation has no parameters.
     #[error("\"-{operation}\" needs at least one of {}", operation.expected().replace(" or ", " and "))]
     NoParameters { operation: PixelOperation },
-    /// A parameter is none that the operation accepts.
+    /// The operation does not accept the parameter.
     #[error(
         "unknown {operation} parameter {:?}, expected {}",
         format!("_{found}"), operation.expected()
@@ -75,13 +75,13 @@ pub enum ParameterError {
         /// The parameter without its underscore.
         found: String,
     },
-    /// A required parameter is not given.
+    /// A required parameter is missing.
     #[error("\"-{operation}\" needs \"_{parameter}\"")]
     Missing { operation: PixelOperation, parameter: PixelParameter },
-    /// A parameter is given more than once.
+    /// A parameter occurs more than once.
     #[error("{operation} parameter \"_{parameter}\" is given more than once")]
     Repeated { operation: PixelOperation, parameter: PixelParameter },
-    /// A value contains something other than digits.
+    /// A value contains characters other than digits.
     #[error(
         "{operation} parameter \"_{parameter}\" needs a whole number of pixels, found {found:?}"
     )]
@@ -99,8 +99,8 @@ pub enum ParameterError {
 }
 
 impl ParameterError {
-    /// Returns the part of the URL that is wrong: an operation such as `crop`, or one of its
-    /// parameters such as `crop.w`.
+    /// Returns the part of the URL at fault: an operation such as `crop`, or one of its parameters such as
+    /// `crop.w`.
     pub fn part(&self) -> &'static str {
         match self {
             Self::NoParameters { operation } | Self::Unknown { operation, .. } => {
@@ -125,14 +125,14 @@ fn part_name(operation: PixelOperation, parameter: PixelParameter) -> &'static s
         (PixelOperation::Fit, PixelParameter::Height) => "fit.h",
         (PixelOperation::Fill, PixelParameter::Width) => "fill.w",
         (PixelOperation::Fill, PixelParameter::Height) => "fill.h",
-        // Only a crop has offsets; the parser refuses them elsewhere as unknown.
+        // Only a crop has offsets; for other operations, the parser refuses them as unknown.
         (PixelOperation::Fit | PixelOperation::Fill, PixelParameter::X | PixelParameter::Y) => {
             operation.as_str()
         }
     }
 }
 
-/// The values that a URL gives to an operation's parameters.
+/// The parameter values of an operation in a URL.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct PixelValues {
     pub(crate) width: Option<u32>,
@@ -144,17 +144,17 @@ pub(crate) struct PixelValues {
 impl PixelValues {
     /// Parses the parameters that follow an operation's name: `_w800_h600_x10_y20`.
     ///
-    /// Parameters come in any order and either case, each at most once, with digits only. Leading zeros are
-    /// ignored, within the limit of 20 digits.
+    /// Parameters come in any order and either case, each at most once, with values of digits only. Leading zeros
+    /// are ignored, within the limit of 20 digits.
     ///
-    /// Fails with [`ParameterError`], which names operation and parameter.
+    /// Fails with [`ParameterError`], which names the operation and the parameter.
     pub(crate) fn parse(
         operation: PixelOperation,
         parameters: &str,
     ) -> Result<Self, ParameterError> {
         let mut values = Self::default();
         let mut rest = parameters.split('_');
-        // The text must begin with an underscore, so the part before the first one is empty.
+        // The text must begin with an underscore, so the part before the first underscore is empty.
         let before = rest.next().unwrap_or_default();
         if !before.is_empty() {
             return Err(ParameterError::Unknown { operation, found: before.to_owned() });
@@ -174,7 +174,7 @@ impl PixelValues {
         Ok(values)
     }
 
-    /// Fails with [`ParameterError::Zero`] on a zero width or height; offsets may be 0.
+    /// Fails with [`ParameterError::Zero`] if the width or height is zero; offsets may be 0.
     pub(crate) fn check_sides(self, operation: PixelOperation) -> Result<(), ParameterError> {
         let sides = [(self.width, PixelParameter::Width), (self.height, PixelParameter::Height)];
         match sides.into_iter().find(|(side, _)| *side == Some(0)) {

@@ -1,4 +1,4 @@
-//! Perceptual hashes: pictures that look nearly the same have hashes that differ in few bits.
+//! Perceptual hashes: the hashes of pictures that look alike differ in few bits.
 
 use std::{fmt, str::FromStr};
 
@@ -10,7 +10,7 @@ const DIGITS: usize = 16;
 
 /// The perceptual hash of a picture, printed as 16 lower-case hex digits.
 ///
-/// Each bit says whether one of 9 × 8 parts of the upright picture is brighter than the part to its right.
+/// Each bit is 1 if one of 9 × 8 parts of the upright picture is brighter than the part to its right.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct PictureHash(pub u64);
 
@@ -22,7 +22,7 @@ impl PictureHash {
     }
 }
 
-/// A text that is not the hash of a picture.
+/// The error for a text that is not the hash of a picture.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error("not 16 hex digits")]
 pub struct PictureHashError;
@@ -37,7 +37,7 @@ impl FromStr for PictureHash {
     type Err = PictureHashError;
 
     fn from_str(text: &str) -> Result<Self, PictureHashError> {
-        // The parser of numbers also takes a sign and fewer digits.
+        // The number parser would also accept a sign and fewer digits.
         if text.len() != DIGITS || !text.bytes().all(|byte| byte.is_ascii_hexdigit()) {
             return Err(PictureHashError);
         }

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use strum::{Display, EnumIter, EnumString, IntoEnumIterator, IntoStaticStr};
 use thiserror::Error;
 
-/// The variant of a rendition: how the image was processed.
+/// The variant of a rendition, which is its kind of processing.
 ///
 /// Contract media-2.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -65,7 +65,7 @@ pub struct RenditionName {
 }
 
 impl RenditionName {
-    /// The full-size, unmodified image: the meaning of a URL without a suffix.
+    /// The full-size, unmodified image, which a URL without a suffix names.
     pub const NORMAL_HIRES: Self = Self::new(RenditionVariant::Normal, RenditionUsage::Hires);
     /// The image for the screen.
     pub const NORMAL_PREVIEW: Self = Self::new(RenditionVariant::Normal, RenditionUsage::Preview);
@@ -105,8 +105,8 @@ impl RenditionName {
     /// `Watermarked` is accepted for `Watermark` (contract media-2).
     pub fn find(text: &str) -> Option<Self> {
         RenditionUsage::iter().find_map(|usage| {
-            // The usage is matched first, from the right: as
-            // prefixes, `Watermark` and `Watermarked` collide.
+            // The usage is matched first, from the right: as prefixes, `Watermark` and `Watermarked` would
+            // collide.
             let start = text.len().checked_sub(usage.as_str().len())?;
             let (variant, tail) = text.split_at_checked(start)?;
             if !tail.eq_ignore_ascii_case(usage.as_str()) {
@@ -116,7 +116,7 @@ impl RenditionName {
         })
     }
 
-    /// Parses a name `<variant><usage>` as [`Self::find`] does.
+    /// Parses a name `<variant><usage>` like [`Self::find`].
     ///
     /// Fails with [`UnknownRendition`].
     pub fn parse(text: &str) -> Result<Self, UnknownRendition> {
@@ -134,7 +134,7 @@ impl fmt::Display for RenditionName {
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("unknown rendition {found:?}, expected a variant and a usage such as \"NormalPreview\"")]
 pub struct UnknownRendition {
-    /// The text that was found.
+    /// The text that is not a rendition name.
     pub found: String,
 }
 

@@ -12,7 +12,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
 pub enum RenditionExtension {
     /// An image such as `.jpg`. Only images accept operations.
     Image(ImageFormat),
-    /// `.auto`: an image in the format that the client prefers, as its `Accept` header says.
+    /// `.auto`: an image in the format that the client prefers according to its `Accept` header.
     Auto,
     Pdf,
     Eps,
@@ -21,7 +21,7 @@ pub enum RenditionExtension {
 }
 
 impl RenditionExtension {
-    /// `.jpg`, the default wherever a URL or setting does not choose.
+    /// `.jpg`, the default if a URL or setting does not choose a format.
     pub const JPEG: Self = Self::Image(ImageFormat::JPEG);
 
     /// Iterates over every rendition extension.
@@ -41,7 +41,7 @@ impl RenditionExtension {
         }
     }
 
-    /// Returns the MIME type of the served file; for `.auto` that of a client without preferences.
+    /// Returns the MIME type of the served file; for `.auto`, the type for a client without preferences.
     pub fn mime_type(self) -> &'static str {
         match self {
             Self::Image(format) => format.mime_type(),
@@ -65,7 +65,7 @@ impl RenditionExtension {
         self.is_image()
     }
 
-    /// Reports whether `_BlackAndWhite` may be written without a usage, meaning Hires.
+    /// Reports whether `_BlackAndWhite` may be written without a usage, which then is Hires.
     pub fn accepts_lone_variant(self) -> bool {
         match self {
             Self::Pdf | Self::Eps => true,

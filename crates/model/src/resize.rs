@@ -1,4 +1,4 @@
-//! The size of a rendition, as an operation of its URL.
+//! The size of a rendition, as an operation in its URL.
 
 use std::fmt;
 
@@ -8,16 +8,16 @@ use crate::operation_parameters::{ParameterError, PixelOperation, PixelParameter
 use crate::token;
 use geometry::Size;
 
-/// The size that a URL asks for: `-fit_w640_h480`, `-fill_w640_h360` or `-preset_card`.
+/// The requested size in a URL: `-fit_w640_h480`, `-fill_w640_h360` or `-preset_card`.
 ///
-/// Nothing is ever enlarged: a size that is larger than allowed is reduced in the same ratio.
+/// Pictures are never enlarged: a size that is larger than allowed is reduced in the same ratio.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum ResizeSpec {
-    /// Scales down, in the picture's own ratio, until it fits into the box. At least one side is given.
+    /// Scales down in the picture's own ratio until it fits into the box. At least one side is given.
     Fit { width: Option<u32>, height: Option<u32> },
-    /// Scales down until the picture covers the size, and cuts the rest off around the focus.
+    /// Scales down until the picture just covers the size, and cuts off the rest around the focus.
     Fill(Size),
-    /// What the settings define under this name.
+    /// The definition with this name in the settings.
     Preset(PresetName),
 }
 
@@ -56,7 +56,7 @@ fn missing(parameter: PixelParameter) -> ParameterError {
 }
 
 impl fmt::Display for ResizeSpec {
-    /// Prints the canonical operator, such as `-fit_w640_h480`.
+    /// Prints the canonical operation, such as `-fit_w640_h480`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())?;
         match self {
@@ -72,7 +72,7 @@ impl fmt::Display for ResizeSpec {
     }
 }
 
-/// The name of a preset: a lower-case letter, then lower-case letters and digits, at most 32 characters.
+/// The name of a preset: a lower-case letter, followed by lower-case letters and digits, at most 32 characters.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PresetName(Box<str>);
 
@@ -80,7 +80,7 @@ impl PresetName {
     /// The maximum number of characters of a name.
     pub const CHARS_MAX: usize = 32;
 
-    /// Parses a name, ignoring case as everywhere in media URLs.
+    /// Parses a name. Case is ignored, as everywhere in media URLs.
     ///
     /// Fails with [`ResizeError::PresetName`].
     pub fn parse(text: &str) -> Result<Self, ResizeError> {
@@ -106,7 +106,7 @@ impl fmt::Display for PresetName {
     }
 }
 
-/// Why the text of a size is malformed.
+/// The error for a malformed size.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum ResizeError {
     /// A number is malformed.
@@ -121,7 +121,7 @@ pub enum ResizeError {
 }
 
 impl ResizeError {
-    /// Returns the part of the URL that is wrong, such as `fit.w` or `preset`.
+    /// Returns the part of the URL at fault, such as `fit.w` or `preset`.
     pub fn part(&self) -> &'static str {
         match self {
             Self::Parameter(error) => error.part(),

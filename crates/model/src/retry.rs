@@ -6,26 +6,27 @@ use jiff::Timestamp;
 
 use crate::ContentHash;
 
-/// When a failed operation is retried, and when it is given up.
+/// The times at which a failed operation is retried, and the deadline at which it is given up.
 #[derive(Clone, Copy, Debug)]
 pub struct RetryPolicy {
-    /// The delay between the first and the second attempt; it doubles with each further one.
+    /// The delay between the first and the second attempt; it doubles with each further attempt.
     pub first: Duration,
     /// The maximum delay between two attempts, unless `first` is longer.
     pub longest: Duration,
-    /// The time since queueing after which the operation is given up.
+    /// The time after queueing at which the operation is given up.
     pub deadline: Duration,
 }
 
-/// The number of doublings of the first delay; then it stops growing, regardless of the settings.
+/// The maximum number of doublings of the first delay. After that the delay is constant, regardless of the
+/// settings.
 const DOUBLINGS_MAX: u32 = 16;
 
-/// The end of an attempt, and whether its time can be trusted.
+/// The end time of an attempt.
 #[derive(Clone, Copy, Debug)]
 pub struct AttemptEnd {
     /// The time of day at the end of the attempt.
     pub at: Timestamp,
-    /// Whether the clock that gave this time is trusted.
+    /// Whether the clock was trusted at that time.
     pub is_clock_trusted: bool,
 }
 
@@ -36,12 +37,12 @@ impl RetryPolicy {
         Self { first, longest, deadline: Duration::MAX }
     }
 
-    /// Returns when the next attempt is due, after `attempts` attempts of which the last one failed at `end`.
+    /// Returns the time of the next attempt, after `attempts` attempts of which the last one failed at `end`.
     ///
-    /// Returns `None` if that would be later than the deadline, counted from `queued`. While the clock is not
-    /// trusted there is no deadline, so a clock jump never ends the retries.
+    /// Returns `None` if that would be after the deadline, counted from `queued`. While the clock is not trusted
+    /// there is no deadline, so a clock jump never ends the retries.
     ///
-    /// `name` identifies the operation: see [`RetryPolicy::jittered`].
+    /// `name` identifies the operation; see [`RetryPolicy::jittered`].
     #[must_use]
     pub fn next_attempt(
         &self,
@@ -50,7 +51,7 @@ impl RetryPolicy {
         queued: Timestamp,
         end: AttemptEnd,
     ) -> Option<Timestamp> {
-        // Saturates, because settings may name any duration.
+        // Saturates, because settings may contain any duration.
         let at = end.at.saturating_add(self.jittered(name, attempts)).unwrap_or(Timestamp::MAX);
         let deadline = queued.saturating_add(self.deadline).unwrap_or(Timestamp::MAX);
         (at <= deadline || !end.is_clock_trusted).then_some(at)
@@ -59,16 +60,16 @@ impl RetryPolicy {
     /// Returns the delay before the next attempt: [`RetryPolicy::backoff`] plus up to 25% jitter.
     ///
     /// Jitter keeps operations that failed together from retrying together. It is derived from `name` and
-    /// `attempts`: equal in every process, different for each operation and attempt.
+    /// `attempts`, so it is equal in every process and different for each operation and attempt.
     #[must_use]
     pub fn jittered(&self, name: &str, attempts: u32) -> Duration {
         let base = self.backoff(attempts);
         let ContentHash(hash) = ContentHash::new(format!("{name}/{attempts}").as_bytes());
-        // Only upwards, so that no attempt comes before the backoff allows it.
+        // Only upwards, so no attempt starts before the backoff ends.
         base + base / 4 * u32::from(hash[0]) / 255
     }
 
-    /// Returns the delay after `attempts` attempts, counted from 1: it doubles with each of them.
+    /// Returns the delay after `attempts` attempts, counted from 1. It doubles with each attempt.
     #[must_use]
     pub fn backoff(&self, attempts: u32) -> Duration {
         let doublings = attempts.saturating_sub(1).min(DOUBLINGS_MAX);
@@ -79,13 +80,13 @@ impl RetryPolicy {
     /// Reports whether an operation was claimed more often than this policy permits attempts.
     ///
     /// An attempt that kills the process reports no failure; its claim just expires. Without this check the
-    /// operation would be claimed forever. The deadline alone does not suffice: after a weekend of downtime,
-    /// queued operations are attempted at least once more.
+    /// operation would be claimed forever. The deadline alone is not sufficient: after a weekend of downtime,
+    /// queued operations get at least one more attempt.
     #[must_use]
     pub fn is_exhausted(&self, attempts: u32) -> bool {
         let mut remaining = self.deadline;
         let mut permitted = 1_u32;
-        // While the delay grows, attempts are counted one by one; after that it is constant.
+        // Counts attempts one by one while the delay grows; after that the delay is constant.
         for doublings in 0..DOUBLINGS_MAX {
             let Some(rest) = remaining.checked_sub(self.backoff(doublings + 1)) else {
                 return attempts > permitted;
@@ -93,14 +94,14 @@ impl RetryPolicy {
             remaining = rest;
             permitted += 1;
         }
-        // At least 1, since a policy without delay would divide by zero.
+        // At least 1, since a policy without a delay would divide by zero.
         let longest = self.backoff(DOUBLINGS_MAX + 1).as_nanos().max(1);
         let more = u32::try_from(remaining.as_nanos() / longest).unwrap_or(u32::MAX);
         attempts > permitted.saturating_add(more)
     }
 }
 
-/// A count of consecutive failures, with the delay that it leads to.
+/// A counter of consecutive failures, and the delays that follow from it.
 #[derive(Clone, Copy, Debug)]
 pub struct Backoff {
     policy: RetryPolicy,
@@ -120,7 +121,7 @@ impl Backoff {
         self.policy.backoff(self.failures)
     }
 
-    /// Resets the delay to the first one, after a success.
+    /// Resets the delay after a success.
     pub const fn reset(&mut self) {
         self.failures = 0;
     }

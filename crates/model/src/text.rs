@@ -1,11 +1,11 @@
 //! Shortens texts for messages, records and lists.
 
-/// Shortens `text` to its first `chars_max` characters and `…`; a text that is not longer stays as it is.
+/// Shortens `text` to its first `chars_max` characters and `…`. A text within the limit stays unchanged.
 ///
-/// No white space precedes the ellipsis, which `chars_max` does not count.
+/// White space before the ellipsis is removed. The ellipsis is not counted in `chars_max`.
 #[must_use]
 pub fn shorten(text: &str, chars_max: usize) -> String {
-    // Texts of other systems are in any language, where a cut at a byte could split a character.
+    // Texts of other systems may be in any language, so a cut at a byte could split a character.
     match text.char_indices().nth(chars_max) {
         Some((end, _)) => format!("{}…", text[..end].trim_end()),
         None => text.to_owned(),

@@ -1,18 +1,18 @@
-//! The tokens that a media URL strips off an item's id, from the right: operations and suffixes.
+//! The tokens that a media URL strips from an item's id, from the right: operations and suffixes.
 //!
-//! An id may contain `-` and `_`, so these tokens alone decide where it ends. The URL grammar strips them off
-//! and [`ItemId`](crate::ItemId) refuses an id that contains one. Both use the functions here, hence every id
-//! can be addressed and every URL has exactly one reading.
+//! An id may contain `-` and `_`, so only these tokens mark its end. The URL grammar strips them and
+//! [`ItemId`](crate::ItemId) refuses an id that contains one. Both use the functions of this module, so every id
+//! can be addressed and every URL has exactly one meaning.
 //!
 //! - `-watermark`, `-cutpaste` and `-indesign` count only at the end: `a-watermark-b` is an id.
-//! - `-crop` counts at the end, and wherever an underscore follows it. `-crop_` always begins a crop
-//!   operator, so that a malformed one (`-crop_w-10`) is an error and never a part of an id.
-//!   `a-cropped`, `crop_w10` and `a-crop-b` are ids.
-//! - `-fit_`, `-fill_` and `-preset_` begin an operator wherever they stand. Without the underscore they
-//!   belong to the id: `cross-fit`.
+//! - `-crop` counts at the end, and anywhere if an underscore follows it. `-crop_` always begins a crop, so that a
+//!   malformed one (`-crop_w-10`) is an error and never part of an id. `a-cropped`, `crop_w10` and `a-crop-b` are
+//!   ids.
+//! - `-fit_`, `-fill_` and `-preset_` begin an operation anywhere. Without the underscore they belong to the id:
+//!   `cross-fit`.
 //! - `_<variant><usage>` and `_BlackAndWhite` count at the end.
 //!
-//! All of them are matched ignoring case.
+//! All tokens are matched ignoring case.
 
 use crate::rendition::{RenditionName, RenditionVariant};
 
@@ -22,31 +22,30 @@ pub const CROP: &str = "-crop";
 pub const WATERMARK: &str = "-watermark";
 /// The operation that scales down to fit into a box; its parameters follow.
 pub const FIT: &str = "-fit";
-/// The operation that scales down to cover a size and cuts the rest off; its parameters follow.
+/// The operation that scales down to cover a size and cuts off the rest; its parameters follow.
 pub const FILL: &str = "-fill";
-/// The operation that applies a preset of the settings, whose name follows.
+/// The operation that applies a preset of the settings; the preset's name follows.
 pub const PRESET: &str = "-preset";
-/// The operations that decide the size; a picture has at most one of them.
+/// The operations that determine the size. A picture has at most one of them.
 pub const RESIZES: [&str; 3] = [FIT, FILL, PRESET];
-/// With `.txt`: plain text for copying and pasting.
+/// Plain text for copying and pasting, with the extension `.txt`.
 pub const CUTPASTE: &str = "-cutpaste";
-/// With `.txt`: tagged text for Adobe InDesign.
+/// Tagged text for Adobe InDesign, with the extension `.txt`.
 pub const INDESIGN: &str = "-indesign";
 
 /// Returns the text before `token` if `text` ends in it.
 pub fn strip<'a>(text: &'a str, token: &str) -> Option<&'a str> {
     let start = text.len().checked_sub(token.len())?;
-    // The position may be inside a character, as nothing is known about the text yet.
+    // The text is not validated yet, so the position may be inside a character.
     let (before, tail) = text.split_at_checked(start)?;
     tail.eq_ignore_ascii_case(token).then_some(before)
 }
 
-/// Splits at the last crop operator into the text before it and its parameters.
+/// Splits at the last crop into the text before it and its parameters.
 ///
 /// The parameters are empty, or begin with `_` and extend to the end of `text`.
 pub fn split_crop(text: &str) -> Option<(&str, &str)> {
-    // Continues past hyphens that begin no operator,
-    // since a parameter such as `_w-10` contains one.
+    // Continues past hyphens that do not begin a crop, since a parameter such as `_w-10` contains one.
     text.rmatch_indices('-').find_map(|(at, _)| {
         let (before, tail) = text.split_at(at);
         let (name, parameters) = tail.split_at_checked(CROP.len())?;
@@ -55,8 +54,8 @@ pub fn split_crop(text: &str) -> Option<(&str, &str)> {
     })
 }
 
-/// Splits at the last size operator into the text before it, its name, and its parameters, which begin with
-/// `_` and extend to the end of `text`.
+/// Splits at the last size operation into the text before it, its name, and its parameters, which begin with `_`
+/// and extend to the end of `text`.
 pub fn split_resize(text: &str) -> Option<(&str, &'static str, &str)> {
     text.rmatch_indices('-').find_map(|(at, _)| {
         let (before, tail) = text.split_at(at);
@@ -68,9 +67,9 @@ pub fn split_resize(text: &str) -> Option<(&str, &'static str, &str)> {
     })
 }
 
-/// Splits a known suffix off the end: returns the text before it, and the suffix without its underscore.
+/// Splits off a known suffix at the end. Returns the text before it and the suffix without its underscore.
 pub fn split_suffix(text: &str) -> Option<(&str, &str)> {
-    // Variants and usages contain no underscore, so the last one begins the suffix.
+    // Variants and usages contain no underscore, so the last underscore begins the suffix.
     let (before, suffix) = text.rsplit_once('_')?;
     let known = is_lone_variant(suffix) || RenditionName::find(suffix).is_some();
     known.then_some((before, suffix))

@@ -6,17 +6,17 @@ use strum::{EnumString, IntoStaticStr, VariantNames};
 
 use super::{AgreementId, OrganizationId, ProductId};
 
-/// How the downloads under an agreement are paid for.
+/// The method of payment for downloads under an agreement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[derive(EnumString, IntoStaticStr, VariantNames)]
 pub enum AgreementType {
-    /// Delivers immediately, without a limit on downloads.
+    /// Delivers immediately, with no limit on downloads.
     Subscription,
-    /// Makes each download an order, delivered once it is reported as approved under a licence.
+    /// Makes each download an order, which is delivered once it is reported as approved under a licence.
     Direct,
-    /// Makes each download an order, delivered once it is reported as approved under a licence.
+    /// Makes each download an order, which is delivered once it is reported as approved under a licence.
     Normal,
-    /// Delivers immediately, up to the number of downloads that was bought.
+    /// Delivers immediately, up to the number of bought downloads.
     Prepaid,
 }
 
@@ -28,16 +28,16 @@ impl AgreementType {
     }
 }
 
-/// Who may approve the orders under an agreement.
+/// The users who may approve orders under an agreement.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 #[derive(EnumString, IntoStaticStr, VariantNames)]
 #[strum(serialize_all = "lowercase")]
 pub enum Approver {
-    /// The user who ordered, and the organization's administrators (contract purchases-14).
+    /// The user who placed the order and the organization's administrators (contract purchases-14).
     #[default]
     Owner,
-    /// Only administrators of the organization.
+    /// Only the organization's administrators.
     Admin,
 }
 
@@ -82,10 +82,10 @@ pub struct Agreement {
     /// The organization that holds the agreement.
     #[serde(skip)]
     pub organization: OrganizationId,
-    /// How downloads are paid for.
+    /// The method of payment for downloads.
     #[serde(rename = "type")]
     pub kind: AgreementType,
-    /// Whether it covers every item; if so, it takes precedence over any Subscription agreement.
+    /// Whether the agreement covers every item. If so, it is preferred to any Subscription agreement.
     pub super_agreement: bool,
     /// The products that the agreement covers.
     pub products: Vec<Product>,
@@ -93,10 +93,10 @@ pub struct Agreement {
     pub name: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
-    /// When the agreement ends; `None` if it does not.
+    /// The time at which the agreement ends; `None` if it never ends.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub expires: Option<Timestamp>,
-    /// Downloads bought and left; `Prepaid` agreements only.
+    /// The bought and the remaining downloads; only for `Prepaid` agreements.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub prepaids: Option<PrepaidDownloads>,
 }

@@ -1,5 +1,4 @@
-//! Delivery channels: where a user's items are sent, in which formats and by which method (contract
-//! deliveries-17).
+//! Delivery channels: a user's destinations with their formats and transfer methods (contract deliveries-17).
 
 use std::{fmt, str::FromStr};
 
@@ -16,7 +15,7 @@ use crate::limits::{CHANNEL_NAME_CHARS_MAX, USER_NAME_BYTES_MAX};
 #[derive(EnumString, IntoStaticStr, VariantNames)]
 #[strum(serialize_all = "lowercase")]
 pub enum ChannelMethod {
-    /// Nothing is sent: the customer downloads a `.zip`.
+    /// Sends nothing: the customer downloads a `.zip`.
     Download,
     /// Writes into a directory on the server.
     Directory,
@@ -43,8 +42,8 @@ impl ChannelMethod {
 
 /// The settings of a delivery method: addresses, directories, passwords.
 ///
-/// Passwords are stored in plain text because they must be presented to the receiving system. `Debug` prints
-/// the names of settings, never their values; there is no `Display` and no `Serialize`.
+/// Passwords are stored in plain text because the receiving system asks for them. `Debug` prints the names of
+/// settings, never their values; there is no `Display` and no `Serialize`.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct ChannelSettings(Map<String, Value>);
 
@@ -83,14 +82,14 @@ pub struct Channel {
     /// The channel's name, unique among the channels of its owner.
     pub name: String,
     pub method: ChannelMethod,
-    /// The formats sent of each item, in the canonical spelling of
+    /// The formats in which each item is sent, in the canonical spelling of
     /// [`MediaFormat`](crate::media_url::MediaFormat).
     pub formats: Vec<String>,
     pub settings: ChannelSettings,
     /// Whether the channel may be used.
     pub active: bool,
-    /// Whether its owner, rather than the operator, wrote the settings. Such a channel may only connect to
-    /// public addresses.
+    /// Whether the owner wrote the settings, rather than the operator. Such a channel may connect only to public
+    /// addresses.
     pub by_user: bool,
 }
 
@@ -104,7 +103,7 @@ impl Channel {
 
 /// The identifier of a channel in requests: `user:<username>:<channel name>`.
 ///
-/// User names may contain colons and channel names may not, so the last colon separates the two (contract
+/// User names may contain colons and channel names may not, so the last colon separates them (contract
 /// deliveries-17).
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct ChannelId {
@@ -112,7 +111,7 @@ pub struct ChannelId {
     name: String,
 }
 
-/// Why a text is not a channel identifier.
+/// The error for a text that is not a channel identifier.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ChannelIdError {
     /// The text does not begin with `user:` or has no second colon.
@@ -164,7 +163,7 @@ impl FromStr for ChannelId {
     type Err = ChannelIdError;
 
     fn from_str(text: &str) -> Result<Self, ChannelIdError> {
-        // From the right, because user names may contain colons.
+        // Splits at the last colon, because user names may contain colons.
         let parts = text.strip_prefix("user:").and_then(|rest| rest.rsplit_once(':'));
         let (owner, name) = parts.ok_or(ChannelIdError::Form)?;
         Self::new(owner, name)

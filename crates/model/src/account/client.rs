@@ -41,10 +41,10 @@ pub struct OAuthClient {
     pub grants: Vec<GrantType>,
     /// Whether the client may be used.
     pub active: bool,
-    /// Whether its tokens need the scopes of each [`Permission`](super::Permission); `false` by default
+    /// Whether the client's tokens need the scopes of each [`Permission`](super::Permission); `false` by default
     /// (contract login-14).
     pub scopes_enforced: bool,
-    /// Lifetime of its access tokens in seconds, if shorter than that of other clients.
+    /// The lifetime of the client's access tokens in seconds, if it is shorter than the default.
     pub access_token_s: Option<u32>,
 }
 
@@ -55,13 +55,14 @@ impl OAuthClient {
         self.grants.contains(&grant)
     }
 
-    /// Reports whether the client is public, that is, cannot keep a secret.
+    /// Reports whether the client is public: it cannot keep a secret and has none.
     #[must_use]
     pub fn is_public(&self) -> bool {
         self.secret.is_none()
     }
 
-    /// Returns the lifetime of the client's access tokens, where `seconds` is that of other clients.
+    /// Returns the lifetime of the client's access tokens in seconds: `seconds`, the default, or a shorter one of
+    /// its own.
     #[must_use]
     pub fn access_token_s(&self, seconds: u32) -> u32 {
         self.access_token_s.map_or(seconds, |limit| limit.min(seconds))

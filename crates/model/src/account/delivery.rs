@@ -1,4 +1,4 @@
-//! Deliveries: versions of items on their way through a channel.
+//! Deliveries: versions of items sent through a channel.
 
 use jiff::Timestamp;
 use strum::{EnumString, IntoStaticStr, VariantNames};
@@ -9,18 +9,18 @@ use crate::limits::DELIVERY_ERROR_CHARS_MAX;
 use crate::text::shorten;
 use crate::{CropSpec, ItemKey};
 
-/// The state of a delivery. The variants follow its progress.
+/// The state of a delivery, in the order of progress.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[derive(EnumString, IntoStaticStr, VariantNames)]
 #[strum(serialize_all = "lowercase")]
 pub enum DeliveryState {
-    /// Waiting for its first attempt or a retry.
+    /// Waits for its first attempt or a retry.
     Queued,
-    /// An attempt is in flight.
+    /// Has an attempt in flight.
     Sending,
-    /// The receiving system has accepted it.
+    /// The receiving system has accepted the files.
     Delivered,
-    /// Given up after the last retry; a new request or the operator queues it again.
+    /// Given up after the last retry. A new request or the operator can queue it again.
     Failed,
 }
 
@@ -32,42 +32,42 @@ impl DeliveryState {
     }
 }
 
-/// One version of an item on its way, or delivered, through one channel.
+/// The delivery of one version of an item through one channel.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Delivery {
     pub id: Uuid,
-    /// The user who requested it and owns the channel.
+    /// The user who requested the delivery and owns the channel.
     pub user: UserId,
-    /// The organization for which that user acted.
+    /// The organization for which the user acted.
     pub organization: OrganizationId,
     /// The channel, which may have been removed since.
     pub channel: ChannelId,
     pub item: ItemKey,
-    /// The editors' crop, if the request named the item by a URI with a crop; in pixels of the Hires image.
+    /// The editors' crop, in pixels of the Hires image, if the request named the item by a URI with a crop.
     pub crop: Option<CropSpec>,
-    /// The version of the item: another version is another delivery.
+    /// The version of the item. Each version is a delivery of its own.
     pub version: String,
     /// The agreement that the request named.
     pub agreement: Option<AgreementId>,
     pub state: DeliveryState,
-    /// Attempts since it was last queued.
+    /// Attempts since the delivery was last queued.
     pub attempts: u32,
-    /// When the next attempt is due; while in flight, when the claim of the sending node expires and another
-    /// node may claim it.
+    /// The time of the next attempt. While an attempt is in flight: the time at which the sending node's claim
+    /// expires, so that a different node may claim the delivery.
     pub next: Option<Timestamp>,
-    /// Why the last attempt failed.
+    /// The reason of the last failure.
     pub error: Option<String>,
-    /// When it was requested.
+    /// The time of the request.
     pub created: Timestamp,
-    /// When it was last queued; the retry deadline counts from here.
+    /// The time at which it was last queued; the retry deadline counts from here.
     pub queued: Timestamp,
-    /// When its state last changed.
+    /// The time of the last change of state.
     pub updated: Timestamp,
-    /// When the receiving system accepted it.
+    /// The time at which the receiving system accepted the files.
     pub delivered: Option<Timestamp>,
 }
 
-/// Shortens the reason of a failed attempt to [`DELIVERY_ERROR_CHARS_MAX`] characters.
+/// Shortens the reason of a failure to [`DELIVERY_ERROR_CHARS_MAX`] characters.
 #[must_use]
 pub fn shorten_reason(text: &str) -> String {
     shorten(text, DELIVERY_ERROR_CHARS_MAX)

@@ -1,4 +1,4 @@
-//! Numeric ids of accounts, with one type each so that they cannot be confused.
+//! Numeric ids of accounts. Each has a type of its own, so that they cannot be confused.
 
 use std::fmt;
 
@@ -43,12 +43,11 @@ ids! {
     OrganizationId >= 1;
     /// The id of an agreement of an organization.
     AgreementId >= 1;
-    /// The id of a product that agreements cover; 0 in orders under an agreement that covers everything and has no product.
+    /// The id of a product. Orders under an agreement that covers everything and has no product have the id 0.
     ProductId >= 0;
     /// The id of an order row.
     OrderId >= 1;
-    /// The id of one authorization of a client by a user: its code, its tokens and the tokens refreshed from
-    /// them.
+    /// The id of one authorization of a client by a user: the code, its tokens and the tokens refreshed from them.
     FamilyId >= 1;
 }
 

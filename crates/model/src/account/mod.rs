@@ -1,5 +1,5 @@
-//! The account types: organizations, users, products, agreements, licences, clients, orders,
-//! channels, deliveries, notifications. No database, no clock, no HTTP.
+//! The account types: organizations, users, products, agreements, licences, clients, orders, channels, deliveries,
+//! notifications. They use no database, no clock and no HTTP.
 
 pub mod accounts_file;
 mod agreement;

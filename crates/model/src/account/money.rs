@@ -4,7 +4,7 @@ use std::{fmt, str::FromStr};
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// An amount in hundredths of a currency unit; the currency is that of the organization.
+/// An amount in hundredths of the organization's currency unit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Money {
     hundredths: i64,
@@ -30,7 +30,7 @@ impl FromStr for Money {
         }
         let units: i64 = units.parse().map_err(|_| MoneyError)?;
         let cents: i64 = cents.parse().map_err(|_| MoneyError)?;
-        // An overflow is refused, since a wrapped amount is another price.
+        // An overflow is refused, since a wrapped amount would be a different price.
         let amount = units.checked_mul(100).and_then(|sum| sum.checked_add(cents));
         let amount = amount.ok_or(MoneyError)?;
         Ok(Self { hundredths: if negative { -amount } else { amount } })
@@ -43,7 +43,7 @@ fn all_digits(text: &str) -> bool {
 
 impl fmt::Display for Money {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // The sign is printed separately: -0.50 divided by 100 is 0, which has none.
+        // The sign is printed separately: for -0.50, the whole units are 0 and have no sign.
         let amount = self.hundredths.unsigned_abs();
         let sign = if self.hundredths < 0 { "-" } else { "" };
         write!(f, "{sign}{}.{:02}", amount / 100, amount % 100)

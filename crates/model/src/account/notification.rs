@@ -1,4 +1,4 @@
-//! Notifications: saved queries of a user, and how new matches reach that user (contract notifications-1).
+//! Notifications: saved queries whose new matches are sent to the user (contract notifications-1).
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -9,7 +9,7 @@ use super::{AgreementId, DeviceKind, UserId};
 use crate::limits::DIGEST_ITEMS_MAX;
 use crate::{ItemKey, MediaType};
 
-/// How a user is notified of new matches.
+/// The method by which a user is notified of new matches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[derive(EnumCount, EnumIter, EnumString, IntoStaticStr, VariantNames)]
 #[strum(serialize_all = "kebab-case")]
@@ -18,7 +18,7 @@ pub enum NotificationKind {
     Mobile,
     /// An e-mail for each item.
     Email,
-    /// An e-mail with the items published since the last one.
+    /// An e-mail with the items published since the last e-mail.
     ScheduledEmail,
     /// A queue that the client reads.
     Stream,
@@ -37,9 +37,9 @@ impl NotificationKind {
 pub struct SavedQuery {
     /// The query text, which parsed when it was saved.
     pub q: Option<String>,
-    /// Product codes; those that begin with `-` are excluded.
+    /// Product codes; a code that begins with `-` is excluded.
     pub p: Vec<String>,
-    /// Agreements of which at least one must cover an item; empty means any of the user's agreements.
+    /// The agreements of which at least one must cover an item. Empty means all the user's agreements.
     pub agr: Vec<AgreementId>,
     /// A time range that ends when the message is written: `h`, `d`, `w`, `m` or `y`.
     pub tr: Option<String>,
@@ -57,7 +57,7 @@ pub enum NotificationMethod {
         email: String,
         /// A cron expression with five fields.
         schedule: String,
-        /// The name of the time zone in which `schedule` is read.
+        /// The name of the time zone of `schedule`.
         timezone: String,
     },
     /// Adds items to a queue.
@@ -76,7 +76,7 @@ impl NotificationMethod {
         }
     }
 
-    /// Returns the receiving address, for the kinds that send e-mail.
+    /// Returns the receiving address of the kinds that send e-mail.
     #[must_use]
     pub fn email(&self) -> Option<&str> {
         match self {
@@ -92,18 +92,18 @@ pub struct Notification {
     /// The row number in the database.
     pub number: i64,
     pub id: Uuid,
-    /// The user who is notified.
+    /// The user to notify.
     pub user: UserId,
-    /// The media type that items must have; `None` allows every type.
+    /// The media type that items must have; `None` allows all types.
     pub media_type: Option<MediaType>,
     pub title: String,
     pub query: SavedQuery,
     pub method: NotificationMethod,
-    /// Matches count only when they follow this row of the item log.
+    /// The row of the item log after which matches count.
     pub after_seq: i64,
 }
 
-/// The content of one message, stored in the outbox until it has been sent.
+/// The content of one message. It is stored in the outbox until the message is sent.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", tag = "kind")]
 pub enum MessageContent {
@@ -121,12 +121,12 @@ pub enum MessageContent {
     Digest {
         /// The items, newest first.
         items: Vec<String>,
-        /// The number of further items, which the e-mail does not list.
+        /// The number of further items that the e-mail does not list.
         more: usize,
     },
-    /// An e-mail saying that another user registered one of the receiver's devices.
+    /// An e-mail that reports that a different user registered one of the receiver's devices.
     DeviceMoved {
-        /// The device's model, as stated by the other user.
+        /// The device's model, as the other user stated it.
         model: String,
         /// The name that the other user gave the device.
         name: Option<String>,
@@ -136,14 +136,14 @@ pub enum MessageContent {
         /// The ids of the password links.
         links: Vec<Uuid>,
     },
-    /// An e-mail saying that the receiver's password was changed.
+    /// An e-mail that reports a changed password.
     PasswordChanged,
-    /// An e-mail saying that the receiver created an API key.
+    /// An e-mail that reports a new API key.
     KeyMade {
         /// The name of the key.
         name: String,
     },
-    /// An e-mail saying that the receiver logged in with a new browser.
+    /// An e-mail that reports a login with a new browser.
     NewBrowser {
         browser: Option<String>,
         /// The network address of the client.
@@ -159,12 +159,12 @@ impl MessageContent {
         Self::Push { item: item.to_string(), token: token.to_owned(), device }
     }
 
-    /// Merges this e-mail with `newer` into one; `None` unless both are about items of a notification.
+    /// Merges this e-mail with `newer` into one. Returns `None` unless both are about items of a notification.
     ///
     /// Each item is listed once, newest first. Items beyond [`DIGEST_ITEMS_MAX`] are only counted.
     #[must_use]
     pub fn merge(&self, newer: &Self) -> Option<Self> {
-        // Items that an earlier merge dropped cannot be compared, so they are added up.
+        // Items that an earlier merge dropped cannot be compared, so their counts are added.
         let mut more = self.unlisted_count()?.saturating_add(newer.unlisted_count()?);
         let mut items: Vec<String> = Vec::new();
         for item in newer.items().iter().chain(self.items()) {
@@ -181,11 +181,10 @@ impl MessageContent {
         Some(Self::Digest { items, more })
     }
 
-    /// Returns the number of items that an earlier merge dropped; `None` for a message that is never merged.
+    /// Returns the number of items that earlier merges dropped; `None` for a message that is never merged.
     fn unlisted_count(&self) -> Option<usize> {
         match self {
-            // A push message goes to a single device, and mail
-            // about an account must arrive on its own.
+            // A push message goes to a single device, and mail about an account must arrive on its own.
             Self::Push { .. }
             | Self::DeviceMoved { .. }
             | Self::SetPassword { .. }
@@ -212,7 +211,7 @@ impl MessageContent {
         }
     }
 
-    /// Reports whether the message is about the receiver's account, and so belongs to no notification.
+    /// Reports whether the message is about the receiver's account and therefore belongs to no notification.
     #[must_use]
     pub fn is_about_account(&self) -> bool {
         match self {
@@ -240,7 +239,7 @@ impl MessageContent {
     }
 }
 
-/// The transport that sends a message. Each has its own queue, so a slow one does not delay the others.
+/// The transport that sends a message. Each transport has its own queue, so a slow one does not delay the others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[derive(EnumCount, EnumIter, IntoStaticStr, VariantNames)]
 #[strum(serialize_all = "lowercase")]
@@ -253,7 +252,7 @@ pub enum MessageTransport {
 }
 
 impl MessageTransport {
-    /// Returns the transport for devices of that kind.
+    /// Returns the transport for devices of `kind`.
     #[must_use]
     pub fn for_device(kind: DeviceKind) -> Self {
         match kind {
@@ -262,7 +261,7 @@ impl MessageTransport {
         }
     }
 
-    /// Returns the position of the transport among all of them.
+    /// Returns the position of the transport among all transports.
     #[must_use]
     pub fn index(self) -> usize {
         self as usize
@@ -275,16 +274,16 @@ impl MessageTransport {
     }
 }
 
-/// The state of a message in the outbox; a message that was sent is removed.
+/// The state of a message in the outbox. A sent message is removed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[derive(EnumString, IntoStaticStr, VariantNames)]
 #[strum(serialize_all = "lowercase")]
 pub enum MessageState {
-    /// Waiting for its first attempt or a retry.
+    /// Waits for its first attempt or a retry.
     Waiting,
-    /// An attempt is in flight.
+    /// Has an attempt in flight.
     Sending,
-    /// Given up after the last retry; the operator can send it again or drop it.
+    /// Given up after the last retry. The operator can send it again or drop it.
     Parked,
 }
 
@@ -307,14 +306,14 @@ pub struct OutboxMessage {
     pub user: UserId,
     pub content: MessageContent,
     pub state: MessageState,
-    /// Attempts since it was last queued.
+    /// Attempts since the message was last queued.
     pub attempts: u32,
-    /// When the next attempt is due.
+    /// The time of the next attempt.
     pub next: Option<Timestamp>,
-    /// Why the last attempt failed.
+    /// The reason of the last failure.
     pub error: Option<String>,
-    /// When the message was created.
+    /// The time at which the message was created.
     pub created: Timestamp,
-    /// When it was last queued; the retry deadline counts from here.
+    /// The time at which it was last queued; the retry deadline counts from here.
     pub queued: Timestamp,
 }

@@ -27,23 +27,23 @@ impl LicensePeriod {
     }
 }
 
-/// A licence under which the use of an item can be reported, serialized as orders store it.
+/// A licence under which the use of an item can be reported, serialized as it is stored with orders.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct License {
     pub uuid: Uuid,
     /// The product that the licence belongs to.
     pub product: Product,
-    /// The period that it covers.
+    /// The period that the licence covers.
     pub period: Option<LicensePeriod>,
-    /// The number of uses that it covers, in words.
+    /// The number of uses that the licence covers, in words.
     pub volume: Option<String>,
     /// The price, in the organization's currency.
     pub price: Option<Money>,
-    /// The uses that it permits.
+    /// A description of the permitted uses.
     pub description: Option<String>,
 }
 
-/// A filter on a list of orders, by whether their use was reported (contract purchases-12).
+/// A filter on a list of orders: orders with or without a usage report (contract purchases-12).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[derive(EnumString, VariantNames)]
 #[strum(serialize_all = "lowercase")]
@@ -55,15 +55,15 @@ pub enum OrderStatus {
     All,
 }
 
-/// The agreement of an order, as it was at the time of purchase, serialized as orders store it.
+/// The agreement of an order at the time of purchase, serialized as it is stored with orders.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OrderAgreement {
     pub id: AgreementId,
     pub name: Option<String>,
-    /// How its downloads are paid for.
+    /// The method of payment for downloads.
     #[serde(rename = "type")]
     pub kind: AgreementType,
-    /// Who approves its orders at present, which is not stored with the order.
+    /// The present approver of orders, which is not stored with the order.
     #[serde(skip)]
     pub approver: Approver,
 }
@@ -89,13 +89,13 @@ pub struct Order {
     pub product: Product,
     /// The licence under which its use was reported.
     pub license: Option<License>,
-    /// When the item was bought.
+    /// The time of purchase.
     pub created: Timestamp,
     /// The time until which repeated downloads are free.
     pub downloadable_until: Timestamp,
-    /// The time by which its use must be reported.
+    /// The time by which the use must be reported.
     pub reporting_deadline: Option<Timestamp>,
-    /// When its use was reported.
+    /// The time at which the use was reported.
     pub reported: Option<Timestamp>,
     /// Whether the download was approved; `None` while undecided.
     pub approved: Option<bool>,

@@ -45,7 +45,7 @@ pub struct Organization {
     pub country: Option<String>,
     pub address: OrganizationAddresses,
     pub phone_direct: Option<String>,
-    /// The domains, in lower case, that administrators may use in the e-mail addresses of users; empty allows
+    /// The domains, in lower case, that administrators may use in the e-mail addresses of users. Empty allows
     /// every domain.
     pub mail_domains: Vec<String>,
 }
@@ -54,8 +54,8 @@ impl Organization {
     /// Reports whether administrators may give a user the e-mail address `address`.
     #[must_use]
     pub fn allows_address(&self, address: &str) -> bool {
-        // The last `@`, because a quoted local part may contain one (RFC 5321 §4.1.2). A text
-        // without `@` has no domain and matches none.
+        // The last `@` separates, because a quoted local part may contain one (RFC 5321 §4.1.2). A text without
+        // `@` has no domain and matches none.
         let domain = address.rsplit_once('@').map_or("", |(_, domain)| domain);
         self.mail_domains.is_empty()
             || self.mail_domains.iter().any(|allowed| allowed.eq_ignore_ascii_case(domain))

@@ -1,17 +1,17 @@
 //! The permissions of a caller in the APIs, and the scopes that each requires.
 //!
-//! One table is the source of truth: the consent page lists the permissions that a client would get,
-//! `auth::Principal` enforces them, and a test compares the table with `docs/guide/scopes.md`.
+//! The table of this module is the source of truth: the consent page lists the permissions that a client would
+//! get, `auth::Principal` enforces them, and a test compares the table with `docs/guide/scopes.md`.
 //!
-//! A client whose scopes are not enforced gets what the contract describes (contract login-14): `roles`
-//! grants almost everything, and no API requires `collection`. With enforced scopes, each scope grants only
-//! what it is named after.
+//! A client whose scopes are not enforced has the rights of the contract (contract login-14): `roles` grants
+//! almost everything, and no API requires `collection`. With enforced scopes, each scope grants only the area that
+//! it is named after.
 
 use strum::VariantArray;
 
 use super::{ROLE_OPERATOR, ROLE_PROVIDER, Scope, ScopeSet, User};
 
-/// Something that a caller may do.
+/// A right of a caller in the APIs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Permission {
     /// Learn the identity of the user.
@@ -24,7 +24,7 @@ pub enum Permission {
     Download,
     /// List and report the orders of the caller.
     OwnOrders,
-    /// Trigger deliveries, and list those of the caller.
+    /// Trigger deliveries, and list the caller's deliveries.
     Deliver,
     /// Read the user name, the roles and the agreements of the caller.
     Account,
@@ -63,7 +63,7 @@ pub enum Permission {
     EveryItem,
     /// Publish, replace and withdraw items.
     Ingest,
-    /// See queues, nodes and statistics of the service, and send failed deliveries and messages again.
+    /// See the service's queues, nodes and statistics, and send failed deliveries and messages again.
     Operate,
 }
 
@@ -82,9 +82,9 @@ enum PermissionHolder {
 /// A row of the permission table.
 struct PermissionRow {
     permission: Permission,
-    /// The scopes that it requires according to the contract, all of them.
+    /// All the scopes that the permission requires according to the contract.
     contract: &'static [Scope],
-    /// The scopes that it requires of a client with enforced scopes, all of them.
+    /// All the scopes that the permission requires of a client with enforced scopes.
     enforced: &'static [Scope],
     /// A scope that gives the client the same data in the id token and at the user endpoint.
     claims: Option<Scope>,
@@ -150,7 +150,8 @@ static TABLE: [PermissionRow; 26] = [
     PermissionRow {
         holder: PermissionHolder::Administrators,
         ..row(
-            // The contract gives administrators all orders with `roles` alone (contract login-14).
+            // The contract gives administrators all orders of the organization with `roles` alone (contract
+            // login-14).
             Permission::OrganizationOrders,
             ROLES,
             &[Scope::Admin],
@@ -213,8 +214,8 @@ static TABLE: [PermissionRow; 26] = [
     ),
     row(Permission::ReadChannels, ROLES, PROFILE, "See and test your delivery channels"),
     row(
-        // Channels are an extension, so no client of the
-        // contract loses anything if its token needs `profile`.
+        // Channels are an extension of the contract, so no client of the contract loses a right if its token needs
+        // `profile`.
         Permission::WriteChannels,
         PROFILE,
         PROFILE,
@@ -281,7 +282,7 @@ static TABLE: [PermissionRow; 26] = [
         ..row(
             Permission::Operate,
             ROLES,
-            // A client that only searches must not see the agency's figures because an operator uses it.
+            // An operator may use a client that only searches. That client must not see the agency's figures.
             &[Scope::Admin],
             "See how the service runs and what customers download, and send failed deliveries and \
              messages again",
@@ -299,15 +300,14 @@ impl Permission {
         TABLE.iter().find(|row| row.permission == self)
     }
 
-    /// Returns the scopes that it requires, all of them; `enforced` is whether the client's scopes are
+    /// Returns all the scopes that the permission requires; `enforced` is true if the client's scopes are
     /// enforced.
     #[must_use]
     pub fn scopes(self, enforced: bool) -> &'static [Scope] {
         match self.row() {
             Some(row) if enforced => row.enforced,
             Some(row) => row.contract,
-            // Unreachable, as a test proves that the table is
-            // complete. Requiring every scope fails closed.
+            // Unreachable, as a test proves that the table is complete. Requiring every scope fails closed.
             None => <Scope as VariantArray>::VARIANTS,
         }
     }
@@ -320,24 +320,23 @@ impl Permission {
 
     /// Reports whether a client with `scopes` gets this permission when acting for `user`.
     ///
-    /// Every API requires `roles` besides the scopes in the table; claims of the id token and of the user
-    /// endpoint do not.
+    /// Every API requires `roles` besides the scopes in the table. The claims of the id token and of the user
+    /// endpoint do not require it.
     #[must_use]
     pub fn is_granted(self, scopes: ScopeSet, enforced: bool, user: &User) -> bool {
-        // Unreachable as well, and closed if it were not.
+        // Unreachable as above; fails closed.
         let Some(row) = self.row() else { return false };
         let is_eligible = match row.holder {
             PermissionHolder::Everybody => true,
-            // Read from the user, not from the token: an access level that is taken away ends at
-            // once (contract users-9).
+            // Read from the user, not from the token, so that a removed access level ends at once (contract
+            // users-9).
             PermissionHolder::Administrators => user.access.admin,
             PermissionHolder::Providers => user.roles.iter().any(|role| role == ROLE_PROVIDER),
             PermissionHolder::Operators => user.roles.iter().any(|role| role == ROLE_OPERATOR),
         };
         let has_scopes = scopes.contains(Scope::Roles)
             && self.scopes(enforced).iter().all(|scope| scopes.contains(*scope));
-        // The id token and the user endpoint give claims
-        // without `roles`, so the consent page must list them.
+        // The id token and the user endpoint give claims without `roles`, so the consent page must list them.
         is_eligible && (has_scopes || row.claims.is_some_and(|scope| scopes.contains(scope)))
     }
 }

@@ -10,10 +10,10 @@ use strum::{EnumIter, EnumString, IntoEnumIterator, IntoStaticStr, VariantArray,
 #[strum(serialize_all = "lowercase")]
 #[repr(u16)]
 pub enum Scope {
-    // The values only make a mask in memory; tokens are stored with the names of their scopes.
+    // The values only make up a bit mask in memory; tokens are stored with the names of their scopes.
     /// Adds OpenID Connect: the identity of the user.
     OpenId = 1,
-    /// Exposes the claim `roles`; every API requires it.
+    /// Exposes the claim `roles`. Every API requires this scope.
     Roles = 4,
     /// Exposes the claim `email`.
     Email = 2,
@@ -21,8 +21,8 @@ pub enum Scope {
     User = 8,
     /// Exposes the claims `customer_id`, `customer_name`, `department`.
     Customer = 16,
-    /// Permits reading and updating the profile. Of our extensions, revoking keys and writing channels
-    /// require it.
+    /// Permits reading and updating the profile. Two extensions of the contract require it: revoking keys and
+    /// writing channels.
     Profile = 32,
     /// Permits reading and updating collections; no API requires it.
     Collection = 64,
@@ -46,7 +46,7 @@ impl Scope {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ScopeSet(u16);
 
-/// Why a `scope` parameter is refused.
+/// The reason for refusing a `scope` parameter.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ScopeError {
     /// The text is not a list of words of printable ASCII without quotes, separated by single spaces.
@@ -57,10 +57,10 @@ pub enum ScopeError {
     Unknown(String),
 }
 
-/// Characters of a caller's word that an error repeats.
+/// Maximum number of characters of an unknown word that an error repeats.
 const ECHO_CHARS_MAX: usize = 40;
 
-/// Returns `true` for a character of `scope-token` (RFC 6749 §3.3).
+/// Returns whether `byte` is a character of `scope-token` (RFC 6749 §3.3).
 fn is_scope_character(byte: u8) -> bool {
     byte.is_ascii_graphic() && byte != b'"' && byte != b'\\'
 }
@@ -93,7 +93,7 @@ impl ScopeSet {
     /// with a refresh token.
     pub fn parse(text: &str) -> Result<Self, ScopeError> {
         let mut scopes = Self::NONE;
-        // An empty list is not an error here: each caller decides what a missing scope means.
+        // An empty list is not an error here: each caller decides the meaning of a missing scope.
         if text.is_empty() {
             return Ok(scopes);
         }
@@ -139,7 +139,7 @@ impl ScopeSet {
 
     /// Iterates over the scopes of the set.
     pub fn iter(self) -> impl Iterator<Item = Scope> {
-        // In the order of the enum, so that a set prints in the same way however it was written.
+        // The enum order makes equal sets print equally.
         Scope::iter().filter(move |scope| self.contains(*scope))
     }
 }

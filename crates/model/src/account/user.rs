@@ -1,4 +1,4 @@
-//! Users, and what their rights depend on (contract users-1).
+//! Users and the accounts that determine their rights (contract users-1).
 
 use std::sync::Arc;
 
@@ -9,8 +9,8 @@ use super::{Agreement, Organization, OrganizationId, UserId};
 
 /// The role of the agency's employees, who also see items under embargo.
 pub const ROLE_PROVIDER: &str = "ROLE_PROVIDER";
-/// The role of users who operate the service: they see its queues, nodes and statistics, and nothing more of
-/// the archive than others.
+/// The role of users who operate the service. They see its queues, nodes and statistics, but no more of the
+/// archive than other users.
 pub const ROLE_OPERATOR: &str = "ROLE_OPERATOR";
 /// The role of customers.
 pub const ROLE_OFP: &str = "ROLE_OFP";
@@ -31,7 +31,7 @@ pub struct PhoneNumbers {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct AccessLevels {
-    /// Whether the user may administer the users of the same organization.
+    /// Whether the user may administer the users of the organization.
     #[serde(deserialize_with = "or_default")]
     pub admin: bool,
     /// Whether the user has access to the media-bank product.
@@ -39,7 +39,7 @@ pub struct AccessLevels {
     pub mediebank: bool,
 }
 
-/// A user without its agreements and without its password.
+/// A user without agreements and password.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct User {
     pub id: UserId,
@@ -64,18 +64,18 @@ impl User {
     #[must_use]
     pub fn display_name(&self) -> String {
         let parts = [self.first_name.as_deref(), self.last_name.as_deref()];
-        // An imported name may be present and empty, which would print a lone space.
+        // An imported name may be present but empty; without this filter the result could be a lone space.
         let name = parts.into_iter().flatten().filter(|part| !part.is_empty());
         let name = name.collect::<Vec<_>>().join(" ");
         if name.is_empty() { self.user_name.clone() } else { name }
     }
 }
 
-/// A user together with the organization and agreements that determine its rights.
+/// A user with the organization and the agreements that determine the user's rights.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Account {
     pub user: User,
     pub organization: Option<Arc<Organization>>,
-    /// The user's agreements in the order of their numbers, including expired ones.
+    /// The user's agreements by number, including expired ones.
     pub agreements: Vec<Agreement>,
 }

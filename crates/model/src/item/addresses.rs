@@ -1,9 +1,9 @@
-//! Rewrites the URLs in a document to our host, regardless of the host that they had at ingest.
+//! Rewrites the URLs in a document to our host, whatever host they had at ingest.
 //!
-//! An item's identity is `<mediaType>/<id>`, regardless of the host (contract items-1). URIs of the item itself
-//! and of items that it replaces are rewritten to our host, and so are URIs and renditions of associated
-//! items that this service has. Renditions at other hosts are removed, because a client that follows them
-//! would send its API key there.
+//! The host is not part of an item's identity `<mediaType>/<id>` (contract items-1). URIs of the item itself and
+//! of the items that it replaces are rewritten to our host, and so are URIs and renditions of associated items in
+//! this service. Renditions at other hosts are removed, because a client that follows them would send its API key
+//! there.
 
 use std::collections::HashSet;
 
@@ -20,17 +20,17 @@ use crate::{
 pub(super) const NESTED: [&str; 2] = ["associations", "assignments"];
 
 impl Document {
-    /// Collects the items named by associations and assignments, as far as `layout` serves them.
+    /// Collects the items named by the associations and assignments that `layout` serves.
     ///
-    /// Returns at most [`ASSOCIATIONS_LOOKED_UP_MAX`] items; those nested deeper than
-    /// [`ASSOCIATION_DEPTH_MAX`] are omitted.
+    /// Returns at most [`ASSOCIATIONS_LOOKED_UP_MAX`] items. Items nested deeper than [`ASSOCIATION_DEPTH_MAX`]
+    /// are omitted.
     #[must_use]
     pub fn linked_items(&self, layout: DocumentLayout) -> HashSet<ItemKey> {
         let mut keys = HashSet::new();
         match layout {
             DocumentLayout::Full => collect(&self.fields, 0, &mut keys),
             DocumentLayout::Bare => {
-                // The layout serves one association and none of its own (contract search-9).
+                // The layout serves only the first association, without its associations (contract search-9).
                 let first = nested_in(&self.fields, "associations").next();
                 keys.extend(first.and_then(key_of));
             }
@@ -64,7 +64,7 @@ fn collect(fields: &Map<String, Value>, depth: usize, keys: &mut HashSet<ItemKey
     }
 }
 
-/// How much this service has of an item named in a document.
+/// The parts of an item that this service has, for an item named in a document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ItemPresence {
     /// The item is unknown.
@@ -78,17 +78,17 @@ pub enum ItemPresence {
 /// Rewrites the URLs in a document.
 pub(super) struct AddressRewriter<'a, L> {
     pub(super) links: &'a L,
-    /// Looks up how much the service has of an item.
+    /// Looks up the parts of an item that the service has.
     pub(super) presence: &'a dyn Fn(&ItemKey) -> ItemPresence,
 }
 
 impl<L: MediaLinks> AddressRewriter<'_, L> {
-    /// Rewrites the URLs in the document of the item `key`, whose `uri` becomes its first property. The
-    /// caller writes the item's own renditions.
+    /// Rewrites the URLs in the document of the item `key` and makes its `uri` the first property. The item's own
+    /// renditions are left to the caller.
     pub(super) fn rewrite(&self, key: &ItemKey, fields: &mut Map<String, Value>) {
         let uri = self.links.item(key);
-        // `shift_remove` throughout: plain `remove` moves the last
-        // property into the gap, which reorders the document.
+        // `shift_remove` throughout: plain `remove` moves the last property into the gap, which reorders the
+        // document.
         fields.shift_remove("uri");
         fields.shift_insert(0, "uri".to_owned(), Value::String(uri));
         web_address::remove_non_web(fields);
@@ -96,8 +96,8 @@ impl<L: MediaLinks> AddressRewriter<'_, L> {
         self.write_nested(fields, 0);
     }
 
-    /// Rewrites the renditions of `key`, an associated item that this service has, and removes those whose
-    /// URL does not belong to it.
+    /// Rewrites the renditions of `key`, an associated item in this service. Renditions whose URL does not belong
+    /// to the item are removed.
     fn write_renditions(&self, key: &ItemKey, fields: &mut Map<String, Value>) {
         let Some(Value::Object(renditions)) = fields.get_mut("renditions") else { return };
         renditions.retain(|_, rendition| {
@@ -130,7 +130,7 @@ impl<L: MediaLinks> AddressRewriter<'_, L> {
     }
 
     fn write_uri(&self, value: &mut Value) {
-        // An address that names no item of this service, such as `urn:…`, stays as it was sent.
+        // A URI that names no item of this service, such as `urn:…`, stays unchanged.
         if let Value::String(uri) = value
             && let Ok(named) = ItemUri::parse(uri)
         {
@@ -141,13 +141,12 @@ impl<L: MediaLinks> AddressRewriter<'_, L> {
     /// Returns the item's URL at our host, with the crop of the original URI.
     fn uri(&self, named: &ItemUri) -> String {
         let item = self.links.item(&named.key);
-        // The crop is the editors' and in pixels of the Hires,
-        // so it holds at any host (contract items-12).
+        // The editors' crop is in pixels of the Hires image, so it is valid at any host (contract items-12).
         named.crop.map_or_else(|| item.clone(), |crop| format!("{item}{crop}"))
     }
 
-    /// Rewrites associations and assignments. Items unknown to this service keep their `uri`. They, and items
-    /// without files, become mere links, because their renditions are elsewhere.
+    /// Rewrites associations and assignments. Items unknown to this service keep their `uri`. They and items
+    /// without files become mere links, because their renditions are elsewhere.
     fn write_nested(&self, fields: &mut Map<String, Value>, depth: usize) {
         for name in NESTED {
             let Some(Value::Object(nested)) = fields.get_mut(name) else { continue };
@@ -155,7 +154,7 @@ impl<L: MediaLinks> AddressRewriter<'_, L> {
                 web_address::remove_non_web(linked);
                 let uri = linked.get("uri").and_then(Value::as_str);
                 let named = uri.and_then(|uri| ItemUri::parse(uri).ok());
-                // Deeper levels were not looked up.
+                // Items at deeper levels were not looked up.
                 let was_looked_up = depth < ASSOCIATION_DEPTH_MAX;
                 let presence = named
                     .as_ref()
@@ -167,8 +166,7 @@ impl<L: MediaLinks> AddressRewriter<'_, L> {
                     self.write_renditions(&named.key, linked);
                     self.write_own(linked);
                 }
-                // Without renditions the item is only a link,
-                // whatever the document says (contract items-11).
+                // Without renditions the item is only a link, whatever the document says (contract items-11).
                 if presence != ItemPresence::Files || is_empty(linked.get("renditions")) {
                     strip_renditions(linked);
                 }
@@ -184,14 +182,14 @@ fn is_empty(renditions: Option<&Value>) -> bool {
 
 /// Removes the renditions of an associated item and marks it as a link.
 fn strip_renditions(fields: &mut Map<String, Value>) {
-    // Only an existing statement is corrected; the property is optional in the schema.
+    // The property is optional in the schema, so only an existing value is corrected.
     if fields.shift_remove("renditions").is_some() && fields.contains_key("representationtype") {
         let representation = Value::String("associated".to_owned());
         fields.insert("representationtype".to_owned(), representation);
     }
 }
 
-/// Returns the path of `href` from `/media/` on, if it belongs to the item `key`: a rendition, another form
+/// Returns the path of `href` from `/media/` on, if it belongs to the item `key`: to a rendition, a different form
 /// of the item, or an associated object.
 ///
 /// Query and fragment belong to the other host and are dropped.
@@ -199,7 +197,7 @@ fn path_of<'a>(href: &'a str, key: &ItemKey) -> Option<&'a str> {
     let (_scheme, rest) = href.split_once("://")?;
     let rest = rest.split(['?', '#']).next()?;
     let folder = format!("/media/{}/", key.media_type);
-    // The last match: the path of the other host may contain the same segments before it.
+    // The last match: the path at the other host may contain the same segments before it.
     let (start, _) = rest.rmatch_indices(folder.as_str()).next()?;
     let path = &rest[start..];
     let name = path[folder.len()..].split('/').next()?;
@@ -209,7 +207,7 @@ fn path_of<'a>(href: &'a str, key: &ItemKey) -> Option<&'a str> {
     (is_safe && is_of(name, key.id.as_str())).then_some(path)
 }
 
-/// Reports whether the file `name` belongs to the item `id`, parsed from the right as media URLs are.
+/// Reports whether the file `name` belongs to the item `id`. The name is parsed from the right, like media URLs.
 fn is_of(name: &str, id: &str) -> bool {
     // Ids contain no dots.
     let mut stem = name.split('.').next().unwrap_or_default();
@@ -221,7 +219,7 @@ fn is_of(name: &str, id: &str) -> bool {
     true
 }
 
-/// Removes the last suffix, operation or crop from the name of a file without its extension.
+/// Removes the last suffix, operation or crop from a file name without its extension.
 fn without_last_part(stem: &str) -> Option<&str> {
     if let Some((before, _)) = split_suffix(stem) {
         return Some(before);

@@ -15,7 +15,7 @@ pub struct Asset {
     /// The associated object that the file shows; `None` for the item itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub association: Option<AssociationKey>,
-    /// Whether the service derived it from another file of the item.
+    /// Whether the service derived the file from a different file of the item.
     #[serde(default, skip_serializing_if = "is_false")]
     pub made: bool,
     #[serde(flatten)]
@@ -28,7 +28,7 @@ fn is_false(value: &bool) -> bool {
     !value
 }
 
-/// A file of one of three kinds, which its properties tell apart.
+/// A file of one of three kinds. Their properties tell the kinds apart.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum AssetFile {
@@ -37,8 +37,8 @@ pub enum AssetFile {
     Video(VideoFile),
 }
 
-/// The properties of a JPEG that planning a rendition needs, measured once at ingest so that the file need
-/// not be read.
+/// The properties of a JPEG that are needed to plan a rendition. They are measured once at ingest, so that
+/// planning does not read the file.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PictureFile {
     pub name: RenditionName,
@@ -49,7 +49,7 @@ pub struct PictureFile {
     pub stored: Size,
     /// The EXIF orientation, 1 to 8.
     pub orientation: u8,
-    /// Whether the JPEG is progressive (several scans). Decoding one whole takes memory for all coefficients.
+    /// Whether the JPEG is progressive (several scans). A full decode needs memory for all coefficients.
     pub progressive: bool,
     /// The number of colour components: 1, 3 or 4.
     pub components: u8,
@@ -66,7 +66,7 @@ pub struct PictureFile {
         deserialize_with = "rights::read_stored"
     )]
     pub rights: RightsMetadata,
-    /// The source rights of the file, as they were at ingest.
+    /// The source rights of the file at the time of ingest.
     #[serde(
         default,
         skip_serializing_if = "RightsMetadata::is_empty",
@@ -83,12 +83,12 @@ impl PictureFile {
         if self.orientation >= 5 { self.stored.transposed() } else { self.stored }
     }
 
-    /// Returns the file without its rights, its colours and its perceptual hash: the properties that picture data
-    /// depends on.
+    /// Returns the file without its rights, its colour flag and its perceptual hash. The remaining properties
+    /// determine the pixels.
     #[must_use]
     pub fn without_rights(&self) -> Self {
         let Self { name, blob, length, stored, orientation, progressive, components, .. } = *self;
-        // Built from its fields: a clone would copy the rights first, on the path of every crop.
+        // Built from its fields: a clone would first copy the rights, for every requested crop.
         Self {
             name,
             blob,
@@ -113,8 +113,8 @@ pub struct GraphicFile {
     pub blob: ContentHash,
     pub length: u64,
     pub format: RenditionExtension,
-    /// The printed width and height (page 1 or the bounding box) in points of 1/72 inch; `None` if the file
-    /// does not state them.
+    /// The printed width and height (page 1 or the bounding box) in points of 1/72 inch; `None` if the file does
+    /// not state them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub points: Option<(f32, f32)>,
 }
@@ -129,7 +129,7 @@ pub struct VideoFile {
     /// The displayed size in pixels.
     pub shown: Size,
     pub duration_ms: u64,
-    /// Bits per second of the whole file.
+    /// The bit rate of the whole file, in bits per second.
     pub bitrate: u64,
 }
 
@@ -227,16 +227,15 @@ impl<'a> AssetGroup<'a> {
         self.find(name, RenditionExtension::JPEG)?.picture()
     }
 
-    /// Returns the source picture for a rendition of `usage`: the file of that usage if there is one, else
-    /// the Hires.
+    /// Returns the source picture for a rendition of `usage`: the file of that usage if there is one, else the
+    /// Hires.
     ///
-    /// A graphic or video has no Hires picture. For smaller renditions its Preview or Thumbnail is used
-    /// instead.
+    /// A graphic or video has no Hires picture. Its Preview or Thumbnail is used for smaller renditions instead.
     #[must_use]
     pub fn picture(self, usage: RenditionUsage) -> Option<&'a PictureFile> {
         let own = self.named(usage);
         match usage {
-            // Nothing stands in for the Hires, which customers buy (contract access-15).
+            // Customers buy the Hires, so no other picture replaces it (contract access-15).
             RenditionUsage::Hires => own,
             RenditionUsage::Preview | RenditionUsage::Thumbnail => own
                 .or_else(|| self.named(RenditionUsage::Hires))

@@ -11,20 +11,20 @@ use super::Document;
 use crate::{ItemKey, MediaType};
 
 impl Document {
-    /// Sets the properties that the service knows: type, status, standard, dates of storage.
+    /// Sets the properties that the service knows: type, status, standard, storage dates.
     ///
-    /// `now` becomes `versionstored`; dates are written with the UTC offset of `zone`.
+    /// `now` becomes `versionstored`. Dates are written with the UTC offset of `zone`.
     pub fn complete(&mut self, key: &ItemKey, now: Timestamp, zone: &TimeZone) {
         let stored = rfc3339(now, zone);
         let document_type = key.media_type.document_type();
-        // The next three are facts of the service, so they
-        // replace what was sent; the rest are only defaults.
+        // The next three are facts of the service, so they replace the values in the document; the rest are only
+        // defaults.
         self.fields.insert("type".to_owned(), json!(document_type));
         self.fields.insert("versionstored".to_owned(), json!(stored));
         self.fields.insert("representationtype".to_owned(), json!("complete"));
         self.set_default("pubstatus", || json!("usable"));
         self.set_default("version", || json!("1"));
-        // Before the dates below, which are derived from it.
+        // Must come before the dates below, which are derived from it.
         self.set_default("versioncreated", || json!(stored));
         if is_future(key.media_type) {
             self.complete_future_dates(zone);
@@ -62,7 +62,7 @@ impl Document {
         self.fields.insert("$standard".to_owned(), standard);
     }
 
-    /// Sets missing dates of created content to those of the version.
+    /// Sets missing dates of created content to the dates of the version.
     fn complete_created_dates(&mut self) {
         self.set_default("profile", || json!("PUBL"));
         if let Some(created) = self.text("versioncreated").map(str::to_owned) {
@@ -73,22 +73,22 @@ impl Document {
         }
     }
 
-    /// Sets missing dates of planned content. The time of writing says nothing about the time of the event,
-    /// so `date` and `datetime` are derived only from each other.
+    /// Sets missing dates of planned content. The document's creation time does not determine the time of the
+    /// event, so `date` and `datetime` are derived only from each other.
     fn complete_future_dates(&mut self, zone: &TimeZone) {
         self.set_default("profile", || json!("INFO"));
         self.set_default("mimetype", || json!("application/json"));
         if let Some(datetime) = self.text("datetime").map(str::to_owned) {
             let date: String = datetime.chars().take(10).collect();
             self.set_default("date", || json!(date));
-        // An event without a time of day is ordered at the start of its day.
+        // An event without a time of day is ordered by the start of its day.
         } else if let Some(midnight) = self.text("date").and_then(|date| midnight(date, zone)) {
             self.fields.insert("datetime".to_owned(), json!(rfc3339(midnight, zone)));
         }
     }
 
-    /// Copies the version properties that are missing here from `old`, an earlier version of the same item. A
-    /// document that is sent again without them is thus not a newer version.
+    /// Copies missing version properties from `old`, an earlier version of the same item, so that a document that
+    /// is sent again without them is not a newer version.
     ///
     /// Must be called before [`Document::complete`].
     pub fn inherit_version(&mut self, old: &Self) {
@@ -101,9 +101,9 @@ impl Document {
         }
     }
 
-    /// Reports whether this is a newer version than `old`: `version` or `versioncreated` is higher.
+    /// Reports whether this version is newer than `old`, that is, has a higher `version` or `versioncreated`.
     ///
-    /// Versions that are integers are compared as numbers, others as text.
+    /// Versions that are integers are compared as numbers, other versions as text.
     #[must_use]
     pub fn is_newer_than(&self, old: &Self) -> bool {
         let new_version = self.text("version");
@@ -114,12 +114,12 @@ impl Document {
             [Some(new), Some(old)] => new > old,
             _ => new_version > old_version,
         };
-        // One of the two suffices (contract items-15).
+        // Either of the two suffices (contract items-15).
         higher || self.time("versioncreated") > old.time("versioncreated")
     }
 
-    /// Increments `version`, for a document that an editor changed: customers get the correction as a newer
-    /// version. A version that is no integer, such as `B`, gets a numbered suffix.
+    /// Increments `version` of a document that an editor changed, so that customers get the correction as a newer
+    /// version. A version that is not an integer, such as `B`, gets a numbered suffix.
     pub fn increment_version(&mut self) {
         let old = self.text("version").unwrap_or("0");
         let version = if let Some(version) = incremented(old) {
@@ -151,19 +151,18 @@ impl Document {
         self.text(name)?.parse().ok()
     }
 
-    /// Computes the time that orders items (`_tstamp`), which is never served.
+    /// Computes the time by which items are ordered (`_tstamp`), which is never served.
     ///
-    /// Text-like items use `versioncreated`, planning and calendar items `datetime`. Pictures and video use
-    /// `versioncreated` if it is before the last midnight in `zone`, else `now`, so that today's photographs
-    /// that arrive out of order keep their order of arrival. If the property is missing, `versionstored` is
-    /// used.
+    /// Text-like items use `versioncreated`, planning and calendar items `datetime`; if the property is missing,
+    /// they use `versionstored`. Pictures and video use `versioncreated` if it is before the last midnight in
+    /// `zone`, else `now`, so that today's photographs keep their order of arrival.
     #[must_use]
     pub fn order_time(&self, media_type: MediaType, now: Timestamp, zone: &TimeZone) -> Timestamp {
         let created = self.time("versioncreated");
         match media_type {
             MediaType::Image | MediaType::Stockfoto | MediaType::Video => {
-                // A date in the future falls under this too, so a
-                // camera with a wrong clock cannot stay on top.
+                // A date in the future is replaced too, so pictures of a camera with a wrong clock cannot stay on
+                // top.
                 created.filter(|created| *created < last_midnight(now, zone)).unwrap_or(now)
             }
             MediaType::Planning | MediaType::Calendar => {
@@ -176,7 +175,7 @@ impl Document {
     }
 }
 
-/// Returns the next number; `None` for a text that is none, and for the highest one.
+/// Returns the next number; `None` if `number` is not a number or is the highest one.
 fn incremented(number: &str) -> Option<u64> {
     number.parse::<u64>().ok()?.checked_add(1)
 }
@@ -195,13 +194,13 @@ fn is_future(media_type: MediaType) -> bool {
     }
 }
 
-/// Sets a missing completeness and type of each associated item.
+/// Sets `representationtype` and `type` of each associated item if they are missing.
 fn complete_associations(fields: &mut Map<String, Value>) {
     let Some(Value::Object(associations)) = fields.get_mut("associations") else { return };
     for associated in associations.values_mut().filter_map(Value::as_object_mut) {
         if !associated.contains_key("representationtype") {
             let renditions = associated.get("renditions").and_then(Value::as_object);
-            // Whether the archive has the item is only known when the document is served.
+            // It is only known when the document is served whether the archive has the item.
             let embedded = renditions.is_some_and(|renditions| !renditions.is_empty());
             let representation = if embedded { "incomplete" } else { "associated" };
             associated.insert("representationtype".to_owned(), json!(representation));
@@ -213,7 +212,7 @@ fn complete_associations(fields: &mut Map<String, Value>) {
         {
             associated.insert("type".to_owned(), json!(key.media_type.document_type()));
         }
-        // The JSON parser limits the nesting depth, and so this recursion.
+        // The JSON parser limits the nesting depth, and therefore this recursion.
         complete_associations(associated);
     }
 }
@@ -221,7 +220,7 @@ fn complete_associations(fields: &mut Map<String, Value>) {
 /// Returns the start of the day `date`, `YYYY-MM-DD`, in `zone`.
 fn midnight(date: &str, zone: &TimeZone) -> Option<Timestamp> {
     let day: Date = date.parse().ok()?;
-    // Where the clock skips midnight, jiff takes the first instant after the gap.
+    // If the clock skips midnight, jiff uses the first instant after the gap.
     day.to_zoned(zone.clone()).ok().map(|midnight| midnight.timestamp())
 }
 

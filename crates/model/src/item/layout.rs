@@ -1,11 +1,11 @@
-//! The layouts in which a document is served (contract search-9).
+//! The layouts of a served document (contract search-9).
 
 use serde_json::{Map, Value};
 use strum::{EnumString, VariantNames};
 
 use crate::{RenditionUsage, RenditionVariant};
 
-/// How much of a document is served.
+/// The part of a document that is served.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[derive(EnumString, VariantNames)]
 #[strum(serialize_all = "lowercase")]
@@ -30,9 +30,8 @@ const BARE: [&str; 8] = [
 
 impl DocumentLayout {
     /// Removes the properties that the layout does not include.
-    ///
-    /// The one remaining association is reduced like the item and loses its own associations: a list shows
-    /// the picture of an article, not the other articles of that picture.
+    /// The first association remains. It is reduced like the item and loses its own associations: a list shows the
+    /// picture of an article, but no articles that the picture belongs to.
     pub(super) fn apply(self, fields: &mut Map<String, Value>) {
         if self == Self::Full {
             return;
@@ -55,13 +54,12 @@ fn reduce(fields: &mut Map<String, Value>) {
     let Some(Value::Object(renditions)) = fields.get_mut("renditions") else { return };
     match thumbnail(renditions) {
         Some(thumbnail) => renditions.retain(|id, _| *id == thumbnail),
-        // The layout has the thumbnail alone, so a larger
-        // picture is no substitute (contract search-9).
+        // The layout contains only the thumbnail, so a larger picture is no substitute (contract search-9).
         None => drop(fields.shift_remove("renditions")),
     }
 }
 
-/// Finds the id of the Normal Thumbnail, or else of any thumbnail.
+/// Finds the id of the Normal Thumbnail; without one, the id of any thumbnail.
 fn thumbnail(renditions: &Map<String, Value>) -> Option<String> {
     let mut first = None;
     for (id, rendition) in renditions {

@@ -2,14 +2,15 @@
 
 use serde_json::{Map, Value};
 
-/// Applies `patch` to `target`: `null` removes a property, objects are merged, and any other value replaces.
+/// Applies `patch` to `target`: `null` removes a property, objects are merged, and any other value replaces the
+/// old one.
 ///
 /// RFC 7396 §2.
 pub fn merge_patch(target: &mut Map<String, Value>, patch: &Map<String, Value>) {
     for (name, change) in patch {
         match change {
             Value::Null => drop(target.shift_remove(name)),
-            // The JSON parser limits the nesting depth, and so this recursion.
+            // The JSON parser limits the nesting depth, and therefore this recursion.
             Value::Object(change) => match target.get_mut(name) {
                 Some(Value::Object(inner)) => merge_patch(inner, change),
                 _ => {
@@ -25,7 +26,7 @@ pub fn merge_patch(target: &mut Map<String, Value>, patch: &Map<String, Value>) 
     }
 }
 
-/// Returns the patch that turns `old` into `new`; empty where they are equal.
+/// Returns the patch that turns `old` into `new`; empty if they are equal.
 ///
 /// A `null` in `new` cannot be expressed and counts as absent.
 #[must_use]

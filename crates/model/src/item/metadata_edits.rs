@@ -1,4 +1,4 @@
-//! Changes of several fields at once: of a selection of items, and of a template that is applied to items.
+//! Changes of several fields at once, for a selection of items or as a template.
 
 use serde_json::{Map, Value, json};
 
@@ -8,13 +8,13 @@ use crate::limits::FIELD_CHARS_MAX;
 /// A change of one field.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FieldEdit {
-    /// Sets the field where it is empty.
+    /// Sets the field if it is empty.
     Fill(String),
-    /// Sets the field whatever it contains.
+    /// Sets the field and replaces any content.
     Replace(String),
-    /// Adds entries to a list, or a text to a text, unless the field has them already.
+    /// Adds entries to a list, or text to a text, unless the field ends with them.
     Append(String),
-    /// Removes the field with all of its entries.
+    /// Removes the field with all its entries.
     Clear,
 }
 
@@ -22,7 +22,7 @@ impl FieldEdit {
     /// The words for the kinds of changes, in the order of forms.
     pub const KINDS: [&str; 4] = ["fill", "replace", "append", "clear"];
 
-    /// Builds the change of that kind; `None` for an unknown word.
+    /// Builds the change of kind `kind`; `None` for an unknown word.
     #[must_use]
     pub fn from_kind(kind: &str, text: String) -> Option<Self> {
         match kind {
@@ -45,7 +45,7 @@ impl FieldEdit {
         }
     }
 
-    /// Returns the text that is set or added; empty where the field is removed.
+    /// Returns the text to set or to add; empty if the field is removed.
     #[must_use]
     pub fn text(&self) -> &str {
         match self {
@@ -54,7 +54,7 @@ impl FieldEdit {
         }
     }
 
-    /// Returns what the field `field` contains after the change.
+    /// Returns the content of the field `field` after the change.
     #[must_use]
     pub fn result(&self, field: MetadataField, current: &str) -> String {
         match self {
@@ -66,7 +66,8 @@ impl FieldEdit {
     }
 }
 
-/// Adds `text` to what a field contains, unless it ends with it: applied twice, a template adds its text once.
+/// Adds `text` to the content of a field, unless the content ends with it. A template that is applied twice thus
+/// adds its text once.
 fn appended(field: MetadataField, current: &str, text: &str) -> String {
     let current = current.trim_end();
     let separator = match field.form() {
@@ -82,11 +83,11 @@ fn appended(field: MetadataField, current: &str, text: &str) -> String {
     }
 }
 
-/// Why changes of fields cannot be understood.
+/// The error for a change of fields that cannot be understood.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{field} {message}")]
 pub struct FieldEditError {
-    /// The name of the field, as it was sent.
+    /// The name of the field, as in the request.
     pub field: String,
     /// The broken rule: `additionalProperties`, `enum`, `maximum` or `type`.
     pub rule: &'static str,
@@ -108,7 +109,7 @@ pub struct MetadataEdits {
 }
 
 impl MetadataEdits {
-    /// Collects changes; of two for the same field the first counts.
+    /// Collects changes; of several changes of one field, the first counts.
     #[must_use]
     pub fn new(changes: impl IntoIterator<Item = (MetadataField, FieldEdit)>) -> Self {
         let mut edits: Vec<(MetadataField, FieldEdit)> = Vec::new();
@@ -121,8 +122,8 @@ impl MetadataEdits {
         Self { edits }
     }
 
-    /// Parses an object of changes by field: `{"apply": "fill", "value": …}`, where a value is a string, or a
-    /// list of strings for a list. A value alone replaces, and `null` clears.
+    /// Parses an object of changes by field: `{"apply": "fill", "value": …}`. A value is a string, or a list of
+    /// strings for a list field. A bare value replaces the content, and `null` clears the field.
     ///
     /// Fails with the first change that is not understood.
     pub fn parse(changes: &Map<String, Value>) -> Result<Self, FieldEditError> {
@@ -173,17 +174,17 @@ impl MetadataEdits {
         self.iter().find(|(own, _)| *own == field).map(|(_, edit)| edit)
     }
 
-    /// Whether nothing is changed.
+    /// Returns whether there are no changes.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.edits.is_empty()
     }
 }
 
-/// Characters of an unknown field's name that an error repeats.
+/// Maximum number of characters of an unknown field name that an error repeats.
 const FIELD_NAME_CHARS: usize = 40;
 
-/// Parses the change of one field; fails with the broken rule and a description.
+/// Parses the change of one field. Fails with the broken rule and a description.
 fn parse_edit(field: MetadataField, change: &Value) -> Result<FieldEdit, (&'static str, String)> {
     let (kind, value) = match change {
         Value::Null => return Ok(FieldEdit::Clear),
@@ -205,7 +206,7 @@ fn parse_edit(field: MetadataField, change: &Value) -> Result<FieldEdit, (&'stat
     let edit = edit.ok_or_else(|| {
         ("enum", format!("must be applied as one of {}", FieldEdit::KINDS.join(", ")))
     })?;
-    // To set nothing would be a second way to clear, and a mistake more often than a wish.
+    // An empty value would be a second way to clear a field, and is more often a mistake.
     if edit != FieldEdit::Clear && edit.text().is_empty() {
         return Err(("required", "has no value".to_owned()));
     }

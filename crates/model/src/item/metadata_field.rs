@@ -1,8 +1,9 @@
-//! The fields of an item that editors fill in: in forms, in templates and in house rules.
+//! The fields of an item that editors fill in, in forms, templates and house rules.
 //!
-//! A field is read and written as text, with a line for each entry of a list. Most fields are one property of
-//! the document; a city, a country, a credit line and keywords are entries of lists that hold other things
-//! too. What a text cannot express stays: codes, schemes and positions of entries whose name did not change.
+//! A field is read and written as text, with one line for each entry of a list. Most fields are one property of
+//! the document. City, country, credit line and keywords are entries of lists that also hold other data. Writing a
+//! field keeps data that its text cannot express: codes, schemes and positions of entries whose name did not
+//! change.
 
 use serde_json::{Map, Number, Value, json};
 use strum::{EnumIter, EnumString, IntoStaticStr, VariantNames};
@@ -10,11 +11,12 @@ use strum::{EnumIter, EnumString, IntoStaticStr, VariantNames};
 use super::SchemaViolation;
 use crate::MediaType;
 
-/// The scheme of keywords, which distinguishes them from the other subjects.
+/// The scheme of keywords, which distinguishes them from other subjects.
 pub const KEYWORD_SCHEME: &str = "http://tt.se/spec/keyword/1.0/";
 /// The scheme of places.
 pub const PLACE_SCHEME: &str = "http://tt.se/spec/place/1.0/";
-/// The values of `rel` that mark a city. The first is the one written; likewise for the lists below.
+/// The values of `rel` that mark a city. In this list and the lists below, the first value is the one that is
+/// written.
 pub const CITY_RELATIONS: [&str; 3] = ["ort", "city", "capital"];
 /// The values of `rel` that mark a country.
 pub const COUNTRY_RELATIONS: [&str; 2] = ["land", "country"];
@@ -48,7 +50,7 @@ pub enum MetadataField {
     CopyrightHolder,
     CopyrightNotice,
     UsageTerms,
-    /// The note to editors, which captions call special instructions.
+    /// The note to editors. Caption files call it special instructions.
     #[strum(serialize = "ednote")]
     EditorNote,
     Language,
@@ -74,7 +76,7 @@ pub enum FieldForm {
 }
 
 impl MetadataField {
-    /// Returns the name of the field: that of its property, where it is one property.
+    /// Returns the name of the field, which is the name of its property if it is a single property.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         self.into()
@@ -103,8 +105,8 @@ impl MetadataField {
         }
     }
 
-    /// Whether items of `media_type` have the field. Planned events have neither a photographer nor a place
-    /// where they were taken.
+    /// Returns whether items of `media_type` have the field. Planned events have neither a photographer nor a
+    /// place where a picture was taken.
     #[must_use]
     pub fn applies_to(self, media_type: MediaType) -> bool {
         let is_planned = match media_type {
@@ -120,8 +122,8 @@ impl MetadataField {
         !(is_planned && matches!(self, Self::Byline | Self::Credit | Self::City | Self::Country))
     }
 
-    /// Returns `text` in the form of the field: lines end with a line feed, a line has no line breaks, and a
-    /// list has neither blank nor repeated lines.
+    /// Returns `text` in the form of the field: lines end with a line feed, a one-line field has no line breaks,
+    /// and a list has neither blank nor repeated lines.
     #[must_use]
     pub fn normalize(self, text: &str) -> String {
         let text = text.replace("\r\n", "\n").replace('\r', "\n");
@@ -134,7 +136,7 @@ impl MetadataField {
         }
     }
 
-    /// Reads the field from the properties of a document; an empty text where it has none.
+    /// Reads the field from the properties of a document; empty if the document does not have it.
     #[must_use]
     pub fn text(self, document: &Map<String, Value>) -> String {
         match self.storage() {
@@ -156,8 +158,8 @@ impl MetadataField {
         }
     }
 
-    /// Writes the field to the properties of a document; an empty text removes it. A text that the schema does
-    /// not allow is written as it is, so that the validation of the document names it.
+    /// Writes the field to the properties of a document; an empty text removes it. A text that the schema does not
+    /// allow is written unchanged, so that the validation of the document reports it.
     pub fn write(self, document: &mut Map<String, Value>, text: &str) {
         let text = self.normalize(text);
         if text == self.normalize(&self.text(document)) {
@@ -182,7 +184,7 @@ impl MetadataField {
         }
     }
 
-    /// Where the field is in a document.
+    /// Returns the location of the field in a document.
     fn storage(self) -> Storage {
         match self {
             Self::Headline
@@ -226,7 +228,7 @@ impl MetadataField {
     }
 }
 
-/// Lists the required fields that a document of `media_type` lacks, as violations of a rule.
+/// Lists the required fields that are missing in a document of `media_type`, as schema violations.
 #[must_use]
 pub fn missing_fields(
     required: &[MetadataField],
@@ -245,7 +247,7 @@ pub fn missing_fields(
     violations
 }
 
-/// Where a field is in a document.
+/// The location of a field in a document.
 #[derive(Clone, Copy)]
 enum Storage {
     /// A text property with the name of the field.
@@ -254,7 +256,7 @@ enum Storage {
     Number,
     /// The entries of a list, each shown by its property `label`.
     Entries { list: &'static str, part: ListPart, label: &'static str },
-    /// The name of the entry of a list that has one of these relations.
+    /// The name of the list entry that has one of these relations.
     Related {
         list: &'static str,
         relations: &'static [&'static str],
@@ -267,7 +269,7 @@ enum Storage {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum ListPart {
     All,
-    /// The subjects that are keywords: by their scheme, or because they have no code.
+    /// The subjects that are keywords, by their scheme or because they have no code.
     Keywords,
 }
 
@@ -293,7 +295,7 @@ fn entries<'a>(
     document.get(list).and_then(Value::as_array).into_iter().flatten()
 }
 
-/// The lines of a list, trimmed, without blank and repeated ones.
+/// Returns the lines of a list, trimmed, without blank and repeated lines.
 fn lines(text: &str) -> Vec<&str> {
     let mut found: Vec<&str> = Vec::new();
     for line in text.lines().map(str::trim).filter(|line| !line.is_empty()) {
@@ -304,7 +306,7 @@ fn lines(text: &str) -> Vec<&str> {
     found
 }
 
-/// Sets a property; removes it for an empty text or list.
+/// Sets a property, or removes it if the text or list is empty.
 fn set(document: &mut Map<String, Value>, name: &str, value: Option<Value>) {
     let is_empty = match &value {
         None | Some(Value::Null) => true,
@@ -319,15 +321,15 @@ fn set(document: &mut Map<String, Value>, name: &str, value: Option<Value>) {
     }
 }
 
-/// The index of the entry with the first of `relations` that any entry has.
+/// Returns the index of the entry with the first of `relations` that any entry has.
 fn related(document: &Map<String, Value>, list: &str, relations: &[&str]) -> Option<usize> {
     relations.iter().find_map(|relation| {
         entries(document, list).position(|entry| string(entry.get("rel")) == *relation)
     })
 }
 
-/// Replaces the entries of a list that belong to a field. An entry whose label is in `text` stays with its other
-/// properties, and so does what belongs to other fields or has no label.
+/// Replaces the entries of a list that belong to a field. An entry whose label is in `text` keeps its other
+/// properties. Entries of other fields and entries without a label stay.
 fn write_entries(
     document: &mut Map<String, Value>,
     list: &'static str,
@@ -338,7 +340,7 @@ fn write_entries(
     let mut old: Vec<Value> = entries(document, list).cloned().collect();
     let scheme = match part {
         ListPart::Keywords => Some(Value::from(KEYWORD_SCHEME)),
-        // A list of this kind has one scheme, which the agency chose.
+        // Such a list has one scheme, which the agency chose.
         ListPart::All => old.iter().find_map(|entry| entry.get("scheme").cloned()),
     };
     let mut new: Vec<Value> = Vec::new();
@@ -361,8 +363,8 @@ fn write_entries(
     set(document, list, Some(Value::Array(old)));
 }
 
-/// Sets the name of the entry with one of these relations. Its code belongs to the former name and is removed;
-/// the position of a picture stays.
+/// Sets the name of the entry with one of these relations. The entry's code belongs to the former name and is
+/// removed; the position of a picture stays.
 fn write_related(
     document: &mut Map<String, Value>,
     list: &'static str,
@@ -395,8 +397,7 @@ fn write_related(
     set(document, list, Some(Value::Array(all)));
 }
 
-/// Makes the list of creators agree with a new byline: the names of former creators are removed, and a role
-/// stays.
+/// Makes the list of creators agree with a new byline: removes the names of former creators and keeps a role.
 fn follow_byline(document: &mut Map<String, Value>, byline: &str) {
     let role = entries(document, "bylines").find_map(|entry| entry.get("role").cloned());
     let bylines = match role {

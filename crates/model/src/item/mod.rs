@@ -1,8 +1,8 @@
 //! The news item document (contract items-5): parsing, validating, completing and serving it.
 //!
-//! A document is JSON that follows the schema ttninjs 1.6, and it is stored losslessly. The service adds
-//! dates of storage at ingest, and URLs and renditions of its files when the document is served. No other
-//! module knows the property names.
+//! A document is JSON that follows the schema ttninjs 1.6, and it is stored losslessly. The service adds storage
+//! dates at ingest, and URLs and renditions of its files when it serves the document. No other module knows the
+//! property names.
 
 mod addresses;
 #[cfg(test)]
@@ -76,22 +76,22 @@ impl PubStatus {
     }
 }
 
-/// A news item document that has been validated against the schema.
+/// A news item document that was validated against the schema.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Document {
     fields: Map<String, Value>,
 }
 
-/// Why a text is not a document of schema 1.6.
+/// The error for a text that is not a document of schema 1.6.
 #[derive(Debug, thiserror::Error)]
 pub enum DocumentError {
     /// The text is not JSON, or not an object.
     #[error("not a JSON object: {0}")]
     NotJson(String),
-    /// The document violates the schema, at these places.
+    /// The document violates the schema in these places.
     #[error("breaks schema 1.6: {}", list(.0))]
     Schema(Vec<SchemaViolation>),
-    /// A property contradicts the item that the document was sent for.
+    /// A property contradicts the item of the request.
     #[error("{property} is {found:?}, expected {expected:?}")]
     Mismatch {
         property: &'static str,
@@ -113,7 +113,7 @@ fn mismatch(property: &'static str, found: &str, expected: &str) -> DocumentErro
 impl Document {
     /// Parses the document of the item `key` from the text of an `item.json`.
     ///
-    /// `uri` may be missing. Fails with the place of each schema violation, or if `uri` or `type` does not
+    /// `uri` may be missing. Fails with the location of each schema violation, or if `uri` or `type` does not
     /// match `key`.
     pub fn parse(key: &ItemKey, text: &str) -> Result<Self, DocumentError> {
         let value: Value =
@@ -129,8 +129,8 @@ impl Document {
         key: &ItemKey,
         mut fields: Map<String, Value>,
     ) -> Result<Self, DocumentError> {
-        // A missing `uri` or `type` follows from the key, but a contradiction means that the
-        // sender mixed up two items.
+        // A missing `uri` or `type` follows from the key, but a contradiction means that the sender confused two
+        // items.
         if let Some(uri) = fields.get("uri").and_then(Value::as_str)
             && ItemKey::from_uri(uri).ok().as_ref() != Some(key)
         {
@@ -155,12 +155,12 @@ impl Document {
             return Err(DocumentError::Schema(violations));
         }
         check_replacing(&fields)?;
-        // The `uri` is added when the document is served, as it depends on the public host.
+        // The `uri` depends on the public host, so it is added when the document is served.
         fields.shift_remove("uri");
         Ok(Self { fields })
     }
 
-    /// Parses a document that this service stored, without validating it again.
+    /// Parses a stored document without validating it again.
     pub fn from_stored(text: &str) -> Result<Self, DocumentError> {
         serde_json::from_str(text)
             // A rule that was added later must not make stored documents unreadable.
@@ -204,13 +204,13 @@ impl Document {
         self.association(key).is_some()
     }
 
-    /// Returns the associated object `key` as embedded in this document.
+    /// Returns the associated object `key` as it is embedded in this document.
     #[must_use]
     pub fn association(&self, key: &AssociationKey) -> Option<&Map<String, Value>> {
         self.fields.get("associations")?.get(key.as_str())?.as_object()
     }
 
-    /// Returns the associated object `key` as a document, with the properties embedded in this one.
+    /// Returns the associated object `key` as a document with its embedded properties.
     #[must_use]
     pub fn of_association(&self, key: &AssociationKey) -> Option<Self> {
         self.association(key).map(|fields| Self { fields: fields.clone() })
@@ -220,7 +220,7 @@ impl Document {
     pub fn associations(&self) -> impl Iterator<Item = (AssociationKey, &Map<String, Value>)> {
         let all = self.fields.get("associations").and_then(Value::as_object);
         all.into_iter().flatten().filter_map(|(key, value)| {
-            // The schema allows any key; one that no URL can name has no renditions here.
+            // The schema allows any key; an object whose key cannot be in a URL has no renditions here.
             Some((AssociationKey::parse(key).ok()?, value.as_object()?))
         })
     }
@@ -233,7 +233,7 @@ impl Document {
             Some("commissioned") => PubStatus::Commissioned,
             Some("withheld") => PubStatus::Withheld,
             Some("canceled") => PubStatus::Canceled,
-            // The schema allows no other word and calls this one the default.
+            // The schema allows no other word, and `usable` is its default.
             _ => PubStatus::Usable,
         }
     }
@@ -251,11 +251,11 @@ fn check_replacing(fields: &Map<String, Value>) -> Result<(), DocumentError> {
         return Ok(());
     }
     let message = format!("has {count} uris, more than the limit of {REPLACING_MAX}");
-    // Reported like a violation of the schema, so that clients handle one kind of error.
+    // Reported like a schema violation, so that clients handle one kind of error.
     Err(DocumentError::Schema(vec![SchemaViolation::new("/replacing", "maximum", message)]))
 }
 
-/// Returns the `uri` that stored documents have for `key`; when served, it gets the public host.
+/// Returns the `uri` of a stored document of `key`; a served document has the public host instead.
 #[must_use]
 pub fn stored_uri(key: &ItemKey) -> String {
     format!("http://localhost/media/{key}")

@@ -1,4 +1,4 @@
-//! Builds the served document: with our URLs and the renditions of its files.
+//! Builds the served document, with our URLs and the renditions of the item's files.
 
 use serde_json::{Map, Value, json};
 
@@ -27,22 +27,22 @@ pub struct RenditionSizes {
     pub web_preview_px: u32,
 }
 
-/// How a JPEG rendition is scaled, before any operation.
+/// The scaling of a JPEG rendition, before any operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RenditionScaling {
     /// Keeps the original size.
     Full,
-    /// Scales down to a long side of that many pixels; never enlarges.
+    /// Scales down to a long side of this many pixels; never enlarges.
     Fit(u32),
-    /// Scales to a square with that side in pixels, cropped around the centre of interest.
+    /// Scales to a square with this side in pixels, cropped around the centre of interest.
     Square(u32),
 }
 
 impl RenditionSizes {
-    /// Returns how the JPEG rendition `name` is scaled; `None` if there is no JPEG of that name.
+    /// Returns the scaling of the JPEG rendition `name`; `None` if there is no JPEG of that name.
     ///
-    /// This is the table of standard renditions: both the sizes in documents and the rendered pixels come
-    /// from it. [`RenditionName::PICTURES`] lists its names.
+    /// This is the table of standard renditions. The sizes in documents and the rendered pixels both come from it.
+    /// [`RenditionName::PICTURES`] lists its names.
     #[must_use]
     pub fn scaling(self, name: RenditionName) -> Option<RenditionScaling> {
         match (name.variant, name.usage) {
@@ -87,14 +87,13 @@ impl RenditionSizes {
             RenditionScaling::Full => upright,
             RenditionScaling::Fit(long_px) => upright.fit_within(long_px),
             RenditionScaling::Square(px) => {
-                // A picture smaller than the square is cropped
-                // but never enlarged (contract media-11).
+                // A picture smaller than the square is cropped but never enlarged (contract media-11).
                 Size { width: upright.width.min(px), height: upright.height.min(px) }
             }
         })
     }
 
-    /// Returns the source picture of the JPEG rendition `name`, and how it is scaled.
+    /// Returns the source picture of the JPEG rendition `name` and its scaling.
     #[must_use]
     pub fn source(
         self,
@@ -104,20 +103,20 @@ impl RenditionSizes {
         let scaling = self.scaling(name)?;
         let picture = match scaling {
             RenditionScaling::Full | RenditionScaling::Fit(_) => files.picture(name.usage)?,
-            // A square crop needs the whole picture, not a thumbnail that was delivered with it.
+            // A square crop needs the whole picture, not a thumbnail delivered with the item.
             RenditionScaling::Square(_) => files.whole_picture()?,
         };
         Some((picture, scaling))
     }
 }
 
-/// Builds the URLs of items and renditions. The caller implements it, so that this module does not depend on
-/// media URLs.
+/// Builds the URLs of items and renditions. The caller implements this trait, so that the module does not depend
+/// on media URLs.
 pub trait MediaLinks {
     /// Returns `{media_url}`, without a trailing slash.
     fn base(&self) -> &str;
     fn item(&self, key: &ItemKey) -> String;
-    /// Returns the URL of a JPEG rendition, with a crop in the rendition's own pixels.
+    /// Returns the URL of a JPEG rendition, with a crop in pixels of the rendition.
     fn rendition(&self, key: &ItemKey, name: RenditionName, crop: Option<Rect>) -> String;
     /// Returns the URL of a rendition of the item or of one of its associated objects.
     fn file(
@@ -136,14 +135,14 @@ pub struct DocumentRequest<'a> {
     pub assets: &'a [Asset],
     /// The sizes of the renditions.
     pub sizes: RenditionSizes,
-    /// A crop in pixels of the Hires image, to be added to every href.
+    /// A crop in pixels of the Hires image, which is added to every href.
     pub crop: Option<Rect>,
     pub layout: DocumentLayout,
-    /// The default rights and the rights override of the item, which replace what the document says; `None`
-    /// for a document that states only its own rights.
+    /// The default rights and the rights override of the item, which replace the document's values; `None` for a
+    /// document that states only its own rights.
     pub rights: Option<RightsStatements<'a>>,
-    /// Whether the document also states rights that only the files state. Formats with places of their own
-    /// for them take a document without them.
+    /// Whether the document also states rights that only the files state. Formats that store file rights elsewhere
+    /// use a document without them.
     pub with_file_rights: bool,
 }
 
@@ -160,12 +159,12 @@ type ListedRendition = (RenditionName, RenditionExtension);
 
 const JPG: RenditionExtension = RenditionExtension::JPEG;
 
-/// The renditions of a photograph, in the order of their ids. Clients rely on these ids, so new renditions
-/// are appended.
+/// The renditions of a photograph, in the order of their ids. Clients rely on these ids, so new renditions are
+/// appended.
 const OF_IMAGES: [ListedRendition; 5] =
     [(HIRES, JPG), (PREVIEW, JPG), (WATERMARK_PREVIEW, JPG), (THUMBNAIL, JPG), (WEB_PREVIEW, JPG)];
 
-/// The renditions of a graphic: first those for the screen, then those for print.
+/// The renditions of a graphic: the first four for the screen, the next four for print.
 const OF_GRAPHICS: [ListedRendition; 10] = [
     (PREVIEW, JPG),
     (WATERMARK_PREVIEW, JPG),
@@ -234,8 +233,8 @@ impl DocumentRequest<'_> {
 
     /// Builds the document with our URLs.
     ///
-    /// Its renditions are derived from the files of the item and of its associated objects; renditions listed
-    /// in the stored document are ignored. `presence` returns how much this service has of each of
+    /// Its renditions are derived from the files of the item and of its associated objects. Renditions listed in
+    /// the stored document are ignored. `presence` returns the parts that this service has of each of
     /// [`Document::linked_items`]; an item without files becomes a mere link.
     ///
     /// Fails with [`CropError`] if the crop exceeds the Hires image.
@@ -248,8 +247,8 @@ impl DocumentRequest<'_> {
         let renditions = self.renditions(None, links)?;
         let mut fields = document.fields;
         self.layout.apply(&mut fields);
-        // Those of the stored document are not served: they are at
-        // other hosts or would be 404 (contract items-10).
+        // Renditions of the stored document are not served: they are at other hosts or would be 404 (contract
+        // items-10).
         if renditions.is_empty() {
             fields.shift_remove("renditions");
         } else {
@@ -259,14 +258,15 @@ impl DocumentRequest<'_> {
             fields.insert("$standard".to_owned(), standard());
         }
         self.state_rights(&mut fields, None);
-        // Before the associations: files that came with the item replace what the rewriter strips.
+        // Must come before the associations, because renditions of delivered files replace those that the rewriter
+        // removes.
         AddressRewriter { links, presence }.rewrite(self.key, &mut fields);
         self.write_associations(&mut fields, links, presence)?;
         Ok(Value::Object(fields))
     }
 
-    /// Adds renditions to associated objects whose files were delivered with the item. An object that is
-    /// itself an item with files is skipped, because it has that item's renditions.
+    /// Adds renditions to associated objects whose files were delivered with the item. An object that is itself an
+    /// item with files is skipped, because it has that item's renditions.
     fn write_associations<L: MediaLinks>(
         &self,
         fields: &mut Map<String, Value>,
@@ -277,12 +277,11 @@ impl DocumentRequest<'_> {
             return Ok(());
         };
         for (key, associated) in associations {
-            // No media URL can name such an object.
+            // A media URL cannot name an object with an invalid key.
             let Ok(key) = AssociationKey::parse(key) else { continue };
             let Some(associated) = associated.as_object_mut() else { continue };
             let uri = associated.get("uri").and_then(Value::as_str).unwrap_or_default();
-            // An object of the archive keeps its own renditions,
-            // except where the item refers to itself.
+            // An object of the archive keeps its own renditions, unless the item refers to itself.
             if ItemKey::from_uri(uri)
                 .is_ok_and(|item| item != *self.key && presence(&item) == ItemPresence::Files)
             {
@@ -298,17 +297,18 @@ impl DocumentRequest<'_> {
         Ok(())
     }
 
-    /// States the rights in the item, or in one of its associated objects, in its part of the document.
+    /// States the rights in the item or in one of its associated objects, in the part of the document that
+    /// describes it.
     fn state_rights(&self, fields: &mut Map<String, Value>, association: Option<&AssociationKey>) {
         let Some(RightsStatements { settings, item }) = self.rights else { return };
-        // A list of items has no room for them.
+        // The layout for lists of items leaves rights out.
         if self.layout == DocumentLayout::Bare {
             return;
         }
         let none = RightsMetadata::default();
         let (files, item) = match association {
             None => (self.files(), item),
-            // The override of a text says nothing about the photographs in it.
+            // The rights override of a text does not apply to the photographs in it.
             Some(key) => (AssetGroup::of_association(self.assets, key), &none),
         };
         let layers = RightsLayers { files, settings, item };
@@ -331,7 +331,7 @@ impl DocumentRequest<'_> {
         };
         let mut renditions = Map::new();
         for (index, (name, extension)) in listed.iter().enumerate() {
-            // The list names no other rendition, so no other URL is built.
+            // The layout contains no other rendition, so no other URL is built.
             if self.layout == DocumentLayout::Bare && *name != THUMBNAIL {
                 continue;
             }
@@ -345,8 +345,8 @@ impl DocumentRequest<'_> {
                 }
             };
             if let Some(rendition) = rendition {
-                // The id counts places of the table, not entries:
-                // a missing rendition moves no other one.
+                // The id counts rows of the table, not entries: a missing rendition does not shift the ids of
+                // others.
                 renditions.insert(format!("r{index:02}"), rendition);
             }
         }
@@ -364,8 +364,7 @@ impl DocumentRequest<'_> {
         // Without a source picture the URL would be 404 (contract items-10).
         let Some(size) = self.sizes.rendition_size(files, name) else { return Ok(None) };
         let hires = files.picture(RenditionUsage::Hires).map(|picture| picture.upright());
-        // The crop is in pixels of the item's own Hires, so
-        // it does not apply to associated objects.
+        // The crop is in pixels of the item's own Hires, so it does not apply to associated objects.
         let crop = match (self.crop, association, hires) {
             (Some(crop), None, Some(hires)) => Some(scale_crop(crop, hires, size)?),
             _ => None,
@@ -387,7 +386,7 @@ impl DocumentRequest<'_> {
         if name.usage == RenditionUsage::Hires
             && let Some(hires) = hires
         {
-            // The size in bytes of the uncompressed original; a crop does not change it.
+            // The size of the uncompressed original in bytes, which a crop does not change.
             rendition["printsize"] = json!(hires.pixels() * 3);
         }
         Ok(Some(rendition))
@@ -402,7 +401,7 @@ fn describe_asset(asset: &Asset, href: &str) -> Value {
         "variant": name.variant.as_str(),
         "mimetype": asset.extension().mime_type(),
         "href": href,
-        // Rendered pictures lack this property: their length is unknown until they are rendered.
+        // Rendered pictures do not have this property: their length is unknown until they are rendered.
         "sizeinbytes": asset.length(),
     });
     match &asset.file {
@@ -417,9 +416,9 @@ fn describe_asset(asset: &Asset, href: &str) -> Value {
         AssetFile::Video(VideoFile { shown, duration_ms, bitrate, .. }) => {
             rendition["width"] = json!(shown.width);
             rendition["height"] = json!(shown.height);
-            // Rounded up, or a clip of less than a second would last 0.
+            // Rounded up, or the duration of a clip shorter than a second would be 0.
             rendition["duration"] = json!(duration_ms.div_ceil(1000));
-            // A string, because the schema says so.
+            // A string, as the schema requires.
             rendition["bitrate"] = json!(bitrate.to_string());
         }
     }
@@ -436,7 +435,7 @@ fn millimetres(points: f32) -> u32 {
     (points * 25.4 / 72.0).round() as u32
 }
 
-/// Returns the statement of the schema that the document follows.
+/// Returns the property `$standard`, which names the schema of the document.
 fn standard() -> Value {
     json!({
         "name": "TTNINJS",

@@ -1,5 +1,5 @@
-//! The items that a document replaces, and its revision history (contract items-16): the histories of the
-//! replaced items in the order of `replacing`, then the item itself.
+//! The items that a document replaces, and its revision history (contract items-16). The history consists of the
+//! histories of the replaced items in the order of `replacing`, followed by the item itself.
 
 use serde_json::{Map, Value, json};
 
@@ -11,15 +11,14 @@ use crate::limits::REVISIONS_MAX;
 const REVISION_FIELDS: [&str; 3] = ["slug", "versioncreated", "replacing"];
 
 impl Document {
-    /// Returns the items that this one, `key`, replaces: each once, never itself, in the order of
-    /// `replacing`. The host and any crop in a URI are ignored; URIs that do not name an item are skipped.
+    /// Returns the items that this item, `key`, replaces: each once, never itself, in the order of `replacing`.
+    /// The host and any crop in a URI are ignored; URIs that do not name an item are skipped.
     #[must_use]
     pub fn replaced_keys(&self, key: &ItemKey) -> Vec<ItemKey> {
         let mut keys: Vec<ItemKey> = Vec::new();
         let uris = self.fields.get("replacing").and_then(Value::as_array).into_iter().flatten();
         for found in uris.filter_map(|uri| ItemKey::from_uri(uri.as_str()?).ok()) {
-            // A document may list an item twice, or itself; each
-            // replaced item is written once in the transaction.
+            // A document may list an item twice, or itself; the transaction writes each replaced item once.
             if found != *key && !keys.contains(&found) {
                 keys.push(found);
             }
@@ -39,18 +38,18 @@ impl Document {
         self.fields.insert("replacedby".to_owned(), json!(stored_uri(by)));
     }
 
-    /// Takes the replacement of the item over from its earlier version `old`, unless this document names one.
+    /// Copies the replacement of the item from its earlier version `old`, unless this document names one.
     pub fn inherit_replacement(&mut self, old: &Self) {
         if let Some(by) = old.fields.get("replacedby") {
             self.fields.entry("replacedby").or_insert_with(|| by.clone());
         }
     }
 
-    /// Writes the revision history of this document, which belongs to the item `key` and replaces `replaced`:
-    /// the items of [`Document::replaced_keys`] with their documents, as far as they exist.
+    /// Writes the revision history of this document, which belongs to the item `key` and replaces `replaced`: the
+    /// items of [`Document::replaced_keys`], with their documents if they exist.
     ///
-    /// If one of them does not exist, the history sent with the document is kept in front, because it is the
-    /// only record of that item. A document that replaces nothing keeps the history that it was sent with.
+    /// If one of them does not exist, the history in this document is kept in front, because it is the only record
+    /// of that item. A document that replaces nothing keeps its history.
     pub fn write_revisions(&mut self, key: &ItemKey, replaced: &[(ItemKey, Option<Self>)]) {
         if replaced.is_empty() {
             return;
@@ -63,12 +62,12 @@ impl Document {
         for (replaced_key, document) in replaced {
             let Some(document) = document else { continue };
             history.extend(document.own_revisions(), key);
-            // The history of an item that replaced others ends with that item already.
+            // The history of an item that replaced others already ends with that item.
             if !history.contains(replaced_key) {
                 history.extend([&document.revision(replaced_key)], key);
             }
         }
-        // Last, even where an earlier history contains it (contract items-16).
+        // Last, even if an earlier history contains it (contract items-16).
         let own = self.revision(key);
         self.fields.insert("revisions".to_owned(), history.finish_with(own));
     }
@@ -90,8 +89,8 @@ impl Document {
     }
 }
 
-/// A revision history under construction. Each item occurs once, so items that replace each other in a cycle
-/// terminate.
+/// A revision history under construction. Each item occurs once, so the history stays finite if items replace each
+/// other in a cycle.
 #[derive(Default)]
 struct RevisionHistory {
     entries: Vec<Value>,
@@ -103,7 +102,7 @@ impl RevisionHistory {
         self.keys.contains(key)
     }
 
-    /// Adds entries that are new, except for `own`, which comes last.
+    /// Adds new entries, except for the entry of `own`, which comes last.
     fn extend<'a>(&mut self, entries: impl IntoIterator<Item = &'a Value>, own: &ItemKey) {
         for entry in entries {
             let uri = entry.get("uri").and_then(Value::as_str).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! The rights in an item's pictures: who states them, and whose statement counts.
+//! The layers of rights statements about an item's pictures, and their order of precedence.
 
 use metadata::RightsMetadata;
 use metadata::rights::table::Property;
@@ -11,29 +11,29 @@ use super::AssetGroup;
 /// The property with regions of the picture.
 const IMAGE_REGION: &str = "imageRegion";
 
-/// The statements about the rights in an item, or in one of its associated objects, from the weakest to the
-/// strongest: the original's file, the operator's settings, the source of the file, and what was set for the
-/// item.
+/// The statements about the rights in an item or in one of its associated objects. From weakest to strongest: the
+/// original's file, the operator's settings, the source of the file, and the rights override of the item.
 #[derive(Clone, Copy, Debug)]
 pub struct RightsLayers<'a> {
-    /// The files of the item or of the object; the largest picture speaks for all of them.
+    /// The files of the item or of the object. The rights of the largest picture count.
     pub files: AssetGroup<'a>,
-    /// What the settings say about every picture; it says nothing about an item without one.
+    /// The default rights of every picture, from the settings. They do not apply to an item without a picture.
     pub settings: &'a RightsMetadata,
-    /// What was set for the item; empty for an associated object, whose rights are not those of the text.
+    /// The rights override of the item; empty for an associated object, because the override of a text does not
+    /// apply to it.
     pub item: &'a RightsMetadata,
 }
 
 impl<'a> RightsLayers<'a> {
-    /// Returns the strongest statement of the property `name`. Unlike [`RightsLayers::effective`] it copies
-    /// nothing.
+    /// Returns the strongest value of the property `name`, without the copies that [`RightsLayers::effective`]
+    /// makes.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<&'a Value> {
         self.strongest(name)?.get(name)
     }
 
-    /// Returns the text of the strongest statement of a property; of a text by language that of the default
-    /// language.
+    /// Returns the text of the strongest value of a property. For a text by language, this is the text in the
+    /// default language.
     #[must_use]
     pub fn text(&self, name: &str) -> Option<&'a str> {
         self.strongest(name)?.text(name)
@@ -51,7 +51,7 @@ impl<'a> RightsLayers<'a> {
         self.strongest("dataMining")?.data_mining()
     }
 
-    /// Reports whether the property `name` is one of [`RightsLayers::stated`].
+    /// Reports whether the property `name` is in [`RightsLayers::stated`].
     #[must_use]
     pub fn is_stated(&self, name: &str) -> bool {
         if self.item.get(name).is_some() {
@@ -61,7 +61,7 @@ impl<'a> RightsLayers<'a> {
         picture.source_rights.get(name).is_some() || self.settings.get(name).is_some()
     }
 
-    /// Returns the statement that counts for the property `name`, if one has it.
+    /// Returns the strongest statement that has the property `name`.
     fn strongest(&self, name: &str) -> Option<&'a RightsMetadata> {
         if self.item.get(name).is_some() {
             return Some(self.item);
@@ -71,7 +71,7 @@ impl<'a> RightsLayers<'a> {
         statements.into_iter().find(|statement| statement.get(name).is_some())
     }
 
-    /// Returns the rights that are passed on: of each property the strongest statement.
+    /// Returns the rights to pass on: the strongest value of each property.
     #[must_use]
     pub fn effective(&self) -> RightsMetadata {
         let stated = self.stated();
@@ -81,8 +81,8 @@ impl<'a> RightsLayers<'a> {
         }
     }
 
-    /// Returns what the operator and the source state, without the original's file. It replaces what the
-    /// document says of the same properties.
+    /// Returns the rights stated by the operator and the source, without the original's file. They replace the
+    /// document's values of the same properties.
     #[must_use]
     pub fn stated(&self) -> RightsMetadata {
         match self.files.whole_picture() {
@@ -92,13 +92,13 @@ impl<'a> RightsLayers<'a> {
     }
 }
 
-/// Why a statement of an operator or a source about rights is refused.
+/// The reason for refusing a rights statement of an operator or a source.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RightsStatementError {
-    /// A property is unknown, is not one of rights, or has an invalid value.
+    /// A property is unknown, is not a rights property, or has an invalid value.
     #[error(transparent)]
     Property(#[from] RightsError),
-    /// It states regions of the picture.
+    /// The statement has regions of the picture.
     #[error(
         "imageRegion: regions belong to the pixels of a file, so only the file itself states them"
     )]
@@ -109,17 +109,17 @@ pub enum RightsStatementError {
         /// The name of the property.
         property: String,
     },
-    /// All that is set for the item would be too large.
+    /// The rights override of the item would be too large.
     #[error("what is set for the item would have {bytes} bytes in all, more than {max}")]
     TooLarge {
-        /// The bytes of what would be set, as JSON.
+        /// The size of the whole override as JSON, in bytes.
         bytes: usize,
         max: usize,
     },
 }
 
 impl RightsStatementError {
-    /// Returns the path of the property at fault, as in [`RightsError`]; `/` for all of them.
+    /// Returns the path of the invalid property, as in [`RightsError`]; `/` for the whole override.
     #[must_use]
     pub fn path(&self) -> &str {
         match self {
@@ -131,19 +131,19 @@ impl RightsStatementError {
     }
 }
 
-/// Parses what an operator or a source states about rights.
+/// Parses a rights statement of an operator or a source.
 ///
 /// Fails with the path of a property that is unknown, has an invalid value, or that only files can state.
 pub fn parse_rights_statement(value: &Value) -> Result<RightsMetadata, RightsStatementError> {
-    // The coordinates fit one file. Another version of the picture may be cut or turned differently.
+    // The coordinates fit one file. A different version of the picture may be cropped or rotated.
     if value.get(IMAGE_REGION).is_some() {
         return Err(RightsStatementError::Region);
     }
     Ok(RightsMetadata::from_json(value)?)
 }
 
-/// Changes of what is set for an item: properties that are removed, and properties with new values. What is
-/// not named stays.
+/// Changes of an item's rights override: removed properties, and properties with new values. Other properties
+/// stay.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct RightsUpdate {
     removed: Vec<String>,
@@ -151,9 +151,9 @@ pub struct RightsUpdate {
 }
 
 impl RightsUpdate {
-    /// Parses an object of properties, in which `null` removes one.
+    /// Parses an object of properties, in which `null` removes a property.
     ///
-    /// Fails as [`parse_rights_statement`], and for an empty value. It is no error to remove what is not set.
+    /// Fails like [`parse_rights_statement`], and for an empty value. Removing a missing property is not an error.
     pub fn parse(changes: &Map<String, Value>) -> Result<Self, RightsStatementError> {
         let (removed, values): (Map<String, Value>, Map<String, Value>) =
             changes.clone().into_iter().partition(|(_, value)| value.is_null());
@@ -161,7 +161,7 @@ impl RightsUpdate {
         removed.iter().try_for_each(|name| check_carried(name))?;
         let values = Value::Object(values);
         let stated = parse_rights_statement(&values)?;
-        // An empty value states nothing, so what is set would stay although the caller replaced it.
+        // An empty value states nothing, so the old value would stay although the caller replaced it.
         let mut names = values.as_object().into_iter().flat_map(Map::keys);
         match names.find(|name| stated.get(name).is_none()) {
             Some(name) => Err(RightsStatementError::Empty { property: name.clone() }),
@@ -169,9 +169,9 @@ impl RightsUpdate {
         }
     }
 
-    /// Returns what is set after the changes.
+    /// Returns the rights override `set` with the changes.
     ///
-    /// Fails with [`RightsStatementError::TooLarge`] if that has more than `bytes_max` bytes as JSON.
+    /// Fails with [`RightsStatementError::TooLarge`] if the result has more than `bytes_max` bytes as JSON.
     pub fn apply(
         &self,
         set: &RightsMetadata,
@@ -190,7 +190,7 @@ impl RightsUpdate {
     }
 }
 
-/// Checks that the property `name` is one of rights: a misspelled name would remove nothing.
+/// Checks that the property `name` is a rights property, because a misspelled name would remove nothing.
 fn check_carried(name: &str) -> Result<(), RightsError> {
     let problem = match Property::named(name) {
         Some(property) if property.is_carried() => return Ok(()),
@@ -215,12 +215,12 @@ pub(super) fn read_stored<'de, D: Deserializer<'de>>(
 }
 
 fn of_stored(value: &Value) -> RightsMetadata {
-    // What was read from files may have terms of no vocabulary, which `from_json` refuses.
+    // Rights read from files may have terms outside the vocabularies, which `from_json` refuses.
     if let Ok(rights) = RightsMetadata::deserialize(value) {
         return rights;
     }
-    // Another version may have stored a property that this one refuses. The item must stay readable, and
-    // its other properties count.
+    // A different version of the software may have stored a property that this version refuses. The item must stay
+    // readable, and its other properties count.
     let properties = value.as_object().into_iter().flatten();
     let each = properties.filter_map(|(name, value)| {
         let single = Map::from_iter([(name.clone(), value.clone())]);

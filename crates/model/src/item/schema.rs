@@ -7,17 +7,17 @@ use serde_json::Value;
 
 use crate::text::shorten;
 
-/// The schema as published, JSON Schema draft 4.
+/// The schema as published, in JSON Schema draft 4.
 pub const SCHEMA: &str = include_str!("../../assets/ttninjs-schema_1.6.json");
-/// Violations reported per document; more would add nothing.
+/// Maximum number of reported violations per document; more would not help the sender.
 pub(super) const VIOLATIONS_MAX: usize = 8;
-/// Characters of a violation's message, which may quote the value.
+/// Maximum length of a violation's message in characters, since it may quote the value.
 const MESSAGE_CHARS_MAX: usize = 300;
 
 /// One violation of the schema in a document.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SchemaViolation {
-    /// The JSON pointer of the property, also of an unknown or missing one; empty for the document itself.
+    /// The JSON pointer of the property, even if it is unknown or missing; empty for the document itself.
     pub path: String,
     /// The violated rule: `enum`, `required`, `type`, `format`, `additionalProperties`, …
     pub rule: String,
@@ -26,20 +26,19 @@ pub struct SchemaViolation {
 }
 
 impl SchemaViolation {
-    /// Reports a problem with the property at `path` that the schema does not cover.
+    /// Builds a violation of a rule outside the schema, at the property `path`.
     #[must_use]
     pub fn new(path: &str, rule: &str, message: impl Into<String>) -> Self {
         Self { path: path.to_owned(), rule: rule.to_owned(), message: message.into() }
     }
 
-    /// Converts one error of the validator: one violation for each unknown property.
+    /// Converts one error of the validator, with one violation for each unknown property.
     fn from_error(error: &ValidationError<'_>) -> Vec<Self> {
         let pointer = error.instance_path().to_string();
         let kind = error.kind();
         let rule = kind.keyword();
         if let ValidationErrorKind::AdditionalProperties { unexpected } = kind {
-            // The validator reports the enclosing object; the
-            // sender needs the property (contract items-5).
+            // The validator reports the enclosing object, but the sender needs the property (contract items-5).
             let mut violations = Vec::new();
             for name in unexpected.iter().take(VIOLATIONS_MAX) {
                 let path = child_pointer(&pointer, name);
@@ -58,7 +57,7 @@ impl SchemaViolation {
 
 /// Returns the JSON pointer of the property `name` of the value at `path`.
 pub(super) fn child_pointer(path: &str, name: &str) -> String {
-    // RFC 6901 §3; the tilde first, or it would escape the escape of the slash.
+    // RFC 6901 §3. The tilde comes first, or it would escape the escape of the slash.
     format!("{path}/{}", name.replace('~', "~0").replace('/', "~1"))
 }
 
@@ -75,8 +74,8 @@ fn validator() -> &'static Validator {
         let schema: Value = serde_json::from_str(SCHEMA).expect("the shipped schema is JSON");
         jsonschema::options()
             .with_draft(Draft::Draft4)
-            // Explicit, because the default depends on the draft;
-            // without it `uri` and `date-time` would accept any text.
+            // Explicit, because the default depends on the draft; without it, `uri` and `date-time` would accept
+            // any text.
             .should_validate_formats(true)
             .build(&schema)
             .expect("the shipped schema compiles")
@@ -85,7 +84,7 @@ fn validator() -> &'static Validator {
 
 /// Validates a document against the schema.
 ///
-/// A yes-or-no check is several times cheaper than the list of violations, so it runs first.
+/// A yes-or-no check is several times cheaper than the list of violations, so it comes first.
 pub(super) fn check(document: &Value) -> Result<(), Vec<SchemaViolation>> {
     if validator().is_valid(document) {
         return Ok(());

@@ -1,8 +1,8 @@
-//! States the rights in an item where the schema of its document has a place (contract items-24).
+//! States the rights in an item in the properties that its document's schema has for them (contract items-24).
 //!
-//! Only a served document states them; the stored one stays as its provider sent it. Default rights, source
-//! rights and the rights override replace the values of the document, as they do in renditions. Rights that
-//! only a file states yield to the document.
+//! Only a served document states them; the stored document stays as its provider sent it. Default rights, source
+//! rights and the rights override replace the values of the document, as in renditions. Rights that only a file
+//! states do not replace values of the document.
 
 use metadata::RightsMetadata;
 use metadata::rights::DIGITAL_SOURCE_TYPES;
@@ -12,7 +12,7 @@ use super::RightsLayers;
 use super::schema;
 use super::web_address::is_web;
 
-/// The statements about the rights in an item besides those in its files.
+/// The statements about the rights in an item, except for those in its files.
 #[derive(Clone, Copy, Debug)]
 pub struct RightsStatements<'a> {
     /// The default rights of every picture, from the settings.
@@ -21,8 +21,8 @@ pub struct RightsStatements<'a> {
     pub item: &'a RightsMetadata,
 }
 
-/// States the rights in a document. Stated rights replace those of the document. With `with_file_rights` those
-/// that only the file has are added where the document has none.
+/// States the rights in a document. Stated rights replace the document's values. With `with_file_rights`, rights
+/// that only the file has are added if the document has no value.
 pub(super) fn state(
     fields: &mut Map<String, Value>,
     rights: RightsLayers<'_>,
@@ -52,12 +52,12 @@ pub(super) fn state(
     }
 }
 
-/// Returns the text of a property that is stated, or with `with_file_rights` that only the file has.
+/// Returns the text of a stated property. With `with_file_rights`, a property that only the file has counts too.
 fn text<'a>(rights: RightsLayers<'a>, name: &str, with_file_rights: bool) -> Option<&'a str> {
     rights.text(name).filter(|_| with_file_rights || rights.is_stated(name))
 }
 
-/// States the digital source type, a trust indicator of its vocabulary.
+/// States the digital source type as a trust indicator.
 fn state_source_type(fields: &mut Map<String, Value>, indicator: Value, replaces: bool) {
     let own = fields.get("trustindicator").and_then(Value::as_array);
     let mut indicators = own.cloned().unwrap_or_default();
@@ -71,11 +71,11 @@ fn state_source_type(fields: &mut Map<String, Value>, indicator: Value, replaces
     insert(fields, "trustindicator", Value::Array(indicators));
 }
 
-/// States the page with the rights.
+/// States the address of the rights page.
 fn state_page(fields: &mut Map<String, Value>, page: &str, replaces: bool) {
     let is_free = match fields.get("rightsinfo") {
         None => true,
-        // The schema has room for one of both, and the expression says more than where the page is.
+        // The schema has room for only one of them, and the encoded rights say more than the address of a page.
         Some(own) => replaces && own.get("encodedrights").is_none(),
     };
     if is_free {
@@ -86,7 +86,7 @@ fn state_page(fields: &mut Map<String, Value>, page: &str, replaces: bool) {
     }
 }
 
-/// Returns the names of copyright owners, joined as in captions; `None` if none has a name.
+/// Returns the names of copyright owners, joined as in captions; `None` if no owner has a name.
 fn names(owners: &Value) -> Option<String> {
     let owners = owners.as_array()?.iter();
     let names: Vec<&str> =
@@ -94,7 +94,7 @@ fn names(owners: &Value) -> Option<String> {
     (!names.is_empty()).then(|| names.join(", "))
 }
 
-/// Inserts a value that the schema accepts. A file may state anything, and what is served has to be valid
+/// Inserts a value if the schema accepts it. A file may state anything, but a served document must be valid
 /// (contract items-5).
 fn insert(fields: &mut Map<String, Value>, name: &str, value: Value) {
     let property = json!({ "uri": "http://localhost/", name: value });
@@ -103,15 +103,15 @@ fn insert(fields: &mut Map<String, Value>, name: &str, value: Value) {
     }
 }
 
-/// Returns the trust indicator for a digital source type: its vocabulary and its code there.
+/// Returns the trust indicator for a digital source type: its vocabulary and its code in the vocabulary.
 fn indicator(term: &str) -> Option<Value> {
     let (scheme, code) = term.rsplit_once('/')?;
-    // A term without a path is not one of a vocabulary.
+    // A term without a path does not belong to a vocabulary.
     let is_term = !code.is_empty() && is_web(scheme);
     is_term.then(|| json!({ "scheme": format!("{scheme}/"), "code": code }))
 }
 
-/// Returns the vocabulary of an indicator; documents write it with or without the slash at the end.
+/// Returns the vocabulary of an indicator without a trailing slash, which documents may or may not write.
 fn scheme_of(indicator: &Value) -> Option<&str> {
     indicator.get("scheme")?.as_str().map(|scheme| scheme.trim_end_matches('/'))
 }

@@ -1,7 +1,7 @@
 //! Validates URLs in documents from providers: only `http` and `https` are allowed.
 //!
-//! URLs are validated at ingest. Documents stored before this check existed may contain others, which are
-//! removed when a document is served.
+//! URLs are validated at ingest. Documents that were stored before this check existed may contain other URLs,
+//! which are removed when a document is served.
 
 use serde_json::{Map, Value};
 
@@ -12,19 +12,19 @@ const SINGLE: [&str; 4] = ["uri", "href", "linkedrights", "replacedby"];
 /// The property that contains a list of URLs.
 const LIST: &str = "replacing";
 
-/// Reports whether `address` begins with `http://` or `https://` and a host, and contains no character that
-/// browsers drop.
+/// Reports whether `address` begins with `http://` or `https://` and a host, and contains no characters that
+/// browsers remove.
 pub(super) fn is_web(address: &str) -> bool {
     let Some((scheme, rest)) = address.split_once("://") else { return false };
     let is_known = ["http", "https"].iter().any(|known| scheme.eq_ignore_ascii_case(known));
-    // Browsers remove tabs and line feeds from a URL and read a backslash as a slash, so checks
-    // before that could be evaded.
+    // Browsers remove tabs and line feeds from a URL and read a backslash as a slash, so such a URL could evade
+    // the check.
     let is_evasive = rest.contains(|c: char| c.is_whitespace() || c.is_control() || c == '\\');
-    // A second slash in place of the host is skipped by browsers: `http:///x` leads to the host x.
+    // Browsers skip a second slash in place of the host: `http:///x` leads to the host x.
     is_known && !rest.is_empty() && !rest.starts_with(['/', '?', '#']) && !is_evasive
 }
 
-/// Finds the URLs in `document` that are not web addresses, with their places; at most [`VIOLATIONS_MAX`].
+/// Finds the URLs in `document` that are not web addresses, with their locations; at most [`VIOLATIONS_MAX`].
 pub(super) fn find_violations(document: &Map<String, Value>) -> Vec<SchemaViolation> {
     let mut found = Vec::new();
     collect_violations(document, "", &mut found);
@@ -42,7 +42,7 @@ fn collect_violations(
         if let Some(text) = value.as_str().filter(|_| SINGLE.contains(&name.as_str())) {
             found.extend(check_address(text, &pointer));
         }
-        // The JSON parser limits the nesting depth, and so this recursion.
+        // The JSON parser limits the nesting depth, and therefore this recursion.
         if let Some(inner) = value.as_object() {
             collect_violations(inner, &pointer, found);
         }
@@ -55,7 +55,7 @@ fn collect_violations(
                 collect_violations(inner, &pointer, found);
             }
         }
-        // Bounds the memory that a document full of bad addresses takes.
+        // Bounds the memory for a document full of bad addresses.
         if found.len() >= VIOLATIONS_MAX {
             return;
         }
@@ -66,14 +66,14 @@ fn check_address(address: &str, pointer: &str) -> Option<SchemaViolation> {
     if is_web(address) {
         return None;
     }
-    // The message repeats the address, which may be of any length.
+    // The message repeats the address, which may be very long.
     let quoted: String = address.chars().take(80).collect();
     let message = format!("{quoted:?} is not an address that begins with http:// or https://");
     Some(SchemaViolation::new(pointer, "format", message))
 }
 
-/// Removes URLs that are not web addresses from a served document, and with them entries that are meaningless
-/// without: associations and revisions, which are identified by their URI.
+/// Removes URLs that are not web addresses from a served document. Associations and revisions with such a URI are
+/// removed as a whole, because the URI identifies them.
 pub(super) fn remove_non_web(fields: &mut Map<String, Value>) {
     if fields.get("replacedby").is_some_and(is_not_web) {
         fields.shift_remove("replacedby");

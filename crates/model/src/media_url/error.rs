@@ -1,4 +1,4 @@
-//! The errors of parsing a media path.
+//! The errors of the media path parser.
 
 use thiserror::Error;
 
@@ -6,9 +6,9 @@ use crate::AssociationKeyError;
 use crate::media_url::extension::FileExtension;
 use crate::{ItemIdError, ParameterError, ResizeError, UnknownMediaType};
 
-/// Why a media path is refused, and which part of it is wrong.
+/// The reason for refusing a media path, with the part at fault.
 ///
-/// All of them are invalid arguments (contract media-8).
+/// All are invalid arguments (contract media-8).
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum PathError {
     /// The path is longer than [`MediaPath::BYTES_MAX`](crate::media_url::MediaPath::BYTES_MAX).
@@ -22,7 +22,7 @@ pub enum PathError {
     /// A character is not allowed in any media path. Nothing in the grammar needs percent-encoding.
     #[error("{part} has the character {found:?}")]
     BadCharacter { part: &'static str, found: char },
-    /// A part is empty, because of a superfluous slash.
+    /// A part is empty because of a superfluous slash.
     #[error("{part} is empty")]
     EmptyPart { part: &'static str },
     /// A part is `.` or `..`.
@@ -55,7 +55,7 @@ pub enum PathError {
         /// The extension without its dot.
         found: String,
     },
-    /// `.txt` is not preceded by the kind of text.
+    /// `.txt` without the kind of text before it.
     #[error("\".txt\" needs \"-cutpaste\" or \"-indesign\" before it")]
     UnknownText,
     /// An associated object has only renditions, no documents.
@@ -67,16 +67,16 @@ pub enum PathError {
     /// A size is malformed.
     #[error(transparent)]
     Resize(#[from] ResizeError),
-    /// More than one of the operations that decide the size is given.
+    /// Two operations determine the size.
     #[error("{second:?} is a second size beside {first:?}; a picture has one")]
     SecondSize { first: &'static str, second: &'static str },
     /// A crop follows a size.
     #[error("\"-crop\" must precede {size:?}: it is in pixels of the rendition that is named")]
     CropAfterSize { size: &'static str },
-    /// Another operation than a crop is beside a preset.
+    /// An operation other than a crop is combined with a preset.
     #[error("a preset takes no {operation:?}; its definition decides")]
     BesidePreset { operation: &'static str },
-    /// An operation is given twice.
+    /// An operation occurs twice.
     #[error("the operation {operation:?} is given more than once")]
     RepeatedOperation { operation: &'static str },
     /// The extension does not accept the operation.
@@ -101,13 +101,13 @@ pub enum PathError {
         /// The suffix without its underscore.
         suffix: String,
     },
-    /// A variant has no usage where the extension requires one.
+    /// A variant has no usage, but the extension requires one.
     #[error("the suffix {:?} needs a usage such as Preview", format!("_{}", .suffix))]
     LoneVariant {
         /// The suffix without its underscore.
         suffix: String,
     },
-    /// The name of an associated object has no known suffix.
+    /// The name of an associated object does not have a known suffix.
     #[error("an associated object needs a suffix such as \"_NormalPreview\", found {found:?}")]
     MissingSuffix {
         /// The name without its extension and operations.
@@ -116,7 +116,7 @@ pub enum PathError {
 }
 
 impl PathError {
-    /// Returns the part of the path that is wrong, as named by `path` in an error body.
+    /// Returns the part of the path at fault, as `path` in an error body names it.
     ///
     /// One of `path`, `mediaType`, `id`, `association`, `operation`, `crop`, `fit`, `fill`, a parameter such as
     /// `crop.w`, `preset`, `suffix` and `extension`.

@@ -9,22 +9,22 @@ use crate::token;
 
 /// The extension of a document generated from the whole item.
 ///
-/// An extension precedes the one that it ends in, so that the first match is the longest.
+/// If one extension ends in another one of this list, the longer comes first, so the first match is the longest.
 ///
 /// Contract media-4.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[derive(EnumIter, IntoStaticStr)]
 pub enum DocumentExtension {
-    /// The sizes and formats in which the item's picture can be had.
+    /// The list of sizes and formats of the item's picture.
     #[strum(serialize = ".renditions.json")]
     Renditions,
-    /// The properties of IPTC Photo Metadata that the item has.
+    /// The item's properties of IPTC Photo Metadata.
     #[strum(serialize = ".metadata.json")]
     Metadata,
     /// The item in ninjs 3, the news format of the IPTC.
     #[strum(serialize = ".ninjs.json")]
     Ninjs,
-    /// The news item document, and the only extension that accepts a crop.
+    /// The news item document; the only extension that accepts a crop.
     #[strum(serialize = ".json")]
     Json,
     #[strum(serialize = ".xml")]
@@ -40,7 +40,7 @@ pub enum DocumentExtension {
 }
 
 impl DocumentExtension {
-    /// Returns the canonical spelling that follows the id, or the id's crop.
+    /// Returns the canonical spelling, which follows the id or the id's crop.
     pub fn as_str(self) -> &'static str {
         self.into()
     }
@@ -86,13 +86,13 @@ impl FileExtension {
         }
     }
 
-    /// Splits a name into the text before its extension, and the extension.
+    /// Splits a name into the text before its extension and the extension.
     ///
-    /// `-cutpaste.txt` and `-indesign.txt` count as one extension; case is ignored.
+    /// `-cutpaste.txt` and `-indesign.txt` each count as one extension. Case is ignored.
     pub(crate) fn split(name: &str) -> Option<(&str, Self)> {
         let renditions = RenditionExtension::all().map(Self::Rendition);
         let documents = DocumentExtension::iter().map(Self::Document);
-        // `.json` is also the end of `.renditions.json`, which the list has first.
+        // `.renditions.json` also ends in `.json`; the list has the longer extension first.
         renditions
             .chain(documents)
             .find_map(|extension| Some((token::strip(name, extension.as_str())?, extension)))

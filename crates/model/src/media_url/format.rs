@@ -1,4 +1,4 @@
-//! The formats of a channel: the part of a media URL that follows the id, such as `_NormalHires.jpg`, `.json`
+//! The formats of a channel. A format is the part of a media URL after the id, such as `_NormalHires.jpg`, `.json`
 //! or `.xml` (contract deliveries-17).
 
 use std::{fmt, str::FromStr};
@@ -8,24 +8,24 @@ use crate::media_url::{
 };
 use crate::{ItemKey, RenditionExtension, RenditionUsage};
 
-/// A placeholder item. Its id has the minimum length, so that text that a format would add to the id is
-/// noticed.
+/// A placeholder item. Its id has the minimum length, so the parser can tell if the text of a format becomes part
+/// of the id.
 const PLACEHOLDER_ITEM: &str = "image/x";
 
 /// A file format for any item, such as `_NormalPreview.jpg`, `-fit_w800_NormalPreview.webp` or `.json`.
 ///
-/// Equality ignores spelling: `.jpg` and `_normalhires.JPG` are equal and print alike. Whether an item has
-/// the file is decided elsewhere.
+/// Equality ignores spelling: `.jpg` and `_normalhires.JPG` are equal and print alike. A format does not imply
+/// that an item has the file.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct MediaFormat(MediaTarget);
 
-/// Why a text is not a format.
+/// The error for a text that is not a format.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FormatError {
     /// The text is not in the grammar of media URLs.
     #[error(transparent)]
     Path(#[from] PathError),
-    /// The text begins with characters that would belong to the item's id.
+    /// The text begins with characters that would become part of the item's id.
     #[error("`{found}` is not a known suffix, operation or extension")]
     Unknown { found: String },
     /// The text names the item or its licences, not a file.
@@ -34,7 +34,7 @@ pub enum FormatError {
     /// The text names a file of one associated object.
     #[error("a format cannot name an associated object")]
     Association,
-    /// The text has a crop, which fits only one picture.
+    /// The text has a crop, which is specific to one picture.
     #[error("a format cannot have a crop")]
     Crop,
     /// The text names the bundle of all other files.
@@ -43,16 +43,16 @@ pub enum FormatError {
     /// The text names the list of the other files.
     #[error("a format is a file, not the list `.renditions.json`")]
     Listing,
-    /// The text leaves the file type to the `Accept` header of a client.
+    /// The text leaves the file type to the client's `Accept` header.
     #[error("`.auto` is no format of a delivery: expected `.jpg`, `.webp` or `.avif`")]
     Negotiated,
-    /// The text names the Hires without an operation in another format than JPEG, which no item has.
+    /// The text names the Hires without an operation in a format other than JPEG, which no item has.
     #[error("the full size is `.jpg`; `{found}` needs a smaller suffix or an operation")]
     FullSize { found: &'static str },
 }
 
 impl MediaFormat {
-    /// The maximum length of a format in bytes; the longest canonical one has fewer than 70.
+    /// The maximum length of a format in bytes; the longest canonical format has fewer than 70.
     pub const BYTES_MAX: usize = 128;
 
     /// Parses the text that follows the id in a media URL.
@@ -63,12 +63,12 @@ impl MediaFormat {
         if text.len() > Self::BYTES_MAX {
             return Err(PathError::TooLong { bytes: text.len(), max: Self::BYTES_MAX }.into());
         }
-        // A slash would begin the part of an associated object, and a key fits only one item.
+        // Text after a slash would name an associated object, whose key is specific to one item.
         if text.contains('/') {
             return Err(FormatError::Association);
         }
         let path = MediaPath::parse(&format!("{PLACEHOLDER_ITEM}{text}"))?;
-        // Text that is no known token becomes part of the id, as in any media URL.
+        // Text that is not a known token becomes part of the id, as in any media URL.
         if path.key().to_string() != PLACEHOLDER_ITEM {
             return Err(FormatError::Unknown { found: text.to_owned() });
         }
@@ -102,7 +102,7 @@ impl MediaFormat {
     }
 }
 
-/// Refuses an extension with which the rendition is a file of no item.
+/// Refuses a rendition with an extension that no item has.
 fn check_extension(file: &RenditionFile) -> Result<(), FormatError> {
     match file.extension() {
         RenditionExtension::Auto => Err(FormatError::Negotiated),

@@ -1,4 +1,4 @@
-//! The grammar of media URLs: parses and prints them, without any look-up.
+//! The grammar of media URLs. This module parses and prints them, without any look-up.
 //!
 //! A [`MediaPath`] is the part of a URL that follows `/media/`:
 //!
@@ -9,13 +9,12 @@
 //! <mediaType>/<id>/<association>[-<operation>…]_<variant><usage>.<extension>
 //! ```
 //!
-//! Names are parsed from the right: extension, suffix, operations; the rest is the id or the association.
-//! Only known tokens are stripped off (see [`token`](crate::token)), because ids may contain `-` and `_`.
-//! Operations keep their order, at most one of each. Names are matched ignoring case, ids and `pricelist`
-//! exactly.
+//! Names are parsed from the right: extension, suffix, operations; the rest is the id or the association. Only
+//! known tokens are stripped (see [`token`](crate::token)), because ids may contain `-` and `_`. Operations keep
+//! their order, at most one of each. Names are matched ignoring case, ids and `pricelist` exactly.
 //!
-//! Equality of parsed paths ignores spelling: `x.jpg` and `x_normalhires.JPG` are equal and print alike.
-//! Whether the item exists, and whether the caller may have it, is decided elsewhere.
+//! Equality of parsed paths ignores spelling: `x.jpg` and `x_normalhires.JPG` are equal and print alike. A path
+//! does not imply that the item exists, or that the caller may have it.
 //!
 //! Contract media-1.
 
@@ -38,8 +37,7 @@ use crate::{CropSpec, ItemKey, RenditionName, RenditionUsage};
 
 /// A parsed media URL, below `/media/`.
 ///
-/// Whether parsed by [`MediaPath::parse`] or built by a constructor, it prints to a path that parses to an
-/// equal value.
+/// A path from [`MediaPath::parse`] or from a constructor prints to a text that parses to an equal value.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct MediaPath {
     key: ItemKey,
@@ -75,12 +73,12 @@ impl RenditionFile {
         self.association.as_ref()
     }
 
-    /// Returns the operations in the order of application; only a picture has any.
+    /// Returns the operations in the order of application; only pictures have operations.
     pub fn operations(&self) -> &[PictureOperation] {
         self.operations.as_slice()
     }
 
-    /// Returns the name of the rendition; without a suffix it is the Normal Hires (contract media-3).
+    /// Returns the name of the rendition, which is Normal Hires for a URL without a suffix (contract media-3).
     pub fn name(&self) -> RenditionName {
         self.name
     }
@@ -90,7 +88,7 @@ impl RenditionFile {
         self.extension
     }
 
-    /// Reports whether it is a Hires without an operation, which exists in the format of its original only.
+    /// Reports whether this is a Hires without an operation, which exists only in the format of its original.
     pub fn is_whole_hires(&self) -> bool {
         self.name.usage == RenditionUsage::Hires && self.operations().is_empty()
     }
@@ -121,7 +119,7 @@ impl MediaPath {
 
     /// Parses the raw path below `/media/`, without its query; nothing is percent-decoded.
     ///
-    /// Fails with [`PathError`], which names the part that is wrong.
+    /// Fails with [`PathError`], which has the part at fault.
     pub fn parse(path: &str) -> Result<Self, PathError> {
         parse::parse(path)
     }
@@ -167,9 +165,9 @@ impl MediaPath {
 
     /// Returns the path with one more operation, applied after the existing ones.
     ///
-    /// Fails with [`PathError::RepeatedOperation`], [`PathError::OperationNotAllowed`] (for anything but a
-    /// picture, and a crop of a `.json` or of the item itself), [`PathError::MissingExtension`], or as
-    /// [`OperationList::push`] does.
+    /// Fails with [`PathError::RepeatedOperation`], with [`PathError::OperationNotAllowed`] (pictures accept
+    /// operations, a `.json` and the item itself accept only a crop), with [`PathError::MissingExtension`], or
+    /// like [`OperationList::push`].
     pub fn with_operation(mut self, operation: PictureOperation) -> Result<Self, PathError> {
         match &mut self.target {
             MediaTarget::Item(crop) => match operation {
@@ -177,8 +175,8 @@ impl MediaPath {
                     return Err(operation.repeated_error());
                 }
                 PictureOperation::Crop(spec) => *crop = Some(spec),
-                // The address of an item may carry a crop of its
-                // stored `uri`, but a mark needs a picture.
+                // The URI of an item may have the crop of its stored `uri`, but a watermark or size needs a
+                // picture.
                 PictureOperation::Watermark | PictureOperation::Resize(_) => {
                     return Err(missing_extension(&operation));
                 }
@@ -187,7 +185,7 @@ impl MediaPath {
             MediaTarget::Rendition(file) if file.extension.accepts_operations() => {
                 file.operations.push(operation)?;
             }
-            // Only an image can be cropped and marked (contract media-19).
+            // Only an image can be cropped and watermarked (contract media-19).
             MediaTarget::Rendition(file) => {
                 return Err(operation.not_allowed_error(FileExtension::Rendition(file.extension)));
             }
@@ -201,13 +199,13 @@ impl MediaPath {
         &self.key
     }
 
-    /// Returns the part or form of the item that is requested.
+    /// Returns the requested part or form of the item.
     pub fn target(&self) -> &MediaTarget {
         &self.target
     }
 
-    /// Returns the path of the same picture in the format `format`; other paths stay as they are, and so does a
-    /// Hires without an operation.
+    /// Returns the path of the same picture in the format `format`. Paths of other files stay unchanged, and so
+    /// does a Hires without an operation.
     #[must_use]
     pub fn with_image_format(mut self, format: ImageFormat) -> Self {
         if let MediaTarget::Rendition(file) = &mut self.target
@@ -225,7 +223,7 @@ fn missing_extension(operation: &PictureOperation) -> PathError {
 }
 
 impl DocumentFile {
-    /// Adds a crop; refuses other operations, and crops of anything but a `.json`.
+    /// Adds a crop to a `.json`. Refuses other operations and crops of other documents.
     fn add(&mut self, operation: &PictureOperation) -> Result<(), PathError> {
         match operation {
             PictureOperation::Crop(_) if self.crop.is_some() => Err(operation.repeated_error()),
@@ -258,8 +256,8 @@ impl fmt::Display for MediaPath {
 impl fmt::Display for RenditionFile {
     /// Prints the text that follows the id.
     ///
-    /// The suffix is omitted for an item's Normal Hires `.pdf` and `.eps`, as in the contract, and printed
-    /// everywhere else.
+    /// Omits the suffix of an item's Normal Hires `.pdf` and `.eps`, as in the contract, and prints it for all
+    /// other renditions.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Some(association) = &self.association {
             write!(f, "/{association}")?;

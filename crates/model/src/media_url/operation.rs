@@ -1,4 +1,4 @@
-//! Operations on a picture, in the order written.
+//! Operations on a picture, in the order of the URL.
 
 use std::fmt;
 
@@ -11,11 +11,11 @@ use crate::{CropSpec, ResizeSpec, token};
 /// Contract media-13, media-17, media-18.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum PictureOperation {
-    /// Crops to a rectangle, in pixels of the rendition that the path names.
+    /// Crops to a rectangle, in pixels of the rendition named by the path.
     Crop(CropSpec),
     /// Adds a watermark in the lower left corner.
     Watermark,
-    /// Scales to another size.
+    /// Scales to a different size.
     Resize(ResizeSpec),
 }
 
@@ -52,8 +52,7 @@ impl fmt::Display for PictureOperation {
 
 /// A list of operations in the order of application: at most one crop, one watermark and one size.
 ///
-/// The list is canonical: a watermark beside a size comes after it, because it is drawn on the scaled picture
-/// either way.
+/// The list is canonical: a watermark comes after a size, because it is always drawn on the scaled picture.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct OperationList(Vec<PictureOperation>);
 
@@ -63,7 +62,7 @@ impl OperationList {
         &self.0
     }
 
-    /// Appends an operation, to be applied last.
+    /// Appends an operation, which is applied last.
     ///
     /// Fails with [`PathError::RepeatedOperation`], [`PathError::SecondSize`], [`PathError::CropAfterSize`] or
     /// [`PathError::BesidePreset`].
@@ -79,11 +78,11 @@ impl OperationList {
             (PictureOperation::Resize(second), Some(first)) => {
                 return Err(PathError::SecondSize { first: first.name(), second: second.name() });
             }
-            // A crop is in pixels of the named rendition, which a size before it would change.
+            // A crop is in pixels of the named rendition; a size before it would change those pixels.
             (PictureOperation::Crop(_), Some(size)) => {
                 return Err(PathError::CropAfterSize { size: size.name() });
             }
-            // The preset decides whether there is a mark.
+            // The preset defines whether there is a watermark.
             (PictureOperation::Watermark, Some(ResizeSpec::Preset(_))) => {
                 return Err(PathError::BesidePreset { operation: operation.name() });
             }

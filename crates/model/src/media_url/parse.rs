@@ -17,26 +17,24 @@ const PARTS: [&str; 3] = [part::MEDIA_TYPE, part::ID, part::ASSOCIATION];
 
 /// Parses the raw path below `/media/`.
 pub(crate) fn parse(path: &str) -> Result<MediaPath, PathError> {
-    // First, so that everything below works on a short text.
+    // Checked first, so that everything below works on a short text.
     if path.len() > MediaPath::BYTES_MAX {
         return Err(PathError::TooLong { bytes: path.len(), max: MediaPath::BYTES_MAX });
     }
     let parts: Vec<&str> = path.split('/').collect();
     for (index, text) in parts.iter().enumerate() {
-        // All parts are checked before any is parsed, so
-        // that no encoded slash reaches the grammar.
+        // All parts are checked before any is parsed, so no encoded slash reaches the grammar.
         check_part(PARTS.get(index).copied().unwrap_or(part::PATH), text)?;
     }
     match parts[..] {
         [media_type, name] => parse_file(media_type.parse()?, name),
         [media_type, name, PRICELIST] => {
-            // A stored `uri` may end in a crop, and its price
-            // list is that of the item (contract items-12).
+            // A stored `uri` may end in a crop, but the price list is that of the whole item (contract items-12).
             let item = parse_item(media_type.parse()?, name)?;
             Ok(MediaPath::pricelist(item.key().clone()))
         }
         [media_type, id, name] => parse_association(parse_key(media_type, id)?, name),
-        // The first mistake from the left is named.
+        // Reports the first mistake from the left.
         [media_type] => Err(match media_type.parse::<MediaType>() {
             Ok(_) => PathError::MissingId,
             Err(error) => error.into(),
@@ -45,9 +43,9 @@ pub(crate) fn parse(path: &str) -> Result<MediaPath, PathError> {
     }
 }
 
-/// Returns `true` for a character that proxies and file systems read in different ways.
+/// Returns `true` for a character that proxies and file systems interpret in different ways.
 fn is_ambiguous(c: char) -> bool {
-    // Nothing in the grammar needs these.
+    // The grammar needs none of these.
     !c.is_ascii_graphic() || matches!(c, '%' | '\\' | ';' | '?' | '#')
 }
 
@@ -77,7 +75,7 @@ fn parse_item(media_type: MediaType, name: &str) -> Result<MediaPath, PathError>
     crop.into_iter().try_fold(path, MediaPath::with_operation)
 }
 
-/// Parses an id without an extension; operations and suffixes are errors here, as they need one.
+/// Parses an id without an extension. Operations and suffixes are errors here, because they need an extension.
 fn parse_id_of_item(text: &str) -> Result<ItemId, PathError> {
     ItemId::parse(text).map_err(|error| match error {
         ItemIdError::HasOperation { operation } => {
@@ -92,7 +90,7 @@ fn parse_id_of_item(text: &str) -> Result<ItemId, PathError> {
     })
 }
 
-/// Parses the second of two parts: the item itself or a file of it.
+/// Parses the second of two parts: the item itself or one of its files.
 fn parse_file(media_type: MediaType, name: &str) -> Result<MediaPath, PathError> {
     // Ids contain no dots, so a name without one has no extension.
     if !name.contains('.') {
@@ -104,7 +102,7 @@ fn parse_file(media_type: MediaType, name: &str) -> Result<MediaPath, PathError>
     let path = match extension {
         FileExtension::Document(extension) => MediaPath::document(key, extension),
         FileExtension::Rendition(extension) => {
-            // No suffix means the Normal Hires of any extension (contract media-3).
+            // A missing suffix means the Normal Hires of any extension (contract media-3).
             let rendition = name.suffix.unwrap_or(RenditionName::NORMAL_HIRES);
             MediaPath::rendition(key, rendition, extension)
         }
@@ -123,7 +121,7 @@ fn parse_association(key: ItemKey, name: &str) -> Result<MediaPath, PathError> {
         FileExtension::Document(_) => return Err(PathError::NoDocument { extension }),
     };
     let name = split_name(stem, extension)?;
-    // Unlike an item, an associated object has no default suffix (contract media-6).
+    // Unlike an item, an associated object does not have a default suffix (contract media-6).
     let Some(rendition) = name.suffix else {
         return Err(PathError::MissingSuffix { found: name.subject.to_owned() });
     };
@@ -137,7 +135,7 @@ fn split_extension(name: &str) -> Result<(&str, FileExtension), PathError> {
         return Ok(found);
     }
     let found = name.rsplit('.').next().unwrap_or_default();
-    // `.txt` alone is no extension, so the message names the two that end in it.
+    // `.txt` alone is not an extension, so the message names the two extensions that end in it.
     if found.eq_ignore_ascii_case("txt") {
         return Err(PathError::UnknownText);
     }
@@ -148,7 +146,7 @@ fn split_extension(name: &str) -> Result<(&str, FileExtension), PathError> {
 struct FileNameParts<'a> {
     /// The rest of the name: the id or the association, not yet validated.
     subject: &'a str,
-    /// Operations in the order written.
+    /// The operations in the order of the URL.
     operations: Vec<PictureOperation>,
     suffix: Option<RenditionName>,
 }
@@ -156,7 +154,7 @@ struct FileNameParts<'a> {
 fn split_name(stem: &str, extension: FileExtension) -> Result<FileNameParts<'_>, PathError> {
     let (stem, suffix) = split_suffix(stem, extension)?;
     let (subject, operations) = split_operations(stem)?;
-    // `ItemId::parse` would refuse it as well, but with a message about the id.
+    // `ItemId::parse` would refuse this as well, but with a message about the id.
     if let Some((_, found)) = token::split_suffix(subject) {
         let found = found.to_owned();
         return Err(if operations.is_empty() {
@@ -186,15 +184,15 @@ fn split_suffix(
     Ok((before, Some(name)))
 }
 
-/// Returns the Hires meant by a variant without a usage, where the extension allows that.
+/// Returns the Hires for a variant without a usage, if the extension allows that.
 fn lone_variant(suffix: &str, extension: RenditionExtension) -> Option<RenditionName> {
     let allowed = token::is_lone_variant(suffix) && extension.accepts_lone_variant();
     allowed.then_some(RenditionName::new(RenditionVariant::BlackAndWhite, RenditionUsage::Hires))
 }
 
-/// Strips operations off the right end until none is left.
+/// Strips operations from the right end until none is left.
 ///
-/// Stops at the first repeated operation, so no more than one of each is ever parsed.
+/// Stops at the first repeated operation, so each operation is parsed at most once.
 fn split_operations(mut stem: &str) -> Result<(&str, Vec<PictureOperation>), PathError> {
     let mut reversed: Vec<PictureOperation> = Vec::new();
     while let Some(operator) = split_operation(stem) {
@@ -208,7 +206,7 @@ fn split_operations(mut stem: &str) -> Result<(&str, Vec<PictureOperation>), Pat
         });
         stem = operator.before;
     }
-    // Stripped from the right, but applied in the order written (contract media-18).
+    // Stripped from the right, but applied in the order of the URL (contract media-18).
     reversed.reverse();
     Ok((stem, reversed))
 }
@@ -221,10 +219,10 @@ struct LastOperator<'a> {
     parameters: &'a str,
 }
 
-/// Splits the last operation off.
+/// Splits off the last operation.
 fn split_operation(stem: &str) -> Option<LastOperator<'_>> {
-    // The mark first: a crop or size runs to the end of the text,
-    // so a mark behind it would become a parameter.
+    // The watermark first: a crop or size extends to the end of the text, so a watermark after it would become a
+    // parameter.
     if let Some(before) = token::strip(stem, token::WATERMARK) {
         return Some(LastOperator { before, name: token::WATERMARK, parameters: "" });
     }
@@ -238,6 +236,6 @@ fn split_operation(stem: &str) -> Option<LastOperator<'_>> {
         name,
         parameters,
     });
-    // The one that begins later is the last; the other one's parameters would run into it.
+    // The operation that begins later is the last one; the parameters of the other would extend into it.
     crop.into_iter().chain(resize).max_by_key(|operator| operator.before.len())
 }

@@ -1,6 +1,6 @@
 //! Validates cron expressions and time zone names before croner and jiff parse them.
 //!
-//! croner replaces names of days and months anywhere (`1mon` becomes 11) and skips what it does not need
+//! croner replaces names of days and months anywhere (`1mon` becomes 11) and skips text that it does not need
 //! (`15Wx`, an empty part of a list). These are errors here.
 
 use std::ops::RangeInclusive;
@@ -11,7 +11,7 @@ use jiff::tz::{TimeZone, TimeZoneDatabase};
 use super::ScheduleError;
 use crate::limits::{SCHEDULE_CHARS_MAX, TIME_ZONE_CHARS_MAX};
 
-/// Characters of a nickname that an error message repeats.
+/// Maximum number of characters of an unknown nickname that an error message repeats.
 const NICKNAME_CHARS_SHOWN: usize = 20;
 
 const DAYS: [&str; 7] = ["SUN", "MON", "TUE", "WED", "THU", "FRI", "SAT"];
@@ -63,7 +63,7 @@ pub(super) fn expand_nickname(cron: &str) -> Result<&str, ScheduleError> {
 
 /// Fails unless `cron` is a well-formed expression of five fields.
 pub(super) fn check_expression(cron: &str) -> Result<(), ScheduleError> {
-    // Before anything is split or echoed, as the text comes from a query parameter.
+    // Comes before anything is split or echoed, as the text is a query parameter.
     if cron.len() > SCHEDULE_CHARS_MAX {
         let text = format!("the schedule is longer than {SCHEDULE_CHARS_MAX} characters");
         return Err(ScheduleError::Cron(text));
@@ -92,10 +92,9 @@ fn is_allowed(c: char) -> bool {
 
 /// Reports whether `part`, a part of a list, is allowed in `field`.
 fn is_part(field: CronField, part: &str) -> bool {
-    // A step is a count and so not limited to the values of the field.
+    // A step is a count, so the range of the field does not apply.
     let (values, step) = part.split_once('/').unwrap_or((part, "1"));
-    // Each word is checked on its own, so croner
-    // never replaces a name inside another word.
+    // Each word is checked on its own, so croner never replaces a name inside a longer word.
     is_number(step) && values.split(['-', '#']).all(|word| is_word(field, word))
 }
 
@@ -123,7 +122,7 @@ impl CronField {
 }
 
 fn is_number(text: &str) -> bool {
-    // No value and no useful step has three digits.
+    // Values and useful steps have at most two digits.
     (1..=2).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_digit())
 }
 
@@ -146,7 +145,7 @@ fn is_word(field: CronField, word: &str) -> bool {
     }
 }
 
-/// Reports whether `text` is a number that `field` may have.
+/// Reports whether `text` is a valid number of `field`.
 fn is_value(field: CronField, text: &str) -> bool {
     is_number(text) && text.parse().is_ok_and(|value| field.values().contains(&value))
 }
@@ -158,7 +157,7 @@ pub(super) fn convert_error(error: CronError) -> ScheduleError {
         CronError::InvalidDate | CronError::InvalidTime | CronError::TimeSearchLimitExceeded => {
             "the schedule contains a time that does not exist".to_owned()
         }
-        // These texts describe the expression; they are lowered to read like our own messages.
+        // These texts describe the expression. They are converted to lower case to read like our own messages.
         CronError::InvalidPattern(text)
         | CronError::IllegalCharacters(text)
         | CronError::ComponentError(text) => {
@@ -169,10 +168,10 @@ pub(super) fn convert_error(error: CronError) -> ScheduleError {
 
 /// Finds a time zone by its name in the IANA database.
 ///
-/// The bundled database decides which names are valid, so that no name is ever used as a path. The rules come
-/// from the system's database if there is one, since it may be newer.
+/// The bundled database decides the valid names, so a name is never used as a path. The rules come from the
+/// system's database if there is one, since it may be newer.
 pub(super) fn find_zone(name: &str) -> Result<TimeZone, ScheduleError> {
-    // `Factory` is a placeholder in the IANA database for a machine without a zone.
+    // `Factory` is a placeholder in the IANA database for a machine without a time zone.
     if name.len() > TIME_ZONE_CHARS_MAX || name.eq_ignore_ascii_case("Factory") {
         return Err(unknown_zone(name));
     }

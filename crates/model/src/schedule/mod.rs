@@ -1,15 +1,15 @@
 //! The runs of a scheduled e-mail: a cron expression in a time zone (contract notifications-18).
 //!
-//! The crate croner parses the expression and decides which days match. Finding the next run is done here,
-//! period by period between two changes of the UTC offset, because a digest must have exactly one window per
-//! run. croner treats `30 2,3 * * *` as an interval and runs it twice in autumn, and it searches up to the
-//! year 5000 for a 30 February.
+//! The crate croner parses the expression and decides which days match. The next run is found here, in the periods
+//! between changes of the UTC offset, because a digest must have exactly one window per run. croner cannot do
+//! this: it treats `30 2,3 * * *` as an interval and runs it twice in autumn, and it searches for a 30 February up
+//! to the year 5000.
 //!
-//! Daylight saving time: an expression that names its hours runs equally often on every day. A time skipped
-//! in spring runs at the moment of the change, once even if several times were skipped; a time that occurs
-//! twice in autumn runs on the first occurrence. An expression for every hour (`*/15 * * * *`) follows the
-//! wall clock: it runs in both hours of autumn and does not make up for those skipped in spring, so the
-//! interval between two runs stays constant.
+//! Daylight saving time: an expression that names its hours runs equally often on every day. A time that is
+//! skipped in spring runs at the moment of the change, once even if several times were skipped. A time that occurs
+//! twice in autumn runs on the first occurrence. An expression for every hour (`*/15 * * * *`) follows the wall
+//! clock: it runs in both hours of autumn and does not run for the skipped hour of spring, so the interval between
+//! two runs stays constant.
 
 mod check;
 #[cfg(test)]
@@ -25,21 +25,21 @@ use thiserror::Error;
 
 use crate::limits::SCHEDULE_DAYS_MAX;
 
-/// Why a schedule is refused.
+/// The reason for refusing a schedule.
 #[derive(Debug, Error, PartialEq, Eq)]
 pub enum ScheduleError {
-    /// The cron expression is malformed; the text says how.
+    /// The cron expression is malformed; the text describes the problem.
     #[error("{0}")]
     Cron(String),
     /// The name is not a time zone of the IANA database.
     #[error("{0:?} is not a time zone; expected a name like Europe/Stockholm")]
     Zone(String),
-    /// The expression is well-formed, but no day satisfies it (30 February), or none within eight years.
+    /// The expression is well-formed, but no day matches (30 February), or no day within eight years.
     #[error("no day within eight years matches the schedule")]
     Never,
 }
 
-/// The schedule of a scheduled e-mail, from which its next run follows.
+/// The schedule of a scheduled e-mail, from which its next run is computed.
 ///
 /// Contract notifications-18.
 #[derive(Clone, Debug)]
@@ -60,17 +60,17 @@ struct OffsetPeriod {
     offset: Offset,
 }
 
-/// Longer than any repeated stretch of wall-clock time: 24 hours where a country crossed the date line.
+/// Longer than any repeated stretch of wall-clock time, which was 24 hours when a country crossed the date line.
 const LOOKBACK: SignedDuration = SignedDuration::from_hours(48);
 
 impl Schedule {
-    /// Parses a cron expression of five fields (minute, hour, day of month, month, day of week) in the IANA
-    /// time zone `zone`.
+    /// Parses a cron expression of five fields (minute, hour, day of month, month, day of week) in the IANA time
+    /// zone `zone`.
     ///
-    /// Days and months may be named (`MON`, `jan`); `L`, `W` and `#` have the meaning that croner gives them.
-    /// A day matches if either its day of month or its day of week does; a field `*` is ignored in this. The
-    /// nicknames `@hourly`, `@daily`, `@weekly` and so on are accepted instead of an expression and mean what
-    /// they mean to cron (contract notifications-18).
+    /// Days and months may be names (`MON`, `jan`); `L`, `W` and `#` mean the same as in croner. A day matches if
+    /// either its day of month or its day of week does; a field `*` is ignored in this. The nicknames `@hourly`,
+    /// `@daily`, `@weekly` and so on are accepted instead of an expression and mean the same as in cron (contract
+    /// notifications-18).
     ///
     /// Fails with a text for the user.
     pub fn parse(cron: &str, zone: &str) -> Result<Self, ScheduleError> {
@@ -81,7 +81,7 @@ impl Schedule {
         let parser =
             CronParser::builder().seconds(Seconds::Disallowed).year(Year::Disallowed).build();
         let Cron { pattern } = parser.parse(cron).map_err(check::convert_error)?;
-        // jiff counts hours and minutes in `i8`.
+        // jiff uses `i8` for hours and minutes.
         let hours = pattern.hours.values().into_iter().flat_map(i8::try_from).collect();
         let minutes = pattern.minutes.values().into_iter().flat_map(i8::try_from).collect();
         let schedule = Self { pattern, hours, minutes, zone };
@@ -93,8 +93,8 @@ impl Schedule {
     ///
     /// Runs are at whole minutes of the wall clock, or at the moment of an offset change that skipped one.
     ///
-    /// Returns `None` if there is no run within [`SCHEDULE_DAYS_MAX`] days or before the end of jiff's
-    /// calendar in the year 9999. Takes microseconds: each of these days is checked at most once.
+    /// Returns `None` if there is no run within [`SCHEDULE_DAYS_MAX`] days or before the end of jiff's calendar in
+    /// the year 9999. Costs microseconds: each day is checked at most once.
     #[must_use]
     pub fn next_after(&self, after: Timestamp) -> Option<Timestamp> {
         let since = after.checked_sub(LOOKBACK).unwrap_or(Timestamp::MIN);
@@ -103,8 +103,8 @@ impl Schedule {
         let mut changes = self.zone.following(since);
         let mut start = since;
         let mut offset = self.zone.to_offset(since);
-        // The furthest that the wall clock has ever been, even if it was set back since. Times
-        // before it have already had their run.
+        // The latest time that the wall clock has shown, even if it was set back since. Earlier times already had
+        // their run.
         let mut reached = offset.to_datetime(since);
         loop {
             let change = changes.next();
@@ -127,19 +127,18 @@ impl Schedule {
         after: Timestamp,
     ) -> Option<Timestamp> {
         let first = period.offset.to_datetime(period.start);
-        // An interval follows the clock; naming all 24 hours is the same as `*`.
+        // An interval follows the clock; a list of all 24 hours is the same as `*`.
         let every_hour = self.hours.len() == 24;
         // Times between `reached` and `first` were skipped by the offset change.
         let skipped =
             !every_hour && period.start > after && self.find_matching(reached, first).is_some();
-        // One run stands for all that were skipped, or
-        // several digests would be sent at the same moment.
+        // One run replaces all skipped runs, or several digests would be sent at the same moment.
         if skipped {
             return Some(period.start);
         }
-        // In the repeated hour of autumn, a named hour has had its run.
+        // In the repeated hour of autumn, a named hour already had its run.
         let from = if every_hour { first } else { first.max(reached) };
-        // A run exactly at `after` was the previous one.
+        // A run exactly at `after` was the previous run.
         let next = round_up(period.offset.to_datetime(after).checked_add(NANOSECOND).ok()?)?;
         let run = self.find_matching(from.max(next), period.offset.to_datetime(period.end))?;
         period.offset.to_timestamp(run).ok()
@@ -153,7 +152,7 @@ impl Schedule {
         while day.at(0, 0, 0, 0) < end {
             if let Some(time) = self.matches(day).then(|| self.next_time(time)).flatten() {
                 let found = day.to_datetime(time);
-                // The first match decides: a later day is even further beyond the end.
+                // The first match decides: a later day would be even later than `end`.
                 return (found < end).then_some(found);
             }
             day = day.tomorrow().ok()?;
@@ -169,7 +168,7 @@ impl Schedule {
         if let Some(minute) = first_at_least(&self.minutes, minute) {
             return Time::new(hour, minute, 0, 0).ok();
         }
-        // No minute is left in this hour, so the first one of the next matching hour.
+        // This hour has no matching minute left, so the next matching hour's first minute is the result.
         let hour = first_at_least(&self.hours, hour.checked_add(1)?)?;
         let minute = *self.minutes.first()?;
         Time::new(hour, minute, 0, 0).ok()
@@ -181,15 +180,15 @@ impl Schedule {
         let day_of_month = unsigned(day.day());
         let days_from_sunday = unsigned(day.weekday().to_sunday_zero_offset());
         let weekday = Weekday::from_days_from_sunday(days_from_sunday);
-        // croner fails only on values outside the calendar, which jiff does not give.
+        // croner fails only on values outside the calendar, which jiff does not produce.
         self.pattern.month_match(month).unwrap_or(false)
             && self.pattern.day_match(year, month, day_of_month, weekday).unwrap_or(false)
     }
 
     /// Reports whether a day matches at least every eighth year.
     ///
-    /// Within 28 years a year begins on each weekday, with and without a leap day. Eight more years cover
-    /// gaps that span the end of that cycle.
+    /// Within 28 years, years with and without a leap day begin on each weekday. Eight more years cover gaps that
+    /// span the end of that cycle.
     fn has_days(&self) -> bool {
         let mut years_without = 0;
         for year in 2000..2036 {
@@ -210,7 +209,7 @@ fn first_at_least(values: &[i8], from: i8) -> Option<i8> {
     values.iter().copied().find(|&value| value >= from)
 }
 
-/// Converts a part of a date to the type of croner.
+/// Converts a part of a date to croner's type.
 fn unsigned(value: i8) -> u32 {
     u32::from(value.unsigned_abs())
 }

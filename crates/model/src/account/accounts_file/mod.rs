@@ -84,7 +84,7 @@ pub struct OrganizationPhone {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ProductEntry {
-    /// Its number; `None`: the present one, or the next one for a new product.
+    /// The number of the product. `None` keeps the present number; a new product gets the next one.
     #[serde(default, deserialize_with = "product_id")]
     pub id: Option<ProductId>,
     pub code: AsciiWord,
@@ -99,24 +99,24 @@ pub struct AgreementEntry {
     pub id: AgreementId,
     /// The organization that holds the agreement.
     pub organization: OrganizationId,
-    /// The way in which downloads are paid for.
+    /// The method of payment for downloads.
     #[serde(rename = "type")]
     pub kind: AgreementType,
-    /// `true` for an agreement that covers every item.
+    /// True if the agreement covers every item.
     #[serde(default, deserialize_with = "or_default")]
     pub super_agreement: bool,
-    /// Codes of the products that it covers.
+    /// Codes of the products that the agreement covers.
     #[serde(default, deserialize_with = "or_default")]
     pub products: Vec<AsciiWord>,
     pub name: Option<SingleLineText>,
     pub description: Option<MultiLineText>,
-    /// When it ends; `None`: never.
+    /// The time at which the agreement ends; `None` if it never ends.
     #[serde(default, deserialize_with = "read_time")]
     pub expires: Option<Timestamp>,
-    /// Downloads bought and left; only for agreements of the type `Prepaid`.
+    /// The bought and the remaining downloads; only for agreements of the type `Prepaid`.
     #[serde(default, deserialize_with = "object")]
     pub prepaids: Option<PrepaidsEntry>,
-    /// The approver of its orders.
+    /// The approver of orders under the agreement.
     #[serde(default, deserialize_with = "or_default")]
     pub approver: Approver,
 }
@@ -126,7 +126,7 @@ pub struct AgreementEntry {
 #[serde(deny_unknown_fields)]
 pub struct PrepaidsEntry {
     pub total: u32,
-    /// Downloads left; `None`: all of them.
+    /// The number of downloads left; `None`: all of them.
     pub remaining: Option<u32>,
 }
 
@@ -144,11 +144,11 @@ impl PrepaidsEntry {
 pub struct LicenseEntry {
     #[serde(deserialize_with = "read_uuid")]
     pub uuid: Uuid,
-    /// The code of the product that it belongs to.
+    /// The code of the product that the licence belongs to.
     pub product: AsciiWord,
-    /// The period of use that it covers.
+    /// The period of use that the licence covers.
     pub period: Option<LicensePeriod>,
-    /// The number of uses that it covers, in words.
+    /// The number of uses that the licence covers, in words.
     pub volume: Option<SingleLineText>,
     pub price: Option<Money>,
     pub description: Option<MultiLineText>,
@@ -158,12 +158,12 @@ pub struct LicenseEntry {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct UserEntry {
-    /// Its number; `None`: the present one, or the next one for a new user.
+    /// The number of the user. `None` keeps the present number; a new user gets the next one.
     pub id: Option<UserId>,
     pub user_name: UserName,
     /// `None` keeps the present password; a new user without one cannot log in.
     pub password: Option<PlaintextSecret>,
-    /// The organization that it belongs to.
+    /// The organization that the user belongs to.
     pub organization: Option<OrganizationId>,
     /// Agreements of the organization.
     #[serde(default, deserialize_with = "or_default")]
@@ -178,9 +178,9 @@ pub struct UserEntry {
     pub roles: Vec<AsciiWord>,
     #[serde(default, deserialize_with = "object_or_default")]
     pub access: AccessLevels,
-    /// `false` locks the user out; `None` keeps the state, and activates a new user.
+    /// `false` locks the user out. `None` keeps the present state; a new user is active.
     pub active: Option<bool>,
-    /// `true` for a program, `false` for a person.
+    /// True for a program, false for a person.
     #[serde(default, deserialize_with = "or_default")]
     pub service_account: bool,
 }
@@ -193,7 +193,7 @@ pub struct UserPhones {
     pub mobile: Option<SingleLineText>,
 }
 
-/// An OAuth2 client, which is identified by its client id. Properties that OAuth2 defines have the names of OAuth2.
+/// An OAuth2 client, which is identified by its client id. Properties that OAuth2 defines have their OAuth2 names.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ClientEntry {
@@ -202,7 +202,7 @@ pub struct ClientEntry {
     pub client_secret: Option<PlaintextSecret>,
     /// The display name; `None`: the client id.
     pub name: Option<SingleLineText>,
-    /// `true` for a client that cannot keep a secret.
+    /// True for a client that cannot keep a secret.
     #[serde(default, deserialize_with = "or_default")]
     pub public: bool,
     #[serde(default, deserialize_with = "or_default")]
@@ -211,7 +211,7 @@ pub struct ClientEntry {
     pub grants: Vec<GrantType>,
     #[serde(default, deserialize_with = "or_default")]
     pub scopes: ClientScopes,
-    /// Lifetime of its access tokens in seconds; `None`: that of other clients.
+    /// The lifetime of the client's access tokens in seconds; `None`: the default lifetime.
     #[serde(rename = "accessTokenSeconds")]
     pub access_token_s: Option<u32>,
 }

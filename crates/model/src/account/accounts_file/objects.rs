@@ -1,4 +1,5 @@
-//! Reads parts of an accounts file for which the derived code would be too lenient, or would print secrets in errors.
+//! Readers for parts of an accounts file for which the derived code would be too lenient or would print secrets in
+//! errors.
 
 use std::{collections::HashSet, fmt, hash::Hash, marker::PhantomData};
 
@@ -12,7 +13,7 @@ use uuid::Uuid;
 
 use crate::account::{ChannelSettings, ProductId};
 
-/// A JSON object. The derived code for a struct would also accept a list of its values in the order of the fields.
+/// A JSON object. The derived code for a struct would also accept an array of the values in field order.
 pub(super) struct JsonObject<T>(pub(super) T);
 
 impl<'de, T: Deserialize<'de>> Deserialize<'de> for JsonObject<T> {
@@ -35,7 +36,7 @@ impl<'de, T: Deserialize<'de>> Visitor<'de> for ObjectVisitor<T> {
     }
 }
 
-/// Reads an optional value; `null` is the default.
+/// Reads an optional value; `null` gives the default.
 pub(in crate::account) fn or_default<'de, D, T>(deserializer: D) -> Result<T, D::Error>
 where
     D: Deserializer<'de>,
@@ -54,7 +55,7 @@ where
     Ok(object.map(|JsonObject(object)| object))
 }
 
-/// Reads an optional object; `null` is the default.
+/// Reads an optional object; `null` gives the default.
 pub(super) fn object_or_default<'de, D, T>(deserializer: D) -> Result<T, D::Error>
 where
     D: Deserializer<'de>,
@@ -73,7 +74,7 @@ where
     Ok(objects.into_iter().map(|JsonObject(object)| object).collect())
 }
 
-/// Reads the optional id of a product; orders alone have the id 0.
+/// Reads the optional id of a product. The id 0 is refused, because only orders use it.
 pub(super) fn product_id<'de, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<Option<ProductId>, D::Error> {
@@ -84,7 +85,7 @@ pub(super) fn product_id<'de, D: Deserializer<'de>>(
     Ok(id)
 }
 
-/// Reads an optional list and leaves out repeated values.
+/// Reads an optional list and removes repeated values.
 pub(super) fn distinct<'de, D, T>(deserializer: D) -> Result<Vec<T>, D::Error>
 where
     D: Deserializer<'de>,
@@ -96,7 +97,8 @@ where
     Ok(values)
 }
 
-/// Reads an optional time of RFC 3339. jiff alone would also accept a time without seconds, or the name of a time zone.
+/// Reads an optional RFC 3339 time. jiff alone would also accept a time without seconds or with the name of a time
+/// zone.
 pub(super) fn read_time<'de, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<Option<Timestamp>, D::Error> {
@@ -112,7 +114,7 @@ pub(super) fn read_time<'de, D: Deserializer<'de>>(
     time.map(Some)
 }
 
-/// Reads a UUID. The error of the crate would repeat characters of the text.
+/// Reads a UUID. The error of the `uuid` crate would repeat characters of the text.
 pub(super) fn read_uuid<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Uuid, D::Error> {
     let text = String::deserialize(deserializer)?;
     text.parse().map_err(|_| Error::custom("expected a UUID"))
@@ -126,8 +128,8 @@ pub(super) fn read_settings<'de, D: Deserializer<'de>>(
     Ok(members.map(|UniqueMembers(members)| ChannelSettings::new(members)).unwrap_or_default())
 }
 
-/// A JSON object without repeated names. `serde_json` would use the last of two equal names, although one of them is a
-/// mistake.
+/// A JSON object without repeated names. `serde_json` alone would accept a repeated name, which is a mistake, and
+/// use its last value.
 struct UniqueMembers(Map<String, Value>);
 
 impl<'de> Deserialize<'de> for UniqueMembers {

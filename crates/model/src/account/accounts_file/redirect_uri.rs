@@ -1,12 +1,12 @@
 //! Redirect URIs that a client may register (RFC 6749 §3.1.2, RFC 8252 §7).
 
-/// Bytes of a redirect URI.
+/// Maximum length of a redirect URI in bytes.
 const REDIRECT_URI_BYTES_MAX: usize = 2048;
 
-/// Returns what is wrong with the redirect URI `text`, if anything.
+/// Returns the rule that the redirect URI `text` breaks; `None` if it is valid.
 ///
-/// A valid one is absolute, without fragment, wildcard, user name or characters that a URI must escape. Its
-/// scheme is `https`, `http` or a private-use scheme of an app, which contains a dot (RFC 8252 §7.1); this
+/// A valid URI is absolute and has no fragment, wildcard, user name or characters that a URI must escape. Its
+/// scheme is `https`, `http` or a private-use scheme of an app, which contains a dot (RFC 8252 §7.1). This
 /// excludes all schemes that a browser executes or opens itself.
 pub(super) fn redirect_uri_problem(text: &str) -> Option<&'static str> {
     if text.is_empty() || text.len() > REDIRECT_URI_BYTES_MAX {
@@ -15,7 +15,7 @@ pub(super) fn redirect_uri_problem(text: &str) -> Option<&'static str> {
     if text.contains('#') {
         return Some("a redirect URI has no fragment");
     }
-    // Addresses are compared to the letter, so a wildcard would match nothing (contract login-7).
+    // Redirect URIs are compared exactly, so a wildcard would match nothing (contract login-7).
     if text.contains('*') {
         return Some("a redirect URI has no wildcard");
     }
@@ -50,14 +50,14 @@ fn must_be_escaped(byte: u8) -> bool {
     !byte.is_ascii_graphic() || b"\"<>\\^`{|}".contains(&byte)
 }
 
-/// Returns what is wrong with the authority at the start of `rest`, if anything.
+/// Returns the rule that the authority at the start of `rest` breaks; `None` if it is valid.
 fn host_problem(rest: &str) -> Option<&'static str> {
     let authority = rest.split(['/', '?']).next().unwrap_or_default();
-    // A user name can make the host look like another one.
+    // A user name can disguise the host, as in `https://trusted.example@attacker.example/`.
     if authority.contains('@') {
         return Some("a redirect URI has no user name");
     }
-    // The colons of an IPv6 address, which is in brackets, start no port (RFC 3986 §3.2.2).
+    // An IPv6 address is in brackets; its colons do not start a port (RFC 3986 §3.2.2).
     let (host, port) = match authority.strip_prefix('[') {
         Some(rest) => rest.split_once(']').unwrap_or_default(),
         None => authority.split_at(authority.find(':').unwrap_or(authority.len())),

@@ -1,4 +1,4 @@
-//! The texts of an accounts file: a type for each rule.
+//! The text types of an accounts file, one type for each rule.
 
 use std::{fmt, ops::Deref};
 
@@ -7,15 +7,15 @@ use serde::{Deserialize, Serialize};
 use super::redirect_uri::redirect_uri_problem;
 use crate::limits::{PASSWORD_BYTES_MAX, USER_NAME_BYTES_MAX};
 
-/// Bytes of a name, a description and other free text.
+/// Maximum length of a name, a description and other free text in bytes.
 const FREE_TEXT_BYTES_MAX: usize = 4096;
-/// Bytes of a product's code, a role's name and a client's id.
+/// Maximum length of a product code, a role name and a client id in bytes.
 const WORD_BYTES_MAX: usize = 128;
-/// The rule of texts that stand in one line of a list, a log or a mail.
+/// The rule that a text breaks if it has control characters; it is shown in one line of a list, a log or a mail.
 const NO_CONTROL_CHARACTERS: &str = "has control characters";
 
-/// Defines types of texts. The function behind the name returns the rule that a text breaks, which never repeats the
-/// text.
+/// Defines text types. The function after the name returns the rule that a text breaks; its message never repeats
+/// the text.
 macro_rules! texts {
     ($($(#[doc = $doc:literal])* $Name:ident: $broken_rule:ident;)*) => {$(
         $(#[doc = $doc])*
@@ -56,7 +56,7 @@ texts! {
     AsciiWord: word;
     /// The name with which a user logs in.
     UserName: user_name;
-    /// An e-mail address that cannot break the header of a mail. Whether it exists is not checked.
+    /// An e-mail address that cannot break the header of a mail. The existence of the address is not checked.
     EmailAddress: email_address;
     /// The domain of e-mail addresses, such as `desk.example`.
     MailDomain: mail_domain;
