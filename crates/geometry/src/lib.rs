@@ -89,22 +89,22 @@ impl Rect {
         u64::from(self.y) + u64::from(self.height)
     }
 
-    /// Whether the rectangle contains no pixels.
+    /// Returns whether the rectangle contains no pixels.
     pub fn is_empty(self) -> bool {
         self.width == 0 || self.height == 0
     }
 
-    /// Whether the whole rectangle is inside an image of size `image`.
+    /// Returns whether the whole rectangle is inside an image of size `image`.
     pub fn is_inside(self, image: Size) -> bool {
         self.right() <= u64::from(image.width) && self.bottom() <= u64::from(image.height)
     }
 
-    /// Returns the rectangle when it can be cut from an image of size `image`.
+    /// Returns the rectangle if it can be cut from an image of size `image`.
     ///
     /// # Errors
     ///
-    /// [`CropError::Empty`] when the rectangle contains no pixels, [`CropError::Outside`] when it
-    /// extends beyond the image.
+    /// [`CropError::Empty`] if the rectangle contains no pixels, [`CropError::Outside`] if it extends beyond the
+    /// image.
     pub fn checked_in(self, image: Size) -> Result<Self, CropError> {
         if self.is_empty() {
             Err(CropError::Empty { crop: self, image })
@@ -122,7 +122,7 @@ impl fmt::Display for Rect {
     }
 }
 
-/// Why a crop cannot be cut from an image.
+/// The reason why a crop cannot be cut from an image.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum CropError {
     /// Part of the crop is beyond an edge of the image.
@@ -143,17 +143,17 @@ pub enum CropError {
     },
 }
 
-/// Scales a crop drawn on one size of a picture to another size of it.
+/// Converts a crop in pixels of one size of a picture to pixels of a different size.
 ///
-/// `crop` is in pixels of `hires`, the result in pixels of `target`; both sizes show the picture
-/// in the same orientation. Per axis with `s = target / hires`: left = round(x·s), right =
-/// round((x+w)·s), halves up; the result is at least 1 px wide and never outside `target`. The
-/// arithmetic is exact, so a crop of the whole picture gives the whole target.
+/// `crop` is in pixels of `hires`, the result in pixels of `target`. Both sizes show the picture in the same
+/// orientation. Per axis with `s = target / hires`: left = round(x·s), right = round((x+w)·s), halves up. The
+/// result is at least 1 px wide and never outside `target`. The arithmetic is exact, so a crop of the whole
+/// picture gives the whole target.
 ///
-/// Fails with [`CropError`] when `crop` is empty or extends beyond `hires`, or when `target` is empty.
+/// Fails with [`CropError`] if `crop` is empty or extends beyond `hires`, or if `target` is empty.
 pub fn scale_crop(crop: Rect, hires: Size, target: Size) -> Result<Rect, CropError> {
     let crop = crop.checked_in(hires)?;
-    // The clamps of `scale_span` leave one pixel, which an empty target does not have.
+    // `scale_span` leaves at least one pixel, which an empty target does not have.
     if target.width == 0 || target.height == 0 {
         return Err(CropError::Empty { crop, image: target });
     }
@@ -162,11 +162,11 @@ pub fn scale_crop(crop: Rect, hires: Size, target: Size) -> Result<Rect, CropErr
     Ok(Rect { x, y, width, height })
 }
 
-/// Scales one axis of a crop; takes and returns start and length.
+/// Scales one axis of a crop, given and returned as start and length.
 ///
 /// The caller guarantees `start + length <= from`, `length > 0` and `to > 0`.
 fn scale_span(start: u32, length: u32, from: u32, to: u32) -> (u32, u32) {
-    // A narrow crop can round to nothing at either edge; the clamps leave it one pixel.
+    // Both edges of a narrow crop can round to the same pixel; the clamps leave a length of one pixel.
     let left = scale_px(start, to, from).min(to - 1);
     let right = scale_px(start.saturating_add(length), to, from).clamp(left + 1, to);
     (left, right - left)

@@ -2,11 +2,11 @@
 
 use model::{ItemId, ItemIdError, ItemKey, MediaType, token};
 
-/// The path segments that may precede `<mediaType>/<id>` in a URL: that of the media interface, and that of
-/// an item's page on the customer web site.
+/// The path segment before `<mediaType>/<id>` in a URL: `media` in the media interface, `item` on the customer web
+/// site.
 const PARENTS: [&str; 2] = ["media", "item"];
 
-/// Whether a text begins like an absolute URL.
+/// Returns whether a text begins like an absolute URL.
 pub(super) fn is_absolute(text: &[char]) -> bool {
     ["http://", "https://"].iter().any(|scheme| {
         let begins = text.iter().zip(scheme.chars()).all(|(c, s)| c.eq_ignore_ascii_case(&s));
@@ -16,8 +16,8 @@ pub(super) fn is_absolute(text: &[char]) -> bool {
 
 /// Finds the item that a URL names, on any host.
 ///
-/// The URL may name a part of the item: a rendition, a document, a crop, the licences, a picture
-/// below a text. Query and fragment are ignored, as is trailing punctuation of a sentence.
+/// The URL may name a part of the item: a rendition, a document, a crop, the licences, a picture below a text.
+/// Query, fragment and trailing punctuation of a sentence are ignored.
 pub(super) fn find_item(address: &str) -> Option<ItemKey> {
     let (scheme, rest) = address.trim().split_once("://")?;
     if !["http", "https"].iter().any(|allowed| scheme.eq_ignore_ascii_case(allowed)) {
@@ -26,7 +26,7 @@ pub(super) fn find_item(address: &str) -> Option<ItemKey> {
     let path = rest.split(['?', '#']).next().unwrap_or_default();
     // The first segment is the host.
     let segments: Vec<&str> = path.split('/').skip(1).collect();
-    // The last match counts: a host may serve several archives, each below its own path.
+    // The last match counts: a host may serve several archives below different paths.
     segments.windows(3).rev().find_map(|parts| {
         let media_type: MediaType =
             parts[1].parse().ok().filter(|_| PARENTS.contains(&parts[0]))?;
@@ -34,8 +34,7 @@ pub(super) fn find_item(address: &str) -> Option<ItemKey> {
     })
 }
 
-/// Finds the id at the start of a file name by removing extension, suffixes and operations, one after
-/// the other.
+/// Finds the id at the start of a file name by removing extension, suffixes and operations one by one.
 fn find_id(name: &str) -> Option<ItemId> {
     let mut stem = name.split('.').next()?.trim_end_matches(|c: char| !is_of_id(c));
     loop {
@@ -55,7 +54,7 @@ fn find_id(name: &str) -> Option<ItemId> {
 
 /// Returns the text before an operation.
 fn before_operation<'s>(stem: &'s str, operation: &str) -> Option<&'s str> {
-    // Parameters follow a crop and a size; any other operation ends the text.
+    // Parameters follow a crop or a size; other operations end the text.
     if let Some((before, _)) = token::split_crop(stem) {
         return Some(before);
     }
@@ -69,8 +68,8 @@ fn is_of_id(c: char) -> bool {
     c.is_ascii_alphanumeric() || c == '-' || c == '_'
 }
 
-/// Returns the id that a pasted word could be. A word without digits, `-` and `_` is never taken for an
-/// id: such an id is found by its URL and by `id:`.
+/// Returns the id that a pasted word could be. A word without digits, `-` and `_` is never treated as an id; such
+/// an id is found by its URL and by `id:`.
 pub(super) fn pasted_id(text: &str) -> Option<ItemId> {
     let is_marked = text.contains(|c: char| c.is_ascii_digit() || c == '-' || c == '_');
     is_marked.then(|| ItemId::parse(text).ok()).flatten()

@@ -1,4 +1,4 @@
-//! Defines the facets: properties whose values are counted over the hits of a search.
+//! The facets: properties whose values are counted over the hits of a search.
 
 use strum::{EnumCount, EnumIter, EnumString, IntoStaticStr, VariantNames};
 
@@ -16,26 +16,26 @@ pub enum Facet {
     #[strum(serialize = "person.name")]
     PersonName,
     CopyrightHolder,
-    /// How a picture was made, by the code of the IPTC's vocabulary.
+    /// The way in which a picture was created, as a code of the IPTC's vocabulary.
     DigitalSourceType,
     #[strum(serialize = "subject.name")]
     SubjectName,
     Byline,
-    /// The shape of a picture, see [`ORIENTATIONS`](crate::ORIENTATIONS).
+    /// The shape of a picture; see [`ORIENTATIONS`](crate::ORIENTATIONS).
     Orientation,
-    /// Whether a picture has colours, see [`COLOURS`](crate::COLOURS).
+    /// A colour or monochrome picture; see [`COLOURS`](crate::COLOURS).
     Colour,
     MediaType,
 }
 
 impl Facet {
-    /// The name of the property, such as `person.name`.
+    /// Returns the name of the property, such as `person.name`.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         self.into()
     }
 
-    /// The position of the facet among all of them, by which arrays are indexed.
+    /// Returns the index of the facet in arrays of all facets.
     #[must_use]
     pub fn index(self) -> usize {
         self as usize

@@ -1,25 +1,25 @@
-//! Names the parts of a document that a query searches.
+//! The parts of a document that a query can name.
 
 use strum::{EnumIter, EnumString, IntoStaticStr};
 
 use super::property::{self, QueryField};
 
-/// The part of a document in which words are searched.
+/// A part of a document in which words are searched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum TextField {
-    /// Everything that words without a field search: headline, description, body, byline, slug, persons,
-    /// places, organisations, subjects, keywords.
+    /// All text that words without a field search: headline, description, body, byline, slug, persons, places,
+    /// organisations, subjects, keywords.
     Anywhere,
     Headline,
     Description,
-    /// The property `body_text`; for a document that has only HTML, the text of the HTML.
+    /// The property `body_text`, or the text of the HTML if a document has only HTML.
     Body,
-    /// Another property by its path, such as `person.name`.
+    /// Any other property, by its path, such as `person.name`.
     Named(&'static str),
 }
 
 impl TextField {
-    /// The name of the field in queries, in lower case; `None` for [`TextField::Anywhere`].
+    /// Returns the name of the field in queries, in lower case; `None` for [`TextField::Anywhere`].
     #[must_use]
     pub fn as_str(self) -> Option<&'static str> {
         match self {
@@ -31,24 +31,23 @@ impl TextField {
         }
     }
 
-    /// Finds the field that queries call `name`; case-insensitive.
+    /// Finds the field with the name `name` in queries; case-insensitive.
     #[must_use]
     pub fn find(name: &str) -> Option<Self> {
         match property::find(name)? {
             QueryField::Words(field) => Some(field),
-            // Their values are compared as a whole, so they have no words.
+            // Values of these fields are compared as a whole, so they have no words.
             QueryField::Ordered(_) | QueryField::Id => None,
         }
     }
 
-    /// Returns the text of [`IndexedDocument`](super::IndexedDocument) that holds the field's tokens:
-    /// `headline`, `description`, `body` or `tags`.
+    /// Returns the text of [`IndexedDocument`](super::IndexedDocument) that holds the field's tokens: `headline`,
+    /// `description`, `body` or `tags`.
     ///
-    /// `None` for [`TextField::Anywhere`], whose tokens are in `headline`, `description`,
-    /// `body` and `rest`, with each phrase within one of them. A whole word never equals a token of
-    /// `tags`, so it can be searched in all texts. A prefix such as `per`, however, also begins
-    /// tokens of `tags` that are not words (`person.name=erik`), so a search for a prefix must exclude
-    /// `tags`.
+    /// `None` for [`TextField::Anywhere`], whose tokens are in `headline`, `description`, `body` and `rest`, with
+    /// each phrase within one of them. A whole word never equals a token of `tags`, so it can be searched in all
+    /// texts. A prefix such as `per`, however, also begins tokens of `tags` that are not words
+    /// (`person.name=erik`), so a search for a prefix must exclude `tags`.
     #[must_use]
     pub fn column(self) -> Option<&'static str> {
         match self {
@@ -61,7 +60,7 @@ impl TextField {
     }
 }
 
-/// A date property that supports range queries. The order is stored in indexes and never changes.
+/// A date property that supports range queries. Indexes store the order of the variants, so it never changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[derive(EnumIter, EnumString, IntoStaticStr)]
 #[strum(serialize_all = "lowercase")]

@@ -1,7 +1,7 @@
-//! Filters: conditions that narrow any query, each a field with a value, as parameters and pages state them.
+//! Filters: conditions that narrow any query. Each is a field with a value, as in parameters and on pages.
 //!
-//! A filter prints as a part of a query, so that a saved query can hold it. Values of one field are
-//! alternatives; different fields and excluded values hold together.
+//! A filter prints as part of a query, so a saved query can contain it. Values of one field are alternatives.
+//! Items must satisfy all fields and all exclusions.
 
 use std::fmt::{self, Display, Formatter};
 
@@ -12,24 +12,24 @@ use super::fold::words;
 use super::picture::{COLOURS, ORIENTATIONS};
 use crate::limits::FACET_CHARS_MAX;
 
-/// Values of `terms`: whether an item states terms of its use.
+/// Values of `terms`: items with usage terms, and items without.
 const TERMS: [&str; 2] = ["special", "none"];
-/// Most pixels of a side that a filter names: more than any JPEG has.
+/// Maximum side length in a filter, in pixels; more than any JPEG has.
 const SIDE_PX_MAX: u32 = 1_000_000;
 
-/// What a filter compares.
+/// The property that a filter compares.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FilterField {
     /// The values of a facet.
     Facet(Facet),
-    /// The number of pixels that the longer side of the picture has at least.
+    /// The minimum length of the picture's longer side, in pixels.
     MinPx,
-    /// Whether the item states terms of its use.
+    /// The presence of usage terms.
     Terms,
 }
 
 impl FilterField {
-    /// Iterates over all fields: those of the facets in their order, then the others.
+    /// Iterates over all fields: first the facets in their order, then the others.
     pub fn all() -> impl Iterator<Item = Self> {
         Facet::iter().map(Self::Facet).chain([Self::MinPx, Self::Terms])
     }
@@ -50,7 +50,7 @@ impl FilterField {
         Self::all().find(|field| field.as_str() == name)
     }
 
-    /// Returns the values that the field can have; `None` if they are texts of items.
+    /// Returns the possible values of the field; `None` if the values are texts of items.
     #[must_use]
     pub fn choices(self) -> Option<&'static [&'static str]> {
         match self {
@@ -72,17 +72,17 @@ impl FilterField {
         }
     }
 
-    /// Whether a value of the field can be excluded.
+    /// Returns whether a value of the field can be excluded.
     fn can_exclude(self) -> bool {
         match self {
             Self::Facet(_) => true,
-            // They have an opposite: a smaller number, and the other value.
+            // These fields have an opposite: a smaller number, or the other value.
             Self::MinPx | Self::Terms => false,
         }
     }
 }
 
-/// One value that items must have, or must not have.
+/// One value that items must have or must not have.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ItemFilter {
     pub field: FilterField,
@@ -91,16 +91,16 @@ pub struct ItemFilter {
     pub is_excluded: bool,
 }
 
-/// The reason why a text is no value of a filter.
+/// The reason why a text is not a value of a filter.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FilterError {
-    /// The text is none of the values that the field can have.
+    /// The text is not a possible value of the field.
     UnknownValue { found: String, choices: &'static [&'static str] },
-    /// The text is no number of pixels.
+    /// The text is not a number of pixels.
     NotANumber { found: String },
     /// The text has no letter or digit.
     Empty,
-    /// The text has more characters than a value of a facet can have.
+    /// The text has more characters than a facet value can have.
     TooLong,
 }
 
@@ -126,9 +126,9 @@ impl ItemFilter {
         Self { field, value: value.to_owned(), is_excluded: false }
     }
 
-    /// Parses a value of `field`. A `-` in front excludes the value.
+    /// Parses a value of `field`. A leading `-` excludes the value.
     ///
-    /// Fails when it is no value of the field.
+    /// Fails if the text is not a value of the field.
     pub fn parse(field: FilterField, text: &str) -> Result<Self, FilterError> {
         let excluded = text.strip_prefix('-').filter(|_| field.can_exclude());
         let value = excluded.unwrap_or(text).trim();
@@ -147,14 +147,14 @@ impl ItemFilter {
         if value.chars().count() > FACET_CHARS_MAX {
             return Err(FilterError::TooLong);
         }
-        // A phrase without words would match nothing and is no query.
+        // A phrase without words would match nothing and is not a valid query.
         if words(value).next().is_none() {
             return Err(FilterError::Empty);
         }
         Ok(Self { field, value: value.to_owned(), is_excluded: excluded.is_some() })
     }
 
-    /// Parses `<field>:<value>` or `-<field>:<value>`, as [`Display`] prints a filter; `None` for other texts.
+    /// Parses `<field>:<value>` or `-<field>:<value>`, the format of [`Display`]; `None` for other texts.
     #[must_use]
     pub fn find(text: &str) -> Option<Self> {
         let (excluded, rest) = match text.strip_prefix('-') {
@@ -163,7 +163,7 @@ impl ItemFilter {
         };
         let (name, value) = rest.split_once(':')?;
         let field = FilterField::find(name).filter(|field| field.can_exclude() || !excluded)?;
-        // The sign is in front of the name here, so one in front of the value belongs to the value.
+        // The sign of an exclusion precedes the name here, so a sign before the value belongs to the value.
         let filter = Self::parse(field, value).ok()?;
         (!filter.is_excluded).then_some(Self { is_excluded: excluded, ..filter })
     }
@@ -180,7 +180,7 @@ impl ItemFilter {
         }
     }
 
-    /// Returns `true` if an item may have the value of either filter: both require a value of one field.
+    /// Returns `true` if both filters require a value of the same field, so that an item may have either value.
     fn is_alternative_to(&self, required: &Self) -> bool {
         self.field == required.field && !self.is_excluded
     }
@@ -191,7 +191,7 @@ fn beginning(value: &str) -> String {
     value.chars().take(FACET_CHARS_MAX).collect()
 }
 
-/// Returns `text` as a phrase of a query.
+/// Quotes `text` as a phrase of a query.
 #[must_use]
 pub fn phrase(text: &str) -> String {
     let mut phrase = String::with_capacity(text.len() + 2);
@@ -214,7 +214,7 @@ impl Display for ItemFilter {
     }
 }
 
-/// Returns the query of `filters`; empty if there are none.
+/// Returns the query for `filters`; empty if there are no filters.
 #[must_use]
 pub fn filter_text(filters: &[ItemFilter]) -> String {
     let mut parts = Vec::new();
@@ -223,7 +223,7 @@ pub fn filter_text(filters: &[ItemFilter]) -> String {
             parts.push(format!("-{}", filter.term()));
             continue;
         }
-        // The alternatives of a field stand where its first value does.
+        // The alternatives of a field are in the place of its first value.
         if filters[..at].iter().any(|earlier| earlier.is_alternative_to(filter)) {
             continue;
         }
@@ -237,8 +237,8 @@ pub fn filter_text(filters: &[ItemFilter]) -> String {
     parts.join(" ")
 }
 
-/// Returns the query `words`, narrowed by `filters`. The words are in parentheses, because `OR` binds less
-/// tightly than the space before a filter.
+/// Returns the query `words`, narrowed by `filters`. The words are in parentheses, because `OR` binds less tightly
+/// than the space before a filter.
 #[must_use]
 pub fn narrowed_text(words: &str, filters: &[ItemFilter]) -> String {
     let words = words.trim();

@@ -9,42 +9,41 @@ use crate::limits::WORD_CHARS_MAX;
 
 /// A word of a document or a query.
 ///
-/// `a` finds `å` in a document, but `å` does not find `a`: an accent in a query is
-/// significant.
+/// `a` in a query finds `å` in a document, but `å` does not find `a`: an accent in a query is significant.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Word {
-    /// Lower case without accents: letters and digits, at most [`WORD_CHARS_MAX`] of them.
+    /// Lower case without accents: at most [`WORD_CHARS_MAX`] letters and digits.
     pub folded: String,
-    /// Lower case with accents; `None` if the word has none.
+    /// Lower case with accents; `None` if the word has no accents.
     pub exact: Option<String>,
 }
 
-/// Returns the words of a text in order.
+/// Iterates over the words of a text in order.
 ///
-/// A word is a maximal run of letters and digits of any script with their combining marks.
-/// A compatibility form of a letter, such as `ﬁ`, does not count as accented. Folding is idempotent: the
-/// words of a folded or exact form are that form again.
+/// A word is a maximal run of letters and digits of any script with their combining marks. A compatibility form of
+/// a letter, such as `ﬁ`, does not count as accented. Folding is idempotent: a folded or exact form folds to
+/// itself.
 ///
-/// A word without accents in a query finds every spelling; a word with accents finds
-/// only its own. Letters that are not accented but that people type as plain letters count as
-/// accented too: `o` finds `ø`, `ss` finds `ß`, `ae` finds `æ`.
+/// A word without accents in a query finds every spelling; a word with accents finds only its own spelling.
+/// Letters that are not accented but typed as plain letters count as accented too: `o` finds `ø`, `ss` finds `ß`,
+/// `ae` finds `æ`.
 pub fn words(text: &str) -> impl Iterator<Item = Word> + '_ {
     let mut fold = FoldBuffer::default();
     runs(text).filter_map(move |run| fold.word(run))
 }
 
-/// Returns the words of a text in order, each with the bytes of the text that it takes.
+/// Iterates over the words of a text in order, each with its byte range in the text.
 pub fn word_spans(text: &str) -> impl Iterator<Item = (Range<usize>, Word)> + '_ {
     let mut fold = FoldBuffer::default();
     let base = text.as_ptr().addr();
     runs(text).filter_map(move |run| {
-        // A run is a part of the text, so its address tells where it begins.
+        // A run is a slice of the text, so its address gives its start.
         let start = run.as_ptr().addr() - base;
         Some((start..start + run.len(), fold.word(run)?))
     })
 }
 
-/// Returns the runs of characters that are words, unchanged.
+/// Iterates over the runs of characters that form words, unchanged.
 pub(super) fn runs(text: &str) -> impl Iterator<Item = &str> {
     let mut rest = text;
     std::iter::from_fn(move || {
@@ -55,7 +54,7 @@ pub(super) fn runs(text: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// Returns the start of the first word in a text, or the end of the word at its beginning.
+/// Returns the start of the first word in a text if `begins`, else the end of the word at the start of the text.
 fn boundary(text: &str, begins: bool) -> Option<usize> {
     let mut position = 0;
     loop {
@@ -76,12 +75,12 @@ fn boundary(text: &str, begins: bool) -> Option<usize> {
     }
 }
 
-/// Whether a character after a letter or digit belongs to the same word.
+/// Returns whether a character after a letter or digit belongs to the same word.
 pub(super) fn belongs(c: char) -> bool {
     c.is_alphanumeric() || (!c.is_ascii() && (is_combining_mark(c) || is_invisible(c)))
 }
 
-/// Whether `c` is a soft hyphen or joiner, which occur within words but are not part of the spelling.
+/// Returns whether `c` is a soft hyphen or joiner, which occurs within words but is not part of the spelling.
 fn is_invisible(c: char) -> bool {
     matches!(c, '\u{ad}' | '\u{200c}' | '\u{200d}' | '\u{2060}')
 }
@@ -114,8 +113,8 @@ impl FoldBuffer {
             self.read_any(run);
         }
         self.accented = self.folded != self.exact;
-        // Letters such as `ß` fold to two, so the folded
-        // form can exceed the limit of the exact one.
+        // Letters such as `ß` fold to two letters, so the folded form can exceed the length limit of the exact
+        // form.
         if let Some((end, _)) = self.folded.char_indices().nth(WORD_CHARS_MAX) {
             self.folded.truncate(end);
         }
@@ -134,7 +133,7 @@ impl FoldBuffer {
         Some(Word { folded: self.folded.clone(), exact: self.exact().map(str::to_owned) })
     }
 
-    /// Folds a run of only Latin-1 letters and digits, the usual case; otherwise returns `false`.
+    /// Folds a run that has only Latin-1 letters and digits, the usual case. Returns `false` for any other run.
     fn read_latin(&mut self, run: &str) -> bool {
         for c in run.chars().take(WORD_CHARS_MAX) {
             let Some((exact, folded)) = latin(c) else { return false };
@@ -144,20 +143,18 @@ impl FoldBuffer {
                 folded => self.folded.push_str(folded),
             }
         }
-        // A combining mark after the cut could belong to
-        // the last letter, so the rest is checked too.
+        // A combining mark after the cut could belong to the last letter, so the rest is checked too.
         run.chars().skip(WORD_CHARS_MAX).all(|c| latin(c).is_some())
     }
 
     /// Folds a run of any characters.
     ///
-    /// Compatibility forms are decomposed first, because some contain capitals or no letters
-    /// at all. The word is cut before accents are removed, so that the exact form folds to the folded one.
+    /// Compatibility forms are decomposed first, because some contain capitals or no letters at all. The word is
+    /// cut before accents are removed, so that the exact form folds to the folded form.
     fn read_any(&mut self, run: &str) {
         let letters = run.nfkd().flat_map(char::to_lowercase).map(without_final_form);
         let letters = letters.filter(|&c| c.is_alphanumeric() || is_combining_mark(c));
-        // Some compatibility forms decompose to a space and a
-        // mark, which would leave the mark in front.
+        // Some compatibility forms decompose to a space and a mark, which would leave the mark at the start.
         let composed = letters.nfkc().skip_while(|c| !c.is_alphanumeric());
         self.exact.extend(composed.take(WORD_CHARS_MAX));
         let unaccented = self.exact.nfkd().filter(|&c| !is_combining_mark(c));
@@ -176,7 +173,7 @@ fn without_final_form(c: char) -> char {
     if c == 'ς' { 'σ' } else { c }
 }
 
-/// Returns what people type for a letter that is not an accented letter; empty for any other letter.
+/// Returns the plain letters that people type for `c`, such as `o` for `ø`; empty if there are none in the table.
 fn unstroked(c: char) -> &'static str {
     match c {
         'ø' => "o",
@@ -195,8 +192,8 @@ fn unstroked(c: char) -> &'static str {
     }
 }
 
-/// Returns lower case and folded form of a Latin-1 letter or digit; the folded form is empty if it has no
-/// accent.
+/// Returns the lower case and the folded form of a Latin-1 letter or digit. The folded form is empty if the letter
+/// has no accent.
 fn latin(c: char) -> Option<(char, &'static str)> {
     let lower = match c {
         '0'..='9' | 'a'..='z' => return Some((c, "")),

@@ -6,7 +6,7 @@ const INLINE: [&str; 20] = [
     "span", "strong", "sub", "sup", "u", "wbr",
 ];
 
-/// Character references that are common in articles; others are left unchanged.
+/// Character references that are common in articles. Other references stay unchanged.
 const NAMED: [(&str, char); 24] = [
     ("AElig", 'Æ'),
     ("Aring", 'Å'),
@@ -34,12 +34,12 @@ const NAMED: [(&str, char); 24] = [
     ("uuml", 'ü'),
 ];
 
-/// Bytes after a `&` that are searched for the `;`.
+/// Number of bytes after a `&` in which the `;` is searched.
 const REFERENCE_BYTES: usize = 12;
 
-/// Returns the text of HTML without tags, comments, scripts and styles; block elements separate words.
+/// Returns the text of HTML without tags, comments, scripts and styles. Block elements separate words.
 ///
-/// It handles the HTML of editors; broken markup loses at most the text up to the next `>`.
+/// Handles the HTML that editors produce. Broken markup loses at most the text up to the next `>`.
 pub(super) fn text(html: &str) -> String {
     let mut text = String::with_capacity(html.len());
     let mut rest = html;
@@ -51,7 +51,7 @@ pub(super) fn text(html: &str) -> String {
     text
 }
 
-/// Returns what follows a tag, a comment or a hidden element; `tag` starts after its `<`.
+/// Returns the text after a tag, a comment or a hidden element; `tag` starts after its `<`.
 fn skip_tag<'a>(tag: &'a str, text: &mut String) -> &'a str {
     if let Some(comment) = tag.strip_prefix("!--") {
         return comment.split_once("-->").map_or("", |(_, rest)| rest);
@@ -64,22 +64,22 @@ fn skip_tag<'a>(tag: &'a str, text: &mut String) -> &'a str {
     }
     let name = &name[..name.find(|c: char| !c.is_ascii_alphanumeric()).unwrap_or(name.len())];
     let (_, rest) = tag.split_once('>').unwrap_or_default();
-    // Otherwise the last word of a paragraph would run into the first of the next.
+    // Without a separator, the last word of a paragraph would join the first word of the next.
     if !INLINE.iter().any(|inline| inline.eq_ignore_ascii_case(name)) {
         text.push('\n');
     }
     let hidden = ["script", "style"].into_iter().find(|hidden| hidden.eq_ignore_ascii_case(name));
     match hidden {
-        // An end tag without its start hides nothing.
+        // An end tag without a start tag hides nothing.
         Some(hidden) if !tag.starts_with('/') => skip_hidden(rest, hidden),
         _ => rest,
     }
 }
 
-/// Returns the rest from the end tag of a hidden element on.
+/// Returns the text from the end tag of a hidden element on.
 fn skip_hidden<'a>(rest: &'a str, name: &str) -> &'a str {
     for (at, _) in rest.match_indices("</") {
-        // Compared as bytes, because the text may not have a character boundary there.
+        // Compares bytes, because the text may not have a character boundary there.
         let tag = rest.as_bytes().get(at + 2..at + 2 + name.len());
         if tag.is_some_and(|tag| tag.eq_ignore_ascii_case(name.as_bytes())) {
             return &rest[at..];
@@ -92,7 +92,7 @@ fn skip_hidden<'a>(rest: &'a str, name: &str) -> &'a str {
 fn decode(mut rest: &str, text: &mut String) {
     while let Some((before, reference)) = rest.split_once('&') {
         text.push_str(before);
-        // Without this bound, a text full of `&` would take quadratic time.
+        // Without this limit, a text full of `&` would need quadratic time.
         let near = &reference[..reference.floor_char_boundary(REFERENCE_BYTES)];
         let name = near.split_once(';').map(|(name, _)| name);
         rest = match name.and_then(|name| Some((character(name)?, name.len()))) {
@@ -101,7 +101,7 @@ fn decode(mut rest: &str, text: &mut String) {
                 &reference[end + 1..]
             }
             None => {
-                // No reference, as in `AT&T`.
+                // Not a reference, as in `AT&T`.
                 text.push('&');
                 reference
             }
@@ -110,7 +110,7 @@ fn decode(mut rest: &str, text: &mut String) {
     text.push_str(rest);
 }
 
-/// Returns the character for a reference, the text between `&` and `;`.
+/// Returns the character for a reference. `name` is the text between `&` and `;`.
 fn character(name: &str) -> Option<char> {
     let Some(number) = name.strip_prefix('#') else {
         let at = NAMED.binary_search_by(|(entity, _)| (*entity).cmp(name)).ok()?;

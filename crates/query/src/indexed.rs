@@ -1,4 +1,4 @@
-//! Extracts the searchable content of a document, in the spelling of the index.
+//! Extracts the searchable content of a document, in the form of the index.
 
 use jiff::{Timestamp, tz::TimeZone};
 use serde_json::Value;
@@ -17,42 +17,41 @@ use crate::limits::{FACET_CHARS_MAX, FACET_VALUES_MAX, INDEXED_WORDS_MAX};
 use model::item::Document;
 use model::{ItemKey, PictureHash};
 
-/// The effective rights in a picture that are indexed: terms of vocabularies, as URIs or codes.
+/// The indexed rights in a picture: terms of vocabularies, as URIs or codes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RightsTerms<'a> {
-    /// How the picture was made.
+    /// The way in which the picture was created.
     pub digital_source_type: Option<&'a str>,
-    /// Whether data mining is permitted.
+    /// The permission for data mining.
     pub data_mining: Option<&'a str>,
 }
 
-/// What is known about an item besides its document.
+/// The indexed facts about an item that its document does not contain.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct IndexedFacts<'a> {
-    /// What is stated about the rights in its picture.
+    /// The effective rights in the item's picture.
     pub stated: RightsTerms<'a>,
-    /// Its largest picture; `None` if it has none.
+    /// The item's largest picture; `None` if it has no picture.
     pub picture: Option<PictureFacts>,
-    /// The perceptual hash of its picture; `None` if it has none, or one with nearly no contrast.
+    /// The perceptual hash of the item's picture; `None` without a picture, or if the picture has nearly no
+    /// contrast.
     pub picture_hash: Option<PictureHash>,
 }
 
 /// The searchable content of one document: texts as tokens, facets, dates, numbers.
 ///
-/// The texts are tokens separated by single spaces. A word is in its folded form, which has letters and
-/// digits only. The token `.` separates two values of a property, so that no phrase matches across
-/// them.
+/// Each text consists of tokens separated by single spaces. A word is in its folded form, which has only letters
+/// and digits. The token `.` separates two values of a property, so that no phrase matches across them.
 ///
 /// Tokens of `tags` never equal a word:
-/// - `ek=erik`: a word of the property with that short name, in order; `.` separates adjacent values of the
+/// - `ek=erik`: a word of the property with the short name `ek`, in order; `.` separates adjacent values of the
 ///   same property;
-/// - `==ö`: a word with an accent in headline, description, body or rest; `h==ö`,
-///   `d==ö`, `b==ö`, `ek==ö`: the same in one place. Each occurs once;
+/// - `==ö`: a word with an accent in headline, description, body or rest; `h==ö`, `d==ö`, `b==ö`, `ek==ö`: the
+///   same in one text or property. Each token occurs once;
 /// - `i==x-1`: the id of the item, unchanged.
 ///
-/// Tokens have lower-case letters and digits of any script, combining marks if a script has no
-/// precomposed letter, and in `tags` also `.`, `_` and `=`; ids also have capitals and
-/// `-`.
+/// Tokens have lower-case letters and digits of any script, combining marks if a script has no precomposed letter,
+/// and in `tags` also `.`, `_` and `=`. Ids also have capitals and `-`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct IndexedDocument {
     /// Words of the headline.
@@ -60,7 +59,7 @@ pub struct IndexedDocument {
     pub description: String,
     /// Words of the body.
     pub body: String,
-    /// Words of the other properties that a word without a field searches.
+    /// Words of the other properties that words without a field search.
     pub rest: String,
     /// Tokens other than plain words: words of one property, words with accents, the id.
     pub tags: String,
@@ -68,12 +67,11 @@ pub struct IndexedDocument {
     pub facets: [Vec<String>; Facet::COUNT],
     /// The dates of the document.
     pub dates: Vec<(DateField, Timestamp)>,
-    /// The numbers of the document in order, including those in lists.
+    /// The numbers of the document in order, including numbers in lists.
     pub numbers: Vec<(NumberField, FiniteNumber)>,
-    /// The property `language` unchanged, a language tag such as `sv` or `en-GB`; empty if it is
-    /// unknown.
+    /// The property `language` unchanged, a language tag such as `sv` or `en-GB`; empty if it is unknown.
     pub language: String,
-    /// The perceptual hash of the picture, see [`IndexedFacts::picture_hash`].
+    /// The perceptual hash of the picture; see [`IndexedFacts::picture_hash`].
     pub picture_hash: Option<PictureHash>,
 }
 
@@ -84,17 +82,17 @@ const TAGS_BYTES: usize = 4096;
 pub(super) const GAP: &str = ".";
 
 impl IndexedDocument {
-    /// Extracts the searchable content of `document`, the document of item `key`; dates without a
-    /// time begin at midnight in `zone`.
+    /// Extracts the searchable content of `document`, the document of item `key`. Dates without a time begin at
+    /// midnight in `zone`.
     ///
-    /// If a document has more than [`INDEXED_WORDS_MAX`] words, words of properties have priority and the
-    /// body is cut first.
+    /// If a document has more than [`INDEXED_WORDS_MAX`] words, words of properties have priority and the body is
+    /// cut first.
     #[must_use]
     pub fn new(key: &ItemKey, document: &Document, zone: &TimeZone) -> Self {
         Self::with_facts(key, document, IndexedFacts::default(), zone)
     }
 
-    /// Extracts the same, and what is known besides the document.
+    /// Extracts the content of [`IndexedDocument::new`] together with `facts`.
     #[must_use]
     pub fn with_facts(
         key: &ItemKey,
@@ -105,7 +103,7 @@ impl IndexedDocument {
         let mut reader =
             WordCollector { tags: String::with_capacity(TAGS_BYTES), ..WordCollector::default() };
         reader.add_identity(key, document);
-        // The body comes last, because the limit on words cuts what is read last.
+        // The body comes last, because the limit on words cuts the text that is read last.
         for name in property::TOP {
             if let Some(value) = document.value(name) {
                 reader.walk(&mut name.to_owned(), value);
@@ -154,9 +152,9 @@ impl IndexedDocument {
 struct WordCollector {
     rest: String,
     tags: String,
-    /// The property of the last value in `tags`.
+    /// The property of the most recent value in `tags`.
     last: Option<&'static str>,
-    /// Tokens of words with accents, possibly repeated.
+    /// Tokens of words with accents, which may be repeated.
     accents: Vec<String>,
     numbers: Vec<(NumberField, FiniteNumber)>,
     /// Number of words read so far.
@@ -165,7 +163,7 @@ struct WordCollector {
 }
 
 impl WordCollector {
-    /// Adds the item's identity and defaults, which its document may omit.
+    /// Adds the item's identity and the properties with defaults, which its document may omit.
     fn add_identity(&mut self, key: &ItemKey, document: &Document) {
         self.tags.push_str(&tree::id_token(&key.id));
         self.named(property::URI, &key.to_string());
@@ -186,12 +184,12 @@ impl WordCollector {
                     path.truncate(end);
                 }
             }
-            // List indexes are no part of a path: `subject.name` means the names of all subjects.
+            // List indexes are not part of a path: `subject.name` means the names of all subjects.
             Value::Array(values) => values.iter().for_each(|value| self.walk(path, value)),
             Value::String(text) => self.named(path, text),
             Value::Number(number) => match path.parse::<NumberField>() {
                 Ok(field) => {
-                    // Compared as a number and not as a word.
+                    // Compared as a number, not as a word.
                     let number = number.as_f64().and_then(FiniteNumber::new);
                     self.numbers.extend(number.map(|number| (field, number)));
                 }
@@ -211,7 +209,7 @@ impl WordCollector {
         }
     }
 
-    /// Adds what is known besides the document.
+    /// Adds the facts that are not in the document.
     fn facts(&mut self, facts: IndexedFacts<'_>) {
         let RightsTerms { digital_source_type, data_mining } = facts.stated;
         self.named(property::DIGITAL_SOURCE_TYPE, digital_source_type.unwrap_or_default());
@@ -226,7 +224,7 @@ impl WordCollector {
         }
     }
 
-    /// Adds a value of the property with this path, if it is an indexed property.
+    /// Adds a value of the property with this path if the property is indexed.
     fn named(&mut self, path: &str, text: &str) {
         let Some(property) = property::property(path) else { return };
         if property::names_items(path) {
@@ -246,8 +244,8 @@ impl WordCollector {
                 continue;
             }
             if first {
-                // A phrase must not match across two values or properties.
-                // Values of different properties differ in their codes already.
+                // A phrase must not match across two values of a property. Values of different properties already
+                // differ in their codes.
                 if self.last == Some(name) {
                     gap(&mut self.tags);
                 }
@@ -281,7 +279,7 @@ impl WordCollector {
         column
     }
 
-    /// Folds a run; `false` if it has nothing to index.
+    /// Folds a run; `false` if there is nothing to index.
     fn read(&mut self, run: &str) -> bool {
         if self.words_read >= INDEXED_WORDS_MAX || !self.fold.read(run) {
             return false;
@@ -290,18 +288,18 @@ impl WordCollector {
         true
     }
 
-    /// Adds the tokens for the accent of the word just read, if it has one.
+    /// Adds the tokens for the accented form of the last word, if it has an accent.
     fn accent(&mut self, field: TextField, free: bool) {
         let Some(exact) = self.fold.exact() else { return };
         self.accents.push(tree::accent(field, exact));
-        // A word without a field has to find it as well.
+        // A word without a field has to find this word too.
         if free {
             self.accents.push(tree::accent(TextField::Anywhere, exact));
         }
     }
 }
 
-/// Returns the text of a member of an object; empty if there is none.
+/// Returns the text of a member of an object; empty if it is missing or not a text.
 fn member_text<'a>(object: &'a Value, name: &str) -> &'a str {
     object.get(name).and_then(Value::as_str).unwrap_or_default()
 }
@@ -309,7 +307,7 @@ fn member_text<'a>(object: &'a Value, name: &str) -> &'a str {
 /// Formats a number as in everyday writing.
 fn number_text(number: &serde_json::Number) -> String {
     match number.as_f64() {
-        // `4.0` becomes 4: the display of such a float has no decimal point.
+        // `4.0` becomes `4`: a float without a fraction prints without a decimal point.
         Some(float) if float.fract() == 0.0 && float.abs() < 1e15 => float.to_string(),
         _ => number.to_string(),
     }
@@ -330,7 +328,7 @@ fn gap(column: &mut String) {
 
 fn push_accents(tags: &mut String, mut accents: Vec<String>) {
     accents.sort_unstable();
-    // Only their presence is looked up, so repetitions would take space for nothing.
+    // Only the presence of these tokens is looked up, so repetitions would waste space.
     accents.dedup();
     for token in accents {
         space(tags);
@@ -381,11 +379,11 @@ fn facet_values(
     values
 }
 
-/// Adds a value of a facet, shortened, unless it is empty, repeated or one too many.
+/// Adds a shortened value of a facet, unless it is empty, repeated or beyond the limit.
 fn add_facet_value(values: &mut Vec<String>, text: &str) {
     let text = text.trim();
     let end = text.char_indices().nth(FACET_CHARS_MAX).map_or(text.len(), |(end, _)| end);
-    // The cut may leave a space, which would make a value of its own.
+    // The cut may leave a trailing space, which would make a different value.
     let text = text[..end].trim_end();
     let is_repeated = values.iter().any(|value| value == text);
     if !text.is_empty() && !is_repeated && values.len() < FACET_VALUES_MAX {

@@ -3,8 +3,8 @@
 //! # Implementation
 //!
 //! A query is parsed once into a tree, [`Query`]. A search index looks up the leaves of the tree;
-//! [`Query::matches`] and [`matching::InterestMatcher`] evaluate them on one document in memory. All of
-//! them read a document through [`IndexedDocument`], so they agree.
+//! [`Query::matches`] and [`matching::InterestMatcher`] evaluate them on one document in memory. All of them read
+//! a document through [`IndexedDocument`], so their results agree.
 
 mod address;
 mod facet;

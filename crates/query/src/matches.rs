@@ -5,11 +5,11 @@ use super::indexed::IndexedDocument;
 use super::tree::{DateRange, Query, WordPattern, id_token, property_token_prefix};
 
 impl Query {
-    /// Whether a document matches the query.
+    /// Returns whether a document matches the query.
     ///
-    /// Follows the same rules as a lookup in a search index, except that words match only as
-    /// written ([`WordPattern::forms`] is ignored). Costs time in proportion to the document and the
-    /// query; for many queries use [`InterestMatcher`](crate::matching::InterestMatcher).
+    /// Follows the same rules as a lookup in a search index, except that words match only as written
+    /// ([`WordPattern::forms`] is ignored). The time is proportional to the document and the query; for many
+    /// queries use [`InterestMatcher`](crate::matching::InterestMatcher).
     ///
     /// ```
     /// use jiff::tz::TimeZone;
@@ -32,8 +32,7 @@ impl Query {
             Self::Numbers(numbers) => {
                 let mut values =
                     document.numbers.iter().filter(|(field, _)| *field == numbers.field);
-                // A property in a list, such as `subject.relevance`,
-                // has several numbers; one of them suffices.
+                // A property in a list, such as `subject.relevance`, has several numbers; one of them suffices.
                 values.any(|&(_, number)| numbers.contains(number))
             }
             Self::Present(field) => is_present(*field, document),
@@ -48,10 +47,10 @@ impl Query {
     }
 }
 
-/// Whether a document has a word in the field.
+/// Returns whether a document has a word in the field.
 fn is_present(field: TextField, document: &IndexedDocument) -> bool {
     match field {
-        // Every item has at least the words of its own identity.
+        // Every item has at least the words of its identity.
         TextField::Anywhere => true,
         TextField::Headline => !document.headline.is_empty(),
         TextField::Description => !document.description.is_empty(),
@@ -90,7 +89,7 @@ impl DateRange {
     }
 }
 
-/// Whether the tokens of `phrase` are adjacent in a text.
+/// Returns whether the tokens of `phrase` are adjacent in a text.
 fn has_phrase(text: &str, phrase: &[String], prefix: bool) -> bool {
     let Some((last, before)) = phrase.split_last() else { return false };
     let mut rest = text;

@@ -1,10 +1,10 @@
-//! Defines the numbers in documents, and ranges of them.
+//! The numbers in documents, and ranges of numbers.
 
 use std::fmt::{self, Display, Formatter};
 
 use strum::{EnumIter, EnumString, IntoStaticStr};
 
-/// A property with numeric values, which are compared as numbers and not as words. Indexes have columns in this
+/// A property with numeric values, which are compared as numbers, not as words. Indexes have columns in this
 /// order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[derive(EnumIter, EnumString, IntoStaticStr)]
@@ -16,22 +16,22 @@ pub enum NumberField {
     NewsValue,
     CharCount,
     WordCount,
-    /// A document can have several.
+    /// A document can have several values.
     #[strum(serialize = "subject.relevance")]
     SubjectRelevance,
-    /// A document can have several.
+    /// A document can have several values.
     #[strum(serialize = "subject.confidence")]
     SubjectConfidence,
     #[strum(serialize = "signals.multipagecount")]
     MultiPageCount,
-    /// The width of the upright picture in pixels, which its file states.
+    /// The width of the upright picture in pixels, read from its file.
     Width,
-    /// The height of the upright picture in pixels, which its file states.
+    /// The height of the upright picture in pixels, read from its file.
     Height,
 }
 
 impl NumberField {
-    /// Returns the path of the property in a document; sizes of pictures are no properties of documents.
+    /// Returns the path of the property in a document. Picture sizes are not properties of documents.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         self.into()
@@ -44,7 +44,7 @@ impl NumberField {
 pub struct FiniteNumber(i64);
 
 impl FiniteNumber {
-    /// Converts `value`; `None` if it is not finite. Both zeros are the same number.
+    /// Converts `value`; `None` if it is not finite. Both zeros convert to the same number.
     #[must_use]
     pub fn new(value: f64) -> Option<Self> {
         // Adding zero turns -0 into 0.
@@ -61,7 +61,7 @@ impl FiniteNumber {
         is_decimal.then(|| text.parse().ok()).flatten().and_then(Self::new)
     }
 
-    /// Returns the integer that has the order of the numbers.
+    /// Returns the integer with the same order as the numbers.
     #[must_use]
     pub fn key(self) -> i64 {
         self.0
@@ -82,7 +82,7 @@ fn is_number(digits: &str) -> bool {
     !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-/// Converts the bits of a double to an integer with the order of the doubles, and back.
+/// Converts the bits of a double to an integer with the same order, and back.
 fn reversed(bits: i64) -> i64 {
     if bits < 0 { bits ^ i64::MAX } else { bits }
 }
@@ -106,7 +106,7 @@ pub struct NumericRange {
 }
 
 impl NumericRange {
-    /// Whether a number is in the range.
+    /// Returns whether a number is in the range.
     #[must_use]
     pub fn contains(&self, number: FiniteNumber) -> bool {
         self.from.is_none_or(|from| from <= number)

@@ -28,13 +28,13 @@ use model::{ItemId, ItemKey, shorten};
 pub struct QueryError {
     /// A description of the mistake, such as `expected a word after -`.
     pub what: String,
-    /// The position of the mistake in characters, from 1. For something missing at the end of the text it is
+    /// The position of the mistake in characters, from 1. If something is missing at the end of the text, it is
     /// the position after the last character.
     pub position: usize,
 }
 
 impl QueryError {
-    /// Describes a mistake at a position in characters, from 1.
+    /// Builds the error for a mistake at a position in characters, from 1.
     pub(super) fn new(what: impl Into<String>, position: usize) -> Self {
         Self { what: what.into(), position }
     }
@@ -42,8 +42,7 @@ impl QueryError {
 
 /// Parses a query in which every word matches only as written.
 ///
-/// Dates without a time are days in `zone`. An empty text, or one of spaces only, matches every
-/// document.
+/// Dates without a time are days in `zone`. A text that is empty or has only spaces matches every document.
 ///
 /// ```
 /// use jiff::tz::TimeZone;
@@ -59,20 +58,18 @@ impl QueryError {
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 ///
-/// Precedence: `NOT`, `-` and `+` bind tightest, then `AND`, which may be left out, then `OR`.
-/// Operators are in capitals. Characters other than letters and digits separate words. Words that are joined
-/// by such characters without a space form a phrase. A backslash removes the special meaning of the next
-/// character.
+/// Precedence: `NOT`, `-` and `+` bind tightest, then `AND`, which may be left out, then `OR`. Operators are in
+/// capitals. Characters other than letters and digits separate words. Words that are joined by such characters
+/// without a space form a phrase. A backslash removes the special meaning of the next character.
 ///
-/// `+` has no effect, because a term is required unless `OR` says otherwise: `a OR +b` is `a OR
-/// b`. `*` and `*:*` match every document, `name:*` those that have a value. The URL of an
-/// item matches that item; any other URL is searched for as a phrase. A word that could be an
-/// id also matches the item with this id. Syntax that has a meaning in Lucene but not here (`?`
-/// within a word, `^`, `~`, regular expressions, ranges of properties without an order) is an
-/// error, unless it is quoted or escaped with a backslash.
+/// `+` has no effect, because a term is required unless it is in an `OR`: `a OR +b` is `a OR b`. `*` and `*:*`
+/// match every document, `name:*` matches documents with a value. The URL of an item matches that item; any other
+/// URL is searched for as a phrase. A word that could be an id also matches the item with this id. Syntax with a
+/// meaning in Lucene but not here (`?` within a word, `^`, `~`, regular expressions, ranges of properties without
+/// an order) is an error, unless it is quoted or escaped with a backslash.
 ///
-/// The result has no `And` within `And`, no `Or` within `Or`, no `Not` within `Not`, and
-/// [`Query::All`] only alone or within a `Not`.
+/// The result has no `And` within `And`, no `Or` within `Or`, no `Not` within `Not`, and [`Query::All`] only alone
+/// or within a `Not`.
 ///
 /// # Errors
 ///
@@ -84,13 +81,12 @@ pub fn parse(text: &str, zone: &TimeZone) -> Result<Query, QueryError> {
 
 /// Parses a query for a search that also finds inflected forms of words ([`WordPattern::forms`]).
 ///
-/// Forms are found for a single word of lower-case letters, as typed: not in quotes, without `*`, not
-/// joined to another word by a hyphen, and either without a field or in one of `headline`,
-/// `description_text` and `body_text`. A capital letter therefore asks for a name: `Bergen`
-/// does not find `berg`. Below `NOT` and `-` every word matches only as written, so that an
-/// exclusion removes nothing that was not named.
+/// Forms are found for a single word of lower-case letters. The word must not be in quotes, have a `*` or be
+/// joined to a different word by a hyphen, and must be without a field or in one of `headline`, `description_text`
+/// and `body_text`. A capital letter asks for a name: `Bergen` does not find `berg`. Below `NOT` and `-` every
+/// word matches only as written, so that an exclusion removes only the written word.
 ///
-/// Syntax, tree and errors are otherwise those of [`parse`].
+/// Syntax, tree and errors are otherwise the same as for [`parse`].
 pub fn parse_with_forms(text: &str, zone: &TimeZone) -> Result<Query, QueryError> {
     parse_tree(text, zone).map(Query::with_exact_exclusions)
 }
@@ -121,7 +117,7 @@ struct QueryTreeParser<'a> {
 type Parsed = Result<Query, QueryError>;
 
 impl QueryTreeParser<'_> {
-    /// Parses terms joined by `OR`; values without a name belong to `field`.
+    /// Parses terms joined by `OR`. Values without a name belong to `field`.
     fn parse_any(&mut self, field: Option<QueryField>) -> Parsed {
         let mut parts = vec![self.parse_all(field)?];
         while self.scanner.take_operator(QueryOperator::Or) {
@@ -176,7 +172,7 @@ impl QueryTreeParser<'_> {
             None => Err(self.scanner.error("expected a word")),
             Some('(' | ')' | '[' | ']' | '{' | '}') => self.bracket(field),
             Some('<' | '>') => self.comparison(field),
-            // `=` begins no word, so this is a comparison that lacks its field.
+            // `=` does not begin a word, so this is a comparison without a field.
             Some('=') if field.is_none() => Err(self.unordered()),
             Some(c) if is_quote(c) => self.phrase(field),
             Some(_) => {
@@ -212,7 +208,7 @@ impl QueryTreeParser<'_> {
             Some(c) if c.is_whitespace() => Err(self.no_value(name)),
             Some('(' | '[' | ']' | '{' | '}') => self.bracket(Some(field)),
             Some('<' | '>') => self.comparison(Some(field)),
-            // In front of a number, the sign is part of the value.
+            // A sign before a number is part of the value.
             Some(sign @ ('-' | '!')) if matches!(field, QueryField::Words(_)) => {
                 let name = excerpt(name);
                 let what = format!("{sign} has to precede the field, as in {sign}{name}:word");
@@ -230,7 +226,7 @@ impl QueryTreeParser<'_> {
         self.scanner.error(format!("expected a value after {}:", excerpt(name)))
     }
 
-    /// The error for a range or comparison on a field without an order.
+    /// Returns the error for a range or comparison on a field without an order.
     fn unordered(&self) -> QueryError {
         let forms = "such as urgency:[1 TO 4] and versioncreated:>2026-03-01";
         self.scanner.error(format!("only date and number fields have ranges, {forms}"))
@@ -334,13 +330,13 @@ impl QueryTreeParser<'_> {
         }
         let found = self.leaf(None, run)?;
         Ok(match address::pasted_id(&run.text) {
-            // It may be an ordinary word as well, so both are searched for (contract search-16).
+            // It may also be an ordinary word, so both are searched for (contract search-16).
             Some(id) => Query::or(vec![found, Query::Item(id)]),
             None => found,
         })
     }
 
-    /// The query for a single star at `position`: every document, or those with a value in the field.
+    /// Returns the query for a single star at `position`: every document, or documents with a value in the field.
     fn star_query(&mut self, field: Option<QueryField>, position: usize) -> Parsed {
         self.count(position)?;
         Ok(match field {
@@ -352,7 +348,7 @@ impl QueryTreeParser<'_> {
                 Query::All
             }
             Some(QueryField::Words(place)) => {
-                // Looked up like a prefix: all tokens of the property begin with its code.
+                // Looked up like a prefix, because all tokens of the property begin with its code.
                 self.count_prefix(position)?;
                 Query::Present(place)
             }
@@ -365,8 +361,8 @@ impl QueryTreeParser<'_> {
 
     /// Builds a term from a complete run.
     fn leaf(&mut self, field: Option<QueryField>, run: &CharacterRun) -> Parsed {
-        // Ids are not counted: a word that could be an id adds
-        // one to itself, and the text bounds the words.
+        // Ids are not counted: a word adds at most one id to itself, and the length of the text limits the number
+        // of words.
         if field != Some(QueryField::Id) {
             self.count(run.start)?;
         }
@@ -415,7 +411,7 @@ fn check_comparison(run: &CharacterRun) -> Result<(), QueryError> {
 
 /// Builds the query for one item.
 fn item(key: ItemKey) -> Query {
-    // Ids are unique within a media type only.
+    // Ids are unique only within a media type.
     let place = TextField::Named(property::MEDIA_TYPE);
     let words = words(key.media_type.as_str()).collect();
     let media_type = Query::Words(WordPattern { place, words, prefix: false, forms: false });
@@ -451,7 +447,7 @@ fn find_words(place: TextField, run: &CharacterRun) -> Result<WordPattern, Query
         Some(name) if property::names_terms(name) => property::term_code(&run.text).into(),
         Some(_) | None => run.text.as_str().into(),
     };
-    // One word more than allowed shows that the phrase is too long.
+    // One word more than allowed is enough to detect a phrase that is too long.
     let found: Vec<_> = words(&text).take(PHRASE_WORDS_MAX + 1).collect();
     let Some(last) = found.last() else {
         let location = name.map(|name| format!(" in {name}")).unwrap_or_default();
@@ -472,7 +468,7 @@ fn find_words(place: TextField, run: &CharacterRun) -> Result<WordPattern, Query
     Ok(WordPattern { place, words: found, prefix, forms })
 }
 
-/// Whether a word, typed like this in this place, may match inflected forms.
+/// Returns whether a word that is typed like this in this place may match inflected forms.
 fn may_have_forms(place: TextField, typed: &str) -> bool {
     match place {
         TextField::Anywhere | TextField::Headline | TextField::Description | TextField::Body => {

@@ -1,28 +1,28 @@
-//! Describes pictures in the words of queries: their shape, and whether they have colours.
+//! The facts about a picture that queries can name: its shape and its colours.
 
-/// The shapes of pictures, values of `orientation`. A panorama is a landscape too.
+/// The shapes of pictures, the values of `orientation`. A panorama is a landscape too.
 pub const ORIENTATIONS: [&str; 4] = ["landscape", "portrait", "square", "panorama"];
-/// Whether pictures have colours, values of `colour`.
+/// The values of `colour`.
 pub const COLOURS: [&str; 2] = ["colour", "monochrome"];
 
-/// By how many percent one side of a square may be longer than the other: scans and crops are rarely exact.
+/// The maximum difference between the sides of a square, in percent. Scans and crops are rarely exact.
 const SQUARE_PERCENT: u64 = 5;
-/// How many times as wide as high a panorama is at least.
+/// The minimum ratio of width to height of a panorama.
 const PANORAMA_RATIO: u64 = 2;
 
-/// What is known about the picture of an item from its file.
+/// The facts about an item's picture that are read from its file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PictureFacts {
     /// The width of the upright picture in pixels.
     pub width: u32,
     /// The height of the upright picture in pixels.
     pub height: u32,
-    /// Whether it shows shades of one colour only; `None` if that was not measured.
+    /// Whether the picture has only shades of one colour; `None` if that was not measured.
     pub is_monochrome: Option<bool>,
 }
 
 impl PictureFacts {
-    /// Returns the shapes of the picture, of [`ORIENTATIONS`]; none for a picture without pixels.
+    /// Returns the shapes of the picture, from [`ORIENTATIONS`]; none for a picture without pixels.
     pub(super) fn orientations(self) -> impl Iterator<Item = &'static str> {
         let [width, height] = [self.width, self.height].map(u64::from);
         let [landscape, portrait, square, panorama] = ORIENTATIONS;
@@ -39,7 +39,7 @@ impl PictureFacts {
         shape.into_iter().chain(is_panorama.then_some(panorama))
     }
 
-    /// Returns whether the picture has colours, of [`COLOURS`]; `None` if that was not measured.
+    /// Returns the colour of the picture, from [`COLOURS`]; `None` if that was not measured.
     pub(super) fn colour(self) -> Option<&'static str> {
         let [colour, monochrome] = COLOURS;
         self.is_monochrome.map(|is_monochrome| if is_monochrome { monochrome } else { colour })

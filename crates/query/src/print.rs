@@ -10,8 +10,8 @@ use super::property;
 use super::tree::{DateRange, Query, WordPattern};
 use model::ItemId;
 
-/// Prints the canonical spelling: it parses to the same query in any time zone, provided that it does not
-/// exceed the length limit of queries. It does not record whether a word matches inflected forms.
+/// Prints the canonical spelling. It parses to the same query in any time zone, unless it exceeds the length limit
+/// of queries. Inflected forms of words are not printed.
 ///
 /// [`Query::All`] alone prints as the empty text, and as `*` if it is negated.
 impl Display for Query {
@@ -31,11 +31,10 @@ impl Display for Query {
             Self::Not(inner) => {
                 f.write_char('-')?;
                 match &**inner {
-                    // One word stands for both readings, so the sign negates both without
-                    // parentheses.
+                    // One word prints both alternatives, so the sign negates both without parentheses.
                     Self::Or(parts) if pasted_id_of(parts).is_some() => inner.fmt(f),
                     Self::And(_) | Self::Or(_) => write!(f, "({inner})"),
-                    // A sign with nothing behind it does not parse.
+                    // A sign without a term after it does not parse.
                     Self::All => f.write_char('*'),
                     Self::Words(_)
                     | Self::Dates(_)
@@ -49,8 +48,8 @@ impl Display for Query {
     }
 }
 
-/// Prints the parts of an `And` or `Or`. Only an `Or` needs parentheses: `And` binds tighter, and neither
-/// contains one of its own kind.
+/// Prints the parts of an `And` or `Or`. Only an `Or` needs parentheses: `And` binds tighter, and neither contains
+/// a part of its own kind.
 fn write_list(f: &mut Formatter<'_>, parts: &[Query], separator: &str) -> fmt::Result {
     for (index, part) in parts.iter().enumerate() {
         f.write_str(if index == 0 { "" } else { separator })?;
@@ -70,11 +69,11 @@ fn write_list(f: &mut Formatter<'_>, parts: &[Query], separator: &str) -> fmt::R
     Ok(())
 }
 
-/// Returns the id if `parts` are what a word that could be an id parses to. Such parts print as the word,
+/// Returns the id if `parts` is the result of parsing a word that could be an id. Such parts print as the word,
 /// because parentheses would nest deeper than in the original.
 fn pasted_id_of(parts: &[Query]) -> Option<&ItemId> {
     let [Query::Words(found), Query::Item(id)] = parts else { return None };
-    // Both must come from the same text; any other word with an id is an ordinary `OR`.
+    // Both must come from the same text; a different word with an id is an ordinary `OR`.
     let is_plain_word = found.place == TextField::Anywhere && !found.prefix;
     (is_plain_word
         && address::pasted_id(id.as_str()).is_some()
@@ -87,8 +86,8 @@ impl Display for WordPattern {
         if let Some(name) = self.place.as_str() {
             write!(f, "{name}:")?;
         }
-        // A star is not allowed within quotes, and words joined by a hyphen are a phrase without
-        // quotes too. In quotes, no word is read as an id.
+        // A star is not allowed within quotes, and words joined by a hyphen are a phrase without quotes too. In
+        // quotes, a word is never read as an id.
         let may_be_id = self.place == TextField::Anywhere
             && self.words.iter().any(|word| address::pasted_id(&word.folded).is_some());
         let quoted = (self.words.len() > 1 || may_be_id) && !self.prefix;
@@ -96,8 +95,7 @@ impl Display for WordPattern {
         for (index, word) in self.words.iter().enumerate() {
             let separator = if quoted { " " } else { "-" };
             f.write_str(if index == 0 { "" } else { separator })?;
-            // An accent in a query is significant (contract search-14), so the accented spelling
-            // is printed.
+            // An accent in a query is significant (contract search-14), so the accented spelling is printed.
             f.write_str(word.exact.as_ref().unwrap_or(&word.folded))?;
         }
         let quote = if quoted { "\"" } else { "" };
@@ -113,7 +111,7 @@ impl Display for DateRange {
             None => f.write_str("* TO ")?,
         }
         match self.until {
-            // The end of the tree's range is exclusive, which a brace says.
+            // The end of the range is exclusive, so it prints as a brace.
             Some(until) => write!(f, "{until}}}"),
             None => f.write_str("*]"),
         }
@@ -124,7 +122,7 @@ impl Display for NumericRange {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         write!(f, "{}:", self.field.as_str())?;
         match (self.from, self.until) {
-            // Both bounds of the tree are inclusive, so every form below needs brackets only.
+            // Both bounds are inclusive, so all forms below have square brackets.
             (Some(from), Some(until)) if from == until => write!(f, "{from}"),
             (Some(from), Some(until)) => write!(f, "[{from} TO {until}]"),
             (Some(from), None) => write!(f, "[{from} TO *]"),

@@ -1,4 +1,4 @@
-//! Lists the properties that a query can name.
+//! The properties that a query can name.
 
 use std::borrow::Cow;
 
@@ -10,11 +10,11 @@ use super::range::OrderedField;
 /// A property whose words are indexed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct IndexedProperty {
-    /// Its path in the document, without list indexes.
+    /// The path of the property in the document, without list indexes.
     pub(super) name: &'static str,
-    /// Whether words without a field search it.
+    /// Whether words without a field search the property.
     pub(super) free: bool,
-    /// Its two-letter code in the index.
+    /// The two-letter code of the property in the index.
     pub(super) code: [char; 2],
 }
 
@@ -23,34 +23,34 @@ pub(super) struct IndexedProperty {
 pub(super) enum QueryField {
     /// Words in a text field.
     Words(TextField),
-    /// A date or number with an order.
+    /// An ordered date or number.
     Ordered(OrderedField),
     /// The item's id, matched as a whole.
     Id,
 }
 
-/// The name of [`QueryField::Id`] in queries; not a property of documents.
+/// The name of [`QueryField::Id`] in queries. It is not a property of documents.
 pub(super) const ID: &str = "id";
 
 /// The item's own identity, `<mediaType>/<id>`.
 pub(super) const URI: &str = "uri";
-/// The media type of the item; not a property of documents.
+/// The media type of the item. It is not a property of documents.
 pub(super) const MEDIA_TYPE: &str = "mediatype";
 /// The property `type`, which follows from the media type.
 pub(super) const TYPE: &str = "type";
 /// The property `pubstatus`, which has a default.
 pub(super) const PUB_STATUS: &str = "pubstatus";
-/// The names of subjects from a keyword scheme; not a property of documents.
+/// The names of subjects from a keyword scheme. It is not a property of documents.
 pub(super) const KEYWORD: &str = "keyword";
-/// How a picture was made, a term of the IPTC's vocabulary; not a property of documents.
+/// The way in which a picture was created, a term of the IPTC's vocabulary. It is not a property of documents.
 pub(super) const DIGITAL_SOURCE_TYPE: &str = "digitalsourcetype";
-/// Whether data mining is permitted, a term of the PLUS vocabulary; not a property of documents.
+/// The permission for data mining, a term of the PLUS vocabulary. It is not a property of documents.
 pub(super) const DATA_MINING: &str = "datamining";
-/// The shape of a picture; not a property of documents.
+/// The shape of a picture. It is not a property of documents.
 pub(super) const ORIENTATION: &str = "orientation";
-/// Whether a picture has colours; not a property of documents.
+/// The colour of a picture. It is not a property of documents.
 pub(super) const COLOUR: &str = "colour";
-/// The coordinates of a place, which are not indexed: numbers are not words, and there may be many.
+/// The coordinates of a place. They are not indexed, because numbers are not words and there may be many of them.
 pub(super) const GEOMETRY: &str = "geometry_geojson";
 
 /// Finds the indexed property with this path.
@@ -67,8 +67,8 @@ pub(super) fn names() -> impl Iterator<Item = &'static str> {
     PROPERTIES.iter().map(|(name, _)| *name)
 }
 
-/// Returns the code of a property in the index: two letters that encode its place in the table.
-/// A change of the table is a change of the index version.
+/// Returns the code of a property in the index: two letters that encode its position in the table. A change of the
+/// table is therefore a change of the index version.
 pub(super) fn code(name: &str) -> [char; 2] {
     // No property has the last code, so tokens of an unknown name match nothing.
     property(name).map_or_else(|| letters(CODES_MAX - 1), |property| property.code)
@@ -79,10 +79,10 @@ fn letters(at: usize) -> [char; 2] {
 }
 
 const LETTERS: &[u8; 26] = b"abcdefghijklmnopqrstuvwxyz";
-/// Number of codes with two letters; the last one stands for an unknown property.
+/// Number of codes with two letters. The last code is used for unknown properties.
 const CODES_MAX: usize = LETTERS.len() * LETTERS.len();
 
-/// Finds the field that a query calls `name`; case-insensitive.
+/// Finds the field with the name `name` in queries; case-insensitive.
 pub(super) fn find(name: &str) -> Option<QueryField> {
     let name = name.to_ascii_lowercase();
     let date = name.parse::<DateField>().ok().map(OrderedField::Date);
@@ -101,19 +101,19 @@ pub(super) fn find(name: &str) -> Option<QueryField> {
     }))
 }
 
-/// Whether every item has a value of this property.
+/// Returns whether every item has a value of this property.
 pub(super) fn is_in_every_item(name: &str) -> bool {
-    // They follow from the key of the item or have a default, even if the document omits them.
+    // These values follow from the key of the item or have a default, so every item has them.
     [URI, MEDIA_TYPE, TYPE, PUB_STATUS].contains(&name)
 }
 
-/// Whether the values of a property are URIs of items.
+/// Returns whether the values of a property are URIs of items.
 pub(super) fn names_items(name: &str) -> bool {
     matches!(name, URI | "replacing" | "replacedby")
 }
 
-/// Returns the text to index and look up for such a value: `<mediaType>/<id>` regardless of the host, or
-/// the whole value if it is not the URI of an item.
+/// Returns the text to index and to look up for an item URI: `<mediaType>/<id>` regardless of the host. A value
+/// that is not the URI of an item stays unchanged.
 pub(super) fn item_words(value: &str) -> Cow<'_, str> {
     match address::find_item(value) {
         Some(key) => key.to_string().into(),
@@ -121,25 +121,26 @@ pub(super) fn item_words(value: &str) -> Cow<'_, str> {
     }
 }
 
-/// The vocabularies of [`DIGITAL_SOURCE_TYPE`] and [`DATA_MINING`], without their schemes. The library
-/// `metadata` has them too, but this one depends on `model` alone; a test of the server's search uses both.
+/// The vocabularies of [`DIGITAL_SOURCE_TYPE`] and [`DATA_MINING`], without their schemes. The library `metadata`
+/// has them too, but this library depends only on `model`; a test of the server's search uses both.
 const VOCABULARIES: [&str; 2] =
     ["://cv.iptc.org/newscodes/digitalsourcetype/", "://ns.useplus.org/ldf/vocab/"];
 
-/// Whether the values of a property are terms of vocabularies.
+/// Returns whether the values of a property are terms of vocabularies.
 pub(super) fn names_terms(name: &str) -> bool {
     matches!(name, DIGITAL_SOURCE_TYPE | DATA_MINING)
 }
 
-/// Returns the code of a term, or the whole value if it is of no known vocabulary. A term means the same as
-/// its code.
+/// Returns the code of a term, or the whole value if it does not belong to a known vocabulary. A term means the
+/// same as its code.
 pub(super) fn term_code(value: &str) -> &str {
     let rest = value.strip_prefix("https").or_else(|| value.strip_prefix("http"));
     let code = rest.and_then(|rest| VOCABULARIES.iter().find_map(|base| rest.strip_prefix(base)));
     code.filter(|code| !code.is_empty()).unwrap_or(value)
 }
 
-/// The top-level properties of a document that contain indexed ones, in the order of the index.
+/// The top-level properties of a document that are indexed or contain indexed properties, in the order of the
+/// index.
 pub(super) const TOP: [&str; 45] = [
     "advice",
     "altids",
@@ -188,12 +189,12 @@ pub(super) const TOP: [&str; 45] = [
     "wordcount",
 ];
 
-/// All properties that can be named except headline, description, body, dates and numbers, with a flag for
-/// those that words without a field search. Sorted by length first, so that most steps of a lookup compare
+/// All properties that a query can name, except headline, description, body, dates and numbers. The flag is `true`
+/// if words without a field search the property. Sorted by length first, so that most steps of a lookup compare
 /// two numbers.
 ///
-/// Excluded are properties that describe other items or renditions, names of vocabularies (`scheme`), which
-/// are the same for all items, layout, rights in other languages, and positions.
+/// Excluded are properties of other items or renditions, names of vocabularies (`scheme`), which are the same for
+/// all items, layout, rights in other languages, and positions.
 const PROPERTIES: [(&str, bool); 159] = [
     ("job", false),
     ("uri", false),

@@ -17,7 +17,7 @@ pub(super) enum OrderedField {
 }
 
 impl OrderedField {
-    /// Returns the name for its values in messages.
+    /// Returns the word for the field's values in messages.
     pub(super) fn kind(self) -> &'static str {
         match self {
             Self::Date(_) => "date",
@@ -26,11 +26,11 @@ impl OrderedField {
     }
 }
 
-/// One bound of a range as written.
+/// One bound of a range in the text of a query.
 #[derive(Clone, Debug)]
 pub(super) struct RangeBound {
     pub(super) text: String,
-    /// Position of its first character.
+    /// The position of its first character.
     pub(super) position: usize,
     /// Whether the range includes the value itself.
     pub(super) inclusive: bool,
@@ -50,17 +50,17 @@ impl RangeBound {
     }
 }
 
-/// A range as written; a missing bound is open.
+/// A range in the text of a query; a missing bound is open.
 #[derive(Clone, Debug)]
 pub(super) struct RangeLiteral {
     pub(super) from: Option<RangeBound>,
     pub(super) until: Option<RangeBound>,
-    /// Position of its first character.
+    /// The position of its first character.
     pub(super) start: usize,
 }
 
 impl RangeLiteral {
-    /// Parses a range in brackets, the first of which is next; `kind` names its values in messages.
+    /// Parses a range in brackets. The opening bracket is the next character; `kind` names the values in messages.
     pub(super) fn parse_bracketed(
         scanner: &mut QueryScanner,
         kind: &str,
@@ -73,7 +73,7 @@ impl RangeLiteral {
         if scanner.bound() != "TO" {
             return Err(QueryError { what: "expected TO".to_owned(), position });
         }
-        // Whether the range includes this bound depends on the bracket behind it; see below.
+        // The bracket after this bound decides whether the range includes it; see below.
         let until = parse_bound(scanner, kind, true)?;
         scanner.skip_space();
         let inclusive = match scanner.peek() {
@@ -92,25 +92,25 @@ impl RangeLiteral {
         Self { from: bound.clone(), until: bound, start: position }
     }
 
-    /// Builds the query for values of `field` in the range; days, and times without an offset, are in `zone`.
+    /// Builds the query for values of `field` in the range. Days, and times without an offset, are in `zone`.
     ///
-    /// Fails if a bound is not a value of the field, and if the range is empty.
+    /// Fails if a bound is not a value of the field, or if the range is empty.
     pub(super) fn query(&self, field: OrderedField, zone: &TimeZone) -> Result<Query, QueryError> {
         let (query, is_empty) = match field {
             OrderedField::Date(field) => {
                 let dates = self.dates(field, zone)?;
                 let bounds = dates.from.zip(dates.until);
-                // The end of dates is exclusive, so equal bounds leave nothing.
+                // The end of dates is exclusive, so equal bounds are an empty range.
                 (Query::Dates(dates), bounds.is_some_and(|(from, until)| until <= from))
             }
             OrderedField::Number(field) => {
                 let numbers = self.numbers(field)?;
                 let bounds = numbers.from.zip(numbers.until);
-                // Both bounds of numbers are inclusive, so equal bounds leave one value.
+                // Both bounds of numbers are inclusive, so equal bounds contain one value.
                 (Query::Numbers(numbers), bounds.is_some_and(|(from, until)| until < from))
             }
         };
-        // Swapped bounds are a mistake: a search without hits would hide it.
+        // Swapped bounds are a mistake, which a search without hits would hide.
         if is_empty {
             let what = "the range is empty".to_owned();
             return Err(QueryError { what, position: self.start });
@@ -120,8 +120,8 @@ impl RangeLiteral {
 
     fn dates(&self, field: DateField, zone: &TimeZone) -> Result<DateRange, QueryError> {
         let from = match &self.from {
-            // A bound stands for a whole year, day or second: including it takes all of that
-            // interval, and excluding it skips all of it.
+            // A bound is a whole year, day or second: an inclusive bound includes all of that interval, an
+            // exclusive bound skips all of it.
             Some(bound) if bound.inclusive => Some(bound.interval(zone)?.start),
             Some(bound) => Some(bound.interval(zone)?.end),
             None => None,
@@ -160,7 +160,7 @@ fn parse_bound(
     let position = scanner.position();
     match scanner.bound() {
         text if text == "*" => Ok(None),
-        // Without a first bound, as in `[TO 4]`, the next text is `TO` itself.
+        // If the first bound is missing, as in `[TO 4]`, the next text is `TO` itself.
         text if text.is_empty() || text == "TO" => {
             let what = format!("expected a {kind} or *");
             Err(QueryError { what, position })

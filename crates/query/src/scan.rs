@@ -38,13 +38,13 @@ pub(super) enum ColonMeaning {
 pub(super) struct CharacterRun {
     /// The characters, without escaping backslashes and without a final star.
     pub(super) text: String,
-    /// Position of the first character.
+    /// The position of the first character.
     pub(super) start: usize,
-    /// Position of the star at the end, if there is one.
+    /// The position of the star at the end, if there is one.
     pub(super) star: Option<usize>,
     /// The first unescaped `<`, `>` or `=`: its byte offset in the text and its position in the query.
     pub(super) comparison: Option<(usize, usize)>,
-    /// Whether it is a URL such as `https://…`, in which every character but the final star is literal.
+    /// Whether the run is a URL such as `https://…`, in which every character but the final star is literal.
     pub(super) is_address: bool,
 }
 
@@ -55,10 +55,9 @@ pub(super) struct QueryScanner {
 }
 
 impl QueryScanner {
-    /// Starts at the first character. Fails if the text is too long or has a character that is not valid in
-    /// text.
+    /// Starts at the first character. Fails if the text is too long or has a character that is not valid in text.
     pub(super) fn new(text: &str) -> Result<Self, QueryError> {
-        // Checked before the copy below, which takes four bytes for each character.
+        // Checked before the copy below, which needs four bytes for each character.
         if text.len() > QUERY_TEXT_BYTES_MAX {
             let within_limit = &text[..text.floor_char_boundary(QUERY_TEXT_BYTES_MAX)];
             let what = format!("longer than {QUERY_TEXT_BYTES_MAX} bytes");
@@ -83,7 +82,7 @@ impl QueryScanner {
         Some(c)
     }
 
-    /// Returns the position of the next character; at the end, that after the last one.
+    /// Returns the position of the next character; at the end, the position after the last character.
     pub(super) fn position(&self) -> usize {
         self.at + 1
     }
@@ -101,8 +100,7 @@ impl QueryScanner {
 
     /// Skips spaces and isolated punctuation, as in `storm – Kvarken` and `storm & hav`.
     ///
-    /// Characters that have a meaning in this or another query language are not skipped, such as
-    /// `|`, `<`, `=`.
+    /// Characters with a meaning in this or a different query language, such as `|`, `<`, `=`, are not skipped.
     pub(super) fn skip_blank(&mut self) {
         loop {
             self.skip_space();
@@ -112,7 +110,7 @@ impl QueryScanner {
             // A sign before a space is an incomplete term, and the parser reports it.
             let is_sign = piece.first().is_none_or(|c| matches!(c, '!' | '+' | '-'));
             let is_alone = following.first().is_none_or(|&c| c.is_whitespace() || c == ')');
-            // `&&` has a meaning even between two spaces; a single `&` is punctuation.
+            // `&&` is an operator even between two spaces; a single `&` is punctuation.
             let has_operator = piece.windows(2).any(|pair| pair == ['&', '&']);
             let is_punctuation = piece.iter().all(|&c| is_mark(c));
             if is_sign || !is_alone || !is_punctuation || has_operator {
@@ -126,15 +124,14 @@ impl QueryScanner {
     fn operator_ahead(&self) -> Option<(QueryOperator, usize)> {
         let rest = &self.chars[self.at..];
         QueryOperator::SPELLINGS.into_iter().find_map(|(name, operator)| {
-            // `ORKAN` is a word that begins with an operator; `&&` and `||` need no space behind
-            // them.
+            // `ORKAN` is a word that begins like an operator; `&&` and `||` need no space after them.
             let is_word = name.starts_with(char::is_alphabetic);
             let ends = !is_word || rest.get(name.len()).is_none_or(|&c| is_delimiter(c));
             (begins(rest, name) && ends).then_some((operator, name.len()))
         })
     }
 
-    /// Whether `&&` or `||` follows; unlike word operators, they end a word without a space.
+    /// Returns whether `&&` or `||` follows. Unlike word operators, they end a word without a space.
     fn is_operator_sign(&self) -> bool {
         let rest = &self.chars[self.at..];
         begins(rest, "&&") || begins(rest, "||")
@@ -161,8 +158,8 @@ impl QueryScanner {
     /// Consumes characters up to a space, parenthesis, bracket, quote, `&&` or `||`, or a colon that ends a
     /// name.
     ///
-    /// A backslash makes the next character literal. Fails on a star that is not at
-    /// the end, and on syntax of other query languages that this one does not support.
+    /// A backslash makes the next character literal. Fails on a star that is not at the end, and on unsupported
+    /// syntax of other query languages.
     pub(super) fn scan_run(&mut self, colon: ColonMeaning) -> Result<CharacterRun, QueryError> {
         let is_address = address::is_absolute(&self.chars[self.at..]);
         let start = self.position();
@@ -170,7 +167,7 @@ impl QueryScanner {
         let mut run = CharacterRun { text, start, star: None, comparison: None, is_address };
         while let Some(c) = self.peek() {
             let ends = if is_address {
-                // An address may have brackets, such as those of an IPv6 host.
+                // An address may have brackets, as in an IPv6 host.
                 is_delimiter(c) && !matches!(c, '[' | ']' | '{' | '}')
             } else {
                 let ends_name = c == ':' && colon == ColonMeaning::EndsName;
@@ -179,7 +176,7 @@ impl QueryScanner {
             if ends {
                 break;
             }
-            // Only now is it known that the star was not the last character.
+            // The run continues, so the star was not its last character.
             if let Some(position) = run.star {
                 return Err(star_within(position));
             }
@@ -188,7 +185,7 @@ impl QueryScanner {
             }
             match c {
                 '*' => {
-                    // A star directly behind a phrase or a group would look like a wildcard on it.
+                    // A star directly after a phrase or a group would look like a wildcard on it.
                     if run.text.is_empty() && self.follows_term(run.start) {
                         return Err(star_within(run.start));
                     }
@@ -212,7 +209,7 @@ impl QueryScanner {
         let rest = &self.chars[self.at..];
         let is_first = self.position() == run.start;
         let what = match c {
-            // A question mark at the end of a word is plain punctuation.
+            // A question mark at the end of a word is punctuation.
             '?' if rest.get(1).is_some_and(|c| belongs(*c)) => {
                 "a ? within a word is not a wildcard (in quotes it is text)"
             }
@@ -221,7 +218,7 @@ impl QueryScanner {
             '~' if !is_first || self.follows_term(run.start) => {
                 "~ is not supported, words match as written (in quotes it is text)"
             }
-            // A slash alone is punctuation, as in `AC/DC` and `/TT`.
+            // A slash without a closing one is punctuation, as in `AC/DC` and `/TT`.
             '/' if is_first && closes_regex(rest) => {
                 "regular expressions are not supported (in quotes / is text)"
             }
@@ -230,14 +227,14 @@ impl QueryScanner {
         Err(self.error(what))
     }
 
-    /// Whether a phrase or a group ends directly before the position.
+    /// Returns whether a phrase or a group ends directly before the position.
     fn follows_term(&self, position: usize) -> bool {
-        // Positions count from 1, so the character before has the index `position - 2`.
+        // Positions count from 1, so the index of the previous character is `position - 2`.
         let before = position.checked_sub(2).and_then(|at| self.chars.get(at));
         before.is_some_and(|&c| is_quote(c) || c == ')')
     }
 
-    /// Consumes the next character, or the one after a backslash.
+    /// Consumes the next character; after a backslash, the character that it escapes.
     fn literal(&mut self) -> Result<char, QueryError> {
         if self.peek() == Some('\\') {
             self.at += 1;
@@ -245,14 +242,14 @@ impl QueryScanner {
         self.next().ok_or_else(|| self.error("expected a character after \\"))
     }
 
-    /// Consumes a quoted text; the opening quote is next.
+    /// Consumes a quoted text. The opening quote is the next character.
     pub(super) fn quoted(&mut self) -> Result<String, QueryError> {
         self.at += 1;
         let mut text = String::new();
         loop {
             match self.peek() {
                 None => return Err(self.error("expected a closing quote")),
-                // As punctuation the star would be dropped, although a wildcard was meant.
+                // As punctuation the star would be ignored, although a wildcard was meant.
                 Some('*') => return Err(self.error("a * within quotes is not a wildcard")),
                 Some(c) if is_quote(c) => {
                     self.at += 1;
@@ -273,7 +270,7 @@ impl QueryScanner {
     }
 }
 
-/// Whether `c` is a straight or typographic quote; each kind opens and closes.
+/// Returns whether `c` is a straight or typographic quote. Each kind opens and closes.
 pub(super) fn is_quote(c: char) -> bool {
     matches!(c, '"' | '“' | '”')
 }
@@ -282,15 +279,15 @@ fn star_within(position: usize) -> QueryError {
     QueryError { what: "a * can only be at the end of a word".to_owned(), position }
 }
 
-/// Whether `chars` starts with `text`.
+/// Returns whether `chars` starts with `text`.
 fn begins(chars: &[char], text: &str) -> bool {
     let mut chars = chars.iter();
     text.chars().all(|c| chars.next() == Some(&c))
 }
 
-/// Whether the `/` at the start of `rest` opens a regular expression, that is, another one ends a word.
+/// Returns whether the `/` at the start of `rest` opens a regular expression, that is, a second `/` ends a word.
 fn closes_regex(rest: &[char]) -> bool {
-    // An expression has one character at least, so `//` is not one.
+    // An expression has at least one character, so `//` is not an expression.
     for at in 2..rest.len() {
         let before = rest[at - 1];
         let closes = rest[at] == '/' && before != '\\' && !before.is_whitespace();
@@ -302,7 +299,7 @@ fn closes_regex(rest: &[char]) -> bool {
 }
 
 fn is_invalid(c: char) -> bool {
-    // A replacement character is what remains of bytes that were not UTF-8.
+    // A replacement character is left by bytes that were not UTF-8.
     c == '\u{fffd}' || (c.is_control() && !c.is_whitespace())
 }
 

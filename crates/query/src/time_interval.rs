@@ -1,4 +1,4 @@
-//! Parses dates and times of queries.
+//! Parses the dates and times of queries.
 
 use jiff::civil::{Date, DateTime};
 use jiff::tz::TimeZone;
@@ -12,11 +12,11 @@ pub(super) struct TimeInterval {
 }
 
 impl TimeInterval {
-    /// Parses `YYYY`, `YYYY-MM`, `YYYY-MM-DD`, or a date-time of RFC 3339. Days, and times without
-    /// an offset, are in `zone`.
+    /// Parses `YYYY`, `YYYY-MM`, `YYYY-MM-DD`, or an RFC 3339 date-time. Days, and times without an offset, are in
+    /// `zone`.
     ///
-    /// A time with seconds stands for that whole second, like a day for the whole day; one with a
-    /// fraction stands for a millisecond, the resolution of the index.
+    /// A time with seconds is that whole second, as a day is the whole day. A time with a fraction is one
+    /// millisecond, the resolution of the index.
     pub(super) fn parse(text: &str, zone: &TimeZone) -> Option<Self> {
         if !has_rfc3339_shape(text) {
             return None;
@@ -28,7 +28,7 @@ impl TimeInterval {
             _ => return Self::time(text, zone),
         };
         let day: Date = first_day.parse().ok()?;
-        // East of Greenwich, year 0 would start in UTC in a year without four digits.
+        // East of Greenwich, year 0 would start in a UTC year without four digits.
         if day.year() < 1 {
             return None;
         }
@@ -39,7 +39,7 @@ impl TimeInterval {
 
     fn time(text: &str, zone: &TimeZone) -> Option<Self> {
         let start = parse_time(text, zone)?;
-        // An earlier time has a year without four digits, and would not parse again when printed.
+        // The year of an earlier time does not have four digits, so the printed time would not parse.
         if start < Timestamp::from_second(YEAR_0_S).ok()? {
             return None;
         }
@@ -52,7 +52,7 @@ impl TimeInterval {
 /// The first second of a year with four digits, in UTC.
 const YEAR_0_S: i64 = -62_167_219_200;
 
-/// Parses a date-time of RFC 3339; one without an offset is in `zone`.
+/// Parses an RFC 3339 date-time; a time without an offset is in `zone`.
 pub(super) fn parse_time(text: &str, zone: &TimeZone) -> Option<Timestamp> {
     if let Ok(time) = text.parse() {
         return Some(time);
@@ -61,7 +61,7 @@ pub(super) fn parse_time(text: &str, zone: &TimeZone) -> Option<Timestamp> {
     Some(local.to_zoned(zone.clone()).ok()?.timestamp())
 }
 
-/// Parses a date as its midnight in `zone`.
+/// Parses a date as the midnight at its start in `zone`.
 pub(super) fn parse_day(text: &str, zone: &TimeZone) -> Option<Timestamp> {
     midnight(text.parse().ok()?, zone)
 }
@@ -70,7 +70,7 @@ fn midnight(day: Date, zone: &TimeZone) -> Option<Timestamp> {
     Some(day.to_zoned(zone.clone()).ok()?.timestamp())
 }
 
-/// Whether digits and dashes are where RFC 3339 requires them; the parsers of `jiff` accept much more.
+/// Returns whether digits and dashes are where RFC 3339 requires them. The parsers of `jiff` accept much more.
 fn has_rfc3339_shape(text: &str) -> bool {
     const SHAPE: &[u8; 11] = b"0000-00-00T";
     let has_shape = text.bytes().zip(SHAPE).all(|(found, expected)| match expected {
@@ -83,8 +83,8 @@ fn has_rfc3339_shape(text: &str) -> bool {
     }
     match text.len() {
         4 | 7 | 10 => true,
-        // A time has hours and minutes at least. The check excludes the name of a zone in
-        // brackets, which `jiff` accepts.
+        // A time has at least hours and minutes. The check excludes the name of a time zone in brackets, which
+        // `jiff` accepts.
         16.. => text[11..].chars().all(is_time_character),
         _ => false,
     }

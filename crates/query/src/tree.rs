@@ -1,4 +1,4 @@
-//! Defines the tree of a parsed query.
+//! The tree of a parsed query.
 
 use jiff::Timestamp;
 
@@ -10,8 +10,8 @@ use model::ItemId;
 
 /// A query as a tree, built by [`parse`](crate::parse).
 ///
-/// Its depth and the number of its leaves are bounded by the parser. It prints (`Display`) in a
-/// canonical spelling that parses to the same tree.
+/// The parser bounds its depth and the number of its leaves. It prints (`Display`) in a canonical spelling that
+/// parses to the same tree.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Query {
     All,
@@ -21,21 +21,21 @@ pub enum Query {
     Dates(DateRange),
     /// Documents with a number in this range.
     Numbers(NumericRange),
-    /// Documents with a word in this place, which is not [`TextField::Anywhere`].
+    /// Documents with a word in this field, which is not [`TextField::Anywhere`].
     Present(TextField),
     /// Items with this id, of any media type.
     Item(ItemId),
-    /// Documents that satisfy all of these, at least one.
+    /// Documents that satisfy all these queries; at least one query.
     And(Vec<Query>),
-    /// Documents that satisfy one of these, at least one.
+    /// Documents that satisfy any of these queries; at least one query.
     Or(Vec<Query>),
-    /// Documents that do not satisfy this.
+    /// Documents that do not satisfy this query.
     Not(Box<Query>),
 }
 
 impl Query {
-    /// Joins queries so that a document has to satisfy all of them. Nested `And`s are flattened; an
-    /// empty list matches every document.
+    /// Joins queries so that a document has to satisfy all of them. Nested `And`s are flattened. An empty list
+    /// matches every document.
     #[must_use]
     pub fn and(parts: Vec<Self>) -> Self {
         let mut all = Vec::with_capacity(parts.len());
@@ -52,7 +52,7 @@ impl Query {
                 | Self::Not(_) => all.push(part),
             }
         }
-        // A conjunction of one part does not exist, so that equal queries have equal trees.
+        // An `And` of one part is replaced by the part, so that equal queries have equal trees.
         match all.len() {
             0 => Self::All,
             1 => all.remove(0),
@@ -60,8 +60,8 @@ impl Query {
         }
     }
 
-    /// Joins queries, at least one, so that a document has to satisfy any of them. Nested `Or`s are
-    /// flattened; if one part matches every document, so does the result.
+    /// Joins queries, at least one, so that a document has to satisfy any of them. Nested `Or`s are flattened. If
+    /// one part matches every document, so does the result.
     #[must_use]
     pub(super) fn or(parts: Vec<Self>) -> Self {
         let mut any = Vec::with_capacity(parts.len());
@@ -128,7 +128,7 @@ impl Query {
             Self::Or(parts) => {
                 Self::Or(parts.into_iter().map(Self::with_exact_exclusions).collect())
             }
-            // An exclusion must not remove what was not named: `-hund` leaves `hundar`.
+            // An exclusion must remove only the written word: `-hund` leaves `hundar`.
             Self::Not(inner) => Self::Not(Box::new(inner.without_forms())),
         }
     }
@@ -139,21 +139,20 @@ impl Query {
 pub struct WordPattern {
     /// The part of a document to search for the words.
     pub place: TextField,
-    /// One word, or several that are adjacent within one value; at least one.
+    /// One word, or several words that are adjacent within one value; at least one word.
     pub words: Vec<Word>,
     /// Whether the last word is a prefix, which matches every word that begins with it.
     pub prefix: bool,
-    /// Whether inflected forms of a single word match too: `hund` then also finds `hundar`. The
-    /// forms depend on the language of the document, so only the search index knows them;
-    /// [`Query::matches`] ignores this flag.
+    /// Whether inflected forms of a single word match too: `hund` then also finds `hundar`. The forms depend on
+    /// the language of the document, so only the search index knows them; [`Query::matches`] ignores this flag.
     pub forms: bool,
 }
 
 /// The tokens to look up for a [`WordPattern`], in the spelling of the index.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct LookupTokens {
-    /// Tokens that must be adjacent in the text that [`TextField::column`] names; the last one is a prefix
-    /// if [`WordPattern::prefix`] is set.
+    /// Tokens that must be adjacent in the text named by [`TextField::column`]. The last token is a prefix if
+    /// [`WordPattern::prefix`] is set.
     pub phrase: Vec<String>,
     /// Tokens that must all occur in `tags`: one for each distinct word with an accent.
     pub exact: Vec<String>,
@@ -162,16 +161,15 @@ pub struct LookupTokens {
 impl WordPattern {
     /// Returns the tokens to look up in the texts of [`IndexedDocument`](super::IndexedDocument).
     ///
-    /// A word with an accent is looked up by its folded form. In addition its exact spelling must occur
-    /// anywhere in the same place, not necessarily within the phrase: `"café röd"` also matches a text with
-    /// `cafe röd` and, elsewhere, `café`. A prefix with an accent is looked up by its folded form only.
+    /// A word with an accent is looked up by its folded form. In addition, its exact spelling must occur anywhere
+    /// in the same field, not necessarily within the phrase: `"café röd"` also matches a text with `cafe röd` and,
+    /// elsewhere, `café`. A prefix with an accent is looked up only by its folded form.
     ///
-    /// An index with both spellings of every word would match such phrases exactly, but would be twice as
-    /// large; searches for phrases that differ only in accents are too rare for that.
+    /// An index with both spellings of every word would match such phrases exactly, but would be twice as large.
+    /// Searches for phrases that differ only in accents are too rare for that.
     #[must_use]
     pub fn tokens(&self) -> LookupTokens {
-        // The spelling of a prefix is incomplete, so no whole word can be compared with its
-        // accents.
+        // The spelling of a prefix is incomplete, so its accents cannot be compared with a whole word.
         let complete = self.words.len() - usize::from(self.prefix && !self.words.is_empty());
         let accented = self.words[..complete].iter().filter_map(|word| word.exact.as_deref());
         let mut exact = Vec::new();
@@ -210,14 +208,14 @@ pub fn property_token_prefix(name: &str) -> String {
     token
 }
 
-/// Returns the token of an item's id, among the tokens of words with accents: an id is matched as a
-/// whole and case-sensitively.
+/// Returns the token of an item's id. Like the tokens of words with accents, it is matched as a whole, here
+/// case-sensitively.
 #[must_use]
 pub fn id_token(id: &ItemId) -> String {
     format!("i=={id}")
 }
 
-/// Returns the token that says that a word with an accent occurs in a place.
+/// Returns the token for an occurrence of a word with an accent in a field.
 pub(super) fn accent(field: TextField, exact: &str) -> String {
     let mut token = match field {
         TextField::Anywhere => String::new(),
@@ -243,8 +241,7 @@ pub struct DateRange {
 }
 
 impl DateRange {
-    /// Whether a moment is in the range, compared in whole milliseconds, the resolution of the
-    /// index.
+    /// Returns whether a moment is in the range, compared in whole milliseconds, the resolution of the index.
     #[must_use]
     pub fn contains(&self, moment: Timestamp) -> bool {
         let at_ms = moment.as_millisecond();

@@ -1,9 +1,9 @@
-//! Stores an interest compactly as numbers.
+//! The compact form of an interest, as numbers.
 
 use super::intern_table::index_of;
 
-/// Numbers that an entry stores inline. Most interests need no more, and with this many an entry is
-/// one cache line.
+/// Maximum number of numbers that an entry stores inline. Most interests need no more, and an entry fits into one
+/// cache line.
 const INLINE: usize = 7;
 
 /// An interest in compact form.
@@ -14,8 +14,7 @@ pub(super) struct InterestEntry {
     excluded: u32,
     agreements: u32,
     keys: u16,
-    /// The media type of the interest as a number, or
-    /// [`EVERY_TYPE`](super::leaf::EVERY_TYPE).
+    /// The media type of the interest as a number, or [`EVERY_TYPE`](super::leaf::EVERY_TYPE).
     pub(super) media_type: u8,
     pub(super) key_kind: IndexKeyKind,
     pub(super) coverage_rule: CoverageRule,
@@ -28,19 +27,19 @@ enum EntryNumbers {
     Boxed(Box<[u32]>),
 }
 
-/// The kind of keys that an interest is filed under.
+/// The kind of keys under which an interest is filed.
 #[derive(Clone, Copy)]
 pub(super) enum IndexKeyKind {
-    /// Tokens of its query.
+    /// Tokens of the interest's query.
     Tokens,
-    /// Tokens, any one of which suffices for its query to match.
+    /// Tokens of the interest's query; any one of them suffices for the query to match.
     DecidingTokens,
     Products,
     Agreements,
     MediaType,
 }
 
-/// Whether an interest requires an agreement that covers the item.
+/// The requirement that an agreement covers the item.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum CoverageRule {
     Everything,
@@ -68,7 +67,7 @@ impl InterestEntry {
     ) -> Self {
         let EntryConditions { products, excluded, agreements, program } = conditions;
         let (keys, places): (Vec<u32>, Vec<u32>) = postings.iter().copied().unzip();
-        // One list for everything: an entry of one cache line has no room for six vectors.
+        // One list for all numbers: an entry of one cache line has no room for six vectors.
         let all = [&keys, &places, products, excluded, agreements, program].concat();
         let mut inline = [0; INLINE];
         let data = match (inline.get_mut(..all.len()), u8::try_from(all.len())) {
@@ -98,13 +97,13 @@ impl InterestEntry {
         }
     }
 
-    /// Returns its index keys, each with the place in the key's list.
+    /// Returns the index keys of the entry, each with the entry's place in the key's list.
     pub(super) fn index_keys(&self) -> impl Iterator<Item = (u32, u32)> {
         let (keys, rest) = self.data().split_at(usize::from(self.keys));
         keys.iter().copied().zip(rest.iter().copied())
     }
 
-    /// Updates its place in the list of one of its keys.
+    /// Updates the entry's place in the list of one of its keys.
     pub(super) fn set_place(&mut self, which: u16, place: u32) {
         let index = usize::from(self.keys) + usize::from(which);
         match &mut self.data {

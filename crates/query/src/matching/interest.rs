@@ -1,4 +1,4 @@
-//! Defines a saved query with its other conditions, and the item to match.
+//! An interest, which is a saved query with further conditions, and the item to match.
 
 use std::collections::BTreeSet;
 
@@ -6,16 +6,16 @@ use crate::{Facet, IndexedDocument, Query};
 use model::MediaType;
 use model::account::AgreementId;
 
-/// A saved query with further conditions; a matching item meets all of them.
+/// A saved query with further conditions. A matching item meets all of them.
 #[derive(Clone, Debug)]
 pub struct Interest {
-    /// The media type of items; `None` for items of every type.
+    /// The media type of items; `None` for all types.
     pub media_type: Option<MediaType>,
     /// The query, without inflected forms.
     pub query: Query,
     /// Product codes of which an item must have at least one; empty for no condition.
     pub products: Vec<String>,
-    /// Product codes of which an item must have none.
+    /// Product codes that an item must not have.
     pub products_excluded: Vec<String>,
     /// The agreements that give access to an item.
     pub cover: InterestCoverage,
@@ -24,9 +24,9 @@ pub struct Interest {
 /// The agreements of which one has to cover an item.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum InterestCoverage {
-    /// No agreement is needed: every item may be seen.
+    /// No agreement is needed.
     Everything,
-    /// One of these agreements; with an empty list no item matches.
+    /// One of these agreements is needed; with an empty list, no item matches.
     Agreements(Vec<AgreementId>),
 }
 
@@ -35,14 +35,14 @@ pub enum InterestCoverage {
 pub struct MatchSubject<'a> {
     /// Media type of the item.
     pub media_type: MediaType,
-    /// The searchable content of the item; its product codes are the facet [`Facet::ProductCode`].
+    /// The searchable content of the item. Its product codes are the facet [`Facet::ProductCode`].
     pub indexed: &'a IndexedDocument,
     /// The agreements that cover the item.
     pub agreements: &'a BTreeSet<AgreementId>,
 }
 
 impl Interest {
-    /// Whether an item meets all conditions, evaluated one by one.
+    /// Returns whether an item meets all conditions, evaluated one by one.
     #[must_use]
     pub fn matches(&self, item: &MatchSubject<'_>) -> bool {
         let codes = &item.indexed.facets[Facet::ProductCode.index()];

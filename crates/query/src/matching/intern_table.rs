@@ -4,7 +4,7 @@ use std::borrow::Borrow;
 use std::collections::HashMap;
 use std::hash::Hash;
 
-/// Assigns a number to each distinct key while it is in use, and stores a value with it.
+/// Assigns a number to each distinct key in use, and stores a value with it.
 ///
 /// A released number is reused. A table without keys in use holds no memory.
 pub(super) struct InternTable<K, V> {
@@ -27,7 +27,7 @@ impl<K, V> Default for InternTable<K, V> {
 }
 
 impl<K: Clone + Eq + Hash, V: Default> InternTable<K, V> {
-    /// Returns the number of `key` and whether it is new; counts one more use.
+    /// Returns the number of `key` and whether the key is new. Counts one more use.
     pub(super) fn intern(&mut self, key: K) -> (u32, bool) {
         if let Some(&number) = self.numbers.get(&key) {
             self.slots[index_of(number)].uses += 1;
@@ -49,14 +49,14 @@ impl<K: Clone + Eq + Hash, V: Default> InternTable<K, V> {
         (number, true)
     }
 
-    /// Releases one use of a number; returns the key if it was the last one.
+    /// Releases one use of a number. Returns the key if this was the last use.
     pub(super) fn release(&mut self, number: u32) -> Option<K> {
         let slot = &mut self.slots[index_of(number)];
         slot.uses -= 1;
         if slot.uses > 0 {
             return None;
         }
-        // Frees the memory of the value now, not when the number is used again.
+        // Frees the memory of the value now, not when the number is reused.
         slot.value = V::default();
         let key = slot.key.take().expect("a number in use has a key");
         self.numbers.remove(&key);

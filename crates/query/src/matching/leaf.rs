@@ -1,4 +1,4 @@
-//! Stores the words, phrases, prefixes, dates and numbers that queries share, and evaluates each once per
+//! The words, phrases, prefixes, dates and numbers that queries share. Each is stored once and evaluated once per
 //! item.
 
 use std::sync::Arc;
@@ -7,7 +7,7 @@ use super::intern_table::InternTable;
 use crate::{DateRange, IndexedDocument, NumericRange, Query, TextField, WordPattern, id_token};
 use model::ItemId;
 
-/// A set of texts of [`IndexedDocument`] as bits, in the order of [`texts`].
+/// A set of texts of [`IndexedDocument`] as bits, in the order of the function `texts`.
 pub(super) type ColumnMask = u8;
 
 const HEADLINE: ColumnMask = 1;
@@ -33,7 +33,7 @@ fn texts(indexed: &IndexedDocument) -> [&str; TEXTS] {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) enum QueryLeaf {
     Words {
-        /// The columns in which the phrase may occur, within one of them.
+        /// The columns that are searched; the phrase must be within one of them.
         columns: ColumnMask,
         phrase: Box<[u32]>,
         /// Whether the last token is a prefix.
@@ -46,12 +46,12 @@ pub(super) enum QueryLeaf {
     Present(TextField),
 }
 
-/// One interest filed under a key of the index.
+/// An interest filed under a key of the index.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct InterestPosting {
     /// The slot of the interest.
     pub(super) slot: u32,
-    /// The index of this key among the keys of the interest.
+    /// The index of this key among the interest's keys.
     pub(super) which: u16,
     /// The media type of the interest as a number, or [`EVERY_TYPE`].
     pub(super) media_type: u8,
@@ -59,24 +59,24 @@ pub(super) struct InterestPosting {
     pub(super) columns: ColumnMask,
 }
 
-/// The value for an interest in every media type.
+/// The value for an interest in all media types.
 pub(super) const EVERY_TYPE: u8 = u8::MAX;
 
-/// A token, or `isb*` for the prefix `isb`; no token has a `*`.
+/// A token, or `isb*` for the prefix `isb`. A token itself never contains `*`.
 #[derive(Default)]
 pub(super) struct TokenEntry {
-    /// Number of the last item in which it occurred.
+    /// The number of the last item with the token.
     item: u64,
-    /// The columns in which it occurred there.
+    /// The columns of that item in which it occurs.
     columns: ColumnMask,
-    /// Interests filed under it.
+    /// The interests filed under the token.
     pub(super) postings: Vec<InterestPosting>,
 }
 
 /// The cached result of a leaf.
 #[derive(Default)]
 struct LeafState {
-    /// Number of the item that the result is for.
+    /// The number of the item to which the result applies.
     item: u64,
     holds: bool,
 }
@@ -86,15 +86,15 @@ struct LeafState {
 pub(super) struct LeafTable {
     leaves: InternTable<Arc<QueryLeaf>, LeafState>,
     pub(super) tokens: InternTable<Arc<str>, TokenEntry>,
-    /// Lengths of prefixes in bytes, with the number of prefixes of that length; ascending.
+    /// The lengths of prefixes in bytes, ascending, each with the number of prefixes of that length.
     prefixes: Vec<(usize, usize)>,
-    /// Number of the current item, from 1; 0 means none.
+    /// The number of the current item, from 1; 0 before the first item.
     item: u64,
     /// The tokens of the current item by column, in order.
     columns: [Vec<u32>; TEXTS],
     /// The distinct known tokens of the current item.
     pub(super) present: Vec<u32>,
-    /// A buffer to spell prefixes in.
+    /// A buffer for the spelling of prefixes.
     prefix_buffer: String,
 }
 
@@ -127,7 +127,7 @@ impl LeafTable {
         self.intern(QueryLeaf::Words { columns: TAGS, phrase, prefix: false, exact: [].into() })
     }
 
-    /// Interns a leaf, whose tokens already count for it, and returns its number.
+    /// Interns a leaf and returns its number. The uses of the leaf's tokens are already counted.
     pub(super) fn intern(&mut self, leaf: QueryLeaf) -> u32 {
         let leaf = Arc::new(leaf);
         let (number, is_new) = self.leaves.intern(Arc::clone(&leaf));
@@ -180,15 +180,14 @@ impl LeafTable {
         self.leaves.key(number)
     }
 
-    /// Reads the next item: finds the known tokens in it.
+    /// Reads the next item and finds the known tokens in it.
     pub(super) fn read(&mut self, indexed: &IndexedDocument) {
         self.item += 1;
         self.present.clear();
         for (index, text) in texts(indexed).into_iter().enumerate() {
             let mut column = std::mem::take(&mut self.columns[index]);
             column.clear();
-            // Prefixes of a token are marked once per column;
-            // a repetition of the token adds nothing.
+            // Prefixes of a token are marked once per column; a repetition of the token adds nothing.
             for token in text.split(' ') {
                 let found = self.tokens.find(token);
                 column.push(found.unwrap_or(UNKNOWN));
@@ -202,10 +201,10 @@ impl LeafTable {
         }
     }
 
-    /// Records that a token occurs in a column of the item; `false` if that was already recorded.
+    /// Records that a token occurs in a column of the item. Returns `false` if that was already recorded.
     fn mark_present(&mut self, number: u32, column: ColumnMask) -> bool {
         let token = self.tokens.value_mut(number);
-        // A stamp saves clearing every token before each item.
+        // The item number makes it unnecessary to clear every token before each item.
         if token.item != self.item {
             token.item = self.item;
             token.columns = 0;
@@ -220,11 +219,11 @@ impl LeafTable {
         for index in 0..self.prefixes.len() {
             let (length, _) = self.prefixes[index];
             let Some(beginning) = token.get(..length) else {
-                // The lengths ascend, so the later ones are too long as well.
+                // The lengths ascend, so the following ones are too long as well.
                 if length > token.len() {
                     return;
                 }
-                // The length ends within a character, so it is that of no prefix of this token.
+                // The length ends within a character, so no prefix of this token has it.
                 continue;
             };
             self.prefix_buffer.clear();
@@ -242,7 +241,7 @@ impl LeafTable {
         if token.item == self.item { token.columns } else { 0 }
     }
 
-    /// Whether a leaf holds for the current item, which is `indexed`; cached per item.
+    /// Returns whether a leaf holds for the current item, which is `indexed`. The result is cached per item.
     pub(super) fn holds(&mut self, number: u32, indexed: &IndexedDocument) -> bool {
         let cached = self.leaves.value(number);
         if cached.item == self.item {
@@ -261,7 +260,7 @@ impl LeafTable {
         holds
     }
 
-    /// Whether the tokens are adjacent in one of `columns`.
+    /// Returns whether the tokens are adjacent in one of `columns`.
     fn phrase_occurs(
         &self,
         phrase: &[u32],
@@ -270,8 +269,7 @@ impl LeafTable {
         indexed: &IndexedDocument,
     ) -> bool {
         let Some((last, before)) = phrase.split_last() else { return false };
-        // All tokens have to be in one column, which rules
-        // out most phrases before the text is read.
+        // All tokens have to be in one column, which rules out most phrases without reading the text.
         let columns = phrase.iter().fold(columns, |left, token| left & self.columns_of(*token));
         if columns == 0 || before.is_empty() {
             return columns != 0;
@@ -287,7 +285,7 @@ impl LeafTable {
                     continue;
                 }
                 let occurs = if prefix {
-                    // The number of a prefix is not in the column, so the word comes from the text.
+                    // The column does not contain the number of a prefix, so the word is read from the text.
                     let word = text.split(' ').nth(start + before.len());
                     word.is_some_and(|word| word.starts_with(beginning))
                 } else {

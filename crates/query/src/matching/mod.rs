@@ -1,10 +1,10 @@
 //! Matches one item against many saved queries in memory (a *percolator*).
 //!
-//! A saved query with its other conditions is an [`Interest`]. An interest is filed under keys of which every
-//! matching item has at least one: the rarest word of its query, or one word of each branch of an `OR`. If no
-//! word is required, the keys are its product codes, else its agreements, else its media type. An item is
-//! evaluated only against the interests filed under its keys. The result equals that of
-//! [`Interest::matches`], which the tests compare it with, and that of a search.
+//! An [`Interest`] is a saved query with further conditions. It is filed under keys of which every matching item
+//! has at least one: the rarest word of its query, or one word of each branch of an `OR`. If the query requires no
+//! word, the keys are its product codes, else its agreements, else its media type. An item is evaluated only
+//! against the interests filed under its keys. The result is the same as for [`Interest::matches`], as the tests
+//! verify, and for a search.
 
 mod entry;
 mod frequency;
@@ -31,11 +31,11 @@ use model::MediaType;
 use model::account::AgreementId;
 use strum::EnumCount;
 
-/// Many saved queries with an index over them, to find those that match one item.
+/// Many saved queries with an index that finds the queries that match one item.
 ///
-/// Each is stored under a number that the caller chooses. A million of them take a few hundred
-/// bytes each, and matching an item takes about a millisecond; words, phrases and ranges that
-/// several have in common are stored once and evaluated once per item.
+/// Each interest is stored under a number that the caller chooses. A million interests need a few hundred bytes
+/// each, and matching an item costs about a millisecond. Words, phrases and ranges that several interests share
+/// are stored once and evaluated once per item.
 ///
 /// ```
 /// use std::collections::BTreeSet;
@@ -75,22 +75,22 @@ pub struct InterestMatcher {
     by_type: [Vec<InterestPosting>; MediaType::COUNT],
     of_every_type: Vec<InterestPosting>,
     rarity: FrequencySketch,
-    /// Number of the current item, from 1; 0 means none.
+    /// The number of the current item, from 1; 0 before the first item.
     item: u64,
     /// One bit per slot; all are 0 between two items.
     candidates: Vec<u64>,
     evaluated_count: usize,
 }
 
-/// Bits per word of [`InterestMatcher::candidates`].
+/// Number of bits per word of [`InterestMatcher::candidates`].
 const BITS: usize = 64;
 
 /// The entry of a product code or an agreement.
 #[derive(Default)]
 struct ConditionPostings {
-    /// The number of the last item that had it.
+    /// The number of the last item with it.
     item: u64,
-    /// Interests filed under it.
+    /// The interests filed under it.
     postings: Vec<InterestPosting>,
 }
 
@@ -107,22 +107,21 @@ impl InterestMatcher {
         self.numbers.len()
     }
 
-    /// Whether the matcher has no interests.
+    /// Returns whether the matcher has no interests.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.numbers.is_empty()
     }
 
-    /// Adds an interest, or replaces the one with the same number.
+    /// Adds an interest, or replaces the interest with the same number.
     ///
-    /// It is filed under its rarest word, according to the documents that [`Self::learn`] has counted
-    /// so far.
+    /// The interest is filed under its rarest word, according to the documents counted with [`Self::learn`].
     #[expect(
         clippy::needless_pass_by_value,
         reason = "the caller gives up the interest that it saves"
     )]
     pub fn insert(&mut self, number: i64, interest: Interest) {
-        // The former interest with this number may be filed under other keys.
+        // The former interest with this number may be filed under different keys.
         self.remove(number);
         let mut program = Vec::new();
         program::compile(&interest.query, &mut self.leaves, &mut program);
@@ -176,7 +175,7 @@ impl InterestMatcher {
         numbers
     }
 
-    /// Chooses the keys to file an interest under: every matching item has at least one of them.
+    /// Chooses the keys under which to file an interest. Every matching item has at least one of them.
     fn choose_keys(
         &self,
         program: &[u32],
@@ -216,19 +215,19 @@ impl InterestMatcher {
             IndexKeyKind::Agreements => &mut self.agreements.value_mut(key).postings,
             IndexKeyKind::MediaType => match self.by_type.get_mut(usize::from(media_type)) {
                 Some(postings) => postings,
-                // `EVERY_TYPE` is no index of a media type.
+                // `EVERY_TYPE` is not an index of a media type.
                 None => &mut self.of_every_type,
             },
         }
     }
 
-    /// Removes an interest; `false` if there is none with that number.
+    /// Removes an interest; `false` if no interest has this number.
     pub fn remove(&mut self, number: i64) -> bool {
         let Some(slot) = self.numbers.remove(&number) else { return false };
         let entry = self.entries[index_of(slot)].take().expect("a number names an entry");
         for (key, place) in entry.index_keys() {
             let postings = self.postings_mut(entry.key_kind, key, entry.media_type);
-            // The last posting takes the free place, so its entry has to learn its new place.
+            // The last posting moves to the free place, so its entry must record the new place.
             postings.swap_remove(index_of(place));
             let moved = postings.get(index_of(place)).copied();
             // An empty list would retain its memory for a word that may never return.
@@ -258,8 +257,8 @@ impl InterestMatcher {
 
     /// Counts the words of a document, so that interests added later are filed under rare words.
     ///
-    /// Optional: it affects the speed of matching, but not the results. The counts take a
-    /// fixed amount of memory ([`crate::limits::RARITY_COUNTERS`]).
+    /// Optional: it affects the speed of matching, but not the results. The counts need a fixed amount of memory
+    /// ([`crate::limits::RARITY_COUNTERS`]).
     pub fn learn(&mut self, indexed: &IndexedDocument) {
         self.rarity.learn(indexed);
     }
@@ -272,7 +271,7 @@ impl InterestMatcher {
         self.evaluated_count = 0;
         let mut found = Vec::new();
         for word in 0..self.candidates.len() {
-            // Taking the word clears it for the next item.
+            // `take` clears the word for the next item.
             let mut bits = std::mem::take(&mut self.candidates[word]);
             while bits != 0 {
                 let slot = word * BITS + usize::try_from(bits.trailing_zeros()).expect("below 64");
@@ -285,7 +284,7 @@ impl InterestMatcher {
         found
     }
 
-    /// Returns the number of interests evaluated on the last item, a measure of cost.
+    /// Returns the number of interests that were evaluated on the last item, a measure of cost.
     #[must_use]
     pub fn evaluated_count(&self) -> usize {
         self.evaluated_count
@@ -317,7 +316,7 @@ impl InterestMatcher {
         mark_candidates(candidates, &self.of_every_type, media_type, ANY);
     }
 
-    /// Returns the number of a candidate if the current item matches it.
+    /// Returns the number of a candidate if it matches the current item.
     fn meets(&mut self, slot: usize, indexed: &IndexedDocument) -> Option<i64> {
         let entry = self.entries[slot].as_ref()?;
         let EntryConditions { products, excluded, agreements, program } = entry.conditions();
@@ -326,7 +325,7 @@ impl InterestMatcher {
             && (entry.coverage_rule == CoverageRule::Everything
                 || has_any(&self.agreements, agreements, self.item))
             && match entry.key_kind {
-                // Being a candidate already proves that the query matches.
+                // A candidate of this kind already matches.
                 IndexKeyKind::DecidingTokens => true,
                 IndexKeyKind::Tokens
                 | IndexKeyKind::Products
@@ -357,7 +356,7 @@ fn has_any<K: Clone + Eq + Hash>(
     numbers.iter().any(|number| conditions.value(*number).item == item)
 }
 
-/// Sets the bits of the interests that ask for the media type and one of the columns.
+/// Sets the bits of the interests that fit the media type and need one of the columns.
 fn mark_candidates(
     candidates: &mut [u64],
     postings: &[InterestPosting],
@@ -365,7 +364,7 @@ fn mark_candidates(
     columns: ColumnMask,
 ) {
     for posting in postings {
-        // Both conditions are in the posting, so most entries are never touched.
+        // Both conditions are in the posting, so most entries are never read.
         let fits_type = posting.media_type == media_type || posting.media_type == EVERY_TYPE;
         if fits_type && posting.columns & columns != 0 {
             let slot = index_of(posting.slot);
@@ -378,9 +377,9 @@ fn for_any_column(keys: &[u32]) -> Vec<(u32, ColumnMask)> {
     keys.iter().map(|key| (*key, ANY)).collect()
 }
 
-/// Collects the numbers without repetitions.
+/// Removes repetitions from `numbers` and releases one use for each.
 fn release_duplicates(numbers: &mut Vec<u32>, mut release: impl FnMut(u32)) {
-    // Interning counted each repetition as a use, but removal releases a code only once.
+    // Interning counted each repetition as a use, but the removal of an interest releases a code only once.
     numbers.sort_unstable();
     numbers.dedup_by(|first, second| {
         let is_repeated = first == second;

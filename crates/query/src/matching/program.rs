@@ -1,7 +1,7 @@
 //! Compiles a query into a compact sequence of numbers, and finds the tokens that a matching item must have.
 //!
-//! Each number has an operation in its two highest bits and an operand below them: the number of a leaf, or
-//! how many numbers its parts take.
+//! Each number has an operation in its two highest bits and an operand in the rest: the number of a leaf, or the
+//! count of numbers in the operation's parts.
 
 use std::cmp::Reverse;
 
@@ -23,7 +23,7 @@ fn operation(operation: u32, operand: usize) -> u32 {
     operation << SHIFT | operand.expect("memory is exhausted before 2^30 leaves")
 }
 
-/// Appends a query to `program`; its leaves are in use until [`release_leaves`].
+/// Appends a query to `program`. Its leaves are in use until [`release_leaves`].
 pub(super) fn compile(query: &Query, leaves: &mut LeafTable, program: &mut Vec<u32>) {
     match query {
         // An `AND` of no parts holds for every item.
@@ -58,7 +58,7 @@ fn compile_parts(kind: u32, parts: &[Query], leaves: &mut LeafTable, program: &m
 
 /// Releases the leaves of a program.
 pub(super) fn release_leaves(program: &[u32], leaves: &mut LeafTable) {
-    // The operation of a leaf is 0, so the whole number is that of the leaf.
+    // The operation of a leaf is 0, so the whole number is the leaf's number.
     for number in program.iter().filter(|number| *number >> SHIFT == LEAF) {
         leaves.release(*number);
     }
@@ -79,7 +79,7 @@ fn parts(mut program: &[u32]) -> impl Iterator<Item = &[u32]> {
     })
 }
 
-/// Whether a non-empty program holds for the item that `leaves` have read.
+/// Returns whether a non-empty program holds for the item last read by `leaves`.
 pub(super) fn holds(program: &[u32], leaves: &mut LeafTable, indexed: &IndexedDocument) -> bool {
     let (first, operands) = program.split_first().expect("a program has an operation");
     match first >> SHIFT {
@@ -92,8 +92,8 @@ pub(super) fn holds(program: &[u32], leaves: &mut LeafTable, indexed: &IndexedDo
 
 /// Tokens of which every matching item has at least one, with the columns in which they must occur.
 pub(super) struct RequiredTokens {
-    /// The cost of filing under these tokens, smaller is better: the documents in which they occur, the
-    /// number of tokens, the length of the shortest.
+    /// The cost of filing under these tokens; smaller is better. The parts are the number of documents with the
+    /// tokens, the number of tokens, and the length of the shortest token.
     cost: (u64, usize, Reverse<usize>),
     pub(super) tokens: Vec<(u32, ColumnMask)>,
     /// Whether one of the tokens suffices for the query to match.
@@ -113,7 +113,7 @@ impl RequiredTokens {
         Self { cost, tokens: vec![(token, columns)], is_sufficient: false }
     }
 
-    /// No tokens, for a part that no item matches.
+    /// Returns an empty set, for a part that no item matches.
     fn none() -> Self {
         Self { cost: (0, 0, Reverse(usize::MAX)), tokens: Vec::new(), is_sufficient: true }
     }
@@ -135,8 +135,7 @@ impl RequiredTokens {
 
 /// Finds the rarest tokens of which every item that matches `program` has at least one.
 ///
-/// `None` if items without any token may match, or if there are too many
-/// alternatives.
+/// `None` if an item without any token may match, or if there are too many alternatives.
 pub(super) fn required_tokens(
     program: &[u32],
     leaves: &LeafTable,
@@ -144,7 +143,7 @@ pub(super) fn required_tokens(
 ) -> Option<RequiredTokens> {
     let (first, operands) = program.split_first().expect("a program has an operation");
     match first >> SHIFT {
-        // Items without any of the tokens match a negation.
+        // A negation matches items without any of the tokens.
         NOT => None,
         AND => {
             let keys = parts(operands).filter_map(|part| required_tokens(part, leaves, rarity));
@@ -155,10 +154,9 @@ pub(super) fn required_tokens(
         OR => {
             let mut all = RequiredTokens::none();
             for part in parts(operands) {
-                // A branch without required tokens lets items
-                // match that have none of the others' tokens.
+                // If a branch requires no tokens, an item may match without any tokens of the other branches.
                 all = all.or(required_tokens(part, leaves, rarity)?);
-                // Checked for each part, because `or` searches the list of tokens one by one.
+                // Checked for each part, because `or` searches the list of tokens linearly.
                 if all.tokens.len() > MATCHING_KEYS_MAX {
                     return None;
                 }
