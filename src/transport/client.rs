@@ -14,7 +14,7 @@ use crate::transport::{
 
 /// Builds a client that trusts the public certificate authorities and `authority`.
 ///
-/// Host names resolve to addresses within `policy` only; the caller checks IP literals with
+/// Host names resolve only to addresses that `policy` allows. The caller checks IP literals with
 /// [`NetworkPolicy::check`].
 pub(super) fn client(
     authority: &CustomAuthority,
@@ -23,7 +23,7 @@ pub(super) fn client(
 ) -> Result<Client, SendFault> {
     let built = Client::builder()
         .tls_backend_preconfigured(authority.client()?)
-        // A redirect could lead past the check of the address (contract deliveries-22).
+        // A redirect could circumvent the check of the address (contract deliveries-22).
         .redirect(Policy::none())
         // Proxy variables of the environment are ignored; a proxy would be a setting.
         .no_proxy()
@@ -50,13 +50,13 @@ pub(super) async fn body(response: &mut Response) -> Result<Bytes, reqwest::Erro
 
 /// Returns whether a request with this status may be retried.
 pub(super) fn is_temporary(status: u16) -> bool {
-    // 408, 425 and 429 ask for a repetition; 5xx is a fault of the server.
+    // 408, 425 and 429 ask for a retry; 5xx is a fault of the server.
     matches!(status, 408 | 425 | 429 | 500..)
 }
 
 impl From<reqwest::Error> for SendFault {
     fn from(error: reqwest::Error) -> Self {
-        // The URL may carry a token.
+        // The URL may contain a token.
         let error = error.without_url();
         match Self::of_chain(&error) {
             Some(fault) => fault,
@@ -77,8 +77,8 @@ pub(super) fn describe(error: &(dyn std::error::Error + 'static)) -> String {
     text
 }
 
-/// Parses the URL in the setting `name`: `https`, or `http` where `plain` allows it; without user name and
-/// password, which belong in settings that are not listed.
+/// Parses the URL in the setting `name`. Its scheme is `https`, or also `http` if `plain` is true. It has no user
+/// name and password, which belong in settings that are not listed.
 pub(super) fn address(name: &'static str, text: &str, plain: bool) -> Result<Url, FieldProblem> {
     let url = Url::parse(text)
         .map_err(|_| invalid_setting(name, "an address such as https://example.org/"))?;
@@ -100,7 +100,7 @@ pub(super) fn address(name: &'static str, text: &str, plain: bool) -> Result<Url
 
 /// Returns host and port of a URL.
 pub(super) fn host_and_port_of(url: &Url) -> String {
-    // `host_and_port` puts an IPv6 address into brackets again.
+    // `host_and_port` adds the brackets of an IPv6 address.
     let host = url.host_str().unwrap_or_default().trim_matches(['[', ']']);
     host_and_port(host, url.port_or_known_default().unwrap_or(0))
 }

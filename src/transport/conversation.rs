@@ -1,16 +1,16 @@
-//! One conversation with a remote system: its name for errors, and a timeout for every wait.
+//! A conversation with a remote system: its name in errors, and a timeout for every wait.
 
 use std::{future::Future, time::Duration};
 
 use crate::runtime::limits;
 use crate::transport::error::{SendError, SendFault, SendStep};
 
-/// Timeouts for remote systems.
+/// The timeouts of remote systems.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TransportTimeouts {
-    /// Limit for connecting: name resolution, TCP and TLS.
+    /// The limit for connecting: name resolution, TCP and TLS.
     pub connect: Duration,
-    /// Limit for one response, and for reading each chunk of our own files.
+    /// The limit for one response, and for reading each chunk of our own files.
     pub answer: Duration,
 }
 
@@ -32,7 +32,7 @@ impl TransportTimeouts {
 
 /// A conversation with a remote system.
 pub(super) struct RemoteConversation<'a> {
-    /// The remote system as errors name it: `host:port` or a folder.
+    /// The remote system's name in errors: `host:port` or a folder.
     pub(super) endpoint: String,
     pub(super) timeouts: TransportTimeouts,
     /// Texts that must not appear in an error.
@@ -45,7 +45,7 @@ impl RemoteConversation<'_> {
         SendError::new(&self.endpoint, step, fault.into(), &self.secrets)
     }
 
-    /// Waits for `work`, at most the response timeout.
+    /// Waits for `work`, at most for the response timeout.
     pub(super) async fn await_answer<T, E: Into<SendFault>>(
         &self,
         step: SendStep,
@@ -54,7 +54,7 @@ impl RemoteConversation<'_> {
         self.run_within(self.timeouts.answer, step, work).await
     }
 
-    /// Waits for `work`, at most the connection timeout.
+    /// Waits for `work`, at most for the connection timeout.
     pub(super) async fn await_connection<T, E: Into<SendFault>>(
         &self,
         step: SendStep,
@@ -63,7 +63,7 @@ impl RemoteConversation<'_> {
         self.run_within(self.timeouts.connect, step, work).await
     }
 
-    /// Waits for `work`, at most `limit`.
+    /// Waits for `work`, at most for `limit`.
     pub(super) async fn run_within<T, E: Into<SendFault>>(
         &self,
         limit: Duration,

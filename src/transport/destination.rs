@@ -37,10 +37,10 @@ pub struct Destination {
 }
 
 impl Destination {
-    /// Parses the `settings` of a channel; returns `None` for the method `download`, which sends nothing.
+    /// Parses the `settings` of a channel. Returns `None` for the method `download`, which sends nothing.
     ///
-    /// Fails when a setting is missing, unknown or unusable. Cost: unlocking a private key with a passphrase
-    /// takes about a tenth of a second, by design.
+    /// Fails if a setting is missing, unknown or unusable. Unlocking a private key with a passphrase costs about a
+    /// tenth of a second, by design.
     ///
     /// Contract deliveries-18.
     pub fn parse(
@@ -60,7 +60,7 @@ impl Destination {
             ChannelMethod::Ftps => {
                 Some(MethodSettings::Ftp(Box::new(FtpTarget::read(&mut fields, true)?)))
             }
-            // Unlocked here: a channel whose key does not open must not be stored.
+            // Unlocked here, because a channel whose key cannot be unlocked must not be stored.
             ChannelMethod::Sftp => {
                 Some(MethodSettings::Sftp(Box::new(SftpTarget::read(&mut fields)?.open()?)))
             }
@@ -72,7 +72,7 @@ impl Destination {
         match target {
             Some(target) => Ok(Some(Self {
                 target,
-                // `only_public` restricts the channels of users (contract deliveries-21).
+                // Channels of users are restricted with `only_public` (contract deliveries-21).
                 policy: NetworkPolicy::Anywhere,
                 method,
                 listed: fields.finish()?,
@@ -89,7 +89,7 @@ impl Destination {
         Self { policy: NetworkPolicy::Public, ..self }
     }
 
-    /// Returns the recipients of its mails; empty for other methods.
+    /// Returns the recipients of the channel's mails; empty for other methods.
     #[must_use]
     pub fn recipients(&self) -> &[MailAddress] {
         match &self.target {
@@ -108,14 +108,14 @@ impl Destination {
         self.method
     }
 
-    /// Returns the settings for listings, with `***` for every secret.
+    /// Returns the settings for listings, with `***` in place of every secret.
     #[must_use]
     pub fn redacted(&self) -> &Value {
         &self.listed
     }
 
-    /// Returns what [`Self::redacted`] would for these settings, without unlocking a private key, which is
-    /// therefore not verified.
+    /// Returns the same as [`Self::redacted`] for these settings, but does not unlock, and therefore not verify, a
+    /// private key.
     pub fn redact(
         method: ChannelMethod,
         settings: &Map<String, Value>,

@@ -1,8 +1,8 @@
 //! Writes files to a folder on this machine.
 //!
 //! Channels name folders below one root that the operator sets. Each path component is opened relative to its
-//! parent and no symbolic link is followed, so that a user with write access to a delivery folder cannot
-//! redirect writes outside it, without a race.
+//! parent, and symbolic links are not followed. A user with write access to a delivery folder therefore cannot
+//! redirect writes outside it, not even by a race.
 
 use std::{
     io,
@@ -21,7 +21,7 @@ use crate::transport::{
     settings::{FieldProblem, FolderPath, SettingsReader},
 };
 
-/// Mode of delivered folders, before the umask.
+/// The mode of delivered folders, before the umask.
 const FOLDER_MODE: u32 = 0o755;
 const FILE_MODE: u32 = 0o644;
 
@@ -36,7 +36,7 @@ impl DirectoryTarget {
         Ok(Self { path: FolderPath::read(fields, "path", false)? })
     }
 
-    /// Writes `files` to the folder, each under a temporary name first, followed by an atomic rename. Readers
+    /// Writes `files` to the folder, each first under a temporary name, which is then renamed atomically. Readers
     /// see a complete file or none, even after a crash.
     pub(super) async fn send(
         &self,
@@ -55,19 +55,19 @@ impl DirectoryTarget {
             .await_answer(SendStep::Folder, run_blocking(move || open_folder(&root, &parts)))
             .await?;
         for file in files {
-            // Hidden from readers by its dot, and apart from other deliveries by the id.
+            // The dot hides the file from readers, and the id distinguishes it from the files of other deliveries.
             let temporary = format!(".{}.{id}.part", file.name());
             let limit = timeouts.transfer(file.size_bytes());
             let written = write(&folder, file, &temporary, timeouts);
             if let Err(error) = conversation.run_within(limit, SendStep::Upload, written).await {
-                // Removes the partial file of a full disk or an interrupted read.
+                // Removes the partial file after a full disk or an interrupted read.
                 let _ignored = rustix::fs::unlinkat(&folder, &temporary, AtFlags::empty());
                 return Err(error);
             }
             let folder = duplicate(&folder, &conversation)?;
             let name = file.name().to_owned();
             let renamed = run_blocking(move || {
-                // The content is on disk already; this keeps its name after a crash.
+                // The content is already on disk; the sync below makes the new name survive a crash.
                 rustix::fs::renameat(&folder, &temporary, &folder, &name)?;
                 Ok(rustix::fs::fsync(&folder)?)
             });
@@ -100,8 +100,8 @@ async fn run_blocking<T: Send + 'static>(
     joined.map_err(|error| SendFault::Local(io::Error::other(error)))?
 }
 
-/// Opens the folder `parts` below `root` and creates missing parts. The root must exist: a missing one may be
-/// a disk that is not mounted.
+/// Opens the folder `parts` below `root` and creates missing parts. The root must exist, because a missing root
+/// may be a disk that is not mounted.
 fn open_folder(root: &Path, parts: &[String]) -> Result<OwnedFd, SendFault> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     // The root may be a symbolic link, since the operator chose it.
@@ -119,13 +119,13 @@ fn open_folder(root: &Path, parts: &[String]) -> Result<OwnedFd, SendFault> {
         let opened = rustix::fs::openat(&folder, part, flags | OFlags::NOFOLLOW, Mode::empty());
         folder = match opened {
             Ok(opened) => opened,
-            // A file, or a link that was not followed.
+            // The part is a file, or a link that was not followed.
             Err(rustix::io::Errno::NOTDIR | rustix::io::Errno::LOOP) => {
                 return Err(SendRefusal::NoFolder(part.clone()).into());
             }
             Err(error) => return Err(error.into()),
         };
-        // An existing folder keeps the mode that its owner gave it.
+        // An existing folder keeps the mode that its owner set.
         if is_new {
             share(&folder, FOLDER_MODE)?;
         }
@@ -133,7 +133,7 @@ fn open_folder(root: &Path, parts: &[String]) -> Result<OwnedFd, SendFault> {
     Ok(folder)
 }
 
-/// Creates `name`, replacing an existing entry: never writes to a link or file that another user placed
+/// Creates `name` and replaces an existing entry. Never writes to a link or file that a different user placed
 /// there.
 fn create(folder: impl AsFd, name: &str) -> Result<OwnedFd, SendFault> {
     match rustix::fs::unlinkat(&folder, name, AtFlags::empty()) {
@@ -147,8 +147,8 @@ fn create(folder: impl AsFd, name: &str) -> Result<OwnedFd, SendFault> {
     Ok(file)
 }
 
-/// Applies `mode`, as far as the process's original umask allows: delivered files are for other users to
-/// read, unlike everything else that the process creates.
+/// Applies `mode`, restricted by the process's original umask. Unlike all other files of the process, delivered
+/// files are readable by other users.
 fn share(file: impl AsFd, mode: u32) -> Result<(), SendFault> {
     if let Some(mode) = modes::shared_mode(mode) {
         rustix::fs::fchmod(file, Mode::from_raw_mode(mode))?;
@@ -170,7 +170,7 @@ async fn write(
     while let Some(chunk) = reader.next().await? {
         target.write_all(&chunk).await.map_err(SendFault::Local)?;
     }
-    // Writes run in the background: this waits for the last one and reports its error.
+    // Writes run in the background; this waits for the last one and reports its error.
     target.flush().await.map_err(SendFault::Local)?;
     target.sync_all().await.map_err(SendFault::Local)
 }

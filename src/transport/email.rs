@@ -1,4 +1,4 @@
-//! Sends files by mail: attached if they fit into a mail, otherwise linked.
+//! Sends files by mail: as attachments if they fit into a mail, otherwise as links.
 
 use crate::runtime::limits;
 use crate::transport::{
@@ -64,17 +64,17 @@ impl EmailTarget {
             // Keeps vacation responders from answering (RFC 3834 §5).
             headers: vec![("Auto-Submitted".into(), "auto-generated".into())],
         };
-        // Numbered by the recipient's position in the channel, so that the id is the same at every attempt.
+        // Numbered by the recipient's position in the channel, so that the id is the same in every attempt.
         for (number, to) in self.to.iter().enumerate() {
             let Some(introduction) = introduction_for(to, parcel) else { continue };
             let id = format!("{}.{number}", parcel.id);
             let mut introduced = Mail { id, to: vec![to.clone()], ..mail.clone() };
             introduced.introduce(introduction);
             mailer.send(&introduced).await?;
-            // At once: a later mail may fail, and the retry must not introduce the sender again.
+            // Set immediately: a later mail may fail, and the retry must not introduce the sender again.
             introduction.sent.set();
         }
-        // Each of the recipients may have received a mail of its own above.
+        // Every recipient may have received a separate mail above.
         if mail.to.is_empty() {
             return Ok(());
         }
@@ -92,7 +92,7 @@ fn invalid_recipients() -> FieldProblem {
     invalid_setting("to", format!("a mail address or a list of up to {most}"))
 }
 
-/// Finds the introduction of the sender to a recipient of the parcel.
+/// Finds the sender's introduction to a recipient of the parcel.
 fn introduction_for<'a>(to: &MailAddress, parcel: &'a DeliveryParcel) -> Option<&'a Introduction> {
     parcel.introductions.iter().find(|introduction| introduction.to == *to)
 }

@@ -1,4 +1,4 @@
-//! Errors of transports: why a file could not be sent, and whether a retry may succeed.
+//! Errors of transports: the failed step, its cause, and whether a retry may succeed.
 
 use std::{error::Error as StdError, fmt, io, time::Duration};
 
@@ -43,16 +43,16 @@ impl fmt::Display for SendStep {
     }
 }
 
-/// Reasons for which a delivery cannot be sent, which a retry does not change.
+/// The reasons for which a delivery can never be sent.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum SendRefusal {
-    /// The delivery's id is not a valid name; it becomes part of file names and of a mail's id.
+    /// The delivery's id is not a valid name. It becomes part of file names and of a mail's id.
     #[error("the delivery's id does not consist of 1 to 128 letters, digits, `_`, `-` and `.`")]
     Id,
-    /// More files than one delivery may have.
+    /// The delivery has more files than allowed.
     #[error("{0} files exceed the limit of a delivery")]
     Files(usize),
-    /// A header value of a mail or a request contains a line break or another control character.
+    /// A header value of a mail or a request contains a line break or a different control character.
     #[error("the {0} has a control character")]
     Control(String),
     /// A header value of a mail is too long, or a header name is invalid.
@@ -61,13 +61,13 @@ pub enum SendRefusal {
     /// The mail has no recipients, or too many.
     #[error("{0} recipients, expected 1 to 50")]
     Recipients(usize),
-    /// Channels of the method `directory` need the setting `delivery.directory_root`.
+    /// `delivery.directory_root`, which channels of the method `directory` need, is not set.
     #[error("delivery.directory_root is not set")]
     NoRoot,
     /// A part of the path is a symbolic link or a file.
     #[error("{0} is not a folder; links are not followed")]
     NoFolder(String),
-    /// The settings require STARTTLS and the mail server does not offer it.
+    /// The settings require STARTTLS, but the mail server does not offer it.
     #[error("the server offers no STARTTLS")]
     NoStartTls,
     /// Client and server have no authentication method in common.
@@ -76,11 +76,11 @@ pub enum SendRefusal {
     /// Client and server have no algorithm in common.
     #[error("no common algorithm: {0}")]
     NoAlgorithm(String),
-    /// A user's channel points to an address of the service's own machine or network.
+    /// A user's channel points to an address of the service's machine or network.
     #[error("the address is in a private network, which only channels of the operator may use")]
     Private,
-    /// The host of a user's channel has no public address. The error does not reveal whether it has none or a
-    /// private one: that would show which names exist in the service's network.
+    /// The host of a user's channel has no public address. The error does not reveal whether the host has a
+    /// private address, which would show the names in the service's network.
     #[error(
         "the host has no public address; only channels of the operator may use a private network"
     )]
@@ -93,10 +93,10 @@ pub enum SendRefusal {
 /// The cause of a failed send.
 #[derive(Debug, Error)]
 pub enum SendFault {
-    /// The network or the remote connection failed.
+    /// The network or the connection to the remote system failed.
     #[error("{0}")]
     Network(io::Error),
-    /// No response within the timeout.
+    /// No response arrived within the timeout.
     #[error("no answer within {0:?}")]
     TimedOut(Duration),
     /// The server's certificate is not trusted.
@@ -105,7 +105,7 @@ pub enum SendFault {
     /// The encrypted connection failed.
     #[error("TLS: {0}")]
     Tls(String),
-    /// The SSH server presented a key other than the one in the settings.
+    /// The SSH server presented a different key than the one in the settings.
     #[error("the host key is {presented}, expected {expected}")]
     HostKey {
         /// The fingerprint in the settings.
@@ -116,12 +116,12 @@ pub enum SendFault {
     /// The server refused the user name, key or password.
     #[error("the credentials were refused{}", after_colon(.0))]
     Credentials(String),
-    /// The server answered with an error.
+    /// The server responded with an error.
     #[error("the answer was {code}{}", after_colon(.server_message))]
     Answer {
-        /// Status code of FTP, SMTP, HTTP or SFTP.
+        /// The status code of FTP, SMTP, HTTP or SFTP.
         code: u32,
-        /// Truncated; may be empty.
+        /// The server's text, truncated; may be empty.
         server_message: String,
         /// Whether the protocol defines the code as temporary.
         temporary: bool,
@@ -136,9 +136,9 @@ pub enum SendFault {
     #[error("{name} has {found} bytes or more, expected {expected}")]
     Length {
         name: String,
-        /// Announced length in bytes.
+        /// The announced length in bytes.
         expected: u64,
-        /// Bytes that were read, a lower bound.
+        /// The number of bytes read so far, which is a lower bound.
         found: u64,
     },
     /// A file operation on this machine failed.
@@ -163,14 +163,14 @@ impl SendFault {
             | Self::Protocol(_)
             | Self::Content { .. }
             | Self::Length { .. }
-            // Name resolution may fail temporarily.
+            // Name resolution may have failed temporarily.
             | Self::Refused(SendRefusal::NotPublic) => true,
             Self::Certificate(_)
             | Self::HostKey { .. }
             | Self::Credentials(_)
             | Self::Refused(_) => false,
             Self::Answer { temporary, .. } => *temporary,
-            // A full disk or a missing mount is repaired; a permission is part of the setup.
+            // A full disk or a missing mount is repaired at some time; a missing permission is part of the setup.
             Self::Local(cause) => cause.kind() != io::ErrorKind::PermissionDenied,
         }
     }
@@ -196,7 +196,7 @@ impl SendFault {
         }
     }
 
-    /// Turns a permanent error of a login step into refused credentials.
+    /// Converts a permanent error of a login step to refused credentials.
     pub(super) fn of_login(self) -> Self {
         match self {
             Self::Answer { server_message, temporary: false, .. } => {
@@ -224,7 +224,7 @@ impl SendFault {
         if certificate { Self::Certificate(text.into()) } else { Self::Tls(text.into()) }
     }
 
-    /// Finds the cause of a library's error, if it is one of the operating system, of TLS or our own.
+    /// Finds an error of the operating system, of TLS or our own among the causes of a library's error.
     pub(super) fn of_chain(error: &(dyn StdError + 'static)) -> Option<Self> {
         let mut next = Some(error);
         while let Some(cause) = next {
@@ -235,7 +235,7 @@ impl SendFault {
             if let Some(refusal) = cause.downcast_ref::<SendRefusal>() {
                 return Some(refusal.clone().into());
             }
-            // `io::Error::source` skips the error that it wraps, so that one is read with `get_ref`.
+            // `io::Error::source` skips the error that it wraps, so `get_ref` reads that error.
             if let Some(io) = cause.downcast_ref::<io::Error>()
                 && let Some(inner) = io.get_ref()
                 && let Some(found) = Self::of_chain(inner)
@@ -269,7 +269,7 @@ impl From<io::Error> for SendFault {
 /// Reduces a text to one printable line without `secrets`, truncated.
 pub(super) fn clean(text: &str, secrets: &[&str]) -> String {
     let mut text = text.to_owned();
-    // Before the text is truncated, which could leave a part of a secret.
+    // Replaced before the text is truncated, which could leave a part of a secret.
     for secret in secrets.iter().filter(|secret| !secret.is_empty()) {
         text = text.replace(secret, "***");
     }
@@ -282,8 +282,8 @@ pub(super) fn clean(text: &str, secrets: &[&str]) -> String {
 
 /// A failed attempt to send.
 ///
-/// The text names the destination (host and port, or folder), the step and the cause, never a secret:
-/// messages of remote systems are scrubbed of the channel's secrets.
+/// The text has the destination (host and port, or folder), the step and the cause, never a secret: the channel's
+/// secrets are removed from messages of remote systems.
 #[derive(Debug, Error)]
 #[error("{endpoint}, {step}: {fault}")]
 pub struct SendError {
@@ -297,8 +297,8 @@ impl SendError {
         Self { endpoint: endpoint.to_owned(), step, fault: Box::new(fault.redacted(secrets)) }
     }
 
-    /// Returns whether a retry may succeed, as when the server is down, slow or busy. Refused credentials, an
-    /// unknown key, a missing permission and a [`SendRefusal`] are permanent.
+    /// Returns whether a retry may succeed, for example after the server was down, slow or busy. Refused
+    /// credentials, an unknown key, a missing permission and a [`SendRefusal`] are permanent.
     #[must_use]
     pub fn is_temporary(&self) -> bool {
         self.fault.is_temporary()

@@ -1,4 +1,4 @@
-//! Outgoing files: a portable name, a known length and streamed content.
+//! Outgoing files, each with a portable name, a known length and streamed content.
 
 use std::{fmt, future::Future, io, pin::Pin, time::Duration};
 
@@ -14,7 +14,7 @@ pub type Content = Pin<Box<dyn Stream<Item = io::Result<Bytes>> + Send>>;
 
 type Opening = Pin<Box<dyn Future<Output = io::Result<Content>> + Send>>;
 
-/// A file name that is not safe on every remote system.
+/// The error for a file name that is not safe on every remote system.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error(
     "{0:?} is not a file name: expected 1 to 200 of A-Z a-z 0-9 _ . - that begin with a letter or \
@@ -24,8 +24,8 @@ pub struct NameError(String);
 
 /// One file to send.
 ///
-/// The content is opened when it is sent, and before that once more if a method needs the file's hash first;
-/// both must yield the same bytes.
+/// The content is opened for sending, and once before that if a method needs the file's hash first. Both must
+/// yield the same bytes.
 pub struct OutgoingFile {
     name: String,
     mime: String,
@@ -35,17 +35,16 @@ pub struct OutgoingFile {
 }
 
 impl OutgoingFile {
-    /// Describes a file of `size_bytes` bytes that `open` opens.
+    /// Describes a file of `size_bytes` bytes, whose content `open` opens.
     ///
-    /// Fails unless `name` has 1 to 200 characters of `A-Z a-z 0-9 _ . -` and begins with a letter or a
-    /// digit.
+    /// Fails unless `name` has 1 to 200 characters of `A-Z a-z 0-9 _ . -` and begins with a letter or a digit.
     pub fn new<F, O>(name: &str, mime: &str, size_bytes: u64, open: F) -> Result<Self, NameError>
     where
         F: Fn() -> O + Send + Sync + 'static,
         O: Future<Output = io::Result<Content>> + Send + 'static,
     {
         if !is_name(name, limits::TRANSPORT_NAME_CHARS_MAX) {
-            // The error repeats no more of a hostile name than a legal one can have.
+            // The error truncates a hostile name to the maximum length of a valid one.
             return Err(NameError(name.chars().take(limits::TRANSPORT_NAME_CHARS_MAX).collect()));
         }
         let open = Box::new(move || -> Opening { Box::pin(open()) });
@@ -102,8 +101,8 @@ impl fmt::Debug for OutgoingFile {
     }
 }
 
-/// Returns whether `text` is a safe name on every system: ASCII letters, digits, `_`, `.` and `-`, beginning
-/// with a letter or digit, so that it cannot be an option, a hidden file, `.` or `..`.
+/// Returns whether `text` is a safe name on every system: ASCII letters, digits, `_`, `.` and `-`, beginning with
+/// a letter or digit, so that it cannot be an option, a hidden file, `.` or `..`.
 pub(super) fn is_name(text: &str, chars_max: usize) -> bool {
     // Only ASCII is allowed, so bytes are characters.
     text.len() <= chars_max
@@ -129,7 +128,7 @@ impl OutgoingReader {
     /// Opens `file`; each chunk must arrive within `wait`.
     pub(super) async fn open(file: &OutgoingFile, wait: Duration) -> Result<Self, SendFault> {
         let name = file.name.clone();
-        // Our own files may be in a bucket, which can hang.
+        // Our own file may be in a bucket that does not respond.
         let opened = tokio::time::timeout(wait, (file.open)()).await;
         let content = match opened.map_err(|_| SendFault::TimedOut(wait))? {
             Ok(content) => content,
@@ -140,7 +139,7 @@ impl OutgoingReader {
 
     /// Reads the next chunk, which is never empty; `None` after the last byte.
     ///
-    /// Fails before it returns more than the announced bytes, and at the end when there were fewer.
+    /// Fails before it returns more bytes than announced, and at the end if there were fewer.
     pub(super) async fn next(&mut self) -> Result<Option<Bytes>, SendFault> {
         let wait = self.wait;
         loop {
@@ -157,7 +156,7 @@ impl OutgoingReader {
             self.found = self.found.saturating_add(u64::try_from(bytes).unwrap_or(u64::MAX));
             let is_mismatch = match chunk {
                 Some(_) => self.found > self.expected,
-                // A source that ends early broke off, and half a file must not count as sent.
+                // The source ended early, and an incomplete file must not count as sent.
                 None => self.found != self.expected,
             };
             if is_mismatch {

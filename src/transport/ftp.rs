@@ -1,7 +1,7 @@
 //! Uploads files to an FTP server, plain or over TLS.
 //!
-//! Passive and binary mode. Each file is uploaded under a temporary name and then renamed, so that a process
-//! that watches the folder never picks up a partial file.
+//! Uses passive and binary mode. Each file is uploaded under a temporary name and then renamed, so that a process
+//! that watches the folder never reads a partial file.
 
 use std::{io, sync::Arc};
 
@@ -23,7 +23,7 @@ use crate::transport::{
     tls::CustomAuthority,
 };
 
-/// Encryption of the control and data connections.
+/// The encryption of the control and data connections.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum FtpSecurity {
     None,
@@ -94,7 +94,7 @@ impl FtpTarget {
         for file in files {
             session.upload(file, &format!(".{}.{id}.part", file.name())).await?;
         }
-        // All files have arrived, so a failed `QUIT` is no error.
+        // All files have arrived, so a failed `QUIT` is not an error.
         let _ignored =
             tokio::time::timeout(limits::TRANSPORT_CLOSE_TIMEOUT, session.ftp.quit()).await;
         Ok(())
@@ -116,7 +116,7 @@ impl FtpTarget {
     ) -> Result<AsyncRustlsFtpStream, SendError> {
         let host = self.host.as_str();
         if self.security == FtpSecurity::Implicit {
-            // The library opens this connection itself, so it gets addresses that were checked.
+            // The library opens this connection itself, so it is given addresses that were checked.
             let addresses = conversation
                 .await_connection(
                     SendStep::Connect,
@@ -171,8 +171,9 @@ impl FtpSession<'_> {
         if peer.is_ipv6() {
             self.ftp.set_mode(Mode::ExtendedPassive);
         } else {
-            // The data connection uses the server's own address regardless of the one that it announces:
-            // behind NAT that one is wrong, and a hostile server could name another machine.
+            // The data connection uses the address of the control connection, not the announced one. Behind NAT
+            // the announced address is wrong, and a hostile server could announce the address of a different
+            // machine.
             self.ftp.set_mode(Mode::Passive);
             self.ftp.set_passive_nat_workaround(true);
         }
@@ -185,7 +186,7 @@ impl FtpSession<'_> {
             self.conversation.await_answer(SendStep::Folder, self.ftp.cwd("/")).await?;
         }
         for part in &path.parts {
-            // A name that begins with a dash or a space is safe: it is one argument to the line's end.
+            // A name that begins with a dash or a space is safe: the argument extends to the end of the line.
             let entered =
                 self.conversation.await_answer(SendStep::Folder, self.ftp.cwd(part)).await;
             match entered {
@@ -194,7 +195,7 @@ impl FtpSession<'_> {
                 Err(error) if is_final_answer(&error) => {}
                 Err(error) => return Err(error),
             }
-            // A concurrent delivery may create it at the same moment, so what counts is whether it exists.
+            // A concurrent delivery may create the folder at the same moment, so only its existence counts.
             let created =
                 self.conversation.await_answer(SendStep::Folder, self.ftp.mkdir(part)).await;
             let entered =
@@ -218,7 +219,7 @@ impl FtpSession<'_> {
             .await;
         match renamed {
             Ok(()) => Ok(()),
-            // Some servers cannot rename over an existing file, so it is removed first.
+            // Some servers cannot rename over an existing file, so that file is removed first.
             Err(error) if is_final_answer(&error) => {
                 let _ignored = self
                     .conversation

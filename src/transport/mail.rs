@@ -26,14 +26,14 @@ use crate::transport::{
 };
 use model::shorten;
 
-/// A mail address, with or without a name: `Picture desk <desk@example.org>`.
+/// A mail address, with or without a display name: `Picture desk <desk@example.org>`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MailAddress(Mailbox);
 
 impl MailAddress {
     /// Parses a single mail address.
     ///
-    /// Returns `None` for an invalid address, for more than one, and for control characters.
+    /// Returns `None` for an invalid address, for several addresses, and for control characters.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let fits =
@@ -43,7 +43,7 @@ impl MailAddress {
         mailbox.email.to_string().is_ascii().then_some(Self(mailbox))
     }
 
-    /// Returns the address without a name, such as `desk@example.org`, in its original case.
+    /// Returns the address without the display name, such as `desk@example.org`, in its original case.
     #[must_use]
     pub fn mailbox(&self) -> String {
         self.0.email.to_string()
@@ -56,19 +56,19 @@ impl fmt::Display for MailAddress {
     }
 }
 
-/// The text in front of the first mail to a recipient: who sends it, and how to stop that.
+/// The text before the first mail to a recipient. It names the sender and explains how to stop the mails.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Introduction {
     pub to: MailAddress,
     pub text: String,
-    /// A paragraph of HTML with the same content.
+    /// The same content as an HTML paragraph.
     pub html: String,
-    /// Set when a mail with it was sent.
+    /// Set when a mail with the introduction was sent.
     pub sent: SentMark,
 }
 
-/// A shared flag that a mail was sent; clones share it, so that it is known even if a later mail fails or the
-/// attempt times out.
+/// A shared flag which records that a mail was sent. Clones share it, so the caller can read it even if a later
+/// mail fails or the attempt times out.
 #[derive(Clone, Debug, Default)]
 pub struct SentMark(Arc<AtomicBool>);
 
@@ -96,16 +96,16 @@ impl Eq for SentMark {}
 /// A file attached to a mail.
 #[derive(Clone, Debug)]
 pub struct Attachment {
-    /// File name, under the rules of [`OutgoingFile::new`](crate::transport::OutgoingFile::new).
+    /// The file name, under the rules of [`OutgoingFile::new`](crate::transport::OutgoingFile::new).
     pub name: String,
     pub mime: String,
     pub bytes: Vec<u8>,
 }
 
-/// A picture that the HTML of a mail shows.
+/// A picture in the HTML of a mail.
 #[derive(Clone, Debug)]
 pub struct InlineImage {
-    /// Content id for the HTML (`cid:ID`): 1 to 128 letters, digits, `.`, `_` and `-`, unique within a mail.
+    /// The content id for the HTML (`cid:ID`): 1 to 128 letters, digits, `.`, `_` and `-`, unique within a mail.
     pub cid: String,
     pub mime: String,
     pub bytes: Vec<u8>,
@@ -113,22 +113,22 @@ pub struct InlineImage {
 
 /// A mail to be sent.
 ///
-/// Header values must not contain control characters, since a line break would allow header injection:
-/// [`Mailer::send`](crate::transport::Mailer::send) refuses such a mail.
+/// Header values must not contain control characters, since a line break would allow header injection.
+/// [`Mailer::send`](crate::transport::Mailer::send) refuses a mail that has them.
 #[derive(Clone, Debug)]
 pub struct Mail {
-    /// Id of the mail, the same for every attempt: 1 to 128 of `A-Z a-z 0-9 _ . -`, first a letter or a
-    /// digit. It becomes the `Message-ID`, by which receivers recognize duplicates.
+    /// The id of the mail, the same in every attempt: 1 to 128 of `A-Z a-z 0-9 _ . -`, first a letter or a digit.
+    /// It becomes the `Message-ID`, by which receivers recognize duplicates.
     pub id: String,
     /// The value of the header `Date`.
     pub at: jiff::Timestamp,
-    /// Recipients, 1 to 50; they see each other.
+    /// The recipients, 1 to 50, who see each other's addresses.
     pub to: Vec<MailAddress>,
     pub subject: String,
     pub text: String,
-    /// HTML body; text from documents must already be escaped.
+    /// The HTML body. Text from documents must already be escaped in it.
     pub html: Option<String>,
-    /// Pictures of the HTML; ignored without HTML.
+    /// The pictures in the HTML; ignored without HTML.
     pub inline: Vec<InlineImage>,
     pub attachments: Vec<Attachment>,
     /// Additional headers, such as `List-Unsubscribe`. Standard headers such as `From` are refused.
@@ -141,8 +141,8 @@ pub(super) struct ComposedMail {
     pub(super) bytes: Vec<u8>,
 }
 
-/// Turns any text into one line for a header: control characters and line breaks become spaces, and a long
-/// text is truncated.
+/// Converts any text to one line for a header: control characters and line breaks become spaces, and a long text
+/// is truncated.
 pub(super) fn one_line(text: &str, chars_max: usize) -> String {
     let words = text.split(|c: char| c.is_control() || c.is_whitespace());
     let words: Vec<&str> = words.filter(|word| !word.is_empty()).collect();
@@ -150,11 +150,11 @@ pub(super) fn one_line(text: &str, chars_max: usize) -> String {
 }
 
 impl Mail {
-    /// Puts an introduction in front of the mail's text and HTML.
+    /// Inserts an introduction before the mail's text and HTML.
     pub fn introduce(&mut self, introduction: &Introduction) {
         self.text = format!("{}\n\n{}", introduction.text, self.text);
         if let Some(html) = &mut self.html {
-            // After the opening body tag, or at the start of a fragment without one.
+            // Inserts it after the opening body tag, or at the start of a fragment without one.
             let body =
                 html.find("<body").and_then(|from| Some(from + html[from..].find('>')? + 1));
             html.insert_str(body.unwrap_or(0), &introduction.html);
@@ -203,10 +203,10 @@ impl Mail {
         if self.inline.is_empty() {
             return Ok(MultiPart::alternative_plain_html(self.text.clone(), html.to_owned()));
         }
-        // The pictures belong to the HTML alone (RFC 2387).
+        // The pictures belong only to the HTML (RFC 2387).
         let mut related = MultiPart::related().singlepart(SinglePart::html(html.to_owned()));
         for (index, picture) in self.inline.iter().enumerate() {
-            // The HTML would show either of two pictures with one id.
+            // Two pictures with one id would be ambiguous in the HTML.
             if self.inline[..index].iter().any(|other| other.cid == picture.cid) {
                 return Err(SendRefusal::Header("second picture of one id".into()).into());
             }
@@ -252,14 +252,14 @@ fn check_value(name: &str, value: &str) -> Result<(), SendRefusal> {
     Ok(())
 }
 
-/// Headers that every mail has; with a second one, readers and servers could see different mails.
+/// Headers that every mail has. If a mail had two of one kind, readers and servers could interpret it differently.
 const RESERVED: [&str; 9] =
     ["from", "sender", "to", "cc", "bcc", "subject", "date", "message-id", "mime-version"];
 
 fn header(name: &str, value: &str) -> Result<HeaderValue, SendRefusal> {
     let is_token = name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
     let lower = name.to_ascii_lowercase();
-    // `Content-…` describes the encoding of the body, which is composed here.
+    // `Content-…` describes the encoding of the body, which this module composes.
     let is_free = !RESERVED.contains(&lower.as_str()) && !lower.starts_with("content-");
     if !is_token || !is_free {
         return Err(refused_header(name));

@@ -18,12 +18,12 @@ use crate::transport::{
     tls::CustomAuthority,
 };
 
-/// Encryption of the connection to a mail server.
+/// The encryption of the connection to a mail server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SmtpSecurity {
     /// Unencrypted, for a server on the same machine.
     None,
-    /// STARTTLS; a server without it is refused.
+    /// STARTTLS. A server without it is refused.
     StartTls,
     /// TLS from the first byte.
     Tls,
@@ -32,32 +32,32 @@ pub enum SmtpSecurity {
 /// The SMTP server that relays our mails.
 #[derive(Clone, Debug)]
 pub struct SmtpServer {
-    /// Host name or IP address.
+    /// The host name or IP address.
     pub host: String,
-    /// Port: 587 for STARTTLS, 465 for TLS, 25 for neither.
+    /// The port: 587 for STARTTLS, 465 for TLS, 25 for neither.
     pub port: u16,
     pub security: SmtpSecurity,
-    /// User name and password; `None` for a server without login.
+    /// The user name and the password; `None` for a server without login.
     pub account: Option<(String, SecretSource)>,
-    /// Trusted certificate authorities besides the public ones.
+    /// The certificate authorities that are trusted besides the public ones.
     pub authority: CustomAuthority,
 }
 
-/// Where mails are sent.
+/// The destination of mails.
 #[derive(Clone, Debug)]
 pub enum MailTransport {
-    /// To a folder, each as `<id>.eml`; the folder is created if missing.
+    /// A folder, in which each mail is stored as `<id>.eml`. The folder is created if it is missing.
     Outbox {
         folder: PathBuf,
-        /// Whether other users read the mails: true for a folder of the operator, false for the one in the
+        /// Whether other users may read the mails: true for the operator's folder, false for the folder in the
         /// data directory.
         is_shared: bool,
     },
-    /// To an SMTP server.
+    /// An SMTP server.
     Smtp(Box<SmtpServer>),
 }
 
-/// Settings of the mailer.
+/// The settings of the mailer.
 #[derive(Clone, Debug)]
 pub struct MailSettings {
     pub transport: MailTransport,
@@ -65,7 +65,7 @@ pub struct MailSettings {
     pub from: MailAddress,
     /// The domain of the `Message-ID`, and our name in `EHLO`.
     pub domain: String,
-    /// Maximum bytes of attached files per mail; larger deliveries contain links instead.
+    /// The maximum size of attached files per mail, in bytes. Larger deliveries contain links instead.
     pub attachments_bytes_max: u64,
 }
 
@@ -91,8 +91,8 @@ impl Mailer {
 
     /// Sends a mail, or writes it to the outbox folder, where a retry replaces the file.
     ///
-    /// Fails when a header value has a control character, and when the mail server cannot be reached, rejects
-    /// the login or refuses the mail; [`SendError::is_temporary`] says whether a retry may succeed.
+    /// Fails if a header value has a control character, or if the mail server cannot be reached, rejects the login
+    /// or refuses the mail. [`SendError::is_temporary`] returns whether a retry may succeed.
     pub async fn send(&self, mail: &Mail) -> Result<(), SendError> {
         let (endpoint, account) = match &self.settings.transport {
             MailTransport::Outbox { .. } => ("mail outbox".to_owned(), None),
@@ -151,7 +151,7 @@ impl Mailer {
         let opened = AsyncSmtpConnection::connect_tokio1(address, None, &name, implicit_tls, None);
         let mut server = conversation.await_connection(SendStep::Connect, opened).await?;
         if let (SmtpSecurity::StartTls, Some(tls)) = (smtp.security, tls) {
-            // No fallback to plain text, which an attacker could force by hiding the capability.
+            // No fallback to plain text: an attacker could force it by hiding the capability.
             if !server.can_starttls() {
                 return Err(conversation.fail(SendStep::Secure, SendRefusal::NoStartTls));
             }
@@ -172,7 +172,7 @@ impl Mailer {
         let bytes = u64::try_from(mail.bytes.len()).unwrap_or(u64::MAX);
         let sent = server.send(&mail.envelope, &mail.bytes);
         conversation.run_within(self.timeouts.transfer(bytes), SendStep::Post, sent).await?;
-        // The server has accepted the mail, so a failed `QUIT` is no error.
+        // The server has accepted the mail, so a failed `QUIT` is not an error.
         let _ignored = tokio::time::timeout(limits::TRANSPORT_CLOSE_TIMEOUT, server.quit()).await;
         Ok(())
     }
@@ -190,7 +190,7 @@ impl SmtpServer {
     }
 }
 
-/// Writes a mail to the outbox folder atomically, even across a crash.
+/// Writes a mail to the outbox folder, atomically even across a crash.
 fn write_to_outbox(
     folder: &std::path::Path,
     is_shared: bool,
@@ -200,7 +200,7 @@ fn write_to_outbox(
     if is_shared {
         modes::create_shared_folder(folder)?;
     } else {
-        // Below the data directory, which is private to the service.
+        // The folder is in the data directory, which is private to the service.
         std::fs::create_dir_all(folder)?;
     }
     // Hidden until it is complete, since programs may watch the folder.

@@ -1,8 +1,8 @@
 //! Sends files to other systems: folders, mail, FTP, SFTP, S3 and webhooks.
 //!
-//! Stateless and without database access: the caller opens the files, retries failures and records outcomes.
-//! Every wait has a timeout, every response a size limit, and files are streamed. Sending is idempotent: a
-//! retry replaces what an earlier attempt left.
+//! The transports are stateless and have no database access: the caller opens the files, retries failures and
+//! records outcomes. Every wait has a timeout, every response a size limit, and files are streamed. Sending is
+//! idempotent: a retry replaces the files of earlier attempts.
 //!
 //! Contract deliveries-14, deliveries-15.
 
@@ -43,19 +43,19 @@ pub use self::{
 };
 use crate::runtime::limits;
 
-/// The item and the identity of a delivery, for transports that describe it to the receiver.
+/// The item and the identity of a delivery, for transports that describe them to the receiver.
 #[derive(Clone, Debug)]
 pub struct DeliveryParcel {
-    /// Id of the delivery, the same for every attempt: 1 to 128 of `A-Z a-z 0-9 _ . -`, first a letter or a
+    /// The id of the delivery, the same in every attempt: 1 to 128 of `A-Z a-z 0-9 _ . -`, first a letter or a
     /// digit. Receivers recognize retries by it.
     pub id: String,
     pub item_uri: String,
     /// Unrestricted text; transports escape it.
     pub headline: String,
     pub version: String,
-    /// Recipients of a mail to whom the sender must be introduced: each gets a separate mail.
+    /// The recipients of a mail to whom the sender must be introduced. Each of them gets a separate mail.
     pub introductions: Vec<Introduction>,
-    /// The clock for signatures and dates, read when a request is sent: an attempt may take hours.
+    /// The clock for signatures and dates. It is read when a request is sent, because an attempt may last hours.
     pub clock: fn() -> jiff::Timestamp,
 }
 
@@ -68,8 +68,8 @@ pub struct ChannelTransports {
 }
 
 impl ChannelTransports {
-    /// Creates the transports. `directory_root` is the folder below which channels of the method `directory`
-    /// write; without it they fail.
+    /// Creates the transports. Channels of the method `directory` write below the folder `directory_root`; without
+    /// it they fail.
     #[must_use]
     pub fn new(
         directory_root: Option<PathBuf>,
@@ -79,7 +79,7 @@ impl ChannelTransports {
         Self { directory_root, timeouts, mailer }
     }
 
-    /// Returns the mailer, which other mails share.
+    /// Returns the mailer, which is also used for other mails.
     #[must_use]
     pub fn mailer(&self) -> &Mailer {
         &self.mailer
@@ -87,8 +87,8 @@ impl ChannelTransports {
 
     /// Sends `files` one after the other.
     ///
-    /// On failure some of the files may have arrived; a retry replaces them. [`SendError::is_temporary`] says
-    /// whether a retry may succeed.
+    /// After a failure some of the files may have arrived; a retry replaces them. [`SendError::is_temporary`]
+    /// returns whether a retry may succeed.
     pub async fn send(
         &self,
         destination: &Destination,
@@ -124,7 +124,7 @@ impl ChannelTransports {
         let endpoint = destination.method().as_str().to_owned();
         let conversation =
             RemoteConversation { endpoint, timeouts: self.timeouts, secrets: Vec::new() };
-        // Before anything is sent, because the id becomes part of names on other systems.
+        // Checked before anything is sent, because the id becomes part of names on other systems.
         file::check_id(&parcel.id)
             .map_err(|refusal| conversation.fail(SendStep::Prepare, refusal))?;
         if files.len() > limits::TRANSPORT_FILES_MAX {

@@ -1,7 +1,7 @@
 //! Restricts connections to allowed IP addresses.
 //!
-//! A user's channel must not give access to the service's machine or network. Addresses are checked when the
-//! connection is made, after the name was resolved, which also defeats DNS rebinding.
+//! A user's channel must not give access to the service's machine or network. Addresses are checked after name
+//! resolution, when the connection is made, which also prevents DNS rebinding.
 
 use std::{
     io,
@@ -16,13 +16,13 @@ use tokio::net::{TcpStream, lookup_host};
 
 use crate::transport::error::SendRefusal;
 
-/// The range of IP addresses to which connections are allowed.
+/// The IP addresses to which connections are allowed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum NetworkPolicy {
     /// Any address, for channels of the operator.
     #[default]
     Anywhere,
-    /// Only addresses that are globally reachable.
+    /// Only globally reachable addresses.
     Public,
 }
 
@@ -37,9 +37,9 @@ impl NetworkPolicy {
 
     /// Resolves `host` to the addresses to which connections are allowed.
     ///
-    /// Fails when the name has none. If only public addresses are allowed, a name that does not resolve and
-    /// one that resolves to private addresses fail alike, with [`SendRefusal::NotPublic`]; an IP literal that
-    /// is not allowed fails with [`SendRefusal::Private`].
+    /// Fails if the name has no such address. If only public addresses are allowed, a name that does not resolve
+    /// and a name that resolves to private addresses fail with the same error, [`SendRefusal::NotPublic`]. An IP
+    /// literal that is not allowed fails with [`SendRefusal::Private`].
     pub(super) async fn resolve(self, host: &str, port: u16) -> io::Result<Vec<SocketAddr>> {
         let literal = host.trim_matches(['[', ']']).parse::<IpAddr>();
         if literal.is_ok_and(|address| !self.allows(address)) {
@@ -73,8 +73,8 @@ impl NetworkPolicy {
         TcpStream::connect(self.resolve(host, port).await?.as_slice()).await
     }
 
-    /// Checks an IP literal in `url`, which never reaches the resolver. `Url` has already normalized every
-    /// spelling, such as `0x7f.1`.
+    /// Checks an IP literal in `url`, which never reaches the resolver. `Url` has already normalized all
+    /// spellings, such as `0x7f.1`.
     pub(super) fn check(self, url: &Url) -> Result<(), SendRefusal> {
         let host = url.host_str().unwrap_or_default().trim_matches(['[', ']']);
         match host.parse::<IpAddr>() {
@@ -95,8 +95,8 @@ impl Resolve for NetworkPolicy {
     }
 }
 
-/// Returns whether `address` is globally reachable, according to the registries of special-purpose addresses
-/// (RFC 6890).
+/// Returns whether `address` is globally reachable, according to the registries of special-purpose addresses (RFC
+/// 6890).
 fn is_public(address: IpAddr) -> bool {
     match address {
         IpAddr::V4(address) => is_public_v4(address),
@@ -126,7 +126,7 @@ fn is_public_v4(address: Ipv4Addr) -> bool {
         | (224..=255, _, _) => true,
         _ => false,
     };
-    // Azure's virtual machines reach its platform services here.
+    // Virtual machines in Azure reach the platform services at this address.
     !special && address != Ipv4Addr::new(168, 63, 129, 16)
 }
 
@@ -145,7 +145,7 @@ fn is_public_v6(address: Ipv6Addr) -> bool {
         }
         // Protocols with Teredo (2001::/23), documentation, 6to4 relays.
         [0x2001, 0..=0x1ff | 0xdb8, ..] | [0x2002, ..] | [0x3fff, 0..=0xfff, ..] => false,
-        // Allocated global unicast addresses; the rest is loopback, local, multicast or reserved.
+        // Allocated global unicast addresses. The rest is loopback, local, multicast or reserved.
         [0x2000..=0x3fff, ..] => true,
         _ => false,
     }

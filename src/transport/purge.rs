@@ -18,14 +18,14 @@ use crate::transport::{
 };
 use model::ContentHash;
 
-/// Placeholder for the key in a URL.
+/// The placeholder for the key in a URL.
 const KEY: &str = "{key}";
 
-/// Calls one of the URLs of the setting `cdn.purge_url`.
+/// Purges a cache by calling one of the URLs of the setting `cdn.purge_url`.
 #[derive(Clone)]
 pub struct CachePurger {
     client: Client,
-    /// With the placeholder `{key}`, if it has one.
+    /// The URL, which may contain the placeholder `{key}`.
     url: String,
     method: Method,
     header: Option<String>,
@@ -34,7 +34,7 @@ pub struct CachePurger {
     timeout: Duration,
 }
 
-/// A failed purge: host and port of the cache, and its response or the network error.
+/// A failed purge, with host and port of the cache and with its response or the network error.
 #[derive(Debug, thiserror::Error)]
 #[error("{endpoint}: {reason}")]
 pub struct PurgeError {
@@ -47,13 +47,13 @@ pub struct PurgeError {
 /// The outcome of a purge per key.
 #[derive(Debug, Default)]
 pub struct PurgeResult {
-    /// Keys that the cache accepted.
+    /// The keys that the cache accepted.
     pub purged: Vec<String>,
-    /// How many of these were not in the cache.
+    /// The number of accepted keys that were not in the cache.
     pub absent: usize,
-    /// Keys that the cache refused individually.
+    /// The keys that the cache refused individually.
     pub refused: Vec<(String, PurgeError)>,
-    /// Why the remaining keys were not purged.
+    /// The reason for which the remaining keys were not purged.
     pub failed: Option<PurgeError>,
 }
 
@@ -66,12 +66,12 @@ impl std::fmt::Debug for CachePurger {
 impl CachePurger {
     /// Creates one purger for each URL of the settings, in their order.
     ///
-    /// Reads the certificate file; blocks. Fails when a setting is invalid; the message names it and contains
-    /// no secret.
+    /// Reads the certificate file; blocks. Fails if a setting is invalid. The message names the setting and
+    /// contains no secret.
     pub fn from_settings(cdn: &Cdn) -> Result<Vec<Self>> {
         let mut urls: Vec<String> = Vec::new();
         for url in cdn.purge_url.split_whitespace() {
-            // A queue is named after its URL, so a repeated one would share it.
+            // A queue is named after its URL, so repeated URLs would share one queue.
             if !urls.iter().any(|known| known == url) {
                 urls.push(url.to_owned());
             }
@@ -84,7 +84,7 @@ impl CachePurger {
         }
         let by_key = urls.iter().filter(|url| url.contains(KEY)).count();
         for url in &urls {
-            // As it is called: the placeholder itself need not be valid in a URL.
+            // Parsed with a key, because the placeholder itself need not be valid in a URL.
             let parsed = Url::parse(&url.replace(KEY, "k"));
             if !parsed.is_ok_and(|url| is_web(&url)) {
                 return Err(wrong("purge_url", "is not an http:// or https:// address"));
@@ -119,7 +119,7 @@ impl CachePurger {
         Ok(purgers.collect())
     }
 
-    /// Returns a name for the URL: a hash, because the URL may carry a token.
+    /// Returns a name for the URL, which is a hash because the URL may contain a token.
     #[must_use]
     pub fn name(&self) -> String {
         ContentHash::new(self.url.as_bytes()).short()
@@ -127,13 +127,13 @@ impl CachePurger {
 
     /// Purges `keys`, which contain only letters, digits, `-`, `_` and `.`.
     ///
-    /// A 2xx response is a success. If the URL contains the key, so is a response that nothing is cached
-    /// under it. Permanently refused keys are purged one by one, so that one key that a cache cannot accept
+    /// A 2xx response is a success. If the URL contains the key, a 404 or 410 is a success too: nothing is cached
+    /// under the key. Permanently refused keys are purged one by one, so that a key that a cache cannot accept
     /// does not block the others. Any other failure ends the call.
     pub async fn purge(&self, keys: &[String]) -> PurgeResult {
         let by_key = self.url.contains(KEY);
         let mut result = PurgeResult::default();
-        // One call for all keys; only after a permanent refusal is each sent separately below.
+        // One call for all keys. Only after a permanent refusal is each key sent separately below.
         if !by_key && keys.len() > 1 {
             match self.call(&self.url, keys).await {
                 Ok(_) => return PurgeResult { purged: keys.to_vec(), ..result },
@@ -157,18 +157,18 @@ impl CachePurger {
         result
     }
 
-    /// Makes one call; returns whether the cache had nothing under the key.
+    /// Makes one call. Returns whether the cache had nothing under the key.
     async fn call(&self, url: &str, keys: &[String]) -> std::result::Result<bool, PurgeError> {
         let url =
             Url::parse(url).map_err(|error| temporary_error("purge_url", error.to_string()))?;
         let endpoint = host_and_port_of(&url);
         let request = self.request(self.client.request(self.method.clone(), url), keys);
         let mut response = request.send().await.map_err(|error| {
-            // The URL may carry a token.
+            // The URL may contain a token.
             temporary_error(&endpoint, describe(&error.without_url()))
         })?;
         let status = response.status();
-        // Read only so that the connection can be reused.
+        // The body is read only so that the connection can be reused.
         let _ignored = client::body(&mut response).await;
         let is_absent = self.url.contains(KEY) && matches!(status.as_u16(), 404 | 410);
         if status.is_success() || is_absent {
@@ -189,7 +189,7 @@ impl CachePurger {
         if self.body.is_empty() {
             return request;
         }
-        // The body is free text, so its type follows from its first character.
+        // The body is free text, so its type is derived from its first character.
         let is_json = self.body.trim_start().starts_with(['{', '[']);
         let content_type = if is_json { "application/json" } else { "text/plain" };
         let quoted: Vec<String> = keys.iter().map(|key| format!("\"{key}\"")).collect();
@@ -210,8 +210,8 @@ fn temporary_error(endpoint: &str, reason: String) -> PurgeError {
     PurgeError { endpoint: endpoint.to_owned(), reason, is_permanent: false }
 }
 
-/// Returns whether the call itself is wrong. Permissions and rate limits may change at any time, so their
-/// statuses are temporary.
+/// Returns whether the call itself is wrong. Permissions and rate limits may change at any time, so their statuses
+/// are temporary.
 fn is_for_good(status: StatusCode) -> bool {
     let may_change = [401, 403, 407, 408, 409, 421, 425, 429];
     status.is_client_error() && !may_change.contains(&status.as_u16())
@@ -244,8 +244,8 @@ fn wrong_authority(path: &Path, why: &str) -> Error {
     wrong("purge_ca", &format!("{} {why}", path.display()))
 }
 
-/// Parses the setting `cdn.purge_authorization`: `NAME: VALUE`, or a value of `Authorization`, whose scheme
-/// is followed by a space and not by a colon.
+/// Parses the setting `cdn.purge_authorization`: `NAME: VALUE`, or a value of `Authorization`, in which a space
+/// follows the scheme and not a colon.
 fn authorization(text: &str) -> Result<Option<(String, String)>> {
     let text = text.trim();
     if text.is_empty() {

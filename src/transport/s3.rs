@@ -35,7 +35,7 @@ pub(super) struct S3Target {
     bucket: String,
     prefix: FolderPath,
     region: String,
-    /// URL of the service; `None` for Amazon's.
+    /// The URL of the service; `None` for Amazon S3.
     endpoint: Option<reqwest::Url>,
     key_id: String,
     key: TransportSecret,
@@ -61,7 +61,7 @@ impl S3Target {
         if region.is_none() && endpoint.is_none() {
             return Err(missing("region"));
         }
-        // Most compatible services ignore the region, but the signature contains one.
+        // Most compatible services ignore the region, but the signature must contain one.
         let region = region.unwrap_or_else(|| "us-east-1".to_owned());
         if !region.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-') {
             return Err(invalid_setting("region", "a region's name"));
@@ -121,11 +121,11 @@ impl S3Target {
             last_refusal: last_refusal.clone(),
             answer_timeout: timeouts.answer,
         };
-        // The delivery queue retries; retries here would only use up the attempt's time.
+        // The delivery queue retries; retries here would only consume the time of the attempt.
         let no_retries = RetryConfig { max_retries: 0, ..RetryConfig::default() };
         let mut builder = AmazonS3Builder::new()
             .with_http_connector(connector)
-            // Whether plain HTTP is allowed was checked when the endpoint was parsed.
+            // The endpoint was already checked for plain HTTP when it was parsed.
             .with_client_options(ClientOptions::new().with_allow_http(true))
             .with_retry(no_retries)
             .with_bucket_name(&self.bucket)
@@ -139,14 +139,14 @@ impl S3Target {
         builder.build().map_err(|error| SendFault::Protocol(error.to_string()))
     }
 
-    /// Returns the endpoint as the library expects it: with the bucket in the host name unless path style is
+    /// Returns the endpoint as the library expects it: with the bucket in the host name, unless path style is
     /// used.
     fn endpoint_with_bucket(&self, endpoint: &reqwest::Url) -> String {
         let mut endpoint = endpoint.clone();
         if !self.path_style
             && let Some(host) = endpoint.host_str().map(|host| format!("{}.{host}", self.bucket))
         {
-            // An IP literal cannot take a prefix and stays unchanged.
+            // An IP literal cannot have a prefix and stays unchanged.
             let _ignored = endpoint.set_host(Some(&host));
         }
         endpoint.as_str().trim_end_matches('/').to_owned()
@@ -163,7 +163,7 @@ struct BucketUpload<'a> {
 }
 
 impl BucketUpload<'_> {
-    /// Uploads the file. S3 shows an object only when it is complete, so no temporary name is needed.
+    /// Uploads the file. S3 shows an object only when it is complete, so a temporary name is not needed.
     async fn run(&self) -> Result<(), SendFault> {
         let mut reader = OutgoingReader::open(self.file, self.timeouts.answer).await?;
         let mime = self.file.mime().to_owned();
@@ -181,7 +181,7 @@ impl BucketUpload<'_> {
         let mut parts = begun.map_err(|error| self.last_refusal.fault(&error))?;
         let sent = self.send_parts(&mut reader, &mut parts).await;
         if sent.is_err() {
-            // Orphaned parts are billed to the bucket's owner.
+            // Incomplete parts are billed to the bucket's owner.
             let aborted = tokio::time::timeout(limits::TRANSPORT_CLOSE_TIMEOUT, parts.abort());
             let _ignored = aborted.await;
         }
@@ -196,7 +196,7 @@ impl BucketUpload<'_> {
         let mut in_flight = FuturesUnordered::new();
         let mut buffer = BytesMut::new();
         while let Some(payload) = next_part(reader, &mut buffer).await? {
-            // Bounds the memory, since each part is held until the bucket has it.
+            // Bounds the memory, since each part is held until the bucket has received it.
             if in_flight.len() == limits::S3_PARTS_MAX
                 && let Some(sent) = in_flight.next().await
             {
@@ -213,7 +213,8 @@ impl BucketUpload<'_> {
     }
 }
 
-/// Reads the next part, full except for the last one; `buffer` carries the rest over to the next call.
+/// Reads the next part. All parts but the last have the full size; `buffer` carries the remaining bytes to the
+/// next call.
 async fn next_part(
     reader: &mut OutgoingReader,
     buffer: &mut BytesMut,
@@ -228,7 +229,7 @@ async fn next_part(
     Ok((!part.is_empty()).then(|| PutPayload::from_bytes(part)))
 }
 
-/// The last error response, because the library's errors do not include its status.
+/// The last error response. It is recorded here because the library's errors do not include its status.
 #[derive(Clone, Debug, Default)]
 struct LastRefusal(Arc<Mutex<Option<(u16, Bytes)>>>);
 
@@ -242,7 +243,7 @@ impl LastRefusal {
         if let Some(fault) = SendFault::of_chain(error) {
             return fault;
         }
-        // Taken, so that a later error without a response does not repeat it.
+        // Taken, so that a later error without a response does not report it again.
         let last = self.0.lock().take();
         match last {
             Some((status, body)) => answer(status, &body),
@@ -257,7 +258,7 @@ fn answer(status: u16, body: &[u8]) -> SendFault {
     if matches!(code.as_str(), "InvalidAccessKeyId" | "SignatureDoesNotMatch") {
         return SendFault::Credentials(code);
     }
-    // Some errors come with the status 200, when the server had already begun its response.
+    // Some errors have the status 200, because the server had already begun its response.
     let busy = matches!(code.as_str(), "RequestTimeout" | "SlowDown" | "InternalError");
     let temporary = busy || client::is_temporary(status);
     SendFault::Answer { code: status.into(), server_message: code, temporary }

@@ -1,7 +1,7 @@
 //! Reads the `settings` object of a channel key by key.
 //!
-//! Values that were read are collected for listings, with secrets as `***`. A key that was not read is an
-//! error.
+//! The values that were read are collected for listings, with `***` in place of secrets. A key that was not read
+//! is an error.
 
 use std::fmt;
 
@@ -15,15 +15,15 @@ use crate::runtime::limits;
 pub(super) const HIDDEN: &str = "***";
 /// The prefix of setting names in messages.
 const PREFIX: &str = "settings.";
-/// Maximum characters of an unknown setting's name in a message.
+/// Maximum number of characters of an unknown setting's name in a message.
 const ECHO_CHARS_MAX: usize = 64;
 
-/// Reports that the setting `name` is not what `expected` describes.
+/// Builds the error for a setting `name` that does not match the description `expected`.
 pub(super) fn invalid_setting(name: &str, expected: impl Into<String>) -> FieldProblem {
     problem(name, FieldFault::Mismatch(expected.into()))
 }
 
-/// Reports that the required setting `name` is missing.
+/// Builds the error for a required setting `name` that is missing.
 pub(super) fn missing(name: &str) -> FieldProblem {
     problem(name, FieldFault::Missing)
 }
@@ -42,7 +42,7 @@ impl TransportSecret {
         Self(text.into())
     }
 
-    /// Returns the secret, to be sent to the remote system only.
+    /// Returns the secret, which may be sent only to the remote system.
     pub(super) fn reveal(&self) -> &str {
         &self.0
     }
@@ -54,7 +54,7 @@ impl fmt::Debug for TransportSecret {
     }
 }
 
-/// Reads the settings of a channel and collects those that may be listed.
+/// Reads the settings of a channel and collects the settings that may be listed.
 pub(super) struct SettingsReader<'a> {
     settings: ObjectReader<'a>,
     listed: Map<String, Value>,
@@ -77,7 +77,7 @@ impl<'a> SettingsReader<'a> {
         })
     }
 
-    /// Reads an optional text that is listed, without control characters.
+    /// Reads an optional text without control characters, which is listed.
     pub(super) fn find_text(&mut self, name: &'static str) -> FieldValue<String> {
         let Some(text) = self.read_text(name)? else { return Ok(None) };
         let text = one_line(name, text)?;
@@ -85,7 +85,7 @@ impl<'a> SettingsReader<'a> {
         Ok(Some(text.to_owned()))
     }
 
-    /// Reads a required text that is listed.
+    /// Reads a required text, which is listed.
     pub(super) fn text(&mut self, name: &'static str) -> Result<String, FieldProblem> {
         self.find_text(name)?.ok_or_else(|| missing(name))
     }
@@ -127,7 +127,7 @@ impl<'a> SettingsReader<'a> {
         Ok(on)
     }
 
-    /// Reads a port, `default` when absent.
+    /// Reads a port; `default` if it is missing.
     pub(super) fn port(&mut self, name: &'static str, default: u16) -> Result<u16, FieldProblem> {
         let port = self.settings.read(name, "a number from 1 to 65535", |value| {
             u16::try_from(value.as_u64()?).ok().filter(|port| *port > 0)
@@ -163,7 +163,7 @@ impl<'a> SettingsReader<'a> {
 
     /// Finishes and returns the settings that may be listed.
     ///
-    /// Fails when an unknown setting remains.
+    /// Fails if an unknown setting remains.
     pub(super) fn finish(self) -> Result<Value, FieldProblem> {
         // A key with null counts as missing.
         match self.settings.unknown().find(|(_, value)| !value.is_null()) {
@@ -192,20 +192,20 @@ fn one_line<'a>(name: &str, text: &'a str) -> Result<&'a str, FieldProblem> {
     }
 }
 
-/// A folder on a remote system or below a local root; its names exclude `.` and `..`.
+/// A folder on a remote system or below a local root. Its names are never `.` or `..`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct FolderPath {
-    /// Whether it begins at the remote root instead of the login directory.
+    /// Whether the path begins at the remote root instead of the login directory.
     pub(super) absolute: bool,
     /// The folder names, outermost first.
     pub(super) parts: Vec<String>,
 }
 
 impl FolderPath {
-    /// Reads the setting `name`; an absent one means the starting folder.
+    /// Reads the setting `name`; a missing setting means the starting folder.
     ///
-    /// Fails on empty names, `.`, `..`, backslashes and control characters, and on an absolute
-    /// path unless `absolute` allows it.
+    /// Fails on empty names, `.`, `..`, backslashes and control characters, and on an absolute path unless
+    /// `absolute` allows it.
     pub(super) fn read(
         fields: &mut SettingsReader<'_>,
         name: &'static str,
@@ -226,7 +226,7 @@ impl FolderPath {
             Some(rest) => (true, rest),
             None => (false, text),
         };
-        // A trailing slash is a habit and names no further folder.
+        // A trailing slash is a habit and does not name a further folder.
         let rest = rest.strip_suffix('/').filter(|rest| !rest.is_empty()).unwrap_or(rest);
         let parts: Vec<String> = match rest {
             "" => Vec::new(),

@@ -1,8 +1,8 @@
 //! Uploads files to an SSH server over SFTP.
 //!
-//! The host key is pinned: a channel names its fingerprint or the key itself, and nothing is sent to a server
-//! that presents another. Ed25519 and ECDSA keys are supported; RSA is not, because its implementation has a
-//! timing side channel (RUSTSEC-2023-0071).
+//! The host key is pinned: a channel contains its fingerprint or the key itself, and nothing is sent to a server
+//! with a different key. Ed25519 and ECDSA keys are supported. RSA is not supported, because its implementation
+//! has a timing side channel (RUSTSEC-2023-0071).
 
 use std::{
     borrow::Cow,
@@ -37,7 +37,7 @@ pub(super) enum SshProof {
     Key(Arc<PrivateKey>),
 }
 
-/// The credentials as stored, with the private key still locked.
+/// The stored credentials, with the private key still locked.
 #[derive(Debug)]
 pub(super) enum SealedProof {
     Password(TransportSecret),
@@ -47,7 +47,7 @@ pub(super) enum SealedProof {
 /// The key that the server has to present.
 #[derive(Debug)]
 struct HostKey {
-    /// `SHA256:…`, as `ssh-keygen -l` prints it.
+    /// `SHA256:…`, in the format of `ssh-keygen -l`.
     fingerprint: String,
     /// The key's algorithm, if the settings contain the whole key.
     algorithm: Option<Algorithm>,
@@ -58,7 +58,7 @@ impl HostKey {
         let text = fields.text("hostKey")?;
         let text = text.trim();
         if let Some(digest) = text.strip_prefix("SHA256:") {
-            // 32 bytes in base64 without its padding, which some tools add.
+            // 32 bytes in base64 without the padding that some tools add.
             let digest = digest.trim_end_matches('=');
             let is_base64 =
                 digest.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"+/".contains(&byte));
@@ -117,7 +117,7 @@ impl SftpTarget<SealedProof> {
         })
     }
 
-    /// Unlocks the private key, if there is one, which takes a while by design.
+    /// Unlocks the private key, if there is one. This is slow by design.
     pub(super) fn open(self) -> Result<SftpTarget, FieldProblem> {
         let Self { host, port, username, proof, host_key, path } = self;
         let proof = match proof {
@@ -152,7 +152,7 @@ impl SftpTarget {
         for file in files {
             folder.upload(file, &format!(".{}.{id}.part", file.name())).await?;
         }
-        // All files have arrived, so a failed disconnect is no error.
+        // All files have arrived, so a failed disconnect is not an error.
         let disconnected = ssh.disconnect(russh::Disconnect::ByApplication, "", "en");
         let _ignored = tokio::time::timeout(limits::TRANSPORT_CLOSE_TIMEOUT, disconnected).await;
         Ok(())
@@ -170,7 +170,7 @@ impl SftpTarget {
             nodelay: true,
             ..client::Config::default()
         };
-        // A server with several keys presents the one that we ask for.
+        // A server with several keys presents the key that the client asks for.
         if let Some(algorithm) = &self.host_key.algorithm {
             config.preferred.key = Cow::Owned(vec![algorithm.clone()]);
         }
@@ -180,7 +180,7 @@ impl SftpTarget {
         let secured = async {
             let connected = client::connect_stream(Arc::new(config), tcp, handler).await;
             connected.map_err(|error| match presented.get().cloned() {
-                // The library reports only a refusal; the operator needs both fingerprints.
+                // The library reports only a refusal, but the operator needs both fingerprints.
                 Some(presented) if presented != expected => {
                     SendFault::HostKey { expected, presented }
                 }
@@ -218,7 +218,7 @@ impl SftpTarget {
     }
 }
 
-/// Logs in by keyboard-interactive authentication, by which many servers ask for the password.
+/// Logs in by keyboard-interactive authentication, which many servers use to ask for the password.
 async fn answer_questions(
     ssh: &mut Handle<HostKeyCheck>,
     user: &str,
@@ -231,7 +231,7 @@ async fn answer_questions(
             KeyboardInteractiveAuthResponse::Failure { .. } => break,
             KeyboardInteractiveAuthResponse::InfoRequest { prompts, .. } => {
                 let responses = prompts.iter().map(|prompt| {
-                    // A prompt whose answer may be echoed does not ask for a password.
+                    // If the response may be echoed, the prompt does not ask for a password.
                     let response = if prompt.echo { "" } else { password.reveal() };
                     response.to_owned()
                 });
@@ -251,7 +251,7 @@ fn private_key(
         None => "an OpenSSH key without a passphrase",
     };
     if passphrase.is_some() {
-        // The key file sets the cost of unlocking and comes from a user: without a limit it could take
+        // The key file comes from a user and sets the cost of unlocking. Without a limit, unlocking could last
         // forever.
         let locked = PrivateKey::from_openssh(key.reveal())
             .map_err(|_| invalid_setting("privateKey", expected))?;
@@ -286,7 +286,7 @@ async fn open_sftp(
     Ok(RawSftpSession::new_with_config(channel.into_stream(), config))
 }
 
-/// The client handler of the connection, which only checks the host key.
+/// The handler of the client connection, which only checks the host key.
 struct HostKeyCheck {
     expected: String,
     presented: Arc<OnceLock<String>>,

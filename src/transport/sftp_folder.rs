@@ -14,16 +14,16 @@ use crate::transport::{
     settings::FolderPath,
 };
 
-/// Extension that atomically replaces an existing file by a rename, which version 3 lacks.
+/// The extension for a rename that atomically replaces an existing file, which version 3 does not offer.
 const POSIX_RENAME: &str = "posix-rename@openssh.com";
-/// Extension that waits until a file is on the server's disk.
+/// The extension that waits until a file is on the server's disk.
 const FSYNC: &str = "fsync@openssh.com";
 
 /// The open remote folder of a channel.
 pub(super) struct RemoteFolder<'a> {
     conversation: &'a RemoteConversation<'a>,
     session: RawSftpSession,
-    /// Its path with a trailing slash; empty for the login directory.
+    /// The path of the folder with a trailing slash; empty for the login directory.
     prefix: String,
     renames_over: bool,
     syncs: bool,
@@ -42,10 +42,10 @@ impl<'a> RemoteFolder<'a> {
         let mut prefix = if path.absolute { "/" } else { "" }.to_owned();
         for part in &path.parts {
             prefix.push_str(part);
-            // Version 3 has no status for a folder that exists, so `mkdir` alone would not tell.
+            // Version 3 has no status for an existing folder, so the error of `mkdir` alone is ambiguous.
             if conversation.await_answer(SendStep::Folder, session.stat(&prefix)).await.is_err() {
-                // A concurrent delivery may create it at the same moment, so the error counts only
-                // if it is still missing.
+                // A concurrent delivery may create the folder at the same moment, so the error counts only if the
+                // folder is still missing.
                 let created = session.mkdir(&prefix, FileAttributes::empty());
                 let created = conversation.await_answer(SendStep::Folder, created).await;
                 if let Err(error) = created
@@ -62,7 +62,7 @@ impl<'a> RemoteFolder<'a> {
         Ok(Self { conversation, session, prefix, renames_over, syncs })
     }
 
-    /// Uploads a file under the name `temporary` and then renames it, so that readers never see part of it.
+    /// Uploads a file under the name `temporary` and then renames it, so that readers never see a partial file.
     pub(super) async fn upload(
         &mut self,
         file: &OutgoingFile,
@@ -107,7 +107,7 @@ impl<'a> RemoteFolder<'a> {
         let mut offset = 0;
         while let Some(chunk) = reader.next().await? {
             for part in chunk.chunks(limits::SFTP_WRITE_BYTES) {
-                // Bounds the memory for a server that is slower than our disk.
+                // Bounds the memory if the server is slower than our disk.
                 if in_flight.len() == limits::SFTP_WRITES_MAX
                     && let Some(written) = in_flight.next().await
                 {
@@ -121,7 +121,7 @@ impl<'a> RemoteFolder<'a> {
             written?;
         }
         drop(in_flight);
-        // Before the rename, or a crash of the server could leave an empty file in place.
+        // Synced before the rename, or a crash of the server could leave an empty file in place.
         if self.syncs {
             self.session.fsync(handle.as_str()).await?;
         }
@@ -180,8 +180,8 @@ fn code(status: StatusCode) -> u32 {
     }
 }
 
-/// Returns whether a retry may succeed. `Failure` is temporary because version 3 has no other status for a
-/// full disk.
+/// Returns whether a retry may succeed. `Failure` is temporary, because version 3 has no other status for a full
+/// disk.
 fn is_temporary(status: StatusCode) -> bool {
     match status {
         StatusCode::NoSuchFile | StatusCode::PermissionDenied | StatusCode::OpUnsupported => false,

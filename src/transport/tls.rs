@@ -1,4 +1,4 @@
-//! Trusted certificate authorities of remote systems.
+//! The certificate authorities that are trusted for remote systems.
 
 use std::{fmt, sync::Arc};
 
@@ -13,7 +13,7 @@ use crate::transport::{
     settings::{FieldProblem, SettingsReader, invalid_setting},
 };
 
-/// Certificates of a private authority, trusted besides the public ones.
+/// Certificates of a private authority, which are trusted besides the public ones.
 #[derive(Clone, Default)]
 pub struct CustomAuthority {
     certificates: Vec<CertificateDer<'static>>,
@@ -23,7 +23,7 @@ pub struct CustomAuthority {
 impl CustomAuthority {
     /// Parses certificates in PEM.
     ///
-    /// Returns `None` when there is none, or a damaged one.
+    /// Returns `None` if there is no certificate or a damaged one.
     #[must_use]
     pub fn parse(pem: &str) -> Option<Self> {
         let read = CertificateDer::pem_slice_iter(pem.as_bytes());

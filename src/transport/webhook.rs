@@ -1,14 +1,14 @@
 //! Posts deliveries to a URL, signed according to Standard Webhooks.
 //!
-//! Two modes. `notify` (the default) posts one JSON object per delivery:
+//! The default mode, `notify`, posts one JSON object per delivery:
 //!
 //! ```json
 //! {"id": "…", "uri": "…", "headline": "…", "version": "…",
 //!  "files": [{"name": "….jpg", "mime": "image/jpeg", "size": 123, "url": "https://…"}]}
 //! ```
 //!
-//! `files` posts each file as a separate request: the body is the file, `content-type` its media type, and
-//! the header `wirephoto-file` holds one line of JSON in ASCII:
+//! The mode `files` posts each file as a separate request: the body is the file, `content-type` is its media type,
+//! and the header `wirephoto-file` has one line of JSON in ASCII:
 //!
 //! ```json
 //! {"delivery": "…", "uri": "…", "version": "…", "name": "….jpg", "mime": "image/jpeg",
@@ -16,19 +16,19 @@
 //! ```
 //!
 //! Every request has the headers
-//! - `webhook-id`: the delivery's id; in the mode `files` followed by `:` and the file's index. A retry has
-//!   the same id, so that receivers can discard duplicates.
-//! - `webhook-timestamp`: seconds since 1970 when this request is sent. Receivers refuse old ones.
-//! - `webhook-signature`: `v1,` and the base64 of HMAC-SHA256 over `<webhook-id>.<webhook-timestamp>.
-//!   <content>`. The content is the body in the mode `notify`; in the mode `files` it is the value of the
-//!   header `wirephoto-file`, whose `sha256` authenticates the body, so that a receiver can verify the sender
-//!   before it reads a hundred megabytes.
+//! - `webhook-id`: the delivery's id; in the mode `files` followed by `:` and the file's index. A retry has the
+//!   same id, so that receivers can discard duplicates.
+//! - `webhook-timestamp`: the time of sending in seconds since 1970. Receivers refuse old requests.
+//! - `webhook-signature`: `v1,` and the base64 of HMAC-SHA256 over `<webhook-id>.<webhook-timestamp>.<content>`.
+//!   In the mode `notify`, the content is the body. In the mode `files`, it is the value of the header
+//!   `wirephoto-file`, whose `sha256` authenticates the body; a receiver can thus verify the sender before it
+//!   reads a hundred megabytes.
 //!
-//! The key is the setting `secret`: the part after `whsec_`, decoded from base64, or the text itself without
-//! that prefix. A library for Standard Webhooks verifies both modes; in the mode `files` it is given the value of
-//! the header `wirephoto-file` as payload, and the receiver compares the body with its `sha256`.
+//! The key is the setting `secret`: the part after `whsec_`, decoded from base64, or the text itself without that
+//! prefix. A library for Standard Webhooks verifies both modes. In the mode `files`, its payload is the value of
+//! the header `wirephoto-file`, and the receiver compares the body with `sha256`.
 //!
-//! A 2xx response accepts the delivery; redirects are not followed.
+//! A 2xx response accepts the delivery. Redirects are not followed.
 
 use aws_lc_rs::{digest, hmac};
 use base64::{Engine, engine::general_purpose::STANDARD};
@@ -51,9 +51,9 @@ use crate::transport::{
 /// The content of webhook requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum WebhookMode {
-    /// One request that lists the files with their URLs.
+    /// One request per delivery, which lists the files with their URLs.
     Notify,
-    /// The files themselves, one request each.
+    /// One request per file, which contains the file.
     Files,
 }
 
@@ -107,7 +107,7 @@ impl WebhookTarget {
     ) -> Result<(), SendError> {
         let mut secrets = vec![self.secret.reveal()];
         secrets.extend([self.url.path(), self.url.query().unwrap_or_default()]);
-        // A path of `/` is no secret, and masking it would garble every error.
+        // A path of `/` is not a secret, and masking it would garble every error.
         secrets.retain(|secret| secret.len() > 1);
         let conversation =
             RemoteConversation { endpoint: host_and_port_of(&self.url), timeouts, secrets };
@@ -125,7 +125,7 @@ impl WebhookTarget {
             }
             WebhookMode::Files => {
                 for index in 0..files.len() {
-                    // The file is read twice: for its checksum, and to be sent.
+                    // The file is read twice: for its checksum, and for sending.
                     let limit = timeouts.transfer(files[index].size_bytes().saturating_mul(2));
                     let posted = self.post_file(&client, timeouts, parcel, files, index);
                     conversation.run_within(limit, SendStep::Post, posted).await?;
@@ -180,7 +180,7 @@ impl WebhookTarget {
             .signed(client, &id, parcel, &facts)
             .header("wirephoto-file", facts)
             .header("content-type", file.mime())
-            // A stream would be sent in chunks, without a length.
+            // Without this header, the stream would be sent in chunks, without a length.
             .header("content-length", file.size_bytes())
             .body(Body::wrap_stream(chunks));
         post(request).await
@@ -220,12 +220,12 @@ struct SourceFailure(SendFault);
 async fn post(request: RequestBuilder) -> Result<(), SendFault> {
     let mut response = match request.send().await {
         Ok(response) => response,
-        // Our own file may be the cause, for which the receiver must not be blamed.
+        // The cause may be our own file, and then the error must not blame the receiver.
         Err(error) => return Err(own_failure(&error).unwrap_or_else(|| error.into())),
     };
     let status = response.status().as_u16();
     if response.status().is_success() {
-        // The body is discarded; reading it avoids aborting the receiver's response.
+        // The body is discarded. It is read so that the receiver's response is not aborted.
         let _ignored = client::body(&mut response).await;
         return Ok(());
     }
@@ -282,7 +282,7 @@ async fn sha256_hex(mut reader: OutgoingReader) -> Result<String, SendFault> {
     Ok(hasher.finish().as_ref().iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
-/// Escapes everything beyond ASCII in JSON as a `\u` escape, so that it fits into a header.
+/// Escapes all characters beyond ASCII in JSON with `\u`, so that the text fits into a header.
 fn ascii(json: &str) -> String {
     let mut text = String::with_capacity(json.len());
     for character in json.chars() {

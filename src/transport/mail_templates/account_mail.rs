@@ -1,5 +1,5 @@
-//! Mails to users about their own accounts. They are in English and Swedish, because the recipient's language
-//! is not known.
+//! Mails to users about their own accounts. They are in English and Swedish, because the recipient's language is
+//! unknown.
 
 use minijinja::{Value, context};
 use strum::IntoStaticStr;
@@ -8,21 +8,21 @@ use super::{MailTemplates, MailTexts, line::line, view::address};
 use crate::runtime::error::{Error, Result};
 use crate::runtime::limits::{MAIL_NAME_CHARS_MAX, MAIL_SUBJECT_CHARS_MAX};
 
-/// A mail to a user about its own account.
+/// A mail to a user about the user's own account.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AccountMail {
     pub site_name: String,
-    /// Home page of the service, `http` or `https`.
+    /// The home page of the service, `http` or `https`.
     pub site_url: String,
     pub content: AccountMailContent,
 }
 
-/// The occasion of a mail about an account, with its facts; its word begins the names of templates.
+/// The occasion of a mail about an account, with its facts. The serialized name begins the names of its templates.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[derive(IntoStaticStr)]
 #[strum(serialize_all = "kebab-case")]
 pub enum AccountMailContent {
-    /// Another user registered a device of the recipient.
+    /// A different user registered a device of the recipient.
     #[strum(serialize = "device")]
     DeviceMoved { device: String },
     /// The recipient is invited to set a first password.
@@ -33,14 +33,14 @@ pub enum AccountMailContent {
     PasswordChanged { user_name: String },
     /// An API key was created for the recipient.
     KeyMade { user_name: String, key: String },
-    /// The recipient logged in with a browser that was not known.
+    /// The recipient logged in with an unknown browser.
     NewBrowser {
         user_name: String,
-        /// Browser and operating system, as far as they are known.
+        /// The browser and the operating system, if known.
         browser: String,
         /// The network address; may be empty.
         address: String,
-        /// Formatted time of the login.
+        /// The formatted time of the login.
         time: String,
     },
 }
@@ -74,7 +74,7 @@ impl AccountMailContent {
     }
 }
 
-/// Shortens the name of a user, device, key or browser; clients choose most of them.
+/// Shortens the name of a user, device, key or browser. Clients choose most of these names.
 fn short(name: &str) -> String {
     line(name, MAIL_NAME_CHARS_MAX)
 }
@@ -114,7 +114,7 @@ impl MailTemplates {
     }
 }
 
-/// Returns a mail of each kind, to validate templates with.
+/// Returns a mail of each kind for the validation of templates.
 pub(super) fn samples() -> impl Iterator<Item = AccountMail> {
     let user_name = "user@example.org".to_owned();
     let link = PasswordLine {
@@ -125,7 +125,7 @@ pub(super) fn samples() -> impl Iterator<Item = AccountMail> {
         AccountMailContent::DeviceMoved { device: "Phone".to_owned() },
         AccountMailContent::Invitation(link.clone()),
         AccountMailContent::PasswordReset(vec![link.clone()]),
-        // A template may treat a single link as a case of its own.
+        // A template may handle a single link as a special case.
         AccountMailContent::PasswordReset(vec![link.clone(), link]),
         AccountMailContent::PasswordChanged { user_name: user_name.clone() },
         AccountMailContent::KeyMade { user_name: user_name.clone(), key: "Layout".to_owned() },

@@ -2,16 +2,16 @@
 
 /// Reduces any text to one line of at most `chars_max` characters.
 ///
-/// Runs of line breaks, other control characters and white space become one space; bidirectional control
-/// characters are dropped, since they would affect the text that follows. A longer text is truncated, after a
-/// word if one ends in the last quarter, and gets `…`.
+/// Runs of line breaks, other control characters and white space become one space. Bidirectional control
+/// characters are removed, since they would affect the following text. A longer text is truncated and gets `…`. It
+/// is truncated after a word if one ends in the last quarter.
 pub fn line(text: &str, chars_max: usize) -> String {
     let mut line = String::new();
     let mut count = 0;
     let mut pending_space = false;
     for c in text.chars().filter(|&c| !is_hidden(c)) {
         if c.is_control() || c.is_whitespace() {
-            // White space at the start or the end of the text leaves no gap.
+            // White space at the start or the end of the text is removed.
             pending_space = !line.is_empty();
             continue;
         }
@@ -37,7 +37,7 @@ fn cut(line: &str, after_word: bool, chars_max: usize) -> String {
     format!("{}…", shortened.trim_end_matches([',', ';', ':', '.', '–', '-', ' ']))
 }
 
-/// Returns whether a character is invisible and affects text beyond its own.
+/// Returns whether a character is invisible and affects the text around it.
 fn is_hidden(c: char) -> bool {
     matches!(c, '\u{202A}'..='\u{202E}' | '\u{2066}'..='\u{2069}' | '\u{FEFF}' | '\u{FFF9}'..='\u{FFFB}')
 }

@@ -1,8 +1,8 @@
 //! Renders mails from templates: subject, text and HTML.
 //!
-//! Templates are embedded in the binary; an operator's folder may override them by name. Values from
-//! documents are reduced to one line and truncated here, then escaped according to the template's name:
-//! `.html` templates escape, `.txt` templates do not need to. Recipients and transport are handled elsewhere.
+//! Templates are embedded in the binary; an operator's folder may override them by name. Values from documents are
+//! reduced to one line and truncated here, then escaped according to the template's name: `.html` templates
+//! escape, `.txt` templates do not need to. Recipients and transport are handled elsewhere.
 
 mod account_mail;
 mod line;
@@ -33,40 +33,40 @@ pub struct NotificationMail {
     pub site_name: String,
     pub title: String,
     pub occasion: MailOccasion,
-    /// The items, in the order of the mail; a digest shows at most
+    /// The items, in the order of the mail. A digest shows at most
     /// [`MAIL_DIGEST_ITEMS_MAX`](limits::MAIL_DIGEST_ITEMS_MAX), an item's mail one.
     pub entries: Vec<MailEntry>,
-    /// Items that matched but are not among the entries.
+    /// The number of matching items that are not among the entries.
     pub more: usize,
-    /// URL that ends the notification, `http` or `https`.
+    /// The URL that ends the notification, `http` or `https`.
     pub unsubscribe_url: String,
-    /// Home page of the service, `http` or `https`.
+    /// The home page of the service, `http` or `https`.
     pub site_url: String,
 }
 
-/// The occasion of a notification mail; its word begins the names of templates.
+/// The occasion of a notification mail. The serialized name begins the names of its templates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[derive(IntoStaticStr)]
 #[strum(serialize_all = "kebab-case")]
 pub enum MailOccasion {
-    /// The mail is about one new item.
+    /// One new item.
     Item,
-    /// New items since the last digest.
+    /// The new items since the last digest.
     Digest,
 }
 
-/// An item in a mail. Texts are untrusted and may be empty.
+/// An item in a mail. Its texts are untrusted and may be empty.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MailEntry {
     pub headline: String,
     pub description: String,
     pub byline: String,
     pub source: String,
-    /// Media type as in URIs, such as `image`.
+    /// The media type as in URIs, such as `image`.
     pub media_type: String,
-    /// Formatted time of the version.
+    /// The formatted time of the version.
     pub time: String,
-    /// The item's page, `http` or `https`.
+    /// The URL of the item's page, `http` or `https`.
     pub url: String,
     /// A picture that is embedded in the mail.
     pub thumbnail: Option<MailThumbnail>,
@@ -75,9 +75,9 @@ pub struct MailEntry {
 /// A picture that is embedded in the mail.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MailThumbnail {
-    /// Content id of its MIME part: 1 to 128 letters, digits, `.`, `_` and `-`.
+    /// The content id of the picture's MIME part: 1 to 128 letters, digits, `.`, `_` and `-`.
     pub cid: String,
-    /// In pixels, like `height`.
+    /// The width in pixels. The height is in pixels too.
     pub width: u32,
     pub height: u32,
 }
@@ -92,11 +92,11 @@ pub struct MailTexts {
 }
 
 impl MailTemplates {
-    /// Compiles the templates; those in the folder `overrides` replace the embedded ones.
+    /// Compiles the templates. Templates in the folder `overrides` replace the embedded ones.
     ///
-    /// Renders each with sample mails of every kind, so that a template that passes here does not fail later.
-    /// Fails with the name of the template and the reason when one does not render, when the folder cannot be
-    /// read, and when it contains a template with an unknown name.
+    /// Renders each template with sample mails of every kind, so that a template that passes here does not fail
+    /// later. Fails with the name of the template and the reason if one does not render, if the folder cannot be
+    /// read, or if it contains a template with an unknown name.
     pub fn compile(overrides: Option<&Path>) -> Result<Self> {
         let compiled = Self { environment: templates::load(overrides)? };
         // A template may fail only for rare values, such as an item without a headline.
@@ -111,8 +111,8 @@ impl MailTemplates {
 
     /// Renders a notification mail.
     ///
-    /// Fails for a URL that is not `http` or `https` and for an invalid content id, both of which are
-    /// mistakes of the caller.
+    /// Fails for a URL that is not `http` or `https` and for an invalid content id, both of which are mistakes of
+    /// the caller.
     pub fn render_notification(&self, mail: &NotificationMail) -> Result<MailTexts> {
         let view = MailView::from_mail(mail)?;
         let name: &str = mail.occasion.into();

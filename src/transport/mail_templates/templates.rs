@@ -1,4 +1,4 @@
-//! Loads mail templates: the embedded ones and the operator's overrides.
+//! Loads the embedded mail templates and the operator's overrides.
 
 use std::{fs, io::Read, path::Path};
 
@@ -15,15 +15,15 @@ use crate::runtime::limits::TEMPLATE_BYTES_MAX;
 #[folder = "assets/mails/"]
 struct MailTemplateFiles;
 
-/// Compiles every template, preferring the file in `overrides`.
+/// Compiles every template, from its file in `overrides` if there is one.
 pub(super) fn load(overrides: Option<&Path>) -> Result<Environment<'static>> {
     if let Some(folder) = overrides {
         check_names(folder)?;
     }
     let mut environment = Environment::new();
-    // An undefined variable is an error in a template, not an empty text.
+    // An undefined variable in a template is an error, not an empty text.
     environment.set_undefined_behavior(UndefinedBehavior::Strict);
-    // Lines with only control blocks leave no empty line in the output.
+    // Lines with only control blocks leave no empty lines in the output.
     let syntax = SyntaxConfig::builder().trim_blocks(true).lstrip_blocks(true).build();
     environment.set_syntax(syntax.map_err(Error::internal)?);
     environment.set_formatter(format);
@@ -43,8 +43,8 @@ pub(super) fn load(overrides: Option<&Path>) -> Result<Environment<'static>> {
     Ok(environment)
 }
 
-/// Escapes a value as minijinja does, except that `/` stays unescaped in HTML: URLs stay recognizable to
-/// programs, and mails shorter.
+/// Escapes a value like minijinja, except that `/` stays unescaped in HTML. URLs thus stay recognizable to
+/// programs, and mails become shorter.
 fn format(out: &mut Output<'_>, state: &mut State<'_, '_>, value: &Value) -> Result<(), Mistake> {
     let is_html = matches!(state.auto_escape(), AutoEscape::Html);
     let Some(text) = value.as_str().filter(|_| is_html && !value.is_safe()) else {
@@ -69,13 +69,13 @@ fn invalid(path: &Path, what: &str) -> Error {
     Error::new(ErrorKind::InvalidArgument, format!("mail template {}: {what}", path.display()))
 }
 
-/// Fails for a template in `folder` with an unknown name: a misspelt one would never be used.
+/// Fails for a template in `folder` with an unknown name, because a misspelt template would never be used.
 fn check_names(folder: &Path) -> Result<()> {
     for entry in fs::read_dir(folder).map_err(|cause| unreadable(folder, &cause))? {
         let name = entry.map_err(|cause| unreadable(folder, &cause))?.file_name();
         let name = name.to_string_lossy();
         let is_template = name.ends_with(".html") || name.ends_with(".txt");
-        // Hidden files are left by editors, and other files may be notes of the operator.
+        // Editors leave hidden files, and other files may be the operator's notes.
         if is_template && !name.starts_with('.') && MailTemplateFiles::get(&name).is_none() {
             let mut known: Vec<_> = MailTemplateFiles::iter().collect();
             known.sort();
@@ -99,7 +99,7 @@ fn read(folder: &Path, name: &str) -> Result<Option<String>> {
         Err(cause) => return Err(invalid(&path, &cause.to_string())),
     };
     let mut bytes = Vec::new();
-    // One byte more than allowed tells a template that is too long from one that fits.
+    // One byte more than allowed is enough to detect a template that is too long.
     let read = file.take(TEMPLATE_BYTES_MAX + 1).read_to_end(&mut bytes);
     read.map_err(|cause| invalid(&path, &cause.to_string()))?;
     if u64::try_from(bytes.len()).is_ok_and(|length| length > TEMPLATE_BYTES_MAX) {

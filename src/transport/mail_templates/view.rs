@@ -1,4 +1,4 @@
-//! The template context of a mail: every text reduced to one truncated line, every URL checked.
+//! The template context of a mail, in which every text is one truncated line and every URL is checked.
 
 use serde::Serialize;
 
@@ -6,7 +6,7 @@ use super::{MailEntry, MailOccasion, MailThumbnail, NotificationMail, line::line
 use crate::runtime::error::{Error, Result};
 use crate::runtime::limits;
 
-/// Side in pixels of the square into which a thumbnail beside text fits.
+/// The side length in pixels of the square for a thumbnail beside text.
 const SMALL_PX: u32 = 120;
 
 #[derive(Serialize)]
@@ -14,7 +14,7 @@ pub(super) struct MailView {
     site_name: String,
     title: String,
     entries: Vec<MailCard>,
-    /// Total number of items, including those not among the entries.
+    /// The total number of items, including items that are not among the entries.
     count: usize,
     more: usize,
     unsubscribe_url: String,
@@ -25,7 +25,7 @@ pub(super) struct MailView {
 struct MailCard {
     headline: String,
     description: String,
-    /// Byline, source, media type and time, without empty ones.
+    /// Byline, source, media type and time, without empty values.
     facts: Vec<String>,
     url: String,
     thumbnail: Option<CardPicture>,
@@ -71,7 +71,7 @@ fn card(entry: &MailEntry, description_chars_max: usize) -> Result<MailCard> {
         .map(|fact| line(fact, limits::MAIL_NAME_CHARS_MAX));
     let headline = line(&entry.headline, limits::MAIL_HEADLINE_CHARS_MAX);
     let description = line(&entry.description, description_chars_max);
-    // Not every item has a headline, and a link needs a text.
+    // Not every item has a headline, and a link needs text.
     let (headline, description) = if !headline.is_empty() {
         (headline, description)
     } else if description.is_empty() {
@@ -97,7 +97,7 @@ fn picture(thumb: &MailThumbnail) -> Result<CardPicture> {
     if !fits || !is_allowed {
         return Err(Error::internal("the id of a picture in a mail has other characters"));
     }
-    // At least one pixel, because the longer side divides below.
+    // At least one pixel, because the longer side is a divisor below.
     let width = thumb.width.max(1);
     let height = thumb.height.max(1);
     let long = width.max(height);
@@ -110,9 +110,9 @@ fn picture(thumb: &MailThumbnail) -> Result<CardPicture> {
     })
 }
 
-/// Scales a side of a picture so that its longer side fits into the square beside text.
+/// Scales a side of a picture so that the longer side fits into the square beside text.
 fn small_side(side: u32, long: u32) -> u32 {
-    // A picture that is smaller than the square is not enlarged.
+    // A picture smaller than the square is not enlarged.
     let scaled = u64::from(side) * u64::from(SMALL_PX.min(long)) / u64::from(long);
     u32::try_from(scaled).unwrap_or(SMALL_PX).max(1)
 }
@@ -128,7 +128,7 @@ pub(super) fn address(url: &str) -> Result<String> {
     Err(Error::internal("an address in a mail is not a web address"))
 }
 
-/// Returns sample mails of every kind, to validate templates with.
+/// Returns sample mails of every kind for the validation of templates.
 pub(super) fn samples() -> Vec<NotificationMail> {
     let full = MailEntry {
         headline: "Headline".into(),

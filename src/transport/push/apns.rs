@@ -1,4 +1,4 @@
-//! Client of the Apple Push Notification service.
+//! A client of the Apple Push Notification service.
 //!
 //! Apple, "Sending notification requests to APNs" (headers, HTTP/2), "Establishing a token-based
 //! connection to APNs" (the JWT and its age), "Generating a remote notification" (the payload) and
@@ -28,7 +28,7 @@ pub(super) struct ApnsSigner {
 }
 
 impl ApnsSigner {
-    /// Signs a provider token: RFC 7519, ES256, `iss` the team, `kid` the key.
+    /// Signs a provider token: RFC 7519 with ES256, the team as `iss` and the key as `kid`.
     pub(super) fn sign(&self, now: Timestamp) -> Result<String, jsonwebtoken::errors::Error> {
         let mut header = Header::new(Algorithm::ES256);
         header.kid = Some(self.key_id.clone());
@@ -42,7 +42,7 @@ impl ApnsSigner {
 struct ProviderToken {
     text: String,
     issued: Timestamp,
-    /// Whether it replaced its predecessor early because Apple refused that one.
+    /// Whether it replaced the previous token early because Apple refused that token.
     is_early: bool,
     /// Whether the next message needs a new token.
     is_refused: bool,
@@ -59,9 +59,9 @@ impl ProviderTokens {
         Self { signer, current: Mutex::new(None) }
     }
 
-    /// Returns the token to use at `now`; signing one takes a tenth of a millisecond.
+    /// Returns the token to use at `now`. Signing a new token costs a tenth of a millisecond.
     pub(super) fn current_token(&self, now: Timestamp) -> Result<String, PushError> {
-        // Held while it signs, so that concurrent messages share one token.
+        // The lock is held while signing, so that concurrent messages share one token.
         let mut current = self.current.lock();
         if let Some(bearer) = current.as_ref().filter(|bearer| is_fresh(bearer, now)) {
             return Ok(bearer.text.clone());
@@ -77,8 +77,8 @@ impl ProviderTokens {
 
     /// Records that Apple refused the token `text`.
     ///
-    /// The next message gets a new one, unless the refused token itself was an early replacement, which stays
-    /// for its 20 minutes: new signatures do not help a key that Apple does not know, and Apple rejects
+    /// The next message gets a new token. The exception is a refused token that was itself an early replacement;
+    /// it stays for 20 minutes. New signatures do not help if Apple does not know the key, and Apple rejects
     /// everything after renewals in quick succession (`TooManyProviderTokenUpdates`).
     pub(super) fn mark_refused(&self, text: &str, now: Timestamp) {
         let mut current = self.current.lock();
@@ -90,11 +90,11 @@ impl ProviderTokens {
 
 fn is_fresh(bearer: &ProviderToken, now: Timestamp) -> bool {
     let age = now.duration_since(bearer.issued);
-    // After the clock was set back, the token is from the future, which Apple refuses.
+    // If the clock was set back, the token is from the future, and Apple refuses it.
     !bearer.is_refused && !age.is_negative() && age.unsigned_abs() < limits::APNS_BEARER_AGE
 }
 
-/// Returns whether it is too early for Apple to accept another token.
+/// Returns whether the token is too young for Apple to accept a new one.
 fn is_young(bearer: &ProviderToken, now: Timestamp) -> bool {
     now.duration_since(bearer.issued).unsigned_abs() < limits::APNS_BEARER_AGE_MIN
 }
@@ -102,9 +102,9 @@ fn is_young(bearer: &ProviderToken, now: Timestamp) -> bool {
 /// The service's production and sandbox endpoints.
 pub(super) struct ApnsClient {
     pub(super) client: Client,
-    /// Base URL, which ends in `/3/device`.
+    /// The base URL, which ends in `/3/device`.
     pub(super) production: Url,
-    /// The same in the sandbox.
+    /// The base URL in the sandbox.
     pub(super) sandbox: Url,
     pub(super) topic: HeaderValue,
     pub(super) bearers: ProviderTokens,
@@ -117,7 +117,7 @@ impl ApnsClient {
         now: fn() -> Timestamp,
     ) -> Result<(), PushError> {
         let base = match message.device {
-            // Messages to Android devices never get here; `Push` sends them to Firebase.
+            // `Push` sends messages to Android devices to Firebase, so none get here.
             DeviceKind::Ios | DeviceKind::Android => &self.production,
             DeviceKind::IosSandbox => &self.sandbox,
         };
@@ -135,7 +135,7 @@ impl ApnsClient {
             .header("content-type", "application/json")
             .header("apns-topic", self.topic.clone())
             .header("apns-push-type", "alert")
-            // 10 is immediate; with 5 the device may wait to save power.
+            // 10 means immediately; with 5 the device may wait to save power.
             .header("apns-priority", "10")
             .header("apns-expiration", expiration)
             .header("apns-id", message.id.to_string());
@@ -154,7 +154,7 @@ impl ApnsClient {
 
 /// Builds the URL of a device.
 ///
-/// A token is hexadecimal; anything else could escape the path or would be refused.
+/// A token is hexadecimal. Other characters could change the path, or Apple would refuse the token.
 fn address(base: &Url, token: &str) -> Result<Url, PushError> {
     let is_hex = !token.is_empty() && token.bytes().all(|byte| byte.is_ascii_hexdigit());
     if !is_hex || token.len() > limits::APNS_TOKEN_CHARS_MAX {
@@ -177,7 +177,7 @@ pub(super) fn secret(text: &str) -> Result<HeaderValue, PushError> {
     Ok(value)
 }
 
-/// Returns `text` if Apple accepts it, otherwise its hash, which collapsing messages still share.
+/// Returns `text` if Apple accepts it, otherwise its hash, which is still equal for messages with the same text.
 pub(super) fn collapse_id(text: &str) -> String {
     let fits = text.len() <= limits::PUSH_COLLAPSE_BYTES_MAX;
     if fits && text.bytes().all(|byte| byte.is_ascii_graphic()) {
@@ -186,7 +186,7 @@ pub(super) fn collapse_id(text: &str) -> String {
     ContentHash::new(text.as_bytes()).to_string()
 }
 
-/// Builds the payload: `aps` and the data beside it.
+/// Builds the payload: `aps` and the data fields beside it.
 pub(super) fn payload(message: &PushMessage, texts: FittedTexts<'_>) -> Value {
     let FittedTexts { title, body, image } = texts;
     let mut aps = json!({
@@ -195,7 +195,7 @@ pub(super) fn payload(message: &PushMessage, texts: FittedTexts<'_>) -> Value {
         "thread-id": message.notification.to_string(),
     });
     if image.is_some() {
-        // The app's extension fetches the picture before the message is shown.
+        // The app's extension fetches the picture before the message is displayed.
         aps["mutable-content"] = 1.into();
     }
     let mut payload = json!({ "aps": aps });
@@ -219,7 +219,7 @@ pub(super) fn result_of_answer(answer: &PushReply, token: &str) -> Result<(), Pu
     match (answer.status, word) {
         // Removes the device (contract notifications-26).
         (410, _) | (400, "BadDeviceToken") => Err(PushError::InvalidToken { reason }),
-        // `IdleTimeout` has the status of a bad request although the connection caused it.
+        // `IdleTimeout` has the status of a bad request, but the connection caused it.
         (403, "ExpiredProviderToken" | "InvalidProviderToken") | (400, "IdleTimeout") => {
             Err(PushError::Retry { reason, after: answer.after })
         }

@@ -15,7 +15,7 @@ use super::error::{PushError, describe};
 use crate::runtime::limits;
 use crate::transport::error::clean;
 
-/// HTTP versions that a service may use.
+/// The HTTP versions that a service may use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum HttpVersions {
     Http2,
@@ -23,7 +23,7 @@ pub(super) enum HttpVersions {
     Any,
 }
 
-/// Parses certificates in PEM; `None` when there is none or a damaged one.
+/// Parses certificates in PEM; `None` if there is no certificate or a damaged one.
 pub(super) fn certificates(pem: &[u8]) -> Option<Vec<CertificateDer<'static>>> {
     let read = CertificateDer::pem_slice_iter(pem).collect::<Result<Vec<_>, _>>().ok()?;
     let mut roots = RootCertStore::empty();
@@ -57,8 +57,7 @@ pub(super) fn client(
         .connect_timeout(limits::TRANSPORT_CONNECT_TIMEOUT)
         .timeout(limits::PUSH_SEND)
         .pool_idle_timeout(limits::PUSH_IDLE)
-        // Keep-alive detects connections that the network dropped silently, on which every request would time
-        // out.
+        // Keep-alive detects connections that the network dropped silently, on which every request would time out.
         .http2_keep_alive_interval(limits::PUSH_PING)
         .http2_keep_alive_timeout(limits::PUSH_PING_ANSWER)
         .http2_keep_alive_while_idle(true)
@@ -76,9 +75,9 @@ pub(super) struct PushReply {
     /// Host and port of the service, for errors.
     pub(super) endpoint: String,
     pub(super) status: u16,
-    /// The value of `Retry-After`, if any.
+    /// The value of `Retry-After`, if there is one.
     pub(super) after: Option<Duration>,
-    /// The body; null when it is not JSON.
+    /// The body; null if it is not JSON.
     pub(super) body: Value,
 }
 
@@ -90,15 +89,15 @@ impl PushReply {
         format!("{} answered {}{colon}{reason}", self.endpoint, self.status)
     }
 
-    /// Returns whether the status alone permits a retry.
+    /// Returns whether a retry may succeed, according to the status alone.
     pub(super) fn is_temporary(&self) -> bool {
         matches!(self.status, 408 | 425 | 429 | 500..)
     }
 }
 
-/// Sends a request; returns the response regardless of its status.
+/// Sends a request. Returns the response regardless of its status.
 ///
-/// Fails with [`PushError::Retry`] when there is no response.
+/// Fails with [`PushError::Retry`] if there is no response.
 pub(super) async fn send_request(
     request: RequestBuilder,
     endpoint: &str,
@@ -110,13 +109,13 @@ pub(super) async fn send_request(
     let status = response.status().as_u16();
     let read = body(&mut response).await;
     let body = read.map_err(|error| network_error(endpoint, error))?;
-    // An error may come without JSON, from a proxy in between; its status still counts.
+    // An error of an intermediate proxy may have no JSON; its status still counts.
     let body = serde_json::from_slice(&body).unwrap_or_default();
     Ok(PushReply { endpoint: endpoint.to_owned(), status, after, body })
 }
 
 fn network_error(endpoint: &str, error: reqwest::Error) -> PushError {
-    // The URL may carry a token.
+    // The URL may contain a token.
     let text = clean(&describe(&error.without_url()), &[]);
     PushError::later(format!("{endpoint}: {text}"))
 }
@@ -138,14 +137,14 @@ fn retry_after(response: &Response, now: fn() -> Timestamp) -> Option<Duration> 
     parse_after(response.headers().get(RETRY_AFTER)?.to_str().ok()?, now())
 }
 
-/// Parses `Retry-After` (RFC 9110 §10.2.3): seconds or a date.
+/// Parses `Retry-After` (RFC 9110 §10.2.3), which is a number of seconds or a date.
 pub(super) fn parse_after(text: &str, now: Timestamp) -> Option<Duration> {
     let text = text.trim();
     let after = match text.parse() {
         Ok(seconds) => Duration::from_secs(seconds),
         Err(_) => {
             let date = Timestamp::try_from(httpdate::parse_http_date(text).ok()?).ok()?;
-            // A date in the past means at once.
+            // A date in the past means no delay.
             Duration::try_from(date.duration_since(now)).unwrap_or_default()
         }
     };

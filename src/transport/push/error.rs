@@ -1,19 +1,19 @@
-//! Errors of push messages, which decide about the message and its device.
+//! Errors of push messages. They determine whether to retry the message and whether to remove its device.
 
 use std::time::Duration;
 
 use thiserror::Error;
 
-/// Why a message was not delivered. The texts name the service and its response, never a token or a key.
+/// The reason for a failed message. The texts name the service and its response, never a token or a key.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum PushError {
-    /// The device is gone: its token will never work again.
+    /// The token of the device will never work again.
     #[error("{reason}")]
     InvalidToken {
         /// The response of the service.
         reason: String,
     },
-    /// The message can never be sent; the device may be fine.
+    /// The message can never be sent, but the device may be valid.
     #[error("{reason}")]
     Permanent {
         /// The response of the service.

@@ -1,4 +1,4 @@
-//! Client of Firebase Cloud Messaging, HTTP v1.
+//! A client of Firebase Cloud Messaging, HTTP v1.
 //!
 //! Google, "Using OAuth 2.0 for server to server applications" (the assertion, RFC 7523), "Method:
 //! projects.messages.send" and "`ErrorCode`" of the reference of FCM HTTP v1, "About FCM messages"
@@ -22,9 +22,9 @@ use super::{
 };
 use crate::runtime::limits;
 
-/// OAuth scope of the access token.
+/// The OAuth scope of the access token.
 const SCOPE: &str = "https://www.googleapis.com/auth/firebase.messaging";
-/// The form body up to the assertion, which needs no encoding.
+/// The form body before the assertion, which needs no encoding.
 const FORM: &str = "grant_type=urn%3Aietf%3Aparams%3Aoauth%3Agrant-type%3Ajwt-bearer&assertion=";
 
 /// Google's message for a token that it never issued.
@@ -34,7 +34,7 @@ const NO_TOKEN: &str = "registration token is not a valid FCM registration token
 pub(super) struct ServiceAccount {
     pub(super) email: String,
     pub(super) key: EncodingKey,
-    /// Id of the key, if the file contains it.
+    /// The id of the key, if the file contains it.
     pub(super) key_id: Option<String>,
     pub(super) token_url: Url,
     /// The token URL exactly as in the file, because `aud` is compared as text.
@@ -59,7 +59,7 @@ impl ServiceAccount {
     }
 }
 
-/// An access token with the time after which it is replaced.
+/// An access token with the time at which it is replaced.
 #[derive(Clone)]
 struct FcmAccessToken {
     text: Arc<str>,
@@ -70,7 +70,7 @@ struct FcmAccessToken {
 pub(super) struct FcmClient {
     client: Client,
     account: ServiceAccount,
-    /// URL that messages are posted to.
+    /// The URL to which messages are posted.
     url: Url,
     access: Mutex<Option<FcmAccessToken>>,
     /// Coalesces token requests: the holder fetches a token, the others wait for it.
@@ -100,7 +100,7 @@ impl FcmClient {
             .header("content-type", "application/json")
             .body(body.to_string());
         let answer = client::send_request(request, &host_and_port_of(&self.url), now).await?;
-        // The retry fetches another token (contract notifications-24).
+        // The retry fetches a new token (contract notifications-24).
         if answer.status == 401 {
             self.drop_token(&access);
         }
@@ -115,7 +115,7 @@ impl FcmClient {
         let permit = self.fetching.acquire().await;
         let _permit =
             permit.map_err(|_| PushError::later("access tokens are no longer fetched"))?;
-        // A waiter finds the token that the previous holder fetched.
+        // The previous holder may have fetched a token while this request waited.
         if let Some(access) = self.cached(now()) {
             return Ok(access);
         }
@@ -130,7 +130,7 @@ impl FcmClient {
         access.as_ref().filter(|access| now < access.until).map(|access| access.text.clone())
     }
 
-    /// Drops the token `text`, unless another one has replaced it.
+    /// Drops the token `text`, unless it was already replaced.
     fn drop_token(&self, text: &str) {
         let mut access = self.access.lock();
         access.take_if(|access| *access.text == *text);
@@ -138,8 +138,8 @@ impl FcmClient {
 
     /// Requests a new access token.
     ///
-    /// Every failure is [`PushError::Retry`]: the message is fine, and an operator can restore the account's
-    /// rights.
+    /// Every failure is a [`PushError::Retry`], because the message is not at fault and an operator can restore
+    /// the account's rights.
     async fn request_token(&self, now: fn() -> Timestamp) -> Result<FcmAccessToken, PushError> {
         let issued = now();
         let assertion = self.account.sign(issued);
@@ -154,7 +154,7 @@ impl FcmClient {
             client::send_request(request, &host_and_port_of(&self.account.token_url), now).await?;
         if answer.status != 200 {
             let error = answer.body["error"].as_str().unwrap_or_default();
-            // RFC 6749 §5.2; it helps the operator who set up the account.
+            // RFC 6749 §5.2. The description helps the operator who set up the account.
             let description = answer.body["error_description"].as_str().unwrap_or_default();
             return Err(no_access(&answer, &format!("{error} {description}"), &assertion));
         }
@@ -163,7 +163,7 @@ impl FcmClient {
     }
 }
 
-/// Creates the error for a response without an access token; the assertion of its request stays out of it.
+/// Creates the error for a response without an access token. The assertion of the request is removed from it.
 fn no_access(answer: &PushReply, reason: &str, assertion: &str) -> PushError {
     let reason = answer.describe(reason, &[assertion]);
     PushError::Retry { reason: format!("access token: {reason}"), after: answer.after }
@@ -173,7 +173,7 @@ fn no_access(answer: &PushReply, reason: &str, assertion: &str) -> PushError {
 fn read_access(body: &Value, issued: Timestamp) -> Option<FcmAccessToken> {
     let text = body["access_token"].as_str()?;
     let valid = body["expires_in"].as_u64()?;
-    // A token that is valid only briefly keeps half of its life, or it would never be used.
+    // A token with a short lifetime is used for half of that time; a full margin would make it unusable.
     let margin = limits::FCM_ACCESS_MARGIN.as_secs().min(valid / 2);
     let used = i64::try_from(valid - margin).ok()?;
     let until = issued.checked_add(jiff::SignedDuration::from_secs(used)).ok()?;
@@ -181,7 +181,7 @@ fn read_access(body: &Value, issued: Timestamp) -> Option<FcmAccessToken> {
     graphic.then(|| FcmAccessToken { text: text.into(), until })
 }
 
-/// Checks a device token. Firebase does not document the format of its tokens; those in use have letters,
+/// Checks a device token. Firebase does not document the format of its tokens; known tokens consist of letters,
 /// digits, `:`, `-` and `_`.
 fn check(token: &str) -> Result<(), PushError> {
     let graphic = !token.is_empty() && token.bytes().all(|byte| byte.is_ascii_graphic());
@@ -192,7 +192,7 @@ fn check(token: &str) -> Result<(), PushError> {
     Ok(())
 }
 
-/// Builds the message without the token, which does not count towards its size.
+/// Builds the message without the token, which does not count towards the size limit.
 pub(super) fn payload(message: &PushMessage, texts: FittedTexts<'_>) -> Value {
     let FittedTexts { title, body, image } = texts;
     let mut notification = json!({ "title": title, "body": body });
@@ -204,21 +204,21 @@ pub(super) fn payload(message: &PushMessage, texts: FittedTexts<'_>) -> Value {
     if !message.collapse.is_empty() {
         android.insert("collapse_key".to_owned(), message.collapse.as_str().into());
     }
-    // Normal priority would wait until a sleeping device wakes up.
+    // With normal priority, the message would wait until a sleeping device wakes up.
     android.insert("priority".to_owned(), "high".into());
     android.insert("ttl".to_owned(), ttl.into());
     json!({ "notification": notification, "data": data(message, image), "android": android })
 }
 
-/// Returns the FCM error code of a response, such as `UNREGISTERED`; empty when there is none.
+/// Returns the FCM error code of a response, such as `UNREGISTERED`; empty if there is no code.
 fn code(error: &Value) -> &str {
     let details = error["details"].as_array().map(Vec::as_slice).unwrap_or_default();
     let codes = details.iter().filter_map(|detail| detail["errorCode"].as_str());
     codes.into_iter().next().unwrap_or_default()
 }
 
-/// Returns whether a response reports the token as invalid: by the name of the field or, as Google answers
-/// today, only in its message (firebase/firebase-admin-java issue 1064).
+/// Returns whether a response reports the token as invalid: by the name of the field or, in Google's present
+/// responses, only in the message (firebase/firebase-admin-java issue 1064).
 fn blames_token(error: &Value) -> bool {
     let details = error["details"].as_array().map(Vec::as_slice).unwrap_or_default();
     let violations = details.iter().filter_map(|detail| detail["fieldViolations"].as_array());
@@ -226,7 +226,7 @@ fn blames_token(error: &Value) -> bool {
     named || error["message"].as_str().is_some_and(|text| text.contains(NO_TOKEN))
 }
 
-/// Interprets the response to a message; `secrets` are kept out of the error.
+/// Interprets the response to a message. `secrets` are removed from the error.
 pub(super) fn result_of_answer(answer: &PushReply, secrets: &[&str]) -> Result<(), PushError> {
     if answer.status == 200 {
         return Ok(());
@@ -238,8 +238,7 @@ pub(super) fn result_of_answer(answer: &PushReply, secrets: &[&str]) -> Result<(
     let name = if code.is_empty() { status } else { code };
     let reason = answer.describe(&format!("{name} {message}"), secrets);
     match (answer.status, code) {
-        // Only `UNREGISTERED` removes a device: a sender mismatch may also be caused by a wrong key file of
-        // ours.
+        // Only `UNREGISTERED` removes a device, because a wrong key file of ours may also cause a sender mismatch.
         (404, "UNREGISTERED") => Err(PushError::InvalidToken { reason }),
         (400, _) if blames_token(error) => Err(PushError::InvalidToken { reason }),
         (401, _) => Err(PushError::Retry { reason, after: answer.after }),

@@ -1,12 +1,12 @@
 //! Sends one push message to one mobile device: over Firebase Cloud Messaging to Android, over the
 //! Apple Push Notification service to iOS.
 //!
-//! Without database access, and stateless except for connections and access tokens: the caller retries
-//! temporary failures and removes devices with invalid tokens. Every send has a timeout, every response a
-//! size limit; no redirect is followed and no proxy used.
+//! Push has no database access, and its only state are connections and access tokens. The caller retries temporary
+//! failures and removes devices with invalid tokens. Every send has a timeout, every response a size limit.
+//! Redirects are not followed, and no proxy is used.
 //!
-//! A message has a title, a body, an optional picture, and the data that the app needs to open the item,
-//! under the same names on every platform (`payload`). Contract notifications-22.
+//! A message has a title, a body, an optional picture, and the data that the app needs to open the item. The data
+//! has the same names on every platform (`payload`). Contract notifications-22.
 
 mod apns;
 mod client;
@@ -45,37 +45,37 @@ struct PushServices {
 /// One message to one device.
 #[derive(Clone)]
 pub struct PushMessage {
-    /// Id of the message, the same for every attempt; Apple and the app recognize retries by it.
+    /// The id of the message, the same in every attempt. Apple and the app recognize retries by it.
     pub id: Uuid,
-    /// Platform, which selects the service.
+    /// The platform, which determines the service.
     pub device: DeviceKind,
-    /// The device's token at the push service; a secret.
+    /// The device's token at the push service, which is a secret.
     pub token: String,
-    /// The first line; any text, truncated if too long.
+    /// The first line: any text, truncated if it is too long.
     pub title: String,
-    /// The text below it; truncated to the payload limit of the services.
+    /// The text below the title, truncated to the payload limit of the services.
     pub body: String,
-    /// The page that the message opens.
+    /// The URL of the page that the message opens.
     pub url: String,
-    /// URL of a picture; left out if the payload has no room for it.
+    /// The URL of a picture, which is left out if the payload has no room for it.
     pub image: Option<String>,
     pub item_uri: String,
-    /// Media type as in URIs, such as `image`.
+    /// The media type as in URIs, such as `image`.
     pub media_type: String,
-    /// The notification that the item matched; iOS groups messages by it.
+    /// The notification that the item matched. iOS groups messages by it.
     pub notification: Uuid,
-    /// Collapse key: the device shows only the last message with the same key; empty for none.
+    /// The collapse key: the device shows only the last message with the same key. Empty for none.
     pub collapse: String,
 }
 
-/// Leaves the token out.
+/// Leaves out the token.
 impl fmt::Debug for PushMessage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Message {} to {} about {}", self.id, self.device.as_str(), self.item_uri)
     }
 }
 
-/// Leaves the keys out.
+/// Leaves out the keys.
 impl fmt::Debug for Push {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let kinds = DeviceKind::iter().filter(|kind| self.reaches(*kind));
@@ -84,16 +84,17 @@ impl fmt::Debug for Push {
 }
 
 impl Push {
-    /// Creates the services that the settings `push.…` describe; reads the files that they name and blocks.
+    /// Creates the services that the settings `push.…` describe. Reads the files that the settings name, and
+    /// blocks.
     ///
-    /// Fails when a file is missing or damaged and when a setting requires another one; the message names the
-    /// setting.
+    /// Fails if a file is missing or damaged, or if a setting requires a setting that is missing; the message
+    /// names the setting.
     pub fn from_config(config: &Config) -> Result<Self> {
         let (fcm, apns) = settings::read(&config.push)?;
         Ok(Self { services: Arc::new(PushServices { fcm, apns }) })
     }
 
-    /// Returns whether a service for such devices is configured.
+    /// Returns whether a service for devices of this kind is configured.
     #[must_use]
     pub fn reaches(&self, kind: DeviceKind) -> bool {
         match kind {
@@ -104,14 +105,14 @@ impl Push {
 
     /// Sends `message` within [`limits::PUSH_SEND`]. `now` is the clock for signatures and dates.
     ///
-    /// The error decides about device and message. A message that failed with [`PushError::Retry`] may have
-    /// arrived; the app recognizes the retry by its `id`.
+    /// The error determines whether to retry the message and whether to remove the device. A message that failed
+    /// with [`PushError::Retry`] may have arrived; the app recognizes the retry by its `id`.
     pub async fn send(
         &self,
         message: &PushMessage,
         now: fn() -> Timestamp,
     ) -> std::result::Result<(), PushError> {
-        // Around the whole send, including an access token that is fetched first.
+        // The timeout includes the request for an access token, if one is needed.
         match tokio::time::timeout(limits::PUSH_SEND, self.hand_over(message, now)).await {
             Ok(sent) => sent,
             Err(_) => Err(PushError::later(format!("no answer within {:?}", limits::PUSH_SEND))),
@@ -139,6 +140,6 @@ impl Push {
 
 fn no_service(device: DeviceKind) -> PushError {
     let reason = format!("no service for {} devices is set", device.as_str());
-    // A retry does not bring back a service that was removed from the settings.
+    // A retry does not restore a service that was removed from the settings.
     PushError::Permanent { reason }
 }

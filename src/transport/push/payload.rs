@@ -1,4 +1,4 @@
-//! The data fields and the size limit of a message, which both services share.
+//! The data fields and the size limit of a message, which both services have in common.
 //!
 //! | name | value |
 //! | --- | --- |
@@ -14,7 +14,7 @@ use serde_json::{Map, Value};
 use super::{PushMessage, error::PushError};
 use crate::runtime::limits;
 
-/// Appended to a truncated text; 3 bytes.
+/// The ellipsis of a truncated text; 3 bytes.
 const CUT: &str = "…";
 
 /// The texts of a message, truncated to fit.
@@ -25,7 +25,7 @@ pub(super) struct FittedTexts<'a> {
     pub(super) image: Option<&'a str>,
 }
 
-/// Returns the data of a message. Every value is a string, because Firebase accepts no other.
+/// Returns the data of a message. Every value is a string, because Firebase accepts no other type.
 pub(super) fn data(message: &PushMessage, image: Option<&str>) -> Map<String, Value> {
     let mut data = Map::new();
     data.insert("id".to_owned(), message.id.to_string().into());
@@ -41,14 +41,14 @@ pub(super) fn data(message: &PushMessage, image: Option<&str>) -> Map<String, Va
 
 /// Builds the message as JSON of at most [`limits::PUSH_PAYLOAD_BYTES_MAX`] bytes.
 ///
-/// `write` renders the texts as JSON, with title and body once each. The body is truncated first, then the
-/// picture is dropped; without room for title and URL it fails with [`PushError::Permanent`].
+/// `write` renders the texts as JSON, with title and body once each. First the body is truncated, then the picture
+/// is left out. Fails with [`PushError::Permanent`] if there is no room for title and URLs.
 pub(super) fn fit_payload(
     message: &PushMessage,
     write: impl Fn(FittedTexts<'_>) -> Value,
 ) -> Result<Value, PushError> {
     let title = shorten(&message.title, limits::PUSH_TITLE_BYTES_MAX);
-    // Without the picture only where the URLs leave no room for it.
+    // The picture is left out only if the URLs leave no room for it.
     let images = [message.image.as_deref(), None];
     for image in images {
         let bare = write(FittedTexts { title: &title, body: "", image }).to_string().len();
@@ -64,10 +64,10 @@ pub(super) fn fit_payload(
 
 /// Truncates `text` between two characters to at most `room` bytes as JSON, without its quotes.
 ///
-/// The services limit the bytes of a message and not its characters, which [`model::shorten`] counts.
+/// The services limit the bytes of a message, not the characters, which [`model::shorten`] counts.
 pub(super) fn shorten(text: &str, room: usize) -> String {
     let mut used = 0;
-    // Where the text has to end for the ellipsis to fit.
+    // The position at which the text has to end so that the ellipsis fits.
     let mut end = None;
     for (at, c) in text.char_indices() {
         let bytes = written_bytes(c);
@@ -83,7 +83,7 @@ pub(super) fn shorten(text: &str, room: usize) -> String {
     text.to_owned()
 }
 
-/// Returns the bytes that a character takes in JSON as `serde_json` writes it.
+/// Returns the number of bytes of a character in the JSON of `serde_json`.
 fn written_bytes(c: char) -> usize {
     match c {
         '"' | '\\' | '\n' | '\r' | '\t' | '\u{8}' | '\u{c}' => 2,

@@ -30,10 +30,10 @@ fn wrong(name: &str, what: impl std::fmt::Display) -> Error {
     Error::new(ErrorKind::InvalidArgument, format!("push.{name}: {what}"))
 }
 
-/// Reads the file that the setting `push.{name}` names.
+/// Reads the file named by the setting `push.{name}`.
 fn read_file(name: &str, path: &Path) -> Result<Vec<u8>> {
     let metadata = fs::metadata(path).map_err(|cause| unreadable(name, path, &cause))?;
-    // A wrong path must neither block, as a pipe does, nor fill the memory.
+    // A wrong path must neither block, like a pipe, nor fill the memory.
     if !metadata.is_file() || metadata.len() > limits::PUSH_FILE_BYTES_MAX {
         let shown = path.display();
         let most = limits::PUSH_FILE_BYTES_MAX;
@@ -76,14 +76,14 @@ fn fcm(settings: &config::Push, trusted: &[CertificateDer<'static>]) -> Result<O
     Ok(Some(FcmClient::new(client, account, url)))
 }
 
-/// Parses the key file of a service account; errors do not quote its content.
+/// Parses the key file of a service account. Errors do not quote its content.
 fn service_account(json: &[u8]) -> Result<ServiceAccount, String> {
     const UNUSABLE_KEY: &str = "has a private_key that is not an RSA key in PEM (PKCS #8)";
     let file: Value = serde_json::from_slice(json).map_err(|_| "is not JSON".to_owned())?;
     let audience = text(&file, "token_uri")?.to_owned();
     let token_url = Url::parse(&audience).ok().filter(|url| url.host_str().is_some());
     let project = text(&file, "project_id")?.to_owned();
-    // Ids may begin with a domain: `example.org:name`.
+    // An id may begin with a domain: `example.org:name`.
     if !project.chars().all(|c| c.is_ascii_alphanumeric() || "-._:".contains(c)) {
         return Err("has an invalid project_id".to_owned());
     }
@@ -102,7 +102,7 @@ fn service_account(json: &[u8]) -> Result<ServiceAccount, String> {
     Ok(account)
 }
 
-/// Finds a text of a key file; an empty one counts as missing.
+/// Finds a text in a key file; an empty text counts as missing.
 fn find_text<'a>(file: &'a Value, name: &str) -> Option<&'a str> {
     file[name].as_str().filter(|text| !text.is_empty())
 }
@@ -122,7 +122,7 @@ fn apns(
     ];
     let path = &settings.apns_key;
     if path.as_os_str().is_empty() {
-        // Half of the settings is a mistake rather than a service that is off.
+        // If only some of the settings are set, that is a mistake; the service is off only if none are set.
         return match others.into_iter().find(|(_, value)| !value.is_empty()) {
             Some((name, _)) => Err(wrong("apns_key", format!("is empty, but push.{name} is set"))),
             None => Ok(None),
