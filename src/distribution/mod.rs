@@ -1,5 +1,5 @@
-//! Everything that the service sends on its own initiative: deliveries, notifications and CDN purges, and the
-//! rules on who may be mailed.
+//! Everything that the service sends on its own initiative: deliveries, notifications and CDN purges. Also the
+//! rules for mail recipients.
 
 pub mod cdn;
 pub mod delivery;

@@ -53,7 +53,7 @@ pub enum MailTransport {
         /// data directory.
         is_shared: bool,
     },
-    /// An SMTP server.
+    /// An SMTP server that relays them.
     Smtp(Box<SmtpServer>),
 }
 

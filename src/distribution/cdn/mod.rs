@@ -1,12 +1,12 @@
-//! Sends cache purges to the configured CDNs, by the cache keys that media responses carry.
+//! Sends cache purges to the configured CDNs, by the cache keys in media responses.
 //!
-//! The item log is read only as far as every node of the cluster has followed it: a CDN that is purged
-//! earlier would fetch the old version again from a node that lags. One node purges at a time, the one that
-//! holds [`crate::cluster::membership::ClusterLease::Purging`]; a transaction of a node that lost the lease
-//! changes nothing. Keys are queued in the database until the CDN accepts them, so that neither a restart nor
-//! a kill loses any; purges are idempotent, so a repetition is harmless. Each endpoint has its own queue: one
-//! that is down does not delay the others. Keys that could not be purged within the retention of the item log
-//! are given up: by then caches have expired them.
+//! A change is purged only when every node of the cluster has read it from the item log. If a CDN were purged
+//! earlier, it could fetch the old version again from a lagging node. Only the node with the lease
+//! [`crate::cluster::membership::ClusterLease::Purging`] purges; a transaction of a node that lost the lease
+//! changes nothing. Keys are queued in the database until the CDN accepts them, so neither a restart nor a kill
+//! loses any. Purges are idempotent, so a repetition is harmless. Each endpoint has its own queue, so an endpoint
+//! that is down does not delay the others. Keys that could not be purged within the retention of the item log are
+//! given up: by then, caches have expired them.
 
 #[cfg(test)]
 mod tests;
@@ -35,11 +35,11 @@ use crate::storage::database::{Db, DbError, PendingPurge, PurgeBacklog, WriteTx}
 use crate::transport::{CachePurger, PurgeError, PurgeResult};
 use model::{Backoff, ItemKey, RetryPolicy};
 
-/// Backoff after a failed purge.
+/// The backoff after a failed purge.
 const PURGE_RETRIES: RetryPolicy =
     RetryPolicy::without_deadline(PURGE_RETRY_FIRST, PURGE_RETRY_MAX);
 
-/// The purge endpoints that the settings name.
+/// The purge endpoints in the settings.
 pub struct CdnPurgers {
     endpoints: Vec<CdnEndpoint>,
 }
@@ -48,9 +48,9 @@ pub struct CdnPurgers {
 struct CdnEndpoint {
     db: Db,
     purger: CachePurger,
-    /// Key of its queue and of its position in the item log.
+    /// The key of the endpoint's queue and of its position in the item log.
     name: String,
-    /// Position in the setting, from 1; names the endpoint in metrics and logs.
+    /// The position in the setting, from 1; names the endpoint in metrics and logs.
     number: usize,
     keys_max: usize,
     retry_interval: Duration,
@@ -62,7 +62,7 @@ struct PurgeRun {
     /// Whether more work may be due immediately.
     more: bool,
     outcome: PurgeOutcome,
-    /// Longest time until the next run.
+    /// The longest time until the next run.
     idle: Duration,
 }
 
@@ -78,7 +78,7 @@ enum PurgeOutcome {
 /// The backoff of an endpoint after failed purges.
 struct PurgeBackoff {
     backoff: Backoff,
-    /// The current wait and when it began; `None` while the endpoint works.
+    /// The current wait and its start; `None` while the endpoint works.
     until: Option<(Duration, Stopwatch)>,
 }
 
@@ -87,7 +87,7 @@ impl PurgeBackoff {
         Self { backoff: Backoff::new(PURGE_RETRIES), until: None }
     }
 
-    /// Time until the next attempt; zero when the endpoint may be called.
+    /// Returns the time until the next attempt; zero if the endpoint may be called.
     fn remaining(&self) -> Duration {
         self.until.map_or(Duration::ZERO, |(wait, since)| wait.saturating_sub(since.elapsed()))
     }
@@ -100,19 +100,19 @@ impl PurgeBackoff {
 }
 
 impl CdnPurgers {
-    /// Opens the endpoints that the settings describe; `None` when they name none. Blocks.
+    /// Opens the endpoints in the settings; `None` if there are none. Blocks.
     ///
-    /// A new endpoint starts at the end of the item log. Fails when a setting is invalid.
+    /// A new endpoint starts at the end of the item log. Fails if a setting is invalid.
     pub fn open(settings: &config::Cdn, db: &Db, guard: &ClusterGuard) -> Result<Option<Self>> {
         let purgers = CachePurger::from_settings(settings)?;
         let names: Vec<String> = purgers.iter().map(CachePurger::name).collect();
-        // Also without endpoints: a removed endpoint must not keep rows of the item log alive.
+        // Needed even without endpoints: a removed endpoint must not retain rows of the item log.
         if !names.is_empty() || !db.read_blocking(|tx| tx.purging_endpoints())?.is_empty() {
             let names = names.clone();
             let incarnation = guard.node().incarnation();
             db.write_blocking(move |tx| {
                 let mut others = tx.as_read().list_nodes()?.into_iter();
-                // Another node may still be configured with an endpoint.
+                // A different node may still have an endpoint in its configuration.
                 if names.is_empty() && others.any(|other| other.incarnation != incarnation) {
                     return Ok(());
                 }
@@ -133,7 +133,7 @@ impl CdnPurgers {
                 retry_interval: Duration::from_secs(u64::from(settings.purge_again_s)),
                 guard: guard.clone(),
             };
-            // Initialize the series at zero: an alert does not see one that begins with its first event.
+            // Initialize the series at zero, because an alert does not see the first event of a new series.
             endpoint.count_keys("refused", 0);
             endpoint.count_keys("given_up", 0);
             endpoints.push(endpoint);
@@ -141,8 +141,8 @@ impl CdnPurgers {
         Ok(Some(Self { endpoints }))
     }
 
-    /// Purges until `stop` turns true; calls in flight then have `drain` to finish. `followed` is the row of
-    /// the item log up to which this process no longer serves old versions.
+    /// Purges until `stop` turns true. Calls in flight then have the time `drain` to finish. `followed` is the row
+    /// of the item log up to which this process no longer serves old versions.
     pub async fn run(
         self,
         followed: watch::Receiver<i64>,
@@ -172,7 +172,8 @@ impl BackgroundJob for PurgeJob<'_> {
     async fn run(&mut self) -> Result<RunOutcome> {
         let own = *self.followed.borrow_and_update();
         let others = self.endpoint.guard.node().followed_by_others();
-        // Purging before a lagging node has followed would let the CDN fetch the old version from it.
+        // If a purge came before a lagging node has read the change, the CDN could fetch the old version from that
+        // node.
         let seq = others.map_or(own, |others| others.min(own));
         let PurgeRun { more, outcome, idle } =
             self.endpoint.purge_batch(seq, !self.backoff.remaining().is_zero()).await?;
@@ -182,7 +183,7 @@ impl BackgroundJob for PurgeJob<'_> {
         }
         let remaining = self.backoff.remaining();
         let wait = if remaining.is_zero() { idle } else { remaining.min(PURGE_POLL_INTERVAL) };
-        // Progress of other nodes sends no wake-up, so it is polled.
+        // Other nodes send no wake-up for their progress, so it is polled.
         let wait = if seq < own { wait.min(FOLLOWED_POLL_INTERVAL) } else { wait };
         Ok(RunOutcome::DueAfter(wait))
     }
@@ -190,7 +191,7 @@ impl BackgroundJob for PurgeJob<'_> {
     /// Changes are queued during backoff too.
     async fn wait_for_work(&mut self) {
         if self.followed.changed().await.is_err() {
-            // The sender is gone, so no change will be announced any more.
+            // The sender was dropped, so no more changes will be announced.
             std::future::pending::<()>().await;
         }
     }
@@ -228,16 +229,15 @@ impl CdnEndpoint {
             jobs::stopped(stop.clone()).await;
             tokio::time::sleep(drain).await;
         };
-        // A call that is cut off is repeated by the next run, which is harmless: purges are
-        // idempotent.
+        // The next run repeats a call that is interrupted here. This is harmless, because purges are idempotent.
         tokio::select! {
             () = jobs::run(&mut job, &self.guard, jobs::stopped(stop.clone())) => {}
             () = drain_end => {}
         }
     }
 
-    /// Queues changes up to the row `seq`, at most one transaction's worth, and sends one call's worth of due
-    /// purges unless the endpoint is backing off (`is_backing_off`).
+    /// Queues changes up to the row `seq`, at most as many as one transaction allows. Then sends due purges, at
+    /// most as many as one call allows, unless the endpoint is backing off (`is_backing_off`).
     async fn purge_batch(&self, seq: i64, is_backing_off: bool) -> Result<PurgeRun> {
         let now = clock::now();
         let (waiting, unread) = self.queue_changes(seq, now).await?;
@@ -262,7 +262,7 @@ impl CdnEndpoint {
         Ok(PurgeRun { more, outcome, idle: PURGE_POLL_INTERVAL })
     }
 
-    /// Records the outcome of the rows of a call; returns the error that starts a backoff, if any. An
+    /// Records the outcome of the rows of a call. Returns the error that starts a backoff, if there is one. An
     /// endpoint that refuses all keys backs off too, since its settings may be wrong.
     async fn record_outcome(
         &self,
@@ -286,8 +286,8 @@ impl CdnEndpoint {
         Ok(failed.or(refusal))
     }
 
-    /// Queues changes up to the row `seq`, as far as there is room; returns the backlog and whether there is
-    /// more to read immediately.
+    /// Queues changes up to the row `seq` while the queue has room. Returns the backlog, and whether there are
+    /// more rows to read immediately.
     async fn queue_changes(&self, seq: i64, now: Timestamp) -> Result<(PurgeBacklog, bool)> {
         let name = self.name.clone();
         let queue = self.db.read(move |tx| {
@@ -297,7 +297,7 @@ impl CdnEndpoint {
         });
         let (read, waiting, oldest) = queue.await?;
         let before = now - ITEM_LOG_RETENTION;
-        // Expiry needs a trusted clock: one that jumped ahead would drop purges that are still due.
+        // Expiry needs a trusted clock, because a clock that jumped ahead would drop purges that are still due.
         if oldest.first().is_some_and(|purge| purge.since < before) && self.guard.trusts_clock() {
             let name = self.name.clone();
             let lost = self.write(move |tx| tx.drop_expired_purges(&name, before)).await?;
@@ -306,7 +306,8 @@ impl CdnEndpoint {
             tracing::error!(address, keys = lost, "CDN purges given up: retention exceeded");
             self.count_keys("given_up", lost);
         }
-        // A full queue stops reading the log, which retains the changes, instead of growing without bound.
+        // If the queue is full, the log is not read. The log retains the changes, so the queue does not grow
+        // without bound.
         let is_full = waiting.due >= u64::try_from(PURGES_QUEUED_MAX).unwrap_or(u64::MAX);
         if is_full || read.is_none_or(|read| read >= seq) {
             return Ok((waiting, false));
@@ -319,7 +320,7 @@ impl CdnEndpoint {
         Ok(queued.await?.unwrap_or((waiting, false)))
     }
 
-    /// Writes only while this node holds the purging lease; returns `None` when it lost it.
+    /// Writes only while this node holds the purging lease. Returns `None` if the node lost it.
     async fn write<T, F>(&self, write: F) -> Result<Option<T>>
     where
         T: Send + 'static,
@@ -361,7 +362,7 @@ impl CdnEndpoint {
             .increment(u64::try_from(keys).unwrap_or(u64::MAX));
     }
 
-    /// Zeroes the gauges of a node without the lease; the holder reports the backlog.
+    /// Zeroes the gauges of a node without the lease, because the lease holder reports the backlog.
     fn report_nothing(&self) {
         let address = self.number.to_string();
         metrics::gauge!(telemetry::PURGE_LAG_SECONDS, "address" => address.clone()).set(0.0);
@@ -383,9 +384,9 @@ fn row_numbers(rows: &[PendingPurge], is_affected: impl Fn(&str) -> bool) -> Vec
     rows.iter().filter(|row| is_affected(&row.key)).map(|row| row.number).collect()
 }
 
-/// Counts the keys of a call with `keys` keys by their outcome, as the metric names it.
+/// Counts the keys of a call with `keys` keys by outcome, under the names in the metric.
 ///
-/// The numbers come from the transport. If they contradict each other a count is 0, because a counter must not
+/// The numbers come from the transport. If they contradict each other, a count is 0, because a counter must not
 /// fail the purge.
 fn outcome_counts(result: &PurgeResult, keys: usize) -> [(&'static str, usize); 4] {
     let purged = result.purged.len();
@@ -398,7 +399,7 @@ fn outcome_counts(result: &PurgeResult, keys: usize) -> [(&'static str, usize); 
     ]
 }
 
-/// Selects what fits into one call: the rows that it completes, and their keys without duplicates.
+/// Selects the rows for one call and returns them with their keys without duplicates.
 fn batch(mut due: Vec<PendingPurge>) -> (Vec<PendingPurge>, Vec<String>) {
     let mut keys = Vec::new();
     let mut bytes = 0;
@@ -419,18 +420,18 @@ fn batch(mut due: Vec<PendingPurge>) -> (Vec<PendingPurge>, Vec<String>) {
     (due, keys)
 }
 
-/// A purge that an operator requests.
+/// A purge requested by an operator.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PurgeRequest {
-    /// Every object of this service.
+    /// All objects of this service.
     Everything,
-    /// Objects that show these items.
+    /// The objects that show these items.
     Items(Vec<ItemKey>),
 }
 
-/// Queues a purge, which the server of this database sends; returns the number of keys. Blocks.
+/// Queues a purge, which the server of this database sends. Returns the number of keys. Blocks.
 ///
-/// Fails when the settings name no endpoint.
+/// Fails if the settings have no endpoint.
 pub fn purge(
     settings: &config::Cdn,
     db: &Db,

@@ -1,11 +1,11 @@
-//! Decides when a failed delivery is retried and when it is given up.
+//! Decides whether and when a failed delivery is retried.
 
 use super::AttemptFailure;
 use crate::storage::database::DeliveryOutcome;
 use model::account::{Delivery, shorten_reason};
 use model::{AttemptEnd, RetryPolicy};
 
-/// Returns the outcome of an attempt: delivered, failed for good, or due for a retry.
+/// Returns the outcome of an attempt: delivered, permanently failed, or due for a retry.
 pub(super) fn outcome_after(
     delivery: &Delivery,
     result: Result<(), AttemptFailure>,
@@ -14,17 +14,16 @@ pub(super) fn outcome_after(
 ) -> DeliveryOutcome {
     let Err(failure) = result else { return DeliveryOutcome::Delivered };
     let error = shorten_reason(&failure.text);
-    // A retry cannot repair what the owner has to, such as refused credentials, so the owner sees
-    // the reason at once (contract deliveries-10).
+    // A retry cannot fix problems of the owner, such as refused credentials, so the owner sees the reason at once
+    // (contract deliveries-10).
     if !failure.temporary {
         return DeliveryOutcome::Failed { error };
     }
     // The id seeds the jitter, so deliveries that failed together do not retry together.
     let name = delivery.id.to_string();
-    // Counted from `queued`, not from `created`: a delivery that is repeated has the full time
-    // again.
+    // Counted from `queued`, not from `created`, so a repeated delivery has the full time again.
     let next = policy.next_attempt(&name, delivery.attempts, delivery.queued, end);
-    // No next attempt: the deadline has passed by a clock that can be trusted.
+    // No next attempt: the deadline has passed according to a trusted clock.
     let Some(at) = next else {
         let tries = delivery.attempts;
         return DeliveryOutcome::Failed {

@@ -1,11 +1,10 @@
-//! Channels as their owners manage them (contract deliveries-19).
+//! Management of channels by their owners (contract deliveries-19).
 //!
-//! A user lists, writes and removes its own channels, and sends a test file through them. Input passes the
-//! same validation as the accounts file, with three more rules. The method `directory` writes to the
-//! service's machine, so only the operator creates such channels. Channels that users create reach public
-//! addresses only, unless `delivery.private_addresses` says otherwise (`transport`). Stored secrets are never
-//! returned. A token writes and removes channels only with the scope `profile`, which covers changes to the
-//! user's own data.
+//! A user lists, writes and removes its own channels, and sends a test file through them. Input is validated like
+//! the accounts file, with additional rules. The method `directory` writes to the service's machine, so only the
+//! operator creates such channels. Channels that users create reach only public addresses, unless
+//! `delivery.private_addresses` permits private ones (`transport`). Stored secrets are never returned. A token
+//! writes and removes channels only with the scope `profile`, which covers changes to the user's own data.
 
 use jiff::Timestamp;
 use serde_json::{Map, Value};
@@ -26,17 +25,17 @@ use crate::storage::audit::{self, AuditAction, ObjectKind};
 use crate::storage::database::{NewChannel, PutOutcome};
 use model::account::{Channel, ChannelId, ChannelMethod, Permission};
 
-/// The channel that a request asks to write.
+/// The channel to write according to a request.
 ///
 /// Deliberately without `Debug`, so that no secret reaches a log.
 pub struct ChannelDraft {
     /// The transport of the channel.
     pub method: ChannelMethod,
-    /// Formats to send for an item.
+    /// The formats to send of each item.
     pub formats: Vec<String>,
-    /// Settings of the method, such as host and credentials.
+    /// The settings of the method, such as host and credentials.
     pub settings: Map<String, Value>,
-    /// Whether the channel may be used; `None` keeps the stored value, and a new channel is active.
+    /// Whether the channel may be used. `None` keeps the stored value; a new channel is active.
     pub active: Option<bool>,
 }
 
@@ -44,11 +43,11 @@ pub struct ChannelDraft {
 #[derive(Debug)]
 pub struct ChannelView {
     pub channel: Channel,
-    /// Its settings, `***` for every secret.
+    /// The settings, with `***` in place of every secret.
     pub settings: Value,
 }
 
-/// Why a channel was not written.
+/// The reason for which a channel was not written.
 enum ChannelRefusal {
     Changed,
     TooMany,
@@ -65,11 +64,13 @@ impl Deliveries {
 
     /// Creates the channel `name` of `caller`, or replaces it with `draft`.
     ///
-    /// Fails with [`ErrorKind::InvalidArgument`] for an invalid draft; with [`ErrorKind::Forbidden`] for the
-    /// method `directory`, of which only `active` can be changed, and for a token without the scope
-    /// `profile`; with [`ErrorKind::Conflict`] when the caller has created [`CHANNELS_PER_USER_MAX`]
-    /// channels, the channel changed concurrently or another key of the caller is being checked; and with
-    /// [`ErrorKind::Overloaded`] when too many private keys are being checked.
+    /// Fails
+    /// - with [`ErrorKind::InvalidArgument`] for an invalid draft;
+    /// - with [`ErrorKind::Forbidden`] for the method `directory`, of which only `active` can be changed, and for
+    ///   a token without the scope `profile`;
+    /// - with [`ErrorKind::Conflict`] if the caller has created [`CHANNELS_PER_USER_MAX`] channels, the channel
+    ///   changed concurrently, or a different key of the caller is being checked;
+    /// - with [`ErrorKind::Overloaded`] if too many private keys are being checked.
     pub async fn put_channel(
         &self,
         caller: &Principal,
@@ -84,7 +85,7 @@ impl Deliveries {
         let before = self.db().read(move |tx| tx.find_channel(&channel_id)).await?;
         let previous = before.clone();
         let new_id = id.clone();
-        // Only settings of SFTP hold a private key, whose unlocking costs CPU time.
+        // Only SFTP settings contain a private key, and unlocking it costs CPU time.
         let opening = match draft.method {
             ChannelMethod::Sftp => Some(self.inner.openings.acquire(user)?),
             ChannelMethod::Directory
@@ -96,7 +97,7 @@ impl Deliveries {
             | ChannelMethod::Webhook => None,
         };
         let decided = run_blocking(move || {
-            // The blocking work continues after the request is cancelled, so it holds the slot itself.
+            // The blocking work continues if the request is cancelled, so it holds the slot itself.
             let _opening = opening;
             decide(new_id, previous.as_ref(), draft)
         });
@@ -107,16 +108,15 @@ impl Deliveries {
         });
         let writing = self.db().write(move |tx| {
             let read = tx.as_read();
-            // The draft was merged with `before`; a concurrent change would be overwritten.
+            // The draft was merged with `before`, so it would overwrite a concurrent change.
             if read.find_channel(&id)? != before {
                 return Ok(Err(ChannelRefusal::Changed));
             }
-            // Counted in the transaction that inserts, or concurrent requests could exceed the
-            // limit.
+            // Counted in the transaction that inserts, or concurrent requests could exceed the limit.
             if before.is_none() && read.count_own_channels(user)? >= CHANNELS_PER_USER_MAX {
                 return Ok(Err(ChannelRefusal::TooMany));
             }
-            // An idempotent repetition writes no event: it must not push older ones out of the table.
+            // An idempotent repetition writes no event, so that it does not push older events out of the table.
             if tx.put_channel(&new, now)? != PutOutcome::Unchanged {
                 tx.write_audit(
                     &event.with_object(ObjectKind::Channel, &id).with_detail(new.method.as_str()),
@@ -137,10 +137,10 @@ impl Deliveries {
         Err(Error::new(ErrorKind::Conflict, message))
     }
 
-    /// Removes the channel `name` of `caller` with its settings; deliveries queued for it fail.
+    /// Removes the channel `name` of `caller` with its settings. Deliveries queued for it fail.
     ///
-    /// Fails with [`ErrorKind::NotFound`] when there is none, and with [`ErrorKind::Forbidden`] for a token
-    /// without the scope `profile`.
+    /// Fails with [`ErrorKind::NotFound`] if there is no such channel, and with [`ErrorKind::Forbidden`] for a
+    /// token without the scope `profile`.
     pub async fn remove_channel(&self, caller: &Principal, name: &str) -> Result<()> {
         caller.require(Permission::WriteChannels)?;
         let id = own_id(caller, name)?;
@@ -149,7 +149,7 @@ impl Deliveries {
             audit::event(AuditAction::ChannelRemoved).with_object(ObjectKind::Channel, &id);
         let removal = self.db().write(move |tx| {
             let is_removed = tx.remove_channel(&own)?;
-            // As with an unchanged channel, a removal that removes nothing writes no event.
+            // As with an unchanged channel, a removal without effect writes no event.
             if is_removed {
                 tx.write_audit(&event)?;
             }
@@ -163,7 +163,7 @@ impl Deliveries {
 
     /// Loads the channel `name` of `caller`, active or not.
     ///
-    /// Fails with [`ErrorKind::NotFound`] when there is none.
+    /// Fails with [`ErrorKind::NotFound`] if there is no such channel.
     pub(super) async fn own_channel(&self, caller: &Principal, name: &str) -> Result<Channel> {
         let id = own_id(caller, name)?;
         let channel_id = id.clone();
@@ -172,7 +172,7 @@ impl Deliveries {
     }
 }
 
-/// Runs `work` on a blocking thread: reading certificates and unlocking a private key take a while.
+/// Runs `work` on a blocking thread, because reading certificates and unlocking a private key are slow.
 async fn run_blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T> + Send + 'static,
 ) -> Result<T> {
@@ -180,8 +180,7 @@ async fn run_blocking<T: Send + 'static>(
 }
 
 fn own_id(caller: &Principal, name: &str) -> Result<ChannelId> {
-    // The owner is the caller and never part of the request, so no channel of another user can be
-    // named.
+    // The owner is the caller and never part of the request, so a request cannot name a different user's channel.
     let id = ChannelId::new(&caller.user().user_name, name);
     id.map_err(|error| Error::invalid("path", "name", "pattern", error.to_string()))
 }
@@ -191,13 +190,13 @@ fn shown(channel: Channel) -> ChannelView {
     ChannelView { channel, settings }
 }
 
-/// Validates a draft and decides what to write.
+/// Validates a draft and returns the channel to write.
 fn decide(id: ChannelId, before: Option<&Channel>, draft: ChannelDraft) -> Result<NewChannel> {
     let ChannelDraft { method, formats, settings, active } = draft;
-    // Settings of another method mean nothing to this one, so a new method starts from nothing.
+    // Settings of a different method are meaningless for this one, so a new method starts without settings.
     let before = before.filter(|before| before.method == method);
-    // A directory is on the service's own machine, so only the operator creates such a channel
-    // (contract deliveries-19).
+    // A directory is on the service's machine, so only the operator creates such a channel (contract
+    // deliveries-19).
     if method == ChannelMethod::Directory && before.is_none() {
         return Err(operator_only());
     }
@@ -209,20 +208,20 @@ fn decide(id: ChannelId, before: Option<&Channel>, draft: ChannelDraft) -> Resul
             merge(KnownSettings { stored: before.settings.reveal(), shown }, settings)?
         }
         None => {
-            // A new channel has no stored secret that a mask could stand for.
+            // A new channel has no stored secret, so a mask in it is an error.
             refuse_masks(&settings)?;
             settings.into_iter().filter(|(_, value)| !value.is_null()).collect()
         }
     };
     let settings = channel_settings(method, settings).map_err(invalid)?;
-    // No transport reads the settings of a download, so unknown ones are refused here. Only for a
-    // new channel: the operator's may have some, and its owner must be able to send them back.
+    // No transport reads the settings of a download, so unknown ones are refused here. This applies only to a new
+    // channel: the operator's channel may have some, and its owner must be able to send them back.
     if method == ChannelMethod::Download
         && let Some(name) = settings.names().next().filter(|_| before.is_none())
     {
         let unknown = FieldProblem {
             prefix: "settings.".to_owned(),
-            // The client chose the name, so the error repeats only the start of it.
+            // The client chose the name, so the error repeats only its beginning.
             name: name.chars().take(40).collect(),
             fault: FieldFault::Unknown,
         };
@@ -231,13 +230,12 @@ fn decide(id: ChannelId, before: Option<&Channel>, draft: ChannelDraft) -> Resul
     let formats = channel_formats(&formats).map_err(invalid)?;
     let is_same =
         before.is_some_and(|before| before.settings == settings && before.formats == formats);
-    // The owner may still turn a directory channel on and off, which changes neither settings nor
-    // formats.
+    // The owner may still activate and deactivate a directory channel, which changes neither settings nor formats.
     if method == ChannelMethod::Directory && !is_same {
         return Err(operator_only());
     }
-    // A channel of the operator may reach private networks. It remains the operator's only as long as its
-    // user changes neither its destination nor its formats.
+    // The operator's channel may reach private networks. It remains the operator's channel only while its user
+    // changes neither its destination nor its formats.
     let by_user = !is_same || before.is_some_and(|before| before.by_user);
     Ok(NewChannel { id, method, formats, settings, active, by_user })
 }
@@ -248,7 +246,7 @@ fn operator_only() -> Error {
     Error::forbidden("operator_channel", message)
 }
 
-/// Turns a problem into a validation error, whose text never repeats a setting's value.
+/// Converts a problem to a validation error. Its text never repeats a setting's value.
 fn invalid(problem: ChannelProblem) -> Error {
     let message = problem.to_string();
     let (path, rule) = match problem {

@@ -1,4 +1,4 @@
-//! Collects the files of an item that a channel sends, through the plans and caches of media URLs.
+//! Collects the files that a channel sends of an item, through the plans and caches of media URLs.
 
 use super::AttemptFailure;
 use crate::media::CollectedFile;
@@ -9,30 +9,30 @@ use crate::runtime::clock;
 use model::account::Delivery;
 use model::media_url::MediaFormat;
 
-/// The files to send, with what mails and webhooks say about them.
+/// The files to send, with the headline for mails and webhooks.
 pub(super) struct CollectedFiles {
     pub(super) files: Vec<CollectedFile>,
     pub(super) headline: String,
 }
 
-/// Collects the files of `formats` that the item of `delivery` has, and records their purchase.
+/// Collects the files in `formats` of the delivered item, and records their purchase.
 ///
-/// A channel lists formats for every media type, so formats that this item lacks are skipped; fails when none
-/// is left. The pictures of a text are purchased with it.
+/// A channel lists formats for every media type, so formats that this item does not have are skipped. Fails if
+/// none remains. The pictures of a text are purchased with the text.
 pub(super) async fn collect(
     media: &Media,
     delivery: &Delivery,
     formats: &[MediaFormat],
     caller: MediaCaller<'_>,
 ) -> Result<CollectedFiles, AttemptFailure> {
-    // Read here and not passed in: rights count at the time of sending (contract deliveries-8).
+    // Read here, not passed in, because rights count at the time of sending (contract deliveries-8).
     let now = clock::now();
     let key = &delivery.item;
     let entry = media.item(key, caller.visitor(), now).await?;
     let headline = entry.document.text("headline").unwrap_or_default().to_owned();
     let selection = FileSelection::Formats(formats, delivery.crop);
     let collected = media.collect(key, selection, caller, now).await?;
-    // A repeated delivery was paid for the first time.
+    // A repeated delivery was already paid for.
     if delivery.delivered.is_none() {
         media.purchase(&collected.sale, caller, now).await?;
     }

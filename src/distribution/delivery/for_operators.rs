@@ -1,4 +1,4 @@
-//! What operators do with the deliveries of all users: list them, and queue failed ones again.
+//! Lists the deliveries of all users for operators, and queues failed deliveries again.
 
 use std::collections::BTreeMap;
 
@@ -12,17 +12,17 @@ use crate::storage::audit::{self, AuditAction, ObjectKind};
 use crate::storage::database::DeliveriesOf;
 use model::account::{Delivery, DeliveryState, OrganizationId};
 
-/// A delivery as operators see it.
+/// A delivery with the facts that operators see.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ListedDelivery {
     pub delivery: Delivery,
-    /// The name of the organization for which its user acted.
+    /// The name of the organization for which the user acted.
     pub organization_name: Option<String>,
 }
 
 impl Deliveries {
-    /// Lists one page of the deliveries of all users, newest first: skips `start` and returns `size`, at most
-    /// [`DELIVERIES_LISTED_MAX`].
+    /// Lists one page of the deliveries of all users, newest first. Skips `start` deliveries and returns `size`,
+    /// at most [`DELIVERIES_LISTED_MAX`].
     pub async fn list_all(
         &self,
         state: Option<DeliveryState>,
@@ -31,7 +31,7 @@ impl Deliveries {
     ) -> Result<Vec<ListedDelivery>> {
         let size = size.min(DELIVERIES_LISTED_MAX);
         let listing = self.db().read(move |tx| {
-            // A page names few organizations, most of them several times.
+            // A page refers to few organizations, most of them several times.
             let mut names: BTreeMap<OrganizationId, Option<String>> = BTreeMap::new();
             let mut listed = Vec::new();
             for delivery in tx.list_deliveries(DeliveriesOf::Everybody, state, start, size)? {
@@ -51,11 +51,11 @@ impl Deliveries {
         Ok(listing.await?)
     }
 
-    /// Queues the failed delivery `id` again, as if it were new, and records that in the audit log. Nothing is
+    /// Queues the failed delivery `id` again, as if it were new, and records this in the audit log. Nothing is
     /// purchased.
     ///
-    /// Fails with [`ErrorKind::NotFound`] when it does not exist, and with [`ErrorKind::Conflict`] when it has
-    /// not failed.
+    /// Fails with [`ErrorKind::NotFound`] if it does not exist, and with [`ErrorKind::Conflict`] if it has not
+    /// failed.
     pub async fn retry_failed(&self, id: Uuid, now: Timestamp) -> Result<Delivery> {
         let event =
             audit::event(AuditAction::DeliveryRetried).with_object(ObjectKind::Delivery, id);
@@ -81,7 +81,7 @@ impl Deliveries {
     }
 
     /// Queues the newest failed deliveries of all users again, at most [`DELIVERIES_RETRIED_MAX`], and records
-    /// their number in the audit log. Returns how many.
+    /// their number in the audit log. Returns the number.
     pub async fn retry_all_failed(&self, now: Timestamp) -> Result<usize> {
         let event = audit::event(AuditAction::DeliveryRetried);
         let requeueing = self.db().write(move |tx| {

@@ -6,7 +6,7 @@ use crate::distribution::delivery::{ChannelView, ProbeResult};
 use model::account::{Channel, Delivery};
 use model::item::MediaLinks;
 
-/// Renders a delivery as its owner sees it.
+/// Renders a delivery for its owner.
 #[must_use]
 pub fn delivery(delivery: &Delivery, links: &impl MediaLinks) -> Value {
     let mut fields = Map::new();
@@ -18,7 +18,7 @@ pub fn delivery(delivery: &Delivery, links: &impl MediaLinks) -> Value {
     fields.insert("created".to_owned(), json!(delivery.created));
     fields.insert("updated".to_owned(), json!(delivery.updated));
     insert_known(&mut fields, "agreement", delivery.agreement.map(|id| json!(id)));
-    // While the delivery is in flight, the field holds the expiry of the worker's claim, which is internal.
+    // While the delivery is in flight, `next` holds the expiry of the worker's claim, which is internal.
     let is_queued = delivery.state == model::account::DeliveryState::Queued;
     let next = delivery.next.filter(|_| is_queued);
     insert_known(&mut fields, "nextAttempt", next.map(|at| json!(at)));
@@ -27,20 +27,20 @@ pub fn delivery(delivery: &Delivery, links: &impl MediaLinks) -> Value {
     Value::Object(fields)
 }
 
-/// Inserts a field, unless its value is unknown.
+/// Inserts a field if its value is known.
 fn insert_known(fields: &mut Map<String, Value>, name: &str, value: Option<Value>) {
     if let Some(value) = value {
         fields.insert(name.to_owned(), value);
     }
 }
 
-/// Returns the URI of the delivered item, with the crop that was requested.
+/// Returns the URI of the delivered item, with the crop of the request.
 pub(super) fn uri(delivery: &Delivery, links: &impl MediaLinks) -> String {
     let crop = delivery.crop.map(|crop| crop.to_string()).unwrap_or_default();
     format!("{}{crop}", links.item(&delivery.item))
 }
 
-/// Renders a channel as its owner sees it, without secrets.
+/// Renders a channel for its owner, without secrets.
 #[must_use]
 pub fn channel(shown: &ChannelView) -> Value {
     let Channel { name, method, formats, active, by_user, .. } = &shown.channel;

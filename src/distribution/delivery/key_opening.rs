@@ -1,7 +1,7 @@
-//! Limits how many private keys of channels are unlocked at a time.
+//! Limits the number of private keys of channels that are unlocked at a time.
 //!
-//! Unlocking a key costs CPU time by design, and the key itself states how much. So each user may have one
-//! key unlocked at a time, and all users together [`CHANNEL_KEYS_OPENED_MAX`].
+//! Unlocking a key costs CPU time by design, and the key file sets the cost. So each user may have one key
+//! unlocked at a time, and all users together [`CHANNEL_KEYS_OPENED_MAX`].
 
 use std::{
     collections::HashSet,
@@ -18,7 +18,7 @@ pub(super) struct KeyOpenings {
     users: Arc<Mutex<HashSet<UserId>>>,
 }
 
-/// A slot for unlocking one key, released when dropped.
+/// A slot for unlocking one key. It is released when dropped.
 #[derive(Debug)]
 pub(super) struct KeyOpening {
     users: Arc<Mutex<HashSet<UserId>>>,
@@ -27,8 +27,8 @@ pub(super) struct KeyOpening {
 
 impl Drop for KeyOpening {
     fn drop(&mut self) {
-        // A set is valid after a panic elsewhere, and a slot that stayed taken would lock the user
-        // out until the next restart.
+        // The set is valid even after a panic elsewhere. A slot that is not released would lock the user out until
+        // the next restart.
         self.users.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.user);
     }
 }
@@ -36,12 +36,11 @@ impl Drop for KeyOpening {
 impl KeyOpenings {
     /// Acquires the slot for a key of `user`.
     ///
-    /// Fails with [`ErrorKind::Conflict`] when the user has one in use, and with [`ErrorKind::Overloaded`]
-    /// when all slots are in use.
+    /// Fails with [`ErrorKind::Conflict`] if the user already has a slot, and with [`ErrorKind::Overloaded`] if
+    /// all slots are in use.
     pub(super) fn acquire(&self, user: UserId) -> Result<KeyOpening> {
         let mut users = self.users.lock().unwrap_or_else(PoisonError::into_inner);
-        // The caller's own second request is a conflict; a shortage that others cause is an
-        // overload.
+        // A second request of the same user is a conflict; a shortage caused by other users is an overload.
         if users.contains(&user) {
             let message = "Another channel of the user is being checked; try again";
             return Err(Error::new(ErrorKind::Conflict, message));

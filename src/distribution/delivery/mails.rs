@@ -1,4 +1,5 @@
-//! Mails of channels: checks that they may be sent, and which recipients must be introduced to the sender.
+//! Mails of channels: checks that they may be sent, and finds the recipients to whom the sender must be
+//! introduced.
 
 use jiff::Timestamp;
 
@@ -9,21 +10,21 @@ use crate::runtime::clock;
 use crate::transport::{Introduction, MailAddress};
 use model::account::{Channel, ChannelMethod, UserId};
 
-/// A mail of a channel that may be sent. Empty for channels that send no mail and for those of the operator.
+/// A mail of a channel that may be sent. Empty for channels that send no mail and for the operator's channels.
 #[derive(Default)]
 pub(super) struct ClearedMail {
-    /// Introductions of the sender, for recipients who have not had one.
+    /// Introductions of the sender, for recipients who have not received one.
     pub(super) introductions: Vec<Introduction>,
     to: Vec<MailAddress>,
-    /// When the mail was counted against the limits.
+    /// The time at which the mail was counted against the limits.
     at: Timestamp,
 }
 
 impl Deliveries {
     /// Counts the mail that a channel is about to send against the limits.
     ///
-    /// Channels of the operator are not limited. Fails temporarily when the mail has to wait, and permanently
-    /// when a recipient refused it.
+    /// The operator's channels are not limited. Fails temporarily if the mail has to wait, and permanently if a
+    /// recipient refused it.
     pub(super) async fn clear_mail(
         &self,
         channel: &Channel,
@@ -42,8 +43,8 @@ impl Deliveries {
         }
     }
 
-    /// Records that recipients whose mail was sent have been introduced to its sender. Where none was sent
-    /// (`failed`), the count is refunded.
+    /// Records that the sender was introduced to recipients whose mail was sent. If the attempt failed before any
+    /// mail was sent (`failed`), the count is refunded.
     pub(super) async fn record_introductions(
         &self,
         user: UserId,
@@ -51,14 +52,13 @@ impl Deliveries {
         failed: bool,
     ) {
         let ClearedMail { mut introductions, to, at } = mail;
-        // An attempt can fail after some of its mails were sent; only those have introduced the
-        // sender.
+        // An attempt can fail after some of its mails were sent; only those mails have introduced the sender.
         introductions.retain(|introduction| introduction.sent.is_set());
         let recipients = &self.inner.recipients;
         if !introductions.is_empty() {
             let recorded = recipients.record_introductions(user, &introductions, clock::now());
             if let Err(cause) = recorded.await {
-                // The next mail introduces the sender once more.
+                // The next mail introduces the sender again.
                 tracing::warn!("introduction of a mail recipient cannot be recorded: {cause}");
             }
         } else if failed

@@ -1,13 +1,13 @@
-//! Merges the settings of a channel that its owner rewrites: secrets that were never shown are preserved.
+//! Merges new settings of a channel into the stored ones and preserves secrets that its owner cannot read.
 
 use serde_json::{Map, Value};
 
 use crate::runtime::error::{Error, Result};
 
-/// The mask that replaces a secret where settings are shown.
+/// The mask that replaces a secret in shown settings.
 const HIDDEN: &str = "***";
 
-/// Settings that name the destination of a channel and authenticate the remote side.
+/// Settings that determine the destination of a channel and authenticate the remote system.
 const DESTINATION_SETTINGS: [&str; 11] = [
     "host",
     "port",
@@ -37,14 +37,14 @@ impl KnownSettings<'_> {
         self.stored.contains_key(name) && self.shown.get(name) != self.stored.get(name)
     }
 
-    /// Returns whether `given` has a value for a setting that differs from the one shown.
+    /// Returns whether `given` has a value for a setting that differs from the shown value.
     fn is_new(&self, given: &Map<String, Value>, name: &str) -> bool {
         given
             .get(name)
             .is_some_and(|value| !value.is_null() && self.shown.get(name) != Some(value))
     }
 
-    /// Returns whether a secret in `given` replaces the one of that name.
+    /// Returns whether a secret in `given` replaces the secret `name`.
     fn is_replaced(&self, given: &Map<String, Value>, name: &str) -> bool {
         match name {
             "password" => self.is_new(given, "privateKey"),
@@ -58,12 +58,12 @@ impl KnownSettings<'_> {
 
 /// Merges `given` into `known`, the present settings of the same method.
 ///
-/// A setting that equals its shown value keeps its stored value, and so does a hidden one that is left out.
-/// `null` removes a setting, as does leaving out one that is shown. Of the password and the private key of
-/// SFTP, a new one replaces the other.
+/// A setting that equals its shown value keeps its stored value, and so does a hidden setting that is missing in
+/// `given`. A shown setting is removed if it is missing, and any setting by `null`. For SFTP, a new password
+/// replaces the private key, and a new private key replaces the password.
 ///
-/// Fails when a secret would be kept while the destination changes: an attacker with a stolen login must not
-/// be able to have stored passwords sent to another server.
+/// Fails if a secret would be kept while the destination changes: an attacker with a stolen login must not be able
+/// to have stored passwords sent to a different server.
 pub(super) fn merge(
     known: KnownSettings<'_>,
     given: Map<String, Value>,
@@ -72,7 +72,7 @@ pub(super) fn merge(
     for (name, value) in known.stored {
         let as_shown = given.get(name).is_some_and(|given| known.shown.get(name) == Some(given));
         let left_out = !given.contains_key(name) && !known.is_replaced(&given, name);
-        // A client cannot send back a secret that it never saw, so leaving it out preserves it.
+        // A client cannot send back a secret that it never saw, so a missing secret is preserved.
         if as_shown || (left_out && known.is_hidden(name)) {
             preserved.push((name.clone(), value.clone()));
         }
@@ -81,11 +81,10 @@ pub(super) fn merge(
     let secret = secret.filter(|name| known.is_hidden(name) && !NOT_SECRET.contains(name));
     let secret = secret.map(str::to_owned).next();
     let mut merged = given;
-    // Shown settings are not always stored: a port that was left out is listed as the default number.
+    // Shown settings are not always stored: a missing port is shown as the default number.
     merged.retain(|name, value| !value.is_null() && known.shown.get(name) != Some(value));
     merged.extend(preserved);
-    // A mask that is left over matches no stored secret and would be sent to the receiver as a
-    // password.
+    // A remaining mask matches no stored secret and would be sent to the receiver as a password.
     refuse_masks(&merged)?;
     let is_moved =
         DESTINATION_SETTINGS.iter().any(|name| merged.get(*name) != known.stored.get(*name));
@@ -101,14 +100,14 @@ pub(super) fn merge(
     }
 }
 
-/// Fails when a setting is the mask that replaces secrets in lists.
+/// Fails if a setting is the mask that replaces secrets in listings.
 pub(super) fn refuse_masks(settings: &Map<String, Value>) -> Result<()> {
     for (name, value) in settings {
         let text = value.as_str().unwrap_or_default();
-        // A webhook's URL is shown without its path, which is a credential with many services.
+        // A webhook's URL is shown without its path, which many services use as a credential.
         let is_mask = text == HIDDEN || (name == "url" && text.ends_with("/***"));
         if is_mask {
-            // The client chose the name, so the error repeats only the start of it.
+            // The client chose the name, so the error repeats only its beginning.
             let name: String = name.chars().take(40).collect();
             let message = format!("settings.{name} refers to a secret that does not exist");
             return Err(Error::invalid("body", format!("settings.{name}"), "pattern", message));

@@ -1,10 +1,9 @@
 //! Deliveries: sends items to the destinations of channels (contract deliveries-1).
 //!
-//! [`Deliveries::trigger`] records the purchase and queues the delivery in the database. [`Deliveries::run`]
-//! sends deliveries that are due, retries temporary failures with exponential backoff, and gives up permanent
-//! ones. A trigger is idempotent: one version of an item is sent through a channel once, and a repeated
-//! request returns the existing delivery. A delivery that was in flight when the process was killed is sent
-//! again.
+//! [`Deliveries::trigger`] records the purchase and queues the delivery in the database. [`Deliveries::run`] sends
+//! due deliveries, retries temporary failures with exponential backoff, and gives up after permanent ones. A
+//! trigger is idempotent: one version of an item is sent through a channel once, and a repeated request returns
+//! the existing delivery. A delivery that was in flight when the process was killed is sent again.
 //!
 //! Channel, item and rights are read at the time of sending, and the user must still be active then (contract
 //! deliveries-8).
@@ -57,16 +56,17 @@ use probe::ChannelProbes;
 /// Limits and timings of the delivery queue.
 #[derive(Clone, Copy, Debug)]
 pub struct DeliverySettings {
-    /// Deliveries sent at a time: at most one per channel, and with several workers, one is always left for
-    /// other organizations.
+    /// The number of deliveries sent at a time: at most one per channel. With several workers, one is always
+    /// reserved for other organizations.
     pub workers: usize,
-    /// Maximum number of queued deliveries per organization.
+    /// The maximum number of queued deliveries per organization.
     pub queue_max: usize,
-    /// Timeout of one attempt, to which the transfer time of its bytes at the slowest accepted rate is added.
+    /// The timeout of one attempt, without the transfer time of its bytes at the slowest accepted rate, which is
+    /// added.
     pub timeout: Duration,
-    /// Time after which a claim expires unless it is renewed.
+    /// The time after which a claim expires unless it is renewed.
     pub lease: Duration,
-    /// Backoff and deadline for retries of failed deliveries.
+    /// The backoff and the deadline for retries of failed deliveries.
     pub retry: RetryPolicy,
 }
 
@@ -123,17 +123,17 @@ struct DeliveriesInner {
     recipients: Recipients,
     guard: ClusterGuard,
     settings: HotSwap<DeliverySettings>,
-    /// Channel tests in progress.
+    /// The channel tests in progress.
     probes: ChannelProbes,
-    /// Private keys that are being unlocked.
+    /// The private keys that are being unlocked.
     openings: KeyOpenings,
     /// Wakes the worker when a delivery is queued.
     wake: Notify,
-    /// Set at shutdown, when deliveries in flight are released.
+    /// Set at shutdown to release deliveries in flight.
     abandon: watch::Sender<bool>,
 }
 
-/// Why an attempt to send failed.
+/// The failure of an attempt to send.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct AttemptFailure {
     /// A sentence for the owner of the channel and the operator, without secrets.
@@ -178,8 +178,8 @@ impl From<Error> for AttemptFailure {
     }
 }
 
-/// The deliveries that a caller sees: its own, and with the access level `admin` those of the whole
-/// organization, as with orders (contract deliveries-13).
+/// The deliveries that a caller may see: its own, and with the access level `admin` all of the organization, as
+/// with orders (contract deliveries-13).
 struct DeliveryVisibility {
     user: UserId,
     organization: Option<OrganizationId>,
@@ -188,8 +188,7 @@ struct DeliveryVisibility {
 impl DeliveryVisibility {
     fn new(principal: &Principal) -> Self {
         let user = principal.user();
-        // Both are needed: the access level is the user's, the permission that of the credentials
-        // in use.
+        // Both are needed: the access level belongs to the user, the permission to the credentials in use.
         let sees_all = user.access.admin && principal.allows(Permission::OrganizationOrders);
         Self { user: user.id, organization: user.organization.filter(|_| sees_all) }
     }
@@ -200,7 +199,7 @@ impl DeliveryVisibility {
 }
 
 impl Deliveries {
-    /// Creates the queue over the database of `services`; nothing is sent before [`Deliveries::run`].
+    /// Creates the queue over the database of `services`. Nothing is sent before [`Deliveries::run`].
     #[must_use]
     pub fn new(services: DeliveryServices, settings: DeliverySettings) -> Self {
         let DeliveryServices { media, orders, auth, sender, recipients, guard } = services;
@@ -221,10 +220,10 @@ impl Deliveries {
         }
     }
 
-    /// Replaces the settings; deliveries in flight keep the settings that they started with.
+    /// Replaces the settings. Deliveries in flight keep their settings.
     pub fn set_settings(&self, settings: DeliverySettings) {
         self.inner.settings.set(settings);
-        // With more workers, waiting deliveries start now and not at the next poll.
+        // If there are more workers, waiting deliveries start now instead of at the next poll.
         self.inner.wake.notify_one();
     }
 
@@ -236,11 +235,11 @@ impl Deliveries {
         self.inner.orders.db()
     }
 
-    /// Returns the formats that the channel `id` of `caller` selects from an item.
+    /// Returns the formats that the channel `id` of `caller` selects of an item.
     ///
     /// Accepts any active channel of the caller, of any method (contract deliveries-16). Fails with
-    /// [`ErrorKind::Unauthenticated`], and with [`ErrorKind::NotFound`] for another user's channel as for one
-    /// that does not exist or is disabled.
+    /// [`ErrorKind::Unauthenticated`], and with [`ErrorKind::NotFound`] for a channel that does not exist, is
+    /// disabled or belongs to a different user.
     pub async fn formats_of_channel(
         &self,
         caller: MediaCaller<'_>,
@@ -251,7 +250,7 @@ impl Deliveries {
     }
 
     /// Loads the active channel `id` of `principal`. Other users' channels are not found, not even by
-    /// administrators: a channel sends in its owner's name.
+    /// administrators, because a channel sends in its owner's name.
     async fn channel(&self, principal: &Principal, id: &ChannelId) -> Result<Channel> {
         let is_own = principal.user().user_name == id.owner();
         let channel_id = id.clone();
@@ -265,8 +264,8 @@ impl Deliveries {
             .ok_or_else(|| Error::new(ErrorKind::NotFound, format!("no channel {id}")))
     }
 
-    /// Lists one page of the deliveries that `principal` sees, newest first: skips `start` and returns
-    /// `size`, at most [`DELIVERIES_LISTED_MAX`].
+    /// Lists one page of the deliveries that `principal` may see, newest first. Skips `start` deliveries and
+    /// returns `size`, at most [`DELIVERIES_LISTED_MAX`].
     pub async fn list(
         &self,
         principal: &Principal,
@@ -282,24 +281,26 @@ impl Deliveries {
 
     /// Loads the delivery `id`.
     ///
-    /// Fails with [`ErrorKind::NotFound`] when it does not exist or `principal` may not see it.
+    /// Fails with [`ErrorKind::NotFound`] if it does not exist or `principal` may not see it.
     pub async fn find(&self, principal: &Principal, id: Uuid) -> Result<Delivery> {
         let owner = DeliveryVisibility::new(principal);
         let found = self.db().read(move |tx: &ReadTx<'_>| tx.find_delivery(id)).await?;
-        // A delivery of another user answers like a missing one, so that ids cannot be probed.
+        // The response for a different user's delivery is the same as for a missing one, so that ids cannot be
+        // probed.
         found
             .filter(|delivery| owner.is_visible(delivery))
             .ok_or_else(|| Error::new(ErrorKind::NotFound, format!("no delivery {id}")))
     }
 
-    /// Removes a batch of deliveries that ended before the retention period; returns how many.
+    /// Removes a batch of deliveries that ended before the retention period. Returns the number of removed
+    /// deliveries.
     pub async fn sweep(&self, now: Timestamp) -> Result<usize> {
         let before = now - DELIVERIES_RETENTION;
         Ok(self.db().write(move |tx| tx.sweep_deliveries(before, SWEEP_ROWS)).await?)
     }
 }
 
-/// Parses the formats of a channel, which were validated when it was written.
+/// Parses the formats of a channel. They were validated when the channel was written.
 fn formats(channel: &Channel) -> Result<Vec<MediaFormat>> {
     channel.formats.iter().map(|text| MediaFormat::parse(text).map_err(Error::internal)).collect()
 }

@@ -1,7 +1,7 @@
 //! Channel tests: sends a small file through a channel at once and reports the result to its owner.
 //!
 //! Nothing is purchased or queued. Tests contact third-party machines in the service's name, so they are
-//! rate-limited per user: one at a time and [`CHANNEL_TESTS_A_MINUTE`] a minute.
+//! rate-limited per user: one at a time, and [`CHANNEL_TESTS_A_MINUTE`] per minute.
 
 use std::{
     collections::HashMap,
@@ -19,7 +19,7 @@ use crate::runtime::error::{Error, ErrorKind, Result};
 use crate::runtime::limits::{CHANNEL_TEST, CHANNEL_TESTS_A_MINUTE, CHANNEL_TESTS_MAX};
 use model::account::{Channel, ChannelMethod, Permission, UserId};
 
-/// Sliding window in which tests of a user are counted.
+/// The sliding window in which a user's tests are counted.
 const MINUTE: Duration = Duration::from_secs(60);
 
 /// The result of a channel test.
@@ -31,21 +31,21 @@ pub struct ProbeResult {
     pub message: String,
 }
 
-/// The running tests, and the recent ones of each user.
+/// The running tests, and each user's recent tests.
 pub(super) struct ChannelProbes {
     free: Arc<Semaphore>,
     by_user: Arc<Mutex<HashMap<UserId, UserProbes>>>,
 }
 
-/// Running and recent tests of one user.
+/// The running and recent tests of one user.
 #[derive(Default)]
 struct UserProbes {
     is_running: bool,
-    /// Start times of the tests of the last minute.
+    /// The start times of the tests in the last minute.
     started: Vec<Timestamp>,
 }
 
-/// The slot of a running test, released when dropped.
+/// The slot of a running test. It is released when dropped.
 struct RunningProbe {
     users: Arc<Mutex<HashMap<UserId, UserProbes>>>,
     user: UserId,
@@ -55,7 +55,7 @@ struct RunningProbe {
 impl Drop for RunningProbe {
     fn drop(&mut self) {
         let mut users = self.users.lock().unwrap_or_else(PoisonError::into_inner);
-        // The entry stays: its start times still count against the limit per minute.
+        // The entry stays, because its start times still count against the limit per minute.
         if let Some(recent) = users.get_mut(&self.user) {
             recent.is_running = false;
         }
@@ -89,7 +89,7 @@ impl ChannelProbes {
         let permit = Arc::clone(&self.free).try_acquire_owned().map_err(|_| {
             Error::overloaded("channel_tests", "Too many channel tests are running")
         })?;
-        // Counted last: a test that is refused for the load of others costs the user nothing.
+        // Counted last, so that a test refused because of other users' load is not counted for this user.
         let recent = users.entry(user).or_default();
         recent.is_running = true;
         recent.started.push(now);
@@ -100,9 +100,9 @@ impl ChannelProbes {
 impl Deliveries {
     /// Sends a small file through the channel `name` of `caller`, active or not.
     ///
-    /// Takes [`CHANNEL_TEST`] at most. Fails with [`ErrorKind::NotFound`] when there is no such channel, with
-    /// [`ErrorKind::Conflict`] while another test of the caller is running, and with
-    /// [`ErrorKind::Overloaded`] when the rate limit is exceeded.
+    /// Lasts at most [`CHANNEL_TEST`]. Fails with [`ErrorKind::NotFound`] if there is no such channel, with
+    /// [`ErrorKind::Conflict`] while a different test of the caller is running, and with [`ErrorKind::Overloaded`]
+    /// if the rate limit is exceeded.
     pub async fn test_channel(
         &self,
         caller: &Principal,
@@ -131,14 +131,15 @@ impl Deliveries {
         })
     }
 
-    /// Sends the test file within [`CHANNEL_TEST`]; a mail that carries it counts like any other.
+    /// Sends the test file within [`CHANNEL_TEST`]. A mail with the file counts against the limits like any other
+    /// mail.
     async fn probe(
         &self,
         caller: &Principal,
         channel: &Channel,
     ) -> Result<Result<&'static str, AttemptFailure>, Elapsed> {
-        // One deadline for both steps. Only `clock` may read a clock, so a sleep that is never
-        // awaited supplies it.
+        // One deadline for both steps. Only `clock` may read a clock, so the deadline comes from a sleep that is
+        // never awaited.
         let end = tokio::time::sleep(CHANNEL_TEST).deadline();
         let mail = match timeout_at(end, self.clear_mail(channel, caller)).await? {
             Ok(mail) => mail,
@@ -146,7 +147,7 @@ impl Deliveries {
         };
         let sending = self.inner.sender.probe(channel, mail.introductions.clone());
         let sent = timeout_at(end, sending).await;
-        // Even after a timeout: the next mail must not invalidate the links of this one.
+        // Recorded even after a timeout, because the next mail must not invalidate the links in this one.
         self.record_introductions(caller.user().id, mail, matches!(sent, Ok(Err(_)))).await;
         sent
     }

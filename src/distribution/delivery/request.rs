@@ -21,10 +21,10 @@ use model::{ContentHash, CropSpec, ItemKey};
 /// A request to send an item through a channel.
 #[derive(Clone, Copy, Debug)]
 pub struct DeliveryRequest<'a> {
-    /// The caller, with the agreement that pays.
+    /// The caller, with the agreement to pay with.
     pub caller: MediaCaller<'a>,
     pub item: &'a ItemKey,
-    /// The editors' crop from the item's URI, in pixels of the hires image.
+    /// The editors' crop from the item's URI, in pixels of the Hires image.
     pub crop: Option<CropSpec>,
     pub channel: &'a ChannelId,
 }
@@ -50,8 +50,8 @@ impl CheckedRequest<'_> {
     }
 }
 
-/// Returns the version key of a delivery: a change of the item, the formats or the crop makes another
-/// delivery. It is known before anything is rendered.
+/// Returns the version key of a delivery. It changes with the item, the formats and the crop, so that each version
+/// is a delivery of its own. It is known before anything is rendered.
 fn version(entry: &CatalogEntry, channel: &Channel, crop: Option<CropSpec>) -> String {
     let stored = entry.stored.as_millisecond().to_string();
     let mut parts = vec![stored.as_str(), entry.document.text("version").unwrap_or_default()];
@@ -66,32 +66,36 @@ fn overloaded() -> Error {
 }
 
 impl Deliveries {
-    /// Records the purchase for `request`, then queues its delivery; returns the delivery and whether it was
-    /// queued. Idempotent: an existing delivery is returned unchanged without a purchase, although the
-    /// agreements must still allow it; a failed one is queued again.
+    /// Records the purchase for `request`, then queues its delivery. Returns the delivery and whether it was
+    /// queued. Idempotent: an existing delivery is returned unchanged without a purchase, although the agreements
+    /// must still allow it. A failed delivery is queued again.
     ///
-    /// Fails with [`ErrorKind::Unauthenticated`]; with [`ErrorKind::NotFound`] for an item that the caller
-    /// may not see or that has none of the channel's formats, and for a channel that it does not own; with
-    /// [`ErrorKind::InvalidArgument`] for a channel of the method `download` and for more files than one
-    /// delivery takes; as a purchase does; and with [`ErrorKind::Overloaded`], before anything is purchased,
-    /// when too many deliveries of the organization are queued.
+    /// Fails
+    /// - with [`ErrorKind::Unauthenticated`];
+    /// - with [`ErrorKind::NotFound`] for an item that the caller may not see or that has none of the channel's
+    ///   formats, and for a channel that the caller does not own;
+    /// - with [`ErrorKind::InvalidArgument`] for a channel of the method `download`, and for more files than one
+    ///   delivery may have;
+    /// - like a purchase;
+    /// - with [`ErrorKind::Overloaded`], before anything is purchased, if too many deliveries of the organization
+    ///   are queued.
     pub async fn trigger(
         &self,
         request: DeliveryRequest<'_>,
         now: Timestamp,
     ) -> Result<(Delivery, bool)> {
         let checked = self.check(request, now).await?;
-        // A repeated request is idempotent, but the agreements may have ended since the first one.
+        // A repeated request is idempotent, but the agreements may have ended since the first request.
         if let Some(existing) = checked.in_flight() {
             self.check_agreements(request, &checked, now).await?;
             return Ok((existing.clone(), false));
         }
         let DeliveryRequest { caller: MediaCaller { agr, .. }, item, crop, channel } = request;
         self.check_queue(checked.principal).await?;
-        // Before the purchase: an item without any of the formats costs nothing (contract
+        // Comes before the purchase, so that an item without any of the formats costs nothing (contract
         // deliveries-6).
         self.check_files(request, &checked, now).await?;
-        // Before queueing: if that fails, the purchase still covers the repeated request.
+        // Comes before queueing: if queueing fails, the purchase still covers the repeated request.
         self.inner.orders.purchase(checked.principal, checked.item(), agr, now).await?;
         let organization = checked.principal.organization()?;
         let new = NewDelivery {
@@ -116,8 +120,8 @@ impl Deliveries {
         }
     }
 
-    /// Decides what [`Deliveries::trigger`] would answer and writes nothing: returns the delivery, if it
-    /// exists, and whether one would be queued. Fails as that does (contract deliveries-3).
+    /// Computes the response of [`Deliveries::trigger`] without writing anything. Returns the delivery, if it
+    /// exists, and whether a delivery would be queued. Fails like [`Deliveries::trigger`] (contract deliveries-3).
     pub async fn dry_run(
         &self,
         request: DeliveryRequest<'_>,
@@ -134,7 +138,7 @@ impl Deliveries {
         Ok((checked.existing, is_new))
     }
 
-    /// Fails when too many deliveries of the organization are queued.
+    /// Fails if too many deliveries of the organization are queued.
     async fn check_queue(&self, principal: &Principal) -> Result<()> {
         // A user without an organization has no agreement either, which the purchase reports.
         let Some(organization) = principal.user().organization else { return Ok(()) };
@@ -145,7 +149,7 @@ impl Deliveries {
         Ok(())
     }
 
-    /// Fails as the purchase for the delivery would.
+    /// Fails like the purchase for the delivery.
     async fn check_agreements(
         &self,
         DeliveryRequest { caller, .. }: DeliveryRequest<'_>,
@@ -157,11 +161,11 @@ impl Deliveries {
         Ok(())
     }
 
-    /// Queues the ended delivery `id` once more, without a purchase. Returns the delivery and whether it was
-    /// queued: one that is queued or in flight is left unchanged.
+    /// Queues the ended delivery `id` again, without a purchase. Returns the delivery and whether it was queued. A
+    /// delivery that is queued or in flight stays unchanged.
     ///
-    /// Fails with [`ErrorKind::NotFound`] when it does not exist or `principal` may not see it, and with
-    /// [`ErrorKind::Overloaded`] when too many deliveries of the organization are queued.
+    /// Fails with [`ErrorKind::NotFound`] if it does not exist or `principal` may not see it, and with
+    /// [`ErrorKind::Overloaded`] if too many deliveries of the organization are queued.
     pub async fn repeat(
         &self,
         principal: &Principal,
@@ -189,7 +193,7 @@ impl Deliveries {
         Ok((self.find(principal, id).await?, queued))
     }
 
-    /// Checks that the item has files to send, before the purchase.
+    /// Checks before the purchase that the item has files to send.
     async fn check_files(
         &self,
         DeliveryRequest { caller, item, crop, channel }: DeliveryRequest<'_>,
@@ -206,7 +210,7 @@ impl Deliveries {
                 );
                 Err(Error::invalid("query", "channel", "maxItems", message))
             }
-            // The caller sees the item, so this means that it has none of the files.
+            // The caller may see the item, so this means that the item has none of the files.
             Err(error) if error.kind() == ErrorKind::NotFound => Err(no_files(item)),
             Err(other) => Err(other),
         }

@@ -1,4 +1,4 @@
-//! Sends collected files through the transports, which are built from the settings here.
+//! Sends collected files through the transports, which this module builds from the settings.
 
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -23,7 +23,7 @@ use crate::transport::{
 };
 use model::account::{Channel, Delivery};
 
-/// The files of a delivery, and the introductions for recipients of a mail.
+/// The files of a delivery, with introductions for the recipients of a mail.
 pub(super) struct MailedFiles {
     pub(super) collected: CollectedFiles,
     pub(super) introductions: Vec<Introduction>,
@@ -33,20 +33,20 @@ pub(super) struct MailedFiles {
 #[derive(Clone, Debug)]
 pub struct ChannelSender {
     transports: ChannelTransports,
-    /// The same with shorter timeouts, for a user who waits for a channel test.
+    /// The transports with shorter timeouts, for a user who waits for a channel test.
     probe_transports: ChannelTransports,
     /// Whether channels that users create may reach private addresses.
     private_addresses: bool,
 }
 
-/// Name of the file that a channel test sends.
+/// The name of the file that a channel test sends.
 const TEST_FILE: &str = "wirephoto-test.txt";
 
 impl ChannelSender {
-    /// Creates the sender that the settings describe.
+    /// Creates the sender from the settings.
     ///
-    /// Creates the folder of deliveries unless the settings name one. Fails when that is not possible and
-    /// when `mail.from` is not an address.
+    /// Creates the folder of deliveries unless the settings name a folder. Fails if it cannot be created, or if
+    /// `mail.from` is not an address.
     pub fn from_config(config: &Config) -> Result<Self> {
         let root = directory_root(config)?;
         let mail = mail_settings(config)?;
@@ -59,7 +59,7 @@ impl ChannelSender {
         })
     }
 
-    /// Returns the mailer, which other mails share.
+    /// Returns the mailer, which is also used for other mails.
     #[must_use]
     pub fn mailer(&self) -> &Mailer {
         self.transports.mailer()
@@ -96,14 +96,14 @@ impl ChannelSender {
 }
 
 impl ChannelSender {
-    /// Sends a self-describing test file to the destination of `channel`; returns the name of the file.
+    /// Sends a self-describing test file to the destination of `channel`. Returns the name of the file.
     pub(super) async fn probe(
         &self,
         channel: &Channel,
         introductions: Vec<Introduction>,
     ) -> Result<&'static str, AttemptFailure> {
         let destination = self.destination(channel).await?;
-        // A new id for each test, since a receiver may discard one that it has seen.
+        // A new id for each test, since a receiver may discard an id that it has seen.
         let id = Uuid::now_v7();
         let text = format!(
             "This file is a test of the delivery channel {} of Wirephoto.\nIts owner requested it \
@@ -140,7 +140,7 @@ impl ChannelSender {
     /// Returns the destination of the channel, restricted to public addresses if a user created it.
     async fn destination(&self, channel: &Channel) -> Result<Destination, AttemptFailure> {
         let destination = destination(channel).await?;
-        // A user must not reach the service's own network through it (contract deliveries-21).
+        // A user must not reach the service's own network through a channel (contract deliveries-21).
         if channel.by_user && !self.private_addresses {
             return Ok(destination.only_public());
         }
@@ -153,7 +153,7 @@ fn transports(root: &Path, mail: &MailSettings, timeouts: TransportTimeouts) -> 
     ChannelTransports::new(Some(root.to_owned()), timeouts, mailer)
 }
 
-/// Parses the destination of the channel, on a blocking thread because unlocking a private key takes a while.
+/// Parses the destination of the channel, on a blocking thread because unlocking a private key is slow.
 async fn destination(channel: &Channel) -> Result<Destination, AttemptFailure> {
     let method = channel.method;
     let settings = channel.settings.reveal().clone();
@@ -168,8 +168,8 @@ fn file(media: &Media, collected: CollectedFile) -> Result<OutgoingFile, Attempt
     let media = media.clone();
     let bytes = body.len();
     let file = OutgoingFile::new(&name, mime, bytes, move || {
-        // Opened by the transport when it sends the file, so a delivery holds no file open while
-        // others are sent.
+        // The transport opens the content when it sends the file, so a delivery holds no file open while it sends
+        // others.
         let content: Content = Box::pin(media.stream(body.parts().to_vec()));
         async move { Ok(content) }
     });
@@ -177,8 +177,8 @@ fn file(media: &Media, collected: CollectedFile) -> Result<OutgoingFile, Attempt
         .map_err(|error| AttemptFailure::permanent(error.to_string()))
 }
 
-/// Returns the folder below which channels write. A folder that the operator names must already exist: it may
-/// be a disk that is not mounted yet, and then deliveries wait for it.
+/// Returns the folder below which channels write. A folder in the settings must already exist: it may be on a disk
+/// that is not mounted yet, and then deliveries wait for it.
 fn directory_root(config: &Config) -> Result<PathBuf> {
     let root = config.deliveries_dir();
     if config.delivery.directory_root.as_os_str().is_empty() {
@@ -202,8 +202,7 @@ fn mail_settings(config: &Config) -> Result<MailSettings> {
     let transport = if mail.host.is_empty() {
         MailTransport::Outbox {
             folder: config.outbox_dir(),
-            // Another program reads an outbox that the operator names, so its files need wider
-            // modes.
+            // A different program reads the operator's outbox, so its files need wider modes.
             is_shared: !mail.outbox.as_os_str().is_empty(),
         }
     } else {
@@ -231,7 +230,7 @@ fn authority(file: &Path) -> Result<CustomAuthority> {
     }
     let mut pem = String::new();
     let read = std::fs::File::open(file)
-        // One byte beyond the limit distinguishes a file that is too long from one that just fits.
+        // One byte more than allowed is enough to detect a file that is too long.
         .and_then(|open| open.take(CERTIFICATES_BYTES_MAX + 1).read_to_string(&mut pem));
     let read = read.map_err(|cause| invalid_authority(file, &cause.to_string()))?;
     if u64::try_from(read).is_ok_and(|read| read > CERTIFICATES_BYTES_MAX) {

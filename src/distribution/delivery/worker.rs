@@ -26,10 +26,10 @@ use crate::storage::database::{ClaimTerms, DbError, DeliveryOutcome, ReadTx};
 use model::AttemptEnd;
 use model::account::{Channel, ChannelMethod, Delivery};
 
-/// Metric label for the method of a channel that could not be read.
+/// The metric label for a channel whose method could not be read.
 const UNKNOWN: &str = "unknown";
 
-/// A claim id with the id of its delivery, and how long the claim has been held.
+/// A claim id with the id of its delivery, and the time since the claim.
 struct HeldClaim {
     claim: (Uuid, Uuid),
     since: Stopwatch,
@@ -61,7 +61,7 @@ impl BackgroundJob for DeliveryQueue {
 }
 
 impl Deliveries {
-    /// Sends due deliveries, several at a time, until `stop` turns true. Deliveries in flight then have
+    /// Sends due deliveries, several at a time, until `stop` turns true. Deliveries in flight then have the time
     /// `drain` to finish; the others are released to the queue.
     pub async fn run(self, stop: watch::Receiver<bool>, drain: Duration) {
         // Initialize the series at zero, so that an alert sees the first failure as an increase.
@@ -75,7 +75,7 @@ impl Deliveries {
         queue.sending.drain(drain, &inner.abandon).await;
     }
 
-    /// Starts due deliveries while workers are free; returns the time until the next poll.
+    /// Starts due deliveries while workers are free. Returns the time until the next poll.
     async fn start_due(&self, sending: &mut InFlightTasks<HeldClaim>) -> Result<Duration> {
         let settings = self.settings();
         loop {
@@ -87,11 +87,11 @@ impl Deliveries {
                 organization_max: organization_max(settings.workers),
                 incarnation: self.inner.guard.node().incarnation(),
             };
-            // Read even while all workers are busy, so that the gauge shows the backlog then too.
+            // Read even if all workers are busy, so that the gauge shows the backlog then too.
             let queue = self.db().read(move |tx: &ReadTx<'_>| tx.delivery_queue(terms)).await?;
             metrics::gauge!(telemetry::DELIVERIES_WAITING).set(queue.waiting);
             if in_flight >= settings.workers {
-                // A delivery that ends wakes the job before that.
+                // The end of a delivery wakes the job earlier.
                 return Ok(DELIVERY_POLL_INTERVAL);
             }
             let Some(next) = queue.next else { return Ok(DELIVERY_POLL_INTERVAL) };
@@ -104,12 +104,12 @@ impl Deliveries {
             let held = sending.held().filter(|held| held.since.elapsed() >= settings.lease);
             let held: Vec<(Uuid, Uuid)> = held.map(|held| held.claim).collect();
             let claimed = self.db().write(move |tx| {
-                // A delivery in flight here stays claimed by this node even if its claim expired while the
+                // A delivery in flight here stays claimed by this node, even if its claim expired while the
                 // database could not be written.
                 tx.renew_ended_claims(&held, terms, until)?;
                 tx.claim_delivery(claim, terms, until)
             });
-            // Another process may have claimed it first.
+            // A different process may have claimed it first.
             if let Some(delivery) = claimed.await? {
                 let held = HeldClaim { claim: (claim, delivery.id), since: Stopwatch::start() };
                 sending.start(held, self.clone().send(claim, delivery));
@@ -120,7 +120,7 @@ impl Deliveries {
     /// Attempts to send a claimed delivery and records the outcome.
     async fn send(self, claim: Uuid, delivery: Delivery) {
         let watch = Stopwatch::start();
-        // Read once: a delivery in flight keeps the settings that it started with.
+        // Read once, because a delivery in flight keeps its settings.
         let policy = self.settings().retry;
         let mut method = None;
         let outcome = tokio::select! {
@@ -142,11 +142,11 @@ impl Deliveries {
         self.write_end(claim, delivery.id, outcome).await;
     }
 
-    /// Records the outcome of a claimed delivery, retrying until it is written: until then neither this
-    /// process nor, during this node's incarnation, another one claims it again, so that no delivery is sent
-    /// twice.
+    /// Records the outcome of a claimed delivery, and retries until it is written. Until then, neither this
+    /// process nor, during this node's incarnation, a different process claims it again, so that no delivery is
+    /// sent twice.
     async fn write_end(&self, claim: Uuid, delivery: Uuid, outcome: DeliveryOutcome) {
-        // The delivery ended now, however long it takes to record that.
+        // The delivery ended now, even if the write succeeds later.
         let now = clock::now();
         let mut is_logged = false;
         while let Err(cause) = self.write_end_once(claim, delivery, &outcome, now).await {
@@ -187,28 +187,28 @@ impl Deliveries {
         Ok(())
     }
 
-    /// Completes when deliveries in flight are to be released.
+    /// Completes when deliveries in flight must be released.
     async fn abandoned(&self) {
         let mut abandon = self.inner.abandon.subscribe();
         // The sender is a field of `self`, so the channel cannot be closed.
         drop(abandon.wait_for(|abandon| *abandon).await);
     }
 
-    /// Renews the claim at a third of its lease; returns when it is lost.
+    /// Renews the claim every third of its lease. Returns when the claim is lost.
     async fn renew_claim(&self, claim: Uuid, id: Uuid) {
         let lease = self.settings().lease;
         let mut failing = false;
         loop {
             tokio::time::sleep(lease / 3).await;
-            // A new incarnation of this node takes over the claims that it still holds.
+            // A new incarnation of this node inherits the claims that the node still holds.
             let until = clock::now() + lease;
             let incarnation = self.inner.guard.node().incarnation();
             let renewed =
                 self.db().write(move |tx| tx.renew_claim(claim, id, incarnation, until)).await;
             match &renewed {
                 Ok(false) => return,
-                // The attempt continues: other nodes leave the delivery to a running incarnation
-                // even after its claim expired.
+                // The attempt continues, because other nodes do not claim a delivery of a running incarnation,
+                // even if its claim expired.
                 Err(cause) if !failing => {
                     tracing::error!(delivery = %id, "delivery claim renewal failed: {cause}");
                 }
@@ -237,8 +237,8 @@ impl Deliveries {
             let end = tokio::time::sleep(timeout).deadline();
             let (channel, principal, collected) =
                 before(end, self.collect(delivery, method)).await??;
-            // After the files: a delivery that has nothing to send does not use up the user's mail
-            // quota.
+            // Cleared after the files are collected, so that a delivery without files does not use up the user's
+            // mail quota.
             let mail = before(end, self.clear_mail(&channel, &principal)).await??;
             let end = end + transfer_time(collected.files.iter().map(|file| file.body.len()));
             let media = &self.inner.media;
@@ -246,8 +246,8 @@ impl Deliveries {
             let parcel = MailedFiles { collected, introductions: mail.introductions.clone() };
             let sending = Box::pin(self.inner.sender.send(&channel, delivery, media, parcel));
             let sent = before(end, sending).await;
-            // Even if a later mail failed: the next attempt must not invalidate the links in mails
-            // that were sent.
+            // Recorded even if a later mail failed: the next attempt must not invalidate the links in mails that
+            // were sent.
             self.record_introductions(delivery.user, mail, matches!(sent, Ok(Err(_)))).await;
             sent?
         };
@@ -256,7 +256,7 @@ impl Deliveries {
             .unwrap_or_else(|_panic| Err(AttemptFailure::temporary("an internal error occurred")))
     }
 
-    /// Loads user and channel and collects the files with the rights that the user has now.
+    /// Loads user and channel, and collects the files with the user's present rights.
     async fn collect(
         &self,
         delivery: &Delivery,
@@ -270,7 +270,7 @@ impl Deliveries {
         let channel = channel.map_err(Error::from)?;
         let channel =
             channel.ok_or_else(|| AttemptFailure::permanent("the channel was removed"))?;
-        // Set at once, so that the metric names the method of an attempt that fails below, too.
+        // Set at once, so that the metric has the method even if the attempt fails below.
         *method = Some(channel.method);
         if !channel.active {
             return Err(AttemptFailure::permanent("the channel is disabled"));
@@ -283,12 +283,12 @@ impl Deliveries {
     }
 }
 
-/// Maximum number of deliveries of one organization in flight, which leaves one worker for the others.
+/// Returns the maximum number of deliveries of one organization in flight. It leaves one worker for others.
 fn organization_max(workers: usize) -> usize {
     workers.saturating_sub(1).max(1)
 }
 
-/// Time that files of these lengths in bytes take at the slowest accepted rate.
+/// Returns the time needed to transfer files of these lengths in bytes at the slowest accepted rate.
 fn transfer_time(lengths: impl Iterator<Item = u64>) -> Duration {
     Duration::from_secs(lengths.fold(0, u64::saturating_add) / TRANSPORT_BYTES_S_MIN)
 }
@@ -299,7 +299,7 @@ async fn before<T>(end: Instant, work: impl Future<Output = T>) -> Result<T, Att
         .map_err(|_| AttemptFailure::temporary("it exceeded its time limit"))
 }
 
-/// Records the metrics and the log line of an attempt. Names of users stay out of the log.
+/// Records the metrics and the log line of an attempt. User names are not logged.
 fn report(delivery: &Delivery, method: &'static str, outcome: &DeliveryOutcome, watch: Stopwatch) {
     let (label, error) = match outcome {
         DeliveryOutcome::Delivered => ("delivered", ""),

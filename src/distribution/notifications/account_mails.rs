@@ -11,7 +11,7 @@ use crate::transport::{Mail, MailAddress};
 use model::account::{MessageContent, OutboxMessage, PasswordLinkKind};
 
 impl Notifications {
-    /// Renders the mail of a message about an account; `None` when it is no longer needed or the user has no
+    /// Renders the mail of a message about an account; `None` if it is no longer needed or the user has no
     /// address.
     pub(super) async fn account_mail(&self, message: &OutboxMessage) -> Result<Option<Mail>> {
         let user = self.inner.services.auth.find_user(message.user).await?;
@@ -41,7 +41,7 @@ impl Notifications {
         }))
     }
 
-    /// Returns the content of the mail; `None` when its links have been used or revoked.
+    /// Returns the content of the mail; `None` if its links have been used or revoked.
     async fn notice(
         &self,
         message: &OutboxMessage,
@@ -63,7 +63,7 @@ impl Notifications {
                 AccountMailContent::KeyMade { user_name, key: name.clone() }
             }
             MessageContent::NewBrowser { browser, address } => {
-                // An account has no time zone, so the time is in that of the service.
+                // An account has no time zone, so the time is in the service's zone.
                 let zone = self.inner.settings.get().zone.clone();
                 let time = message.created.to_zoned(zone);
                 AccountMailContent::NewBrowser {
@@ -102,7 +102,7 @@ impl Notifications {
         if invites && lines.len() == 1 {
             return Ok(lines.pop().map(AccountMailContent::Invitation));
         }
-        // Users who share an address share a mail, whose text names each of them.
+        // Users with the same address get one mail, whose text names each of them.
         Ok(Some(AccountMailContent::PasswordReset(lines)))
     }
 }

@@ -1,8 +1,7 @@
-//! Scheduled mails: digests of the items since the last one (contract notifications-17).
+//! Scheduled mails: digests of the items since the last mail (contract notifications-17).
 //!
-//! Items gather in the notification's queue as they are matched, and a run takes all of them. So each mail
-//! starts where the previous one ended, regardless of clock changes, schedule changes and downtime in
-//! between.
+//! Matched items collect in the notification's queue, and a run empties the queue. So each mail starts where the
+//! previous one ended, regardless of changes of the clock or the schedule and of downtime in between.
 
 use std::collections::HashSet;
 
@@ -20,9 +19,9 @@ use model::account::{MessageContent, MessageTransport, Notification, Notificatio
 use model::limits::DIGEST_ITEMS_MAX;
 use model::schedule::Schedule;
 
-/// Prepares the mails that are due by `now`; returns whether there are more.
+/// Prepares the mails that are due by `now`. Returns whether there are more.
 ///
-/// Any number of runs that were missed while the service was down are made up by one.
+/// If the service was down, one run replaces all runs that were missed.
 pub(super) fn run(
     tx: &WriteTx<'_>,
     now: Timestamp,
@@ -38,7 +37,7 @@ pub(super) fn run(
         let notification = match tx.as_read().notification_of_number(*number) {
             Ok(Some(notification)) => notification,
             Ok(None) => continue,
-            // One damaged row must not block the mails of the others.
+            // One damaged row must not block other mails.
             Err(DbError::Damaged { what, why }) => {
                 tracing::error!("digest schedule disabled, {what} is damaged: {why}");
                 tx.set_next_run(*number, None)?;
@@ -46,17 +45,18 @@ pub(super) fn run(
             }
             Err(cause) => return Err(cause),
         };
-        // Only scheduled mails have a next run. On another row it is removed, or the row would be
-        // due forever.
+        // Only scheduled mails have a next run. A next run on any other row is removed, or the row would be due
+        // forever.
         let NotificationMethod::ScheduledEmail { schedule, timezone, .. } = &notification.method
         else {
             tx.set_next_run(*number, None)?;
             continue;
         };
-        // From `now` and not from the missed run: one mail makes up for all runs that were missed.
+        // From `now`, not from the missed run: one mail replaces all runs that were missed.
         let next = match Schedule::parse(schedule, timezone) {
             Ok(schedule) => schedule.next_after(now),
-            // The schedule parsed when it was written; its zone may since have left the time zone database.
+            // The schedule parsed when it was written, but its zone may since have been removed from the time zone
+            // database.
             Err(cause) => {
                 tracing::error!(notification = %notification.id, "digest schedule disabled: {cause}");
                 None
@@ -68,8 +68,8 @@ pub(super) fn run(
     Ok(due.len() == DIGESTS_AT_A_TIME)
 }
 
-/// Turns the queue of a notification into a mail unless it is empty. When the outbox is full, the items stay
-/// queued for the next run.
+/// Converts the queue of a notification to a mail unless it is empty. If the outbox is full, the items stay queued
+/// for the next run.
 fn write(
     tx: &WriteTx<'_>,
     notification: &Notification,
@@ -95,7 +95,7 @@ fn write(
             return Ok(());
         }
     }
-    // Items outside of `tr` go with the rest: no later run would list them either.
+    // Items outside `tr` are removed too, because no later run would list them either.
     tx.empty_queue(notification.number)
 }
 
@@ -108,7 +108,7 @@ fn recent(
 ) -> Result<Vec<String>, DbError> {
     let recent = tr.and_then(|word| word.parse::<RecentSpan>().ok());
     let period = TimestampFilter { recent, ..TimestampFilter::default() };
-    // Ranges reach back weeks or months to the same time of day, so the zone does not matter.
+    // Ranges go back weeks or months to the same time of day, so the zone does not matter.
     let (from, _) = period.bounds(now, &TimeZone::UTC);
     let mut items = Vec::new();
     let mut seen = HashSet::new();

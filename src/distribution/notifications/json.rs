@@ -1,4 +1,4 @@
-//! Notifications as JSON of the API (contract notifications-1), and messages of the outbox for operators.
+//! Notifications as JSON of the API (contract notifications-1), and outbox messages for operators.
 
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use model::MediaType;
 use model::account::{AgreementId, Notification, NotificationMethod, OutboxMessage};
 
-/// The JSON of a notification: exactly the properties that the client sent.
+/// The JSON of a notification, with exactly the properties that the client sent.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct NotificationView<'a> {
@@ -58,7 +58,7 @@ impl<'a> From<&'a Notification> for NotificationView<'a> {
     }
 }
 
-/// Renders a message of the outbox for operators, without its text and the token of a device.
+/// Renders an outbox message for operators, without its text and the device token.
 #[must_use]
 pub fn message(message: &OutboxMessage) -> Value {
     json!({

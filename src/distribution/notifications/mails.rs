@@ -22,7 +22,7 @@ use model::item::{AssetGroup, MediaLinks};
 use model::media_url::MediaPath;
 use model::{ItemKey, RenditionExtension, RenditionName};
 
-/// The rendition that mails and push messages show of an item.
+/// The rendition of an item that mails and push messages show.
 const THUMBNAIL: RenditionName = RenditionName::NORMAL_THUMBNAIL;
 
 /// The id and the recipient of a message.
@@ -34,8 +34,8 @@ pub(super) struct AddressedMessage<'a> {
 }
 
 impl Notifications {
-    /// Renders the mail about `items`, without those that have since been withdrawn or hidden; `None` when
-    /// none is left.
+    /// Renders the mail about `items`, without items that have since been withdrawn or hidden; `None` if none
+    /// remains.
     pub(super) async fn mail(
         &self,
         addressed: &AddressedMessage<'_>,
@@ -51,14 +51,14 @@ impl Notifications {
         let pictures = Stopwatch::start();
         for item in items {
             let Some(found) = self.item(item, user, now).await? else { continue };
-            // Counted after the look-up, so that the number excludes items that were withdrawn.
+            // Counted after the look-up, so that the number excludes withdrawn items.
             if entries.len() == MAIL_DIGEST_ITEMS_MAX {
                 more += 1;
                 continue;
             }
             let mut entry = self.entry(&found, &zone);
-            // All pictures share one limit and each has its own: one slow render costs its own
-            // picture, and many cost the rest of the pictures, but never the mail.
+            // Each picture has a time limit, and all pictures together have one. One slow render loses only its
+            // own picture, many lose the remaining pictures, but never the mail.
             let time_left = MESSAGE_PICTURES_TIME.saturating_sub(pictures.elapsed());
             let time_left = time_left.min(MESSAGE_PICTURE_TIME);
             let picture = self.thumbnail(&found, user, inline.len(), time_left, now).await;
@@ -94,8 +94,7 @@ impl Notifications {
             attachments: Vec::new(),
             inline,
             headers: vec![
-                // RFC 8058: mail programs end the notification with one click (contract
-                // notifications-16).
+                // RFC 8058: mail programs end the notification with one click (contract notifications-16).
                 ("List-Unsubscribe".to_owned(), format!("<{unsubscribe_url}>")),
                 ("List-Unsubscribe-Post".to_owned(), "List-Unsubscribe=One-Click".to_owned()),
                 // Keeps vacation responders from answering (RFC 3834 §5).
@@ -104,7 +103,7 @@ impl Notifications {
         }))
     }
 
-    /// Renders the push message about an item; `None` when it has since been withdrawn or hidden.
+    /// Renders the push message about an item; `None` if the item has since been withdrawn or hidden.
     pub(super) async fn push_message(
         &self,
         addressed: &AddressedMessage<'_>,
@@ -115,8 +114,8 @@ impl Notifications {
         let AddressedMessage { id, notification, user, now } = *addressed;
         let Some(found) = self.item(item, user, now).await? else { return Ok(None) };
         let links = self.inner.services.media.links();
-        // The device loads the picture without credentials, and only renditions of images are open
-        // (contract access-11).
+        // The device loads the picture without credentials, and only renditions of images are public (contract
+        // access-11).
         let picture = (found.key.media_type == model::MediaType::Image)
             .then(|| links.rendition(&found.key, THUMBNAIL, None));
         let headline = found.document.text("headline").or(found.document.text("slug"));
@@ -141,7 +140,7 @@ impl Notifications {
         }))
     }
 
-    /// Finds an item, if the user may see it.
+    /// Finds an item if the user may see it.
     async fn item(
         &self,
         item: &str,
@@ -151,12 +150,12 @@ impl Notifications {
         let Ok(key) = item.parse::<ItemKey>() else { return Ok(None) };
         match self.inner.services.media.item(&key, Some(user), now).await {
             Ok(found) => {
-                // The item may be readable beyond the agreements, which alone decide about
+                // The user may be able to read the item without an agreement, but only agreements count for
                 // notifications (contract notifications-5).
                 let coverage = content::coverage(Some(user), &[], now);
                 Ok(content::covers(&coverage, &found.document).then_some(found))
             }
-            // Other errors are passed on, so that the message is retried and not sent incomplete.
+            // Other errors are returned, so that the message is retried instead of sent incomplete.
             Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
             Err(error) => Err(error),
         }
@@ -184,7 +183,7 @@ impl Notifications {
         format!("{}/item/{key}", self.inner.settings.get().site_url)
     }
 
-    /// Returns the time zone of the times in a mail.
+    /// Returns the time zone for times in a mail.
     fn zone_of(&self, notification: &Notification) -> TimeZone {
         let named = match &notification.method {
             NotificationMethod::ScheduledEmail { timezone, .. } => TimeZone::get(timezone).ok(),
@@ -195,7 +194,7 @@ impl Notifications {
         named.unwrap_or_else(|| self.inner.settings.get().zone.clone())
     }
 
-    /// Renders the Thumbnail of an item. On any failure the mail is sent without the picture.
+    /// Renders the Thumbnail of an item. On any failure, the mail is sent without the picture.
     async fn thumbnail(
         &self,
         found: &CatalogEntry,
@@ -221,7 +220,7 @@ impl Notifications {
     }
 }
 
-/// Reads a picture; `None` when it is too large for a mail.
+/// Reads a picture; `None` if it is too large for a mail.
 async fn read(media: &Media, parts: Vec<crate::media::BodyPart>) -> Option<Vec<u8>> {
     let mut stream = Box::pin(media.stream(parts));
     let mut bytes = Vec::new();

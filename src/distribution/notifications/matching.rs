@@ -27,18 +27,18 @@ use model::item::{Document, PubStatus};
 /// The results of one matching transaction.
 #[derive(Default)]
 pub(super) struct MatchBatch {
-    /// Streams that received items.
+    /// The streams that received items.
     streams: Vec<Uuid>,
-    /// Queues that received items.
+    /// The queues that received items.
     queues: Vec<i64>,
-    /// True for each transport whose messages were written, indexed by transport.
+    /// True for each transport with new messages, indexed by transport.
     messages: [bool; MessageTransport::COUNT],
-    /// Number of items that were matched.
+    /// The number of items that were matched.
     items: u64,
     matches: [u64; NotificationKind::COUNT],
-    /// Messages and items dropped because a queue or the outbox was full.
+    /// The number of messages and items dropped because a queue or the outbox was full.
     lost: u64,
-    /// Stream sequence number of this transaction; `None` until an item is queued.
+    /// The stream sequence number of this transaction; `None` until an item is queued.
     stream_sequence: Option<i64>,
     /// Whether more work is due immediately.
     more: bool,
@@ -55,19 +55,19 @@ impl MatchBatch {
     }
 }
 
-/// Unreadable items that block matching, and those that are skipped.
+/// Unreadable items that block matching or are skipped.
 #[derive(Default)]
 pub(super) struct UnreadableItems {
-    /// When they first made a transaction fail.
+    /// The time since they first made a transaction fail.
     since: Option<Stopwatch>,
-    /// Items to skip from now on. The transaction that met one has failed, so the skip takes effect in the
-    /// next.
+    /// The items to skip. A transaction that finds an unreadable item fails, so the skip takes effect in the next
+    /// one.
     items: HashSet<ItemKey>,
 }
 
 impl UnreadableItems {
-    /// Records a failed read. A transient disk error may clear on the next read; an item that stays damaged
-    /// is skipped after [`MATCHING_STALL_MAX`].
+    /// Records a failed read. A transient disk error may be gone at the next read; an item that stays damaged is
+    /// skipped after [`MATCHING_STALL_MAX`].
     fn record_failure(&mut self, key: &ItemKey, cause: &EngineError) {
         let since = self.since.get_or_insert_with(Stopwatch::start);
         if since.elapsed() >= MATCHING_STALL_MAX && self.items.insert(key.clone()) {
@@ -80,7 +80,7 @@ fn lock(unreadable: &Mutex<UnreadableItems>) -> MutexGuard<'_, UnreadableItems> 
     unreadable.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// State of one matching transaction.
+/// The state of one matching transaction.
 struct MatchTransaction<'a, 'tx> {
     tx: &'a WriteTx<'tx>,
     matcher: &'a mut NotificationMatcher,
@@ -93,16 +93,16 @@ struct MatchTransaction<'a, 'tx> {
 }
 
 impl Notifications {
-    /// Does the work that is due by `now`: matches new rows of the item log and items whose embargo ended,
-    /// and prepares scheduled mails. Returns whether more is due immediately. Blocks.
+    /// Does the work that is due by `now`: matches new rows of the item log and items whose embargo ended, and
+    /// prepares scheduled mails. Returns whether more work is due immediately. Blocks.
     ///
-    /// A transaction in which this node does not hold [`ClusterLease::Matching`] does nothing.
+    /// A transaction does nothing if this node does not hold [`ClusterLease::Matching`].
     pub fn step(&self, now: Timestamp) -> Result<bool> {
-        // A read, since most polls find nothing and the write lock is shared by all nodes.
+        // Checked with a read, since most polls find nothing and all nodes share the write lock.
         if !self.is_anything_due(now)? {
             return Ok(false);
         }
-        // Large reads happen before the transaction that holds the cluster write lock.
+        // Large reads come before the transaction, which holds the cluster write lock.
         self.refresh()?;
         self.retry_unreadable()?;
         let inner = Arc::clone(&self.inner);
@@ -111,8 +111,7 @@ impl Notifications {
             if !tx.holds_lease(ClusterLease::Matching.as_str(), incarnation)? {
                 return Ok(None);
             }
-            // A poisoned lock is harmless: a refresh that did not finish makes the next one read
-            // everything.
+            // A poisoned lock is harmless: after an unfinished refresh, the next one reads everything.
             let mut matcher = inner.matcher.lock().unwrap_or_else(PoisonError::into_inner);
             matcher.refresh(&tx.as_read())?;
             let push = &inner.services.push;
@@ -130,7 +129,7 @@ impl Notifications {
             };
             transaction.read_log()?;
             transaction.match_released()?;
-            // A digest includes every item that arrived before its run, so the log is read to its end first.
+            // A digest includes every item that arrived before its run, so the log is first read to its end.
             if !transaction.batch.more {
                 transaction.batch.more = digest::run(tx, now, &mut transaction.batch)?;
             }
@@ -142,7 +141,7 @@ impl Notifications {
             *lock(&self.inner.unreadable) = UnreadableItems::default();
             return Ok(false);
         };
-        // The transaction committed, so the unreadable items have been passed.
+        // The transaction committed, so matching has passed the unreadable items.
         *lock(&self.inner.unreadable) = UnreadableItems::default();
         self.inner.streams.wake(&batch.streams);
         for (wake, written) in self.inner.wakes.iter().zip(batch.messages) {
@@ -154,7 +153,7 @@ impl Notifications {
         Ok(batch.more)
     }
 
-    /// Retries unreadable items before they are skipped: a skipped item reaches no notification.
+    /// Retries unreadable items before they are skipped, because a skipped item reaches no notification.
     fn retry_unreadable(&self) -> Result<()> {
         let items: Vec<ItemKey> = lock(&self.inner.unreadable).items.iter().cloned().collect();
         for key in items {
@@ -174,7 +173,7 @@ impl Notifications {
     /// Returns whether any work is due, without reading it.
     fn is_anything_due(&self, now: Timestamp) -> Result<bool> {
         let work = self.db().read_blocking(move |tx| {
-            // Past the end of the log, which spares the search for the oldest waiting row.
+            // Past the end of the log, which avoids the search for the oldest waiting row.
             let (newest, _) = tx.matching_backlog(i64::MAX)?;
             Ok(newest > tx.matched_seq()?
                 || !tx.released_items(now, 1)?.is_empty()
@@ -183,7 +182,7 @@ impl Notifications {
         Ok(work)
     }
 
-    /// Brings the in-memory matcher up to date, so that a node that takes over matching has little to read.
+    /// Brings the in-memory matcher up to date, so that a node that becomes the matching node has little to read.
     /// Blocks.
     pub fn refresh(&self) -> Result<()> {
         let inner = Arc::clone(&self.inner);
@@ -193,10 +192,10 @@ impl Notifications {
         })?)
     }
 
-    /// Removes expired streams and messages if the clock is `trusted`, and reports the backlog; runs
+    /// Removes expired streams and messages if the clock is `trusted`, and reports the backlog. Called
     /// periodically. Blocks.
     pub fn sweep(&self, now: Timestamp, trusted: bool) -> Result<()> {
-        // The change logs are retained for at least an hour, so a refresh this often never misses rows.
+        // The change logs are retained for at least an hour, so periodic refreshes never miss rows.
         self.refresh()?;
         let matcher = self.matcher();
         let log_seq = matcher.log_seq();
@@ -208,15 +207,16 @@ impl Notifications {
             if !tx.holds_lease(ClusterLease::Matching.as_str(), incarnation)? {
                 return Ok(false);
             }
-            // While nothing could be written, no stream could be used either; the heartbeat accounts for it.
+            // While the database could not be written, no stream could be used either; the heartbeat accounts for
+            // this.
             record_heartbeat(tx, now)?;
             tx.release_orphaned_claims(now)?;
             if trusted {
-                // A clock that jumped ahead must not expire streams that their clients still use.
+                // A clock that jumped ahead must not expire streams that clients still use.
                 tx.sweep_streams(now - STREAM_EXPIRY, SWEEP_ROWS)?;
                 tx.sweep_messages(now - OUTBOX_RETENTION, SWEEP_ROWS)?;
             }
-            // Bounded by number, so a clock that is not trusted does not matter.
+            // Limited by number, so an untrusted clock does not matter.
             tx.trim_messages(OUTBOX_PARKED_MAX)?;
             tx.sweep_notification_log(log_seq)?;
             Ok(true)
@@ -228,7 +228,7 @@ impl Notifications {
         self.report_waiting(now, count)
     }
 
-    /// Zeroes the gauges of a node without the lease; the holder reports the backlog.
+    /// Zeroes the gauges of a node without the lease, because the lease holder reports the backlog.
     pub fn report_nothing(&self) {
         metrics::gauge!(telemetry::MATCHING_LAG_SECONDS).set(0.0);
         metrics::gauge!(telemetry::MATCHING_BEHIND).set(0);
@@ -243,7 +243,7 @@ impl Notifications {
     fn swept_log_position(&self, read: i64) -> i64 {
         let mut log = self.inner.log_read.lock().unwrap_or_else(PoisonError::into_inner);
         let (later, since) = log.later;
-        // Elapsed time, so that a clock jump removes no row that a standby node has yet to read.
+        // Measured as elapsed time, so that a clock jump does not remove rows that a standby node has yet to read.
         if since.is_none_or(|since| since.elapsed() >= NOTIFICATION_LOG_RETENTION) {
             log.earlier = later;
             log.later = (read, Some(Stopwatch::start()));
@@ -261,7 +261,7 @@ impl Notifications {
             }
             Ok((newest - matched, since, tx.count_queued_items(usize::MAX)?, counts))
         })?;
-        // Negative after the clock was set back, which a gauge of a delay must not show.
+        // Negative after the clock was set back; a gauge of a delay must not show that.
         let lag = since.map_or(0.0, |since| now.duration_since(since).as_secs_f64().max(0.0));
         metrics::gauge!(telemetry::MATCHING_LAG_SECONDS).set(lag);
         metrics::gauge!(telemetry::MATCHING_BEHIND).set(u32::try_from(behind).unwrap_or(0));
@@ -300,7 +300,7 @@ impl MatchTransaction<'_, '_> {
             }
         }
         if let Some(seq) = reached {
-            // Compare-and-set, in case another node has advanced the position.
+            // Compare-and-set, in case a different node has advanced the position.
             if !self.tx.set_matched_seq(from, seq)? {
                 let why = format!("another node continued from row {from}");
                 return Err(DbError::Damaged { what: "the position of matching".to_owned(), why });
@@ -312,15 +312,15 @@ impl MatchTransaction<'_, '_> {
 
     /// Matches the item of a row that counts as newly indexed.
     ///
-    /// Matches the item as it is now. If a later row made it new again, that row is matched instead, so that
-    /// no user gets one version twice.
+    /// The present state of the item is matched. If a later row made the item new again, that row is matched
+    /// instead, so that no user gets one version twice.
     fn match_row(&mut self, row: &LogRow) -> Result<(), DbError> {
         let Some(key) = row.key.as_ref().filter(|key| !self.skipped.contains(key)) else {
             return Ok(());
         };
         let read = self.tx.as_read();
         let is_deferred = read.is_deferred(key)?;
-        // A row that is not new still matters for a deferred item: it may lift or move the embargo.
+        // A row that is not new still matters for a deferred item, because it may lift or move the embargo.
         if !row.is_newly_indexed && !is_deferred {
             return Ok(());
         }
@@ -350,8 +350,7 @@ impl MatchTransaction<'_, '_> {
                 self.batch.more = true;
                 break;
             }
-            // Removed before it is matched: an item that turns out to be damaged must not come
-            // back in every transaction.
+            // Removed before it is matched, because a damaged item must not return in every transaction.
             self.tx.undefer_item(&key)?;
             let outcome = self.match_released_item(&key);
             log_skipped(Some(&key), outcome)?;
@@ -389,7 +388,7 @@ impl MatchTransaction<'_, '_> {
         item: &StoredItem,
         seq: i64,
     ) -> Result<(), DbError> {
-        // Spares parsing every document of an archive without notifications.
+        // Avoids parsing every document of an archive without notifications.
         if self.matcher.is_empty() {
             return Ok(());
         }
@@ -401,7 +400,7 @@ impl MatchTransaction<'_, '_> {
                 return Ok(());
             }
         };
-        // Withdrawn and withheld items produce no notifications, nor do those that are not relevant any more.
+        // Withdrawn and withheld items produce no notifications, and expired items neither.
         let has_expired = document.time("expires").is_some_and(|at| at <= self.now);
         if document.pub_status() != PubStatus::Usable || has_expired {
             return Ok(());
@@ -415,8 +414,8 @@ impl MatchTransaction<'_, '_> {
         Ok(())
     }
 
-    /// Returns whether an item is recent enough for a notification; scheduled ones check that when their mail
-    /// is written.
+    /// Returns whether an item is recent enough for a notification. Scheduled mails check this when they are
+    /// written.
     fn is_recent(&self, matched: MatchedNotification, item: &StoredItem) -> bool {
         let period = TimestampFilter { recent: matched.recent, ..TimestampFilter::default() };
         let (from, _) = period.bounds(self.now, self.matcher.zone());
@@ -452,8 +451,7 @@ impl MatchTransaction<'_, '_> {
             }
             NotificationKind::Mobile => {
                 for device in self.tx.as_read().list_devices(matched.user)? {
-                    // Without credentials of the push service its messages would only fill the
-                    // outbox.
+                    // Without credentials of the push service, its messages would only fill the outbox.
                     if self.push.reaches(device.kind) {
                         let content = MessageContent::push(key, &device.token, device.kind);
                         let transport = MessageTransport::for_device(device.kind);
@@ -466,7 +464,7 @@ impl MatchTransaction<'_, '_> {
     }
 
     fn queue(&mut self, number: i64, key: &ItemKey, version: i64) -> Result<(), DbError> {
-        // One number for all items of the transaction, which readers see at once with its commit.
+        // One number for all items of the transaction, because its commit makes them visible together.
         let sequence = match self.batch.stream_sequence {
             Some(sequence) => sequence,
             None => self.tx.next_stream_sequence()?,
@@ -504,12 +502,12 @@ impl MatchTransaction<'_, '_> {
     }
 }
 
-/// Converts a count for a gauge; a larger one becomes the largest value.
+/// Converts a count for a gauge; a count that is too large becomes the maximum.
 fn to_u32(count: u64) -> u32 {
     u32::try_from(count).unwrap_or(u32::MAX)
 }
 
-/// Logs and skips damaged rows: one of them must not block the other items.
+/// Logs and skips damaged rows, because one of them must not block the other items.
 fn log_skipped(key: Option<&ItemKey>, outcome: Result<(), DbError>) -> Result<(), DbError> {
     match outcome {
         Err(DbError::Damaged { what, why }) => {

@@ -1,10 +1,9 @@
-//! Notifications: matches new items against users' saved queries and sends the matches by stream, mail and
-//! push (contract notifications-5).
+//! Notifications: matches new items against users' saved queries and sends the matches by stream, mail and push
+//! (contract notifications-5).
 //!
-//! [`Notifications::step`] reads the item log in order. One transaction fills the queues and the outbox from
-//! a batch of rows and advances the position in the log, so that a crash neither loses nor duplicates
-//! anything. Streams are read with [`Notifications::read_stream`]; the outbox is sent by
-//! [`Notifications::send`].
+//! [`Notifications::step`] reads the item log in order. One transaction fills the queues and the outbox from a
+//! batch of rows and advances the position in the log, so that a crash neither loses nor duplicates anything.
+//! [`Notifications::read_stream`] reads streams; [`Notifications::send`] sends the outbox.
 
 mod account_mails;
 mod digest;
@@ -71,19 +70,19 @@ use unsubscribe::UNSUBSCRIBE_KEY;
 /// Limits and timings of notifications.
 #[derive(Clone, Debug)]
 pub struct NotificationSettings {
-    /// Limits on concurrent long polls of streams.
+    /// The limits on concurrent long polls of streams.
     pub polls: SlotLimits,
-    /// Maximum number of mails in flight.
+    /// The maximum number of mails in flight.
     pub mail_workers: usize,
-    /// Maximum number of push messages in flight, for each of APNs and FCM.
+    /// The maximum number of push messages in flight, for each of APNs and FCM.
     pub push_workers: usize,
-    /// Backoff and deadline for retries of failed messages.
+    /// The backoff and the deadline for retries of failed messages.
     pub retry: RetryPolicy,
-    /// Time zone of relative dates in queries and of times in mails.
+    /// The time zone of relative dates in queries and of times in mails.
     pub zone: TimeZone,
-    /// Base URL of the links in mails.
+    /// The base URL of the links in mails.
     pub site_url: String,
-    /// Name of the service in mails.
+    /// The name of the service in mails.
     pub site_name: String,
 }
 
@@ -145,47 +144,47 @@ struct NotificationsInner {
     settings: HotSwap<NotificationSettings>,
     signer: IdSigner,
     streams: Arc<StreamQueues>,
-    /// Limits the responses rendered at a time.
+    /// Limits the number of responses rendered at a time.
     answers: Semaphore,
     matcher: Arc<Mutex<NotificationMatcher>>,
     /// Wakes the senders, indexed by transport.
     wakes: [Notify; MessageTransport::COUNT],
-    /// Set at shutdown, when messages in flight are released.
+    /// Set at shutdown to release messages in flight.
     abandon: watch::Sender<bool>,
-    /// Positions in the notification log at recent sweeps.
+    /// The positions in the notification log at recent sweeps.
     log_read: Mutex<LogRead>,
     /// Unreadable items that block matching.
     unreadable: Mutex<matching::UnreadableItems>,
-    /// Stream sequence number up to which readers were woken.
+    /// The stream sequence number up to which readers were woken.
     woken: Mutex<i64>,
 }
 
-/// Positions in the notification log at two points in time. Rows between them are retained for standby nodes,
-/// which may lag that far behind.
+/// The positions in the notification log at two points in time. Rows between them are retained for standby nodes,
+/// which may not have read them yet.
 #[derive(Default)]
 struct LogRead {
     earlier: i64,
     later: (i64, Option<Stopwatch>),
 }
 
-/// The notification that a request asks to write.
+/// The notification to write according to a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NotificationDraft {
-    /// The media type in the URL that it is created at; `None` for `_all`.
+    /// The media type in the URL of the request; `None` for `_all`.
     pub media_type: Option<MediaType>,
     pub title: String,
     /// The query that items have to match.
     pub question: SavedQuery,
-    /// How matches are sent to the user.
+    /// The method by which matches are sent to the user.
     pub method: NotificationMethod,
 }
 
 impl Notifications {
-    /// Starts notifications over the database of `services`; returns them with the commands of its streams,
+    /// Starts notifications over the database of `services`. Returns them with the commands of their streams,
     /// which [`Notifications::serve_streams`] executes.
     ///
-    /// Records a heartbeat; when the disk is full that happens later, before streams are read. Fails when the
-    /// database cannot be read.
+    /// Records a heartbeat. If the disk is full, the heartbeat is recorded later, before streams are read. Fails
+    /// if the database cannot be read.
     pub fn start(
         services: NotificationServices,
         settings: NotificationSettings,
@@ -199,7 +198,7 @@ impl Notifications {
                 .write_blocking(move |tx| notification_matcher::record_heartbeat(tx, now))
                 .map_err(Error::from)
             {
-                // A node with a full disk still serves what needs no write, such as media.
+                // A node with a full disk still serves requests that need no write, such as media.
                 Err(cause) if cause.kind() == ErrorKind::Unavailable => {
                     tracing::error!(
                         "database write failed at startup, mails and streams wait: {cause}"
@@ -233,7 +232,7 @@ impl Notifications {
         self.inner.wakes.iter().for_each(Notify::notify_one);
     }
 
-    /// Executes the commands of stream readers until this is dropped; `now` reads the clock.
+    /// Executes the commands of stream readers until the future is dropped; `now` reads the clock.
     pub fn serve_streams(
         &self,
         commands: StreamCommands,
@@ -251,8 +250,8 @@ impl Notifications {
         Ok(self.db().commit_watcher()?)
     }
 
-    /// Wakes readers of streams whose queues received items since the last call, from any node. Costs one
-    /// read regardless of the number of waiting readers. Blocks.
+    /// Wakes readers of streams whose queues received items since the last call, from any node. Costs one read
+    /// regardless of the number of waiting readers. Blocks.
     pub fn wake_readers(&self) -> Result<()> {
         let streams = &self.inner.streams;
         let mut woken = self.inner.woken.lock().unwrap_or_else(PoisonError::into_inner);
@@ -260,11 +259,10 @@ impl Notifications {
         // A reader that starts after this read sees the same items itself.
         let sequence = self.db().read_blocking(|tx| tx.stream_sequence())?;
         if sequence < after {
-            // The sequence went backwards: the database was restored from an older state.
+            // The sequence went backwards, so the database was restored from an older state.
             streams.wake_all();
         }
-        // A reader that arrives later reads its queue itself, so the position advances without
-        // readers.
+        // A reader that arrives later reads its queue itself, so the position can advance without readers.
         if sequence <= after || streams.is_idle() {
             *woken = sequence;
             return Ok(());
@@ -273,14 +271,14 @@ impl Notifications {
             self.db().read_blocking(move |tx| tx.available_streams(after, STREAM_WAKES_MAX))?;
         match available {
             Some(ids) => streams.wake(&ids),
-            // More streams changed than the limit, so all readers check theirs.
+            // More streams changed than the limit, so all readers check their streams.
             None => streams.wake_all(),
         }
         *woken = sequence.max(after);
         Ok(())
     }
 
-    /// Lists the caller's notifications of `media_type`, or of all media types when it is `None`.
+    /// Lists the caller's notifications of `media_type`, or of all media types if it is `None`.
     ///
     /// A notification that was created at `_all` is listed only at `_all` (contract notifications-3).
     pub async fn list(
@@ -298,7 +296,7 @@ impl Notifications {
 
     /// Creates a notification for the caller.
     ///
-    /// Fails with [`ErrorKind::Overloaded`] when the user already has [`NOTIFICATIONS_PER_USER_MAX`].
+    /// Fails with [`ErrorKind::Overloaded`] if the user already has [`NOTIFICATIONS_PER_USER_MAX`] notifications.
     pub async fn create(
         &self,
         caller: &Principal,
@@ -309,8 +307,7 @@ impl Notifications {
         let new = validate(caller, Uuid::new_v4(), draft, now)?;
         let creation = self.db().write(move |tx| {
             let read = tx.as_read();
-            // Counted in the transaction that inserts, or concurrent requests could exceed the
-            // limit.
+            // Counted in the transaction that inserts, or concurrent requests could exceed the limit.
             if read.count_notifications(new.user)? >= NOTIFICATIONS_PER_USER_MAX {
                 return Ok(None);
             }
@@ -326,7 +323,7 @@ impl Notifications {
     /// Replaces the caller's notification `id`.
     ///
     /// Preserves its type, its media type and the items in its queue (contract notifications-4). Fails with
-    /// [`ErrorKind::NotFound`] for a notification of another user or type, and for an expired stream.
+    /// [`ErrorKind::NotFound`] for a notification of a different user or type, and for an expired stream.
     pub async fn replace(
         &self,
         caller: &Principal,
@@ -343,7 +340,7 @@ impl Notifications {
             if is_stream && tx.as_read().find_stream(id, new.user, expired)?.is_none() {
                 return Ok(None);
             }
-            // No row is changed where the notification has another owner or type.
+            // Changes no row if the notification has a different owner or type.
             if !tx.replace_notification(&new, now)? {
                 return Ok(None);
             }
@@ -354,13 +351,13 @@ impl Notifications {
 
     /// Removes the caller's notification `id` with its queued items and messages.
     ///
-    /// Fails with [`ErrorKind::NotFound`] for a missing one, as `PUT` does (contract notifications-3).
+    /// Fails with [`ErrorKind::NotFound`] if it does not exist, like `PUT` (contract notifications-3).
     pub async fn delete(&self, caller: &Principal, id: Uuid) -> Result<()> {
         caller.require(Permission::WriteNotifications)?;
         let user = caller.user().id;
         let is_deleted = self.db().write(move |tx| tx.delete_notification(id, Some(user))).await?;
         if is_deleted {
-            // Waiting readers learn at once that the stream is gone.
+            // Notifies waiting readers at once that the stream was removed.
             self.inner.streams.wake(&[id]);
             return Ok(());
         }
@@ -372,7 +369,7 @@ fn not_found(id: Uuid) -> Error {
     Error::new(ErrorKind::NotFound, format!("no notification {id}"))
 }
 
-/// Validates a draft and turns it into a database row.
+/// Validates a draft and converts it to a database row.
 fn validate(
     caller: &Principal,
     id: Uuid,

@@ -1,4 +1,4 @@
-//! The in-memory matcher of notifications, kept in sync with the database.
+//! The in-memory matcher of notifications, which follows the changes in the database.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
@@ -17,9 +17,9 @@ use model::item::Document;
 use query::matching::{Interest, InterestCoverage, InterestMatcher, MatchSubject};
 use query::{Facet, IndexedDocument};
 
-/// Key of the state row that holds the time of the service's last heartbeat.
+/// The key of the state row with the time of the service's last heartbeat.
 const LAST_ALIVE_NOTE: &str = "notifications-alive";
-/// Time without a heartbeat after which the service counts as having been down for its clients.
+/// The time without a heartbeat after which the service counts as down for its clients.
 pub(super) const DOWNTIME_MIN: std::time::Duration = std::time::Duration::from_secs(30);
 
 /// The properties of a notification that matching needs.
@@ -28,9 +28,9 @@ pub(super) struct MatchedNotification {
     pub(super) id: Uuid,
     pub(super) user: UserId,
     pub(super) kind: NotificationKind,
-    /// Maximum age of a matching item.
+    /// The maximum age of a matching item.
     pub(super) recent: Option<RecentSpan>,
-    /// Only items of later rows of the item log match.
+    /// The row of the item log after which items match.
     pub(super) after_seq: i64,
 }
 
@@ -51,17 +51,17 @@ impl From<Agreement> for CoverageTerms {
     }
 }
 
-/// All notifications, compiled for matching, as of a state of the database.
+/// All notifications, compiled for matching, in one state of the database.
 pub(super) struct NotificationMatcher {
     analysis: DocumentAnalysis,
     matcher: InterestMatcher,
     notifications: HashMap<i64, MatchedNotification>,
     by_user: HashMap<UserId, HashSet<i64>>,
     agreements: HashMap<AgreementId, CoverageTerms>,
-    /// Agreements by the product codes that they cover.
+    /// The agreements by product code.
     by_code: HashMap<String, Vec<AgreementId>>,
     everything: Vec<AgreementId>,
-    /// Positions in the notification log and the account log; `None` until everything has been read.
+    /// The positions in the notification log and the account log; `None` until everything has been read.
     state: Option<(i64, i64)>,
 }
 
@@ -79,7 +79,7 @@ impl NotificationMatcher {
         }
     }
 
-    /// Returns true when there is no notification to match.
+    /// Returns whether there are no notifications.
     pub(super) fn is_empty(&self) -> bool {
         self.notifications.is_empty()
     }
@@ -88,8 +88,8 @@ impl NotificationMatcher {
     pub(super) fn refresh(&mut self, tx: &ReadTx<'_>) -> Result<(), DbError> {
         let Some((log_seq, account_seq)) = self.state else { return self.read_all(tx) };
         let (first, last) = tx.notification_log_ends()?;
-        // A log that ends before our position belongs to a database restored from an older state; one that
-        // begins behind it was trimmed. Both need a full read.
+        // A log that ends before our position belongs to a database that was restored from an older state. A log
+        // that begins after our position was trimmed. Both need a full read.
         if first > log_seq + 1 || last < log_seq || tx.account_seq()? < account_seq {
             return self.read_all(tx);
         }
@@ -100,7 +100,7 @@ impl NotificationMatcher {
             match change {
                 AccountChange::Everything => return self.read_all(tx),
                 AccountChange::User(user) => drop(users.insert(user)),
-                // Credentials decide who may call, not what a notification matches.
+                // Credentials decide who may call the API, not which items a notification matches.
                 AccountChange::Token(_)
                 | AccountChange::Key(_)
                 | AccountChange::Session(_)
@@ -110,7 +110,7 @@ impl NotificationMatcher {
         // Invalid until the end, so that a failure in between forces a full read.
         self.state = None;
         for number in numbers {
-            // Removed first: a notification that was deleted is not read again.
+            // Removed first, because a deleted notification is not read again.
             self.remove(number);
             self.read(tx, WatchersOf::Number(number))?;
         }
@@ -127,7 +127,7 @@ impl NotificationMatcher {
     fn read_all(&mut self, tx: &ReadTx<'_>) -> Result<(), DbError> {
         *self = Self::new(self.analysis.clone());
         let state = (tx.notification_log_ends()?.1, tx.account_seq()?);
-        // Word statistics make matching faster, not more correct: one damaged item must not stop it.
+        // Word statistics affect only the speed of matching, so one damaged item must not stop it.
         let newest = tx.newest_documents(MATCHING_LEARNED).unwrap_or_else(|cause| {
             tracing::error!("matcher: word statistics cannot be read: {cause}");
             Vec::new()
@@ -146,7 +146,7 @@ impl NotificationMatcher {
         let mut unknown = BTreeSet::new();
         tx.each_watcher(of, |watcher| {
             let named = &watcher.agreements;
-            // Known terms are current: a change of an agreement is logged as `Everything`.
+            // Known terms are current, because a change of an agreement is logged as `Everything`.
             unknown.extend(named.iter().filter(|id| !self.agreements.contains_key(id)));
             self.insert(watcher);
         })?;
@@ -170,7 +170,7 @@ impl NotificationMatcher {
 
     fn insert(&mut self, watcher: NotificationWatcher) {
         let NotificationWatcher { notification, active, roles, agreements } = watcher;
-        // Activating the user is a change of the account, which reads its notifications again.
+        // The activation of a user is a change of the account, after which its notifications are read again.
         if !active {
             return;
         }
@@ -181,13 +181,12 @@ impl NotificationMatcher {
         let selection =
             parsed.and_then(|query| ItemSelection::new(query, &codes, saved.agr.clone()));
         let Some(selection) = selection else {
-            // The query parsed when it was written, perhaps by an earlier version.
+            // The query parsed when it was written, perhaps by an earlier version of the software.
             tracing::error!(notification = %notification.id, "matcher: saved query does not parse");
             return;
         };
         let is_provider = roles.iter().any(|role| role == ROLE_PROVIDER);
-        // Agreements that the notification names restrict a provider, too, and count only if the
-        // user has them.
+        // Agreements that the notification names restrict a provider too. They count only if the user has them.
         let cover = if !selection.agreements.is_empty() {
             let own = agreements.into_iter().filter(|id| selection.agreements.contains(id));
             InterestCoverage::Agreements(own.collect())
@@ -222,8 +221,8 @@ impl NotificationMatcher {
         }
     }
 
-    /// Returns the notifications that match the item, in the order of their numbers; `document` is its parsed
-    /// document.
+    /// Returns the notifications that match the item, in the order of their numbers. `document` is the item's
+    /// parsed document.
     pub(super) fn matching(
         &mut self,
         key: &ItemKey,
@@ -240,7 +239,7 @@ impl NotificationMatcher {
         found.filter_map(|number| Some((number, *self.notifications.get(&number)?))).collect()
     }
 
-    /// Returns the agreements in force that cover an item.
+    /// Returns the agreements that are in force and cover an item.
     fn covering(&self, indexed: &IndexedDocument, now: Timestamp) -> BTreeSet<AgreementId> {
         let codes = indexed.facets[Facet::ProductCode.index()].iter();
         let by_code = codes.filter_map(|code| self.by_code.get(code)).flatten();
@@ -269,11 +268,11 @@ impl NotificationMatcher {
     }
 }
 
-/// Records a heartbeat of the service. After a gap, when the service was down or could not write, the expiry
+/// Records a heartbeat of the service. After a gap, in which the service was down or could not write, the expiry
 /// of all streams is extended by the gap, because clients could not use them.
 ///
-/// A clock that jumps ahead looks like a gap and is treated as one; after a clock is set back, streams whose
-/// last use is now in the future count as used now.
+/// A clock that jumps ahead looks like a gap and is treated as one. If the clock was set back, streams whose last
+/// use is now in the future count as used now.
 ///
 /// Contract notifications-10.
 pub(super) fn record_heartbeat(tx: &WriteTx<'_>, now: Timestamp) -> Result<(), DbError> {
@@ -282,7 +281,7 @@ pub(super) fn record_heartbeat(tx: &WriteTx<'_>, now: Timestamp) -> Result<(), D
     let Some(last_heartbeat) = last_heartbeat else {
         return tx.write_state(LAST_ALIVE_NOTE, &now.to_string());
     };
-    // Streams expire by the clock, so the time in which no client could read is given back.
+    // Streams expire by the clock, so the time in which no client could read does not count.
     if now > last_heartbeat.saturating_add(DOWNTIME_MIN).unwrap_or(Timestamp::MAX) {
         let expiry_ms = i64::try_from(STREAM_EXPIRY.as_millis()).unwrap_or(i64::MAX);
         tx.extend_streams(last_heartbeat, expiry_ms, now)?;

@@ -1,4 +1,4 @@
-//! The operator's view of the outbox: for commands, and for the API.
+//! Operations of the outbox for operators: for commands, and for the API.
 
 use jiff::Timestamp;
 use tokio::sync::Notify;
@@ -11,12 +11,12 @@ use crate::storage::audit::{self, AuditAction, AuditEvent, ObjectKind};
 use crate::storage::database::{Db, DbError, ListedMessage, WriteTx};
 use model::account::{MessageState, OutboxMessage};
 
-/// The outbox, for the operator's commands. All methods block.
+/// The outbox for the operator's commands. All methods block.
 pub struct MessageOutbox {
     db: Db,
 }
 
-/// The messages that a command applies to.
+/// The messages to which a command applies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MessageChoice {
     /// The message with this id.
@@ -33,10 +33,10 @@ impl MessageChoice {
         }
     }
 
-    /// Returns `count`, or fails when a single message was chosen and not found.
+    /// Returns `count`. Fails if a single message was chosen but not found.
     fn count(self, count: usize, state: &str) -> Result<usize> {
         match self {
-            // An operator who names a message expects it to exist; an empty outbox is no error.
+            // An operator who names a message expects it to exist; an empty outbox is not an error.
             Self::One(id) if count == 0 => {
                 Err(Error::new(ErrorKind::NotFound, format!("no {state} {id} in the outbox")))
             }
@@ -52,22 +52,22 @@ impl MessageOutbox {
         Self { db }
     }
 
-    /// Lists messages in one state, or in all, oldest first; at most [`OUTBOX_LISTED_MAX`].
+    /// Lists messages in one state or in all states, oldest first; at most [`OUTBOX_LISTED_MAX`].
     pub fn list(&self, state: Option<MessageState>) -> Result<Vec<OutboxMessage>> {
         Ok(self.db.read_blocking(move |tx| tx.list_messages(state, OUTBOX_LISTED_MAX))?)
     }
 
-    /// Queues parked messages again; returns how many.
+    /// Queues parked messages again. Returns the number of queued messages.
     ///
-    /// Fails with [`ErrorKind::NotFound`] when there is no parked message with that id.
+    /// Fails with [`ErrorKind::NotFound`] if there is no parked message with the id.
     pub fn retry(&self, messages: MessageChoice, now: Timestamp) -> Result<usize> {
         let count = self.db.write_blocking(move |tx| tx.retry_messages(messages.id(), now))?;
         messages.count(count, "parked message")
     }
 
-    /// Removes messages; returns how many.
+    /// Removes messages. Returns the number of removed messages.
     ///
-    /// Fails with [`ErrorKind::NotFound`] when there is no message with that id.
+    /// Fails with [`ErrorKind::NotFound`] if there is no message with the id.
     pub fn discard(&self, messages: MessageChoice) -> Result<usize> {
         let count = self.db.write_blocking(move |tx| tx.drop_messages(messages.id()))?;
         messages.count(count, "message")
@@ -75,7 +75,7 @@ impl MessageOutbox {
 }
 
 impl MessageChoice {
-    /// Creates the audit event of an action on these messages.
+    /// Creates the audit event for an action on these messages.
     fn event(self, action: AuditAction) -> AuditEvent {
         let event = audit::event(action);
         match self {
@@ -86,7 +86,7 @@ impl MessageChoice {
 }
 
 impl Notifications {
-    /// Lists one page of the outbox, newest first: messages in one state, or in all.
+    /// Lists one page of the outbox, newest first: messages in one state or in all states.
     pub async fn list_outbox(
         &self,
         state: Option<MessageState>,
@@ -97,9 +97,9 @@ impl Notifications {
         Ok(self.db().read(move |tx| tx.list_newest_messages(state, start, size)).await?)
     }
 
-    /// Queues parked messages again and records that in the audit log; returns how many.
+    /// Queues parked messages again and records this in the audit log. Returns the number of queued messages.
     ///
-    /// Fails with [`ErrorKind::NotFound`] when there is no parked message with that id.
+    /// Fails with [`ErrorKind::NotFound`] if there is no parked message with the id.
     pub async fn retry_outbox(&self, messages: MessageChoice, now: Timestamp) -> Result<usize> {
         let event = messages.event(AuditAction::MessageRetried);
         let retrying = self.db().write(move |tx| {
@@ -107,14 +107,14 @@ impl Notifications {
             record(tx, event, count)
         });
         let count = messages.count(retrying.await?, "parked message")?;
-        // Of all transports: the count does not say whose messages they are.
+        // Wakes all transports, because the count does not reveal the transports of the messages.
         self.inner.wakes.iter().for_each(Notify::notify_one);
         Ok(count)
     }
 
-    /// Removes messages and records that in the audit log; returns how many.
+    /// Removes messages and records this in the audit log. Returns the number of removed messages.
     ///
-    /// Fails with [`ErrorKind::NotFound`] when there is no message with that id.
+    /// Fails with [`ErrorKind::NotFound`] if there is no message with the id.
     pub async fn discard_from_outbox(&self, messages: MessageChoice) -> Result<usize> {
         let event = messages.event(AuditAction::MessageRemoved);
         let removal = self.db().write(move |tx| {
@@ -125,7 +125,7 @@ impl Notifications {
     }
 }
 
-/// Records an action on `count` messages, unless there were none; returns the count.
+/// Records an action on `count` messages, unless the count is 0. Returns the count.
 fn record(tx: &WriteTx<'_>, event: AuditEvent, count: usize) -> Result<usize, DbError> {
     if count > 0 {
         tx.write_audit(&event.with_detail(format!("{count} messages")))?;

@@ -1,8 +1,8 @@
 //! Sends due messages of the outbox, with one job per transport: mail, APNs and FCM.
 //!
-//! A message that a node claims belongs to that node's incarnation. A claim that fails may have committed all
-//! the same, for example when the connection to the database breaks before the response: so before the next
-//! claim, messages that this incarnation holds and this process does not send are released.
+//! A message that a node claims belongs to the node's incarnation. A failed claim may nevertheless have committed,
+//! for example if the connection to the database broke before the response. Therefore, messages that this
+//! incarnation holds but this process does not send are released before the next claim.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -33,21 +33,21 @@ use model::{AttemptEnd, RetryPolicy};
 
 /// The outcome of an attempt to send.
 enum SendOutcome {
-    /// The provider or mail server accepted it.
+    /// The provider or mail server accepted the message.
     Sent,
-    /// Nothing is left to send: the item, user or notification is gone.
+    /// The message is obsolete: the item, user or notification does not exist any more.
     Dropped,
     /// The recipient refuses mails of the user: the label in metrics, and a sentence.
     Unwanted(&'static str, String),
-    /// A rate limit or a pending confirmation postpones it: the time, and a sentence.
+    /// A rate limit or a pending confirmation postpones the message: the time, and a sentence.
     Postponed(jiff::Timestamp, String),
     /// The provider reports the device's token as invalid.
     InvalidToken(String),
-    /// Another node may have claimed it.
+    /// A different node may have claimed the message.
     Uncertain,
-    /// Temporary failure, with the provider's `Retry-After`, if any.
+    /// A temporary failure, with the provider's `Retry-After` if there is one.
     Retry(String, Option<Duration>),
-    /// Permanent failure, with its reason.
+    /// A permanent failure, with its reason.
     Failed(String),
 }
 
@@ -88,7 +88,7 @@ struct FinishedMessage {
 #[derive(Default)]
 pub(super) struct OutboxInFlight {
     pub(super) messages: InFlightTasks<Uuid>,
-    /// Whether a claim failed that may have committed.
+    /// Whether a failed claim may have committed.
     is_doubtful: bool,
 }
 
@@ -128,7 +128,7 @@ impl BackgroundJob for OutboxJob {
 
 impl Notifications {
     /// Sends due messages of a transport, several at a time, until `stop` turns true. Messages in flight then have
-    /// `drain` to finish; the others are released.
+    /// the time `drain` to finish; the others are released.
     pub async fn send(
         self,
         transport: MessageTransport,
@@ -142,7 +142,7 @@ impl Notifications {
         outbox.sending.messages.drain(drain, &inner.abandon).await;
     }
 
-    /// Starts due messages while workers are free; returns the time until the next poll.
+    /// Starts due messages while workers are free. Returns the time until the next poll.
     pub(super) async fn start_due(
         &self,
         transport: MessageTransport,
@@ -153,10 +153,10 @@ impl Notifications {
             MessageTransport::Mail => settings.mail_workers,
             MessageTransport::Apple | MessageTransport::Google => settings.push_workers,
         };
-        // A reload may have lowered the number of workers below the messages in flight.
+        // A reload may have lowered the number of workers below the number of messages in flight.
         let free_workers = workers.saturating_sub(sending.messages.count());
-        // Before the next claim, or messages of a lost response would stay claimed as long as this
-        // incarnation lasts.
+        // Comes before the next claim, or messages of a lost response would stay claimed until this incarnation
+        // ends.
         if sending.is_doubtful {
             self.release_lost(transport, sending).await?;
         }
@@ -177,8 +177,9 @@ impl Notifications {
         // The claim may have committed although its response was lost.
         sending.is_doubtful = claimed.is_err();
         for message in claimed? {
-            // A message whose outcome was written while the response was lost is still being finished here:
-            // the repeated write decides. A second concurrent attempt would send the message twice.
+            // The outcome of a message may have been written although the response was lost. The message is then
+            // still being finished here, and the repeated write decides. A second concurrent attempt would send
+            // the message twice.
             if !sending.messages.held().any(|id| *id == message.id) {
                 sending
                     .messages
@@ -189,7 +190,7 @@ impl Notifications {
         Ok(OUTBOX_POLL_INTERVAL)
     }
 
-    /// Releases messages that this incarnation holds in a transport but this process does not send.
+    /// Releases messages of a transport that this incarnation holds but this process does not send.
     async fn release_lost(
         &self,
         transport: MessageTransport,
@@ -262,7 +263,8 @@ impl Notifications {
             }
             (Some(_) | None, _) => None,
         };
-        // Another node may have the message: a short delay avoids meeting the same doubt at once.
+        // A different node may have the message. A short delay makes the same doubt less likely in the next
+        // attempt.
         let delay = if matches!(result, Some(SendOutcome::Uncertain)) {
             OUTCOME_RETRY_INTERVAL
         } else {
@@ -279,7 +281,7 @@ impl Notifications {
         self.write_end(finished).await;
     }
 
-    /// Records the outcome of a message, retrying until it is written: until then the message belongs to this
+    /// Records the outcome of a message, and retries until it is written. Until then the message belongs to this
     /// incarnation, so that it is not sent twice.
     async fn write_end(&self, finished: FinishedMessage) {
         let finished = Arc::new(finished);
@@ -295,7 +297,7 @@ impl Notifications {
             is_logged = true;
             tokio::select! {
                 () = tokio::time::sleep(OUTCOME_RETRY_INTERVAL) => {}
-                // The next incarnation of this node sends it again.
+                // The next incarnation of this node sends the message again.
                 _ = abandon.wait_for(|abandon| *abandon) => return,
             }
         }
@@ -305,8 +307,8 @@ impl Notifications {
         let id = finished.id;
         let ending = self.db().write(move |tx| {
             let is_held = tx.end_message(finished.id, &finished.outcome, finished.by)?;
-            // Only with the claim: a node that lost it must not remove a device that has
-            // registered again since.
+            // Removed only with the claim: a node that lost the claim must not remove a device that has since
+            // registered again.
             if let Some(token) = finished.invalid_token.as_ref().filter(|_| is_held) {
                 tx.delete_device(finished.user, token)?;
             }
@@ -354,7 +356,7 @@ impl Notifications {
             MessageContent::Digest { items, more } => {
                 self.post(&addressed, items, MailOccasion::Digest, *more).await
             }
-            // Handled above: they belong to no notification.
+            // Handled above: these messages belong to no notification.
             MessageContent::DeviceMoved { .. }
             | MessageContent::SetPassword { .. }
             | MessageContent::PasswordChanged
@@ -375,8 +377,8 @@ impl Notifications {
                 }
                 let rendered = self.push_message(&addressed, item, kind, token).await?;
                 let Some(rendered) = rendered else { return Ok(SendOutcome::Dropped) };
-                // As with mails: another node may have claimed and sent the message while this one
-                // was suspended.
+                // As with mails, a different node may have claimed and sent the message while this node was
+                // suspended.
                 if !self.inner.services.guard.node().is_confirmed() {
                     return Ok(SendOutcome::Uncertain);
                 }
@@ -402,7 +404,7 @@ impl Notifications {
         };
         let recipients = &self.inner.services.recipients;
         let user = addressed.user;
-        // Checked after rendering, so that a mail without items uses up none of the limits.
+        // Checked after rendering, so that a mail without items does not count against the limits.
         let cleared = Box::pin(recipients.clear(user, &mail.to, addressed.now)).await?;
         let introductions = match cleared {
             MailClearance::Granted(introductions) => introductions,
@@ -417,7 +419,7 @@ impl Notifications {
         if matches!(outcome, SendOutcome::Sent) {
             let recorded = recipients.record_introductions(user, &introductions, clock::now());
             if let Err(cause) = recorded.await {
-                // The next mail introduces the sender once more.
+                // The next mail introduces the sender again.
                 tracing::warn!("introduction of a mail recipient cannot be recorded: {cause}");
             }
         } else if let Err(cause) = recipients.refund(user, &mail.to, addressed.now).await {
@@ -427,7 +429,7 @@ impl Notifications {
     }
 
     async fn post_mail(&self, mail: &Mail) -> Result<SendOutcome> {
-        // A process that was suspended may have lost its claims: other nodes may have sent the mail since.
+        // A process that was suspended may have lost its claims, and other nodes may have sent the mail since.
         if !self.inner.services.guard.node().is_confirmed() {
             return Ok(SendOutcome::Uncertain);
         }
@@ -439,8 +441,7 @@ impl Notifications {
     }
 }
 
-/// Returns the metric label and the outcome of an attempt; `result` is `None` when shutdown
-/// interrupted it.
+/// Returns the metric label and the outcome of an attempt; `result` is `None` if a shutdown interrupted it.
 fn outcome_of_attempt(
     message: &OutboxMessage,
     result: Option<&SendOutcome>,
@@ -451,7 +452,7 @@ fn outcome_of_attempt(
         // Not a failure of the message, so the attempt does not count.
         None | Some(SendOutcome::Uncertain) => return ("released", MessageOutcome::Released),
         Some(SendOutcome::Sent) => return ("sent", MessageOutcome::Done),
-        // An invalid token never becomes valid, and the device is removed with it.
+        // An invalid token never becomes valid, and its device is removed.
         Some(SendOutcome::Dropped | SendOutcome::InvalidToken(_)) => {
             return ("dropped", MessageOutcome::Done);
         }
@@ -473,7 +474,7 @@ fn outcome_of_attempt(
         let error = format!("given up after {} tries: {text}", message.attempts);
         return ("parked", MessageOutcome::Parked { error: shorten_reason(&error) });
     };
-    // The provider's `Retry-After` is honoured, up to the deadline.
+    // Respects the provider's `Retry-After`, up to the deadline.
     let requested = after.map(|after| end.at.saturating_add(after.min(policy.deadline)));
     let requested = requested.and_then(|requested| requested.ok()).unwrap_or(end.at);
     ("retry", MessageOutcome::Retry { at: at.max(requested), error: shorten_reason(text) })

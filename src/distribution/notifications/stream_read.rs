@@ -1,4 +1,4 @@
-//! Reads a stream: claims items and builds the response that carries them.
+//! Reads a stream: claims items and builds the response with them.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,8 +17,8 @@ use model::item::MediaLinks;
 
 /// The response to a poll that found items.
 ///
-/// The last byte must not be sent before [`StreamAcknowledgement::acknowledge`] is done: a client that has it
-/// has received the items.
+/// The last byte must not be sent before [`StreamAcknowledgement::acknowledge`] has completed: a client that has
+/// the last byte has received the items.
 pub struct StreamResponse {
     /// The JSON `{"hits": […]}`.
     pub text: Bytes,
@@ -26,14 +26,15 @@ pub struct StreamResponse {
 }
 
 impl StreamResponse {
-    /// Splits into the text and the acknowledgement that must complete before its last byte is sent.
+    /// Returns the text and the acknowledgement, which must complete before the last byte of the text is sent.
     #[must_use]
     pub fn into_parts(self) -> (Bytes, StreamAcknowledgement) {
         (self.text, self.acknowledgement)
     }
 }
 
-/// Items in flight to a client. Dropping it without acknowledging releases them to their places in the queue.
+/// Items in flight to a client. If it is dropped without an acknowledgement, the items are released to their
+/// places in the queue.
 pub struct StreamAcknowledgement {
     streams: Arc<StreamQueues>,
     batch: StreamBatch,
@@ -43,8 +44,8 @@ pub struct StreamAcknowledgement {
 impl StreamAcknowledgement {
     /// Removes the items from the queue.
     ///
-    /// Fails when the database cannot be written; the items are then still queued, and the response must not
-    /// be completed.
+    /// Fails if the database cannot be written. The items are then still queued, and the response must not be
+    /// completed.
     pub async fn acknowledge(self) -> Result<()> {
         let Self { streams, batch: claimed, read } = self;
         streams.acknowledge(claimed, read).await
@@ -52,11 +53,11 @@ impl StreamAcknowledgement {
 }
 
 impl Notifications {
-    /// Reads up to `size` items of the caller's stream `id`, waiting until there are some; `None` once `wait`
-    /// is over or `stop` completes.
+    /// Reads up to `size` items of the caller's stream `id`, and waits until there are some. Returns `None` when
+    /// `wait` has passed or `stop` completes.
     ///
-    /// Fails with [`crate::runtime::error::ErrorKind::NotFound`] when the caller has no such stream or it
-    /// expired, and with [`crate::runtime::error::ErrorKind::Overloaded`] when too many readers wait.
+    /// Fails with [`crate::runtime::error::ErrorKind::NotFound`] if the caller has no such stream or it expired,
+    /// and with [`crate::runtime::error::ErrorKind::Overloaded`] if too many readers wait.
     pub async fn read_stream<L>(
         &self,
         caller: &Principal,
@@ -74,7 +75,7 @@ impl Notifications {
             .streams
             .read(
                 reader,
-                // Boxed and short-lived, because a reader spends most of its time waiting.
+                // Boxed and short-lived, because a reader waits most of the time.
                 |claimed| Box::pin(self.stream_response(claimed, caller, form.clone())),
                 wait,
                 stop,
@@ -107,9 +108,9 @@ impl Notifications {
         for (item, lookup) in claimed.items.iter().zip(&listed.read) {
             match lookup {
                 ItemLookup::Found(version) => read.push((item.position, *version)),
-                // Removed at the version that was queued: a newer version that is queued again stays.
+                // Removed at the queued version, so that a newer version that is queued again stays.
                 ItemLookup::Hidden => read.push((item.position, item.seq)),
-                // It stays in the queue: its newest version is queued shortly.
+                // Stays in the queue, because its newest version will be queued shortly.
                 ItemLookup::Early => {}
             }
         }
@@ -118,8 +119,7 @@ impl Notifications {
             if read.is_empty() {
                 return Ok(ReadOutcome::Early);
             }
-            // Hidden items are removed without a response, or the reader would claim them again
-            // and again.
+            // Hidden items are removed without a response, or the reader would claim them repeatedly.
             streams.acknowledge(claimed, read).await?;
             return Ok(ReadOutcome::Gone);
         }

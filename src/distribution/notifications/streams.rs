@@ -1,21 +1,20 @@
 //! Streams: queues that clients read (contract notifications-8, notifications-9).
 //!
-//! An item is *in flight* from the moment a reader claims it until the response is sent: other readers, on
-//! any node, skip it. It stays in the database, marked with the incarnation that claimed it. The row is
-//! removed in a separate transaction after everything but the last byte of the response was handed to the
-//! connection; only then is that byte sent. So a client that has a complete response never gets its items
-//! again. Items in flight when the client disconnected or the process was killed return to their places: at
-//! once when this node released them or restarts, otherwise when other nodes find the incarnation expired. An
-//! expired incarnation cannot remove items, so a late response is never completed.
+//! An item is *in flight* from the moment a reader claims it until the response is sent. Other readers, on any
+//! node, skip it. It stays in the database, marked with the incarnation that claimed it. A separate transaction
+//! removes the row when everything but the last byte of the response was written to the connection; only then is
+//! that byte sent. So a client that has a complete response never gets its items again. If the client disconnects
+//! or the process is killed, items in flight return to their places: at once if this node released them or
+//! restarts, otherwise when other nodes find that the incarnation expired. An expired incarnation cannot remove
+//! items, so a late response is never completed.
 //!
-//! One window remains, between that transaction and the client's receipt of the last byte: bytes handed to
-//! the connection may still be in a buffer, ours or the kernel's. A client that disappears silently, or a
-//! process that is killed, within that window loses the items of the response.
+//! One window remains, between that transaction and the client's receipt of the last byte: bytes written to the
+//! connection may still be in a buffer, ours or the kernel's. If the client disappears silently or the process is
+//! killed within that window, the items of the response are lost.
 //!
-//! Readers are woken by the matcher when it runs in the same process, and by
-//! [`super::Notifications::wake_readers`] when another node queued the items. Commands of readers are batched
-//! into transactions, so that ten thousand waiting readers cost nothing, and waking them costs ten
-//! transactions.
+//! The matcher wakes readers if it runs in the same process, and [`super::Notifications::wake_readers`] wakes them
+//! if a different node queued the items. Commands of readers are batched into transactions: ten thousand waiting
+//! readers cost nothing, and waking them costs ten transactions.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -38,7 +37,7 @@ use crate::storage::database::{Db, DbError, QueuedItem, WriteTx};
 use model::account::UserId;
 use model::{Backoff, RetryPolicy};
 
-/// Backoff of a reader whose items may not be shown yet.
+/// The backoff of a reader whose items may not be shown yet.
 const EARLY_READ_RETRY: RetryPolicy =
     RetryPolicy::without_deadline(STREAM_RETRY_FIRST, STREAM_RETRY_MAX);
 
@@ -46,7 +45,7 @@ const EARLY_READ_RETRY: RetryPolicy =
 pub(super) struct StreamQueues {
     commands: mpsc::Sender<StreamCommand>,
     slots: WaitingSlots,
-    /// Waiting readers by stream.
+    /// The waiting readers by stream.
     readers: Mutex<HashMap<Uuid, StreamReaders>>,
 }
 
@@ -80,23 +79,23 @@ struct StreamReaders {
     readers: usize,
 }
 
-/// A database command of a reader. Many are executed in one transaction.
+/// A database command of a reader. Many commands are executed in one transaction.
 enum StreamCommand {
     Claim { id: Uuid, user: UserId, size: usize, reply: oneshot::Sender<Result<StreamBatch>> },
     Acknowledge { claimed: StreamBatch, read: Vec<(i64, i64)>, reply: oneshot::Sender<Result<()>> },
     Touch { number: i64 },
 }
 
-/// Claimed items; dropping it without acknowledging releases them.
+/// Claimed items. They are released if the batch is dropped without an acknowledgement.
 pub(super) struct StreamBatch {
     released: Arc<ReleasedItems>,
     id: Uuid,
     number: i64,
-    /// The incarnation that claimed them.
+    /// The incarnation that claimed the items.
     incarnation: Uuid,
     /// The items in queue order.
     pub(super) items: Vec<QueuedItem>,
-    /// Whether the acknowledgement has been committed.
+    /// Whether the acknowledgement was committed.
     is_acknowledged: bool,
 }
 
@@ -120,7 +119,7 @@ pub(super) struct StreamReader {
     pub(super) stream: Uuid,
     /// The owner of the stream.
     pub(super) user: UserId,
-    /// Maximum number of items.
+    /// The maximum number of items.
     pub(super) size: usize,
 }
 
@@ -128,13 +127,13 @@ pub(super) struct StreamReader {
 pub(super) enum ReadOutcome<T> {
     /// The response, with at least one item.
     Found(T),
-    /// No item can be shown any more; all were removed from the queue.
+    /// No item can be shown any more, and all were removed from the queue.
     Gone,
     /// No item can be shown yet.
     Early,
 }
 
-/// Registers a waiting reader for wake-ups until dropped.
+/// Registers a waiting reader for wake-ups until it is dropped.
 struct WaitingReader {
     streams: Arc<StreamQueues>,
     id: Uuid,
@@ -160,15 +159,15 @@ impl Drop for WaitingReader {
         let mut readers = self.streams.readers();
         if let Some(entry) = readers.get_mut(&self.id) {
             entry.readers -= 1;
-            // Removed with its last reader, so that the map holds only streams that are being read.
+            // Removed with its last reader, so that the map holds only streams with readers.
             if entry.readers == 0 {
                 readers.remove(&self.id);
             }
         }
         drop(readers);
-        // The time for which a poll waited counts as use of the stream (contract notifications-10).
+        // The waiting time of a poll counts as use of the stream (contract notifications-10).
         if let Some(number) = self.number {
-            // When the command queue is full, other commands touch the stream soon enough.
+            // If the command queue is full, other commands touch the stream soon enough.
             drop(self.streams.commands.try_send(StreamCommand::Touch { number }));
         }
     }
@@ -191,8 +190,7 @@ impl Drop for ReaderGauge {
 }
 
 impl StreamQueues {
-    /// Creates the streams of this node, whose readers wait in the slots of `limits`, and the executor of
-    /// their commands.
+    /// Creates the streams of this node and the executor of their commands. Readers wait in the slots of `limits`.
     pub(super) fn new(limits: SlotLimits, node: ClusterNode) -> (Arc<Self>, StreamCommands) {
         let (commands, receiver) = mpsc::channel(STREAM_READS_MAX);
         let slots = WaitingSlots::new("stream_polls", "client_stream_polls", limits);
@@ -205,7 +203,7 @@ impl StreamQueues {
         self.readers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns true when no reader waits.
+    /// Returns whether no reader waits.
     pub(super) fn is_idle(&self) -> bool {
         self.readers().is_empty()
     }
@@ -225,11 +223,11 @@ impl StreamQueues {
         self.readers().values().for_each(|entry| entry.wake.notify_waiters());
     }
 
-    /// Claims up to `size` items and builds a response with `respond`, waiting until there are
-    /// items that can be shown; `None` once `wait` is over or `stop` completes.
+    /// Claims up to `size` items and builds a response with `respond`, and waits until there are items that can be
+    /// shown. Returns `None` when `wait` has passed or `stop` completes.
     ///
-    /// Fails with [`ErrorKind::NotFound`] when the user has no such stream or it expired, and with
-    /// [`ErrorKind::Overloaded`] when too many readers of the user, or of all users, wait.
+    /// Fails with [`ErrorKind::NotFound`] if the user has no such stream or it expired, and with
+    /// [`ErrorKind::Overloaded`] if too many readers of the user, or of all users, wait.
     pub(super) async fn read<T, F: Future<Output = Result<ReadOutcome<T>>>>(
         self: &Arc<Self>,
         reader: StreamReader,
@@ -238,7 +236,7 @@ impl StreamQueues {
         stop: impl Future<Output = ()>,
     ) -> Result<Option<T>> {
         if self.commands.capacity() == 0 {
-            // The command would wait for a free place in the channel without bound.
+            // The command would wait for a free place in the channel without a time limit.
             return Err(Error::overloaded(
                 "stream_asks",
                 "Too many stream requests are waiting for the database",
@@ -262,7 +260,7 @@ impl StreamQueues {
                 // Each attempt costs two transactions and wakes other readers.
                 Some(ReadOutcome::Early) => Some(backoff.fail()),
                 None => {
-                    // Only a reader that has to wait takes a slot; one that finds items returns at once.
+                    // Only a reader that has to wait needs a slot; a reader that finds items returns at once.
                     if slot.is_none() {
                         let guard = self.slots.take(Some(SlotHolder::User(reader.user)))?;
                         slot = Some((guard, ReaderGauge::new()));
@@ -277,8 +275,7 @@ impl StreamQueues {
                 }
             };
             tokio::select! {
-                // The end comes first: at a shutdown, a reader that is woken as well must not
-                // claim items.
+                // The end comes first: at a shutdown, a reader that is also woken must not claim items.
                 biased;
                 () = &mut end => return Ok(None),
                 () = retry => {}
@@ -286,7 +283,7 @@ impl StreamQueues {
         }
     }
 
-    /// Claims items and builds the response; `None` when the stream is empty.
+    /// Claims items and builds the response; `None` if the stream is empty.
     async fn try_read<T, F: Future<Output = Result<ReadOutcome<T>>>>(
         &self,
         reader: StreamReader,
@@ -298,7 +295,7 @@ impl StreamQueues {
         let claimed = self
             .send_command(StreamCommand::Claim { id: stream, user, size, reply }, claimed)
             .await?;
-        // Set for an empty batch, too: the poll then waits, which its end records as use.
+        // Set for an empty batch too: the poll then waits, and its end is recorded as use.
         waiting.number = Some(claimed.number);
         if claimed.items.is_empty() {
             return Ok(None);
@@ -321,8 +318,7 @@ impl StreamQueues {
         })?
     }
 
-    /// Removes the items in `read`, each with the version that was sent; the others of `claimed`
-    /// are released.
+    /// Removes the items in `read`, each at the version that was sent. The other items of `claimed` are released.
     pub(super) async fn acknowledge(
         self: &Arc<Self>,
         claimed: StreamBatch,
@@ -333,7 +329,7 @@ impl StreamQueues {
     }
 }
 
-/// Executes the commands of readers in the order in which they arrive.
+/// Executes the commands of readers in the order of their arrival.
 pub struct StreamCommands {
     receiver: mpsc::Receiver<StreamCommand>,
     released: Arc<ReleasedItems>,
@@ -344,7 +340,7 @@ pub struct StreamCommands {
 enum CommandOutcome {
     Claimed(Option<StreamBatch>, oneshot::Sender<Result<StreamBatch>>),
     Refused(Error, oneshot::Sender<Result<StreamBatch>>),
-    /// The flag says whether items were released.
+    /// The flag is true if items were released.
     Acknowledged(StreamBatch, bool, oneshot::Sender<Result<()>>),
     /// The incarnation that claimed the items has expired.
     Lost(StreamBatch, oneshot::Sender<Result<()>>),
@@ -380,19 +376,19 @@ impl StreamCommands {
                 },
                 () = self.released.wake.notified() => {}
             }
-            // What arrived meanwhile shares a transaction. The cap bounds how long it holds the
-            // write lock.
+            // Commands that arrived meanwhile share the transaction. The maximum bounds the time for which it
+            // holds the write lock.
             while commands.len() < STREAM_READS_PER_TRANSACTION {
                 let Ok(next) = self.receiver.try_recv() else { break };
                 commands.push(next);
             }
-            // Before the claims, so that they see the items that other readers returned.
+            // Comes before the claims, so that they see the items that other readers released.
             self.release_items(&db, &streams).await;
             if commands.is_empty() {
                 continue;
             }
             let now = now();
-            // After a clock jump, no stream may expire because of it.
+            // A clock jump must not expire a stream.
             let clock_jumped =
                 last_run.is_none_or(|last_run| now < last_run || now > last_run + DOWNTIME_MIN);
             last_run = Some(now);
@@ -434,11 +430,11 @@ impl StreamCommands {
         if let Err(cause) = release.await {
             tracing::error!("release of stream items failed, retrying: {cause}");
             let released = Arc::clone(&self.released);
-            // In a task of its own: readers must not wait for the retry.
+            // In a separate task, because readers must not wait for the retry.
             tokio::spawn(async move {
                 tokio::time::sleep(RELEASE_RETRY_INTERVAL).await;
-                // A copy if the failed write still shares them: dropped batches would stay in
-                // flight for as long as this process lives.
+                // Copied if the failed write still shares the batches: dropped batches would stay in flight until
+                // this process ends.
                 released.add(Arc::unwrap_or_clone(batches));
             });
             return;
@@ -466,7 +462,7 @@ impl CommandOutcome {
     fn reply(self) {
         match self {
             Self::Claimed(Some(claimed), reply) => {
-                // If the reader is gone, dropping the batch releases it.
+                // If the reader does not exist any more, dropping the batch releases it.
                 drop(reply.send(Ok(claimed)));
             }
             Self::Claimed(None, reply) => {
@@ -475,7 +471,7 @@ impl CommandOutcome {
             }
             Self::Refused(cause, reply) => drop(reply.send(Err(cause))),
             Self::Acknowledged(mut claimed, _, reply) => {
-                // Only now is it committed: if the transaction had failed, dropping would release all of it.
+                // Only now is it committed: after a failed transaction, dropping the batch releases all of it.
                 claimed.is_acknowledged = true;
                 drop(claimed);
                 drop(reply.send(Ok(())));
@@ -498,7 +494,7 @@ fn run_command(tx: &WriteTx<'_>, batch: CommandBatch) -> Result<Vec<CommandOutco
     if clock_jumped {
         record_heartbeat(tx, now)?;
     }
-    // After expiry other nodes release the items of this incarnation, so it must not claim more.
+    // After expiry, other nodes release the items of this incarnation, so it must not claim more.
     let is_alive = tx.as_read().is_alive(incarnation)?;
     let mut outcomes = Vec::with_capacity(commands.len());
     for command in commands {
@@ -519,8 +515,7 @@ fn run_command(tx: &WriteTx<'_>, batch: CommandBatch) -> Result<Vec<CommandOutco
             StreamCommand::Acknowledge { claimed, read, reply } => {
                 match acknowledge(tx, &claimed, &read)? {
                     Some(remaining) => {
-                        // A client that takes long to receive a large response still uses the
-                        // stream.
+                        // A client that receives a large response slowly still uses the stream.
                         tx.touch_stream(claimed.number, now)?;
                         CommandOutcome::Acknowledged(claimed, remaining > 0, reply)
                     }
@@ -536,9 +531,9 @@ fn run_command(tx: &WriteTx<'_>, batch: CommandBatch) -> Result<Vec<CommandOutco
     Ok(outcomes)
 }
 
-/// Removes the items in `read` from the queue and releases the rest; returns how many were released. Returns
-/// `None` and writes nothing when the claiming incarnation has expired, because another one may have the
-/// items by now.
+/// Removes the items in `read` from the queue and releases the rest. Returns the number of released items. Returns
+/// `None` and writes nothing if the claiming incarnation has expired, because a different incarnation may have the
+/// items already.
 fn acknowledge(
     tx: &WriteTx<'_>,
     claimed: &StreamBatch,
@@ -553,9 +548,8 @@ fn acknowledge(
             remaining.retain(|position| position != place);
         }
     }
-    // An item that was not found was trimmed from a full queue, removed with its notification, or
-    // queued again and stays. On an engine with concurrent writers the incarnation may have been
-    // ended since the first check.
+    // An item that was not found was trimmed from a full queue, removed with its notification, or queued again and
+    // stays. On an engine with concurrent writers, the incarnation may have been ended since the first check.
     if !tx.as_read().is_alive(claimed.incarnation)? {
         let why = "it was ended while its items were read".to_owned();
         return Err(DbError::Damaged { what: format!("node {}", claimed.incarnation), why });
@@ -574,7 +568,7 @@ fn claim_items(
     size: usize,
     now: Timestamp,
 ) -> Result<Option<StreamBatch>, DbError> {
-    // A reader waits for at most a minute, so touching the stream when it arrives keeps it from expiring.
+    // A reader waits for at most a minute, so the stream does not expire if it is touched when the reader arrives.
     let expired = now - STREAM_EXPIRY;
     let Some(found) = tx.as_read().find_stream(id, user, expired)? else { return Ok(None) };
     tx.touch_stream(found.number, now)?;

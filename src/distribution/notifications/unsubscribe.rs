@@ -1,17 +1,17 @@
 //! Links that end a notification without a login (RFC 8058).
 //!
-//! A link contains the notification's id and a signature over it, so that only recipients of the mail can end
-//! the notification.
+//! A link contains the notification's id and a signature over it, so that only recipients of the mail can end the
+//! notification.
 
 use uuid::Uuid;
 
 use super::Notifications;
 use crate::runtime::error::Result;
 
-/// Name of the database secret that signs the links.
+/// The name of the database secret that signs the links.
 pub(super) const UNSUBSCRIBE_KEY: &str = "unsubscribe-key";
 
-/// The notification that a link refers to.
+/// The notification to which a link refers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LinkedSubscription {
     /// An existing notification, with its title.
@@ -37,12 +37,12 @@ impl Notifications {
         }))
     }
 
-    /// Removes the notification of the link with `token`, if it exists; returns whether the token's signature
-    /// is valid.
+    /// Removes the notification of the link with `token`, if it exists. Returns whether the token's signature is
+    /// valid.
     pub async fn unsubscribe(&self, token: &str) -> Result<bool> {
         let Some(id) = self.inner.signer.read(token) else { return Ok(false) };
-        // The signature stands in for the owner. A notification that is gone counts as removed,
-        // since mail programs follow such a link more than once.
+        // The signature replaces the check of the owner. A notification that was already removed counts as
+        // removed, since mail programs may follow a link several times.
         self.db().write(move |tx| tx.delete_notification(id, None)).await?;
         Ok(true)
     }

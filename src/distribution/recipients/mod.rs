@@ -1,12 +1,12 @@
 //! Mail clearance: rate limits per user and recipient, and the consent of recipients other than the user.
 //!
-//! Users may enter any address in notifications and e-mail channels, so the service can mail people who did
-//! not ask for it. Three mechanisms prevent abuse. Mails are counted by the hour in the database, so that
-//! neither another node nor a restart raises the limit. The first mail to an address other than the user's
-//! own names the sender and links to a page that stops further mails. And where the operator requires
-//! confirmation, such an address gets nothing before its owner agrees on that page.
+//! Users may enter any address in notifications and e-mail channels, so the service can mail people who did not
+//! ask for it. Three mechanisms prevent abuse. Mails are counted by the hour in the database, so that neither a
+//! second node nor a restart raises the limit. The first mail to an address other than the user's own names the
+//! sender and links to a page that stops further mails. If the operator requires confirmation, such an address
+//! gets no mail before its owner agrees on that page.
 //!
-//! Channels of the operator are exempt, because users cannot abuse them.
+//! The operator's channels are exempt, because users cannot abuse them.
 //! Contract notifications-19, notifications-20, notifications-21.
 
 pub mod limits;
@@ -31,21 +31,21 @@ use limits::{
 use model::ContentHash;
 use model::account::{User, UserId};
 
-/// Length of the rate-limit window, in seconds.
+/// The length of the rate-limit window, in seconds.
 const HOUR_S: i64 = 3600;
 
-/// Rate limits and confirmation rules for mails.
+/// The rate limits and confirmation rules for mails.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RecipientSettings {
-    /// Mails of one user per hour; 0 for no limit.
+    /// The maximum number of mails of one user per hour; 0 for no limit.
     pub user_per_hour: u32,
-    /// Mails to one address per hour; 0 for no limit.
+    /// The maximum number of mails to one address per hour; 0 for no limit.
     pub recipient_per_hour: u32,
     /// Whether recipients other than the user have to agree first.
     pub confirm_foreign: bool,
-    /// Base URL of the links in mails.
+    /// The base URL of the links in mails.
     pub site_url: String,
-    /// Name of the service in mails.
+    /// The name of the service in mails.
     pub site_name: String,
 }
 
@@ -66,33 +66,33 @@ impl RecipientSettings {
 /// The decision whether a mail may be sent now.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum MailClearance {
-    /// It may be sent; the mail must introduce the sender to these recipients.
+    /// The mail may be sent. It must introduce the sender to these recipients.
     Granted(Vec<Introduction>),
-    /// It may not be sent yet.
+    /// The mail may not be sent yet.
     Postponed {
-        /// When the mail may be retried.
+        /// The time at which the mail may be retried.
         at: Timestamp,
         /// A sentence for the user.
         why: String,
     },
-    /// It may not be sent at all.
+    /// The mail may not be sent at all.
     Refused {
-        /// Label of the refusal in metrics.
+        /// The label of the refusal in metrics.
         reason: &'static str,
         /// A sentence for the user.
         why: String,
     },
 }
 
-/// The user and the address that a link in a mail refers to.
+/// The user and the address to which a link in a mail refers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Invitation {
-    /// Name and organization of the user, as in the mail.
+    /// The name and organization of the user, as in the mail.
     pub sender: String,
     pub address: String,
     /// Whether the recipient stopped the mails.
     pub is_refused: bool,
-    /// Whether mails wait for the recipient to agree.
+    /// Whether mails are waiting for the recipient to agree.
     pub is_awaited: bool,
 }
 
@@ -108,20 +108,20 @@ struct RecipientsInner {
     settings: HotSwap<RecipientSettings>,
 }
 
-/// A recipient to introduce the sender to, or to ask for confirmation.
+/// A recipient to whom the sender must be introduced, or who must be asked for confirmation.
 struct NewRecipient {
     to: MailAddress,
     token: RandomSecret,
 }
 
 impl NewRecipient {
-    /// Returns the URL of the page on which the recipient answers.
+    /// Returns the URL of the page on which the recipient responds.
     fn url(&self, site_url: &str) -> String {
         format!("{site_url}/mail/{}", self.token.reveal())
     }
 }
 
-/// A mail to be cleared: its user and its recipients, each with a fresh token for its answer.
+/// A mail to be cleared, with its user and its recipients. Each recipient has a new token for the response.
 struct OutgoingMail<'a> {
     user: &'a User,
     to: Vec<(MailAddress, RandomSecret)>,
@@ -130,7 +130,7 @@ struct OutgoingMail<'a> {
 /// The decision of the clearance transaction.
 enum RecipientDecision {
     Granted(Vec<NewRecipient>),
-    /// These recipients must be asked for confirmation.
+    /// The recipients who must be asked for confirmation.
     Ask(Vec<NewRecipient>),
     Refused(MailClearance),
 }
@@ -149,9 +149,8 @@ impl Recipients {
 
     /// Decides whether a mail of `user` to `to` may be sent now, and counts it if it may.
     ///
-    /// The caller calls [`Recipients::record_introductions`] when the mail was sent. Recipients that have to
-    /// agree first are asked here, once. Fails when the database cannot be written or a confirmation mail
-    /// cannot be sent.
+    /// The caller calls [`Recipients::record_introductions`] after the mail was sent. Recipients who have to agree
+    /// first are asked here, once. Fails if the database cannot be written or a confirmation mail cannot be sent.
     pub async fn clear(
         &self,
         user: &Principal,
@@ -185,18 +184,18 @@ impl Recipients {
                     let mail = texts::confirmation(to, &sender, site_name, &url, now);
                     if let Err(cause) = Box::pin(self.inner.mailer.send(&mail)).await {
                         let why = format!("consent of a recipient cannot be requested: {cause}");
-                        // Not asked yet: the next attempt creates a new link.
+                        // The recipient was not asked, so the next attempt creates a new link.
                         if cause.is_temporary() {
                             return Ok(MailClearance::Postponed {
                                 at: next_confirm_poll(now),
                                 why,
                             });
                         }
-                        // An address that the server refuses for good can never agree.
+                        // An address that the server refuses permanently can never agree.
                         return Ok(MailClearance::Refused { reason: "unconfirmed", why });
                     }
-                    // Marked after sending: after a crash in between the recipient is asked twice
-                    // rather than never.
+                    // Marked after sending: after a crash in between, the recipient is asked twice rather than
+                    // never.
                     let id = user.user().id;
                     let address = normal(to);
                     let marking = self
@@ -210,7 +209,7 @@ impl Recipients {
         }
     }
 
-    /// Refunds the count of a mail of `user` to `to` at the time `counted`: it was not sent, and its next
+    /// Refunds the count of a mail of `user` to `to` at the time `counted`. The mail was not sent, and its next
     /// attempt is counted again.
     pub async fn refund(
         &self,
@@ -265,10 +264,10 @@ impl Recipients {
         }))
     }
 
-    /// Records the answer of a recipient; returns whether it was accepted.
+    /// Records the response of a recipient. Returns whether it was accepted.
     ///
-    /// Mails can be stopped as long as the token is stored; agreeing requires a token of the last seven days,
-    /// unless the recipient revokes a refusal.
+    /// Mails can be stopped while the token is stored. Agreeing requires a token of the last seven days, unless
+    /// the recipient revokes a refusal.
     pub async fn answer(&self, token: &str, agrees: bool, now: Timestamp) -> Result<bool> {
         let Some(hash) = hash_of(token) else { return Ok(false) };
         let event = audit::event(AuditAction::MailAnswered);
@@ -280,21 +279,21 @@ impl Recipients {
                 return Ok(false);
             }
             let written = tx.answer_mail_recipient(hash, agrees, now)?;
-            // A link can be followed any number of times: a repeated answer writes no audit event.
+            // A link can be followed any number of times, so a repeated response writes no audit event.
             let before = if agrees { found.confirmed } else { found.refused };
             if written && before.is_none() {
                 let answer = if agrees { "agreed" } else { "stopped" };
                 let event = event.with_object(ObjectKind::User, found.user);
                 tx.write_audit(&event.with_detail(format!("{} {answer}", found.address)))?;
             }
-            // Mails that waited for the answer are due now.
+            // Mails that waited for the response are due now.
             tx.retry_mails_now(found.user, now)?;
             Ok(written)
         });
         Ok(answer.await?)
     }
 
-    /// Removes a batch of old counts and of recipients without recent mails; returns how many.
+    /// Removes a batch of old counts and of recipients without recent mails. Returns the number of removed rows.
     pub async fn sweep(&self, now: Timestamp) -> Result<usize> {
         let hour = hour_of(now) - HOURS_COUNTED + 1;
         let unused = now - RECIPIENT_RETENTION;
@@ -331,18 +330,18 @@ fn decide(
             recipient.confirmed.is_some() || (is_informed && !settings.confirm_foreign)
         });
         match asked_at {
-            // Touched, because the recipients that were mailed least recently are evicted first.
+            // Touched, because the least recently mailed recipients are evicted first.
             _ if may_be_mailed => tx.touch_mail_recipient(user.id, address, now)?,
-            // A recipient who was only introduced is asked once the operator requires confirmation.
+            // A recipient who was only introduced is asked when the operator requires confirmation.
             Some(asked_at) if now < after(asked_at, CONFIRM_TIME) => is_awaited = true,
-            // Asked without an answer: asking again so soon would be unwanted mail itself.
+            // Asked without a response: asking again so soon would itself be unwanted mail.
             Some(asked_at) if now < after(asked_at, CONFIRM_RETRY_INTERVAL) => {
                 return Ok(RecipientDecision::Refused(confirmation_lapsed(address)));
             }
             Some(_) | None => fresh.push((NewRecipient { to, token }, address.clone())),
         }
     }
-    // Before counting: a mail that waits for an answer must not use up the rate limit.
+    // Comes before the count, because a mail that waits for a response must not use up the rate limit.
     if is_awaited {
         return Ok(RecipientDecision::Refused(awaiting_confirmation(now)));
     }
@@ -350,7 +349,7 @@ fn decide(
         return Ok(RecipientDecision::Refused(postponed));
     }
     for (recipient, address) in &fresh {
-        // Only the hash is stored, so a copy of the database contains no link that works.
+        // Only the hash is stored, so a copy of the database contains no working link.
         tx.set_mail_token(user.id, address, recipient.token.hash(), now)?;
     }
     if !fresh.is_empty() {
@@ -363,8 +362,8 @@ fn decide(
     Ok(RecipientDecision::Granted(fresh))
 }
 
-/// Counts a mail for its user and its recipients; returns a postponement when one of them has reached its
-/// limit this hour.
+/// Counts a mail for its user and its recipients. Returns a postponement if one of them has reached its limit this
+/// hour.
 fn count(
     tx: &WriteTx<'_>,
     user: UserId,
@@ -374,12 +373,12 @@ fn count(
 ) -> Result<Option<MailClearance>, DbError> {
     let hour = hour_of(now);
     let subjects = subjects(user, mailboxes, settings);
-    // All limits are checked before anything is counted: a postponed mail uses up none of them.
+    // All limits are checked before anything is counted, so a postponed mail uses up none of them.
     for (subject, mails, max) in &subjects {
         let max = usize::try_from(*max).unwrap_or(usize::MAX);
         let before = tx.as_read().mails_in_hour(subject, hour)?;
-        // A mail with more recipients than the limit may be sent if it is the first of its hour; otherwise it
-        // could never be sent.
+        // A mail with more recipients than the limit is sent if it is the first of its hour; otherwise it could
+        // never be sent.
         if max > 0 && before > 0 && before.saturating_add(*mails) > max {
             let at = Timestamp::from_second((hour + 1) * HOUR_S).unwrap_or(now);
             let why = "the hourly limit of mails is reached".to_owned();
@@ -405,18 +404,18 @@ fn subjects(
     std::iter::once(all).chain(recipients).collect()
 }
 
-/// Returns whether the address is the user's own: the one of its account, or its user name.
+/// Returns whether the address is the user's own: the address of the account, or the user name.
 fn is_own(user: &User, address: &str) -> bool {
     let own = [user.email_address.as_deref(), Some(user.user_name.as_str())];
     own.into_iter().flatten().any(|own| own.eq_ignore_ascii_case(address))
 }
 
-/// Normalizes an address for comparison: in practice no mailboxes differ only in case.
+/// Normalizes an address for comparison. In practice no mailboxes differ only in case.
 fn normal(to: &MailAddress) -> String {
     to.mailbox().to_ascii_lowercase()
 }
 
-/// Strips the tag of an address, so that tags do not multiply a mailbox's limit: `desk+a@example.org` becomes
+/// Removes the tag of an address, so that tags do not multiply a mailbox's limit: `desk+a@example.org` becomes
 /// `desk@example.org`.
 fn untagged(address: &str) -> String {
     match address.rsplit_once('@') {

@@ -1,6 +1,6 @@
 //! Texts that introduce the sender of a mail to its recipients.
 //!
-//! Names come from users, so they are cut to one short line and escaped in HTML.
+//! Names come from users, so they are shortened to one line and escaped in HTML.
 
 use jiff::Timestamp;
 use uuid::Uuid;
@@ -10,7 +10,7 @@ use crate::transport::mail_templates::line;
 use crate::transport::{Introduction, Mail, MailAddress, SentMark};
 use model::account::Account;
 
-/// Returns the sender as recipients read it: a name, and the organization if there is one.
+/// Returns the sender's name for recipients: the user's name, and the organization if there is one.
 pub(super) fn sender(account: &Account) -> String {
     let name = line(&account.user.display_name(), NAME_CHARS_MAX);
     let organization = account.organization.as_ref().and_then(|found| found.name.as_deref());
@@ -21,7 +21,7 @@ pub(super) fn sender(account: &Account) -> String {
     }
 }
 
-/// Builds the text in front of the first mail to a recipient.
+/// Builds the text before the first mail to a recipient.
 pub(super) fn introduction(
     to: &MailAddress,
     sender: &str,

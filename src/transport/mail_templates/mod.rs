@@ -49,7 +49,7 @@ pub struct NotificationMail {
 #[derive(IntoStaticStr)]
 #[strum(serialize_all = "kebab-case")]
 pub enum MailOccasion {
-    /// One new item.
+    /// One new item matches.
     Item,
     /// The new items since the last digest.
     Digest,

@@ -4,7 +4,7 @@
 //! | --- | --- |
 //! | `id` | id of the message, the same for every try |
 //! | `url` | page that the message opens |
-//! | `image` | address of a picture, where there is one |
+//! | `image` | URL of a picture, if there is one |
 //! | `uri` | URI of the item |
 //! | `mediaType` | its media type |
 //! | `notification` | id of the notification that the item matched |

@@ -202,7 +202,7 @@ fn check_carried(name: &str) -> Result<(), RightsError> {
 
 /// Parses rights that were stored as JSON.
 ///
-/// Fails when the text is not JSON.
+/// Fails if the text is not JSON.
 pub fn parse_stored_rights(text: &str) -> Result<RightsMetadata, serde_json::Error> {
     Ok(of_stored(&serde_json::from_str(text)?))
 }
