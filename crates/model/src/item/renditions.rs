@@ -258,8 +258,8 @@ impl DocumentRequest<'_> {
             fields.insert("$standard".to_owned(), standard());
         }
         self.state_rights(&mut fields, None);
-        // Must come before the associations, because renditions of delivered files replace those that the rewriter
-        // removes.
+        // Must come before the associations: the rewriter removes renditions, and renditions of delivered files
+        // are added afterwards.
         AddressRewriter { links, presence }.rewrite(self.key, &mut fields);
         self.write_associations(&mut fields, links, presence)?;
         Ok(Value::Object(fields))

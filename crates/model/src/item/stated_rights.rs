@@ -12,7 +12,7 @@ use super::RightsLayers;
 use super::schema;
 use super::web_address::is_web;
 
-/// The statements about the rights in an item, except for those in its files.
+/// The statements about the rights in an item, except for the rights in its files.
 #[derive(Clone, Copy, Debug)]
 pub struct RightsStatements<'a> {
     /// The default rights of every picture, from the settings.

@@ -9,7 +9,7 @@ use crate::token;
 
 /// The extension of a document generated from the whole item.
 ///
-/// If one extension ends in another one of this list, the longer comes first, so the first match is the longest.
+/// The longer of two extensions with the same ending comes first, so that the first match is the longest.
 ///
 /// Contract media-4.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
