@@ -10,11 +10,11 @@ use thiserror::Error;
 use crate::planes::YuvPlanes;
 pub use crate::sequence::Av1Config;
 
-/// The maximum width and height of a picture, in pixels: the width of AV1's highest levels, 6.0 to 6.3.
-/// The format allows 65,536, which decoders refuse.
+/// The maximum width and height of a picture, in pixels: the width of AV1's highest levels, 6.0 to 6.3. The format
+/// allows 65,536, which decoders refuse.
 pub const SIDE_PX_MAX: u32 = 16_384;
-/// The maximum number of pixels of a picture: that of the same levels, 16,384 x 2,176. It bounds the
-/// memory of an encode.
+/// The maximum number of pixels of a picture: 16,384 x 2,176, the limit of the same levels. It bounds the memory
+/// of an encode.
 pub const PIXELS_MAX: u64 = 35_651_584;
 /// The coarsest quantizer on libaom's scale, where 0 is lossless.
 pub const QUANTIZER_MAX: u8 = 63;
@@ -24,9 +24,9 @@ pub const SPEED_MAX: u8 = 9;
 /// The chroma subsampling of a colour picture.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ChromaSampling {
-    /// 4:2:0: one chroma sample for two by two pixels. AV1 Main profile.
+    /// 4:2:0: one chroma sample for each block of two by two pixels. AV1 Main profile.
     Quarter,
-    /// 4:4:4: a chroma sample for each pixel. AV1 High profile.
+    /// 4:4:4: one chroma sample for each pixel. AV1 High profile.
     Full,
 }
 
@@ -52,17 +52,17 @@ pub struct PixelView<'a> {
     pub data: &'a [u8],
 }
 
-/// The stream of an encoded picture, and what a container declares of it.
+/// The stream of an encoded picture, and the properties that a container declares about it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Av1Picture {
     /// The sequence header and the frame as OBUs with sizes, without a temporal delimiter: the data of an
     /// `av01` image item.
     pub obus: Vec<u8>,
-    /// What the decoder must support.
+    /// The properties that a decoder must support.
     pub config: Av1Config,
 }
 
-/// Why a picture was not encoded.
+/// The reason why a picture was not encoded.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum Av1Error {
     /// The picture is empty or larger than decoders accept.
@@ -83,10 +83,10 @@ pub enum Av1Error {
         /// The number of bytes.
         bytes: usize,
     },
-    /// libaom failed, which for valid pixels means that it had no memory.
+    /// libaom failed, which for valid pixels means that it ran out of memory.
     #[error("libaom: {call} failed: {cause}")]
     Library {
-        /// The function that failed.
+        /// The function of libaom that failed.
         call: &'static str,
         /// libaom's description of its error code.
         cause: String,
@@ -98,12 +98,12 @@ pub enum Av1Error {
 
 /// Encodes a picture with 8 bits per sample as one AV1 key frame.
 ///
-/// Colours are transformed with the matrix of BT.601 at full range, and the stream says so; primaries
-/// and transfer are left to the container. Grey pictures are monochrome. The result depends on the
-/// arguments alone: libaom runs on the calling thread.
+/// Colours are transformed with the matrix of BT.601 at full range, and the stream says so. The container declares
+/// primaries and transfer. Grey pictures are monochrome. The result depends only on the arguments: libaom runs on
+/// the calling thread.
 ///
-/// Memory: 1.5 bytes per pixel for the planes, or 3 for 4:4:4, and what libaom allocates. Together they
-/// are about 100 bytes per pixel at speed 7, so at most 3.6 GB for [`PIXELS_MAX`].
+/// Memory: 1.5 bytes per pixel for the planes, or 3 for 4:4:4, plus the allocations of libaom. Together they are
+/// about 100 bytes per pixel at speed 7, so at most 3.6 GB for [`PIXELS_MAX`].
 ///
 /// Fails with [`Av1Error::Size`] or [`Av1Error::Layout`] before memory is allocated.
 pub fn encode(picture: PixelView<'_>, options: Av1Options) -> Result<Av1Picture, Av1Error> {
@@ -125,7 +125,7 @@ pub fn encode(picture: PixelView<'_>, options: Av1Options) -> Result<Av1Picture,
     sequence::still_picture(&stream, &planes)
 }
 
-/// Whether a picture of this size can be encoded.
+/// Returns whether a picture of this size can be encoded.
 #[must_use]
 pub fn is_encodable(size: Size) -> bool {
     (1..=SIDE_PX_MAX).contains(&size.width)

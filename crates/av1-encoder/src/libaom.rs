@@ -1,7 +1,7 @@
 //! Calls libaom; the only `unsafe` code of the crate.
 //!
-//! An [`Encoder`] owns a context that was initialised and destroys it when dropped. It never leaves
-//! [`encode`], so a context is used by one thread only.
+//! An [`Encoder`] owns an initialised context and destroys it when dropped. It never leaves [`encode`], so only
+//! one thread uses a context.
 
 #![expect(unsafe_code, reason = "functions of libaom")]
 
@@ -18,15 +18,15 @@ use crate::{Av1Error, Av1Options, QUANTIZER_MAX, SPEED_MAX};
 const MATRIX_BT601: u8 = 6;
 /// Full range: 0 is black and 255 is white.
 const FULL_RANGE: u8 = 1;
-/// Rate-distortion decisions by SSIM (`aom_tune_metric`): half a point of SSIMULACRA2 more than by PSNR
-/// at equal bytes.
+/// Rate-distortion decisions by SSIM (`aom_tune_metric`): half a point of SSIMULACRA2 more than with PSNR at equal
+/// bytes.
 const TUNE_SSIM: u8 = 1;
-/// The range of quantization matrices, from 0 (steep) to 15 (flat): another half point. libaom's own
-/// range, 5 to 9, loses one.
+/// The range of quantization matrices, from 0 (steep) to 15 (flat), gains a further half point. libaom's own
+/// range, 5 to 9, loses one point.
 const QM_LEVEL_MIN: u8 = 8;
 const QM_LEVEL_MAX: u8 = 15;
 
-/// The options of the encoder that are set. Each takes one argument of the size of `int`.
+/// The options that the encoder sets. Each accepts one argument of the size of `int`.
 #[derive(Clone, Copy)]
 enum EncoderOption {
     Speed,
@@ -40,7 +40,7 @@ enum EncoderOption {
 }
 
 impl EncoderOption {
-    /// The number of the option in the library. The types of their arguments are in `aomcx.h`: all are `int` or
+    /// The number of the option in the library. `aomcx.h` lists the types of the arguments: all are `int` or
     /// `unsigned int`.
     fn id(self) -> aom::aome_enc_control_id {
         match self {
@@ -69,8 +69,8 @@ pub(crate) fn encode(planes: &YuvPlanes, options: Av1Options) -> Result<Vec<u8>,
     encoder.set(EncoderOption::MatrixLevelMax, QM_LEVEL_MAX)?;
     encoder.encode(Some(planes))?;
     let mut stream = encoder.packets();
-    // Without lookahead the frame is complete after the first call; a flush costs nothing and does
-    // not rely on that.
+    // Without lookahead the frame is complete after the first call. The flush costs nothing and avoids relying on
+    // that.
     encoder.encode(None)?;
     stream.extend(encoder.packets());
     Ok(stream)
@@ -78,21 +78,21 @@ pub(crate) fn encode(planes: &YuvPlanes, options: Av1Options) -> Result<Vec<u8>,
 
 /// An initialised encoder of one picture.
 struct Encoder {
-    /// In a box, because libaom may keep its address.
+    /// Boxed, because libaom may keep the address of the context.
     context: Box<aom::aom_codec_ctx_t>,
 }
 
 impl Encoder {
     fn new(planes: &YuvPlanes) -> Result<Encoder, Av1Error> {
         let config = configuration(planes)?;
-        // SAFETY: all fields are numbers and pointers, for which zeros are valid values. The function
-        // clears the structure itself before it uses it.
+        // SAFETY: all fields are numbers and pointers, for which zeros are valid values. The function clears the
+        // structure itself before it uses it.
         let zeroed = unsafe { MaybeUninit::<aom::aom_codec_ctx_t>::zeroed().assume_init() };
         let mut context = Box::new(zeroed);
         let version = c_int::try_from(aom::AOM_ENCODER_ABI_VERSION).expect("a small constant");
-        // SAFETY: both structures are initialised and live through the call, which copies the
-        // configuration. The version is that of the bindings, whose layout the library checks with it.
-        // After a failure the library has freed the context, so no `Encoder` exists that would.
+        // SAFETY: both structures are initialised and outlive the call, which copies the configuration. The
+        // version is the version of the bindings, and the library checks their layout with it. After a failure the
+        // library has freed the context, so no `Encoder` is created that would free it again.
         let code = unsafe {
             let interface = aom::aom_codec_av1_cx();
             aom::aom_codec_enc_init_ver(&raw mut *context, interface, &config, 0, version)
@@ -104,8 +104,8 @@ impl Encoder {
     /// Sets an option of the encoder.
     fn set(&mut self, option: EncoderOption, value: u8) -> Result<(), Av1Error> {
         let control = c_int::try_from(option.id()).expect("the numbers of options are small");
-        // SAFETY: the context is initialised. Every `EncoderOption` takes one argument of the size of `int`,
-        // which C reads as signed or unsigned alike because a `u8` is not negative.
+        // SAFETY: the context is initialised. Every `EncoderOption` accepts one argument of the size of `int`. C
+        // reads it as the same number whether signed or unsigned, because a `u8` is not negative.
         let code =
             unsafe { aom::aom_codec_control(&raw mut *self.context, control, c_int::from(value)) };
         check("aom_codec_control", code)
@@ -118,9 +118,9 @@ impl Encoder {
         let time: i64 = 0;
         let duration: c_ulong = 1;
         let flags: c_long = 0;
-        // SAFETY: the context is initialised. The pointer is null or refers to an image whose planes
-        // are borrowed until the end of this function. The library copies the picture, of the size
-        // that `image` checked, and does not write to it because no denoising is set.
+        // SAFETY: the context is initialised. The pointer is null or refers to an image whose planes are borrowed
+        // until the end of this function. The library copies the picture, whose size `image` checked, and does not
+        // write to it because denoising is off.
         let code = unsafe {
             aom::aom_codec_encode(&raw mut *self.context, pointer, time, duration, flags)
         };
@@ -154,8 +154,8 @@ impl Encoder {
 
 impl Drop for Encoder {
     fn drop(&mut self) {
-        // SAFETY: the context is initialised, and nothing uses it after this. The result only tells
-        // that it was, so it is not read.
+        // SAFETY: the context is initialised, and nothing uses it after this. The result is ignored, because it
+        // only reports whether the context was initialised.
         unsafe { aom::aom_codec_destroy(&raw mut *self.context) };
     }
 }
@@ -163,8 +163,8 @@ impl Drop for Encoder {
 /// The settings for one still picture with constant quality, on one thread.
 fn configuration(planes: &YuvPlanes) -> Result<aom::aom_codec_enc_cfg_t, Av1Error> {
     let mut config = MaybeUninit::<aom::aom_codec_enc_cfg_t>::zeroed();
-    // SAFETY: the interface is a constant of the library, and the structure is writable. Zeros are
-    // valid values of its fields, which are numbers and pointers, so it is initialised in any case.
+    // SAFETY: the interface is a constant of the library, and the structure is writable. Its fields are numbers
+    // and pointers, for which zeros are valid values, so it is initialised in any case.
     let (code, mut config) = unsafe {
         let interface = aom::aom_codec_av1_cx();
         let usage = aom::AOM_USAGE_ALL_INTRA;
@@ -178,7 +178,7 @@ fn configuration(planes: &YuvPlanes) -> Result<aom::aom_codec_enc_cfg_t, Av1Erro
     config.g_bit_depth = aom::AOM_BITS_8;
     config.g_input_bit_depth = 8;
     config.monochrome = u32::from(planes.is_monochrome);
-    // The bytes depend on the number of threads, so it is fixed.
+    // The output bytes depend on the number of threads, so it is fixed.
     config.g_threads = 1;
     config.g_limit = 1;
     config.g_lag_in_frames = 0;
@@ -194,8 +194,8 @@ fn image(planes: &YuvPlanes) -> Result<aom::aom_image_t, Av1Error> {
     let width = planes.size.width;
     let height = planes.size.height;
     let first = planes.planes[0].as_ptr().cast_mut();
-    // SAFETY: the structure is writable. The function stores the pointer without following it, and
-    // fills in the fields that follow from format and size. Zeros are valid values of all fields.
+    // SAFETY: the structure is writable. The function stores the pointer without dereferencing it, and fills in
+    // the fields that follow from format and size. Zeros are valid values of all fields.
     let mut image = unsafe {
         let wrapped = aom::aom_img_wrap(image.as_mut_ptr(), format, width, height, 1, first);
         if wrapped.is_null() {
@@ -208,7 +208,7 @@ fn image(planes: &YuvPlanes) -> Result<aom::aom_image_t, Av1Error> {
     image.range = u32::from(FULL_RANGE);
     let sizes = [planes.size, planes.chroma_size, planes.chroma_size];
     for (index, (plane, size)) in planes.planes.iter().zip(sizes).enumerate() {
-        // The proof of `aom_codec_encode` rests on this: each plane has all samples of its size.
+        // The safety argument of `aom_codec_encode` relies on this: each plane has all samples of its size.
         assert_eq!(u64::try_from(plane.len()), Ok(size.pixels()), "plane {index} is complete");
         image.planes[index] = plane.as_ptr().cast_mut();
         image.stride[index] = c_int::try_from(size.width).expect("at most 16,384");

@@ -15,9 +15,9 @@ pub struct Av1Config {
     pub profile: u8,
     /// `seq_level_idx_0`: 4 x (major - 2) + minor, or 31 for a picture above all levels.
     pub level: u8,
-    /// Whether the picture is monochrome.
+    /// True if the picture is monochrome.
     pub is_monochrome: bool,
-    /// Whether chroma has a sample for each pixel.
+    /// True if chroma has a sample for each pixel.
     pub has_full_chroma: bool,
 }
 
@@ -28,7 +28,7 @@ struct Obu<'a> {
     rest: &'a [u8],
 }
 
-/// Checks the stream of one picture and removes its temporal delimiter, which AVIF asks for.
+/// Checks the stream of one picture and removes its temporal delimiter, as AVIF requires.
 pub(crate) fn still_picture(stream: &[u8], planes: &YuvPlanes) -> Result<Av1Picture, Av1Error> {
     let mut obus = stream;
     let mut first = obu(obus)?;
@@ -62,7 +62,7 @@ pub(crate) fn still_picture(stream: &[u8], planes: &YuvPlanes) -> Result<Av1Pict
     Ok(Av1Picture { obus: obus.to_vec(), config })
 }
 
-/// Reads the OBU at the start of a stream in the low-overhead format, in which each has its size.
+/// Reads the OBU at the start of a stream in the low-overhead format, in which each OBU has its size.
 fn obu(stream: &[u8]) -> Result<Obu<'_>, Av1Error> {
     let truncated = Av1Error::Stream("truncated OBU");
     let (&head, mut rest) = stream.split_first().ok_or_else(|| truncated.clone())?;

@@ -1,7 +1,7 @@
 //! Completes a text that is being typed from the words and the facet values of the index.
 //!
-//! Candidates come from the dictionaries of all documents. What is returned is counted among the matches of a
-//! search, so that nothing is suggested that the search would not find.
+//! Candidates come from the dictionaries of all documents. Each one is counted among the matches of a search, and
+//! candidates without a match are dropped, so a suggestion always finds something.
 
 use std::collections::HashMap;
 
@@ -17,9 +17,9 @@ use crate::index::IndexSnapshot;
 use crate::limits::{COMPLETION_CANDIDATES_MAX, COMPLETION_CANDIDATES_MIN, COMPLETION_TERMS_MAX};
 use crate::words::{DeadlineCheck, fields_of};
 
-/// Terms between two deadline checks.
+/// The number of terms between two deadline checks.
 const TERMS_PER_DEADLINE_CHECK: usize = 4096;
-/// The start of the tokens of words with accents that any text may have.
+/// The prefix that marks tokens of words with accents in any text field.
 const ACCENT: &str = "==";
 
 /// A text that is being typed.
@@ -33,7 +33,7 @@ pub struct CompletionRequest<'a> {
     pub size: usize,
 }
 
-/// What a text could become, each with the number of matches that it would have; the most frequent first.
+/// The possible completions of a text, each with the number of matches that it would have, most frequent first.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Completions {
     /// Words that begin with the last word of the text, in lower case.
@@ -43,8 +43,10 @@ pub struct Completions {
 }
 
 impl MatchedDocuments<'_> {
-    /// Completes a text. Words are counted among the matches that have the words before them, and values of
-    /// facets among all matches.
+    /// Completes a text.
+    ///
+    /// Words are counted among the matches that contain all words before the last one; facet values are counted
+    /// among all matches.
     pub fn complete(
         &self,
         request: CompletionRequest<'_>,
@@ -77,7 +79,7 @@ impl MatchedDocuments<'_> {
         };
         let mut counted: Vec<(String, u64)> = Vec::new();
         for (at, candidate) in candidates(self.snapshot, start, is_over)?.into_iter().enumerate() {
-            // The candidates are those of all documents, of which the matches may have few.
+            // All documents supply the candidates, but the matches may contain only few of them.
             if at >= COMPLETION_CANDIDATES_MIN && counted.len() >= size {
                 break;
             }
@@ -85,7 +87,7 @@ impl MatchedDocuments<'_> {
                 return Err(IndexError::TimedOut);
             }
             let found = self.count_spelling(candidate, start, &narrowed, is_over)?;
-            // Two spellings with accents may have one without.
+            // Two spellings with accents may have the same spelling without accents.
             if let Some(found) = found.filter(|found| !counted.contains(found)) {
                 counted.push(found);
             }
@@ -95,8 +97,9 @@ impl MatchedDocuments<'_> {
         Ok(counted)
     }
 
-    /// Counts the documents of `sets` with a word that begins like `start`, without its accents if most of these
-    /// documents spell it so; `None` if there are none.
+    /// Counts the documents of `sets` that contain the word `text`; `None` if there are none or if `text` equals
+    /// `start`. The word loses its accents if most of these documents spell it without, unless `start` has
+    /// accents.
     fn count_spelling(
         &self,
         mut text: String,
@@ -133,7 +136,7 @@ impl MatchedDocuments<'_> {
         facets::count_values(&found, facet, size, &|value| contains(value, request.typed), is_over)
     }
 
-    /// Counts the documents of `sets`, one for each segment, with a word as written.
+    /// Counts the documents of `sets` that contain `word` as written. `sets` has one set for each segment.
     pub(crate) fn count_word(
         &self,
         word: &Word,
@@ -156,12 +159,12 @@ pub(crate) fn all_of(words: &[Word]) -> Query {
     Query::and(words.iter().map(|word| Query::Words(pattern(word))).collect())
 }
 
-/// A word as it was spelled, in lower case.
+/// Returns a word as it was spelled, in lower case.
 pub(crate) fn spelled(word: &Word) -> &str {
     word.exact.as_deref().unwrap_or(&word.folded)
 }
 
-/// Whether a value has the words next to each other, the last one as the start of a word.
+/// Returns whether a value contains the words next to each other, the last one as the start of a word.
 fn contains(value: &str, typed: &[Word]) -> bool {
     let folded: Vec<String> = words(value).map(|word| word.folded).collect();
     let Some((last, before)) = typed.split_last() else { return false };
@@ -189,7 +192,7 @@ fn candidates(
     Ok(found.into_iter().map(|(_, text)| text).collect())
 }
 
-/// How often words occur in all documents, at least approximately: a document counts once for each of its texts.
+/// The approximate frequencies of words in all documents: a document counts once for each text with the word.
 #[derive(Default)]
 pub(crate) struct Frequencies {
     /// Occurrences of words whose accents were removed.
@@ -226,8 +229,8 @@ impl Frequencies {
         read_terms(snapshot, fields.accents, &prefix, &mut add, is_over)
     }
 
-    /// Lists each word in the spelling that most of its documents have, with its frequency; those with accents
-    /// alone if `is_accented`.
+    /// Lists each word with its frequency, in the spelling that most of its documents have; only words with
+    /// accents if `is_accented`.
     pub(crate) fn spellings(mut self, is_accented: bool) -> impl Iterator<Item = (u64, String)> {
         let mut spelled: Vec<(u64, String)> = Vec::new();
         for (text, count) in std::mem::take(&mut self.accented) {
@@ -260,7 +263,7 @@ fn read_terms(
         let terms = segment.reader.inverted_index(field)?;
         let mut range = terms.terms().range().ge(start.as_bytes()).into_stream()?;
         let mut count = 0;
-        // Terms are sorted, so all those with the start follow each other.
+        // Terms are sorted, so all terms with this start follow each other.
         while count < COMPLETION_TERMS_MAX
             && range.advance()
             && range.key().starts_with(start.as_bytes())

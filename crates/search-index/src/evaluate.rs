@@ -31,8 +31,8 @@ pub struct MatchedDocuments<'a> {
 }
 
 impl IndexSnapshot {
-    /// Finds the versions that match `filter`, except those numbered in `removed`, which the index may
-    /// still contain.
+    /// Finds the versions that match `filter`, except the version numbers in `removed`, which the index may still
+    /// contain.
     ///
     /// Fails with [`IndexError::TimedOut`] soon after `is_over` returns true.
     pub fn find(
@@ -43,7 +43,7 @@ impl IndexSnapshot {
     ) -> Result<MatchedDocuments<'_>> {
         let mut sets = Vec::with_capacity(self.segments.len());
         for segment in &self.segments {
-            // Checked here too: where all sets are cached, no lookup runs that would check.
+            // Checked here too: if all sets are cached, no lookup runs that would check the deadline.
             if is_over() {
                 return Err(IndexError::TimedOut);
             }
@@ -56,8 +56,8 @@ impl IndexSnapshot {
             }
             let evaluation = SegmentEvaluation { snapshot: self, segment, is_over };
             let mut found = evaluation.matching(filter)?;
-            // The index lags behind the database, which lists what was replaced or withdrawn since
-            // (contract search-12).
+            // The index lags behind the database. The database lists the versions that were replaced or withdrawn
+            // since the last commit of the index (contract search-12).
             for number in removed {
                 if let Some(doc) = segment.find(self.shared.fields.number, *number)? {
                     found.remove(doc);
@@ -176,8 +176,7 @@ impl AsRef<RoaringBitmap> for ConditionSet<'_> {
 impl<'a> SegmentEvaluation<'a> {
     /// Returns the documents that match and are not removed.
     fn matching(&self, filter: &SearchFilter) -> Result<RoaringBitmap> {
-        // Cached sets may contain removed documents, so the live ones take part in every
-        // intersection.
+        // Cached sets may contain removed documents, so the live documents are part of every intersection.
         let mut required = vec![self.live()];
         if let Some(media_type) = filter.media_type {
             required.push(self.cached_set(FilterCondition::MediaType(media_type))?);
@@ -216,7 +215,7 @@ impl<'a> SegmentEvaluation<'a> {
             excluded.push(self.products(&filter.products_excluded)?);
         }
         if let Some(now) = filter.hides_embargoed_at {
-            // It changes with time and not with a commit, so it is not cached.
+            // The set of embargoed documents changes with time and not with a commit, so it is not cached.
             let hidden = self.segment.hidden(now.as_millisecond());
             excluded.push(ConditionSet::Set(Cow::Owned(hidden)));
         }
@@ -376,7 +375,7 @@ impl<'a> SegmentEvaluation<'a> {
     /// Finds documents with a word or an inflected form of it.
     fn forms(&self, words: &WordPattern, lookup: TermLookup<'_>) -> Result<RoaringBitmap> {
         let written = FilterCondition::Words(WordPattern { forms: false, ..words.clone() });
-        // Cached on its own, because the order of relevance asks for hits as written, too.
+        // Cached on its own, because ranking by relevance needs the hits as written, too.
         let written = self.find_cached(written)?;
         let terms = stems::query_terms(words);
         let field = self.snapshot.shared.fields.stems;

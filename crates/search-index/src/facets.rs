@@ -1,8 +1,8 @@
 //! Counts the values of facets among the matches.
 //!
-//! Each segment has a dictionary of a facet's values. A value gets an index-wide number
-//! when a segment that contains it is counted for the first time. A segment caches the numbers of
-//! its dictionary entries, so that counting is adding up in an array.
+//! Each segment has a dictionary of a facet's values. A value gets an index-wide number when a segment that
+//! contains it is counted for the first time. A segment caches the index-wide numbers of its dictionary entries,
+//! so counting only adds up numbers in an array.
 
 use std::collections::HashMap;
 use std::sync::{Arc, PoisonError, RwLock};
@@ -66,7 +66,7 @@ pub(crate) fn count(
     Ok(found.snapshot.shared.dictionaries.most_frequent(facet, &counts))
 }
 
-/// Returns the same for the values that `is_wanted` accepts, `size` of them at most.
+/// Returns the most frequent values of `facet` that `is_wanted` accepts, at most `size` of them.
 pub(crate) fn count_values(
     found: &MatchedDocuments<'_>,
     facet: Facet,
@@ -112,7 +112,7 @@ fn counts(
     let dictionaries = &found.snapshot.shared.dictionaries;
     let mut counts: Vec<u64> = Vec::new();
     for (segment, set) in found.snapshot.segments.iter().zip(&found.sets) {
-        // A dictionary is read at the first count; a segment without matches need not be.
+        // A dictionary is read at the first count, which a segment without matches does not need.
         if set.is_empty() {
             continue;
         }
@@ -121,7 +121,7 @@ fn counts(
         let local = cache
             .get_or_count(segment.id(), facet, set, || values.count(segment, set, is_over))?;
         for (number, count) in values.numbers.iter().zip(local.iter().copied()) {
-            // Most values of a segment have no match, and skipping them keeps the array short.
+            // Most values of a segment have no match. Skipping them keeps the array short.
             if count > 0 {
                 let at = usize_of(*number);
                 if at >= counts.len() {
@@ -199,7 +199,7 @@ impl SegmentFacetValues {
         set: &RoaringBitmap,
         is_over: DeadlineCheck<'_>,
     ) -> Result<Vec<u32>> {
-        // For more than half of the documents it is faster to count the others and subtract.
+        // For more than half of the documents it is faster to count the other documents and subtract them.
         let doc_count = u64::from(segment.max_doc());
         if set.len() * 2 <= doc_count {
             let mut counts = vec![0; self.numbers.len()];
@@ -209,7 +209,7 @@ impl SegmentFacetValues {
         let mut excluded = RoaringBitmap::new();
         excluded.insert_range(0..segment.max_doc());
         excluded -= set;
-        // Removed documents are in these counts and among the excluded ones, so they cancel out.
+        // Removed documents are in both counts, so they cancel out.
         let mut counts = self.counts.clone();
         self.each(&excluded, is_over, |ordinal| {
             if let Some(count) = usize::try_from(ordinal).ok().and_then(|at| counts.get_mut(at)) {
@@ -231,7 +231,7 @@ impl SegmentFacetValues {
             if count % DOCS_PER_DEADLINE_CHECK == 0 && is_over() {
                 return Err(IndexError::TimedOut);
             }
-            // Where each document has one value, its number is also the index of the value.
+            // If each document has one value, its number is also the index of the value.
             if is_single_valued {
                 each(self.column.values.get_val(doc));
             } else {

@@ -1,4 +1,4 @@
-//! Opens the folder of an index, and takes snapshots of its commits.
+//! Opens the folder of an index and creates snapshots of its commits.
 
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
@@ -40,7 +40,7 @@ pub(crate) struct SharedIndexState {
     segments: Mutex<HashMap<SegmentId, (Option<Opstamp>, IndexSegment)>>,
 }
 
-/// An index as of one commit.
+/// The state of an index at one commit.
 pub struct IndexSnapshot {
     pub(crate) shared: Arc<SharedIndexState>,
     pub(crate) searcher: Searcher,
@@ -49,8 +49,7 @@ pub struct IndexSnapshot {
 }
 
 impl SearchIndex {
-    /// Creates an index in the existing empty folder `path`; cached document sets take at most
-    /// `memory_bytes`.
+    /// Creates an index in the existing empty folder `path`. Cached document sets use at most `memory_bytes`.
     pub fn create(path: &Path, memory_bytes: u64) -> Result<Self> {
         let (schema, fields) = schema();
         // Most searches show the latest items first, and a page then reads only the start of a
@@ -66,7 +65,7 @@ impl SearchIndex {
 
     /// Opens the index in the folder `path`, in constant time.
     ///
-    /// Fails if there is none, or one of another format or schema.
+    /// Fails if the folder has no index, or if the index has a different format or schema.
     pub fn open(path: &Path, memory_bytes: u64) -> Result<Self> {
         let mut engine = tantivy::Index::open_in_dir(path)?;
         engine.set_tokenizers(tokenizers());
@@ -99,7 +98,7 @@ impl SearchIndex {
         Ok(Self { inner: Arc::new(inner) })
     }
 
-    /// Opens the only writer of the index. Fails while another one exists, in any process.
+    /// Opens the only writer of the index. Fails while a different writer exists, in this or any other process.
     pub fn writer(&self) -> Result<IndexWriter> {
         IndexWriter::following(&self.inner.engine, self.inner.shared.fields.clone())
     }
@@ -127,8 +126,8 @@ impl SearchIndex {
         Arc::clone(&self.inner.current.read().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Verifies the checksum of every file; returns the names of damaged ones. Takes as long as
-    /// reading the whole index from disk.
+    /// Verifies the checksum of every file and returns the names of the damaged files. Reads the whole index from
+    /// disk.
     pub fn damaged_files(&self) -> Result<Vec<String>> {
         let damaged = self.inner.engine.validate_checksum()?;
         let mut names: Vec<_> = damaged.iter().map(|path| path.display().to_string()).collect();
@@ -140,7 +139,7 @@ impl SearchIndex {
 /// Reads the position of the last commit; `None` before the first one.
 fn position(engine: &tantivy::Index) -> Result<Option<CommitPosition>> {
     let payload = engine.load_metas()?.payload;
-    // A payload of another version counts as none: the caller then builds a new index.
+    // A payload of a different version counts as no position, so the caller builds a new index.
     Ok(payload.and_then(|text| serde_json::from_str(&text).ok()))
 }
 
@@ -159,8 +158,8 @@ impl IndexSnapshot {
             let segment = match previous.get(&id) {
                 // Unchanged since the last commit, deletions included.
                 Some((same, segment)) if *same == removed => segment.clone(),
-                // Only the live documents differ: columns are immutable, and what is cached with
-                // them stays valid.
+                // Only the live documents differ: columns are immutable, and the values cached with them stay
+                // valid.
                 changed => {
                     let columns = match changed {
                         Some((_, segment)) => Arc::clone(&segment.columns),
@@ -174,7 +173,7 @@ impl IndexSnapshot {
         }
         let dropped: HashSet<_> =
             previous.keys().filter(|id| !next.contains_key(id)).copied().collect();
-        // Merged segments never return, and their sets would take the memory of others.
+        // Merged segments never return, and their sets would occupy memory of the cache.
         if !dropped.is_empty() {
             shared.set_cache.evict_segments(dropped);
         }
@@ -183,32 +182,33 @@ impl IndexSnapshot {
         Ok(Self { shared: Arc::clone(shared), searcher, segments, position })
     }
 
-    /// Returns the position that was committed with it; `None` for an index without a
-    /// commit.
+    /// Returns the position that was committed with the snapshot; `None` for an index without a commit.
     #[must_use]
     pub fn position(&self) -> Option<&CommitPosition> {
         self.position.as_ref()
     }
 
-    /// Returns the number of versions in it.
+    /// Returns the number of versions in the snapshot.
     #[must_use]
     pub fn len(&self) -> u64 {
         self.segments.iter().map(|segment| segment.live.len()).sum()
     }
 
-    /// Whether it contains no versions.
+    /// Returns whether the snapshot contains no versions.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Returns the end of the first embargo after `now_ms`, when results change without a commit.
+    /// Returns the end of the first embargo after `now_ms`, in milliseconds since 1970. Results change at that
+    /// time without a commit.
     #[must_use]
     pub fn next_embargo(&self, now_ms: i64) -> Option<i64> {
         self.segments.iter().filter_map(|segment| segment.next_embargo(now_ms)).min()
     }
 
-    /// Returns the number of each version in it with its [`stamp`](crate::stamp), in no particular order.
+    /// Returns the number of each version in the snapshot with its [`stamp`](crate::stamp), in no particular
+    /// order.
     pub fn versions(&self) -> impl Iterator<Item = (u32, u64)> + '_ {
         self.segments.iter().flat_map(|segment| {
             let live = segment.live.iter();

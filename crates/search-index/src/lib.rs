@@ -2,21 +2,20 @@
 //!
 //! # Implementation
 //!
-//! An index is a folder. One [`IndexWriter`] adds and removes versions of items. [`SearchIndex::refresh`]
-//! makes committed changes visible, and an [`IndexSnapshot`] shows exactly one commit for as long as it is
-//! held. The index stores only what items are searched, sorted and counted by; the result of a search is a
-//! list of version numbers.
+//! An index is a folder. One [`IndexWriter`] adds and removes versions of items. [`SearchIndex::refresh`] makes
+//! committed changes visible, and an [`IndexSnapshot`] shows exactly one commit for as long as it is held. The
+//! index stores only the data by which items are searched, sorted and counted; the result of a search is a list of
+//! version numbers.
 //!
 //! [`query`] defines words and the searchable parts of a document. The matcher of notifications uses the same
 //! definition, so it agrees with the index.
 //!
 //! # How a search is evaluated
 //!
-//! The documents of each segment are sorted by `_tstamp`, the latest first. Every condition of
-//! a search (a word, a product, a range of dates) becomes a set of documents of the segment. Sets
-//! are cached, within a budget of bytes, for the lifetime of their segment: segments are immutable,
-//! so a cached set stays valid. The sets are combined, removed documents are subtracted, and the rest is
-//! counted, sorted and aggregated into facets.
+//! The documents of each segment are sorted by `_tstamp`, the latest first. Every condition of a search (a word, a
+//! product, a range of dates) becomes a set of documents of the segment. Segments are immutable, so the sets are
+//! cached for the lifetime of their segment, within a budget of bytes. A search combines the sets, subtracts the
+//! removed documents, and counts, sorts and aggregates the remaining ones.
 
 mod complete;
 mod error;
@@ -49,6 +48,6 @@ pub use request::{
 pub use stems::is_form_of;
 pub use writer::{CommitPosition, IndexWriter, ItemVersion, VersionAdder, stamp};
 
-/// The version of the document analysis. It rises with every change of the schema, the spelling of terms or
-/// the stemming algorithms; an index with another version has to be rebuilt.
+/// The version of the document analysis. It increases with every change of the schema, the spelling of terms or
+/// the stemming algorithms. An index with a different version has to be rebuilt.
 pub const ANALYSIS: u32 = 6;

@@ -1,21 +1,21 @@
 //! Finds pictures by perceptual hashes that differ in few bits.
 //!
-//! A hash is divided into bands, which are terms of the index. Hashes that differ in fewer bits than there are
-//! bands have at least one band in common, so only the documents with such a band are compared. In an archive of
-//! a million different pictures these are about two thousand for each band.
+//! A hash is divided into bands, which are terms of the index. There is one band more than the hashes may differ
+//! in bits, so similar hashes have at least one band in common, and only documents with a common band are
+//! compared. In an archive of a million different pictures, about two thousand documents share each band.
 
 use model::PictureHash;
 
-/// Bits in which the hashes of the same picture may differ. Saving a photograph again, smaller or at a low
-/// quality, changes up to four bits in practice; hashes of different photographs, in which each bit is even
-/// roughly independent, differ in about 32, and hardly ever in as few as six.
+/// The maximum number of bits in which the hashes of the same picture differ. Saving a photograph again, smaller
+/// or at a low quality, changes up to four bits in practice. The bits of different photographs are roughly
+/// independent: their hashes differ in about 32 bits, and hardly ever in as few as six.
 pub(crate) const DISTANCE_MAX: u32 = 6;
-/// Number of bands: one more than bits may differ.
+/// The number of bands: one more than the number of bits that may differ.
 const BANDS: u32 = DISTANCE_MAX + 1;
-/// Bits of each band but the last one, which has the rest.
+/// The number of bits of each band except the last one, which has the remaining bits.
 const BAND_BITS: u32 = u64::BITS / BANDS;
 
-/// Iterates over the terms of a hash: the number of a band and its bits.
+/// Iterates over the terms of a hash: the number of each band and its bits.
 pub(crate) fn terms(hash: PictureHash) -> impl Iterator<Item = String> {
     (0..BANDS).map(move |band| {
         let rest = hash.0 >> (band * BAND_BITS);
@@ -25,7 +25,7 @@ pub(crate) fn terms(hash: PictureHash) -> impl Iterator<Item = String> {
     })
 }
 
-/// Whether both hashes are those of nearly the same picture.
+/// Returns whether both hashes belong to nearly the same picture.
 pub(crate) fn is_near(hash: PictureHash, other: PictureHash) -> bool {
     hash.distance(other) <= DISTANCE_MAX
 }

@@ -1,4 +1,4 @@
-//! Orders hits: selects the requested page without sorting all matches.
+//! Selects the requested page of hits without sorting all matches.
 
 use query::DateField;
 
@@ -7,7 +7,7 @@ use crate::evaluate::MatchedDocuments;
 use crate::request::ResultPage;
 use crate::words::DeadlineCheck;
 
-/// Documents between two deadline checks.
+/// The number of documents between two deadline checks.
 const DOCS_PER_DEADLINE_CHECK: usize = 65_536;
 
 /// Returns the version numbers of a page in the order of `_tstamp`, by which each segment is sorted.
@@ -20,8 +20,7 @@ pub(crate) fn by_order(
     let mut ranks = Vec::new();
     for (segment, set) in found.snapshot.segments.iter().zip(&found.sets) {
         let mut lowest = LowestRanks::new(needed);
-        // Documents with equal times are unsorted, so the last group of them is examined as a
-        // whole.
+        // Documents with equal times are unsorted, so the last group with equal times is examined as a whole.
         let mut docs: Box<dyn Iterator<Item = u32>> =
             // Documents are numbered by `_tstamp`, the latest first.
             if descending { Box::new(set.iter()) } else { Box::new(set.iter().rev()) };
@@ -41,7 +40,7 @@ pub(crate) fn by_order(
     page_numbers(ranks, page)
 }
 
-/// Returns the version numbers of a page in the order of another date; versions without it come last.
+/// Returns the version numbers of a page in the order of `date`; versions without it come last.
 pub(crate) fn by_date(
     found: &MatchedDocuments<'_>,
     date: DateField,
@@ -65,8 +64,7 @@ pub(crate) fn by_date(
             let number = segment.number(doc);
             lowest.add(match value {
                 Some(ms) => rank_by_time(ms, number, descending),
-                // Versions without the date come last in both directions, among themselves by
-                // number.
+                // Versions without the date come last in both directions, sorted by number.
                 None => (i64::MAX, rank_by_time(0, number, descending).1, number),
             });
         }
@@ -83,10 +81,10 @@ pub(crate) fn rank_by_time(ms: i64, number: u32, descending: bool) -> Rank {
     if descending { (!ms, !number, number) } else { (ms, number, number) }
 }
 
-/// Returns how many of the lowest ranks determine a page; `None` for an empty page.
+/// Returns the number of lowest ranks that determine a page; `None` for an empty page.
 pub(crate) fn ranks_needed(found: &MatchedDocuments<'_>, page: ResultPage) -> Option<usize> {
     let total = usize::try_from(found.total()).unwrap_or(usize::MAX);
-    // The total bounds what is selected: a large `skip` costs no more than there are hits.
+    // The total bounds the selection: a large `skip` costs no more than there are hits.
     let needed = page.skip.saturating_add(page.size).min(total);
     (page.size > 0 && page.skip < needed).then_some(needed)
 }
@@ -113,7 +111,7 @@ impl<K: Ord + Copy> LowestRanks<K> {
         Self { needed, ranks: Vec::new(), bound: None }
     }
 
-    /// Whether no rank with this key can be among the lowest.
+    /// Returns whether no rank with this key can be among the lowest.
     pub(crate) fn is_beyond(&self, key: K) -> bool {
         self.bound.is_some_and(|bound| key > bound.0)
     }
@@ -123,7 +121,7 @@ impl<K: Ord + Copy> LowestRanks<K> {
             return;
         }
         self.ranks.push(rank);
-        // A selection takes linear time, so it waits until it can drop half of the ranks.
+        // A selection needs linear time, so it waits until it can drop half of the ranks.
         if self.ranks.len() >= self.needed.saturating_mul(2).max(64) {
             self.shrink();
         }

@@ -1,5 +1,5 @@
-//! Ranks hits by relevance: BM25 with a boost for the headline. Hits by inflected forms only come after all
-//! hits as written.
+//! Ranks hits by relevance: BM25 with a boost for the headline. Hits that match only by inflected forms come after
+//! all hits that match as written.
 
 use std::cmp::Reverse;
 use std::sync::Arc;
@@ -23,10 +23,10 @@ use crate::words::{DeadlineCheck, fields_of};
 
 /// The boost of a word in the headline.
 const HEADLINE_BOOST: f32 = 6.0;
-/// Documents between two deadline checks.
+/// The number of documents between two deadline checks.
 const DOCS_PER_DEADLINE_CHECK: usize = 4096;
 
-/// Returns the words that make a document relevant: the searched ones, not the excluded ones.
+/// Returns the words that make a document relevant: the searched words without the excluded ones.
 fn relevant(query: &Query) -> Vec<&WordPattern> {
     match query {
         Query::All
@@ -40,8 +40,7 @@ fn relevant(query: &Query) -> Vec<&WordPattern> {
     }
 }
 
-/// Builds the query that scores documents, except for prefixes; `None` if there are only
-/// prefixes.
+/// Builds the query that scores documents by all words except prefixes; `None` if there are only prefixes.
 fn scoring(fields: &SchemaFields, words: &[&WordPattern]) -> Option<BooleanQuery> {
     let mut parts: Vec<(Occur, Box<dyn EngineQuery>)> = Vec::new();
     // A prefix stands for many words, whose separate frequencies say little: see `weight_groups`.
@@ -67,14 +66,14 @@ fn scoring(fields: &SchemaFields, words: &[&WordPattern]) -> Option<BooleanQuery
     (!parts.is_empty()).then(|| BooleanQuery::new(parts))
 }
 
-/// Documents of each segment with the same weight.
+/// A group of documents in each segment that get the same weight.
 struct WeightGroup {
     sets: Vec<Arc<RoaringBitmap>>,
     weight: f32,
 }
 
-/// Computes the weights of prefixes and inflected forms: all words with a prefix, and all forms of a
-/// word, count together as one word that occurs once per document.
+/// Computes the weights of prefixes and inflected forms. All words with a prefix, and all forms of a word, count
+/// together as one word that occurs once per document.
 fn weight_groups(
     snapshot: &IndexSnapshot,
     words: &[&WordPattern],
@@ -103,8 +102,8 @@ fn weight_groups(
     Ok(groups)
 }
 
-/// Computes the weight of words that `matching` of `all` documents contain: the inverse document frequency of
-/// BM25, never negative.
+/// Computes the weight of words that occur in `matching` of `all` documents: the inverse document frequency of
+/// BM25, which is never negative.
 #[expect(clippy::cast_precision_loss, reason = "a weight needs no more digits")]
 fn inverse_document_frequency(matching: u64, all: u64) -> f32 {
     // Cached sets may contain removed documents, which `all` does not count.
@@ -113,7 +112,7 @@ fn inverse_document_frequency(matching: u64, all: u64) -> f32 {
     ((all - matching + 0.5) / (matching + 0.5)).ln_1p()
 }
 
-/// Returns the version numbers of a page, most relevant first, and newest first among equally relevant ones.
+/// Returns the version numbers of a page, the most relevant first; equally relevant ones are sorted newest first.
 /// All hits as written come before hits by inflected forms.
 pub(crate) fn by_relevance(
     found: &MatchedDocuments<'_>,
@@ -133,7 +132,7 @@ pub(crate) fn by_relevance(
     let written = query.clone().without_forms();
     let has_forms = written != *query;
     let written = has_forms.then(|| found.documents_matching(&written, is_over)).transpose()?;
-    // Frequencies of the whole index, so that scores of different segments can be compared.
+    // The frequencies are taken from the whole index, so that scores of different segments can be compared.
     let enabled = EnableScoring::enabled_from_searcher(&snapshot.searcher);
     let weight = scoring.map(|scoring| scoring.weight(enabled)).transpose()?;
     let mut lowest = LowestRanks::new(needed);
@@ -145,7 +144,7 @@ pub(crate) fn by_relevance(
                 return Err(IndexError::TimedOut);
             }
             let mut score = scorer.as_mut().map_or(0.0, |scorer| {
-                // A scorer only moves forward, and may have passed this document already.
+                // A scorer only moves forward, and may be past this document already.
                 let reached = if scorer.doc() < doc { scorer.seek(doc) } else { scorer.doc() };
                 if reached == doc { scorer.score() } else { 0.0 }
             });

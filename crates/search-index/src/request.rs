@@ -5,14 +5,14 @@ use model::item::PubStatus;
 use model::{MediaType, PictureHash};
 use query::{Facet, Query};
 
-/// The order of hits. Ties are ordered by the time at which versions were stored, in the same
-/// direction; among equally relevant hits the latest come first.
+/// The order of hits. Ties are ordered by the time at which versions were stored, in the same direction; among
+/// equally relevant hits the latest come first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SortOrder {
     /// Sort by a date.
     By {
         date: SortDate,
-        /// Whether the latest hits come first.
+        /// True if the latest hits come first.
         descending: bool,
     },
     /// The most relevant first: BM25 with the headline weighted above the rest.
@@ -36,11 +36,11 @@ pub enum Coverage {
     Products(Vec<String>),
 }
 
-/// A condition on the values of a facet, which are compared as the facet counts them: whole and unfolded.
+/// A condition on the values of a facet. It compares whole, unfolded values, as the facet counts them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FacetCondition {
     pub facet: Facet,
-    /// The values of which an item must have at least one; if they are excluded, none.
+    /// The values of which an item must have at least one, or none if they are excluded.
     pub values: Vec<String>,
     pub is_excluded: bool,
 }
@@ -51,15 +51,15 @@ pub struct SearchFilter {
     /// Items of this media type only.
     pub media_type: Option<MediaType>,
     pub query: Query,
-    /// Conditions on the values of facets, all of which hold.
+    /// The conditions on the values of facets; all of them must hold.
     pub facet_values: Vec<FacetCondition>,
-    /// Items whose picture looks nearly like the one with this hash only.
+    /// Only items whose picture looks nearly like the picture with this hash.
     pub near_picture: Option<PictureHash>,
     /// Product codes of which an item must have at least one; empty: no condition.
     pub products: Vec<String>,
     /// Product codes of which an item must have none.
     pub products_excluded: Vec<String>,
-    /// What the caller's agreements cover.
+    /// The coverage of the caller's agreements.
     pub coverage: Coverage,
     /// Start of the range of `_tstamp`, inclusive.
     pub from: Option<Timestamp>,
@@ -67,11 +67,11 @@ pub struct SearchFilter {
     pub until: Option<Timestamp>,
     /// The publication statuses to find.
     pub statuses: Vec<PubStatus>,
-    /// The time at which items under embargo are hidden; `None`: they are found.
+    /// The time at which items under embargo are hidden; `None` if they are found.
     pub hides_embargoed_at: Option<Timestamp>,
     /// Only items after this position in the order of `_tstamp`.
     pub after: Option<OrderPosition>,
-    /// Only versions with a larger number; segments without any are skipped.
+    /// Only versions with a larger number; segments without such versions are skipped.
     pub newer_than: Option<u32>,
 }
 
@@ -94,6 +94,6 @@ pub struct ResultPage {
     pub size: usize,
 }
 
-/// The most frequent values of a facet with their numbers of matches in descending order; ties are
-/// ordered by text.
+/// The most frequent values of a facet, each with its number of matches, in descending order; ties are ordered by
+/// text.
 pub type FacetCounts = (Facet, Vec<(String, u64)>);

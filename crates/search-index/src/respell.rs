@@ -1,4 +1,4 @@
-//! Finds words that are spelled alike, for searches whose words occur in no document.
+//! Finds similarly spelled words for searches with words that occur in no document.
 
 use std::cmp::Reverse;
 
@@ -11,15 +11,17 @@ use crate::evaluate::MatchedDocuments;
 use crate::limits::{RESPELLED_WORDS_MAX, RESPELLING_CANDIDATES_MAX};
 use crate::words::DeadlineCheck;
 
-/// Letters of a word from which one edit is likely to be a mistake, and from which two are: shorter words have
-/// too many neighbours.
+/// The minimum number of letters of a word for one edit, and for two edits. Shorter words have too many neighbours
+/// for an edit to be a likely correction.
 const LETTERS_FOR_EDITS: [usize; 2] = [4, 8];
-/// Words that are compared between two deadline checks.
+/// The number of words between two deadline checks.
 const WORDS_PER_DEADLINE_CHECK: usize = 1024;
 
 impl MatchedDocuments<'_> {
-    /// Returns the words with those replaced that occur in no match, if the result has matches; `None` if nothing
-    /// can be replaced so, or if more than [`RESPELLED_WORDS_MAX`] words occur in no match.
+    /// Replaces the words that occur in no match with similarly spelled ones, and returns all words.
+    ///
+    /// Returns `None` if more than [`RESPELLED_WORDS_MAX`] words occur in no match, if all words occur, if an
+    /// unknown word has no replacement, or if the result has no match.
     ///
     /// Fails with [`IndexError::TimedOut`] soon after `is_over` returns true.
     pub fn respell(
@@ -41,7 +43,7 @@ impl MatchedDocuments<'_> {
                 respelled.push(spelled(word).to_owned());
                 continue;
             }
-            // With a word that nothing has, the whole text finds nothing.
+            // A text with an unknown word finds nothing, even if the other words are replaced.
             let Some(other) = self.nearest(word, is_over)? else { return Ok(None) };
             respelled.push(other);
         }
@@ -50,7 +52,7 @@ impl MatchedDocuments<'_> {
         Ok(is_useful.then_some(respelled))
     }
 
-    /// Whether a match has all of the words, as written or inflected.
+    /// Returns whether a match has all of the words, as written or inflected.
     fn has_match(&self, all: &[Word], is_over: DeadlineCheck<'_>) -> Result<bool> {
         let parts = all.iter().map(|word| {
             Query::Words(WordPattern {
@@ -65,7 +67,8 @@ impl MatchedDocuments<'_> {
         Ok(found.iter().any(|set| !set.is_empty()))
     }
 
-    /// Finds the word of the matches that differs least from `word`; of equally near ones the most frequent.
+    /// Finds the word among the matches that differs least from `word`, the most frequent one of equally near
+    /// words.
     fn nearest(&self, word: &Word, is_over: DeadlineCheck<'_>) -> Result<Option<String>> {
         let letters: Vec<char> = word.folded.chars().collect();
         let edits_max = LETTERS_FOR_EDITS.iter().filter(|least| letters.len() >= **least).count();
@@ -103,13 +106,14 @@ impl MatchedDocuments<'_> {
     }
 }
 
-/// Counts the letters that are inserted, left out, replaced or swapped with their neighbour to turn one word into
-/// another; `None` if they are more than `edits_max`.
+/// Counts the edits between two words; `None` if there are more than `edits_max`. An edit inserts, removes or
+/// replaces a letter, or swaps it with its neighbour.
 fn edits(word: &[char], other: &[char], edits_max: usize) -> Option<usize> {
     if word.len().abs_diff(other.len()) > edits_max {
         return None;
     }
-    // Rows of the table of edits between beginnings: the one before the last, the last, and the present one.
+    // Three rows of the table of edits between word beginnings: the row before the last, the last row and the
+    // present row.
     let mut earlier: Vec<usize> = Vec::new();
     let mut last: Vec<usize> = (0..=other.len()).collect();
     for (row, letter) in word.iter().enumerate() {
@@ -126,7 +130,7 @@ fn edits(word: &[char], other: &[char], edits_max: usize) -> Option<usize> {
             }
             present.push(least);
         }
-        // No later row has fewer edits than the least of this one.
+        // The minimum of later rows is never lower than the minimum of this row.
         if present.iter().all(|count| *count > edits_max) {
             return None;
         }

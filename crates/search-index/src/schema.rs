@@ -1,4 +1,4 @@
-//! Defines the fields of an indexed document, and the tokenizer of its texts.
+//! Defines the fields of an indexed document and the tokenizer of its texts.
 
 use query::{DateField, Facet, NumberField};
 use strum::IntoEnumIterator;
@@ -23,7 +23,7 @@ pub(crate) const PICTURE_HASH: &str = "picture_hash";
 /// The fields of a document. Nothing is stored in the index: the item's document is in the database.
 #[derive(Clone, Debug)]
 pub(crate) struct SchemaFields {
-    /// The version number of the item: a column, and a term to remove it by.
+    /// The version number of the item: a column, and a term for removing the version.
     pub(crate) number: Field,
     /// The stamp of the version.
     pub(crate) stamp: Field,
@@ -38,16 +38,16 @@ pub(crate) struct SchemaFields {
     pub(crate) description: Field,
     pub(crate) body: Field,
     pub(crate) rest: Field,
-    /// Words of single properties, each prefixed with the code of its property. All share one field
-    /// without norms: separate fields would cost a byte per document, and time per commit.
+    /// Words of single properties, each prefixed with the code of its property. All properties share one field
+    /// without norms, because separate fields would cost a byte per document and time per commit.
     pub(crate) properties: Field,
     /// Words with accents, prefixed with their place, and the item's id.
     pub(crate) accents: Field,
     /// Stems of the words of texts, prefixed with place and language.
     pub(crate) stems: Field,
-    /// The perceptual hash of the picture: a column to compare.
+    /// The perceptual hash of the picture: a column for comparisons.
     pub(crate) picture_hash: Field,
-    /// The bands of that hash, by which pictures are looked up.
+    /// The bands of the perceptual hash, by which pictures are looked up.
     pub(crate) picture_bands: Field,
     /// The dates of a document, in milliseconds, in the order of [`DateField`].
     dates: Vec<Field>,
@@ -74,7 +74,7 @@ impl SchemaFields {
     }
 }
 
-/// Builds the schema. A change of the schema requires another version of the analysis
+/// Builds the schema. Every change of the schema requires a new version of the analysis
 /// ([`ANALYSIS`](crate::ANALYSIS)).
 pub(crate) fn schema() -> (Schema, SchemaFields) {
     let mut builder = Schema::builder();
@@ -82,7 +82,7 @@ pub(crate) fn schema() -> (Schema, SchemaFields) {
     let column = NumericOptions::default().set_fast();
     // These fields only filter, so they need neither frequencies nor norms.
     let term = text("raw", IndexRecordOption::Basic, false);
-    // Positions serve phrases, norms serve relevance and the lookup of `headline:*`.
+    // Positions are needed for phrases, norms for relevance and the lookup of `headline:*`.
     let words = text(TERMS, IndexRecordOption::WithFreqsAndPositions, true);
     let fields = SchemaFields {
         number: builder.add_u64_field(NUMBER, number),
@@ -124,7 +124,7 @@ fn text(tokenizer: &str, option: IndexRecordOption, norms: bool) -> TextOptions 
 fn add_facet(builder: &mut SchemaBuilder, facet: Facet, term: &TextOptions) -> Field {
     let options = match facet {
         Facet::ProductCode => term.clone(),
-        // Filters read their columns; queries for their values use the words of the property.
+        // Filters read the columns of these facets; queries for their values use the words of the property.
         Facet::SubjectCode
         | Facet::PlaceName
         | Facet::PersonName
@@ -174,7 +174,7 @@ pub(crate) fn facet_column(facet: Facet) -> &'static str {
         Facet::Byline => "byline",
         Facet::Orientation => "orientation",
         Facet::Colour => "colour",
-        // Another name than that of the field with the terms, which only filters.
+        // A different name from the field with the terms, which only filters.
         Facet::MediaType => "media_types",
     }
 }
@@ -216,7 +216,7 @@ impl TokenStream for TermStream<'_> {
         for term in self.terms.by_ref() {
             let position = self.position;
             self.position += 1;
-            // A gap takes a position without a term, so that no phrase matches across it.
+            // A gap occupies a position without a term, so that no phrase matches across it.
             if term != GAP && !term.is_empty() {
                 self.token.text.clear();
                 self.token.text.push_str(term);

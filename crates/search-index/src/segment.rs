@@ -1,4 +1,4 @@
-//! Holds one segment: its documents, the removed ones, its columns.
+//! Holds one segment: its documents, its removed documents and its columns.
 
 use std::sync::{Arc, OnceLock};
 
@@ -17,7 +17,7 @@ use crate::schema::{
     HIDDEN_UNTIL, NUMBER, ORDER, PICTURE_HASH, STAMP, date_column, number_column,
 };
 
-/// The immutable part of a segment, whichever documents are removed from it.
+/// The immutable part of a segment. It is independent of the documents that are removed from the segment.
 pub(crate) struct SegmentColumns {
     pub(crate) id: SegmentId,
     /// `_tstamp` of each document, descending.
@@ -26,7 +26,8 @@ pub(crate) struct SegmentColumns {
     stamps: Arc<dyn ColumnValues<u64>>,
     /// Documents with an embargo, each with its end in milliseconds.
     embargoed: Vec<(u32, i64)>,
-    /// The index-wide numbers of each facet's values, by their position in the segment's dictionary; lazy.
+    /// The index-wide numbers of each facet's values, by their position in the segment's dictionary. They are
+    /// computed on first use.
     values: [OnceLock<Arc<SegmentFacetValues>>; Facet::COUNT],
 }
 
@@ -67,7 +68,7 @@ impl SegmentColumns {
         if let Some(values) = cell.get() {
             return Ok(Arc::clone(values));
         }
-        // An initializer that can fail may run twice at once; the first result is used.
+        // An initializer that can fail may run twice concurrently; the first result is used.
         let computed = Arc::new(compute()?);
         Ok(Arc::clone(cell.get_or_init(|| computed)))
     }
@@ -132,7 +133,8 @@ impl IndexSegment {
         self.partition(|order| order > ms)
     }
 
-    /// Binary search for the first document for which `holds` is false; all documents before it fulfil it.
+    /// Returns the number of leading documents for which `holds` is true, by binary search. `holds` must be false
+    /// for all documents after the first one for which it is false.
     fn partition(&self, holds: impl Fn(i64) -> bool) -> u32 {
         let mut start = 0;
         let mut end = self.max_doc();
@@ -166,7 +168,7 @@ impl IndexSegment {
         let terms = self.reader.inverted_index(field)?;
         let postings = terms.read_postings(&term, IndexRecordOption::Basic)?;
         let Some(mut postings) = postings else { return Ok(None) };
-        // A number that was removed and added again has several documents, of which one is live.
+        // A number that was removed and added again has several documents, of which only one is live.
         let mut doc = postings.doc();
         while doc != tantivy::TERMINATED {
             if self.live.contains(doc) {

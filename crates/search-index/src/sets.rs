@@ -17,10 +17,10 @@ pub(crate) enum FilterCondition {
     Numbers(NumericRange),
     Present(TextField),
     Item(ItemId),
-    /// A value of a facet, as it is counted.
+    /// A value of a facet, as the facet counts it.
     Value(Facet, String),
     MediaType(MediaType),
-    /// A picture that looks nearly like the one with this hash.
+    /// A picture that looks nearly like the picture with this hash.
     Near(PictureHash),
     Status(PubStatus),
     /// At least one of these product codes, which are sorted.
@@ -28,7 +28,7 @@ pub(crate) enum FilterCondition {
 }
 
 impl FilterCondition {
-    /// Returns the bytes of its texts.
+    /// Returns the size of the condition's texts in bytes.
     fn size_bytes(&self) -> usize {
         match self {
             Self::Words(words) => words.words.iter().map(|word| word.folded.len() * 2 + 64).sum(),
@@ -54,7 +54,7 @@ pub(crate) struct SetCache {
     pub(crate) facets: FacetCountCache,
 }
 
-/// The divisor for the share of the budget that facet counts may take.
+/// The divisor for the share of the budget that facet counts may use.
 const FACETS_SHARE: u64 = 4;
 
 impl SetCache {
@@ -69,7 +69,7 @@ impl SetCache {
     /// Evicts the entries of segments that no longer exist.
     pub(crate) fn evict_segments(&self, segments: HashSet<SegmentId>) {
         self.facets.evict_counts(segments.clone());
-        // An error would mean that closures are not enabled, but the builder enables them.
+        // An error would mean that invalidation closures are disabled, but the builder enables them.
         drop(self.sets.invalidate_entries_if(move |(id, _), _| segments.contains(id)));
     }
 
@@ -84,17 +84,17 @@ impl SetCache {
         if let Some(set) = self.sets.get(&key) {
             return Ok(set);
         }
-        // A search that runs out of time fails here, so no incomplete set is cached.
+        // A search that runs out of time returns here, so no incomplete set is cached.
         let set = Arc::new(compute(&key.1)?);
         self.sets.insert(key, Arc::clone(&set));
         Ok(set)
     }
 }
 
-/// Returns the bytes that an entry of the cache of sets takes.
+/// Returns the memory of an entry of the set cache in bytes.
 fn weigh_set(key: &(SegmentId, FilterCondition), set: &Arc<RoaringBitmap>) -> u32 {
     let (_, condition) = key;
-    // The serialized size is close to that in memory, and cheap to compute.
+    // The serialized size is close to the size in memory, and cheap to compute.
     let bytes = set.serialized_size() + condition.size_bytes() + ENTRY_BYTES;
     u32::try_from(bytes).unwrap_or(u32::MAX)
 }
@@ -105,20 +105,20 @@ struct CachedCounts {
     counts: Arc<Vec<u32>>,
 }
 
-/// Returns the bytes that an entry of the cache of counts takes.
+/// Returns the memory of an entry of the cache of counts in bytes.
 fn weigh_counts(_key: &(SegmentId, Facet, u64), cached: &Arc<CachedCounts>) -> u32 {
     let bytes = cached.set.serialized_size() + cached.counts.len() * 4 + ENTRY_BYTES;
     u32::try_from(bytes).unwrap_or(u32::MAX)
 }
 
-/// A cache of counts of large sets, by segment. A set is identified by its content, not by its query; of sets
-/// with equal size only the last one is cached.
+/// A cache of the counts of large sets, by segment. A set is identified by its content, not by its query. Of sets
+/// with equal size, only the last one is cached.
 pub(crate) struct FacetCountCache {
     counts: moka::sync::Cache<(SegmentId, Facet, u64), Arc<CachedCounts>>,
 }
 
 impl FacetCountCache {
-    /// Documents from which counting takes longer than comparing sets.
+    /// The number of documents above which counting is slower than comparing sets.
     const DOCS_MIN: u64 = 5000;
 
     /// Creates a cache of at most `bytes`.
@@ -165,7 +165,7 @@ pub(crate) struct SetBuilder {
     dense: Option<Vec<u8>>,
 }
 
-/// The fraction (1/64) of a segment's documents from which a bitmap is faster than sorting.
+/// The divisor for the share of a segment's documents above which a bitmap is faster than sorting.
 const DENSE_SHARE: usize = 64;
 
 impl SetBuilder {

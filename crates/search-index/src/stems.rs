@@ -3,12 +3,12 @@
 //! A document is stemmed in its language. The language of a query is unknown, so its word is
 //! stemmed in every language, and each stem is looked up among the documents of that language.
 //!
-//! Stemming needs the accents, since `å` and `a` in an ending differ: `område` is stemmed differently from
-//! `omrade`. So the exact spelling is stemmed, and the accents are removed from the stem afterwards. The
-//! index has both spellings of a stem, `mot` and `möt` of `möten`: a query without accents finds every
-//! spelling, and one with an accent only that spelling, as with whole words. Only accents of the stem count:
-//! the Finnish `veneessä` finds `vene` and `veneet`. If an algorithm removes an umlaut from a stem, the index
-//! keeps it: `häuser` finds `häusern` but not `haus`, while `haus` finds all three.
+//! Stemming needs the accents, since `å` and `a` in an ending differ: `område` and `omrade` have different stems.
+//! So the exact spelling is stemmed, and the accents are removed from the stem afterwards. The index has both
+//! spellings of a stem, `mot` and `möt` of `möten`. As with whole words, a query without accents finds every
+//! spelling, and a query with an accent finds only that spelling. Only accents of the stem count: the Finnish
+//! `veneessä` finds `vene` and `veneet`. If an algorithm removes an umlaut from a stem, the index keeps it:
+//! `häuser` finds `häusern` but not `haus`, while `haus` finds all three.
 
 use std::collections::HashMap;
 
@@ -16,11 +16,11 @@ use frostem::{Algorithm, Stemmer};
 use query::{IndexedDocument, TextField, Word, WordPattern, words};
 use strum::{EnumIter, IntoEnumIterator, IntoStaticStr};
 
-/// Whether `found`, a word of a text in the language of `tag`, is an inflected form of `searched`, by the rules of
-/// a search for forms.
+/// Returns whether `found` is an inflected form of `searched`, by the rules of a search for forms. `found` is a
+/// word of a text in the language of `tag`.
 #[must_use]
 pub fn is_form_of(found: &Word, searched: &Word, tag: &str) -> bool {
-    // Endings alone differ between forms, and most words of a text are ruled out by their first letter.
+    // Forms differ only in their endings, and the first letter rules out most words of a text.
     found.folded.chars().next() == searched.folded.chars().next()
         && !found.folded.contains(char::is_numeric)
         && StemLanguage::for_tag(tag).iter().any(|language| {
@@ -31,7 +31,7 @@ pub fn is_form_of(found: &Word, searched: &Word, tag: &str) -> bool {
         })
 }
 
-/// The text fields with stems, each with the letter that marks it in the index.
+/// The text fields with stems, each with its letter in the index.
 const STEM_FIELDS: [(&str, TextField); 3] =
     [("h", TextField::Headline), ("d", TextField::Description), ("b", TextField::Body)];
 
@@ -56,8 +56,8 @@ pub(crate) enum StemLanguage {
 impl StemLanguage {
     /// Returns the languages in which a document with this language tag is stemmed.
     ///
-    /// The first part of the tag determines it, case-insensitively: `en-GB` is English. Swedish and English
-    /// if the language is unknown or not supported, since photographs often do not state theirs.
+    /// The first part of the tag determines the language, case-insensitively: `en-GB` is English. An unknown or
+    /// unsupported language counts as Swedish and English, since photographs often have no language tag.
     pub(crate) fn for_tag(tag: &str) -> &'static [Self] {
         let primary = tag.split(['-', '_']).next().unwrap_or_default();
         match primary.trim().to_ascii_lowercase().as_str() {
@@ -72,7 +72,7 @@ impl StemLanguage {
         }
     }
 
-    /// Returns its code in the index.
+    /// Returns the code of the language in the index.
     fn code(self) -> &'static str {
         self.into()
     }
@@ -104,7 +104,7 @@ impl StemLanguage {
 pub(crate) struct Stem {
     /// The stem without accents.
     pub(crate) folded: String,
-    /// The stem with the accents of the word; `None` if it has none.
+    /// The stem with the accents of the word; `None` if it has no accents.
     pub(crate) accented: Option<String>,
 }
 
@@ -116,14 +116,13 @@ fn fold(word: &str) -> String {
     words(word).map(|word| word.folded).collect()
 }
 
-/// Returns the stem `folded` of the word `exact` with the word's accents restored; `None` if it
-/// has none.
+/// Returns the stem `folded` with the accents of the word `exact` restored; `None` if the stem has no accents.
 fn accented(exact: &str, folded: &str) -> Option<String> {
     let mut restored = String::with_capacity(exact.len());
     let mut rest = folded;
     let mut buffer = [0; 4];
     for c in exact.chars() {
-        // Algorithms also change the last letters of a stem; these are taken from the stem.
+        // Algorithms also change the last letters of a stem; these are copied from the stem.
         let Some(remaining) = rest.strip_prefix(fold(c.encode_utf8(&mut buffer)).as_str()) else {
             break;
         };
@@ -134,18 +133,18 @@ fn accented(exact: &str, folded: &str) -> Option<String> {
     (restored != folded).then_some(restored)
 }
 
-/// Words whose stems are cached, about 150 bytes each.
+/// The maximum number of words whose stems are cached, about 150 bytes each.
 const STEMS_CACHED_MAX: usize = 100_000;
 
-/// Computes the stem terms of documents with a cache: few distinct words make up most texts, and
-/// stemming takes ten times as long as a cache hit.
+/// Computes the stem terms of documents with a cache: few distinct words make up most texts, and stemming is ten
+/// times as slow as a cache hit.
 #[derive(Default)]
 pub(crate) struct DocumentStemmer {
     /// Stems by language code followed by the word as spelled.
     cache: HashMap<String, CachedStem>,
     /// A reusable buffer for the cache key.
     key: String,
-    /// The number of the current text.
+    /// The number of the current text, which identifies it in [`CachedStem`].
     text_number: u64,
 }
 
@@ -153,19 +152,19 @@ pub(crate) struct DocumentStemmer {
 struct CachedStem {
     /// `None` for a token that is not stemmed, such as a number.
     stem: Option<Stem>,
-    /// The number of the last text in which it occurred.
+    /// The number of the last text in which the word occurred.
     text_number: u64,
 }
 
 impl DocumentStemmer {
-    /// Returns the stem terms of a document, separated by single spaces, possibly repeated.
-    /// `accents` are the tokens of words with accents, as spelled in the index.
+    /// Returns the stem terms of a document, separated by single spaces, possibly repeated. `accents` contains the
+    /// tokens of words with accents, as spelled in the index.
     ///
-    /// Only words of texts have stems: names of persons and places, bylines and codes match
-    /// only as written, and so do words with digits.
+    /// Only words of texts have stems. Names of persons and places, bylines, codes and words with digits match
+    /// only as written.
     ///
-    /// If a text has two spellings of a word, `lagar` and `lågar`, only the one with the accent is
-    /// stemmed, since the folded text does not tell which of the two an occurrence is.
+    /// If a text has two spellings of a word, `lagar` and `lågar`, only the spelling with the accent is stemmed,
+    /// since the folded text does not show the spelling of each occurrence.
     pub(crate) fn document_terms(&mut self, indexed: &IndexedDocument, accents: &str) -> String {
         let texts = [&indexed.headline, &indexed.description, &indexed.body];
         let languages = StemLanguage::for_tag(&indexed.language);
@@ -190,16 +189,15 @@ impl DocumentStemmer {
         terms
     }
 
-    /// Returns the stem of a word as spelled, at its first occurrence in the current text; `None` for a word
-    /// with a digit.
+    /// Returns the stem of a word as spelled, at its first occurrence in the current text; `None` for a later
+    /// occurrence and for a word with a digit.
     fn stem_once(&mut self, language: StemLanguage, spelled: &str) -> Option<&Stem> {
         self.key.clear();
         self.key.push_str(language.code());
         self.key.push_str(spelled);
         if !self.cache.contains_key(&self.key) {
             if self.cache.len() >= STEMS_CACHED_MAX {
-                // Clearing everything is rare and keeps the cache simple; frequent words return at
-                // once.
+                // Clearing everything is rare and keeps the cache simple; frequent words are added again soon.
                 self.cache.clear();
             }
             let word = words(spelled).next().filter(|_| !spelled.contains(char::is_numeric));
@@ -207,7 +205,7 @@ impl DocumentStemmer {
             self.cache.insert(self.key.clone(), CachedStem { stem, text_number: 0 });
         }
         let cached = self.cache.get_mut(&self.key)?;
-        // Only presence is indexed, so a repeated stem would cost space and tell nothing.
+        // Only presence is indexed, so a repeated stem would cost space without effect.
         let is_first = cached.text_number != self.text_number;
         cached.text_number = self.text_number;
         cached.stem.as_ref().filter(|_| is_first)
@@ -228,7 +226,7 @@ fn accented_words(letter: &str, accents: &str) -> Vec<Word> {
     found
 }
 
-/// Whether `folded` is the folded form of one of the `sorted` words.
+/// Returns whether `folded` is the folded form of one of the `sorted` words.
 fn has_spelling(sorted: &[Word], folded: &str) -> bool {
     sorted.binary_search_by(|word| word.folded.as_str().cmp(folded)).is_ok()
 }
@@ -242,14 +240,13 @@ fn push_stem(terms: &mut String, letter: &str, language: StemLanguage, stem: &St
     }
 }
 
-/// Returns the terms of which a document with a form of the word has at least one.
+/// Returns the search terms for `pattern`. A document with a form of the word has at least one of them.
 pub(crate) fn query_terms(pattern: &WordPattern) -> Vec<String> {
     let mut terms = Vec::new();
     for word in &pattern.words {
         for language in StemLanguage::iter() {
             let Stem { folded, accented } = language.stem(word);
-            // An accent in the query is significant (contract search-14); the index has both
-            // spellings of a stem.
+            // An accent in the query is significant (contract search-14); the index has both spellings of a stem.
             let stem = accented.unwrap_or(folded);
             for (letter, field) in STEM_FIELDS {
                 if pattern.place != TextField::Anywhere && pattern.place != field {

@@ -14,10 +14,10 @@ use crate::schema::SchemaFields;
 use crate::segment::IndexSegment;
 use crate::sets::SetBuilder;
 
-/// Returns whether the time of a search is over.
+/// Returns true if the time limit of a search is exceeded.
 pub(crate) type DeadlineCheck<'a> = &'a dyn Fn() -> bool;
 
-/// Documents between two deadline checks.
+/// The number of documents between two deadline checks.
 const DOCS_PER_DEADLINE_CHECK: usize = 4096;
 
 /// Returns the index fields with the words of a text field.
@@ -37,7 +37,7 @@ pub(crate) struct TermLookup<'a> {
     segment: &'a IndexSegment,
     is_over: DeadlineCheck<'a>,
     found: SetBuilder,
-    /// Documents since the last deadline check.
+    /// The number of documents since the last deadline check.
     docs_since_check: usize,
 }
 
@@ -67,8 +67,7 @@ impl<'a> TermLookup<'a> {
             }
         }
         let mut found = self.found.finish();
-        // The phrase was found in its folded form; an accent in the query is significant (contract
-        // search-14).
+        // The phrase was found in its folded form; an accent in the query is significant (contract search-14).
         for accent in &tokens.exact {
             if found.is_empty() {
                 break;
@@ -83,8 +82,7 @@ impl<'a> TermLookup<'a> {
     pub(crate) fn present(mut self, text_field: TextField) -> Result<RoaringBitmap> {
         for field in fields_of(&self.snapshot.shared.fields, text_field) {
             match text_field {
-                // All properties share one field without norms, so the terms of this one are
-                // looked up.
+                // All properties share one field without norms, so the terms of this property are looked up.
                 TextField::Named(name) => self.prefix(field, &property_token_prefix(name))?,
                 TextField::Anywhere
                 | TextField::Headline
@@ -144,7 +142,7 @@ impl<'a> TermLookup<'a> {
         let terms = self.terms(field)?;
         let mut range = terms.terms().range().ge(start.as_bytes()).into_stream()?;
         while range.advance() {
-            // Terms are sorted, so all those with the prefix follow each other.
+            // Terms are sorted, so all terms with the prefix follow each other.
             if !range.key().starts_with(start.as_bytes()) {
                 break;
             }
@@ -173,15 +171,13 @@ impl<'a> TermLookup<'a> {
     fn phrase(&mut self, field: Field, phrase: &[String], prefix: bool) -> Result<()> {
         let scoring = EnableScoring::disabled_from_searcher(&self.snapshot.searcher);
         let weight = if prefix {
-            // Terms have only letters, digits, marks and `=`, so each is literal in a regular
-            // expression.
+            // Terms have only letters, digits, marks and `=`, so each is literal in a regular expression.
             let mut patterns = phrase.to_vec();
             if let Some(last) = patterns.last_mut() {
                 last.push_str(".*");
             }
             let mut query = RegexPhraseQuery::new(field, patterns);
-            // By default the engine refuses a phrase with many terms; the deadline bounds the work
-            // here.
+            // By default the engine refuses a phrase with many terms; here the deadline bounds the work.
             query.set_max_expansions(u32::MAX);
             query.weight(scoring)?
         } else {
@@ -194,8 +190,7 @@ impl<'a> TermLookup<'a> {
             block.push(docs.doc());
             if block.len() == 128 {
                 self.found.add(&block);
-                // The engine examines many documents for each hit, so every block is followed by a
-                // check.
+                // The engine examines many documents for each hit, so every block is followed by a check.
                 self.check_deadline(DOCS_PER_DEADLINE_CHECK)?;
                 block.clear();
             }
@@ -205,7 +200,7 @@ impl<'a> TermLookup<'a> {
         Ok(())
     }
 
-    /// Counts examined documents, and fails if the time is over.
+    /// Counts examined documents, and fails if the time limit is exceeded.
     fn check_deadline(&mut self, docs: usize) -> Result<()> {
         self.docs_since_check += docs;
         if self.docs_since_check < DOCS_PER_DEADLINE_CHECK {

@@ -12,33 +12,32 @@ use crate::near;
 use crate::schema::SchemaFields;
 use crate::stems::DocumentStemmer;
 
-/// The threads that write documents into segments.
+/// The number and memory of the threads that write documents into segments.
 #[derive(Clone, Copy)]
 struct SegmentThreads {
     count: usize,
-    /// Memory per thread in bytes: a segment is written when it is full. The engine requires at
-    /// least 15 MB.
+    /// Memory per thread in bytes. A segment is written when this memory is full. The engine requires at least 15
+    /// MB.
     memory_bytes: usize,
 }
 
-/// For a few items at a time: a single thread writes one segment per commit.
+/// The configuration for adding a few items at a time: a single thread writes one segment per commit.
 const FOLLOWING: SegmentThreads = SegmentThreads { count: 1, memory_bytes: 64 << 20 };
-/// For building an index. Larger segments are merged less often.
+/// The configuration for building an index. Larger segments are merged less often.
 const BUILDING: SegmentThreads = SegmentThreads { count: 2, memory_bytes: 128 << 20 };
-/// Number of threads that can add items concurrently.
+/// The number of threads that can add items concurrently.
 const ADDERS: usize = 2;
-/// Size range of segments that are merged together: up to this many times as large as the
-/// smallest of them, as a power of two. It makes merges of small commits small. The engine's
-/// default treats all segments below 10,000 documents as one size, and rewrites them with
-/// every eighth commit.
+/// The size range of segments that are merged together, as a power of two: the largest is at most this many times
+/// as large as the smallest. It makes merges of small commits small. The engine's default counts all segments
+/// below 10,000 documents as the same size and rewrites them with every eighth commit.
 const LAYER_LOG2: f64 = 2.5;
-/// Documents up to which all segments count as the same size.
+/// The number of documents up to which all segments count as the same size.
 const LAYER_DOCUMENTS: u32 = 64;
-/// The share of removed documents at which a segment is rewritten. The engine's default never
-/// rewrites one for this reason.
+/// The share of removed documents at which a segment is rewritten. The engine's default never rewrites a segment
+/// for this reason.
 const REMOVED_SHARE_MAX: f32 = 0.2;
 
-/// A version of an item with the facts that search needs.
+/// A version of an item with the properties that search needs.
 #[derive(Clone, Copy, Debug)]
 pub struct ItemVersion<'a> {
     /// The number of the version, unique within the archive at any time.
@@ -55,30 +54,31 @@ pub struct ItemVersion<'a> {
     pub indexed: &'a IndexedDocument,
 }
 
-/// The position up to which an index is complete, and its archive. It is part of each commit.
+/// The archive of an index, and the position in its item log up to which the index is complete. It is part of each
+/// commit.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CommitPosition {
     /// The archive's random id.
     pub archive: String,
-    /// The version of the analysis; an index of another version is unusable.
+    /// The version of the analysis; an index with a different version is unusable.
     pub analysis: u32,
-    /// The row of the item log up to which the index holds everything.
+    /// The row of the item log up to which the index is complete.
     pub row: i64,
-    /// Distinguishes that row from another one with the same number, since numbers are reused after a
-    /// restore or a failover that lost rows.
+    /// Distinguishes the row from a different row with the same number, since numbers are reused after a restore
+    /// or a failover that lost rows.
     pub digest: String,
-    /// Identifies the settings that the analysis depended on. An index that was built with other ones still
-    /// answers, until one with the present settings is built.
+    /// Identifies the settings that the analysis depended on. An index that was built with different settings
+    /// still answers until an index with the present settings is built.
     #[serde(default)]
     pub settings: String,
 }
 
-/// Hashes (FNV-1a, 64 bits) the item `key` with the time at which a version of it was stored.
+/// Hashes the item `key` and the time at which a version of it was stored, with FNV-1a (64 bits).
 ///
-/// It distinguishes versions with the same number, which occur if the database lost rows in between.
+/// The hash distinguishes versions with the same number, which occur if the database lost rows.
 #[must_use]
 pub fn stamp(key: &str, stored_ms: i64) -> u64 {
-    // Stamps are stored in the index; the hashers of the standard library may change.
+    // Stamps are stored in the index, and the standard library may change its hashers.
     let bytes = key.bytes().chain(stored_ms.to_le_bytes());
     bytes.fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
@@ -218,7 +218,7 @@ impl VersionAdder<'_> {
     }
 }
 
-/// Splits tags into words of properties, with the gaps between values, and words with accents.
+/// Splits tags into the words of properties, with the gaps between values, and the words with accents.
 fn split_tags(tags: &str) -> (String, String) {
     let mut properties = String::with_capacity(tags.len());
     let mut accents = String::new();

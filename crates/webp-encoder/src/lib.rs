@@ -9,13 +9,13 @@ use thiserror::Error;
 
 /// The maximum width and height of a picture, in pixels (RFC 9649, section 2.5).
 pub const SIDE_PX_MAX: u32 = 16_383;
-/// The slowest method of libwebp, with the smallest files.
+/// The slowest method of libwebp, which writes the smallest files.
 pub const METHOD_MAX: u8 = 6;
 
-/// How much a file may lose, and how hard the encoder tries.
+/// The quality of the file and the effort of the encoder.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct WebpOptions {
-    /// Quality on libwebp's scale, 0 to 100, which is not that of JPEG; other values are clamped.
+    /// Quality on libwebp's scale, 0 to 100; other values are clamped. The scale differs from the scale of JPEG.
     pub quality: f32,
     /// libwebp's `method`, from 0 (fastest) to [`METHOD_MAX`] (smallest file); larger values are clamped.
     pub method: u8,
@@ -32,10 +32,10 @@ pub struct PixelView<'a> {
     pub data: &'a [u8],
 }
 
-/// Why a picture was not encoded.
+/// The reason why a picture was not encoded.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum WebpError {
-    /// The picture is empty or larger than a WebP file holds.
+    /// The picture is empty or larger than a WebP file can hold.
     #[error("{size} pixels; expected 1 to {SIDE_PX_MAX} on a side")]
     Size {
         /// The size of the picture.
@@ -51,24 +51,24 @@ pub enum WebpError {
         /// The number of bytes.
         bytes: usize,
     },
-    /// libwebp failed, which for valid pixels means that it had no memory or that the file would be
-    /// too large for the format.
+    /// libwebp failed, which for valid pixels means that it ran out of memory or that the file would be too large
+    /// for the format.
     #[error("libwebp: {call} failed with code {code}")]
     Library {
         /// The function of libwebp that failed.
         call: &'static str,
-        /// The code that libwebp gave, a `WebPEncodingError`.
+        /// The error code of libwebp, a `WebPEncodingError`.
         code: i32,
     },
 }
 
 /// Encodes a picture as a lossy WebP file: a RIFF header and one `VP8 ` chunk.
 ///
-/// Chroma is subsampled (4:2:0), because the format has nothing else. Grey pictures have neutral chroma.
-/// The result depends on the arguments alone: libwebp runs on the calling thread.
+/// Chroma is subsampled (4:2:0), because the format supports nothing else. Grey pictures have neutral chroma. The
+/// result depends only on the arguments: libwebp runs on the calling thread.
 ///
-/// Memory: about 4 bytes per pixel in all, the planes and the file included; grey needs 3 more for its
-/// copy in RGB. That is at most 1.9 GB for the largest picture.
+/// Memory: about 4 bytes per pixel in all, including the planes and the file; grey needs 3 more for its copy in
+/// RGB. That is at most 1.9 GB for the largest picture.
 ///
 /// Fails with [`WebpError::Size`] or [`WebpError::Layout`] before memory is allocated.
 pub fn encode(picture: PixelView<'_>, options: WebpOptions) -> Result<Vec<u8>, WebpError> {

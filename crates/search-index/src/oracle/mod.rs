@@ -1,9 +1,9 @@
 //! Evaluates searches item by item over generated archives, as the reference for any search engine.
 //!
-//! Items have every kind of field, statuses, embargoes, products and colliding dates. Queries use
-//! every operator, and every other query finds inflected forms. The query is evaluated on one
-//! document at a time by [`Query::matches`](query::Query::matches), which the crate `query` tests against its
-//! own reference, and inflected forms are compared word by word in the texts.
+//! Items have every kind of field, statuses, embargoes, products and colliding dates. Queries use every operator,
+//! and every second query finds inflected forms. [`Query::matches`](query::Query::matches) evaluates the query on
+//! one document at a time; the crate `query` tests it against a reference of its own. Inflected forms are compared
+//! word by word in the texts.
 
 mod queries;
 
@@ -72,7 +72,7 @@ const STATUSES: [PubStatus; 5] = [
     PubStatus::Commissioned,
 ];
 
-/// The time around which all generated dates are.
+/// Returns the time around which all dates are generated.
 #[must_use]
 pub fn start() -> Timestamp {
     Timestamp::from_second(1_772_438_400).unwrap_or_default()
@@ -143,7 +143,7 @@ impl SampleVersion {
     ///
     /// # Panics
     ///
-    /// Never: the fields are those of a document.
+    /// Never: the generated fields form a valid document.
     #[must_use]
     #[expect(clippy::expect_used, reason = "the fields are those of a document")]
     pub fn document(&self) -> Document {
@@ -184,7 +184,7 @@ impl SampleVersion {
         Document::from_fields(&self.key(), fields).expect("a document")
     }
 
-    /// Whether one of its texts has a form of the single word in `pattern`.
+    /// Returns whether one of the version's texts has a form of the single word in `pattern`.
     fn has_form(&self, pattern: &WordPattern) -> bool {
         let [word] = pattern.words.as_slice() else { return false };
         let texts = [
@@ -199,7 +199,7 @@ impl SampleVersion {
         })
     }
 
-    /// Whether `candidate`, a word of `text`, is a form of `word`.
+    /// Returns whether `candidate`, a word of `text`, is a form of `word`.
     fn is_form(&self, candidate: &Word, word: &Word, text: &[Word]) -> bool {
         // If a text has both spellings, the one with the accent counts.
         let mut others = text.iter().filter(|other| other.folded == candidate.folded);
@@ -265,9 +265,9 @@ fn some_words(count_max: usize) -> impl Strategy<Value = Vec<&'static str>> {
     proptest::collection::vec(select(&WORDS[..]), 0..count_max)
 }
 
-/// Generates a list of some of the values.
+/// Generates a list of some of `values`, sorted and without repetitions.
 fn distinct(values: &'static [&'static str]) -> impl Strategy<Value = Vec<&'static str>> {
-    // Sorted and without repetitions: an item has a name or a code once.
+    // An item has each name and code only once.
     proptest::collection::vec(select(values), 0..3).prop_map(|mut values| {
         values.sort_unstable();
         values.dedup();
@@ -321,8 +321,7 @@ pub struct OracleAnswer {
     pub facets: Vec<FacetCounts>,
 }
 
-/// Returns the last version of each item in `versions`, numbered by their positions
-/// from 1.
+/// Returns the last version of each item in `versions`. Versions are numbered by position, starting from 1.
 #[must_use]
 pub fn current(versions: &[SampleVersion]) -> Vec<(u32, SampleVersion)> {
     let mut current = Vec::new();
@@ -361,7 +360,7 @@ pub fn answer(versions: &[NumberedVersion], search: &SampleSearch) -> OracleAnsw
         (*facet, counts)
     });
     let facets = facets.collect();
-    // Scores are not recomputed here: a search by relevance is compared by total and facets.
+    // Scores are not recomputed here: a search by relevance is compared by total and facets only.
     let SortOrder::By { date, descending } = search.page.sort else {
         return OracleAnswer { total, hits: Vec::new(), facets };
     };
@@ -394,7 +393,7 @@ fn date_of(indexed: &IndexedDocument, field: DateField) -> Option<Timestamp> {
     indexed.dates.iter().find(|(name, _)| *name == field).map(|(_, at)| *at)
 }
 
-/// Whether a version matches, evaluated directly.
+/// Returns whether a version matches `filter`, evaluated without an index.
 fn matches(
     filter: &SearchFilter,
     number: u32,
@@ -427,13 +426,12 @@ fn matches(
         && satisfies(&filter.query, version, indexed)
 }
 
-/// Whether a version matches a query, including inflected forms.
+/// Returns whether a version matches a query, including inflected forms.
 fn satisfies(query: &Query, version: &SampleVersion, indexed: &IndexedDocument) -> bool {
     match query {
         Query::All | Query::Dates(_) | Query::Present(_) => query.matches(indexed),
         Query::Numbers(numbers) => {
-            // Taken from the sample instead of the indexed document, so that indexing is tested as
-            // well.
+            // The numbers of the sample, not of the indexed document, so that indexing is tested as well.
             let own = version.numbers(numbers.field);
             own.into_iter().filter_map(FiniteNumber::new).any(|number| numbers.contains(number))
         }

@@ -13,7 +13,7 @@ use crate::request::{Coverage, OrderPosition, ResultPage, SearchFilter, SortDate
 #[derive(Clone, Debug)]
 pub struct SampleSearch {
     pub text: String,
-    /// Whether the search also finds inflected forms.
+    /// True if the search also finds inflected forms.
     pub forms: bool,
     pub filter: SearchFilter,
     pub page: ResultPage,
@@ -90,7 +90,7 @@ fn query() -> impl Strategy<Value = String> {
     })
 }
 
-/// Generates a query for one item, for all items, or for those with a value.
+/// Generates a query for one item, for all items, or for items that have a value in a field.
 fn items() -> impl Strategy<Value = String> {
     let item = (0..160_u16, select(&TYPES[..]), 0..5_u8).prop_map(|(id, media_type, spelling)| {
         match spelling {
@@ -124,7 +124,7 @@ fn dates() -> impl Strategy<Value = String> {
     prop_oneof![3 => range, 2 => compared]
 }
 
-/// Returns the time so many hours after the start of the generated dates.
+/// Returns the time `hours` after the start of the generated dates.
 fn moment(hours: i64) -> Timestamp {
     start() + SignedDuration::from_hours(hours)
 }
@@ -152,7 +152,7 @@ fn numbers() -> impl Strategy<Value = String> {
     prop_oneof![compared, range]
 }
 
-/// Generates a list of codes of products.
+/// Generates a list of product codes.
 fn codes() -> impl Strategy<Value = Vec<String>> {
     proptest::collection::vec(select(&PRODUCTS[..]).prop_map(str::to_owned), 0..3)
 }
@@ -164,7 +164,7 @@ fn codes() -> impl Strategy<Value = Vec<String>> {
 /// Never: all generated texts are valid queries.
 #[expect(clippy::expect_used, reason = "the generated text is a query")]
 pub fn searches() -> impl Strategy<Value = SampleSearch> {
-    // Some generated queries exceed the limit of prefixes.
+    // Some generated queries exceed the limit on the number of prefixes.
     let text = query().prop_filter("a query", |text| parse(text, &TimeZone::UTC).is_ok());
     let text = prop_oneof![1 => Just(String::new()), 6 => text];
     let media_type = proptest::option::of(select(&TYPES[..]));
