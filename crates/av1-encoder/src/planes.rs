@@ -1,6 +1,6 @@
 //! Converts pixels to planes of luma and chroma.
 //!
-//! The matrix is that of BT.601 at full range, as in JPEG: code 6 of ITU-T H.273.
+//! The matrix is BT.601 at full range, as in JPEG: code 6 of ITU-T H.273.
 
 use geometry::Size;
 
@@ -8,13 +8,13 @@ use crate::{ChromaSampling, PixelView};
 
 /// Fraction bits of the coefficients.
 const FRACTION_BITS: u32 = 16;
-/// Luma from red, green and blue; the sum is 1.
+/// The weights of red, green and blue in luma; the sum is 1.
 const LUMA: [i32; 3] = [19_595, 38_470, 7_471];
-/// The first chroma channel, blue minus luma; the sum is 0.
+/// The weights in the first chroma channel, blue minus luma; the sum is 0.
 const CB: [i32; 3] = [-11_059, -21_709, 32_768];
-/// The second chroma channel, red minus luma; the sum is 0.
+/// The weights in the second chroma channel, red minus luma; the sum is 0.
 const CR: [i32; 3] = [32_768, -27_439, -5_329];
-/// The value of chroma without colour.
+/// The chroma value of a pixel without colour.
 const NEUTRAL: u8 = 128;
 
 /// The planes of a picture, with 8 bits per sample and rows without padding.
@@ -23,19 +23,19 @@ pub(crate) struct YuvPlanes {
     pub(crate) size: Size,
     /// Size of each chroma plane.
     pub(crate) chroma_size: Size,
-    /// Luma and both chroma planes; `chroma_size` and `size` give their lengths.
+    /// Luma and both chroma planes, of the sizes `size` and `chroma_size`.
     pub(crate) planes: [Vec<u8>; 3],
-    /// Whether the picture has no chroma. libaom reads chroma planes all the same.
+    /// True if the picture has no chroma. libaom reads chroma planes all the same.
     pub(crate) is_monochrome: bool,
-    /// Whether chroma is not subsampled. The sizes do not tell: both are equal for a single pixel.
+    /// True if chroma is not subsampled. The sizes do not show it: both are equal for a single pixel.
     pub(crate) has_full_chroma: bool,
 }
 
 impl YuvPlanes {
     /// Converts a picture, whose data must match its size.
     ///
-    /// With subsampling, the pixels of each block of two by two are averaged; at an odd edge the block
-    /// has fewer.
+    /// With subsampling, the pixels of each block of two by two are averaged; blocks at an odd edge have fewer
+    /// pixels.
     pub(crate) fn convert(picture: PixelView<'_>, sampling: ChromaSampling) -> YuvPlanes {
         let size = picture.size;
         let halved = Size::new(size.width.div_ceil(2), size.height.div_ceil(2));
@@ -61,7 +61,7 @@ impl YuvPlanes {
     }
 }
 
-/// The number of samples of a plane; pictures are limited to 35 megapixels.
+/// Returns the number of samples of a plane; pictures are limited to 35 megapixels.
 fn length(size: Size) -> usize {
     usize::try_from(size.pixels()).expect("at most 35 megapixels")
 }
@@ -105,8 +105,8 @@ fn quarter_chroma(picture: PixelView<'_>) -> [Vec<u8>; 2] {
     planes
 }
 
-/// Returns the weighted sum of three channels plus `offset`, rounded; each channel is a sum of
-/// `1 << sum_bits` pixels.
+/// Returns the weighted sum of three channels plus `offset`, rounded. Each channel is a sum of `1 << sum_bits`
+/// pixels.
 fn weigh(channels: [i32; 3], weights: [i32; 3], sum_bits: u32, offset: u8) -> u8 {
     let bits = FRACTION_BITS + sum_bits;
     let sum: i32 = channels.iter().zip(weights).map(|(value, weight)| value * weight).sum();

@@ -1,7 +1,7 @@
 //! Country codes: IIM requires three letters, whereas documents often have two.
 
-/// The two-letter and three-letter codes of all countries in ISO 3166-1, and the customary code of
-/// Kosovo, which has no ISO code.
+/// The two-letter and three-letter codes of all countries in ISO 3166-1, and the customary code of Kosovo, which
+/// has no ISO code.
 const CODES: &str = "\
      ADAND AEARE AFAFG AGATG AIAIA ALALB AMARM AOAGO AQATA ARARG ASASM ATAUT AUAUS AWABW \
      AXALA AZAZE BABIH BBBRB BDBGD BEBEL BFBFA BGBGR BHBHR BIBDI BJBEN BLBLM BMBMU BNBRN \
@@ -21,14 +21,14 @@ const CODES: &str = "\
      SXSXM SYSYR SZSWZ TCTCA TDTCD TFATF TGTGO THTHA TJTJK TKTKL TLTLS TMTKM TNTUN TOTON \
      TRTUR TTTTO TVTUV TWTWN TZTZA UAUKR UGUGA UMUMI USUSA UYURY UZUZB VAVAT VCVCT VEVEN \
      VGVGB VIVIR VNVNM VUVUT WFWLF WSWSM XKXKX YEYEM YTMYT ZAZAF ZMZMB ZWZWE";
-/// Number of letters of the two-letter code, which precedes the other one in each pair.
+/// Number of letters of the two-letter code, which precedes the three-letter code in each pair.
 const SHORT: usize = 2;
 /// Number of letters of the three-letter code.
 const LONG: usize = 3;
 
 /// Normalizes an ISO 3166 country code of two or three letters to upper case.
 ///
-/// Returns `None` for other text. Does not check whether the code is assigned to a country.
+/// Returns `None` for other text. Does not check that the code is assigned to a country.
 pub fn normalize_code(text: &str) -> Option<String> {
     let letters = text.bytes().all(|byte| byte.is_ascii_alphabetic());
     (letters && [SHORT, LONG].contains(&text.len())).then(|| text.to_ascii_uppercase())

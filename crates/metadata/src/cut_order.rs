@@ -1,27 +1,28 @@
-//! The order in which properties yield when they take too much room.
+//! Defines the order in which properties are cut if they are too large together.
 //!
-//! Prompts go first, then descriptions, then details of what the picture shows, then the caption, and rights
-//! last. The same order decides what a JPEG file has in extended XMP, which not every program reads.
+//! Prompts are cut first, then descriptions, then details of the picture's content, then the caption, and rights
+//! last. The same order selects the properties that a JPEG file has in extended XMP, which some programs do not
+//! read.
 
 use CutMethod::{Entries, Rest, Text, Whole};
 
-/// How a property is made smaller.
+/// The method by which a property is made smaller.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum CutMethod {
-    /// The property is dropped: a part of a structure would say something else.
+    /// The property is dropped, because a part of a structure would have a different meaning.
     Whole,
     /// Entries are dropped from the end of the list.
     Entries,
-    /// The text is that of the default language alone, and cut to a number of bytes.
+    /// Only the text in the default language remains, cut to a number of bytes.
     Text,
-    /// The text is cut to the room that is left.
+    /// The text is cut to the remaining room.
     Rest,
 }
 
 /// All properties that can be cut, the most expendable first.
 ///
-/// Those that are not in it are never cut: the digital source type, the constraint on data mining, and dates
-/// and numbers, which are short.
+/// Other properties are never cut: the digital source type, the constraint on data mining, and dates and numbers,
+/// which are short.
 pub(crate) const CUT_ORDER: [(&str, CutMethod); 61] = [
     ("aIPromptInformation", Whole),
     ("aIPromptWriterNam", Whole),

@@ -1,8 +1,8 @@
-//! The date and time at which a photograph was taken, in the notations of the three standards.
+//! Reads and writes the date and time of a photograph in the notations of the three standards.
 //!
-//! XMP has ISO 8601 (`2017-02-11T10:15:00+01:00`), IIM a date `20170211` and a time
-//! `101500+0100`, EXIF a local time `2017:02:11 10:15:00` and, since 2016, a separate offset. Each
-//! may lack the time or the offset. The date must be complete and valid; a year alone is not accepted.
+//! XMP has ISO 8601 (`2017-02-11T10:15:00+01:00`), IIM a date `20170211` and a time `101500+0100`, EXIF a local
+//! time `2017:02:11 10:15:00` and, since 2016, a separate offset. The time or the offset may be missing in each of
+//! them. The date must be complete and valid; a year alone is not accepted.
 
 use std::fmt;
 
@@ -38,8 +38,8 @@ enum UtcOffset {
 }
 
 impl PartialDateTime {
-    /// Parses ISO 8601 and the notation of EXIF: `-` or `:` in the date, `T` or a space before the
-    /// time, optional seconds and offset.
+    /// Parses ISO 8601 and the notation of EXIF: `-` or `:` in the date, `T` or a space before the time, optional
+    /// seconds and offset.
     pub(super) fn parse(text: &str) -> Option<PartialDateTime> {
         let mut input = DateInput(text.trim());
         let year = input.number(4)?;
@@ -57,7 +57,7 @@ impl PartialDateTime {
             stamp.time = Some(TimeOfDay::new(hour, minute, second, fraction)?);
             stamp.offset = input.offset();
         }
-        // Text after the time, such as a remark, means that this is not a date.
+        // Text after the time, such as a remark, means that the text is not a date.
         input.0.is_empty().then_some(stamp)
     }
 
@@ -85,7 +85,7 @@ impl PartialDateTime {
             1..=12 => 31,
             _ => return None,
         };
-        // Zeros stand for an unknown date.
+        // Zeros denote an unknown date.
         let valid = year > 0 && (1..=days).contains(&day);
         valid.then_some(PartialDateTime { year, month, day, time: None, offset: None })
     }
@@ -98,9 +98,9 @@ impl PartialDateTime {
         self
     }
 
-    /// Completes the value from another one that agrees with it and is more precise.
+    /// Completes the value from `other` if both agree and `other` is more precise.
     ///
-    /// A date is completed with a time on the same date, a local time with the offset of the same time.
+    /// A date is completed with a time on the same date, and a local time with the offset of the same time.
     pub(super) fn refined_by(self, other: &PartialDateTime) -> PartialDateTime {
         let same_date = (self.year, self.month, self.day) == (other.year, other.month, other.day);
         match (&self.time, &other.time) {
@@ -163,7 +163,7 @@ impl fmt::Display for PartialDateTime {
 
 impl TimeOfDay {
     fn new(hour: u8, minute: u8, second: u8, fraction: &str) -> Option<TimeOfDay> {
-        // All bytes are ASCII digits, so the cut is on a character boundary.
+        // All bytes are ASCII digits, so every index is a character boundary.
         let fraction = fraction.get(..FRACTION_DIGITS_MAX).unwrap_or(fraction).to_owned();
         let valid = hour < 24 && minute < 60 && second < 60;
         valid.then_some(TimeOfDay { hour, minute, second, fraction })
@@ -228,7 +228,7 @@ impl<'a> DateInput<'a> {
         TimeOfDay::new(hour, minute, second, "")
     }
 
-    /// Consumes `Z`, `±HH`, `±HHMM` or `±HH:MM`; consumes nothing if the input has another form.
+    /// Consumes `Z`, `±HH`, `±HHMM` or `±HH:MM`; consumes nothing if the input has a different form.
     fn offset(&mut self) -> Option<UtcOffset> {
         let before = self.0;
         if self.one_of("Zz").is_some() {
@@ -236,7 +236,7 @@ impl<'a> DateInput<'a> {
         }
         let offset = self.signed_offset();
         if offset.is_none() {
-            // What follows is left to the caller, which refuses or ignores it.
+            // The caller rejects or ignores the unconsumed text.
             self.0 = before;
         }
         offset

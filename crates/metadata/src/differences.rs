@@ -1,16 +1,17 @@
-//! Warnings of values that differ between the standards, which only an editor can resolve.
+//! Warns of values that differ between the standards, which only an editor can resolve.
 
 use crate::iim_read::genre_name;
 use crate::properties::of_caption;
 use crate::rights::values::joined_text;
 use crate::{StandardFields, text};
 
-/// Properties that are not compared: lists, which IIM holds in part; codes, which have several notations;
-/// identifiers, of which a camera, an editor and an archive each assign their own.
+/// Properties that are not compared: lists, of which IIM may hold only a part; codes, which have several
+/// notations; and identifiers, because a camera, an editor and an archive each assign their own.
 const SKIPPED: [&str; 5] =
     ["keywords", "personInImageNames", "subjectCodes", "countryCode", "digitalImageGuid"];
 
-/// Describes the properties that IIM and EXIF state in another way than the standard that is used.
+/// Lists a warning for each property whose value in IIM or EXIF differs from the value of a standard with
+/// precedence.
 pub(super) fn warnings(
     xmp: &StandardFields,
     iim: &StandardFields,
@@ -38,7 +39,8 @@ pub(super) fn warnings(
     warnings
 }
 
-/// The texts with which a property of a lower standard may agree, because it shares its place with others.
+/// Returns the texts with which a property of a lower standard may agree. There are several if the property shares
+/// its place with a second one.
 fn candidates(name: &str, text: impl Fn(&str) -> Option<String>) -> Vec<String> {
     match name {
         "instructions" => {
@@ -55,9 +57,9 @@ fn candidates(name: &str, text: impl Fn(&str) -> Option<String>) -> Vec<String> 
     }
 }
 
-/// Whether one text is the other one, or the part of it that a limit on its length leaves.
+/// Returns whether one text equals the other text, or equals its beginning because a limit has cut it.
 ///
-/// Of several names, each may be cut, and they are separated by commas or semicolons.
+/// Names are separated by commas or semicolons, and each name may be cut.
 fn agrees(higher: &str, lower: &str) -> bool {
     let mut pairs = split_names(higher).into_iter().zip(split_names(lower));
     pairs.all(|(higher, lower)| higher.starts_with(&lower) || lower.starts_with(&higher))

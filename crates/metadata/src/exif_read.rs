@@ -3,8 +3,8 @@
 //! An Exif block is a small TIFF file: directories (IFDs) of tagged values, in either byte order.
 //! `kamadak-exif` parses it; this module limits its input, finds the tags and interprets the values.
 //!
-//! Some files have two blocks, one from the camera and one from an editor that ignored it. For each tag,
-//! the first block that has it takes precedence, as in viewers.
+//! Some files have two blocks, one from the camera and one from an editor that ignored it. For each tag, the first
+//! block with the tag has precedence, as in viewers.
 
 use exif::{Context, Exif, Field, In, Rational, Reader, Tag, Value};
 
@@ -29,7 +29,7 @@ const UNIQUE_ID_DIGITS: usize = 32;
 pub(super) struct ExifBlocks(Vec<Exif>);
 
 impl ExifBlocks {
-    /// Parses blocks, each starting with its TIFF header; broken blocks give warnings.
+    /// Parses blocks, each starting with its TIFF header; broken blocks cause warnings.
     pub(super) fn parse(blocks: &[&[u8]], warnings: &mut Vec<String>) -> ExifBlocks {
         let mut parsed = Vec::new();
         for (index, block) in blocks.iter().enumerate().take(BLOCKS_MAX) {
@@ -39,7 +39,7 @@ impl ExifBlocks {
             }
             let mut damaged = false;
             let result = Reader::new()
-                // One broken entry must not cost the orientation and the texts of the block.
+                // One broken entry must not lose the orientation and the texts of the block.
                 .continue_on_error(true)
                 .read_raw(block.to_vec())
                 .or_else(|error| error.distill_partial_result(|_| damaged = true));
@@ -77,7 +77,7 @@ impl ExifBlocks {
         set_if_absent(&mut caption.description, &self.text(Tag::ImageDescription));
         set_if_absent(&mut caption.byline, &self.text(Tag::Artist));
         set_if_absent(&mut caption.copyright_notice, &self.text(Tag::Copyright));
-        // Exif 3.0; the older tag for the same name goes first.
+        // Exif 3.0 adds a second tag for the name; the older tag has precedence.
         set_if_absent(&mut caption.byline, &self.text(PHOTOGRAPHER));
         set_if_absent(&mut caption.title, &self.text(IMAGE_TITLE));
         set_if_absent(&mut caption.uri, &self.unique_id());
@@ -93,8 +93,8 @@ impl ExifBlocks {
 
     /// Reads a text; empty if it is absent, not a text, or a placeholder of blanks and NULs.
     ///
-    /// Parts of a text that are separated by NULs, as in a copyright of photographer and editor, are
-    /// joined by commas. The standard specifies ASCII, but real files have UTF-8 and Latin-1.
+    /// The parts of a text that are separated by NULs, as in a copyright of photographer and editor, are joined by
+    /// commas. The standard specifies ASCII, but real files have UTF-8 and Latin-1.
     pub(super) fn text(&self, tag: Tag) -> String {
         let parts = match self.field(tag).map(|field| &field.value) {
             Some(Value::Ascii(parts)) => parts.as_slice(),
@@ -106,13 +106,13 @@ impl ExifBlocks {
                 text::clean(&text::decode_unknown(part.get(..TEXT_BYTES_MAX).unwrap_or(part)))
             })
             .filter(|text| !text.is_empty());
-        // A copyright has two parts at most, of the photographer and of the editor.
+        // A copyright has two parts at most: the copyright of the photographer and of the editor.
         texts.take(2).collect::<Vec<_>>().join(", ")
     }
 
     /// Reads the identifier of the picture; empty if it does not have the form of the standard.
     ///
-    /// Some cameras write the version of their firmware or zeros there, which all their pictures share.
+    /// Some cameras write their firmware version or zeros instead, which all their pictures share.
     fn unique_id(&self) -> String {
         let id = self.text(Tag::ImageUniqueID);
         let is_hex = id.len() == UNIQUE_ID_DIGITS && id.bytes().all(|b| b.is_ascii_hexdigit());
@@ -127,7 +127,7 @@ impl ExifBlocks {
             .filter(|(latitude, longitude)| is_position(*latitude, *longitude))
     }
 
-    /// Whether coordinates are filled in; cameras without GPS reception write `0/0`.
+    /// Returns whether coordinates are filled in; cameras without GPS reception write `0/0`.
     fn has_coordinates(&self) -> bool {
         self.is_filled(Tag::GPSLatitude) && self.is_filled(Tag::GPSLongitude)
     }
@@ -167,11 +167,11 @@ fn number(rational: &Rational) -> Option<f64> {
     }
 }
 
-/// Whether the library would read fewer than [`ENTRIES_MAX`] entries of a block.
+/// Returns whether the library would read fewer than [`ENTRIES_MAX`] entries of a block.
 ///
-/// An entry may point to a directory, and thousands of entries may point to the same one, whose entries
-/// can do so again: 64 kB can expand to 10^11 entries. This function follows the same pointers with a
-/// limit on the total number of entries.
+/// An entry may point to a directory, and thousands of entries may point to the same directory, whose entries can
+/// do the same: 64 kB can expand to 10^11 entries. This function follows the same pointers with a limit on the
+/// total number of entries.
 fn is_within_entry_limit(tiff: &[u8]) -> bool {
     let mut walk = EntryWalk { tiff, little: tiff.starts_with(b"II"), budget: ENTRIES_MAX };
     let mut next = walk.u32(4);
@@ -193,7 +193,7 @@ struct EntryWalk<'a> {
 }
 
 impl EntryWalk<'_> {
-    /// Counts the entries of a directory and of the directories that its `pointers` tags lead to.
+    /// Counts the entries of a directory and of the directories to which its `pointers` tags point.
     ///
     /// Returns the offset of the next directory.
     fn directory(&mut self, offset: u32, pointers: &[u16]) -> Option<u32> {

@@ -17,8 +17,8 @@ use jpeg::rewrite::{PAYLOAD_BYTES_MAX, segment as jpeg_segment};
 const MARKER: u8 = 0xE1;
 /// Signature of an Exif segment.
 const SIGNATURE: &[u8] = b"Exif\0\0";
-/// Maximum bytes of the description. XMP has the complete text; with these limits, all texts and the
-/// position fit into one segment.
+/// Maximum bytes of the description. XMP has the complete text. With these limits, all texts and the position fit
+/// into one segment.
 const DESCRIPTION_BYTES_MAX: usize = 32_000;
 const BYLINE_BYTES_MAX: usize = 4_000;
 const COPYRIGHT_BYTES_MAX: usize = 4_000;
@@ -45,7 +45,7 @@ const GPS_FACTS: [Tag; 12] = [
 
 /// Writes the block, a TIFF file; empty for an upright picture without a caption or a position.
 ///
-/// A caption whose fields have no EXIF tag gets a block too, so that every rendition with a caption has
+/// A caption without any field that has an EXIF tag gets a block too, so that every rendition with a caption has
 /// both EXIF and XMP.
 pub(super) fn block(caption: &Caption, originals: &[&[u8]], options: WriteOptions) -> Vec<u8> {
     let mut fields = texts(caption);
@@ -68,7 +68,7 @@ pub(super) fn block(caption: &Caption, originals: &[&[u8]], options: WriteOption
     if writer.write(&mut tiff, false).is_err()
         || SIGNATURE.len() + tiff.get_ref().len() > PAYLOAD_BYTES_MAX
     {
-        // Unreachable: all values are of known types and their sizes are bounded above.
+        // Unreachable: all values have known types, and their sizes are bounded above.
         debug_assert!(false, "an exif block of bounded fields is written");
         return Vec::new();
     }
@@ -88,7 +88,7 @@ fn ascii(tag: Tag, text: &str) -> Field {
     field(tag, Value::Ascii(vec![text.as_bytes().to_vec()]))
 }
 
-/// Builds the caption's text fields, in UTF-8, which readers detect as this crate does.
+/// Builds the caption's text fields in UTF-8, which readers detect in the same way as this crate.
 fn texts(caption: &Caption) -> Vec<Field> {
     let rights = if caption.copyright_notice.is_empty() {
         &caption.copyright_holder
@@ -133,7 +133,7 @@ fn copy_original_field(blocks: &ExifBlocks, tag: Tag) -> Option<Field> {
     (1..=FACT_NUMBERS_MAX).contains(&count).then(|| field(tag, value.clone()))
 }
 
-/// Builds the fields for the date and time of creation, with the UTC offset if it is known.
+/// Builds the fields for the date and time of creation, with the UTC offset if known.
 fn moment(caption: &Caption) -> Vec<Field> {
     let Some(stamp) = caption.created.as_deref().and_then(PartialDateTime::parse) else {
         return Vec::new();
@@ -147,11 +147,11 @@ fn moment(caption: &Caption) -> Vec<Field> {
     [Some(ascii(Tag::DateTimeOriginal, &time)), offset, fraction].into_iter().flatten().collect()
 }
 
-/// Builds the GPS fields: the caption's position or, if it equals the original's or is absent, the GPS
-/// fields of the original.
+/// Builds the GPS fields from the caption's position. If the caption has no position, or the same position as the
+/// original, copies the GPS fields of the original.
 ///
-/// Altitude, direction and time of the original would be wrong for another position, and they are
-/// meaningless without one.
+/// The altitude, direction and time of the original would be wrong for a different position and meaningless
+/// without a position.
 fn position(caption: &Caption, blocks: &ExifBlocks) -> Vec<Field> {
     let original = blocks.position();
     let mut fields = match caption.position {
@@ -166,7 +166,7 @@ fn position(caption: &Caption, blocks: &ExifBlocks) -> Vec<Field> {
         }
         Some(_) | None => return Vec::new(),
     };
-    // Required in a block with any GPS field.
+    // The version is required in a block with any GPS field.
     fields.push(field(Tag::GPSVersionID, Value::Byte(vec![2, 3, 0, 0])));
     fields
 }

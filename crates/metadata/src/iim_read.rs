@@ -1,11 +1,11 @@
 //! Reads IIM: the numbered datasets of IPTC's Information Interchange Model, version 4.2.
 //!
-//! A dataset is the byte `1C`, a record, a number, a length of two bytes and the value. If the highest
-//! bit of the length is set, its other bits are the number of length bytes that follow. Record 1 is
-//! the envelope, with the character set in 1:90; record 2 holds the caption.
+//! A dataset is the byte `1C`, a record, a number, a length of two bytes and the value. If the highest bit of the
+//! length is set, its other bits are the number of length bytes that follow. Record 1 is the envelope, with the
+//! character set in 1:90; record 2 holds the caption.
 //!
-//! Without a declared character set, each value is decoded as UTF-8 if it is valid UTF-8, else as
-//! Latin-1: for decades programs have written both without declaring them.
+//! Without a declared character set, each value is decoded as UTF-8 if it is valid UTF-8, else as Latin-1: for
+//! decades programs have written both without declaring them.
 
 use crate::date_time::PartialDateTime;
 use crate::{Caption, RightsMetadata, StandardFields, push, set_if_absent, text};
@@ -17,8 +17,7 @@ pub(super) const UTF8: &[u8] = b"\x1B%G";
 /// Values of 1:90 that mean ISO 8859-1: ESC . A and ESC - A.
 const LATIN1: [&[u8]; 2] = [b"\x1B.A", b"\x1B-A"];
 
-/// Maximum number of datasets that are read from a file; a caption with many keywords has about a
-/// hundred.
+/// Maximum number of datasets that are read from a file; a caption with many keywords has about a hundred.
 const DATASETS_MAX: usize = 4_096;
 /// Maximum number of bytes of an extended length.
 const LENGTH_BYTES_MAX: usize = 4;
@@ -32,7 +31,7 @@ enum TextCharset {
     Unknown,
 }
 
-/// Reads the IIM bytes of a file; no bytes give an empty caption.
+/// Reads the IIM bytes of a file. Returns an empty caption if there are no bytes.
 pub(super) fn read(iim: &[u8], warnings: &mut Vec<String>) -> StandardFields {
     let mut datasets = Vec::new();
     let mut rest = iim;
@@ -100,7 +99,7 @@ fn fields(datasets: &[IimDataset<'_>], warnings: &mut Vec<String>) -> StandardFi
             // Date and time are separate datasets and come in any order.
             55 => set_if_absent(&mut date, &value),
             60 => set_if_absent(&mut time, &value),
-            // Repeated once for each photographer.
+            // The byline is repeated, once for each photographer.
             80 => push(&mut bylines, &value),
             122 => set_if_absent(&mut writer, &value),
             _ => field(&mut caption, *number, &value),
@@ -111,7 +110,7 @@ fn fields(datasets: &[IimDataset<'_>], warnings: &mut Vec<String>) -> StandardFi
         warnings.push("iim declares utf-8 but is not valid utf-8".to_owned());
     }
     let created = PartialDateTime::parse_iim(&date, &time);
-    // A date of zeros stands for an unknown one, which is not damage.
+    // A date of zeros denotes an unknown date and is not damage.
     if created.is_none() && date.bytes().any(|byte| (b'1'..=b'9').contains(&byte)) {
         warnings.push("iim 2:55 is not a date".to_owned());
     }
@@ -121,7 +120,7 @@ fn fields(datasets: &[IimDataset<'_>], warnings: &mut Vec<String>) -> StandardFi
 }
 
 fn charset(value: &[u8]) -> TextCharset {
-    // There may be several escape sequences; a supported one may be at any position.
+    // The value may have several escape sequences, and a supported one may be at any position.
     if contains(value, UTF8) {
         TextCharset::Utf8
     } else if LATIN1.into_iter().any(|sequence| contains(value, sequence)) {

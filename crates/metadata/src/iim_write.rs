@@ -1,7 +1,7 @@
 //! Writes IIM: one Photoshop segment with the caption's datasets.
 //!
-//! IIM 4.2 limits the length of every dataset in bytes. Longer text is truncated at a character boundary;
-//! the complete text is in XMP, which this crate prefers when reading.
+//! IIM 4.2 limits the length of every dataset in bytes. Longer text is truncated at a character boundary; the
+//! complete text is in XMP, which has precedence when this crate reads a file.
 
 use crate::date_time::PartialDateTime;
 use crate::iim_read::{TAG, UTF8};
@@ -16,10 +16,10 @@ const SIGNATURE: &[u8] = b"Photoshop 3.0\0";
 const RESOURCE: &[u8] = b"8BIM\x04\x04\0\0";
 /// Maximum bytes of IIM in a segment, next to signatures, a length and padding.
 const IIM_BYTES_MAX: usize = PAYLOAD_BYTES_MAX - SIGNATURE.len() - RESOURCE.len() - 4 - 1;
-/// Maximum bytes of the identifier. IIM does not define this dataset, and readers expect no more. A
-/// truncated identifier would identify nothing or another picture, so a longer one is only in XMP.
+/// Maximum bytes of the identifier. IIM does not define this dataset, and readers expect no more. A truncated
+/// identifier would identify nothing or a different picture, so a longer one is only in XMP.
 const URI_BYTES_MAX: usize = 128;
-/// Minimum bytes of the intellectual genre, and so of 2:04.
+/// Minimum bytes of the intellectual genre in 2:04.
 const GENRE_BYTES_MIN: usize = 4;
 /// Number of digits of an IPTC subject code.
 const SUBJECT_CODE_DIGITS: usize = 8;
@@ -27,8 +27,8 @@ const SUBJECT_CODE_DIGITS: usize = 8;
 /// A buffer to which the datasets of a caption are written.
 struct DatasetWriter(Vec<u8>);
 
-/// Writes the Photoshop image resource that holds the datasets; empty if the caption and the rights have
-/// nothing that is written to IIM.
+/// Writes the Photoshop image resource that holds the datasets; empty if IIM has no dataset for the caption and
+/// the rights.
 pub(super) fn block(caption: &Caption, rights: &RightsMetadata) -> Vec<u8> {
     let iim = datasets(caption, rights);
     if iim.is_empty() {
@@ -52,7 +52,7 @@ pub(super) fn segment(block: &[u8]) -> Vec<u8> {
 
 fn datasets(caption: &Caption, rights: &RightsMetadata) -> Vec<u8> {
     let mut datasets = DatasetWriter(Vec::new());
-    // 2:40 and 2:116 each hold two fields; see the crate's docs on precedence.
+    // 2:40 and 2:116 each hold two fields; see the section on precedence in the crate's docs.
     let terms = [&caption.usage_terms, &caption.instructions].map(String::as_str);
     let terms = terms.into_iter().filter(|text| !text.is_empty()).collect::<Vec<_>>().join("; ");
     let copyright = if caption.copyright_notice.is_empty() {
@@ -83,7 +83,7 @@ fn datasets(caption: &Caption, rights: &RightsMetadata) -> Vec<u8> {
     datasets.text(110, 32, &caption.credit);
     datasets.text(115, 32, &caption.source);
     datasets.text(116, 128, copyright);
-    // Not a single line: the description is the only text that keeps its line feeds.
+    // Not a single line: only the description keeps its line feeds.
     datasets.add(2, 120, text::cut(&caption.description, 2_000).as_bytes());
     datasets.text(122, 32, rights.text("captionWriter").unwrap_or_default());
     // The dataset holds an ISO 639 code of two or three letters, without a region.
@@ -97,7 +97,7 @@ fn datasets(caption: &Caption, rights: &RightsMetadata) -> Vec<u8> {
     for code in caption.subject_codes.iter().filter(|code| is_subject_code(code)) {
         datasets.text(12, 236, &format!("IPTC:{code}:::"));
     }
-    // Keywords come last, so they are what is left out when the segment is full.
+    // Keywords come last, so that they are omitted first when the segment is full.
     for keyword in &caption.keywords {
         datasets.text(25, 64, keyword);
     }
@@ -117,7 +117,7 @@ impl DatasetWriter {
 
     /// Adds a dataset; skips it if it is empty or does not fit into the segment.
     fn add(&mut self, record: u8, number: u8, value: &[u8]) {
-        // Leaves room for the envelope, whose two datasets have 8 and 7 bytes.
+        // The envelope needs room for its two datasets of 8 and 7 bytes.
         let room = IIM_BYTES_MAX - 8 - 7;
         if value.is_empty() || self.0.len() + 5 + value.len() > room {
             return;

@@ -1,7 +1,7 @@
 #![doc = include_str!("../README.md")]
 //!
-//! The fields of a [`Caption`] are named by the properties of the IPTC standard, which
-//! [`rights::table`] maps to XMP; `iim_read.rs` and `exif_read.rs` map them to datasets and tags.
+//! The fields of a [`Caption`] are named after the properties of the IPTC standard, which [`rights::table`] maps
+//! to XMP; `iim_read.rs` and `exif_read.rs` map them to datasets and tags.
 
 pub mod country;
 mod cut_order;
@@ -30,9 +30,9 @@ pub use rights::{Licensor, RightsError, RightsMetadata, RightsView};
 use crate::date_time::PartialDateTime;
 use jpeg::header::JpegHeader;
 
-/// Maximum number of entries of a list (keywords, persons, subject codes) that are read.
+/// Maximum number of entries that are read from a list (keywords, persons, subject codes).
 const LIST_ENTRIES_MAX: usize = 1_000;
-/// Maximum number of bytes of a text that are read; the longest captions have a few thousand.
+/// Maximum number of bytes that are read from a text; the longest captions have a few thousand.
 const TEXT_BYTES_MAX: usize = 65_536;
 
 /// The caption of a photograph: texts, persons, place, rights and identifiers.
@@ -71,7 +71,7 @@ pub struct Caption {
     pub province: String,
     /// Name of the country in which the picture was taken.
     pub country: String,
-    /// Code of that country, ISO 3166, two or three letters.
+    /// Code of the country, ISO 3166, two or three letters.
     pub country_code: String,
     /// Latitude and longitude in degrees, WGS 84, positive to the north and east.
     pub position: Option<(f64, f64)>,
@@ -81,8 +81,8 @@ pub struct Caption {
     pub subject_codes: Vec<String>,
     /// Keywords, in the order of the file.
     pub keywords: Vec<String>,
-    /// Date and time of creation in ISO 8601, such as `2017-02-11T10:15:00+01:00`; the offset is
-    /// omitted if it is not known.
+    /// Date and time of creation in ISO 8601, such as `2017-02-11T10:15:00+01:00`, without the offset if it is
+    /// unknown.
     pub created: Option<String>,
     /// Original transmission reference, which identifies the job.
     pub transmission_reference: String,
@@ -108,7 +108,7 @@ pub struct FileMetadata {
 }
 
 impl Caption {
-    /// Clears the fields that `rights` states, so that these are written in their place.
+    /// Clears the fields that `rights` also has, so that the values of `rights` are written instead.
     pub fn yield_to(&mut self, rights: &RightsMetadata) {
         for (name, text) in texts(self) {
             if rights.get(name).is_some() {
@@ -122,7 +122,7 @@ impl Caption {
         }
     }
 
-    /// Whether any field is set apart from the position, which is written to EXIF only.
+    /// Returns whether any field is set apart from the position, which is written to EXIF only.
     fn has_text(&self) -> bool {
         Caption { position: None, ..self.clone() } != Caption::default()
     }
@@ -133,7 +133,7 @@ impl Caption {
 pub struct WriteOptions {
     /// The EXIF orientation to write, 1 to 8; any other value is written as 1.
     pub orientation: u8,
-    /// Whether to write the position at which the picture was taken.
+    /// True if the position at which the picture was taken is written.
     pub gps: bool,
 }
 
@@ -150,10 +150,10 @@ pub struct EmbeddedMetadata {
     pub iim: Vec<u8>,
 }
 
-/// An XMP packet in two parts, of which only the first one has to fit into a JPEG segment.
+/// An XMP packet in two parts, of which only the first part has to fit into a JPEG segment.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SplitXmp {
-    /// The main packet, which refers to the other one.
+    /// The main packet, which refers to the extended XMP.
     pub main: Vec<u8>,
     /// The extended XMP, without the header and trailer of a packet.
     pub extended: Vec<u8>,
@@ -174,7 +174,7 @@ impl EmbeddedMetadata {
 /// The fields read from one of the three standards.
 #[derive(Debug, Default)]
 struct StandardFields {
-    /// All fields except `created`, which is not set here.
+    /// All fields except `created`, which has its own field below.
     caption: Caption,
     created: Option<PartialDateTime>,
     rights: RightsMetadata,
@@ -182,9 +182,9 @@ struct StandardFields {
 
 /// Reads the caption and the rights of `jpeg`; `header` must have been parsed from it.
 ///
-/// Never fails: broken metadata gives warnings, and the result holds everything that could be read.
-/// The time is proportional to the size of the metadata, which is bounded by the limits with which the
-/// header was parsed, and by this crate's limits on lists, texts and nesting.
+/// Never fails: broken metadata causes warnings, and the result holds all readable parts. The time is proportional
+/// to the size of the metadata, which is bounded by the limits with which the header was parsed, and by this
+/// crate's limits on lists, texts and nesting.
 ///
 /// ```
 /// use jpeg::header::JpegHeader;
@@ -220,26 +220,29 @@ pub fn read(header: &JpegHeader, jpeg: &[u8]) -> FileMetadata {
 /// Writes a caption and rights as complete JPEG segments: Exif, XMP, and Photoshop with IIM.
 ///
 /// The segments must be placed before the picture data of a file, for instance with
-/// [`rewrite_metadata`](jpeg::rewrite::rewrite_metadata). A caption with any field apart from a
-/// position gives exactly one Exif segment and an XMP packet, and one IIM segment unless IIM has no
-/// dataset for its fields; rights alone give XMP. The same input gives the same bytes; an empty caption
-/// without rights, with orientation 1 and without a position gives none.
+/// [`rewrite_metadata`](jpeg::rewrite::rewrite_metadata). A caption with any field apart from a position gives
+/// exactly one Exif segment and an XMP packet, and one IIM segment unless IIM has no dataset for its fields.
+/// Rights alone give only XMP. The same input gives the same bytes. An empty caption without rights, with
+/// orientation 1 and without a position gives no segment.
 ///
-/// [`properties()`] says which value is written if both the caption and the rights have one. The rights
-/// should be those of what the file shows ([`RightsMetadata::shown`]).
+/// [`properties()`] describes which value is written if both the caption and the rights have one. The rights
+/// should be adapted to the rendition with [`RightsMetadata::shown`].
 ///
 /// `originals` are the Exif blocks of the original file ([`JpegHeader::exif`]), or empty. With
-/// [`WriteOptions::gps`] the position of the caption is written or, if it has none, the GPS data
-/// of `originals`. Nothing else is copied from them.
+/// [`WriteOptions::gps`] the position of the caption is written or, if it has no position, the GPS data of
+/// `originals`. Nothing else is copied from them.
 ///
-/// Every segment is within the limit of 65,533 bytes. EXIF texts are truncated at several thousand
-/// bytes, IIM texts at the lengths of the standard. XMP holds all properties completely; what does not
-/// fit into its segment continues in extended XMP. Only if the packet has more than 256 KiB, it is
-/// shortened in this order: the prompts of AI systems, the descriptions for accessibility, image regions
-/// and other details of what is shown, contact details and numbers are dropped; keywords, persons and
-/// subject codes are dropped from the end of their lists; texts are truncated to 1,000 bytes, and the
-/// description to the remaining room; the properties of rights are dropped. The digital source type and
-/// the constraint on data mining are always complete.
+/// Every segment is within the limit of 65,533 bytes. EXIF texts are truncated at several thousand bytes, IIM
+/// texts at the lengths of the standard. XMP holds all properties completely; properties that do not fit into its
+/// segment are written to extended XMP. A packet of more than 256 KiB is shortened in this order:
+///
+/// - The prompts of AI systems, the descriptions for accessibility, image regions and other details of the
+///   picture's content, contact details and numbers are dropped.
+/// - Keywords, persons and subject codes are dropped from the end of their lists.
+/// - Texts are truncated to 1,000 bytes, and the description to the remaining room.
+/// - The properties of rights are dropped.
+///
+/// The digital source type and the constraint on data mining are always complete.
 pub fn write(
     caption: &Caption,
     rights: &RightsMetadata,
@@ -277,14 +280,14 @@ pub fn build_embedded(
 
 /// Merges the three standards field by field, in order of precedence.
 fn merge(xmp: StandardFields, iim: StandardFields, exif: StandardFields) -> Caption {
-    // One standard may lack the time or the offset that another one has.
+    // One standard may lack the time or the offset that a different standard has.
     let created = [&xmp.created, &iim.created, &exif.created]
         .into_iter()
         .flatten()
         .cloned()
         .reduce(|first, second| first.refined_by(&second));
     let mut merged = xmp.caption;
-    // IIM and EXIF store these pairs of fields together, so they are read only if XMP has neither.
+    // IIM and EXIF store these pairs of fields together, so they are read only if XMP has neither field.
     let terms = merged.usage_terms.is_empty() && merged.instructions.is_empty();
     let rights = merged.copyright_notice.is_empty() && merged.copyright_holder.is_empty();
     for mut lower in [iim.caption, exif.caption] {
@@ -317,7 +320,7 @@ fn fill_absent(caption: &mut Caption, lower: Caption) {
     caption.urgency = caption.urgency.or(from.urgency);
 }
 
-/// Returns all text fields of a caption except `created`, with the TechReference's name of the property.
+/// Returns all text fields of a caption except `created`, each with the TechReference's name of the property.
 fn texts(caption: &mut Caption) -> [(&'static str, &mut String); 19] {
     [
         ("headline", &mut caption.headline),
@@ -343,7 +346,7 @@ fn texts(caption: &mut Caption) -> [(&'static str, &mut String); 19] {
     ]
 }
 
-/// Returns all list fields of a caption, with the TechReference's name of the property.
+/// Returns all list fields of a caption, each with the TechReference's name of the property.
 fn lists(caption: &mut Caption) -> [(&'static str, &mut Vec<String>); 3] {
     [
         ("keywords", &mut caption.keywords),
@@ -352,8 +355,8 @@ fn lists(caption: &mut Caption) -> [(&'static str, &mut Vec<String>); 3] {
     ]
 }
 
-/// Prepares a caption for writing: cleans texts, drops empty entries and invalid dates, urgencies
-/// and positions.
+/// Prepares a caption for writing: cleans texts, and drops empty entries and invalid dates, urgencies and
+/// positions.
 fn clean_caption(caption: &Caption) -> Caption {
     let mut clean = caption.clone();
     for (_, text) in texts(&mut clean) {
@@ -372,7 +375,7 @@ fn clean_caption(caption: &Caption) -> Caption {
     clean
 }
 
-/// Whether latitude and longitude are in their valid ranges, in degrees.
+/// Returns whether latitude and longitude are in their valid ranges, in degrees.
 fn is_position(latitude: f64, longitude: f64) -> bool {
     (-90.0..=90.0).contains(&latitude) && (-180.0..=180.0).contains(&longitude)
 }

@@ -1,12 +1,12 @@
-//! The IPTC properties of a file: those of the caption and the carried ones, each written once.
+//! Merges the IPTC properties of a file from the caption and the carried rights, so that each is written once.
 //!
-//! Some properties are carried from the original and are also fields of the caption, which comes from the
-//! item's document: title, job title and id, instructions, usage terms, subject codes, the copyright owner
-//! and the identifier. The caption's value is written, because a correction wins over the original. If the
-//! original says the same with more detail (other languages, the id of an owner), the detailed value is
-//! written. If the caption has none, the original's is. Only of the identifier the original's counts first.
-//! A property that the document alone may state is to be taken out of the rights before
-//! ([`RightsMetadata::without`]).
+//! Some properties are carried from the original and are also fields of the caption, which comes from the item's
+//! document: title, job title and id, instructions, usage terms, subject codes, the copyright owner and the
+//! identifier. The caption's value is written, because a correction overrides the original. If the original has
+//! the same value with more detail (other languages, the id of an owner), the detailed value is written. If the
+//! caption has no value, the original's value is written. Only for the identifier the original's value has
+//! precedence. To write only the document's value of a property, the caller removes the property from the rights
+//! first ([`RightsMetadata::without`]).
 
 use std::borrow::Cow;
 
@@ -17,12 +17,12 @@ use crate::rights::RightsMetadata;
 use crate::rights::table::{Member, PROPERTIES, Property, PropertyClass, ValueKind};
 use crate::rights::values::{X_DEFAULT, joined_text};
 
-/// The name of the identifier of a picture.
+/// The name of the property for the identifier of a picture.
 const IMAGE_GUID: &str = "digitalImageGuid";
 
 /// Returns the IPTC properties of a file with this caption and these rights, as they are written to XMP.
 ///
-/// Names and shapes are those of [`RightsMetadata`]; the properties of the document are there too.
+/// Names and structures are the same as in [`RightsMetadata`]; the result also has the properties of the document.
 ///
 /// ```
 /// use metadata::rights::RightsMetadata;
@@ -64,7 +64,7 @@ pub(crate) fn merged<'a>(caption: &Caption, rights: &'a RightsMetadata) -> Vec<N
             (Some(own), Some(carried)) if joined_text(&own) == joined_text(carried) => {
                 Cow::Borrowed(carried)
             }
-            // The picture's own identifier, which others know it by; ours is only for pictures without one.
+            // The picture's own identifier, by which other systems know it; ours is only for pictures without one.
             (Some(_), Some(carried)) if name == IMAGE_GUID => Cow::Borrowed(carried),
             (Some(own), _) => Cow::Owned(own),
             (None, carried) => Cow::Borrowed(carried?),
@@ -74,7 +74,7 @@ pub(crate) fn merged<'a>(caption: &Caption, rights: &'a RightsMetadata) -> Vec<N
     values.collect()
 }
 
-/// Returns the properties that a clean caption has.
+/// Returns the properties of a clean caption.
 pub(crate) fn of_caption(caption: &Caption) -> Map<String, Value> {
     let mut caption = caption.clone();
     let mut found = Map::new();
@@ -96,7 +96,7 @@ pub(crate) fn of_caption(caption: &Caption) -> Map<String, Value> {
 fn text_value(member: &Member, text: &str) -> Value {
     let value = match member.kind {
         ValueKind::AltLang => json!({ X_DEFAULT: text }),
-        // The only structure among them is the copyright owner.
+        // The only structure among the text fields is the copyright owner.
         ValueKind::Structure(_) => json!({ "copyrightOwnerName": text }),
         ValueKind::Text
         | ValueKind::Uri
@@ -111,9 +111,9 @@ fn text_value(member: &Member, text: &str) -> Value {
     if member.many.is_some() { Value::Array(vec![value]) } else { value }
 }
 
-/// Adds the carried properties that a caption has to the rights of the same file, if they lack them.
+/// Adds the carried properties of a caption to the rights of the same file, if the rights lack them.
 ///
-/// `caption` is merged from all standards, and the rights from XMP may lack what only IIM or EXIF have.
+/// `caption` is merged from all standards, and the rights from XMP may lack properties that only IIM or EXIF has.
 pub(crate) fn with_caption(rights: RightsMetadata, caption: &Caption) -> RightsMetadata {
     let mut of_caption = of_caption(caption);
     of_caption.retain(|name, _| {
@@ -122,10 +122,9 @@ pub(crate) fn with_caption(rights: RightsMetadata, caption: &Caption) -> RightsM
     rights.completed(RightsMetadata::carried(of_caption))
 }
 
-/// Fills the fields that a caption lacks from carried properties, and replaces its identifier by a carried
-/// one.
+/// Fills missing fields of a caption from carried properties, and replaces its identifier with a carried one.
 ///
-/// IIM and EXIF, which hold texts alone, are written from the result, so that they say what XMP says.
+/// IIM and EXIF, which hold only texts, are written from the result, so that they agree with XMP.
 pub(crate) fn completed(caption: &Caption, rights: &RightsMetadata) -> Caption {
     let mut completed = caption.clone();
     for (name, text) in crate::texts(&mut completed) {

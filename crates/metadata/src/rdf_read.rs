@@ -13,9 +13,9 @@
 //!    <dc:description><rdf:Alt><rdf:li xml:lang="x-default">Snö</rdf:li></rdf:Alt></dc:description>
 //! ```
 //!
-//! The reader is a loop over events with a stack of open elements, so it does not recurse. It keeps the
-//! properties and members that it is asked for and ignores all others with their contents. A DTD is
-//! refused; the only supported entities are the five predefined ones and character references.
+//! The reader is a loop over events with a stack of open elements, so it does not recurse. It keeps the requested
+//! properties and members and ignores all others with their contents. A DTD is refused; the only supported
+//! entities are the five predefined ones and character references.
 
 use std::borrow::Cow;
 
@@ -28,23 +28,23 @@ use quick_xml::reader::NsReader;
 use crate::rights::table::{Member, ValueKind, XmpNamespace};
 use crate::{LIST_ENTRIES_MAX, TEXT_BYTES_MAX, text};
 
-/// Maximum bytes of a packet that are read; extended XMP can hold long editing histories.
+/// Maximum bytes that are read from a packet; extended XMP can hold long editing histories.
 const PACKET_BYTES_MAX: usize = 4 << 20;
 /// Maximum nesting depth of elements; the characteristic of a person in an image region needs eighteen.
 const DEPTH_MAX: usize = 32;
 /// Maximum number of namespaces that one element may declare; Adobe's packets declare about thirty.
 const NAMESPACES_MAX: usize = 128;
-/// Maximum number of names that are resolved, because each costs a search of all namespaces in scope.
-/// Names inside ignored elements, such as an editing history, do not count.
+/// Maximum number of names that are resolved, because each costs a search of all namespaces in scope. Names inside
+/// ignored elements, such as an editing history, do not count.
 const NAMES_MAX: usize = 20_000;
 
 pub(super) const RDF: &str = "http://www.w3.org/1999/02/22-rdf-syntax-ns#";
 const XML: &str = "http://www.w3.org/XML/1998/namespace";
 
-/// A value as RDF states it; which parts are filled depends on the notation.
+/// A value as RDF states it. The filled fields depend on the notation.
 #[derive(Debug, Default)]
 pub(super) struct RdfValue {
-    /// The language of the text, as it is written.
+    /// The language of the text, as written.
     pub(super) language: Option<String>,
     /// The text of the value itself.
     pub(super) text: String,
@@ -64,18 +64,18 @@ pub(super) struct RdfMember {
 /// The properties of a packet.
 #[derive(Debug, Default)]
 pub(super) struct RdfProperties {
-    /// All properties in the order of the packet; one may occur twice.
+    /// All properties in the order of the packet; a property may occur twice.
     pub(super) properties: Vec<RdfMember>,
-    /// Members of structures that occur again in the same structure; only the first one is in its value.
+    /// Members that occur again in the same structure; the structure's value has only the first occurrence.
     pub(super) repeated: Vec<&'static Member>,
 }
 
-/// Finds the property with an XMP name, if it is to be read.
+/// Finds the property with an XMP name; `None` if the property is not to be read.
 pub(super) type PropertyLookup = fn(XmpNamespace, &str) -> Option<&'static Member>;
 
 /// Reads the properties of a packet that `lookup` finds.
 ///
-/// A broken packet gives warnings and the properties in front of the damage.
+/// A broken packet causes warnings, and the properties before the damage are returned.
 pub(super) fn read(
     packet: &[u8],
     lookup: PropertyLookup,
@@ -115,7 +115,7 @@ enum ElementRole {
     Frame,
     /// An `rdf:Description` whose children are properties of the photograph.
     Description,
-    /// A property, a member, `rdf:li` or `rdf:value`: has an entry in [`RdfParser::values`].
+    /// A property, a member, `rdf:li` or `rdf:value`, which has an entry in [`RdfParser::values`].
     Value,
     /// An `rdf:Alt`, `rdf:Seq`, `rdf:Bag` or nested `rdf:Description` around entries or members.
     Group,
@@ -154,12 +154,12 @@ impl RdfValue {
 }
 
 impl RdfParser {
-    /// Reads all events; on an error, the properties read so far are kept.
+    /// Reads all events. After an error, the properties read so far remain.
     fn run(&mut self, packet: &str) -> Result<(), String> {
         let mut reader = NsReader::from_str(packet);
         reader.resolver_mut().set_max_declarations_per_element(NAMESPACES_MAX);
         loop {
-            // Checked for every event, because attributes count as well as elements.
+            // Checked for every event, because both attributes and elements count.
             if self.names > NAMES_MAX {
                 return Err(format!("has more than {NAMES_MAX} names"));
             }
@@ -168,8 +168,8 @@ impl RdfParser {
                 reader.read_event().map_err(|_| format!("is not well-formed at byte {before}"))?;
             match event {
                 Event::Start(start) => {
-                    // The stack is on the heap, but a packet of nothing but start tags would make
-                    // it as large as the packet.
+                    // The stack is on the heap, but a packet of nothing but start tags would make it as large as
+                    // the packet.
                     if self.open.len() == DEPTH_MAX {
                         return Err(format!("is nested deeper than {DEPTH_MAX} elements"));
                     }
@@ -187,8 +187,8 @@ impl RdfParser {
                     match (entity.resolve_char_ref(), resolve_predefined_entity(&name)) {
                         (Ok(Some(character)), _) => self.text(character.encode_utf8(&mut [0; 4])),
                         (_, Some(text)) => self.text(text),
-                        // An undeclared entity or a broken character reference; the text without
-                        // it is better than no text.
+                        // An undeclared entity or a broken character reference; the text without it is better than
+                        // no text.
                         _ => self.unknown_entity = true,
                     }
                 }
@@ -221,8 +221,7 @@ impl RdfParser {
     fn open_element(&mut self, parent: ElementRole, name: ResolvedName<'_>) -> ElementRole {
         let member = match parent {
             ElementRole::Frame if name.is_rdf("Description") => return ElementRole::Description,
-            // The elements around `rdf:Description` vary with the
-            // writer, and some packets begin at `rdf:RDF`.
+            // The elements around `rdf:Description` vary with the writer, and some packets begin at `rdf:RDF`.
             ElementRole::Frame => return ElementRole::Frame,
             ElementRole::Description => self.property(name),
             // A nested description holds members, or the `rdf:value` of a property with qualifiers.
@@ -263,7 +262,7 @@ impl RdfParser {
         if matches!(role, ElementRole::Frame | ElementRole::Other) {
             return;
         }
-        // Skips the check for duplicates, which takes quadratic time; the first attribute counts.
+        // Skips the check for duplicates, which needs quadratic time; the first attribute counts.
         for attribute in start.attributes().with_checks(false).flatten() {
             if self.names > NAMES_MAX {
                 return;
@@ -326,7 +325,7 @@ impl RdfParser {
 
     /// Adds a property to the packet, or a member to the structure that is open.
     fn add(&mut self, member: &'static Member, value: RdfValue) {
-        // An empty value would hide a second one that is not.
+        // An empty value would hide a non-empty second one.
         if value.is_empty() {
             return;
         }
@@ -345,7 +344,7 @@ impl RdfParser {
 
 impl RdfValue {
     fn add_entry(&mut self, entry: RdfValue) {
-        // An empty first entry would hide the text of a second one.
+        // An empty first entry would hide the text of a second entry.
         if !entry.is_empty() && self.entries.len() < LIST_ENTRIES_MAX {
             self.entries.push(entry);
         }
@@ -365,7 +364,7 @@ impl<'n> ResolvedName<'n> {
             ResolveResult::Bound(Namespace(uri)) => uri,
             ResolveResult::Unbound | ResolveResult::Unknown(_) => b"",
         };
-        // The packet is UTF-8, so both are.
+        // The packet is UTF-8, so the URI and the local name are too.
         let uri = str::from_utf8(uri).unwrap_or_default();
         let local = str::from_utf8(local).unwrap_or_default();
         ResolvedName { uri, local }

@@ -1,8 +1,6 @@
-//! Reads XMP: the IPTC properties of the main packet and of extended XMP, in the form of
-//! [`RightsMetadata`].
+//! Reads XMP: the IPTC properties of the main packet and of extended XMP, in the form of [`RightsMetadata`].
 //!
-//! Reading a packet is left to [`rdf_read`], the types and names of properties to
-//! [`table`](crate::rights::table).
+//! [`rdf_read`] reads a packet; [`table`](crate::rights::table) defines the types and names of properties.
 
 use serde_json::{Map, Value};
 
@@ -17,7 +15,7 @@ use crate::{Caption, StandardFields, is_position, push, set_if_absent, texts};
 use jpeg::embedded::GUID_BYTES;
 use jpeg::header::JpegHeader;
 
-/// The properties that are read besides those of the IPTC standard.
+/// The properties that are read besides the properties of the IPTC standard.
 pub(super) static OTHERS: [Member; 5] = [
     one("urgency", Photoshop, "Urgency", Integer),
     bag("language", Dc, "language", Text),
@@ -26,7 +24,7 @@ pub(super) static OTHERS: [Member; 5] = [
     one("extendedXmp", XmpNote, "HasExtendedXMP", Text),
 ];
 
-/// Finds a property that is read, by its XMP name.
+/// Finds a property by its XMP name; `None` if it is not to be read.
 pub(super) fn property(namespace: XmpNamespace, local: &str) -> Option<&'static Member> {
     if let Some(property) = Property::called(namespace, local)
         && property.class != PropertyClass::Never
@@ -36,7 +34,7 @@ pub(super) fn property(namespace: XmpNamespace, local: &str) -> Option<&'static 
     OTHERS.iter().find(|member| member.namespace == namespace && member.local == local)
 }
 
-/// Reads the XMP of a file: the main packet, then extended XMP for properties that the main one lacks.
+/// Reads the XMP of a file: the main packet, then extended XMP for properties that the main packet lacks.
 pub(super) fn read(
     header: &JpegHeader,
     jpeg: &[u8],
@@ -46,8 +44,8 @@ pub(super) fn read(
     if let Some(bytes) = header.xmp(jpeg) {
         properties.read(bytes, warnings);
     }
-    // The main packet names its extension by the digest of its bytes. Segments with another digest
-    // are left over from an earlier version of the file.
+    // The main packet names its extension by the digest of its bytes. Segments with a different digest are left
+    // over from an earlier version of the file.
     let guid = properties.text("extendedXmp").to_owned();
     if guid.len() == GUID_BYTES {
         let extended = header.extended_xmp(jpeg, guid.as_bytes());
@@ -104,8 +102,7 @@ impl XmpProperties {
             persons: self.list("personInImageNames"),
             subject_codes: self.list("subjectCodes"),
             keywords: self.list("keywords"),
-            // The two coordinates are separate properties, so
-            // only here is it known whether both are present.
+            // The two coordinates are separate properties, so only here is it known that both are present.
             position: self
                 .number("latitude")
                 .zip(self.number("longitude"))
@@ -127,7 +124,7 @@ impl XmpProperties {
 }
 
 fn add_once(members: &mut Vec<&'static Member>, member: &'static Member) {
-    // A hostile packet must not give thousands of warnings.
+    // A hostile packet must not cause thousands of warnings.
     if !members.iter().any(|known| known.name == member.name) {
         members.push(member);
     }

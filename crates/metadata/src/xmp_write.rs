@@ -1,8 +1,8 @@
-//! Writes XMP: a packet in UTF-8 with the properties of a file, not truncated.
+//! Writes XMP: a packet in UTF-8 with the properties of a file.
 //!
-//! The packet is formatted without an XML library, because its structure is fixed; the same properties give
-//! the same bytes. It has no padding for in-place editing. A JPEG segment is too small for some packets: for
-//! a JPEG file they are split into a main packet and extended XMP (XMP specification, part 3, 1.1.3.1).
+//! The packet is formatted without an XML library, because its structure is fixed; the same properties give the
+//! same bytes. It has no padding for in-place editing. A JPEG segment is too small for some packets: for a JPEG
+//! file they are split into a main packet and extended XMP (XMP specification, part 3, 1.1.3.1).
 
 use std::borrow::Cow;
 
@@ -20,22 +20,21 @@ use jpeg::rewrite::{PAYLOAD_BYTES_MAX, segment as jpeg_segment};
 const MARKER: u8 = 0xE1;
 /// Signature of an XMP segment.
 const SIGNATURE: &[u8] = b"http://ns.adobe.com/xap/1.0/\0";
-/// Signature of a segment of extended XMP, which a GUID, the whole length and an offset follow.
+/// Signature of a segment of extended XMP. A GUID, the whole length and an offset follow it.
 const EXTENSION: &[u8] = b"http://ns.adobe.com/xmp/extension/\0";
 /// Bytes of the GUID of extended XMP.
 const GUID_BYTES: usize = 32;
 /// Maximum bytes of extended XMP in a segment.
 const EXTENSION_BYTES_MAX: usize = PAYLOAD_BYTES_MAX - EXTENSION.len() - GUID_BYTES - 4 - 4;
-/// Maximum bytes of a packet in a JPEG segment (XMP specification, part 3, 1.1.3.1), two fewer than fit
-/// into it.
+/// Maximum bytes of a packet in a JPEG segment (XMP specification, part 3, 1.1.3.1). Two more bytes would fit.
 pub(super) const SEGMENT_PACKET_BYTES_MAX: usize = 65_502;
-/// Maximum bytes of a packet. Every rendition carries it, so a document must not make it as large as itself.
+/// Maximum bytes of a packet. Every rendition carries the packet, so a document must not inflate it.
 pub(super) const PACKET_BYTES_MAX: usize = 256 * 1024;
 /// Bytes of a packet around its properties, with all namespaces and the reference to extended XMP.
 const FRAME_BYTES_MAX: usize = 1_200;
 /// Maximum escaped bytes of a text, except the description, in a packet that is too large.
 const TEXT_BYTES_SHORT: usize = 1_000;
-/// Bytes that a list entry takes in addition to its escaped text.
+/// Bytes of a list entry in addition to its escaped text.
 const ENTRY_BYTES: usize = "<rdf:li></rdf:li>".len();
 
 /// A property with its XML.
@@ -46,7 +45,7 @@ struct PrintedProperty<'a> {
     namespaces: NamespaceSet,
 }
 
-/// Namespaces, by their places in [`XmpNamespace::ALL`].
+/// A set of namespaces, indexed by their position in [`XmpNamespace::ALL`].
 #[derive(Debug, Clone, Copy, Default)]
 struct NamespaceSet([bool; XmpNamespace::ALL.len()]);
 
@@ -57,7 +56,7 @@ pub(super) struct XmpBlocks {
     pub(super) split: Option<SplitXmp>,
 }
 
-/// Writes the packet of these properties; empty without any.
+/// Writes the packet of these properties; empty if there are no properties.
 pub(super) fn blocks(properties: Vec<NamedValue<'_>>) -> XmpBlocks {
     let mut printed: Vec<PrintedProperty<'_>> = properties
         .into_iter()
@@ -128,7 +127,7 @@ fn is_empty(value: &Value) -> bool {
     }
 }
 
-/// Makes a value smaller by `excess` bytes if its method allows that; a dropped value becomes null.
+/// Reduces a value by `excess` bytes if its method allows that; a dropped value becomes null.
 fn cut_value(value: &mut Value, method: CutMethod, excess: usize) {
     match method {
         CutMethod::Whole => *value = Value::Null,
@@ -136,8 +135,7 @@ fn cut_value(value: &mut Value, method: CutMethod, excess: usize) {
             let mut excess = excess;
             while let Some(entry) = value.as_array_mut().filter(|_| excess > 0).and_then(Vec::pop)
             {
-                // Counted by entry, because printing the list
-                // after each of many entries would be quadratic.
+                // Counted by entry, because printing the list after each of many entries would be quadratic.
                 excess = excess.saturating_sub(escaped_bytes(default_text(&entry)) + ENTRY_BYTES);
             }
         }
@@ -202,7 +200,7 @@ fn split(printed: &[PrintedProperty<'_>]) -> SplitXmp {
     SplitXmp { main, extended }
 }
 
-/// The GUID of extended XMP: its MD5 digest in upper-case hexadecimal.
+/// Returns the GUID of extended XMP: its MD5 digest in upper-case hexadecimal.
 fn guid(extended: &[u8]) -> String {
     format!("{:X}", md5::compute(extended))
 }
@@ -239,8 +237,7 @@ fn rdf(properties: &[&PrintedProperty<'_>], guid: Option<&str>) -> String {
 
 /// Adds the header and the trailer of a packet.
 fn wrapped(rdf: &str) -> Vec<u8> {
-    // The id is the fixed one of the XMP specification, by which scanners find packets; the byte
-    // order mark declares UTF-8.
+    // The XMP specification fixes the id, by which scanners find packets; the byte order mark declares UTF-8.
     let header = "<?xpacket begin=\"\u{FEFF}\" id=\"W5M0MpCehiHzreSzNTczkc9d\"?>\n";
     [header, rdf, "\n<?xpacket end=\"w\"?>"].concat().into_bytes()
 }
@@ -361,7 +358,7 @@ fn escape(out: &mut String, text: &str) {
     out.push_str(rest);
 }
 
-/// Bytes of a text when it is escaped.
+/// Returns the bytes of a text after escaping.
 fn escaped_bytes(text: &str) -> usize {
     text.chars().map(|c| escaped(c).map_or(c.len_utf8(), str::len)).sum()
 }

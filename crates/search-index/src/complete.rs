@@ -97,7 +97,7 @@ impl MatchedDocuments<'_> {
         Ok(counted)
     }
 
-    /// Counts the documents of `sets` that contain the word `text`; `None` if there are none or if `text` equals
+    /// Counts the documents of `sets` that contain the word `text`; `None` if no document contains it or if `text` equals
     /// `start`. The word loses its accents if most of these documents spell it without, unless `start` has
     /// accents.
     fn count_spelling(

@@ -1,4 +1,4 @@
-//! The boundaries of image regions, and how they change when a picture is turned and cut.
+//! Converts the boundaries of image regions when a picture is turned and cut.
 
 use serde_json::{Map, Value, json};
 
@@ -7,7 +7,7 @@ use geometry::{Rect, Size};
 
 /// Fractions of a pixel that do not count, because relative coordinates are rounded.
 const TOLERANCE_PX: f64 = 1e-3;
-/// Steps from 0 to 1 in which relative coordinates are written: a hundredth of a pixel in a picture of
+/// Steps from 0 to 1 in which relative coordinates are written. A step is a hundredth of a pixel in a picture of
 /// 10,000 pixels.
 const STEPS: f64 = 1e6;
 
@@ -131,8 +131,8 @@ impl Boundary {
         }
     }
 
-    /// Turns the boundary with a picture of `stored` size that has an EXIF `orientation`, so that it fits
-    /// the upright picture.
+    /// Turns the boundary with a picture of `stored` size that has an EXIF `orientation`, so that it fits the
+    /// upright picture.
     pub(super) fn turned(&self, orientation: u8, stored: Size) -> Boundary {
         match self {
             Boundary::Rectangle(edges) => {
@@ -153,8 +153,8 @@ impl Boundary {
 
     /// Returns the part of the boundary inside `shown`, in pixels of that part of the picture.
     ///
-    /// A circle that is partly outside becomes the rectangle around what remains of it. Returns `None` if
-    /// nothing remains.
+    /// A circle that is partly outside becomes the rectangle around its remaining part. Returns `None` if nothing
+    /// remains.
     pub(super) fn cut(&self, shown: Rect) -> Option<Boundary> {
         let edges = Edges::from_rect(shown);
         let cut = match self {
@@ -198,7 +198,7 @@ impl Boundary {
     }
 }
 
-/// Returns `true` if a member has the text, in any case.
+/// Returns whether a member has the text `expected`, ignoring case.
 fn has_text(object: &Map<String, Value>, name: &str, expected: &str) -> bool {
     let text = object.get(name).and_then(Value::as_str);
     text.is_some_and(|text| text.eq_ignore_ascii_case(expected))
@@ -208,14 +208,14 @@ fn number(object: &Map<String, Value>, name: &str) -> Option<f64> {
     object.get(name).and_then(Value::as_f64)
 }
 
-/// Reads a point in pixels, from coordinates in `unit`.
+/// Reads a point whose coordinates are in `unit`, and converts it to pixels.
 fn point(object: &Map<String, Value>, unit: Point) -> Option<Point> {
     let x = number(object, "rbX")?;
     let y = number(object, "rbY")?;
     Some(Point { x: x * unit.x, y: y * unit.y })
 }
 
-/// Reads a length in pixels, from a number of `unit`; `None` if it is missing or negative.
+/// Reads a length in `unit`, and converts it to pixels; `None` if it is missing or negative.
 fn length(object: &Map<String, Value>, name: &str, unit: f64) -> Option<f64> {
     let length = number(object, name)? * unit;
     (length >= 0.0).then_some(length)
@@ -235,7 +235,7 @@ impl Edges {
         Edges { left, top, right, bottom }
     }
 
-    /// The smallest rectangle that contains the points, of which there is at least one.
+    /// Returns the smallest rectangle that contains the points. There must be at least one point.
     fn around(points: &[Point]) -> Edges {
         let x = points.iter().map(|point| point.x);
         let y = points.iter().map(|point| point.y);
@@ -254,7 +254,7 @@ impl Edges {
             && self.bottom + TOLERANCE_PX >= other.bottom
     }
 
-    /// The common part; `None` if the rectangles only touch.
+    /// Returns the common part; `None` if the rectangles only touch.
     fn intersection(&self, other: &Edges) -> Option<Edges> {
         let common = Edges {
             left: self.left.max(other.left),
@@ -267,7 +267,7 @@ impl Edges {
         has_area.then_some(common)
     }
 
-    /// The distance of a point from the rectangle; zero inside it.
+    /// Returns the distance of a point from the rectangle; zero inside it.
     fn distance(&self, point: &Point) -> f64 {
         let x = point.x - point.x.clamp(self.left, self.right);
         let y = point.y - point.y.clamp(self.top, self.bottom);
@@ -275,13 +275,13 @@ impl Edges {
     }
 }
 
-/// A straight edge of the shown part, of which the inside is on one side.
+/// A straight edge of the shown part, with the side on which the inside lies.
 #[derive(Clone, Copy)]
 struct HalfPlane {
-    /// Whether the edge is vertical.
+    /// True if the edge is vertical.
     vertical: bool,
     at: f64,
-    /// Whether the larger coordinates are inside.
+    /// True if the larger coordinates are inside.
     beyond: bool,
 }
 
@@ -295,13 +295,13 @@ impl HalfPlane {
         ]
     }
 
-    /// How far a point is inside, in pixels; negative outside.
+    /// Returns the distance of a point from the edge in pixels, positive inside and negative outside.
     fn depth(self, point: &Point) -> f64 {
         let coordinate = if self.vertical { point.x } else { point.y };
         if self.beyond { coordinate - self.at } else { self.at - coordinate }
     }
 
-    /// The point of the line from `a` to `b` on the edge; the two are on different sides.
+    /// Returns the point where the line from `a` to `b` crosses the edge. The two must be on different sides.
     fn crossing(self, a: &Point, b: &Point) -> Point {
         let share = self.depth(a) / (self.depth(a) - self.depth(b));
         Point { x: a.x + (b.x - a.x) * share, y: a.y + (b.y - a.y) * share }
@@ -329,8 +329,8 @@ impl HalfPlane {
 
 /// Cuts a point, a line or an area; `None` if nothing remains.
 ///
-/// The parts of an area that a cut separates stay connected along the edge. One with more vertices than a
-/// list may have becomes the rectangle around it.
+/// Parts of an area that the cut separates stay connected along the edge. An area with more vertices than a list
+/// may have becomes the rectangle around it.
 fn cut_polygon(vertices: &[Point], edges: &Edges) -> Option<Boundary> {
     let closed = vertices.len() > 2;
     let mut inside = vertices.to_vec();
@@ -341,7 +341,7 @@ fn cut_polygon(vertices: &[Point], edges: &Edges) -> Option<Boundary> {
     let is_line =
         around.right - around.left > TOLERANCE_PX || around.bottom - around.top > TOLERANCE_PX;
     match vertices.len() {
-        // What remains of a line or an area that only touches the edge shows nothing.
+        // The remains of a line or an area that only touches the edge show nothing.
         0 => return None,
         1 if inside.is_empty() => return None,
         2 if !is_line => return None,
@@ -353,7 +353,7 @@ fn cut_polygon(vertices: &[Point], edges: &Edges) -> Option<Boundary> {
     Some(Boundary::Polygon(inside))
 }
 
-/// Twice the area that vertices enclose, in square pixels.
+/// Returns twice the area that the vertices enclose, in square pixels.
 fn doubled_area(vertices: &[Point]) -> f64 {
     let next = vertices.iter().cycle().skip(1);
     vertices.iter().zip(next).map(|(a, b)| a.x * b.y - b.x * a.y).sum::<f64>().abs()

@@ -1,4 +1,4 @@
-//! Validates properties in JSON: names, types and sizes by the table.
+//! Validates properties in JSON: checks names, types and sizes against the table.
 
 use serde_json::{Map, Value};
 use thiserror::Error;
@@ -7,22 +7,22 @@ use super::table::{Member, Property, Structure, ValueKind};
 use super::{RIGHTS_BYTES_MAX, RightsMetadata, Vocabulary, values};
 use crate::{LIST_ENTRIES_MAX, TEXT_BYTES_MAX};
 
-/// Why JSON does not describe rights.
+/// The reason why JSON does not describe rights, with the path of the value.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("{path}: {problem}")]
 pub struct RightsError {
-    /// The names and list indexes on the way to the value, separated by `/`; `/` for the whole.
+    /// The names and list indexes that lead to the value, separated by `/`; `/` for the whole object.
     pub path: String,
-    /// What is wrong with the value.
+    /// The problem of the value.
     pub problem: RightsProblem,
 }
 
-/// What is wrong with a value.
+/// A problem of a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum RightsProblem {
     #[error("is not a property of IPTC Photo Metadata 2025.1")]
     UnknownProperty,
-    /// The property is one of the document, or is never carried.
+    /// The property belongs to the document, or is never carried.
     #[error("is not a property of rights; the item's document has it")]
     NotCarried,
     #[error("is not a member of the structure {structure}")]
@@ -35,7 +35,7 @@ pub enum RightsProblem {
     TooLong { bytes: usize, max: usize },
     #[error("has {entries} entries, more than {max}")]
     TooMany { entries: usize, max: usize },
-    /// The tag is not of the form of RFC 5646.
+    /// The tag does not have the form of RFC 5646.
     #[error("is not a language tag")]
     NotALanguage,
     #[error("is neither a URI nor a known code of {base}")]
@@ -66,7 +66,7 @@ pub(super) fn parse(value: &Value) -> Result<RightsMetadata, RightsError> {
     Ok(rights)
 }
 
-/// Checks that terms of vocabularies are URIs: an unknown code is a typing error.
+/// Checks that terms of vocabularies are URIs. An unknown code is a typing error.
 pub(super) fn check_terms(rights: &RightsMetadata) -> Result<(), RightsError> {
     for (name, value) in &rights.0 {
         if let Some(Property { member: Member { kind: ValueKind::Vocabulary(terms), .. }, .. }) =
@@ -80,7 +80,7 @@ pub(super) fn check_terms(rights: &RightsMetadata) -> Result<(), RightsError> {
     Ok(())
 }
 
-/// A walk through JSON that knows where it is.
+/// A walk through JSON that tracks the path of the current value.
 struct JsonParser {
     path: Vec<String>,
 }
@@ -91,7 +91,7 @@ impl JsonParser {
         RightsError { path, problem }
     }
 
-    /// Calls `parse` for the value called `name` in the current one.
+    /// Calls `parse` with `name` added to the path.
     fn at<T>(
         &mut self,
         name: &str,
@@ -198,7 +198,7 @@ impl JsonParser {
             }
         }
         let mut parsed = Map::new();
-        // In the order of the table, whatever the order of the JSON is.
+        // In the order of the table, regardless of the order of the JSON.
         for member in structure.members() {
             if let Some(value) = members.get(member.name) {
                 let value = self.at(member.name, |parser| parser.value(member, value))?;

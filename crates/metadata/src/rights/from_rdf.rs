@@ -1,4 +1,4 @@
-//! Converts RDF values to JSON values of the types that the table gives them.
+//! Converts RDF values to JSON values of the types in the table.
 
 use serde_json::{Map, Value};
 
@@ -8,7 +8,7 @@ use crate::rdf_read::RdfValue;
 
 /// Converts the value of a property or member; `None` if it has no value of its type.
 ///
-/// What does not fit its type is dropped: an entry of a list, a member of a structure.
+/// Entries of a list and members of a structure that do not fit their type are dropped.
 pub(crate) fn value(member: &Member, rdf: &RdfValue) -> Option<Value> {
     if member.many.is_none() {
         return single(member.kind, rdf);
@@ -36,11 +36,11 @@ fn single(kind: ValueKind, rdf: &RdfValue) -> Option<Value> {
     }
 }
 
-/// Returns the text of a value: that of the default language, or else the first one.
+/// Returns the text of a value in the default language, or else the first text.
 fn text(rdf: &RdfValue) -> &str {
     let default = rdf.entries.iter().find(|entry| is_default(entry));
     match default.or(rdf.entries.first()) {
-        // As deep as elements nest, which the reader limits.
+        // The recursion is as deep as elements nest, which the reader limits.
         Some(entry) => text(entry),
         None => &rdf.text,
     }

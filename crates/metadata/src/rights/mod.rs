@@ -1,8 +1,9 @@
-//! Rights and provenance: the properties of IPTC Photo Metadata 2025.1 that travel with a picture.
+//! Defines rights and provenance: the properties of IPTC Photo Metadata 2025.1 that travel with a picture.
 //!
-//! [`table`] rules on each property of the standard. [`RightsMetadata`] holds those that are carried from an
-//! original into its renditions, as JSON values under the TechReference's names. The other modules convert
-//! them: `from_rdf` from XMP, `from_json` from what an operator sets, `shown` to what a rendition shows.
+//! [`table`] defines the rule for each property of the standard. [`RightsMetadata`] holds the properties that are
+//! carried from an original into its renditions, as JSON values under the TechReference's names. The other modules
+//! convert them: `from_rdf` from XMP, `from_json` from the JSON that an operator sets, `shown` to the part of a
+//! picture that a rendition shows.
 
 mod boundary;
 mod from_json;
@@ -24,19 +25,19 @@ use crate::cut_order::CUT_ORDER;
 use crate::text;
 use table::{PROPERTIES, Property, PropertyClass};
 
-/// Maximum bytes of all values together. Records and packets hold them.
+/// Maximum bytes of all values together, because records and packets hold them.
 const RIGHTS_BYTES_MAX: usize = 256 * 1024;
-/// Maximum bytes of the text of other constraints in thumbnails, which have a few thousand in all.
+/// Maximum bytes of the text of other constraints in thumbnails, which have a few thousand bytes in all.
 const SHORT_TEXT_BYTES_MAX: usize = 1_000;
 
 /// Rights and provenance properties of IPTC Photo Metadata 2025.1, in the standard's data model.
 ///
-/// The value serializes as a JSON object whose names are those of the TechReference (`digitalSourceType`,
-/// `licensors`). Texts and URIs are strings; texts by language are objects with the language tags as names,
-/// always with `x-default`; properties that may occur several times are arrays; structures are objects with
-/// the TechReference's names of their members. Only properties that are carried from an original are in it
-/// ([`Property::is_carried`]). Sizes are limited: 1,000 entries in a list, 65,536 bytes in a text, and
-/// 256 KiB in all.
+/// The value serializes as a JSON object with the names of the TechReference (`digitalSourceType`, `licensors`).
+/// Texts and URIs are strings. Texts by language are objects with the language tags as names, always with
+/// `x-default`. Properties that may occur several times are arrays. Structures are objects with the
+/// TechReference's names of their members. The object has only properties that are carried from an original
+/// ([`Property::is_carried`]). Sizes are limited: 1,000 entries in a list, 65,536 bytes in a text, and 256 KiB in
+/// all.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 #[serde(transparent)]
 pub struct RightsMetadata(Map<String, Value>);
@@ -52,7 +53,7 @@ pub struct Licensor<'a> {
 }
 
 impl RightsMetadata {
-    /// Whether there is no property at all.
+    /// Returns whether there is no property.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -60,7 +61,7 @@ impl RightsMetadata {
     /// Parses properties from JSON, as an operator sets them.
     ///
     /// Besides URIs, `digitalSourceType` and `dataMining` accept the codes of their vocabularies, such as
-    /// `trainedAlgorithmicMedia`. A text by language may be a plain string, which is that of `x-default`.
+    /// `trainedAlgorithmicMedia`. A text by language may be a plain string, which becomes the text of `x-default`.
     /// Empty values are left out.
     ///
     /// Fails with the path of the first value that has no meaning, such as `licensors/0/licensorUrl`.
@@ -80,7 +81,7 @@ impl RightsMetadata {
         self.0.get(name)
     }
 
-    /// Returns the text of a property; of a text by language that of the default language.
+    /// Returns the text of a property; the default language of a text by language.
     pub fn text(&self, name: &str) -> Option<&str> {
         self.0.get(name).map(values::default_text).filter(|text| !text.is_empty())
     }
@@ -109,13 +110,13 @@ impl RightsMetadata {
             .collect()
     }
 
-    /// Returns these properties with those of `over` in their places.
+    /// Returns these properties, overridden by the properties of `over`.
     #[must_use]
     pub fn overlaid(&self, over: &RightsMetadata) -> RightsMetadata {
         over.clone().completed(self.clone())
     }
 
-    /// Adds the properties of `lower` that these lack.
+    /// Adds the properties of `lower` that are missing here.
     pub(crate) fn completed(self, lower: RightsMetadata) -> RightsMetadata {
         if lower.is_empty() {
             return self;
@@ -127,7 +128,7 @@ impl RightsMetadata {
 
     /// Returns the properties that even thumbnails carry: the digital source type and the constraints.
     ///
-    /// Of the text of other constraints it is the default language, cut to 1,000 bytes.
+    /// The text of other constraints is reduced to the default language and cut to 1,000 bytes.
     #[must_use]
     pub fn short(&self) -> RightsMetadata {
         let mut short = Map::new();
@@ -143,7 +144,7 @@ impl RightsMetadata {
         RightsMetadata(short)
     }
 
-    /// Takes the carried properties out of a map of valid values, in the order of the table.
+    /// Selects the carried properties from a map of valid values, in the order of the table.
     pub(crate) fn carried(mut properties: Map<String, Value>) -> RightsMetadata {
         let carried = PROPERTIES.iter().filter(|property| property.is_carried());
         let names = carried.map(|property| property.member.name);
@@ -151,14 +152,14 @@ impl RightsMetadata {
         RightsMetadata(taken.collect())
     }
 
-    /// Returns the property with a text that XMP and IIM have without a language; none for an empty text.
+    /// Returns one property whose text has no language in XMP and IIM; no property for an empty text.
     pub(crate) fn of_text(name: &str, text: &str) -> RightsMetadata {
         let text = values::clean(text);
         let value = (!text.is_empty()).then(|| (name.to_owned(), Value::from(text)));
         RightsMetadata(value.into_iter().collect())
     }
 
-    /// Drops properties until the rest is not too large; false if that was not necessary.
+    /// Drops properties until the others are within the limit; returns whether that was necessary.
     pub(crate) fn shorten(&mut self) -> bool {
         let is_too_large = self.bytes() > RIGHTS_BYTES_MAX;
         for (name, _) in CUT_ORDER {
@@ -170,12 +171,12 @@ impl RightsMetadata {
         is_too_large
     }
 
-    /// The properties with their names, in the order of the table.
+    /// Iterates over the properties with their names, in the order of the table.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (&String, &Value)> {
         self.0.iter()
     }
 
-    /// Bytes of all values together.
+    /// Returns the bytes of all values together.
     fn bytes(&self) -> usize {
         self.0.values().map(values::bytes).sum()
     }
@@ -185,14 +186,14 @@ fn member_text<'a>(entry: &'a Value, name: &str) -> Option<&'a str> {
     entry.get(name).and_then(Value::as_str)
 }
 
-/// Returns `true` if even thumbnails carry the property.
+/// Returns whether even thumbnails carry the property.
 fn is_short(name: &str) -> bool {
     Property::named(name).is_some_and(|property| property.class == PropertyClass::Short)
 }
 
 impl<'de> Deserialize<'de> for RightsMetadata {
-    /// Accepts what [`RightsMetadata::from_json`] accepts, and unknown codes of vocabularies, which
-    /// files have.
+    /// Accepts the same values as [`RightsMetadata::from_json`], and also unknown codes of vocabularies, which
+    /// files contain.
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<RightsMetadata, D::Error> {
         let value = Value::deserialize(deserializer)?;
         from_json::parse(&value).map_err(de::Error::custom)

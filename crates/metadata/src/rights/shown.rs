@@ -1,4 +1,4 @@
-//! The properties of what a rendition shows: image regions, locations, persons, sizes.
+//! Adapts properties to the part of a picture that a rendition shows: image regions, locations, persons, sizes.
 
 use serde_json::{Map, Value};
 
@@ -7,40 +7,39 @@ use super::boundary::Boundary;
 use super::table::{Property, PropertyClass};
 use geometry::{Rect, Size};
 
-/// The members of a location that say where on the globe it is.
+/// The members of a location that are coordinates on the globe.
 const COORDINATES: [&str; 4] = ["gpsLatitude", "gpsLongitude", "gpsAltitude", "gpsAltitudeRef"];
 /// The properties whose values are locations.
 const LOCATIONS: [&str; 2] = ["locationCreated", "locationsShown"];
 
-/// The part of a picture that a rendition shows, and what may be said of it.
+/// The part of a picture that a rendition shows, and the details that the rendition may have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RightsView {
-    /// The EXIF orientation, 1 to 8, by which the original's pixels are turned for the rendition. It is 1
-    /// for a file that keeps the original's pixels as they are stored.
+    /// The EXIF orientation, 1 to 8, by which the original's pixels are turned for the rendition. It is 1 for a
+    /// file that keeps the original's pixels as stored.
     pub orientation: u8,
     /// The size of the original after the turn.
     pub upright: Size,
-    /// The part that is shown, in pixels of `upright`.
+    /// The shown part, in pixels of `upright`.
     pub region: Rect,
-    /// The size of the upright Hires, which is the largest available one.
+    /// The size of the upright Hires, which is the largest available size.
     pub hires: Size,
-    /// Whether coordinates of locations are kept.
+    /// True if coordinates of locations are kept.
     pub gps: bool,
-    /// Whether details of persons are kept, and the names of regions, which are mostly those of persons.
+    /// True if details of persons are kept, and the names of regions, which are mostly names of persons.
     pub person_details: bool,
 }
 
 impl RightsMetadata {
-    /// Returns the properties of what a rendition shows.
+    /// Returns the properties for a rendition that shows a part of the picture.
     ///
-    /// - Image regions are turned with the picture, cut to the part that is shown and converted to
-    ///   relative units, which fit any scale. A region outside the part is dropped, and so is one without
-    ///   a boundary, which could be anywhere. A circle that is cut becomes the rectangle
-    ///   around what remains.
-    /// - Without [`RightsView::person_details`] there are no details of persons, and regions have neither
-    ///   their own name nor names of persons.
+    /// - Image regions are turned with the picture, cut to the shown part and converted to relative units, which
+    ///   fit any scale. A region outside the part is dropped, and so is a region without a boundary, which could
+    ///   be anywhere. A circle that is cut becomes the rectangle around its remaining part.
+    /// - Without [`RightsView::person_details`] there are no details of persons, and regions have neither their
+    ///   own name nor names of persons.
     /// - Without [`RightsView::gps`] locations have no coordinates.
-    /// - The maximum available width and height are those of the Hires, if the original states them.
+    /// - The maximum available width and height are the size of the Hires, if the original states them.
     #[must_use]
     pub fn shown(&self, view: &RightsView) -> RightsMetadata {
         let mut shown = self.clone();
@@ -66,7 +65,8 @@ fn is_person_detail(name: &str) -> bool {
     Property::named(name).is_some_and(|property| property.class == PropertyClass::PersonDetails)
 }
 
-/// Changes the structures of a list; drops those for which `edit` returns false, and an empty list.
+/// Edits the structures of a list with `edit`. Drops the structures for which it returns false, and a list that
+/// becomes empty.
 fn edit_list(
     properties: &mut Map<String, Value>,
     name: &str,
@@ -90,7 +90,7 @@ fn drop_coordinates(properties: &mut Map<String, Value>) {
     }
 }
 
-/// Changes an image region to what the rendition shows; false if it shows nothing of it.
+/// Adapts an image region to the shown part; returns false if the part shows nothing of it.
 fn show_region(region: &mut Map<String, Value>, view: &RightsView) -> bool {
     let stored = if view.orientation >= 5 { view.upright.transposed() } else { view.upright };
     if view.region.is_empty() {

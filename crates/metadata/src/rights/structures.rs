@@ -1,4 +1,4 @@
-//! The structured values of IPTC Photo Metadata 2025.1 and their members.
+//! Defines the structured values of IPTC Photo Metadata 2025.1 and their members.
 
 use super::table::ValueKind::*;
 use super::table::XmpNamespace::*;

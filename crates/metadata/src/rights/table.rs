@@ -1,8 +1,8 @@
-//! The properties of IPTC Photo Metadata 2025.1: a row for each, with its XMP name, its type and the rule
-//! by which it reaches renditions.
+//! Lists the properties of IPTC Photo Metadata 2025.1: a row for each, with its XMP name, its type and the rule by
+//! which it reaches renditions.
 //!
-//! The rows follow the standard's TechReference, from which a test reads the names and types: a new version
-//! of the standard fails it. `structures.rs` has the members of structured values.
+//! The rows follow the standard's TechReference. A test compares their names and types with it, and fails for a
+//! new version of the standard. `structures.rs` has the members of structured values.
 
 use super::structures::*;
 use super::vocabulary::{DATA_MINING, DIGITAL_SOURCE_TYPES, Vocabulary as Terms};
@@ -63,11 +63,11 @@ impl XmpNamespace {
 #[derive(Debug, Clone, Copy)]
 pub enum ValueKind {
     Text,
-    /// A URI or URL; not checked, because files have names and codes in its place.
+    /// A URI or URL. It is not checked, because files have names and codes in its place.
     Uri,
-    /// A date with an optional time, as it is written in the file.
+    /// A date with an optional time, as written in the file.
     DateTime,
-    /// A URI of a vocabulary, which is also known by a short code.
+    /// A URI of a vocabulary, which also has a short code.
     Vocabulary(&'static Terms),
     /// Texts by language, one of them the default.
     AltLang,
@@ -141,7 +141,7 @@ pub struct Structure {
     pub name: &'static str,
     /// The members that the structure defines.
     pub members: &'static [Member],
-    /// Whether properties of pictures may be members too, as in an image region.
+    /// True if properties of pictures may be members too, as in an image region.
     pub any_property: bool,
 }
 
@@ -170,7 +170,7 @@ pub enum PropertyClass {
     Short,
     /// Carried from the original into every rendition except thumbnails.
     Carried,
-    /// Carried like [`PropertyClass::Carried`], and adapted to what the rendition shows.
+    /// Carried like [`PropertyClass::Carried`], and adapted to the part of the picture that the rendition shows.
     Transformed,
     /// Carried only if the operator allows details of persons.
     PersonDetails,
@@ -198,7 +198,7 @@ impl Property {
         PROPERTIES.iter().find(|property| property.member.is_called(namespace, local))
     }
 
-    /// Whether renditions carry the original's value, which is then part of
+    /// Returns whether renditions carry the original's value, which is then part of
     /// [`RightsMetadata`](super::RightsMetadata).
     pub fn is_carried(&self) -> bool {
         match self.class {
@@ -210,10 +210,10 @@ impl Property {
         }
     }
 
-    /// Whether the property may be a member of an image region.
+    /// Returns whether the property may be a member of an image region.
     ///
-    /// Those of the document describe the whole picture, except for the names of persons: only a region
-    /// says who is where.
+    /// Properties of the document describe the whole picture, except for the names of persons: only a region
+    /// locates a person in the picture.
     fn is_carried_in_regions(&self) -> bool {
         match self.member.name {
             // A region has no regions, and sizes apply to the whole picture.

@@ -1,4 +1,4 @@
-//! The values of properties in JSON and their notations in XMP.
+//! Converts the values of properties between JSON and XMP.
 
 use serde_json::{Map, Value};
 
@@ -11,11 +11,11 @@ pub(crate) const X_DEFAULT: &str = "x-default";
 const LANGUAGE_BYTES_MAX: usize = 64;
 /// Maximum of a number's magnitude; coordinates of regions in pixels have five digits.
 const NUMBER_MAX: f64 = 1e9;
-/// Decimals of the minutes of a coordinate in XMP; the last one is two millimetres.
+/// Decimals of the minutes of a coordinate in XMP; the last decimal is two millimetres.
 const MINUTE_DECIMALS: usize = 6;
 
-/// Returns the text of a value without its details: the default language of an alternative, or the name in
-/// a structure of the copyright owner; empty for other values.
+/// Returns the text of a value without its details: the default language of an alternative, or the name in a
+/// structure of the copyright owner; empty for other values.
 pub(crate) fn default_text(value: &Value) -> &str {
     match value {
         Value::String(text) => text,
@@ -38,7 +38,7 @@ pub(crate) fn joined_text(value: &Value) -> String {
 
 /// Builds an alternative from texts with their language tags; `None` without a valid text.
 ///
-/// It always has a text for `x-default`, which comes first: the first text if none is given.
+/// The alternative always starts with a text for `x-default`, which is the first text if the input has no default.
 pub(crate) fn alternative<'a>(texts: impl Iterator<Item = (&'a str, &'a str)>) -> Option<Value> {
     let mut found: Vec<(&str, String)> = Vec::new();
     // One less than a list may have, because a default may be added.
@@ -60,12 +60,12 @@ pub(crate) fn alternative<'a>(texts: impl Iterator<Item = (&'a str, &'a str)>) -
     Some(Value::Object(texts))
 }
 
-/// Returns `true` for the tag of the default language; tags ignore case (RFC 5646 §2.1.1).
+/// Returns whether a tag is the tag of the default language; tags ignore case (RFC 5646 §2.1.1).
 pub(super) fn is_x_default(language: &str) -> bool {
     language.eq_ignore_ascii_case(X_DEFAULT)
 }
 
-/// Whether text has the form of a language tag.
+/// Returns whether text has the form of a language tag.
 pub(super) fn is_language(tag: &str) -> bool {
     tag.len() <= LANGUAGE_BYTES_MAX && tag.split('-').all(is_subtag)
 }
@@ -79,7 +79,7 @@ pub(super) fn clean(text: &str) -> String {
     text::clean(text::cut(text, TEXT_BYTES_MAX))
 }
 
-/// Parses the text of a simple value in XMP; `None` if it is empty or not of this type.
+/// Parses the text of a simple value in XMP; `None` if it is empty or not of type `kind`.
 pub(super) fn parse_xmp(kind: ValueKind, text: &str) -> Option<Value> {
     let text = clean(text);
     if text.is_empty() {
@@ -122,7 +122,7 @@ pub(super) fn number(kind: ValueKind, number: f64) -> Option<Value> {
     is_valid.then(|| Value::from(number))
 }
 
-/// Prints a number in the notation that its type has in XMP; empty for other types.
+/// Prints a number in the XMP notation of its type; empty for other types.
 pub(crate) fn print_number(kind: ValueKind, value: &Value) -> String {
     let number = value.as_f64().unwrap_or_default();
     match kind {
@@ -174,7 +174,7 @@ fn parse_fraction(text: &str) -> Option<f64> {
     };
     let above: f64 = above.parse().ok()?;
     let below: f64 = below.parse().ok()?;
-    // A zero below gives an infinite number, which no type accepts.
+    // A zero denominator gives an infinite number, which no type accepts.
     Some(above / below)
 }
 
@@ -187,7 +187,7 @@ fn print_fraction(number: f64) -> String {
     }
 }
 
-/// Bytes of a value's names and texts; a number counts as eight.
+/// Returns the bytes of a value's names and texts; a number counts as eight.
 pub(super) fn bytes(value: &Value) -> usize {
     match value {
         Value::String(text) => text.len(),

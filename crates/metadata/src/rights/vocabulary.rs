@@ -1,6 +1,6 @@
-//! The vocabularies whose terms JSON may name by a short code: digital source types and data mining.
+//! Defines the vocabularies whose terms JSON may name by a short code: digital source types and data mining.
 
-/// Maximum number of bytes of a term; the longest have about a hundred.
+/// Maximum number of bytes of a term; the longest terms have about a hundred.
 const TERM_BYTES_MAX: usize = 512;
 
 /// A controlled vocabulary with short codes.
@@ -8,11 +8,11 @@ const TERM_BYTES_MAX: usize = 512;
 pub struct Vocabulary {
     /// The URI of a term without its code, starting with `http://`.
     pub base: &'static str,
-    /// The known codes, retired ones included, because archives have them.
+    /// The known codes, including retired ones, because archives contain them.
     pub codes: &'static [&'static str],
 }
 
-/// How a picture was made: a NewsCodes vocabulary of the IPTC.
+/// The origin of a picture, such as a camera or an AI system: a NewsCodes vocabulary of the IPTC.
 pub static DIGITAL_SOURCE_TYPES: Vocabulary = Vocabulary {
     base: "http://cv.iptc.org/newscodes/digitalsourcetype/",
     codes: &[
@@ -39,7 +39,7 @@ pub static DIGITAL_SOURCE_TYPES: Vocabulary = Vocabulary {
     ],
 };
 
-/// Whether a picture may be mined for data: a vocabulary of PLUS LDF.
+/// The constraint on mining a picture for data: a vocabulary of PLUS LDF.
 pub static DATA_MINING: Vocabulary = Vocabulary {
     base: "http://ns.useplus.org/ldf/vocab/",
     codes: &[
@@ -54,11 +54,11 @@ pub static DATA_MINING: Vocabulary = Vocabulary {
 };
 
 impl Vocabulary {
-    /// Returns the URI of a term that is given as a code or as a URI; other text is returned as it is.
+    /// Converts a code or URI of a term to the URI of the term; returns other text unchanged.
     ///
     /// Returns `None` if the text is too long for a term.
     pub(super) fn normalize(&self, text: &str) -> Option<String> {
-        // Terms with `https` are the same ones, and clients compare URIs as texts.
+        // Terms with `https` are the same terms, and clients compare URIs as texts.
         let authority = self.base.strip_prefix("http://").unwrap_or(self.base);
         let code = text.strip_prefix("https://").and_then(|rest| rest.strip_prefix(authority));
         let code = code.filter(|code| !code.is_empty());
@@ -69,7 +69,7 @@ impl Vocabulary {
         (term.len() <= TERM_BYTES_MAX).then_some(term)
     }
 
-    /// Whether a normalized term is a URI rather than an unknown code.
+    /// Returns whether a normalized term is a URI rather than an unknown code.
     pub(super) fn is_uri(term: &str) -> bool {
         let Some(rest) = term.strip_prefix("http://").or(term.strip_prefix("https://")) else {
             return false;
@@ -78,7 +78,7 @@ impl Vocabulary {
         has_name && !term.contains(|c: char| c.is_whitespace() || c.is_control())
     }
 
-    /// Returns the code of a term's URI, if the URI is one of the vocabulary.
+    /// Returns the code of a term's URI; `None` if the URI does not belong to the vocabulary.
     pub fn code<'a>(&self, uri: &'a str) -> Option<&'a str> {
         uri.strip_prefix(self.base).filter(|code| !code.is_empty())
     }
