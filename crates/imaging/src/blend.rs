@@ -12,7 +12,7 @@ pub(crate) struct MarkBitmap {
     pub(crate) pixels: Vec<[u8; 4]>,
 }
 
-/// The position of a mark's top left corner, in pixels of the picture; may be outside.
+/// The position of a mark's top left corner, in pixels of the picture; it may be outside.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct MarkPosition {
     pub(crate) x: i64,
@@ -44,7 +44,7 @@ pub(crate) fn luma([red, green, blue, _]: [u8; 4]) -> u8 {
     u8::try_from(sum >> 8).unwrap_or(u8::MAX)
 }
 
-/// Converts a premultiplied colour to inks: none for white, only the fourth for black.
+/// Converts a premultiplied colour to inks: no ink for white, only the fourth for black.
 fn inks([red, green, blue, alpha]: [u8; 4]) -> [u8; 4] {
     let most = red.max(green).max(blue);
     [most - red, most - green, most - blue, alpha.saturating_sub(most)]
@@ -52,7 +52,7 @@ fn inks([red, green, blue, alpha]: [u8; 4]) -> [u8; 4] {
 
 /// Clips a span of `length` from `start` to `0..edge`.
 ///
-/// Returns start and end in `0..edge`, and the number of positions that were clipped at the start.
+/// Returns the start and the end in `0..edge`, and the number of positions that were clipped at the start.
 fn clip_span(start: i64, length: u32, edge: u32) -> (usize, usize, usize) {
     let end = start.saturating_add(i64::from(length)).clamp(0, i64::from(edge));
     let first = start.clamp(0, i64::from(edge));
@@ -126,7 +126,7 @@ pub(crate) fn chroma_components([red, green, blue, _]: [u8; 4]) -> [i32; 2] {
 
 /// Blends `stamp` into the planes of a grey or YCbCr picture, each on its own grid.
 ///
-/// A chroma sample that is partly covered is blended with the mean of the mark over its pixels.
+/// A partly covered chroma sample is blended with the mean of the mark over its pixels.
 pub(crate) fn blend_planes(planes: &mut Planes, stamp: &MarkBitmap, position: MarkPosition) {
     let layout = Planes::layout(planes.size, planes.space, planes.chroma);
     let (left, right, from_x) = clip_span(position.x, stamp.size.width, planes.size.width);
@@ -151,8 +151,7 @@ pub(crate) fn blend_planes(planes: &mut Planes, stamp: &MarkBitmap, position: Ma
     let area = i32::try_from(across * down).expect("cells have at most 16 pixels");
     for cell_y in top / down..bottom.div_ceil(down) {
         for cell_x in left / across..right.div_ceil(across) {
-            // Pixels of the cell outside the mark count as transparent, because `area` is the full
-            // cell.
+            // Pixels of the cell outside the mark count as transparent, because `area` is the full cell.
             let mut alpha = 0;
             let mut parts = [0i32; 2];
             for y in (cell_y * down).max(top)..((cell_y + 1) * down).min(bottom) {

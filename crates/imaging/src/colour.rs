@@ -1,10 +1,10 @@
 //! Colour management: converts from the profile of the original to sRGB.
 //!
-//! Uses the relative colorimetric intent without black point compensation and tetrahedral
-//! interpolation, as libvips does by default; the perceptual table if a profile has no other, as the
-//! ICC standard specifies and Pillow does. Profiles are untrusted input: a profile that cannot be
-//! parsed, or does not match the number of components, is ignored, and the samples are treated as sRGB
-//! (grey, RGB) or as inks of the built-in profile (CMYK).
+//! Uses the relative colorimetric intent without black point compensation and tetrahedral interpolation, as
+//! libvips does by default. If a profile has only the perceptual table, that table is used, as the ICC standard
+//! specifies and Pillow does. Profiles are untrusted input: a profile that cannot be parsed, or does not match the
+//! number of components, is ignored, and the samples are treated as sRGB (grey, RGB) or as inks of the built-in
+//! profile (CMYK).
 
 use crate::{OutputColour, RasterError, RenderSource};
 use jpeg::codec::Pixels;
@@ -41,7 +41,7 @@ const INTENTS: [RenderingIntent; 2] =
 fn options(rendering_intent: RenderingIntent) -> TransformOptions {
     TransformOptions {
         rendering_intent,
-        // For the same result as other programs, which use the curves only.
+        // Gives the same result as other programs, which use only the curves.
         allow_use_cicp_transfer: false,
         interpolation_method: InterpolationMethod::Tetrahedral,
         ..TransformOptions::default()
@@ -55,7 +55,7 @@ fn transform(from: &ColorProfile, layout: Layout) -> Option<Arc<Transform8BitExe
     })
 }
 
-/// Returns the number of components of pictures with this profile; `None` if it is not for pictures.
+/// Returns the number of components of pictures with this profile; `None` if the profile is not for pictures.
 fn channels_of(profile: &ColorProfile) -> Option<usize> {
     let for_pictures = match profile.profile_class {
         ProfileClass::InputDevice
@@ -75,7 +75,7 @@ fn matching_profile(icc: Option<&[u8]>, channels: usize) -> Option<ColorProfile>
     (channels_of(&profile) == Some(channels)).then_some(profile)
 }
 
-/// Whether a profile is valid for pictures with `channels` components.
+/// Returns whether a profile is valid for pictures with `channels` components.
 pub fn is_profile_for(icc: Option<&[u8]>, channels: usize) -> bool {
     matching_profile(icc, channels).is_some()
 }
@@ -87,22 +87,22 @@ pub(crate) struct SrgbConversion {
 }
 
 enum ConversionKind {
-    /// The samples are in sRGB, or are to stay in their colour space.
+    /// The samples are in sRGB, or must stay in their colour space.
     None,
-    /// A level of sRGB for each level of grey.
+    /// The sRGB level for each level of grey.
     Curve(Vec<u8>),
     /// A transform to RGB; inks are inverted before it if they are stored with 0 for full ink.
     Transform { transform: Arc<Transform8BitExecutor>, inverted: bool },
 }
 
 impl SrgbConversion {
-    /// The conversion that leaves samples unchanged.
+    /// Returns the conversion that leaves samples unchanged.
     fn none(channels: usize) -> Self {
         Self { channels, kind: ConversionKind::None }
     }
 
-    /// Prepares the conversion of pixels with `channels` components; grey stays one component, with
-    /// the tone curve of sRGB.
+    /// Prepares the conversion of pixels with `channels` components. Grey stays one component, with the tone curve
+    /// of sRGB.
     ///
     /// With `inverted`, inks are stored with 0 for full ink, as in files with Adobe's marker.
     fn new(icc: Option<&[u8]>, channels: usize, inverted: bool) -> Result<Self, RasterError> {
@@ -128,7 +128,7 @@ impl SrgbConversion {
         Ok(Self { channels, kind: kind.unwrap_or(ConversionKind::None) })
     }
 
-    /// Prepares the conversion of decoded pixels of `source` that `output` requires.
+    /// Prepares the conversion that `output` requires for decoded pixels of `source`.
     pub(crate) fn for_output(
         output: OutputColour,
         source: &RenderSource<'_>,
@@ -148,7 +148,7 @@ impl SrgbConversion {
         }
     }
 
-    /// Converts interleaved samples, any number of pixels; borrows them if they do not change.
+    /// Converts interleaved samples of any number of pixels; borrows them if they do not change.
     pub(crate) fn convert<'s>(&self, samples: &'s [u8]) -> Result<Cow<'s, [u8]>, RasterError> {
         match &self.kind {
             ConversionKind::None => Ok(Cow::Borrowed(samples)),
@@ -157,7 +157,7 @@ impl SrgbConversion {
             }
             ConversionKind::Transform { transform, inverted } => {
                 let mut converted = vec![0; samples.len() / self.channels * 3];
-                // Profiles count ink from 0, files with Adobe's marker count it from 255.
+                // Profiles count ink from 0; files with Adobe's marker count it from 255.
                 let from: Cow<'_, [u8]> = if *inverted {
                     samples.iter().map(|level| !level).collect()
                 } else {
@@ -172,7 +172,7 @@ impl SrgbConversion {
     }
 }
 
-/// Converts pixels to sRGB, as [`SrgbConversion::new`] describes.
+/// Converts pixels to sRGB as described at [`SrgbConversion::new`].
 pub(crate) fn to_srgb(
     pixels: Pixels,
     icc: Option<&[u8]>,
@@ -187,7 +187,7 @@ pub(crate) fn to_srgb(
     Ok(Pixels { size: pixels.size, channels, data })
 }
 
-/// Inverts every sample, which converts inks from one convention to the other.
+/// Inverts every sample, which converts inks from either convention to the other.
 pub(crate) fn invert(mut pixels: Pixels) -> Pixels {
     for sample in &mut pixels.data {
         *sample = !*sample;
@@ -195,7 +195,7 @@ pub(crate) fn invert(mut pixels: Pixels) -> Pixels {
     pixels
 }
 
-/// Whether a transform is the identity within [`SRGB_TOLERANCE`].
+/// Returns whether a transform is the identity within [`SRGB_TOLERANCE`].
 fn is_srgb(transform: &Transform8BitExecutor) -> bool {
     let mut probes = Vec::new();
     for red in PROBES {
@@ -215,8 +215,7 @@ fn is_srgb(transform: &Transform8BitExecutor) -> bool {
 
 /// Computes the level on sRGB's tone curve for each of the 256 levels of a grey profile.
 fn grey_curve(profile: &ColorProfile) -> Option<Vec<u8>> {
-    // The library builds grey profiles with a gamma only; the curve is then replaced by that of
-    // sRGB.
+    // The library builds grey profiles only with a gamma, so the curve is replaced by the curve of sRGB.
     let mut grey = ColorProfile::new_gray_with_gamma(2.2);
     grey.gray_trc = ColorProfile::new_srgb().red_trc;
     let options = options(RenderingIntent::RelativeColorimetric);

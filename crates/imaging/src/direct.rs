@@ -1,8 +1,8 @@
-//! Direct renders: crops and watermarks that use random access to decode only what they need.
+//! Renders crops and watermarks directly: random access decodes only the necessary parts.
 //!
-//! A crop on the MCU grid copies its coefficients; any other crop decodes its region; a watermark on
-//! the whole picture, or on a crop that copies its coefficients, re-encodes only the blocks under it.
-//! Renders that scale or convert colours are not possible here.
+//! A crop on the MCU grid copies its coefficients; any other crop decodes its region. A watermark on the whole
+//! picture, or on a crop that copies its coefficients, re-encodes only the blocks under it. Renders that scale or
+//! convert colours are not possible here.
 
 use std::ops::Range;
 
@@ -41,7 +41,7 @@ pub enum DirectPlan {
     Cut {
         /// The rectangle in pixels as stored, on the MCU grid.
         stored: Rect,
-        /// Whether the watermark is blended into the result.
+        /// True if the watermark is blended into the result.
         marked: bool,
     },
     /// Decodes a region, blends in watermarks and encodes the result.
@@ -50,17 +50,17 @@ pub enum DirectPlan {
         upright: Rect,
         /// The region in pixels as stored.
         stored: Rect,
-        /// One rectangle of the upright picture for each watermark, which is sized and placed on it.
+        /// One rectangle of the upright picture for each watermark, which determines its size and position.
         canvases: Vec<Rect>,
     },
-    /// Copies a part that contains the crop, which the caller then renders with libjpeg-turbo. Used
-    /// where the components cannot be processed as separate planes.
+    /// Copies a part that contains the crop. The caller then renders it with libjpeg-turbo. Used if the components
+    /// cannot be processed as separate planes.
     Part {
         /// The part in pixels as stored, on the MCU grid.
         shows: Rect,
         /// The crop in pixels of the upright part.
         crop: Rect,
-        /// Whether the watermark is blended into the result.
+        /// True if the watermark is blended into the result.
         marked: bool,
     },
     /// Adds the watermark to the whole picture.
@@ -76,7 +76,7 @@ pub enum DirectOutput {
         jpeg: Vec<u8>,
         /// The size of the picture in pixels.
         size: Size,
-        /// How much of the original was decoded.
+        /// The decoded part of the original.
         render_path: RenderPath,
     },
     /// A small JPEG file, which the caller renders with [`render()`](crate::render()).
@@ -86,8 +86,8 @@ pub enum DirectOutput {
 }
 
 impl DirectPlan {
-    /// Plans a direct render of `steps`; `None` if the picture must be scaled, converted, encoded in a
-    /// limited number of bytes, or decoded as a whole.
+    /// Plans a direct render of `steps`; `None` if the picture must be scaled, converted, encoded in a limited
+    /// number of bytes, or decoded as a whole.
     #[must_use]
     pub fn plan(
         indexed: &IndexedSource<'_>,
@@ -117,7 +117,7 @@ impl DirectPlan {
         let marked = match canvases.as_slice() {
             [] => false,
             [canvas] if *canvas == region => true,
-            // Several marks, or one that the crop cuts, are blended into decoded pixels.
+            // Several marks, or one mark that the crop cuts, are blended into decoded pixels.
             _ => return Self::region(scan, region, stored, canvases),
         };
         if region == full && marked {
@@ -126,7 +126,7 @@ impl DirectPlan {
             return patchable.then_some(Self::Mark);
         }
         let lossless = orientation == Orientation::Upright && crop::is_on_grid(scan, stored);
-        // A mark is blended into separate planes, which not every file has.
+        // A mark is blended into separate planes, which some files do not have.
         if lossless && (!marked || scan.planes.is_some()) {
             return Some(Self::Cut { stored, marked });
         }
@@ -198,7 +198,7 @@ impl DirectPlan {
             }
             Self::Region { upright, stored, canvases } => {
                 let samples = region::decode(scan, index, bytes, *stored, Dct::detect())?;
-                // Chroma cells have to start at the edge that becomes the left or upper one.
+                // Chroma cells must start at the edge that becomes the left or upper edge.
                 let reversed = orientation.reversed_axes();
                 let from = (counted_from(reversed.columns), counted_from(reversed.rows));
                 let planes = samples.planes(scan, *stored, from)?;
@@ -223,7 +223,7 @@ impl DirectPlan {
     }
 }
 
-/// Reports that a stage begins; fails if the render is no longer wanted.
+/// Reports that a stage begins; fails if the render was cancelled.
 fn begin(now: RenderStage, stage: &dyn Fn(RenderStage) -> bool) -> Result<(), RasterError> {
     if stage(now) { Ok(()) } else { Err(RasterError::Abandoned) }
 }
@@ -232,7 +232,7 @@ fn counted_from(reversed: bool) -> CountedFrom {
     if reversed { CountedFrom::End } else { CountedFrom::Start }
 }
 
-/// Why a direct render failed.
+/// The reason why a direct render failed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum DirectError {
     /// Random access failed; the picture has to be decoded as a whole.
@@ -269,14 +269,14 @@ fn mark_file(
     marker: &Watermark,
     limits: &HeaderLimits,
 ) -> Result<Vec<u8>, DirectError> {
-    // The crop is a new file, so it is read and indexed like any other.
+    // The crop is a new file, so it is read and indexed like any other file.
     let header = JpegHeader::parse(jpeg, limits).map_err(|_| ScanError::Bytes)?;
     let scan = Scan::read(&header, jpeg)?;
     let index = ScanIndex::build(&scan, jpeg)?;
     let orientation = Orientation::Upright;
     let indexed = IndexedSource { scan: &scan, index: &index, colour, orientation };
     let patched = mark(&indexed, &ByteRanges::whole(jpeg), marker)?;
-    // The crop has written complete Huffman tables, so the patch needs no others and the headers stay.
+    // The crop has written complete Huffman tables, so the patch needs no others and the headers do not change.
     let head = jpeg.get(..index_of(patched.prefix.end)).ok_or(ScanError::Bytes)?;
     let tail = jpeg.get(index_of(patched.suffix)..).ok_or(ScanError::Bytes)?;
     Ok([head, &patched.middle, tail].concat())

@@ -1,11 +1,11 @@
-//! Filters over one channel of 8-bit samples, stored row by row. Samples beyond an edge repeat those at the edge.
+//! Filters one channel of 8-bit samples, stored row by row. Samples beyond an edge repeat the samples at the edge.
 
 use crate::reduce::index;
 use geometry::Size;
 
 /// Blurs `samples` of a picture of `size` with a Gaussian of the standard deviation `sigma`, in pixels, above 0.
 ///
-/// The kernel ends at two standard deviations, beyond which lies less than a twentieth of a Gaussian.
+/// The kernel ends at two standard deviations; less than a twentieth of a Gaussian lies beyond them.
 pub(crate) fn gaussian_blur(samples: &[u8], size: Size, sigma: f32) -> Vec<u8> {
     let kernel = gaussian_kernel(sigma);
     let radius = kernel.len() / 2;
@@ -57,7 +57,7 @@ pub(crate) fn sobel_gradients(samples: &[u8], size: Size) -> Vec<u16> {
     gradients
 }
 
-/// Returns the weights of a Gaussian at whole pixels, which add up to 1.
+/// Returns the weights of a Gaussian at whole pixels. They add up to 1.
 fn gaussian_kernel(sigma: f32) -> Vec<f32> {
     let radius = (2.0 * sigma).ceil().max(0.0);
     let mut kernel = Vec::new();

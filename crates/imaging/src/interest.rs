@@ -1,8 +1,8 @@
 //! Chooses the part of a picture that a cropped thumbnail shows.
 //!
-//! Edges draw attention, and photographers place the subject near the middle, so the window with the
-//! most edges, weighted towards the middle, is chosen. The choice is deterministic: the same picture
-//! always gives the same window.
+//! Edges draw attention, and photographers place the subject near the middle, so the window with the most edges,
+//! weighted towards the middle, is chosen. The choice is deterministic: the same picture always gives the same
+//! window.
 
 use crate::filter::sobel_gradients;
 use crate::reduce::index;
@@ -75,7 +75,7 @@ fn prior(position: u32, edge: u32) -> f64 {
     1.0 - (1.0 - BORDER_WEIGHT) * distance * distance
 }
 
-/// Computes perceived brightness; for inks the polarity does not matter, because edges are the same.
+/// Computes perceived brightness. The polarity of inks does not matter, because it does not change the edges.
 fn luma(pixels: &Pixels) -> Vec<u8> {
     match pixels.channels {
         1 => pixels.data.clone(),
@@ -95,7 +95,7 @@ fn weighted_mean(pixel: &[u8]) -> u8 {
     mean
 }
 
-/// Finds the start of the window of `length` out of `edge` pixels with the greatest total.
+/// Finds the start of the window of `length` in `edge` pixels with the greatest total.
 fn best_start(sums: &[f64], edge: u32, length: u32) -> u32 {
     let mut prefix_sums = vec![0.0];
     for sum in sums {
@@ -103,7 +103,7 @@ fn best_start(sums: &[f64], edge: u32, length: u32) -> u32 {
     }
     let scale = f64::from(u32::try_from(sums.len()).unwrap_or(1)) / f64::from(edge.max(1));
     let middle = (edge - length) / 2;
-    // Starts in the middle, which a window elsewhere has to beat.
+    // Starts in the middle: a different window must have a greater total.
     let mut best = (middle, window_total(&prefix_sums, middle, length, scale));
     for start in 0..=edge - length {
         let total = window_total(&prefix_sums, start, length, scale);
@@ -117,7 +117,7 @@ fn best_start(sums: &[f64], edge: u32, length: u32) -> u32 {
     best.0
 }
 
-/// Computes the total of a window, in pixels of which a sample covers `1 / scale`.
+/// Computes the total of a window in pixels. There are `scale` samples per pixel.
 fn window_total(prefix_sums: &[f64], start: u32, length: u32, scale: f64) -> f64 {
     let before = total_up_to(prefix_sums, f64::from(start) * scale);
     let end = total_up_to(prefix_sums, f64::from(start + length) * scale);

@@ -39,7 +39,7 @@ pub use render::render;
 pub use resize::decoded_size;
 pub use steps::{RenderStep, StepError, output_size, scaled_size, shown_region};
 
-/// The picture to render, with the facts that the caller has read from its metadata.
+/// The picture to render, with the properties that the caller has read from its metadata.
 #[derive(Clone, Copy, Debug)]
 pub struct RenderSource<'a> {
     /// The format of `file`.
@@ -48,17 +48,16 @@ pub struct RenderSource<'a> {
     pub file: &'a [u8],
     /// The EXIF orientation, by which stored pixels are turned upright.
     pub orientation: Orientation,
-    /// The embedded ICC profile, joined from its segments; `None` without one.
+    /// The embedded ICC profile, joined from its segments; `None` without a profile.
     pub icc: Option<&'a [u8]>,
-    /// Whether Adobe's marker is present: inks are then stored inverted, 0 for full ink.
+    /// True if Adobe's marker is present: inks are then stored inverted, 0 for full ink.
     pub adobe: bool,
     /// The size of the original in pixels as stored, before orientation.
     pub stored: Size,
-    /// The size of the picture in `file`: `stored`, or smaller if `file` is a reduced copy (a level).
-    /// A reduced copy is allowed only if the first step scales, and to at most its size; see
-    /// [`scaled_size`].
+    /// The size of the picture in `file`: `stored`, or smaller if `file` is a reduced copy (a level). A reduced
+    /// copy is allowed only if the first step scales to at most the size of the copy; see [`scaled_size`].
     pub shows: Size,
-    /// The random-access index of `file`, to decode it on several threads; `None` without one.
+    /// The random-access index of `file`, for decoding on several threads; `None` without an index.
     pub bands: Option<BandDecoder<'a>>,
 }
 
@@ -86,7 +85,7 @@ impl std::fmt::Debug for BandDecoder<'_> {
 /// Chroma subsampling of the output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 pub enum OutputSampling {
-    /// The subsampling of the original, turned with the picture; 4:4:4 where it is unusual.
+    /// The subsampling of the original, turned with the picture; 4:4:4 if it is unusual.
     Keep,
     /// 4:2:0: chroma at half the width and height.
     S420,
@@ -104,7 +103,7 @@ pub enum OutputColour {
 /// Quality, chroma subsampling and colour space of the result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 pub struct OutputOptions {
-    /// The file format. Omitted from a serialized plan if it is JPEG, the usual one.
+    /// The file format. Omitted from a serialized plan if it is JPEG, the default.
     #[serde(skip_serializing_if = "is_jpeg")]
     pub format: ImageFormat,
     /// The quality on libjpeg's scale; clamped to 1 to 100.
@@ -119,8 +118,8 @@ pub struct OutputOptions {
 }
 
 impl OutputOptions {
-    /// Whether the picture data of a JPEG may be copied into the result: its format, colours and
-    /// subsampling stay, and no number of bytes limits the quality.
+    /// Returns whether the picture data of a JPEG may be copied into the result: its format, colours and
+    /// subsampling do not change, and no number of bytes limits the quality.
     #[must_use]
     pub fn keeps_original(&self) -> bool {
         self.format == ImageFormat::JPEG
@@ -129,12 +128,12 @@ impl OutputOptions {
             && self.bytes_max.is_none()
     }
 
-    /// Returns how often a picture is encoded at most to keep to [`OutputOptions::bytes_max`].
+    /// Returns the maximum number of encodes of a picture to comply with [`OutputOptions::bytes_max`].
     #[must_use]
     pub fn encodes_max(&self) -> u32 {
         match self.bytes_max {
             None => 1,
-            // At this quality and at quality 1, then by bisection between both.
+            // One encode at this quality and one at quality 1, then bisection between both.
             Some(_) => 2 + u32::from(self.quality.max(1)).next_power_of_two().ilog2(),
         }
     }
@@ -177,7 +176,7 @@ pub enum RenderStage {
     Encode,
 }
 
-/// The render path: how much of the original was decoded for a result.
+/// The render path: the part of the original that was decoded for a result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[derive(IntoStaticStr)]
 #[strum(serialize_all = "kebab-case")]
@@ -186,13 +185,13 @@ pub enum RenderPath {
     Original,
     /// The coded blocks of the original were copied.
     LosslessCrop,
-    /// Only the region of the original that is shown was decoded.
+    /// Only the shown region of the original was decoded.
     Region,
     /// Only the blocks under the watermark were re-encoded.
     LocalMark,
     /// The original was decoded in bands, in parallel.
     Bands,
-    /// The picture data was made before and kept.
+    /// Picture data from an earlier render was used.
     Stored,
     /// The result was rendered from a level, a smaller copy of the original.
     Level,
@@ -208,7 +207,7 @@ impl RenderPath {
     }
 }
 
-/// The result of a render: a file and facts about it.
+/// The result of a render: a file and its properties.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RenderOutput {
     /// A file in the format [`OutputOptions::format`] without metadata; a JPEG is baseline and has at
@@ -218,18 +217,17 @@ pub struct RenderOutput {
     pub size: Size,
     /// The windows that [`RenderStep::Cover`] steps cut out, in their order; for [`shown_region`].
     pub windows: Vec<Rect>,
-    /// Whether the pixels are in the colour space of the original's profile, which the caller then has
-    /// to embed.
+    /// True if the pixels are in the colour space of the original's profile, which the caller then has to embed.
     pub keeps_profile: bool,
     /// The number of pixels that were decoded, for rate limits and metrics.
     pub decoded_pixels: u64,
-    /// How much of the original was decoded.
+    /// The decoded part of the original.
     pub render_path: RenderPath,
     /// The decoder's first warning, which means that the picture is damaged; `None` if it is intact.
     pub warning: Option<String>,
 }
 
-/// Why a render failed.
+/// The reason why a render failed.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum RasterError {
     /// The caller cancelled the render.

@@ -1,4 +1,4 @@
-//! The eight EXIF orientations, which turn stored pixels upright.
+//! Turns stored pixels upright by the eight EXIF orientations.
 
 use crate::reduce::index;
 use geometry::{Rect, Size};
@@ -9,8 +9,8 @@ use strum::{EnumIter, IntoEnumIterator};
 /// Edge in pixels of the tiles in which pixels are moved; two tiles fit the processor's cache.
 const TILE: usize = 32;
 
-/// The EXIF orientation, 1 to 8: the transformation from the stored picture to the upright one. The variants are in
-/// the order of the tag's values.
+/// The EXIF orientation, 1 to 8: the transformation from the stored picture to the upright one. The variants are
+/// in the order of the tag's values.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize)]
 #[derive(EnumIter)]
 pub enum Orientation {
@@ -27,7 +27,7 @@ pub enum Orientation {
     Transposed,
     /// 6: to be turned clockwise by a quarter.
     Quarter,
-    /// 7: mirrored along the other diagonal.
+    /// 7: mirrored along the diagonal from top right to bottom left.
     Transverse,
     /// 8: to be turned anticlockwise by a quarter.
     ThreeQuarters,
@@ -50,7 +50,7 @@ impl Orientation {
         index.and_then(|index| Orientation::iter().nth(index)).unwrap_or_default()
     }
 
-    /// Whether rows of the upright picture are columns of the stored one.
+    /// Returns whether rows of the upright picture are columns of the stored picture.
     #[must_use]
     pub fn swaps_axes(self) -> bool {
         match self {
@@ -77,7 +77,7 @@ impl Orientation {
         ReversedAxes { columns, rows }
     }
 
-    /// Converts a stored size to the upright size, or the other way round.
+    /// Converts a stored size to the upright size, or an upright size to the stored size.
     #[must_use]
     pub fn oriented_size(self, stored: Size) -> Size {
         if self.swaps_axes() {
@@ -87,13 +87,13 @@ impl Orientation {
         }
     }
 
-    /// Converts a rectangle of the upright picture to one of the stored picture.
+    /// Converts a rectangle of the upright picture to a rectangle of the stored picture.
     ///
     /// `stored` is the stored size; `upright` must be inside the upright picture.
     #[must_use]
     pub fn to_stored(self, upright: Rect, stored: Size) -> Rect {
         let Rect { x, y, width, height } = upright;
-        // Axes first, because the mirrored edges are those of the stored picture.
+        // Axes first, because the mirrored edges are edges of the stored picture.
         let (x, width, y, height) =
             if self.swaps_axes() { (y, height, x, width) } else { (x, width, y, height) };
         let reversed = self.reversed_axes();
@@ -121,7 +121,7 @@ impl Orientation {
         }
     }
 
-    /// Converts a rectangle of the stored picture to one of the upright picture.
+    /// Converts a rectangle of the stored picture to a rectangle of the upright picture.
     ///
     /// `stored` is the stored size; `rect` must be inside the stored picture.
     #[must_use]
@@ -135,8 +135,7 @@ impl Orientation {
         if self == Orientation::Upright {
             return pixels;
         }
-        // One instance for each number of channels, so that the inner loop moves a pixel as one
-        // array.
+        // One instance for each number of channels, so that the inner loop moves a pixel as one array.
         let data = match pixels.channels {
             1 => self.orient_samples(pixels.data.as_chunks::<1>().0, pixels.size),
             3 => self.orient_samples(pixels.data.as_chunks::<3>().0, pixels.size),
@@ -154,8 +153,7 @@ impl Orientation {
         let ReversedAxes { columns: backwards, rows: upwards } = self.reversed_axes();
         let mut data = vec![0; width * height * N];
         let to = data.as_chunks_mut::<N>().0;
-        // In tiles, because a turned row is a column of the source and misses the cache at each
-        // pixel.
+        // In tiles, because a turned row is a column of the source and misses the cache at each pixel.
         for tile_y in (0..height).step_by(TILE) {
             for tile_x in (0..width).step_by(TILE) {
                 for v in tile_y..height.min(tile_y + TILE) {

@@ -1,9 +1,9 @@
-//! Makes several small pictures of an original from one decode.
+//! Renders several small pictures of an original from one decode.
 //!
-//! The original is decoded once and reduced to the largest of the pictures. The others are reduced from
-//! that one, in linear light and before it is rounded to 8 bits. Measured on seven photographs encoded
-//! at quality 82, that costs 0.1 SSIMULACRA2 points against reducing each from the original; a chain of
-//! several reductions costs more.
+//! The original is decoded once and reduced to the largest of the pictures. The others are reduced from that
+//! picture, in linear light and before it is rounded to 8 bits. Measured on seven photographs encoded at quality
+//! 82, this costs 0.1 SSIMULACRA2 points compared to reducing each from the original; a chain of several
+//! reductions costs more.
 
 use crate::colour::SrgbConversion;
 use crate::linear::{LightPixels, SampleLight};
@@ -25,8 +25,8 @@ pub struct StandardPictures {
     pub warning: Option<String>,
 }
 
-/// The upright size to which a step scales the picture, and the size that is then cut out around the
-/// centre of interest.
+/// Returns the upright size to which a step scales the picture, and the size that is then cut out around the
+/// centre of interest, if any.
 fn sizes_of(step: &RenderStep, upright: Size) -> Result<(Size, Option<Size>), RasterError> {
     match step {
         RenderStep::Fit { long_px } => Ok((fit(upright, *long_px), None)),
@@ -40,13 +40,13 @@ fn sizes_of(step: &RenderStep, upright: Size) -> Result<(Size, Option<Size>), Ra
     }
 }
 
-/// Makes one picture for each step of `steps`, which is the only step of its picture: a
+/// Renders one picture for each step of `steps`. The step is the only step of its picture, and is a
 /// [`RenderStep::Fit`] or [`RenderStep::Cover`].
 ///
-/// The pictures are upright. With [`OutputColour::Srgb`] they are in sRGB, grey with one channel;
-/// with [`OutputColour::Keep`] they have the colours of the original. With [`RenderSource::bands`] the
-/// original is decoded in strips on several threads, which do not change the result, and its pixels
-/// are never in memory as a whole.
+/// The pictures are upright. With [`OutputColour::Srgb`] they are in sRGB, grey with one channel; with
+/// [`OutputColour::Keep`] they have the colours of the original. With [`RenderSource::bands`] the original is
+/// decoded in strips on several threads, which do not change the result, and its pixels are never in memory as a
+/// whole.
 ///
 /// Memory besides the pixels of an original that is decoded as a whole: about 100 MB at most, and 12
 /// bytes for each pixel of the largest result; for progressive originals two bytes for each sample of
@@ -104,7 +104,7 @@ fn encoded(base: &LightPixels, size: Size, light: SampleLight) -> Pixels {
     let data = if base.size == size {
         base.encode(light)
     } else {
-        // Small pictures take little time, so they are not worth the threads.
+        // Small pictures need little time, so they are not worth the threads.
         base.reduced(size, &in_sequence).encode(light)
     };
     Pixels { size, channels: base.channels, data }

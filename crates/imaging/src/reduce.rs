@@ -1,8 +1,8 @@
 //! Decodes a part of a picture and reduces it in linear light.
 //!
-//! The original is decoded at its full size. With an index, it is decoded strip by strip, in parallel,
-//! and each strip is reduced at once, so the decoded picture is never in memory as a whole; without one
-//! it is decoded as a whole. Only a result that is much smaller is decoded at a reduced scale.
+//! The original is decoded at its full size. With an index, it is decoded strip by strip, in parallel, and each
+//! strip is reduced at once, so the decoded picture is never in memory as a whole. Without an index it is decoded
+//! as a whole. It is decoded at a reduced scale only if the result is much smaller.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -24,7 +24,7 @@ const DECODE_STRIP_PIXELS: usize = 1 << 22;
 /// A part of a picture, and the size to which it is reduced.
 pub(crate) struct Reduction<'a> {
     pub(crate) source: &'a RenderSource<'a>,
-    /// The file, with repaired headers, and what they say.
+    /// The file, with repaired headers.
     pub(crate) file: &'a [u8],
     pub(crate) header: PictureHeader,
     /// The part, in pixels of the upright original.
@@ -37,21 +37,21 @@ pub(crate) struct Reduction<'a> {
 
 /// A reduced part of a picture as stored, not turned upright, in linear light.
 pub(crate) struct ReducedPicture<T> {
-    /// What became of each slab of rows, from the top down.
+    /// The result of `finish` for each slab of rows, from the top down.
     pub(crate) slabs: Vec<T>,
     pub(crate) decoded_pixels: u64,
     pub(crate) warning: Option<String>,
     pub(crate) render_path: RenderPath,
 }
 
-/// Why a strip could not be decoded and reduced.
+/// The reason why a strip could not be decoded and reduced.
 enum StripError {
-    /// The strip cannot be decoded by itself.
+    /// The strip cannot be decoded separately.
     Bands(BandsError),
     Raster(RasterError),
 }
 
-/// What the decoder says about a strip.
+/// The decoder's information about a strip.
 struct StripFacts {
     first_row: usize,
     decoded_pixels: u64,
@@ -63,7 +63,7 @@ pub(crate) fn in_sequence(count: usize, work: &(dyn Fn(usize) + Sync)) {
     (0..count).for_each(work);
 }
 
-/// How samples that `conversion` returns stand for light.
+/// Returns the meaning of the samples that `conversion` returns: light on a curve, or ink.
 pub(crate) fn light_of(conversion: &SrgbConversion) -> SampleLight {
     if conversion.converted_channels() == 4 {
         SampleLight::Proportional
@@ -102,7 +102,7 @@ impl Reduction<'_> {
             return Ok(reduced);
         }
         let (decoded, in_bands) = self.decode_whole(scale, bands)?;
-        // A decoder's reduced pixel shows exactly so many pixels of the file, also the last one.
+        // Each pixel of a reduced decode shows `8 / eighths` pixels of the file, including the last pixel.
         let region = stored.scaled_by(f64::from(eighths) / 8.0);
         let slabs = self.reduce_pixels(&decoded.value, region, target, &finish)?;
         let render_path = if is_level {
@@ -124,12 +124,12 @@ impl Reduction<'_> {
         self.source.bands.map_or(&in_sequence, |bands| bands.parallel_map)
     }
 
-    /// The part in pixels as stored.
+    /// Returns the part in pixels as stored.
     fn stored_rect(&self) -> Rect {
         self.orientation().to_stored(self.region, self.source.stored)
     }
 
-    /// The size of the whole upright picture at the scale of the result.
+    /// Returns the size of the whole upright picture at the scale of the result.
     fn whole_target(&self) -> Size {
         let upright = self.orientation().oriented_size(self.source.stored);
         Size {
@@ -138,7 +138,7 @@ impl Reduction<'_> {
         }
     }
 
-    /// Decodes the whole file; also returns whether that was done in bands.
+    /// Decodes the whole file; also returns whether it was decoded in bands.
     fn decode_whole(
         &self,
         scale: DecodeScale,
@@ -183,7 +183,7 @@ impl Reduction<'_> {
         Ok(reduced)
     }
 
-    /// Decodes and reduces the part strip by strip; `None` if the picture cannot be decoded that way.
+    /// Decodes and reduces the part strip by strip; `None` if the picture cannot be decoded in strips.
     fn reduce_strips<T>(
         &self,
         bands: &BandDecoder<'_>,
@@ -223,7 +223,7 @@ impl Reduction<'_> {
             }
         }
         let mut facts = facts.into_inner().unwrap_or_else(PoisonError::into_inner);
-        // In the order of the picture, so that the warning does not depend on threads.
+        // Sorted in the order of the picture, so that the warning does not depend on threads.
         facts.sort_by_key(|strip| strip.first_row);
         let decoded_pixels = facts.iter().map(|strip| strip.decoded_pixels).sum();
         let warning = facts.into_iter().find_map(|strip| strip.warning);
@@ -233,7 +233,7 @@ impl Reduction<'_> {
     }
 }
 
-/// Converts a coordinate or an edge to an index of samples.
+/// Converts a coordinate or a length to an index of samples.
 pub(crate) fn index(value: u32) -> usize {
     usize::try_from(value).expect("indices have at least 32 bits")
 }

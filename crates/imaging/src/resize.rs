@@ -1,4 +1,4 @@
-//! Chooses the scale of decoding, and scales and cuts pixels where light does not matter.
+//! Chooses the scale of decoding, and scales and cuts pixels for which light does not matter.
 
 use crate::linear::{SampleLight, scale_region};
 use crate::reduce::{in_sequence, index};
@@ -6,17 +6,16 @@ use crate::{Orientation, RenderStep, scaled_size};
 use geometry::{Rect, Size};
 use jpeg::codec::{DecodeScale, Pixels};
 
-/// The decoding scales in use, in eighths: powers of two have fast transforms, the others cost more
-/// than a full decode and look no better.
+/// The decoding scales in use, in eighths. Powers of two have fast transforms; the other scales cost more than a
+/// full decode and look no better.
 const EIGHTHS: [u8; 3] = [1, 2, 4];
 
 /// Minimum factor by which each edge of the decoder's picture exceeds the target size.
 ///
-/// The decoder averages gamma-encoded samples in squares, which darkens fine detail and aliases. Seven
-/// photographs of 12 to 24 megapixels, decoded at a reduced scale, then scaled in linear light and
-/// encoded at quality 82, lose SSIMULACRA2 points against a full decode. On average, and at worst: 0.0
-/// and 1.3 at 8 to 12 times the target size, 0.3 and 1.7 at 4 to 6 times, 2.0 and 12.6 at 2 to 3 times,
-/// 9.7 and 42.4 below 1.6 times.
+/// The decoder averages gamma-encoded samples in squares, which darkens fine detail and aliases. Seven photographs
+/// of 12 to 24 megapixels, decoded at a reduced scale, then scaled in linear light and encoded at quality 82, lose
+/// SSIMULACRA2 points compared to a full decode. On average, and at worst: 0.0 and 1.3 at 8 to 12 times the target
+/// size, 0.3 and 1.7 at 4 to 6 times, 2.0 and 12.6 at 2 to 3 times, 9.7 and 42.4 below 1.6 times.
 const HEADROOM: u64 = 8;
 
 /// Chooses the smallest decoding scale, in eighths, that leaves [`HEADROOM`] over `target`.
@@ -35,8 +34,8 @@ fn has_headroom(edge: u32, target: u32) -> bool {
     u64::from(edge) >= u64::from(target) * HEADROOM
 }
 
-/// Returns the size, as stored, of the pixels that are decoded of a picture of `stored` pixels if
-/// `first` is the first render step and the picture has no index.
+/// Returns the stored size of the decoded pixels for a picture of `stored` pixels without an index, if `first` is
+/// the first render step.
 #[must_use]
 pub fn decoded_size(stored: Size, orientation: Orientation, first: &RenderStep) -> Size {
     let target = scaled_size(orientation.oriented_size(stored), first);
@@ -45,11 +44,11 @@ pub fn decoded_size(stored: Size, orientation: Orientation, first: &RenderStep) 
     DecodeScale::from_eighths(eighths).scaled_size(stored)
 }
 
-/// Scales samples as they are, not in linear light, to `target` with a Lanczos filter of three lobes;
-/// all channels alike.
+/// Scales samples directly, not in linear light, to `target` with a Lanczos filter of three lobes. All channels
+/// are scaled alike.
 ///
-/// For pixels whose levels are not those of a picture, such as a mark's, and for those that are not shown, such
-/// as the ones in which edges are detected.
+/// For samples that are not light of a picture, such as a mark, and for pixels that are not shown, such as the
+/// pixels in which edges are detected.
 pub(crate) fn resize(pixels: Pixels, target: Size) -> Pixels {
     if pixels.size == target {
         return pixels;
@@ -58,7 +57,7 @@ pub(crate) fn resize(pixels: Pixels, target: Size) -> Pixels {
     scale_region(&pixels, whole, target, SampleLight::Proportional, &in_sequence)
 }
 
-/// Copies `region` out of `pixels`; the region must be inside.
+/// Copies `region`, which must be inside the picture, out of `pixels`.
 pub(crate) fn crop_pixels(pixels: Pixels, region: Rect) -> Pixels {
     let size = Size { width: region.width, height: region.height };
     if pixels.size == size {

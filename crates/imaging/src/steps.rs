@@ -1,4 +1,4 @@
-//! The steps of a render as data, which can be printed, hashed and tested without pixels.
+//! Describes the steps of a render as data, which can be printed, hashed and tested without pixels.
 
 use geometry::{Rect, Size, scale_crop};
 use serde::Serialize;
@@ -20,13 +20,13 @@ pub enum RenderStep {
         /// Height in pixels; 0 is treated as 1.
         height: u32,
     },
-    /// Cuts out a rectangle, in pixels of the upright picture that the previous step gives.
+    /// Cuts out a rectangle, in pixels of the upright picture after the previous step.
     Crop(Rect),
     /// Cuts out a rectangle and scales it down, in one resampling.
     Scale {
-        /// The rectangle, in pixels of the upright picture that the previous step gives.
+        /// The rectangle, in pixels of the upright picture after the previous step.
         region: Rect,
-        /// The size of the result in pixels, at most that of the rectangle.
+        /// The size of the result in pixels, at most the size of the rectangle.
         size: Size,
     },
     /// Blends in the [`Watermark`](crate::Watermark) that is passed to the render.
@@ -55,14 +55,14 @@ pub enum StepError {
     Enlarged {
         /// The rectangle that is scaled.
         region: Rect,
-        /// The size to which that part is scaled.
+        /// The size to which the rectangle is scaled.
         size: Size,
     },
 }
 
 /// Computes the exact size of the result of `render` for a picture of `upright` pixels.
 ///
-/// Fails with [`StepError`] where `render` would fail with it.
+/// Fails with the same [`StepError`] as `render`.
 pub fn output_size(upright: Size, steps: &[RenderStep]) -> Result<Size, StepError> {
     steps.iter().try_fold(upright, |size, step| match step {
         RenderStep::Fit { long_px } => Ok(fit(size, *long_px)),
@@ -73,11 +73,11 @@ pub fn output_size(upright: Size, steps: &[RenderStep]) -> Result<Size, StepErro
     })
 }
 
-/// Computes the part of a picture of `upright` pixels that is visible after `steps`, in its pixels, each
-/// edge rounded to the nearest; `None` if the part is unknown.
+/// Computes the part of a picture of `upright` pixels that is visible after `steps`, in pixels of the picture,
+/// each edge rounded to the nearest pixel; `None` if the part is unknown.
 ///
-/// `windows` are those of [`RenderOutput::windows`](crate::RenderOutput::windows). The part is unknown if a
-/// [`RenderStep::Cover`] has no window there, and if a step or a window does not fit the picture.
+/// `windows` is [`RenderOutput::windows`](crate::RenderOutput::windows). The part is unknown if a
+/// [`RenderStep::Cover`] has no window there, or if a step or a window does not fit the picture.
 #[must_use]
 pub fn shown_region(upright: Size, steps: &[RenderStep], windows: &[Rect]) -> Option<Rect> {
     let mut shown = Rect::new(0, 0, upright);
@@ -88,7 +88,7 @@ pub fn shown_region(upright: Size, steps: &[RenderStep], windows: &[Rect]) -> Op
             RenderStep::Watermark => {}
             RenderStep::Fit { long_px } => size = fit(size, *long_px),
             RenderStep::Cover { width, height } => {
-                // The window depends on the content, so a guess could state what was cut off.
+                // The window depends on the content, so a guess could report a part that was cut off.
                 let window = windows.next()?;
                 let (scaled, cut) = cover(size, *width, *height);
                 shown = part_of(shown, scaled, *window)?;
@@ -107,17 +107,17 @@ pub fn shown_region(upright: Size, steps: &[RenderStep], windows: &[Rect]) -> Op
     Some(shown)
 }
 
-/// Returns the part of `region` that `crop` shows of a picture of `size` pixels of it; `None` if `crop`
-/// leaves that picture.
+/// Returns the part of `region` that `crop` shows. `crop` is in pixels of a picture of `region` with the size
+/// `size`; `None` if `crop` extends beyond that picture.
 fn part_of(region: Rect, size: Size, crop: Rect) -> Option<Rect> {
     let part = scale_crop(crop, size, region.size()).ok()?;
     Some(Rect { x: region.x + part.x, y: region.y + part.y, ..part })
 }
 
-/// Computes the size of the whole picture of `size` at the scale to which `step` scales it, or a part
-/// of it; `None` if the step does not scale.
+/// Computes the size of the whole picture of `size` at the scale to which `step` scales the picture or a part of
+/// it; `None` if the step does not scale.
 ///
-/// A copy of the picture that is at least as large suffices for the step.
+/// A copy of the picture with at least this size suffices for the step.
 #[must_use]
 pub fn scaled_size(size: Size, step: &RenderStep) -> Option<Size> {
     match step {
@@ -135,8 +135,7 @@ pub fn scaled_size(size: Size, step: &RenderStep) -> Option<Size> {
     }
 }
 
-/// Computes an edge of the whole picture at the scale to which a part of it, `from` pixels of `edge`, is
-/// scaled to `to`.
+/// Computes an edge of the whole picture at the scale at which `from` of its `edge` pixels are scaled to `to`.
 pub(crate) fn whole_edge(edge: u32, to: u32, from: u32) -> u32 {
     let whole = (u64::from(edge) * u64::from(to)).div_ceil(u64::from(from.max(1)));
     u32::try_from(whole).unwrap_or(u32::MAX)
@@ -161,7 +160,7 @@ pub(crate) fn check_scale(region: Rect, to: Size, image: Size) -> Result<Size, S
     }
 }
 
-/// Computes `edge * numerator / denominator`, rounded to the nearest, halves up, at least 1.
+/// Computes `edge * numerator / denominator`, rounded to the nearest integer, halves up, at least 1.
 fn scaled(edge: u32, numerator: u32, denominator: u32) -> u32 {
     let denominator = u64::from(denominator.max(1));
     let product = u64::from(edge) * u64::from(numerator);
@@ -173,17 +172,16 @@ pub(crate) fn fit(size: Size, long_px: u32) -> Size {
     size.fit_within(long_px.max(1))
 }
 
-/// Computes the size to which a picture is scaled to cover `width` x `height`, and the size that is
-/// then cut out.
+/// Computes the size to which a picture is scaled to cover `width` x `height`, and the size that is then cut out.
 pub(crate) fn cover(size: Size, width: u32, height: u32) -> (Size, Size) {
     let width = width.max(1);
     let height = height.max(1);
     let cut = Size { width: width.min(size.width), height: height.min(size.height) };
-    // Covering would enlarge the picture or leave it as it is, so it is only cut.
+    // Covering would enlarge the picture or not change its size, so it is only cut.
     if width >= size.width || height >= size.height {
         return (size, cut);
     }
-    // The side that needs the smaller reduction decides, so that the other one covers as well.
+    // The side that needs the smaller reduction determines the scale, so that the other side is covered as well.
     let wide = u64::from(width) * u64::from(size.height);
     let tall = u64::from(height) * u64::from(size.width);
     // Rounding must not make the scaled picture smaller than the cut.

@@ -97,8 +97,8 @@ impl MatchedDocuments<'_> {
         Ok(counted)
     }
 
-    /// Counts the documents of `sets` that contain the word `text`; `None` if no document contains it or if `text` equals
-    /// `start`. The word loses its accents if most of these documents spell it without, unless `start` has
+    /// Counts the documents of `sets` that contain the word `text`; `None` if no document contains it or if `text`
+    /// equals `start`. The word loses its accents if most of these documents spell it without, unless `start` has
     /// accents.
     fn count_spelling(
         &self,

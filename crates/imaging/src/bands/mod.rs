@@ -1,5 +1,4 @@
-//! Decodes a picture in parts, on several threads: at a reduced size in bands, or at its full size in
-//! strips.
+//! Decodes a picture in parts, on several threads: at a reduced size in bands, or at its full size in strips.
 
 use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
@@ -10,13 +9,13 @@ use jpeg::codec::{self, CodecError, DecodeOutput, DecodeScale, Pixels};
 use jpeg::scan::index::ScanIndex;
 use jpeg::scan::{ByteRanges, Scan, ScanError, bands, crop};
 
-/// Runs `work(0)`, `work(1)` … `work(count - 1)`, in any order and on any number of threads.
+/// A function that runs `work(0)`, `work(1)` … `work(count - 1)`, in any order and on any number of threads.
 pub type ParallelMap<'a> = &'a (dyn Fn(usize, &(dyn Fn(usize) + Sync)) + Sync);
 
-/// Why decoding in bands failed.
+/// The reason why decoding in bands failed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BandsError {
-    /// Bands of this picture would not be exact, or it is damaged.
+    /// Bands of this picture would not be exact, or the picture is damaged.
     #[error(transparent)]
     Scan(#[from] ScanError),
     /// libjpeg-turbo refused a band.
@@ -27,8 +26,8 @@ pub enum BandsError {
 /// The result of decoding one band.
 type Outcome = Result<DecodeOutput<Pixels>, BandsError>;
 
-/// Rows of pixels above and below a strip that interpolation of its chroma needs: one row of chroma
-/// that four rows of pixels share.
+/// Number of rows of pixels above and below a strip that interpolation of its chroma needs. One row of chroma
+/// covers up to four rows of pixels.
 const CONTEXT_ROWS: u32 = 4;
 
 /// Maximum number of rows of MCUs that are decoded in vain because a strip can only begin at a restart.
@@ -64,7 +63,7 @@ impl<'a> StripDecoder<'a> {
     pub(crate) fn new(bands: &'a BandDecoder<'a>, file: &'a [u8], region: Rect) -> Self {
         let bytes = ByteRanges::whole(file).with_cancellation(bands.should_continue);
         let width = bands.scan.size.width;
-        // Narrow strips are cut out of the scan, which costs more for each MCU.
+        // Narrow strips are cut out of the scan. That costs more for each MCU.
         let is_narrow = u64::from(region.width) * 4 < u64::from(width) * 3;
         let cut = is_narrow.then(|| region.x..region.x + region.width);
         let columns = match &cut {
@@ -77,12 +76,12 @@ impl<'a> StripDecoder<'a> {
         Self { bands, bytes, cut, columns }
     }
 
-    /// Returns the columns of the picture that every strip has.
+    /// Returns the columns of the picture that every strip shows.
     pub(crate) fn columns(&self) -> Range<u32> {
         self.columns.clone()
     }
 
-    /// Decodes `rows`, exactly as a decode of the whole picture does.
+    /// Decodes `rows`, with the same pixels as a decode of the whole picture.
     ///
     /// Fails with [`ScanError::Sampling`] if restarts are too rare to decode strips separately.
     pub(crate) fn decode(&self, rows: Range<usize>) -> Result<DecodedStrip, BandsError> {
@@ -96,7 +95,7 @@ impl<'a> StripDecoder<'a> {
         let DecodeOutput { value: pixels, warning } = codec::decode(&file, DecodeScale::FULL)?;
         let stride = index(pixels.size.width) * pixels.channels;
         let samples = index(rows.start - top) * stride..index(rows.end - top) * stride;
-        // The caller takes the columns for granted.
+        // The caller relies on the width of the columns.
         let width = self.columns.end - self.columns.start;
         if pixels.size.width != width || pixels.data.len() < samples.end {
             return Err(ScanError::Bytes.into());
@@ -104,7 +103,7 @@ impl<'a> StripDecoder<'a> {
         Ok(DecodedStrip { decoded_pixels: pixels.size.pixels(), pixels, samples, warning })
     }
 
-    /// Returns a file of the rows in full width, and its first row.
+    /// Returns a file of the rows in full width, and the number of its first row.
     fn band(&self, rows: &Range<u32>) -> Result<(Vec<u8>, u32), ScanError> {
         let BandDecoder { scan, index, colour, .. } = *self.bands;
         let first = rows.start.saturating_sub(CONTEXT_ROWS) / scan.mcu.height;
@@ -115,7 +114,7 @@ impl<'a> StripDecoder<'a> {
         Ok((file, first * scan.mcu.height))
     }
 
-    /// Returns a file of the rows in some columns, and its first row.
+    /// Returns a file of the rows in some columns, and the number of its first row.
     fn cut_out(
         &self,
         columns: &Range<u32>,
@@ -139,14 +138,13 @@ fn index(value: u32) -> usize {
 
 /// Decodes the whole picture at a `scale` below the full size, in bands that run in parallel.
 ///
-/// The pixels are identical to those of [`codec::decode`], regardless of the number of threads.
-/// `parallel_map` runs the work; `bytes` holds the whole file, `colour` its complete JFIF and Adobe
-/// segments.
+/// The pixels are identical to the result of [`codec::decode`], regardless of the number of threads.
+/// `parallel_map` runs the work; `bytes` holds the whole file, `colour` its complete JFIF and Adobe segments.
 ///
 /// # Errors
 ///
-/// [`ScanError::Sampling`] at the full size, or when bands of this picture cannot be decoded
-/// independently; [`ScanError::Stopped`] when the caller cancelled the work.
+/// [`ScanError::Sampling`] at the full size, or if bands of this picture cannot be decoded independently;
+/// [`ScanError::Stopped`] if the caller cancelled the work.
 pub fn decode_bands(
     scan: &Scan,
     index: &ScanIndex,
@@ -155,8 +153,7 @@ pub fn decode_bands(
     scale: DecodeScale,
     parallel_map: ParallelMap<'_>,
 ) -> Result<DecodeOutput<Pixels>, BandsError> {
-    // At the full size libjpeg-turbo interpolates chroma between rows, also across the edges of
-    // bands.
+    // At the full size libjpeg-turbo interpolates chroma between rows, also across the edges of bands.
     if !bands::are_exact(scan) || scale == DecodeScale::FULL {
         return Err(ScanError::Sampling.into());
     }
@@ -166,8 +163,7 @@ pub fn decode_bands(
         let band = bands::band(scan, index, bytes, &rows[number], colour);
         let decoded =
             band.map_err(BandsError::from).and_then(|band| Ok(codec::decode(&band, scale)?));
-        // A panic cannot leave the value of a slot half-written, so a poisoned lock is still
-        // sound.
+        // A panic cannot leave the value of a slot half-written, so a poisoned lock is still sound.
         *slots[number].lock().unwrap_or_else(PoisonError::into_inner) = Some(decoded);
     });
     let size = scale.scaled_size(scan.size);
@@ -175,7 +171,7 @@ pub fn decode_bands(
     let mut warning = None;
     for slot in slots {
         let band = slot.into_inner().unwrap_or_else(PoisonError::into_inner);
-        // An empty slot is a band that the map did not run; a picture with a gap must not pass.
+        // An empty slot is a band that `parallel_map` did not run. A picture with a gap must not pass.
         let DecodeOutput { value, warning: band_warning } = band.ok_or(ScanError::Bytes)??;
         let Size { width, .. } = value.size;
         // Bands are joined row by row, so their widths must agree.

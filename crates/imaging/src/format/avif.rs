@@ -1,9 +1,8 @@
-//! AVIF: the smallest files, at many times the cost of JPEG. Only written.
+//! Writes AVIF: the smallest files, at many times the cost of JPEG. AVIF is not read.
 //!
-//! The pixels are encoded by `av1_encoder`. This module writes the container: the AV1 Image File
-//! Format 1.1 (AVIF), which is HEIF (ISO/IEC 23008-12) under the rules of MIAF (ISO/IEC 23000-22).
-//! EXIF and XMP are items that describe the picture item. IIM has no place in HEIF, so it is omitted;
-//! XMP has the same texts.
+//! `av1_encoder` encodes the pixels. This module writes the container: the AV1 Image File Format 1.1 (AVIF), which
+//! is HEIF (ISO/IEC 23008-12) under the rules of MIAF (ISO/IEC 23000-22). EXIF and XMP are items that describe the
+//! picture item. HEIF has no place for IIM, so it is omitted; XMP has the same texts.
 
 use std::borrow::Cow;
 
@@ -33,35 +32,34 @@ pub static CODEC: ImageCodec = ImageCodec {
     encoder_bytes_per_pixel: |_| BYTES_PER_PIXEL,
 };
 
-/// Memory for a pixel at [`SPEED`]: the planes, and what libaom allocates.
+/// Memory per pixel at [`SPEED`]: the planes and the allocations of libaom.
 const BYTES_PER_PIXEL: u64 = 100;
-/// The most pixels of a picture. AV1 allows twice as many, but this many take 1.6 GB already.
+/// The maximum number of pixels of a picture. AV1 allows twice as many, but this many need 1.6 GB already.
 const PIXELS_MAX: u64 = 16_000_000;
 
-/// libaom's speed. At equal bytes, 6 takes twice the time for half a point of SSIMULACRA2; 8 writes
-/// larger files than JPEG; 9 takes a fifth of the time and loses two points.
+/// libaom's speed. At equal bytes, 6 needs twice the time for half a point of SSIMULACRA2; 8 writes larger files
+/// than JPEG; 9 needs a fifth of the time and loses two points.
 const SPEED: u8 = 7;
 
-/// libaom's quantizer, 0 to 63, for quality 0, 10, ... 100: fewer bytes than a JPEG of this quality, for
-/// photographs of 1,024 pixels, at a SSIMULACRA2 score of one or two points less; thumbnails score higher
-/// than the JPEG. At 0 libaom would switch to its lossless mode.
+/// libaom's quantizer, 0 to 63, for quality 0, 10, ... 100. For photographs of 1,024 pixels it gives fewer bytes
+/// than a JPEG of this quality, at a SSIMULACRA2 score of one or two points less; thumbnails score higher than the
+/// JPEG. At 0 libaom would switch to its lossless mode.
 const QUANTIZERS: [f32; 11] = [63.0, 57.0, 48.0, 41.0, 35.0, 30.3, 27.5, 25.0, 18.6, 10.0, 1.0];
 
-/// The identifier of the picture item; metadata items have the ones after it.
+/// The identifier of the picture item; metadata items have the next identifiers.
 const PICTURE_ID: u16 = 1;
-/// Colour primaries, transfer and matrix (ITU-T H.273), then the flag of full range: sRGB in the
-/// matrix of BT.601, with which the encoder makes planes.
+/// Colour primaries, transfer and matrix (ITU-T H.273), then the flag of full range: sRGB in the matrix of BT.601,
+/// with which the encoder converts pixels to planes.
 const NCLX_SRGB: [u8; 7] = [0, 1, 0, 13, 0, 6, 0x80];
-/// The same matrix with unspecified primaries and transfer, which an ICC profile gives.
+/// The same matrix with unspecified primaries and transfer, which an ICC profile defines.
 const NCLX_UNSPECIFIED: [u8; 7] = [0, 2, 0, 2, 0, 6, 0x80];
-/// The highest level of the AVIF Baseline profile, 5.1, and of the Advanced profile, 6.0, as
-/// `seq_level_idx`.
+/// The highest level of the AVIF Baseline profile, 5.1, and of the Advanced profile, 6.0, as `seq_level_idx`.
 const LEVEL_MAX_BASELINE: u8 = 13;
 const LEVEL_MAX_ADVANCED: u8 = 16;
 /// The marker bit and the version of an `av1C` box.
 const AV1C_VERSION: u8 = 0x81;
 
-/// A picture item: what the container says of it, and its data.
+/// A picture item: its properties in the container, and its data.
 struct PictureItem<'a> {
     size: Size,
     /// The payload of the `av1C` box.
@@ -83,8 +81,8 @@ fn encode(picture: &UnencodedPicture<'_>) -> Result<Vec<u8>, RasterError> {
     let options = Av1Options {
         quantizer: quantizer(picture.output.quality),
         speed: SPEED,
-        // Full chroma costs more bytes than it adds to the score, and some decoders in hardware
-        // support the Main profile only.
+        // Full chroma costs more bytes than it adds to the score, and some hardware decoders support only the Main
+        // profile.
         chroma: ChromaSampling::Quarter,
     };
     let Av1Picture { obus, config } = av1_encoder::encode(view, options).map_err(|e| error(&e))?;
@@ -109,8 +107,8 @@ fn error(error: &Av1Error) -> RasterError {
     }
 }
 
-/// The payload of `av1C` (AV1 Codec ISO Media File Format Binding, 2.3.3): profile and level, tier 0,
-/// 8 bits, monochrome, subsampling, unknown chroma position.
+/// Returns the payload of `av1C` (AV1 Codec ISO Media File Format Binding, 2.3.3): profile and level, tier 0, 8
+/// bits, monochrome, subsampling, unknown chroma position.
 fn configuration(config: Av1Config) -> [u8; 4] {
     let monochrome = u8::from(config.is_monochrome) << 4;
     let subsampling = if config.has_full_chroma { 0 } else { 0b1100 };
@@ -124,7 +122,8 @@ fn embed(file: &[u8], attachments: &ImageAttachments<'_>) -> Result<Vec<u8>, Ras
     let mut items = Vec::new();
     let metadata = attachments.metadata;
     if !metadata.exif.is_empty() {
-        // The block follows the offset of its TIFF header (HEIF, A.2.1), which is at its start.
+        // The block follows the offset of its TIFF header (HEIF, A.2.1). The offset is 0, because the header is at
+        // the start.
         let data = Cow::Owned([&[0; 4], &metadata.exif[..]].concat());
         items.push(MetadataItem { kind: *b"Exif", content_type: b"", data });
     }
@@ -146,8 +145,8 @@ fn read(file: &[u8]) -> Option<PictureItem<'_>> {
     let (width, height) = extents.split_first_chunk::<4>()?;
     let configuration = *find(properties, *b"av1C")?.first_chunk::<4>()?;
     let locations = find(meta, *b"iloc")?.get(6..)?;
-    // Behind the number of items, the picture comes first: identifier, data reference and number of
-    // extents, then offset and length.
+    // After the number of items, the picture comes first: identifier, data reference and number of extents, then
+    // offset and length.
     let entry = locations.get(2..16)?;
     if entry[..6] != [0, 1, 0, 0, 0, 1] {
         return None;
@@ -191,7 +190,7 @@ fn write(
     Ok([file_type, meta, plain_box(*b"mdat", &data)?].concat())
 }
 
-/// The `ftyp` box. The last brand, of an AVIF profile, is left out if level or profile exceed it.
+/// Builds the `ftyp` box. The last brand, of an AVIF profile, is left out if level or profile exceed it.
 fn file_type(configuration: [u8; 4]) -> Result<Vec<u8>, RasterError> {
     let profile = configuration[1] >> 5;
     let level = configuration[1] & 0x1F;
@@ -203,22 +202,22 @@ fn file_type(configuration: [u8; 4]) -> Result<Vec<u8>, RasterError> {
     plain_box(*b"ftyp", &[b"avif\0\0\0\0avifmif1miaf", brand])
 }
 
-/// The `hdlr` box of pictures, with an empty name.
+/// Builds the `hdlr` box of pictures, with an empty name.
 fn handler() -> Result<Vec<u8>, RasterError> {
     full_box(*b"hdlr", 0, &[&[0; 4], b"pict", &[0; 12], b"\0"])
 }
 
-/// The identifiers of metadata items.
+/// Iterates over the identifiers of metadata items.
 fn metadata_ids() -> impl Iterator<Item = [u8; 2]> {
     (PICTURE_ID + 1..).map(u16::to_be_bytes)
 }
 
-/// The number of all items, of which there are at most three.
+/// Returns the number of all items. There are at most three.
 fn item_count(items: &[MetadataItem<'_>]) -> [u8; 2] {
     u16::try_from(items.len() + 1).expect("at most three items").to_be_bytes()
 }
 
-/// The `iinf` box: types of all items, with empty names.
+/// Builds the `iinf` box: types of all items, with empty names.
 fn item_infos(items: &[MetadataItem<'_>]) -> Result<Vec<u8>, RasterError> {
     let mut infos = item_info(PICTURE_ID.to_be_bytes(), *b"av01", b"")?;
     for (item, id) in items.iter().zip(metadata_ids()) {
@@ -227,12 +226,12 @@ fn item_infos(items: &[MetadataItem<'_>]) -> Result<Vec<u8>, RasterError> {
     full_box(*b"iinf", 0, &[&item_count(items), &infos])
 }
 
-/// The `infe` box: type of an item, with an empty name.
+/// Builds the `infe` box: type of an item, with an empty name.
 fn item_info(id: [u8; 2], kind: [u8; 4], content_type: &[u8]) -> Result<Vec<u8>, RasterError> {
     full_box(*b"infe", 2, &[&id, &[0; 2], &kind, b"\0", content_type])
 }
 
-/// The `iref` box: each metadata item describes the picture. Empty without metadata.
+/// Builds the `iref` box: each metadata item describes the picture. Empty without metadata.
 fn item_references(items: &[MetadataItem<'_>]) -> Result<Vec<u8>, RasterError> {
     let mut references = Vec::new();
     for (_, id) in items.iter().zip(metadata_ids()) {
@@ -241,14 +240,14 @@ fn item_references(items: &[MetadataItem<'_>]) -> Result<Vec<u8>, RasterError> {
     if references.is_empty() { Ok(references) } else { full_box(*b"iref", 0, &[&references]) }
 }
 
-/// The `iloc` box: offset and length of the data of each item, in order, from `start` in the file.
+/// Builds the `iloc` box: offset and length of the data of each item, in order, from `start` in the file.
 fn item_locations(start: usize, data: &[&[u8]]) -> Result<Vec<u8>, RasterError> {
     let count = u16::try_from(data.len()).expect("at most three items").to_be_bytes();
     let mut entries = Vec::new();
     let mut offset = start;
     for (id, part) in (PICTURE_ID..).zip(data) {
         entries.extend(id.to_be_bytes());
-        // No data reference; one extent.
+        // Each item has no data reference and one extent.
         entries.extend([0, 0, 0, 1]);
         entries.extend(length_u32(offset)?.to_be_bytes());
         entries.extend(length_u32(part.len())?.to_be_bytes());
@@ -258,7 +257,7 @@ fn item_locations(start: usize, data: &[&[u8]]) -> Result<Vec<u8>, RasterError> 
     full_box(*b"iloc", 0, &[&[0x44, 0], &count, &entries])
 }
 
-/// The `iprp` box: the properties of the picture item.
+/// Builds the `iprp` box: the properties of the picture item.
 fn properties(picture: &PictureItem<'_>, icc: Option<&[u8]>) -> Result<Vec<u8>, RasterError> {
     let Size { width, height } = picture.size;
     let is_monochrome = picture.configuration[2] & 0b1_0000 != 0;
@@ -269,7 +268,7 @@ fn properties(picture: &PictureItem<'_>, icc: Option<&[u8]>) -> Result<Vec<u8>, 
         full_box(*b"pixi", 0, &[channels])?,
         plain_box(*b"av1C", &[&picture.configuration])?,
     ];
-    // Some decoders read the first `colr` box only, so the profile precedes the matrix.
+    // Some decoders read only the first `colr` box, so the profile precedes the matrix.
     if let Some(profile) = icc {
         list.push(plain_box(*b"colr", &[b"prof", profile])?);
     }

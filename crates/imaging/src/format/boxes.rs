@@ -1,5 +1,5 @@
-//! Boxes of the ISO base media file format (ISO/IEC 14496-12): a length, a type of four letters, and a
-//! payload, which for many types is again a list of boxes.
+//! Reads and writes boxes of the ISO base media file format (ISO/IEC 14496-12). A box is a length, a type of four
+//! letters, and a payload, which for many types is again a list of boxes.
 
 use crate::RasterError;
 
@@ -8,8 +8,8 @@ pub(super) const HEAD_BYTES: usize = 8;
 
 /// Writes a box from the parts of its payload.
 ///
-/// Fails with [`RasterError::Unsupported`] for a box of 4 GiB or more, which would need the long form
-/// of the length.
+/// Fails with [`RasterError::Unsupported`] for a box of 4 GiB or more, which would need the long form of the
+/// length.
 pub(super) fn plain_box(kind: [u8; 4], payload: &[&[u8]]) -> Result<Vec<u8>, RasterError> {
     let bytes = HEAD_BYTES + payload.iter().map(|part| part.len()).sum::<usize>();
     let mut out = Vec::with_capacity(bytes);
@@ -21,7 +21,7 @@ pub(super) fn plain_box(kind: [u8; 4], payload: &[&[u8]]) -> Result<Vec<u8>, Ras
     Ok(out)
 }
 
-/// Writes a full box, whose payload begins with a version and three bytes of flags, here 0.
+/// Writes a full box. Its payload begins with a version and three bytes of flags, which are 0 here.
 pub(super) fn full_box(
     kind: [u8; 4],
     version: u8,
@@ -31,7 +31,7 @@ pub(super) fn full_box(
     plain_box(kind, &[&[&head[..]], payload].concat())
 }
 
-/// Converts a length or an offset in a file to its 32 bits.
+/// Converts a length or an offset in a file to 32 bits.
 pub(super) fn length_u32(bytes: usize) -> Result<u32, RasterError> {
     u32::try_from(bytes)
         .map_err(|_| RasterError::Unsupported(format!("{bytes} bytes in a file of 32 bits")))
@@ -39,7 +39,8 @@ pub(super) fn length_u32(bytes: usize) -> Result<u32, RasterError> {
 
 /// Finds the payload of the first box of a type in a list of boxes.
 ///
-/// `None` if there is none, or if a box before it is malformed or has the long form of the length.
+/// Returns `None` if the list has no such box, or if a box before it is malformed or has the long form of the
+/// length.
 pub(super) fn find(mut boxes: &[u8], kind: [u8; 4]) -> Option<&[u8]> {
     loop {
         let (length, rest) = boxes.split_first_chunk::<4>()?;

@@ -1,4 +1,4 @@
-//! JPEG: the format of originals, and the default format of renditions.
+//! Reads and writes JPEG: the format of originals, and the default format of renditions.
 
 use std::borrow::Cow;
 
@@ -29,9 +29,9 @@ pub static CODEC: ImageCodec = ImageCodec {
     pixels_max: u64::MAX,
     encoding_cost: 1,
     encoder_bytes_per_pixel: |sampling| match sampling {
-        // Our own encoder, which holds the coefficients of all blocks.
+        // Our own encoder holds the coefficients of all blocks.
         OutputSampling::S420 => 60,
-        // libjpeg-turbo holds rows alone: the longest file, and its copy.
+        // libjpeg-turbo holds only rows. Memory is needed for the longest file and its copy.
         OutputSampling::Keep => 6,
     },
 };
@@ -65,8 +65,8 @@ fn encode(picture: &UnencodedPicture<'_>) -> Result<Vec<u8>, RasterError> {
         OutputSampling::Keep => original.chroma,
     };
     let quality = picture.output.quality;
-    // Small renditions are sent far more often than they are encoded. Four channels only libjpeg-turbo
-    // writes.
+    // Small renditions are sent far more often than they are encoded, so they use our slower encoder with smaller
+    // files. Only libjpeg-turbo writes four channels.
     if picture.output.sampling == OutputSampling::S420 && picture.pixels.channels < 4 {
         let options = encoder::EncodeOptions { quality, sampling: chroma };
         return Ok(encoder::encode(&picture.pixels, &options)?);

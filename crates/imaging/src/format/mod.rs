@@ -1,4 +1,4 @@
-//! Image formats: names, magic numbers, decoders, encoders, metadata and limits of each format.
+//! Defines the image formats: names, magic numbers, decoders, encoders, metadata and limits of each format.
 //!
 //! To add a format, add a module next to [`jpeg`](self) and a line in the table `FORMATS`. Media URLs,
 //! MIME types and planned renditions are derived from the table.
@@ -41,18 +41,18 @@ pub struct ImageCodec {
     pub encode: fn(&UnencodedPicture<'_>) -> Result<Vec<u8>, RasterError>,
     /// Embeds metadata and a colour profile in an encoded file.
     pub embed: fn(&[u8], &ImageAttachments<'_>) -> Result<Vec<u8>, RasterError>,
-    /// Whether the format supports grey pictures with a grey profile; if not, they are converted to
-    /// sRGB's tone curve.
+    /// True if the format supports grey pictures with a grey profile; if not, they are converted to sRGB's tone
+    /// curve.
     pub holds_grey: bool,
-    /// Whether the format supports CMYK; if not, CMYK pictures are converted to sRGB.
+    /// True if the format supports CMYK; if not, CMYK pictures are converted to sRGB.
     pub holds_inks: bool,
     /// The maximum width and height of a picture, in pixels.
     pub side_px_max: u32,
     /// The maximum number of pixels of a picture, which bounds the memory of an encode.
     pub pixels_max: u64,
-    /// The time that an encoder takes for a pixel, as a multiple of JPEG's; measured, rounded up.
+    /// The time to encode a pixel, as a multiple of the time for JPEG; measured, rounded up.
     pub encoding_cost: u32,
-    /// The bytes of memory that an encoder takes for a pixel at its peak, the file included.
+    /// The peak memory of an encoder in bytes per pixel, including the file.
     pub encoder_bytes_per_pixel: fn(OutputSampling) -> u64,
 }
 
@@ -85,19 +85,19 @@ pub struct UnencodedPicture<'a> {
     pub pixels: Cow<'a, Pixels>,
     /// Format, quality, subsampling and colour space of the result.
     pub output: OutputOptions,
-    /// The headers of the original, from which [`OutputSampling::Keep`] takes the subsampling.
+    /// The headers of the original, whose subsampling [`OutputSampling::Keep`] uses.
     pub original: PictureHeader,
-    /// Whether the picture is turned by a quarter, so that its subsampling must be transposed.
+    /// True if the picture is turned by a quarter, so that its subsampling must be transposed.
     pub is_quarter_turned: bool,
-    /// Whether inks are stored inverted, 0 for full ink.
+    /// True if inks are stored inverted, 0 for full ink.
     pub inks_inverted: bool,
 }
 
-/// Encodes grey or sRGB pixels that came from no particular file, without metadata.
+/// Encodes grey or sRGB pixels that do not come from a file, without metadata.
 ///
 /// # Errors
 ///
-/// [`RasterError::Unsupported`] for pixels with four channels or of a size that the format does not hold.
+/// [`RasterError::Unsupported`] for pixels with four channels or of a size that the format does not support.
 pub fn encode_pixels(pixels: &Pixels, output: &OutputOptions) -> Result<Vec<u8>, RasterError> {
     let space = match pixels.channels {
         1 => ColourSpace::Grey,
@@ -106,7 +106,7 @@ pub fn encode_pixels(pixels: &Pixels, output: &OutputOptions) -> Result<Vec<u8>,
             return Err(RasterError::Unsupported(format!("pixels with {channels} channels")));
         }
     };
-    // What the output keeps of an original: every chroma sample.
+    // The output keeps all chroma samples, as of an original with full chroma.
     let original = PictureHeader { size: pixels.size, space, chroma: ChromaSubsampling::Full };
     let picture = UnencodedPicture {
         pixels: Cow::Borrowed(pixels),
@@ -188,42 +188,42 @@ impl ImageFormat {
         (self.decoder()?.decode)(file, scale)
     }
 
-    /// Whether files of this format can be read, and so can be originals.
+    /// Returns whether files of this format can be read, and so can be originals.
     #[must_use]
     pub fn is_readable(self) -> bool {
         self.0.decoder.is_some()
     }
 
-    /// Whether a picture of this size can be encoded.
+    /// Returns whether the format supports pictures of this size.
     #[must_use]
     pub fn holds_size(self, size: Size) -> bool {
         size.width.max(size.height) <= self.0.side_px_max && size.pixels() <= self.0.pixels_max
     }
 
-    /// Returns the limits of [`ImageFormat::holds_size`] for error messages, such as `webp files have at
-    /// most 16383 pixels on a side`.
+    /// Returns the limits of [`ImageFormat::holds_size`] for error messages, such as `webp files have at most
+    /// 16383 pixels on a side`.
     #[must_use]
     pub fn size_limits(self) -> String {
         let ImageCodec { name, side_px_max, pixels_max, .. } = self.0;
         let sides = format!("{name} files have at most {side_px_max} pixels on a side");
-        // A number that follows from the sides says nothing more.
+        // A number that follows from the sides adds no information.
         let square = Size::new(*side_px_max, *side_px_max).pixels();
         if *pixels_max < square { format!("{sides} and {pixels_max} in all") } else { sides }
     }
 
-    /// Returns the time to encode a pixel as a multiple of JPEG's, for budgets of encoding work.
+    /// Returns the time to encode a pixel as a multiple of the time for JPEG, for budgets of encoding work.
     #[must_use]
     pub fn encoding_cost(self) -> u32 {
         self.0.encoding_cost
     }
 
-    /// Returns the memory in bytes that encoding `pixels` pixels takes besides them, at its peak.
+    /// Returns the peak memory in bytes for encoding `pixels` pixels, without the pixels themselves.
     #[must_use]
     pub fn encoder_bytes(self, pixels: u64, sampling: OutputSampling) -> u64 {
         pixels.saturating_mul((self.0.encoder_bytes_per_pixel)(sampling))
     }
 
-    /// Whether pixels of this many channels are stored as they are, and may keep their profile.
+    /// Returns whether pixels with this number of channels are stored unconverted, and may keep their profile.
     pub(crate) fn holds(self, channels: usize) -> bool {
         match channels {
             1 => self.0.holds_grey,
@@ -240,10 +240,10 @@ impl ImageFormat {
 
     /// Encodes a picture as a file without metadata.
     ///
-    /// If the format does not support CMYK, inks are converted to sRGB with `icc`, the profile of the
-    /// original; so is grey if it cannot keep its profile and was not converted yet.
+    /// If the format does not support CMYK, inks are converted to sRGB with `icc`, the profile of the original.
+    /// Grey is converted too if it cannot keep its profile and is not converted yet.
     ///
-    /// Fails with [`RasterError::Unsupported`] for a picture of a size that the format does not hold.
+    /// Fails with [`RasterError::Unsupported`] for a picture of a size that the format does not support.
     pub fn encode(
         self,
         picture: UnencodedPicture<'_>,
@@ -255,12 +255,12 @@ impl ImageFormat {
             return Err(RasterError::Unsupported(text));
         }
         let channels = picture.pixels.channels;
-        // A conversion to sRGB leaves grey in one channel, so the channels do not tell that it is done.
+        // A conversion to sRGB leaves grey in one channel, so the number of channels does not show it.
         let is_srgb = channels < 4 && picture.output.colour == OutputColour::Srgb;
         if self.holds(channels) || is_srgb {
             return (self.0.encode)(&picture);
         }
-        // Encoders do not see the profile, which the conversion of inks needs.
+        // Encoders do not receive the profile, which the conversion of inks needs.
         let pixels = colour::to_srgb(picture.pixels.into_owned(), icc, picture.inks_inverted)?;
         (self.0.encode)(&UnencodedPicture { pixels: Cow::Owned(pixels), ..picture })
     }
@@ -286,7 +286,7 @@ impl fmt::Debug for ImageFormat {
 
 impl PartialEq for ImageFormat {
     fn eq(&self, other: &Self) -> bool {
-        // By name, in agreement with the order and the hash below.
+        // Compared by name, consistently with the order and the hash below.
         self.0.name == other.0.name
     }
 }

@@ -1,12 +1,12 @@
-//! One scale of quality for all formats: that of JPEG.
+//! Maps the quality scale of JPEG, which all formats share, to the settings of other encoders.
 
 /// Steps between the entries of a table.
 const STEP: u8 = 10;
 
 /// Looks up the setting of an encoder for a quality on libjpeg's scale.
 ///
-/// `table` has the settings for 0, 10, ... 100; those between are interpolated. Qualities above 100
-/// count as 100.
+/// `table` has the settings for 0, 10, ... 100; settings between them are interpolated. Qualities above 100 count
+/// as 100.
 pub(super) fn interpolate(quality: u8, table: &[f32; 11]) -> f32 {
     let quality = quality.min(100);
     let below = usize::from(quality / STEP);

@@ -1,8 +1,7 @@
-//! WebP, at a few times the cost of JPEG. Only written.
+//! Writes WebP, at a few times the cost of JPEG. WebP is not read.
 //!
-//! The pixels are encoded by `webp_encoder`. This module adds the extended header and the chunks for
-//! a colour profile, EXIF and XMP (RFC 9649, section 2.7). IIM has no place in WebP, so it is omitted;
-//! XMP has the same texts.
+//! `webp_encoder` encodes the pixels. This module adds the extended header and the chunks for a colour profile,
+//! EXIF and XMP (RFC 9649, section 2.7). WebP has no place for IIM, so it is omitted; XMP has the same texts.
 
 use webp_encoder::{PixelView, WebpError, WebpOptions};
 
@@ -20,24 +19,24 @@ pub static CODEC: ImageCodec = ImageCodec {
     decoder: None,
     encode,
     embed,
-    // Lossy WebP has luma and chroma always, which decoders give as RGB.
+    // Lossy WebP always has luma and chroma, which decoders convert to RGB.
     holds_grey: false,
     holds_inks: false,
     side_px_max: webp_encoder::SIDE_PX_MAX,
     pixels_max: u64::MAX,
     encoding_cost: 12,
-    // Planes and file, and the copy in RGB that grey pictures need.
+    // The planes, the file, and the copy in RGB that grey pictures need.
     encoder_bytes_per_pixel: |_| 7,
 };
 
-/// libwebp's method. 3 and 4 take more than twice the time and save a twentieth of the bytes at the same quality, but at
-/// equal bytes they score no better in SSIMULACRA2 (four photographs at 1,024 pixels).
+/// libwebp's method. 3 and 4 need more than twice the time and save a twentieth of the bytes at the same quality,
+/// but at equal bytes they score no better in SSIMULACRA2 (four photographs at 1,024 pixels).
 const METHOD: u8 = 2;
 
-/// libwebp's quality for quality 0, 10, ... 100: that with about a tenth fewer bytes than a JPEG of this
-/// quality, for photographs of 1,024 pixels. Measured with method 4, and lowered by the bytes that
-/// method 2 adds. The SSIMULACRA2 score of a JPEG of quality 85 takes 40 %
-/// more bytes in WebP than in JPEG, and a WebP of as many bytes as the JPEG is of no use.
+/// libwebp's quality for quality 0, 10, ... 100. For photographs of 1,024 pixels it gives about a tenth fewer
+/// bytes than a JPEG of this quality. Measured with method 4, and lowered by the bytes that method 2 adds. To
+/// reach the SSIMULACRA2 score of a JPEG of quality 85, WebP needs 40 % more bytes, and a WebP as large as the
+/// JPEG is of no use.
 const QUALITIES: [f32; 11] = [0.0, 3.0, 11.0, 24.5, 43.0, 55.0, 66.5, 74.0, 80.0, 87.0, 100.0];
 
 /// Flags of the extended header.
@@ -79,7 +78,7 @@ fn embed(file: &[u8], attachments: &ImageAttachments<'_>) -> Result<Vec<u8>, Ras
     if flags != 0 {
         chunk(&mut chunks, *b"VP8X", &[&[flags, 0, 0, 0], &sides[..]].concat())?;
     }
-    // The order of the standard: the profile before the frame, metadata behind it.
+    // The order of the standard: the profile before the frame, metadata after it.
     for (kind, payload) in [
         (*b"ICCP", icc),
         (*b"VP8 ", frame),
@@ -118,7 +117,7 @@ fn frame_of(file: &[u8]) -> Option<&[u8]> {
     }
 }
 
-/// Reads the sides of a key frame as the extended header has them: each less 1, in three bytes.
+/// Reads the sides of a key frame in the form of the extended header: each less 1, in three bytes.
 fn canvas(frame: &[u8]) -> Option<[u8; 6]> {
     let (start_code, sides) = frame.get(3..10)?.split_first_chunk::<3>()?;
     if *start_code != START_CODE {
@@ -135,7 +134,7 @@ fn side_less_1(low: u8, high: u8) -> Option<[u8; 2]> {
     Some(side.checked_sub(1)?.to_le_bytes())
 }
 
-/// Appends a chunk: its type, the length of the payload, the payload, and a zero after an odd one.
+/// Appends a chunk: its type, the length of the payload, the payload, and a zero if the length is odd.
 fn chunk(out: &mut Vec<u8>, kind: [u8; 4], payload: &[u8]) -> Result<(), RasterError> {
     out.extend(kind);
     out.extend(length_u32(payload.len())?.to_le_bytes());

@@ -1,21 +1,21 @@
-//! The filter of one axis: boxes of whole source pixels, then Lanczos-3 over the boxes.
+//! Filters one axis: boxes of whole source pixels, then Lanczos-3 over the boxes.
 
 use std::ops::Range;
 
-/// The least number of boxes per result pixel that the box filter leaves to Lanczos.
+/// The minimum number of boxes per result pixel, which Lanczos then filters.
 ///
-/// A box is a poor filter only near its own frequency, which is then an octave beyond what the result
-/// can show. libvips has the same default. There, Lanczos alone changes the score of seven photographs
-/// encoded at quality 82 by 0.0 SSIMULACRA2 points on average at 1024 pixels, and by 0.1 at 256.
+/// A box is a poor filter only near its own frequency. With this ratio, that frequency is an octave beyond the
+/// detail of the result. libvips has the same default. Lanczos alone, without boxes, changes the score of seven
+/// photographs encoded at quality 82 by only 0.0 SSIMULACRA2 points on average at 1024 pixels, and by 0.1 at 256.
 const LANCZOS_RATIO_MIN: f64 = 2.0;
 /// The number of lobes of the filter, on each side.
 const LOBES: f64 = 3.0;
-/// Taps are processed in groups of this many, to keep several sums under way at once.
+/// The number of taps in a group. Taps are processed in groups, so that several sums are computed at once.
 pub(super) const TAP_GROUP: usize = 4;
-/// The tolerance with which the edges of a region are whole pixels, in pixels.
+/// The tolerance in pixels within which the edges of a region count as whole pixels.
 const EDGE_TOLERANCE: f64 = 1e-6;
 
-/// How the pixels of one axis become those of the result.
+/// The filter that reduces the pixels of one axis to the pixels of the result.
 #[derive(Clone)]
 pub(super) struct Axis {
     /// The source pixels that are read.
@@ -28,15 +28,15 @@ pub(super) struct Axis {
     pub(super) taps: usize,
     /// The first box of each result pixel.
     pub(super) starts: Vec<usize>,
-    /// The weights of each result pixel's taps, which are divided by the number of pixels in a box.
+    /// The weights of each result pixel's taps, divided by the number of pixels in a box.
     pub(super) weights: Vec<f32>,
 }
 
 impl Axis {
     /// Plans an axis: `start` and `length` of the region in pixels of a source of `edge` pixels.
     ///
-    /// The region is clamped to the source; pixels outside it are not read, and the outermost pixels
-    /// are repeated instead.
+    /// The region is clamped to the source. Pixels outside the region are not read; the outermost pixels are
+    /// repeated instead.
     pub(super) fn new(edge: u32, start: f64, length: f64, target: u32) -> Self {
         let edge = f64::from(edge.max(1));
         let start = start.clamp(0.0, edge - 1.0);
@@ -91,7 +91,7 @@ impl Axis {
         start..(start + self.box_px).min(self.source.end)
     }
 
-    /// Returns the axis for a range of result pixels, which reads only the boxes that they need.
+    /// Returns the axis for a range of result pixels, which reads only the necessary boxes.
     pub(super) fn part(&self, pixels: Range<usize>) -> Self {
         let starts = &self.starts[pixels.clone()];
         let first = starts.first().copied().unwrap_or(0);
@@ -108,7 +108,7 @@ impl Axis {
         }
     }
 
-    /// Iterates over the result pixels: the first box and the weights of each.
+    /// Iterates over the first box and the weights of each result pixel.
     pub(super) fn taps(&self) -> impl Iterator<Item = (usize, &[f32])> {
         self.starts.iter().copied().zip(self.weights.chunks_exact(self.taps))
     }

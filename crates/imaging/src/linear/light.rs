@@ -1,34 +1,34 @@
 //! Converts samples to linear light and back.
 //!
-//! sRGB (IEC 61966-2-1) spends its 256 levels unevenly: the darkest are 0.0003 of full light apart,
-//! the brightest 0.009. Sums of light are therefore kept as `f32`, whose steps are far below the
-//! smallest difference of two levels.
+//! sRGB (IEC 61966-2-1) spaces its 256 levels unevenly: the darkest are 0.0003 of full light apart, the brightest
+//! 0.009. Sums of light are therefore kept as `f32`, whose steps are far below the smallest difference of two
+//! levels.
 
 use std::sync::LazyLock;
 
-/// The meaning of 8-bit samples: how much light, or ink, each level stands for.
+/// The meaning of 8-bit samples: the amount of light or ink of each level.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SampleLight {
-    /// Levels on the tone curve of sRGB. Close enough for other RGB and grey profiles, whose curves
-    /// are nearly the same.
+    /// Levels on the tone curve of sRGB. Also used for other RGB and grey profiles, whose curves are nearly the
+    /// same.
     Srgb,
-    /// Levels proportional to an area, as the inks of CMYK: the eye averages the areas of dots.
+    /// Levels proportional to an area, as for the inks of CMYK: the eye averages the areas of dots.
     Proportional,
 }
 
 /// The number of equal intervals of light for which [`LightTables::levels`] has an entry.
 ///
-/// More than 255 · 12.92, the inverse of the smallest distance of two levels of sRGB, so that at most
-/// one boundary between levels lies in an interval.
+/// The number is more than 255 · 12.92, the inverse of the smallest distance of two levels of sRGB, so at most one
+/// boundary between levels lies in an interval.
 const INTERVALS: usize = 4096;
-/// `INTERVALS` as a number of light.
+/// `INTERVALS` as an `f32`.
 const INTERVALS_F32: f32 = 4096.0;
 
 /// Tables between levels and light.
 pub(super) struct LightTables {
     /// The light of each level, 0 to 1.
     light: [f32; 256],
-    /// The least light that is rounded to a level above this one; infinite for the last level.
+    /// The smallest light that is rounded to a level above this one; infinite for the last level.
     boundaries: [f32; 256],
     /// The level at the start of each interval of light.
     levels: Vec<u8>,

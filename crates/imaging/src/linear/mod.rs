@@ -1,16 +1,16 @@
 //! Scales pictures down in linear light.
 //!
-//! Samples of a picture stand for light on a curve. Averaging them as they are makes fine bright
-//! detail too dark: a grid of black and white lines becomes 128, where the eye sees half of the
-//! light, which is 188. So samples are converted to light, filtered, and converted back.
+//! Samples of a picture represent light on a curve. Averaging them directly makes fine bright detail too dark: a
+//! grid of black and white lines becomes 128, where the eye sees half of the light, which is 188. So samples are
+//! converted to light, filtered, and converted back.
 //!
-//! The filter is separable: boxes of whole pixels leave at least twice the size of the result, and
-//! Lanczos with three lobes does the rest. Both are computed in `f32` and in an order that depends
-//! on sizes only, so the result is the same for any number of threads and on every machine.
+//! The filter is separable: boxes of whole pixels leave at least twice the size of the result, and Lanczos with
+//! three lobes reduces the rest. Both are computed in `f32` and in an order that depends only on sizes, so the
+//! result is the same for any number of threads and on every machine.
 //!
-//! A [`Downscale`] works on strips of rows: the caller passes 8-bit rows of the source, which are
-//! reduced to the width of the result at once. So neither the source as numbers of light nor, where
-//! rows are decoded strip by strip, the decoded source is ever in memory as a whole.
+//! A [`Downscale`] works on strips of rows: the caller passes 8-bit rows of the source, which are reduced to the
+//! width of the result at once. So the source in linear light is never in memory as a whole. If rows are decoded
+//! strip by strip, the decoded source is not either.
 
 mod axis;
 mod light;
@@ -29,18 +29,18 @@ pub use light::SampleLight;
 
 /// The number of source pixels in a strip that is reduced at once.
 pub(crate) const STRIP_PIXELS: usize = 1 << 20;
-/// The number of samples, of 4 bytes each, between the filters of the two axes that are in memory at
-/// once. Pictures that are scaled down little are reduced in several slabs, one after the other.
+/// The maximum number of samples, of 4 bytes each, in memory between the filters of the two axes. Pictures that
+/// are scaled down little are reduced in several slabs, one after the other.
 const SLAB_SAMPLES: usize = 12 << 20;
 /// The number of sums that are computed together when rows are added up.
 const SUMS: usize = 16;
 
-/// A rectangle whose edges may lie between pixels, in pixels of the picture that it is cut from.
+/// A rectangle whose edges may lie between pixels, in pixels of the picture from which it is cut.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PixelRegion {
-    /// Distance of the left edge from that of the picture.
+    /// Distance of the left edge from the left edge of the picture.
     pub x: f64,
-    /// Distance of the upper edge from that of the picture.
+    /// Distance of the upper edge from the upper edge of the picture.
     pub y: f64,
     /// Width in pixels, with fractions.
     pub width: f64,
@@ -66,7 +66,7 @@ impl PixelRegion {
         }
     }
 
-    /// Returns the region that shows the same part of the picture on a copy of another size.
+    /// Returns the region that shows the same part of the picture on a copy of a different size.
     #[must_use]
     pub fn rescaled(self, from: Size, to: Size) -> Self {
         let across = f64::from(to.width) / f64::from(from.width.max(1));
@@ -82,11 +82,11 @@ impl PixelRegion {
 
 /// Cuts `region` out of `pixels` and scales it down to `size` in linear light, in one resampling.
 ///
-/// The region is clamped to the picture. Pixels outside the region do not affect the result; those at
-/// its edge are repeated. A `size` larger than the region is interpolated.
+/// The region is clamped to the picture. Pixels outside the region do not affect the result; the pixels at its
+/// edge are repeated. A `size` larger than the region is interpolated.
 ///
-/// The result is the same for any number of threads that `parallel_map` uses. Memory: about 100 MB at
-/// most besides the pixels and the result.
+/// The result is the same for any number of threads that `parallel_map` uses. Memory: about 100 MB at most besides
+/// the pixels and the result.
 #[must_use]
 pub fn scale_region(
     pixels: &Pixels,
@@ -113,15 +113,15 @@ pub(crate) struct Downscale {
     target: Size,
 }
 
-/// Pixels in linear light: `[height][width][channels]` of `f32`, 0 to 1 and a little beyond, because
-/// the filter overshoots at edges.
+/// Pixels in linear light: `[height][width][channels]` of `f32`, 0 to 1 and slightly beyond, because the filter
+/// overshoots at edges.
 pub(crate) struct LightPixels {
     pub(crate) size: Size,
     pub(crate) channels: usize,
     data: Vec<f32>,
 }
 
-/// The reduced rows of a strip, or why there are none; empty until the strip is reduced.
+/// The reduced rows of a strip, or the error that prevented them; empty until the strip is reduced.
 type StripSlot<E> = Mutex<Option<Result<Vec<f32>, E>>>;
 
 impl Downscale {
@@ -135,12 +135,12 @@ impl Downscale {
         }
     }
 
-    /// Splits the plan into slabs of rows of the result, from the top down, each of which takes a bounded
-    /// amount of memory; usually one.
+    /// Splits the plan into slabs of rows of the result, from the top down, each with a bounded amount of memory;
+    /// usually only one.
     pub(crate) fn slabs(&self) -> Vec<Self> {
         let stride = index(self.target.width).max(1) * self.channels;
         let height = index(self.target.height);
-        // At least one row of the result for each row of boxes that its slab holds.
+        // A slab has at least one row of boxes and one row of the result.
         let boxes = (SLAB_SAMPLES / stride).saturating_sub(self.rows.taps).max(1);
         let length = (boxes * height / self.rows.boxes.max(1)).max(1);
         let starts = (0..height).step_by(length);
@@ -190,9 +190,9 @@ impl Downscale {
         }
     }
 
-    /// Reduces a source whose strips `reduce` reduces to the width of the result, in parallel.
+    /// Reduces a source in parallel: `reduce` reduces each strip to the width of the result.
     ///
-    /// Fails with the error of the first strip that has one.
+    /// Fails with the error of the first strip that has an error.
     pub(crate) fn reduce_strips<E: Send>(
         &self,
         strips: &[Range<usize>],
@@ -213,7 +213,7 @@ impl Downscale {
         Ok(self.join(&parts.collect::<Result<Vec<_>, E>>()?))
     }
 
-    /// Reduces the rows of a strip to the width of the result; `samples` holds exactly the rows that
+    /// Reduces the rows of a strip to the width of the result. `samples` holds exactly the rows that
     /// [`Downscale::source_rows`] returns, in full width.
     pub(crate) fn reduce_strip<S: Copy>(
         &self,
@@ -229,7 +229,7 @@ impl Downscale {
         }
     }
 
-    /// `N` is the number of channels, `L` the number of lanes in which they are added up.
+    /// Reduces a strip. `N` is the number of channels, `L` the number of lanes in which they are added up.
     fn reduce_pixels<S: Copy, const N: usize, const L: usize>(
         &self,
         strip: &Range<usize>,
@@ -354,7 +354,7 @@ fn filter_row<const N: usize, const L: usize>(
 ) {
     for (start, weights) in columns.taps() {
         let boxes = boxes[start..start + weights.len()].as_chunks::<TAP_GROUP>().0;
-        // Several sums, because each addition waits for the one before it.
+        // Several sums, because each addition waits for the previous one.
         let mut sums = [[0.0; L]; TAP_GROUP];
         for (boxes, weights) in boxes.iter().zip(weights.as_chunks::<TAP_GROUP>().0) {
             for ((sum, pixel), weight) in sums.iter_mut().zip(boxes).zip(weights) {
@@ -369,7 +369,7 @@ fn filter_row<const N: usize, const L: usize>(
     }
 }
 
-/// Adds up rows with their weights.
+/// Adds up rows, each multiplied by its weight.
 fn add_rows(taps: &[(&[f32], f32)], out: &mut [f32]) {
     let (chunks, rest) = out.as_chunks_mut::<SUMS>();
     for (number, chunk) in chunks.iter_mut().enumerate() {

@@ -1,8 +1,8 @@
 //! Blends a watermark into the component grids of a picture as stored.
 //!
-//! Local marks change blocks in place, so the mark is turned to the stored orientation of the picture
-//! and split into luma and chroma layers. The layers are cached by size, orientation, sampling and
-//! offset within a chroma cell.
+//! Local marks change blocks in place, so the mark is turned to the stored orientation of the picture and split
+//! into luma and chroma layers. The layers are cached by size, orientation, sampling and offset within a chroma
+//! cell.
 
 use std::sync::{Arc, PoisonError};
 
@@ -60,7 +60,7 @@ impl Watermark {
         let key = LayerKey { size: rect.size(), orientation, cell, offset };
         let mut cached = self.layers.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(found) = cached.iter().position(|layers| layers.key == key) {
-            // Moves to the end, because the list is in order of use.
+            // Moved to the end, because the list is in order of use.
             let layers = cached.remove(found);
             cached.push(Arc::clone(&layers));
             return PlacedMark { layers, rect };
@@ -70,11 +70,11 @@ impl Watermark {
         let (stamp, _) = self.prepare(image);
         let layers = Arc::new(MarkLayers::new(&stamp, key));
         let mut cached = self.layers.lock().unwrap_or_else(PoisonError::into_inner);
-        // Another thread may have prepared the same mark meanwhile.
+        // A different thread may have prepared the same mark meanwhile.
         cached.retain(|other| other.key != key);
         cached.push(Arc::clone(&layers));
         let mut pixels: usize = cached.iter().map(|layers| layers.luma.len()).sum();
-        // The newest layers stay even if they exceed the limit alone.
+        // The newest layers stay even if they alone exceed the limit.
         while cached.len() > CACHED_BITMAPS_MAX || pixels > CACHED_PIXELS_MAX && cached.len() > 1 {
             pixels -= cached.remove(0).luma.len();
         }
@@ -86,7 +86,7 @@ impl MarkLayers {
     fn new(stamp: &MarkBitmap, key: LayerKey) -> Self {
         let data = stamp.pixels.as_flattened().to_vec();
         let upright = Pixels { size: stamp.size, channels: 4, data };
-        // The mark is upright, and the blocks that it changes are as stored.
+        // The mark is upright, but the blocks that it changes are in the stored orientation.
         let turned = key.orientation.inverse().orient(upright);
         let pixels = turned.data.as_chunks::<4>().0;
         let cells_across = (key.offset.0 + key.size.width).div_ceil(key.cell.0);
@@ -148,8 +148,8 @@ impl PlacedMark {
 
 /// Calls `paint` for each row of `rect` on `grid`.
 ///
-/// The arguments of `paint` are the row's number in the rectangle, its samples on the grid, and the
-/// number of the rectangle's samples to the left of them.
+/// The arguments of `paint` are the row's number in the rectangle, its samples on the grid, and the number of the
+/// rectangle's samples to the left of these.
 fn for_each_row(
     grid: &mut SampleGrid,
     rect: Rect,

@@ -1,8 +1,8 @@
-//! The watermark: a line of text or a PNG, prepared for each size of picture.
+//! Draws the watermark: a line of text or a PNG, prepared for each size of picture.
 //!
-//! The watermark is in the lower left corner; its width and margin are fractions of the picture's
-//! width, so that it looks the same at every size. Text is white with a soft dark shadow, so that it is
-//! legible on white and on black.
+//! The watermark is in the lower left corner. Its width and margin are fractions of the picture's width, so that
+//! it looks the same at every size. Text is white with a soft dark shadow, so that it is legible on white and on
+//! black.
 
 mod grids;
 
@@ -28,7 +28,7 @@ const PNG_EDGE_MAX: u32 = 4096;
 /// Maximum memory for reading a PNG mark, in bytes.
 const PNG_ALLOC_MAX: u64 = 96 << 20;
 
-/// Maximum number of pixels of a prepared mark; on larger pictures the mark stays at this size.
+/// Maximum number of pixels of a prepared mark; larger pictures get a mark of this size.
 const BITMAP_PIXELS_MAX: u64 = 8 << 20;
 
 /// Maximum number of prepared marks in the cache.
@@ -42,15 +42,15 @@ const MEASURE_FONT_SIZE: f32 = 200.0;
 /// Padding around the text, for the shadow, as a fraction of the font size.
 const PAD: f32 = 0.14;
 
-/// The shadow: a narrow dark rim that separates letters from a white background, and a wide soft one.
-/// For each: sigma as a fraction of the font size, gain on the blurred letters, maximum darkness.
+/// The shadow: a narrow dark rim that separates letters from a white background, and a wide soft shadow. For each:
+/// sigma as a fraction of the font size, gain on the blurred letters, maximum darkness.
 const SHADOWS: [(f32, f32, f32); 2] = [(0.022, 2.6, 0.7), (0.06, 1.4, 0.5)];
 
 /// Minimum sigma of a blur in pixels: a narrower rim would fall between two samples.
 const SIGMA_MIN: f32 = 0.6;
 
-/// Font size in pixels above which the shadow is blurred at a reduced size: it has no detail, and the
-/// cost of a blur is proportional to its radius times its pixels.
+/// Font size in pixels above which the shadow is blurred at a reduced size: it has no detail, and the cost of a
+/// blur is proportional to its radius times its pixels.
 const SHADOW_FONT_MAX: f32 = 64.0;
 
 /// Font size in pixels at which the gain of the shadow is doubled, because a blur weakens thin strokes.
@@ -87,7 +87,7 @@ pub struct MarkSetup {
     pub opacity: f32,
 }
 
-/// Why a watermark could not be created.
+/// The reason why a watermark could not be created.
 #[derive(Clone, Debug, PartialEq, Eq, Error, Serialize)]
 pub enum MarkError {
     /// The font file cannot be read.
@@ -183,14 +183,14 @@ impl Watermark {
         &self.id
     }
 
-    /// Computes the position and size of the mark, with its shadow, on a picture of `image` pixels.
+    /// Computes the position and size of the mark, including its shadow, on a picture of `image` pixels.
     ///
-    /// The rectangle has at least one pixel and is inside the picture; the mark is reduced where it
-    /// would be too high.
+    /// The rectangle has at least one pixel and is inside the picture. The mark is reduced if it would be too
+    /// high.
     #[must_use]
     pub fn placement(&self, image: Size) -> Rect {
         let margin = rounded(f64::from(self.margin_fraction) * f64::from(image.width));
-        // On a wide, low picture a margin of its width would leave no room for the mark.
+        // On a wide, low picture a margin relative to its width would leave no room for the mark.
         let margin = margin.min(image.height / 4);
         let room = Size {
             width: image.width.saturating_sub(margin).max(1),
@@ -236,19 +236,19 @@ impl Watermark {
     fn find_cached(&self, size: Size) -> Option<Arc<MarkBitmap>> {
         let mut cached = self.bitmaps.lock().unwrap_or_else(PoisonError::into_inner);
         let index = cached.iter().position(|stamp| stamp.size == size)?;
-        // Moves to the end, because the list is in order of use.
+        // Moved to the end, because the list is in order of use.
         let stamp = cached.remove(index);
         cached.push(Arc::clone(&stamp));
         Some(stamp)
     }
 
     fn cache_bitmap(&self, stamp: Arc<MarkBitmap>) {
-        // A mark that exceeds the limit alone would evict all others.
+        // A mark that alone exceeds the limit would evict all others.
         if stamp.pixels.len() > CACHED_PIXELS_MAX {
             return;
         }
         let mut cached = self.bitmaps.lock().unwrap_or_else(PoisonError::into_inner);
-        // Another thread may have drawn the same size meanwhile.
+        // A different thread may have drawn the same size meanwhile.
         cached.retain(|other| other.size != stamp.size);
         cached.push(stamp);
         let mut pixels: usize = cached.iter().map(|stamp| stamp.pixels.len()).sum();
@@ -361,7 +361,7 @@ fn level(value: f32) -> u8 {
 fn draw_line(font: &Font<'_>, line: &str, ink: LineBounds, size: Size) -> GrayImage {
     let font_size = font_size(ink, size);
     let factor = font_size / MEASURE_FONT_SIZE;
-    // Centres the padded line vertically where rounding made the picture slightly higher.
+    // Centres the padded line vertically if rounding made the picture slightly higher.
     let spare = (float(size.height) - factor * (ink.height + 2.0 * PAD * MEASURE_FONT_SIZE)) / 2.0;
     let origin = Point {
         x: (PAD * MEASURE_FONT_SIZE - ink.left) * factor,
@@ -376,7 +376,7 @@ fn draw_line(font: &Font<'_>, line: &str, ink: LineBounds, size: Size) -> GrayIm
                 && x < size.width
                 && y < size.height
             {
-                // Boxes of neighbouring glyphs overlap, so keep the higher coverage.
+                // Boxes of neighbouring glyphs overlap, so the higher coverage is kept.
                 let Luma([old]) = *image.get_pixel(x, y);
                 image.put_pixel(x, y, Luma([old.max(level(coverage))]));
             }
@@ -461,7 +461,7 @@ fn draw_picture(picture: &Pixels, size: Size, opacity: f32) -> MarkBitmap {
     let scaled = resize(multiplied, size).data;
     let mut pixels: Vec<[u8; 4]> = scaled.as_chunks::<4>().0.to_vec();
     for pixel in &mut pixels {
-        // The filter overshoots at hard edges: no colour is brighter than its alpha.
+        // The filter overshoots at hard edges: no colour may be brighter than its alpha.
         for channel in 0..3 {
             pixel[channel] = pixel[channel].min(pixel[3]);
         }

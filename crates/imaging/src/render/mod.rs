@@ -1,11 +1,11 @@
 //! Renders a picture by applying steps to it.
 //!
-//! Crops and watermarks are applied lazily: the needed part of the original is decoded, turned,
-//! converted and watermarked only at the end or before a change of scale. So a crop never processes
-//! pixels that it discards, whether it comes before or after the watermark.
+//! Crops and watermarks are applied lazily: the necessary part of the original is decoded, turned, converted and
+//! watermarked only at the end or before a change of scale. So a crop never processes pixels that it discards,
+//! whether it comes before or after the watermark.
 //!
-//! Pictures are scaled in linear light, see [`crate::linear`]. Pixels that have to be converted to sRGB
-//! are converted before that, because light is known from their samples only then.
+//! Pictures are scaled in linear light, see [`crate::linear`]. Pixels that have to be converted to sRGB are
+//! converted first, because only then do their samples determine the light.
 
 use crate::blend::{MarkPosition, SampleModel, blend_pixels, blend_planes};
 use crate::colour::SrgbConversion;
@@ -29,23 +29,21 @@ use std::borrow::Cow;
 
 /// Renders a job: decodes the original, applies the steps and encodes the result.
 ///
-/// `stage` is called at the start of each stage and again before each further part of it; a job may
-/// visit stages several times and in any order. Once `stage` returns false, the render ends with
-/// [`RasterError::Abandoned`]. A single part, such as decoding a whole picture, is not interrupted, except
-/// for decoding in bands, which calls [`crate::BandDecoder::should_continue`] before each band.
+/// `stage` is called at the start of each stage and again before each further part of it. A job may visit stages
+/// several times and in any order. Once `stage` returns false, the render ends with [`RasterError::Abandoned`]. A
+/// single part, such as decoding a whole picture, is not interrupted, except for decoding in bands, which calls
+/// [`crate::BandDecoder::should_continue`] before each band.
 ///
-/// Memory: for a crop a small multiple of the crop; for a whole picture its samples once or twice. To
-/// scale takes about 100 MB at most and the result twice; if the picture has an index and is scaled
-/// first, only strips of it are in memory. For progressive originals another two bytes for each sample
-/// of each component.
+/// Memory: for a crop a small multiple of the crop; for a whole picture its samples once or twice. Scaling needs
+/// about 100 MB at most and the result twice. If the picture has an index and is scaled first, only strips of it
+/// are in memory. Progressive originals need two more bytes for each sample of each component.
 ///
-/// Damaged picture data still gives a picture, the same every time, with
-/// [`RenderOutput::warning`].
+/// Damaged picture data still gives a picture, always the same one, with [`RenderOutput::warning`].
 ///
 /// # Errors
 ///
-/// [`RasterError`] for a file that is not a JPEG or is of an unsupported kind, for more pixels than
-/// allowed, and for crops that extend beyond the picture.
+/// [`RasterError`] for a file that is not a JPEG or is of an unsupported kind, for more pixels than allowed, and
+/// for crops that extend beyond the picture.
 pub fn render(
     job: &RenderJob<'_>,
     marker: &Watermark,
@@ -66,11 +64,11 @@ pub(crate) fn open<'a>(
 ) -> Result<DecodableFile<'a>, RasterError> {
     let opened = source.format.open(source.file)?;
     let size = opened.header.size;
-    // The limit is on the original, even where `file` is a smaller copy of it.
+    // The limit applies to the original, even if `file` is a smaller copy of it.
     if size.pixels().max(source.stored.pixels()) > pixels_max {
         return Err(RasterError::TooLarge { size, pixels_max });
     }
-    // Crops are in pixels of the size that the caller expects, so they would be cut elsewhere.
+    // Crops are in pixels of the size that the caller expects, so they would cut a different part.
     if size != source.shows {
         return Err(RasterError::Decode(format!(
             "the file holds {}x{} pixels, expected {}x{}",
@@ -101,9 +99,9 @@ struct RenderState<'a> {
     region: Rect,
     /// Pending watermarks: the region at each watermark step, in pixels of the upright base.
     marks: Vec<Rect>,
-    /// The windows that cuts have chosen so far.
+    /// The windows that earlier cuts have chosen.
     windows: Vec<Rect>,
-    /// Whether the pixels of the base have been converted to sRGB.
+    /// True if the pixels of the base have been converted to sRGB.
     srgb: bool,
     decoded_pixels: u64,
     render_path: RenderPath,
@@ -177,8 +175,7 @@ impl<'a> RenderState<'a> {
 
     /// Scales the region down to `target`.
     fn scale(&mut self, target: Size) -> Result<(), RasterError> {
-        // Without a change of size nothing is decoded yet, so `planes` can still keep the
-        // components.
+        // Without a change of size nothing is decoded yet, so `planes` can still keep the components.
         if target == size_of(self.region) {
             return Ok(());
         }
@@ -220,7 +217,7 @@ impl<'a> RenderState<'a> {
         self.decoded_pixels += reduced.decoded_pixels;
         self.warning = self.warning.take().or(reduced.warning);
         self.render_path = reduced.render_path;
-        // Lets the caller cancel between decoding and turning.
+        // The caller may cancel between decoding and turning.
         self.begin(RenderStage::Decode)?;
         let size = source.orientation.oriented_size(target);
         let channels = conversion.converted_channels();
@@ -279,7 +276,7 @@ impl<'a> RenderState<'a> {
             source.format.decode(&self.file, DecodeScale::FULL)?;
         self.record_decode(value.size, warning);
         let pixels = crop_pixels(value, stored);
-        // Lets the caller cancel between decoding and turning.
+        // The caller may cancel between decoding and turning.
         self.begin(RenderStage::Decode)?;
         Ok(orientation.orient(pixels))
     }
@@ -319,7 +316,7 @@ impl<'a> RenderState<'a> {
         })
     }
 
-    /// Encodes the pixels, with the highest quality that keeps to [`OutputOptions::bytes_max`].
+    /// Encodes the pixels with the highest quality that complies with [`OutputOptions::bytes_max`].
     fn encode(&self, pixels: &Pixels) -> Result<Vec<u8>, RasterError> {
         let output = self.job.output;
         let file = self.encode_at(pixels, output.quality)?;
@@ -327,7 +324,7 @@ impl<'a> RenderState<'a> {
         if file.len() as u64 <= bytes_max {
             return Ok(file);
         }
-        // The best quality that is known to fit is below `high`; quality 1 is the best that can be done.
+        // The best quality that fits is below `high`. If no quality fits, the file of quality 1 is the result.
         let mut best = self.encode_at(pixels, 1)?;
         let mut low = 1;
         let mut high = output.quality;
@@ -357,8 +354,8 @@ impl<'a> RenderState<'a> {
         output.format.encode(picture, source.icc)
     }
 
-    /// Returns the region with its watermarks as planes if the components of the file can be kept: no
-    /// change of scale, colour or sampling, edges on the chroma grid, and no limit of bytes, which takes
+    /// Returns the region with its watermarks as planes if the components of the file can be kept. That requires
+    /// no change of scale, colour or sampling, edges on the chroma grid, and no limit of bytes, which needs
     /// several encodes.
     ///
     /// Chroma is then neither upsampled nor downsampled again, and colour conversions are avoided.
@@ -389,7 +386,7 @@ impl<'a> RenderState<'a> {
         self.begin(RenderStage::Decode)?;
         let decoded = match codec::decode_planes(&self.file) {
             Ok(decoded) => decoded,
-            // The library refuses some samplings as planes that it can decode to pixels.
+            // The library can decode some samplings to pixels but not to planes.
             Err(CodecError::Unsupported(_)) => return Ok(None),
             Err(error) => return Err(error.into()),
         };
@@ -415,8 +412,8 @@ pub(super) fn translate_mark(position: MarkPosition, canvas: Rect, region: Rect)
     }
 }
 
-/// Whether a stored rectangle starts on a boundary between chroma samples, and on reversed axes also
-/// ends on one.
+/// Returns whether a stored rectangle starts on a boundary between chroma samples, and on reversed axes also ends
+/// on a boundary.
 fn is_on_chroma_grid(stored: Rect, reversed: ReversedAxes, chroma: ChromaSubsampling) -> bool {
     let (across, down) = chroma.cell();
     let columns_fit = stored.x.is_multiple_of(across)
