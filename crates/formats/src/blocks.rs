@@ -3,8 +3,8 @@
 //! A paragraph has one style and no line break. `<br>` is a soft break within it, a table row is a paragraph
 //! with tabs between its cells, and a list item is a paragraph that begins with its bullet or number.
 //!
-//! No public specification says how fact boxes, preambles and bylines are marked up, so the common
-//! conventions are recognized: `aside`, and the English and Swedish class names in [`style_of_class`].
+//! No public specification defines the markup of fact boxes, preambles and bylines, so the common conventions are
+//! recognized: `aside`, and the English and Swedish class names in [`style_of_class`].
 
 use super::html;
 use super::html::Attribute;
@@ -36,9 +36,9 @@ pub(super) enum ParagraphStyle {
 pub(super) struct TextRun {
     /// Text without control characters, except `\t` between cells and `\n` for a soft break.
     pub text: String,
-    /// Whether the text is bold.
+    /// True if the text is bold.
     pub bold: bool,
-    /// Whether the text is italic.
+    /// True if the text is italic.
     pub italic: bool,
 }
 
@@ -101,7 +101,7 @@ pub(super) fn one_line(text: &str) -> String {
         }
         let content = line.len();
         line.extend(word.chars().filter(|c| is_printable(*c)));
-        // A word of control characters alone would leave two spaces in a row.
+        // A word that consists only of control characters would leave two spaces in a row.
         if line.len() == content {
             line.truncate(start);
         }
@@ -109,13 +109,13 @@ pub(super) fn one_line(text: &str) -> String {
     line
 }
 
-/// Reports whether white space collapses; a no-break space counts as a letter.
+/// Returns whether white space collapses; a no-break space counts as a letter.
 fn is_collapsible_space(c: char) -> bool {
     matches!(c, ' ' | '\t' | '\n' | '\r' | '\u{b}' | '\u{c}' | '\u{85}' | '\u{2028}' | '\u{2029}')
 }
 
-/// Reports whether a character is printable: neither a control character, nor a line separator, nor one of
-/// the code points that readers take for damage (byte-order mark, noncharacters).
+/// Returns whether a character is printable: neither a control character, nor a line separator, nor a code point
+/// that readers consider damage (byte-order mark, noncharacters).
 fn is_printable(c: char) -> bool {
     !c.is_control() && !matches!(c, '\u{fffe}' | '\u{ffff}' | '\u{2028}' | '\u{2029}' | '\u{feff}')
 }
@@ -138,7 +138,8 @@ struct BodyReader {
     runs: Vec<TextRun>,
     /// White space that is written if more text follows in the paragraph.
     space: Option<char>,
-    /// The cells so far in the row of the paragraph, and the tabs to write before the next text.
+    /// The number of cells so far in the row of the paragraph. `tabs` counts the tabs to write before the next
+    /// text.
     cells: usize,
     tabs: usize,
     /// The bullet or number of a list item, written before its first character.
@@ -162,7 +163,7 @@ impl BodyReader {
         self.break_paragraph_at(element);
         if element.role == ElementRole::Void {
             if element.name == "br" {
-                // Held back until text follows, so that no paragraph ends with a soft break.
+                // Written only when text follows, so that no paragraph ends with a soft break.
                 self.space = Some('\n');
             }
             return;
@@ -177,11 +178,11 @@ impl BodyReader {
             ElementRole::List => {
                 self.lists.push((element.name == "ol").then(|| first_number(attributes)));
             }
-            // Written with the first character, so an empty item leaves no bullet behind.
+            // Written with the first character, so that an empty item leaves no bullet behind.
             ElementRole::Item => self.list_marker = Some(self.next_list_marker()),
             ElementRole::Link => self.add_link(attributes),
             ElementRole::Cell => {
-                // Tabs wait for text, so empty cells at the end of a row leave none.
+                // Tabs are written only when text follows, so that empty cells at the end of a row leave none.
                 self.tabs += usize::from(self.cells > 0);
                 self.cells += 1;
                 self.space = None;
@@ -242,7 +243,7 @@ impl BodyReader {
     fn push_text(&mut self, text: &str) {
         let context = self.context();
         for c in text.chars() {
-            // Line breaks of preformatted text are part of it; elsewhere they only separate words.
+            // Line breaks of preformatted text are part of it; in other text they only separate words.
             if context.preformatted && c == '\n' {
                 self.space = Some('\n');
             } else if is_collapsible_space(c) {
@@ -274,7 +275,7 @@ impl BodyReader {
             run.text.push(c);
             return;
         }
-        // White space and list markers are left unformatted where possible.
+        // White space and list markers are left unformatted if possible.
         if bold || italic {
             match self.runs.last_mut() {
                 Some(run) => run.text.push_str(&text),
@@ -295,8 +296,8 @@ impl BodyReader {
         self.cells = 0;
         self.tabs = 0;
         if !self.runs.is_empty() {
-            // Runs before a context is pushed or popped, so this is the style of the text, not of
-            // the element that follows it.
+            // Called before a context is pushed or popped, so this is the style of the text, not of the next
+            // element.
             let style = self.context().style;
             let runs = std::mem::take(&mut self.runs);
             self.blocks.paragraphs.push(Paragraph { style, runs });
@@ -307,11 +308,11 @@ impl BodyReader {
         match self.lists.last_mut() {
             Some(Some(number)) => {
                 let marker = format!("{number}. ");
-                // The first number comes from the document, so it may be the largest there is.
+                // The first number comes from the document, so it may be the maximum.
                 *number = number.saturating_add(1);
                 marker
             }
-            // Browsers show an item outside of any list with a bullet, too.
+            // Browsers also show an item outside of any list with a bullet.
             Some(None) | None => "\u{2022} ".to_owned(),
         }
     }
@@ -322,7 +323,7 @@ impl BodyReader {
         let href: String =
             href.chars().filter(|c| is_printable(*c) && !is_collapsible_space(*c)).collect();
         let lower = href.get(..8).unwrap_or(&href).to_ascii_lowercase();
-        // A relative URL leads nowhere outside of the page that it was written for.
+        // A relative URL is useless outside of its original page.
         let absolute = ["http://", "https://", "mailto:"].iter().any(|s| lower.starts_with(s));
         if absolute && self.linked.insert(href.clone()) {
             self.blocks.links.push(href);

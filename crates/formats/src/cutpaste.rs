@@ -1,17 +1,17 @@
-//! Plain text for copying and pasting.
+//! Prints documents as plain text for copying and pasting.
 //!
-//! Line 1 is the headline, line 2 vignette and source, then follow one paragraph per line, the byline and the
-//! links. Consumers skip two lines and stop at the byline, so the first two lines are always present, even
-//! when empty. Captions of associated pictures are omitted, because a consumer could not distinguish them
-//! from the text.
+//! Line 1 is the headline and line 2 the vignette and the source. One paragraph per line, the byline and the links
+//! follow. Consumers skip two lines and stop at the byline, so the first two lines are always present, even if
+//! empty. Captions of associated pictures are omitted, because a consumer could not distinguish them from the
+//! text.
 
 use super::story;
 use serde_json::Value;
 
 /// Prints a document as plain text: UTF-8, each line terminated by CR LF, no byte-order mark.
 ///
-/// Tabs separate the cells of a table; no other control character occurs. Line 2 is the vignette and the
-/// source in parentheses, `Stockholm (TT)`, or whichever of them is present.
+/// Tabs separate the cells of a table; no other control character occurs. Line 2 is the vignette and the source in
+/// parentheses, `Stockholm (TT)`, or only one of them if the other is missing.
 ///
 /// Contract files-4.
 pub fn cutpaste(document: &Value) -> String {

@@ -1,11 +1,11 @@
 //! Parses any HTML5 text into a balanced sequence of known elements.
 //!
-//! Tokens come from html5gum, which follows the HTML standard. The tree construction is our own: that of the
-//! standard repeats open formatting elements in each new paragraph, so a short hostile text can produce an
-//! enormous tree. Here each start tag opens at most one element.
+//! Tokens come from html5gum, which follows the HTML standard. The tree construction is our own. The standard
+//! repeats open formatting elements in each new paragraph, so a short hostile text can produce an enormous tree;
+//! here each start tag opens at most one element.
 //!
-//! Scripts, styles and embedded pages are removed with their content. Unknown elements are removed, but their
-//! text is kept. Only attributes on an allowlist are kept, which has no event handlers and no styles.
+//! Scripts, styles and embedded pages are removed with their content. Unknown elements are removed, but their text
+//! is kept. Only attributes on an allowlist are kept; it has no event handlers and no styles.
 
 use html5gum::Span;
 use html5gum::Tokenizer;
@@ -16,24 +16,24 @@ use std::convert::Infallible;
 
 /// The maximum nesting depth; deeper elements lose their tags and keep their text.
 ///
-/// XML parsers refuse deep trees, libxml2 beyond 256 levels.
+/// XML parsers refuse deep trees: libxml2 refuses more than 256 levels.
 pub(super) const DEPTH_MAX: usize = 64;
 
-/// The maximum number of attributes per element; the search for duplicates is quadratic in it.
+/// The maximum number of attributes per element. The search for duplicates is quadratic in it.
 const ATTRIBUTES_MAX: usize = 32;
 
 /// The role of an element in the rules of nesting.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ElementRole {
-    /// `p`: ended by the start of another block.
+    /// `p`: ended by the start of any other block.
     Paragraph,
     /// A block or a section of blocks.
     Block,
-    /// `h1` to `h6`: ended by the start of another heading.
+    /// `h1` to `h6`: ended by the start of the next heading.
     Heading,
     /// `li`: ended by the next item of its list.
     Item,
-    /// `dt` and `dd`: ended by the next of either.
+    /// `dt` and `dd`: ended by the next `dt` or `dd`.
     Term,
     List,
     Table,
@@ -41,7 +41,7 @@ pub(super) enum ElementRole {
     RowGroup,
     Row,
     Cell,
-    /// `a`: ended by the start of another link.
+    /// `a`: ended by the start of a new link.
     Link,
     Inline,
     /// `br`, `hr` and `img`: without content.
@@ -73,7 +73,7 @@ pub(super) enum HtmlEvent<'a> {
 
 /// Parses `html` and passes each event to `sink`.
 ///
-/// Takes linear time and never fails, because any text is valid HTML.
+/// Runs in linear time and never fails, because any text is valid HTML.
 pub(super) fn walk(html: &str, sink: &mut dyn FnMut(HtmlEvent<'_>)) {
     let mut walker = HtmlWalker::new(sink);
     {
@@ -93,7 +93,7 @@ pub(super) fn walk(html: &str, sink: &mut dyn FnMut(HtmlEvent<'_>)) {
 struct HtmlWalker<'s> {
     sink: &'s mut dyn FnMut(HtmlEvent<'_>),
     open: Vec<HtmlElement>,
-    /// Open start tags beyond [`DEPTH_MAX`], whose end tags must not close anything.
+    /// The number of open start tags beyond [`DEPTH_MAX`], whose end tags must not close anything.
     too_deep: usize,
     /// The raw-text element that is being removed with its content.
     dropping: Option<&'static str>,
@@ -131,7 +131,7 @@ impl<'s> HtmlWalker<'s> {
         if self.attributes.len() == ATTRIBUTES_MAX {
             return;
         }
-        // Of repeated attributes the first one counts, as the HTML standard says.
+        // The first one of repeated attributes counts, as the HTML standard says.
         let repeated = self.attributes.iter().any(|(earlier, _)| *earlier == name);
         let value = String::from_utf8_lossy(value);
         if !repeated && (!is_url_attribute(&name) || is_safe_url(&value)) {
@@ -155,8 +155,8 @@ impl<'s> HtmlWalker<'s> {
 
     /// Closes the elements that are implicitly ended by the start of an element with `role`.
     fn close_implied(&mut self, role: ElementRole) {
-        // The bounds follow the scopes of the HTML standard: a tag inside a cell cannot close what
-        // is open outside of its table.
+        // The bounds follow the scopes of the HTML standard: a tag inside a cell cannot close elements outside of
+        // its table.
         match role {
             ElementRole::Inline | ElementRole::Void => {}
             ElementRole::Link => {
@@ -216,7 +216,7 @@ impl<'s> HtmlWalker<'s> {
         if element.role == ElementRole::Void {
             return;
         }
-        // Matched by number only: the names beyond the depth limit are not recorded.
+        // Matched by number only, because the names beyond the depth limit are not recorded.
         if self.too_deep > 0 {
             self.too_deep -= 1;
             return;
@@ -302,7 +302,7 @@ fn is_url_attribute(attribute: &str) -> bool {
     matches!(attribute, "href" | "src" | "cite")
 }
 
-/// Reports whether a URL is allowed: relative, or with a scheme that cannot execute code.
+/// Returns whether a URL is allowed: relative, or with a scheme that cannot execute code.
 pub(super) fn is_safe_url(address: &str) -> bool {
     // Browsers ignore white space and control characters within a scheme.
     let mut characters = address.chars().filter(|c| !c.is_whitespace() && !c.is_control());
@@ -317,8 +317,7 @@ pub(super) fn is_safe_url(address: &str) -> bool {
                     return !characters.any(|c| c == ':');
                 }
             }
-            // Any other character, such as a slash, comes before the first colon only in a
-            // relative URL.
+            // Any other character, such as a slash, occurs before the first colon only in a relative URL.
             Some(_) | None => return true,
         }
     }

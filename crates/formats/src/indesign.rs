@@ -1,9 +1,9 @@
-//! Adobe InDesign Tagged Text, the import format of the layout program.
+//! Prints documents as Adobe InDesign Tagged Text, the import format of the layout program.
 //!
-//! Uses `<ASCII-WIN>` with CR LF: every byte is ASCII, so no reader has to guess an encoding. A code point
-//! above U+007F is written as `<0x00E5>`. One above U+FFFF is written as two such tags with its UTF-16 code
-//! units, because a tag has four digits and the program stores text as UTF-16. The published format
-//! description is silent on this case.
+//! Uses `<ASCII-WIN>` with CR LF: every byte is ASCII, so no reader has to guess an encoding. A code point above
+//! U+007F is written as `<0x00E5>`. A code point above U+FFFF is written as two such tags with its UTF-16 code
+//! units, because a tag has four digits and the program stores text as UTF-16. The published format description is
+//! silent on this case.
 
 use super::blocks::Paragraph;
 use super::blocks::ParagraphStyle;
@@ -93,7 +93,7 @@ fn print_runs(out: &mut String, paragraph: &Paragraph) {
                 out.push_str(typeface);
                 out.push('>');
                 escape(out, &run.text);
-                // An empty value returns to the typeface of the paragraph style.
+                // An empty value restores the typeface of the paragraph style.
                 out.push_str("<cTypeface:>");
             }
             None => escape(out, &run.text),
@@ -119,7 +119,7 @@ fn escape(out: &mut String, text: &str) {
             '\n' => out.push_str("<0x000A>"),
             _ if c.is_control() => {}
             _ => {
-                // A tag has four digits, so a code point above U+FFFF takes two.
+                // A tag has four digits, so a code point above U+FFFF needs two tags.
                 for unit in c.encode_utf16(&mut [0; 2]) {
                     out.push_str("<0x");
                     out.extend([12, 8, 4, 0].map(|shift| hex((*unit >> shift) & 0xf)));

@@ -28,8 +28,8 @@ pub use rights::DocumentRights;
 /// The parts of a NewsML-G2 message that are not in the document.
 #[derive(Debug, Clone, Copy)]
 pub struct MessageHeader<'a> {
-    /// When the message is sent, RFC 3339. Use a time stored with the document, so that the bytes and the
-    /// entity tag are the same for every request.
+    /// The time at which the message is sent, RFC 3339. Use a time stored with the document, so that the bytes and
+    /// the entity tag are the same for every request.
     pub sent: &'a str,
     /// The sender: the agency's name. It is also the `provider` of every item.
     pub sender: &'a str,

@@ -1,4 +1,4 @@
-//! The rights in a document's picture and in its associated pictures, as the formats state them.
+//! Holds the rights in a document's picture and in its associated pictures, as the formats state them.
 
 use std::collections::BTreeMap;
 
@@ -8,8 +8,8 @@ use serde_json::{Map, Value};
 
 /// The effective rights in the pictures of a document.
 ///
-/// Where the document has a property too, its value is written: it has stated rights in place already, and
-/// those of a file yield to it.
+/// If the document has a property too, the document's value is written, because rights in the document have
+/// precedence over rights in a file.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct DocumentRights {
     /// The rights of the document's own picture.
@@ -28,7 +28,7 @@ impl DocumentRights {
 /// The digital source type among the trust indicators of a document.
 pub(crate) struct SourceTypeIndicator<'a> {
     pub(crate) code: &'a str,
-    /// The name of the term; empty if the document has none.
+    /// The name of the term; empty if the document has no name.
     pub(crate) title: &'a str,
 }
 
@@ -51,7 +51,7 @@ impl<'a> SourceTypeIndicator<'a> {
     }
 }
 
-/// Returns a text of an indicator; empty if there is none.
+/// Returns a text of an indicator; empty if the indicator does not have it.
 fn text<'a>(indicator: &'a Value, name: &str) -> &'a str {
     indicator.get(name).and_then(Value::as_str).unwrap_or_default()
 }

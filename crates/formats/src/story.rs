@@ -6,7 +6,7 @@ use super::blocks::Paragraph;
 use super::blocks::ParagraphStyle;
 use serde_json::Value;
 
-/// The longest byline that is searched for the bylines marked up in the body, in bytes.
+/// The maximum length in bytes of a byline in which marked-up bylines of the body are searched.
 const BYLINE_SEARCHED_MAX_BYTES: usize = 500;
 
 /// A document as laid out in a newspaper. All texts are free of control characters.
@@ -30,8 +30,8 @@ pub(super) struct Story {
 
 /// Extracts the story of a document.
 ///
-/// The text is `body_html5`, else `body_richhtml5`, else `body_text`, else `description_text`, which is all
-/// that a picture has. The vignette is taken from markup in the body, else from `located`.
+/// The text is `body_html5`, else `body_richhtml5`, else `body_text`, else `description_text`, which is the only
+/// text of a picture. The vignette comes from markup in the body, else from `located`.
 pub(super) fn from_document(document: &Value) -> Story {
     let BodyText { paragraphs, links } = body(document);
     let headline = first(document, &["headline", "title", "slugline", "slug"]);

@@ -1,7 +1,7 @@
 //! Maps captions to news item documents and back, property by property (contract files-12).
 //!
-//! The schema has no property for a credit line. It is stored as an `infosource` with `rel` `credit`, so that
-//! the renditions of a photograph keep the credit that it was delivered with.
+//! The schema has no property for a credit line. It is stored as an `infosource` with `rel` `credit`, so that the
+//! renditions of a photograph keep the credit of the delivered file.
 
 use jiff::{civil::DateTime, tz::TimeZone};
 use serde_json::{Map, Value, json};
@@ -13,7 +13,7 @@ use model::item::{
 };
 
 const SUBJECT_SCHEME: &str = "http://cv.iptc.org/newscodes/subjectcode/";
-/// The values of `rel` that mark a province. The first is the one written; likewise for a place within a city.
+/// The values of `rel` that mark a province. The first value is written; likewise for a place within a city.
 const PROVINCE: [&str; 4] = ["region", "delstat", "län", "landskap"];
 const SUBLOCATION: [&str; 1] = ["sublocation"];
 
@@ -43,8 +43,7 @@ pub fn from_document(document: &Document, uri: &str) -> Caption {
         country: field(country, "name").to_owned(),
         // Providers also use codes of their own, which the caption's ISO code cannot hold.
         country_code: country::normalize_code(field(country, "code")).unwrap_or_default(),
-        // The country has a position as well, but that of the city says where the picture was
-        // taken.
+        // The country has a position as well, but the position of the city is the place of the photograph.
         position: city
             .and_then(position)
             .or_else(|| objects(document, "place").find_map(position)),
@@ -59,23 +58,22 @@ pub fn from_document(document: &Document, uri: &str) -> Caption {
     }
 }
 
-/// Returns a text of a document; empty if there is none.
+/// Returns a text of a document; empty if the document does not have it.
 fn text(document: &Document, name: &str) -> String {
     document.text(name).unwrap_or_default().to_owned()
 }
 
 /// Builds the document properties for a photograph that was delivered with this caption.
 ///
-/// A time without a UTC offset is taken to be in `zone`. The caption's own URI is ignored, because the item
-/// gets one of this service.
+/// A time without a UTC offset is interpreted in `zone`. The caption's own URI is ignored, because the item gets a
+/// URI of this service.
 #[must_use]
 pub fn to_fields(caption: &Caption, zone: &TimeZone) -> Map<String, Value> {
     let mut fields = Map::new();
     let created = caption.created.as_deref().and_then(|text| time(text, zone));
     set(&mut fields, "versioncreated", json!(created));
     set(&mut fields, "headline", json!(caption.headline));
-    // The slugline is the first choice on the way back (contract files-12), so the title needs no
-    // property of its own.
+    // [`from_document`] reads the slugline first (contract files-12), so the title needs no property of its own.
     set(&mut fields, "slugline", json!(caption.title));
     set(&mut fields, "description_text", json!(caption.description));
     set(&mut fields, "byline", json!(caption.byline));
@@ -118,7 +116,7 @@ fn subjects(caption: &Caption) -> Value {
     for code in &caption.subject_codes {
         subjects.push(json!({ "code": code, "scheme": SUBJECT_SCHEME }));
     }
-    // Keywords get their own scheme, by which `is_keyword` recognizes them on the way back.
+    // Keywords get their own scheme, by which `is_keyword` recognizes them in [`from_document`].
     for keyword in &caption.keywords {
         subjects.push(json!({ "name": keyword, "scheme": KEYWORD_SCHEME }));
     }
@@ -126,7 +124,7 @@ fn subjects(caption: &Caption) -> Value {
 }
 
 fn bylines(caption: &Caption) -> Value {
-    // The plain `byline` has the name already; the list is there only to hold the role.
+    // The plain `byline` already has the name; the list is needed only for the role.
     if caption.byline_role.is_empty() {
         return Value::Null;
     }
@@ -138,7 +136,7 @@ fn places(caption: &Caption) -> Value {
     let geometry = caption.position.map(
         |(latitude, longitude)| json!({ "type": "Point", "coordinates": [longitude, latitude] }),
     );
-    // A position without a city still needs an entry that it can be stored in.
+    // A position without a city still needs an entry in which it can be stored.
     let mut city = json!({ "name": caption.city, "rel": CITY[0], "scheme": PLACE_SCHEME });
     if caption.city.is_empty() {
         city = json!({});
@@ -245,8 +243,7 @@ fn position(place: &Value) -> Option<(f64, f64)> {
 
 /// Converts a caption's time to the schema's form, with a UTC offset.
 fn time(text: &str, zone: &TimeZone) -> Option<String> {
-    // Kept as it is written, so that a caption written here gives back the same document (contract
-    // files-15).
+    // Kept as written, so that a caption written here gives back the same document (contract files-15).
     if text.parse::<jiff::Timestamp>().is_ok() {
         return Some(text.to_owned());
     }

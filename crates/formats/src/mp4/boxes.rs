@@ -16,7 +16,7 @@ impl BoxKind {
 /// Prints the four characters, or their bytes in hexadecimal if one of them is not printable ASCII.
 impl fmt::Display for BoxKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // Spaces alone would print as nothing.
+        // A code of only spaces would print as nothing.
         match std::str::from_utf8(&self.0).map(|text| text.trim_end_matches(' ')) {
             Ok(text)
                 if !text.is_empty() && text.bytes().all(|b| b == b' ' || b.is_ascii_graphic()) =>
@@ -44,8 +44,8 @@ impl BoxHeader {
     /// The minimum length of a header in bytes.
     pub(super) const BYTES_MIN: u64 = 8;
 
-    /// Parses a header from the start of `bytes`. `available` is the number of bytes left in the parent, all
-    /// of which a box of size 0 occupies.
+    /// Parses a header from the start of `bytes`. `available` is the number of bytes left in the parent, which is
+    /// the size of a box with size 0.
     ///
     /// ISO/IEC 14496-12 §4.2.
     pub(super) fn parse(bytes: &[u8], available: u64) -> Option<Self> {
@@ -61,8 +61,8 @@ impl BoxHeader {
     }
 }
 
-/// Iterates over the child boxes in the contents of a box: kind and contents. Fewer than eight trailing bytes
-/// are ignored, since QuickTime terminates some lists with four zeros. Ends after the first error.
+/// Iterates over the child boxes in the contents of a box: kind and contents. Fewer than eight trailing bytes are
+/// ignored, since QuickTime terminates some lists with four zeros. Ends after the first error.
 pub(super) struct BoxIterator<'a>(pub(super) &'a [u8]);
 
 impl<'a> Iterator for BoxIterator<'a> {
@@ -83,7 +83,7 @@ impl<'a> Iterator for BoxIterator<'a> {
         let end = usize::try_from(header.size_bytes).ok();
         let start = usize::try_from(header.header_bytes).ok();
         let found = end.and_then(|end| bytes.split_at_checked(end));
-        // A size below that of the header is an error too, or the iteration would never advance.
+        // A size below the size of the header is an error too, or the iteration would never advance.
         let Some((contents, rest)) = found.and_then(|(current, rest)| {
             start.and_then(|start| Some((current.get(start..)?, rest)))
         }) else {
@@ -118,7 +118,7 @@ pub(super) fn load<'a>(
     find(contents, kind)?.ok_or(missing)
 }
 
-/// Reads the fields of one box in order; each read fails with [`VideoError::Damaged`] at the end.
+/// Reads the fields of one box in order. Each read fails with [`VideoError::Damaged`] at the end of the box.
 pub(super) struct BoxFields<'a> {
     bytes: &'a [u8],
     kind: BoxKind,
@@ -169,7 +169,7 @@ impl<'a> BoxFields<'a> {
         Ok(())
     }
 
-    /// Reads the next `count` entries of `entry_bytes` each, which is not 0. Fails before any allocation if
+    /// Reads the next `count` entries of `entry_bytes` each, which must not be 0. Fails before any allocation if
     /// the box does not contain that many.
     pub(super) fn entries(
         &mut self,

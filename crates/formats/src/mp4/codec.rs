@@ -31,10 +31,10 @@ pub(super) fn video_codec(kind: BoxKind, boxes: &[u8]) -> String {
     named(kind, details)
 }
 
-/// Names the codec of an audio sample entry, given without its header; `version` is that of the `stsd` box.
+/// Names the codec of an audio sample entry, given without its header; `version` is the version of the `stsd` box.
 /// QuickTime's entries of version 1 and 2 are longer, and may have their boxes inside a `wave` box.
 ///
-/// Form: RFC 6381 §3.3; the object types are those of the MP4 registration authority.
+/// Form: RFC 6381 §3.3, with the object types of the MP4 registration authority.
 pub(super) fn audio_codec(kind: BoxKind, entry: &[u8], version: u8) -> String {
     let more_bytes = match (version, entry.get(8..10)) {
         (0, Some([0, 1])) => 16,
@@ -68,7 +68,7 @@ fn hevc(config: &[u8]) -> Option<String> {
     let compatible = u32::from_be_bytes(*config.get(2..)?.first_chunk()?);
     let constraints: [u8; 6] = *config.get(6..)?.first_chunk()?;
     let level = config.get(12)?;
-    // Profile space 0 is written as nothing (ISO/IEC 14496-15 annex E).
+    // Profile space 0 is omitted (ISO/IEC 14496-15 annex E).
     let profile_space = ["", "A", "B", "C"][usize::from(first >> 6)];
     let tier = if first & 0x20 == 0 { 'L' } else { 'H' };
     let profile = first & 0x1f;
@@ -94,7 +94,7 @@ fn av1(config: &[u8]) -> Option<String> {
     let profile = first >> 5;
     let level = first & 0x1f;
     let tier = if second & 0x80 == 0 { 'M' } else { 'H' };
-    // The flag for 12 bits counts only together with that for more than 8.
+    // The flag for 12 bits counts only together with the flag for more than 8.
     let depth = if second & 0x40 == 0 {
         8
     } else if second & 0x20 == 0 {
@@ -135,7 +135,7 @@ impl<'a> StreamDescriptor<'a> {
         let stream = descriptor(esds.get(4..)?, 3)?;
         let flags = *stream.get(2)?;
         let mut offset = 3;
-        // Optional fields by flag: the stream depended on, a URL with its length, the clock stream.
+        // Optional fields by flag: the stream on which this one depends, a URL with its length, the clock stream.
         if flags & 0x80 != 0 {
             offset += 2;
         }
@@ -146,12 +146,12 @@ impl<'a> StreamDescriptor<'a> {
             offset += 2;
         }
         let decoder = descriptor(stream.get(offset..)?, 4)?;
-        // The fixed fields of the decoder configuration take 13 bytes.
+        // The fixed fields of the decoder configuration have 13 bytes.
         let specific = decoder.get(13..).and_then(|rest| descriptor(rest, 5)).unwrap_or_default();
         Some(Self { object_type: *decoder.first()?, specific })
     }
 
-    /// Formats the object type, with the AAC object type if there is one.
+    /// Formats the object type, with the AAC object type if present.
     fn audio(&self) -> String {
         // Object type 31 is an escape: the type is 32 plus the next six bits.
         let aac = match self.specific {

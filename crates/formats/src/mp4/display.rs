@@ -18,7 +18,7 @@ pub(super) struct DisplayMatrix {
 impl DisplayMatrix {
     pub(super) const IDENTITY: Self = Self { a: 1 << 16, b: 0, c: 0, d: 1 << 16 };
 
-    /// Parses the nine numbers of a matrix. An all-zero matrix, which some writers leave, is treated as the
+    /// Parses the nine numbers of a matrix. Some writers leave an all-zero matrix, which is treated as the
     /// identity.
     pub(super) fn parse(fields: &mut BoxFields<'_>) -> Result<Self, VideoError> {
         let a = fields.i32()?;
@@ -54,15 +54,14 @@ pub(super) struct VideoGeometry {
 impl VideoGeometry {
     /// Returns the displayed width and height in pixels, rounded; `movie` is the movie's matrix.
     ///
-    /// The size in the track header takes precedence, as the standard says. The pixel aspect ratio applies
-    /// only if that size is absent or merely repeats the coded size: some writers do not apply it, and
-    /// browsers then use the ratio.
+    /// The size in the track header has precedence, as the standard says. The pixel aspect ratio applies only if
+    /// that size is absent or equal to the coded size: some writers do not apply it, and browsers then use the
+    /// ratio.
     pub(super) fn display_size(self, movie: DisplayMatrix) -> (u64, u64) {
         let coded = (u32::from(self.coded.0) << 16, u32::from(self.coded.1) << 16);
         let is_given = self.track.0 != 0 && self.track.1 != 0 && self.track != coded;
         let (width, height) = if is_given { self.track } else { coded };
-        // Widened to 128 bits, because size, pixel aspect and two matrices multiply to more than
-        // 64.
+        // Widened to 128 bits, because the product of size, pixel aspect and two matrices can exceed 64 bits.
         let mut width = u128::from(width);
         let height = u128::from(height);
         if !is_given

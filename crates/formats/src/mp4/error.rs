@@ -1,4 +1,4 @@
-//! The errors of reading a video file.
+//! Defines the errors of reading a video file.
 
 use std::io;
 
@@ -6,7 +6,7 @@ use thiserror::Error;
 
 use crate::mp4::boxes::BoxKind;
 
-/// How a video file is damaged, or which limit it exceeds.
+/// The damage of a video file, or the limit that it exceeds.
 #[derive(Debug, Error)]
 pub enum VideoError {
     /// The file is shorter than any box.
@@ -15,7 +15,7 @@ pub enum VideoError {
         /// The length of the file in bytes.
         size_bytes: u64,
     },
-    /// The first box is not one with which an MP4 or QuickTime file starts.
+    /// The first box is not a box with which an MP4 or QuickTime file starts.
     #[error("the file is not an MP4: it starts with {found}, expected ftyp")]
     NotMp4 {
         /// The bytes at the position of the first box's kind.
@@ -40,7 +40,7 @@ pub enum VideoError {
     #[error("the MP4 is damaged: its {parent} box holds no {kind} box")]
     Missing {
         kind: BoxKind,
-        /// The box that should contain it.
+        /// The box that should contain the missing box.
         parent: BoxKind,
     },
     /// A box is shorter than its fields require, or its size is impossible.

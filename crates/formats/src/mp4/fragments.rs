@@ -18,7 +18,7 @@ pub(super) struct SampleClock {
 }
 
 impl SampleClock {
-    /// Adds `samples` with a total duration of `time`, after the existing ones.
+    /// Adds `samples` with a total duration of `time` after the existing samples.
     pub(super) fn add(&mut self, samples: u64, time: u64) {
         // An empty run must not set the start of the track.
         if samples == 0 {
@@ -35,7 +35,7 @@ impl SampleClock {
         self.end = self.end.max(time);
     }
 
-    /// Returns the milliseconds from the first sample to the end of the last one.
+    /// Returns the milliseconds from the first sample to the end of the last sample.
     pub(super) fn milliseconds(self, timescale: u32) -> Option<u64> {
         // `end` never moves back, so it is not before `start`.
         milliseconds(self.end - self.start?, timescale)
@@ -98,7 +98,7 @@ fn add_runs(traf: &[u8], sample_duration: u32, track: &mut Track) -> Result<(), 
     for found in BoxIterator(traf) {
         let (kind, contents) = found?;
         match &kind.0 {
-            // Precedes the runs that it applies to (ISO/IEC 14496-12 §8.8.12).
+            // `tfdt` precedes the runs to which it applies (ISO/IEC 14496-12 §8.8.12).
             b"tfdt" => {
                 let mut fields = BoxFields::new(b"tfdt", contents);
                 let version = fields.version_and_flags()?.0;
@@ -111,8 +111,8 @@ fn add_runs(traf: &[u8], sample_duration: u32, track: &mut Track) -> Result<(), 
     Ok(())
 }
 
-/// Adds the samples of a `trun` box. Runs without durations are only counted. For the others every entry must
-/// be present in the box, so a forged count costs nothing.
+/// Adds the samples of a `trun` box. Runs without durations are only counted. For runs with durations, every entry
+/// must be present in the box, so a forged count costs nothing.
 ///
 /// ISO/IEC 14496-12 §8.8.8.
 fn add_run(trun: &[u8], sample_duration: u32, clock: &mut SampleClock) -> Result<(), VideoError> {

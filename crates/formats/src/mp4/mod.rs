@@ -5,7 +5,7 @@
 //! memory, up to [`VideoLimits`]; media data is skipped. Pictures and sound are never decoded, and the caller
 //! opens the file.
 //!
-//! The parser is our own because the published one that we evaluated (`re_mp4` 0.5.1) lists every sample of
+//! The parser is our own, because the published parser that we evaluated (`re_mp4` 0.5.1) lists every sample of
 //! every track and panics on two of three files with one modified entry count.
 
 mod boxes;
@@ -47,7 +47,7 @@ pub struct VideoFacts {
     pub audio_codec: Option<String>,
     /// Average frames per second of the video track; `None` if it lists no frames.
     pub frame_rate: Option<f64>,
-    /// Whether the index precedes the media data, so that playback can start before the download ends.
+    /// True if the index precedes the media data, so that playback can start before the download ends.
     pub fast_start: bool,
 }
 
@@ -82,16 +82,16 @@ impl Default for VideoLimits {
 
 /// Reads the properties of a video file of `size_bytes` bytes.
 ///
-/// The video track is the first enabled one, or the first one if none is enabled. The duration is that of the
-/// movie header; if absent, that of the tracks after their edit lists. In a fragmented file it is that of
-/// `mehd`, else of all fragments.
+/// The video track is the first enabled one, or the first one if none is enabled. The duration comes from the
+/// movie header or, if absent there, from the tracks after their edit lists. In a fragmented file it comes from
+/// `mehd`, else from all fragments.
 ///
-/// Takes a few reads for a plain file and two per fragment for a fragmented one; a buffered reader gains
-/// nothing. Uses memory of at most twice [`VideoLimits::index_bytes`].
+/// Needs a few reads for a plain file and two per fragment for a fragmented one; a buffered reader gains nothing.
+/// Uses memory of at most twice [`VideoLimits::index_bytes`].
 ///
-/// Fails with [`VideoError`], which says how the file is damaged or which limit it exceeds.
+/// Fails with [`VideoError`], which describes the damage or names the exceeded limit.
 ///
-/// The `width`, `height` and `duration` of a video's renditions come from here (contract files-8).
+/// Renditions of a video have the `width`, `height` and `duration` that this function returns (contract files-8).
 pub fn facts<R: Read + Seek>(
     reader: &mut R,
     size_bytes: u64,

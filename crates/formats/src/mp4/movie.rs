@@ -14,7 +14,7 @@ pub(super) struct MovieIndex {
     /// The duration stated in the movie header.
     duration: Option<u64>,
     matrix: DisplayMatrix,
-    /// Whether samples also come in fragments.
+    /// True if samples also come in fragments.
     pub(super) fragmented: bool,
     /// The duration with all fragments, in units of [`timescale`](Self::timescale).
     fragments_duration: Option<u64>,
@@ -36,7 +36,7 @@ pub(super) struct Track {
     edits_duration: Option<u64>,
     geometry: VideoGeometry,
     pub(super) codec: String,
-    /// The samples so far: those of the index, then those of fragments.
+    /// The samples so far: the samples of the index, then the samples of fragments.
     pub(super) clock: SampleClock,
     /// The default duration of a sample in a fragment, in the track's units.
     pub(super) sample_duration: u32,
@@ -74,14 +74,13 @@ impl MovieIndex {
         size.ok_or(VideoError::Size { width, height, max })
     }
 
-    /// Returns the movie's duration in milliseconds, 0 if unknown. All fragments must have been added before.
+    /// Returns the movie's duration in milliseconds, 0 if unknown. All fragments must have been added first.
     pub(super) fn duration_ms(&self, limits: &VideoLimits) -> Result<u64, VideoError> {
         let header = self.duration.and_then(|duration| milliseconds(duration, self.timescale));
         let clocks = self.tracks().filter_map(|track| track.clock.milliseconds(track.timescale));
         let clocks = clocks.max();
         let found = if self.fragmented {
-            // Without `mehd` the header may cover only the samples of the index, so the longer one
-            // counts.
+            // Without `mehd` the header may cover only the samples of the index, so the longer duration counts.
             let total = self.fragments_duration;
             total.and_then(|total| milliseconds(total, self.timescale)).or(header.max(clocks))
         } else {
@@ -168,14 +167,14 @@ fn parse_extends(mvex: &[u8], tracks: &mut [Track]) -> Result<Option<u64>, Video
 }
 
 impl Track {
-    /// Parses the contents of a `trak` box. Sample tables are parsed only for video and audio: in other
-    /// tracks they have other layouts and are not needed.
+    /// Parses the contents of a `trak` box. Sample tables are parsed only for video and audio. In other tracks
+    /// they have different layouts and are not needed.
     fn parse(trak: &[u8]) -> Result<Self, VideoError> {
         let mdia = load(trak, b"mdia", b"trak")?;
         let mut track = Self::parse_header(load(trak, b"tkhd", b"trak")?)?;
         (track.timescale, track.duration) = parse_media_header(load(mdia, b"mdhd", b"mdia")?)?;
         track.handler = parse_handler(load(mdia, b"hdlr", b"mdia")?)?;
-        // Edits shorten or delay the media, so their total is what a player shows.
+        // Edits shorten or delay the media, so a player shows their total.
         if let Some(edts) = find(trak, b"edts")?
             && let Some(elst) = find(edts, b"elst")?
         {
@@ -218,7 +217,7 @@ impl Track {
         })
     }
 
-    /// Parses the first entry of an `stsd` box; later ones are for a change of codec within the track.
+    /// Parses the first entry of an `stsd` box. Later entries are for a change of codec within the track.
     fn parse_description(&mut self, stsd: &[u8]) -> Result<(), VideoError> {
         let mut fields = BoxFields::new(b"stsd", stsd);
         let version = fields.version_and_flags()?.0;
@@ -267,7 +266,7 @@ impl<'a> VideoSampleEntry<'a> {
         // Reserved bytes and the index of the data reference.
         fields.skip(24)?;
         let coded = (fields.u16()?, fields.u16()?);
-        // The fixed fields of a video sample entry take 78 bytes.
+        // The fixed fields of a video sample entry have 78 bytes.
         let boxes = entry.get(78..).unwrap_or_default();
         // The bytes after the last box are not always a box, so an error there is ignored.
         let pasp = BoxIterator(boxes).map_while(Result::ok).find(|(kind, _)| kind.0 == *b"pasp");
@@ -279,7 +278,7 @@ impl<'a> VideoSampleEntry<'a> {
     }
 }
 
-/// Parses the time units per second of a media, and its duration in them.
+/// Parses the time units per second of a media, and its duration in these units.
 fn parse_media_header(mdhd: &[u8]) -> Result<(u32, Option<u64>), VideoError> {
     let mut fields = BoxFields::new(b"mdhd", mdhd);
     let version = fields.version_and_flags()?.0;
@@ -302,7 +301,7 @@ fn parse_edits(elst: &[u8]) -> Result<Option<u64>, VideoError> {
     let version = fields.version_and_flags()?.0;
     let count = fields.u32()?;
     let mut sum = 0_u64;
-    // Duration, media time and rate, of which the first two depend on the version.
+    // Duration, media time and rate; the sizes of the first two depend on the version.
     for mut entry in fields.entries(count, if version == 0 { 12 } else { 20 })? {
         sum = sum.saturating_add(entry.u32_or_u64(version)?);
     }

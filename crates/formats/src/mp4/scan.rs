@@ -19,7 +19,7 @@ pub(super) struct FileLayout {
     pub(super) index: Vec<u8>,
     /// The byte ranges of the contents of the `moof` boxes in the file.
     pub(super) fragments: Vec<Range<u64>>,
-    /// Whether the index precedes all media data.
+    /// True if the index precedes all media data.
     pub(super) fast_start: bool,
 }
 
@@ -87,12 +87,12 @@ fn read_header<R: Read + Seek>(
     size_bytes: u64,
 ) -> Result<BoxHeader, VideoError> {
     let available = size_bytes - offset;
-    // One read that suffices for a 64-bit size as well.
+    // One read that is long enough for a 64-bit size as well.
     let end = offset + available.min(BoxHeader::BYTES_MAX);
     let bytes = read_exactly(reader, offset..end, BoxKind([0; 4]))?;
     let header = BoxHeader::parse(&bytes, available);
     let kind = bytes.get(4..).and_then(<[u8]>::first_chunk).copied().unwrap_or_default();
-    // Checked before the size, so that a file of another kind is not reported as damaged.
+    // Checked before the size, so that a file of a different kind is not reported as damaged.
     if offset == 0 && !FIRST.contains(&&kind) {
         return Err(VideoError::NotMp4 { found: BoxKind(kind) });
     }
@@ -102,7 +102,7 @@ fn read_header<R: Read + Seek>(
 /// Returns the byte range of the contents of a box that starts at `offset`.
 fn span(header: &BoxHeader, offset: u64, size_bytes: u64) -> Result<Range<u64>, VideoError> {
     let kind = header.kind;
-    // The scan would not advance past such a box.
+    // The scan would not advance past a box that is shorter than its header.
     if header.size_bytes < header.header_bytes {
         return Err(VideoError::Damaged { kind });
     }
@@ -126,8 +126,8 @@ fn read_index<R: Read + Seek>(
     read_exactly(reader, contents, BoxKind::MOOV)
 }
 
-/// Reads `range` of the file, which belongs to a box of `kind`. The buffer grows with the bytes actually
-/// read, so a forged length costs no memory.
+/// Reads `range` of the file, which belongs to a box of `kind`. The buffer grows with the bytes that are read, so
+/// a forged length costs no memory.
 pub(super) fn read_exactly<R: Read + Seek>(
     reader: &mut R,
     range: Range<u64>,

@@ -1,10 +1,10 @@
-//! Vocabularies: maps the schemes of documents to the aliases of the catalogs.
+//! Maps the schemes of documents to the aliases of vocabularies in the catalogs.
 
 /// The catalog of the IPTC with the aliases `ninat`, `stat`, `cpnat`, `rnd`, `irel`, `medtop`, ….
 pub(super) const CATALOG_STANDARD: &str =
     "http://www.iptc.org/std/catalog/catalog.IPTC-G2-Standards_38.xml";
 
-/// Our catalog with the aliases `tt`, `ttninjs`, `ttstat` and those of [`SCHEMES`]. Its text is in
+/// Our catalog with the aliases `tt`, `ttninjs`, `ttstat` and the aliases in [`SCHEMES`]. Its text is in
 /// `catalog.xml` next to this file.
 pub(super) const CATALOG_OURS: &str = "http://tt.se/spec/catalog/1.0/catalog.xml";
 

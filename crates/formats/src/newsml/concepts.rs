@@ -25,7 +25,7 @@ pub(crate) const SUBJECTS: [(&str, &str); 8] = [
 /// The scheme whose entries are free-text keywords.
 const KEYWORDS: &str = "ttkeyword";
 
-/// How a concept list is written.
+/// The names with which a concept list is written.
 #[derive(Clone, Copy)]
 pub(super) struct ConceptList<'a> {
     /// The property of the document.
@@ -49,7 +49,7 @@ struct PlacePosition {
     latitude: String,
 }
 
-/// How an assertion refers to its concept.
+/// The attribute by which an assertion refers to its concept.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 enum ConceptIdentity {
     Code(String),
@@ -131,9 +131,9 @@ fn write_entry<'a>(
     placed: &[&str],
 ) -> io::Result<()> {
     let code = code(entry);
-    // A literal identifies a concept only where no vocabulary does.
+    // A literal identifies a concept only if no vocabulary does.
     let literal = code.is_none().then(|| literal(entry)).flatten();
-    // Schema 1.6 has both on subjects only; elsewhere they are unknown properties.
+    // Schema 1.6 has both on subjects only; on other concepts they are unknown properties.
     let is_subject = list.name == "subject";
     let confidence = percent(entry, "confidence").filter(|_| is_subject);
     let relevance = percent(entry, "relevance").filter(|_| is_subject);
@@ -155,8 +155,7 @@ fn write_entry<'a>(
     }
     for (member, value) in entry {
         let placed = match member.as_str() {
-            // The element has the name on one line; any other form is kept as an extension
-            // property.
+            // The element has the name on one line; any other form is kept as an extension property.
             "name" => name.is_some_and(|name| lexical::one_line(name) == name),
             "code" | "scheme" => code.is_some(),
             "confidence" => confidence.is_some(),
@@ -190,7 +189,7 @@ fn write_keyword<'a>(
     xml.leaf("keyword", attributes, &line)?;
     for (member, value) in entry {
         let placed = match member.as_str() {
-            // Implied by the element itself.
+            // The element itself implies the scheme.
             "scheme" => true,
             "name" => line == name,
             "confidence" => confidence.is_some(),
@@ -211,8 +210,8 @@ fn code(entry: &Map<String, Value>) -> Option<String> {
     Some(codes::qcode(alias, code))
 }
 
-/// Returns the identifier of an entry without a QCode: its code, else its name. It may be altered to fit; the
-/// exact values are in the members.
+/// Returns the identifier of an entry without a QCode: its code, else its name. It may be altered to fit the type;
+/// the exact values are in the members.
 fn literal(entry: &Map<String, Value>) -> Option<String> {
     let literal = text(entry, "code").or_else(|| text(entry, "name"))?;
     Some(lexical::clean(&lexical::one_line(literal)).into_owned())
@@ -236,7 +235,7 @@ fn count(entries: &[&Map<String, Value>]) -> HashMap<ConceptIdentity, usize> {
 }
 
 /// Returns the position of a place. `None` unless it is a pair of plain decimals and the place can be
-/// distinguished from all others of the document.
+/// distinguished from all other places of the document.
 fn position(
     entry: &Map<String, Value>,
     identity_counts: &HashMap<ConceptIdentity, usize>,

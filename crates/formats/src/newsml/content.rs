@@ -23,7 +23,7 @@ pub(super) struct ContentSet<'a> {
     renditions: Vec<(&'a str, &'a Map<String, Value>)>,
 }
 
-/// Takes the content of a news item; parts without a place become extension properties.
+/// Extracts the content of a news item; parts without a place become extension properties.
 pub(super) fn take<'a>(item: &mut ItemSource<'a>) -> ContentSet<'a> {
     let mut bodies = ContentSet::default();
     // Other items have no `contentSet`; their bodies are extension properties already.
@@ -54,7 +54,7 @@ pub(super) fn take<'a>(item: &mut ItemSource<'a>) -> ContentSet<'a> {
     bodies
 }
 
-/// Takes a count of the body. One that is not `counted`, or is no number, becomes an extension property.
+/// Extracts a count of the body. If it is not `counted` or not a number, it becomes an extension property.
 fn take_count<'a>(item: &mut ItemSource<'a>, name: &'a str, counted: bool) -> Option<String> {
     let value = item.members.get(name)?;
     let count = value.as_u64().filter(|_| counted).map(|count| count.to_string());
@@ -77,7 +77,7 @@ pub(super) fn write(
     let headline = item.members.get("headline").and_then(Value::as_str).unwrap_or_default();
     xml.open("contentSet", [])?;
     for (index, (variant, html)) in bodies.html.iter().enumerate() {
-        // The document counts one body; repeated counts would claim them for both.
+        // The document has the counts of one body. Repeating them would claim them for both bodies.
         let is_counted = index == 0;
         let attributes = [
             ("contenttype", Some("application/xhtml+xml")),
@@ -163,7 +163,7 @@ fn integer(rendition: &Map<String, Value>, name: &str) -> Option<String> {
     Some(number.to_string())
 }
 
-/// Returns the standard's name of a rendition, which only the plain ones have.
+/// Returns the standard's name of a rendition; only plain renditions have such a name.
 fn class(variant: Option<&str>, usage: Option<&str>) -> Option<&'static str> {
     match (variant?, usage?) {
         ("Normal", "Hires") => Some("rnd:highRes"),

@@ -45,7 +45,7 @@ pub(super) fn write(
     }
     for (name, role) in [("description_text", None), ("description_usage", Some("tt:usage"))] {
         if let Some(description) = item.text(name) {
-            // A plain description has the role that the standard gives it by the type of the item.
+            // A plain description has the role that the standard defines for the type of the item.
             let role = role.unwrap_or_else(|| description_role(item));
             xml.leaf("description", [("role", Some(role))], description)?;
         }
@@ -53,7 +53,7 @@ pub(super) fn write(
     if let Some(stated) = item.rights {
         rights::write_descriptions(xml, stated)?;
     }
-    // The last elements of the part: by now every property has been taken or added to the list.
+    // The last elements of the part: by now every property has been written or added to the list.
     item.about_content.write(xml, "contentMetaExtProperty")?;
     if let Some(stated) = item.rights {
         rights::write_provenance(xml, stated)?;

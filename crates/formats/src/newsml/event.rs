@@ -42,7 +42,7 @@ pub(super) fn event_dates(members: &Map<String, Value>) -> Option<EventDates> {
     Some(EventDates { start, end })
 }
 
-/// Returns the name of the time if it is valid, else the name of the day if that is.
+/// Returns the name of the time if it is valid, else the name of the day if the day is valid.
 fn first_valid(
     members: &Map<String, Value>,
     time: &'static str,
@@ -57,7 +57,7 @@ fn first_valid(
     }
 }
 
-/// Passes on the properties that the concept has no place for as extension properties.
+/// Adds the properties that have no place in the concept as extension properties.
 pub(super) fn take(item: &mut ItemSource<'_>) {
     let details = event_dates(item.members);
     for (time, written) in [

@@ -1,13 +1,14 @@
-//! Extension properties: a property without a place in NewsML-G2 is written as its JSON path with its value.
+//! Writes extension properties: a property without a place in NewsML-G2 is written as its JSON path with its
+//! value.
 //!
 //! `rel` is `ttninjs:` followed by the path from the document's root, with `/` between its steps, as in
-//! `ttninjs:person/0/contactinfo/1/value`; `value` is the text. Letters, digits, `_`, `-`, `.` and `$` are
-//! written unchanged in a step, every other byte as `%` and two hexadecimal digits. Where a path would grow
-//! too long, the whole subtree is written as JSON text with `type="tt:json"`, which keeps the output linear
-//! in the input. Lists and objects without content are omitted.
+//! `ttninjs:person/0/contactinfo/1/value`; `value` is the text. Letters, digits, `_`, `-`, `.` and `$` are written
+//! unchanged in a step, every other byte as `%` and two hexadecimal digits. If a path would become too long, the
+//! whole subtree is written as JSON text with `type="tt:json"`, which keeps the output linear in the input. Lists
+//! and objects without content are omitted.
 //!
-//! An extension property is exact. If the same property also has a place elsewhere, that place holds it as
-//! far as its type allows.
+//! An extension property is exact. If the same property also has a place in the standard, that place holds the
+//! part of the value that its type allows.
 
 use super::xml::XmlWriter;
 use serde_json::Map;
@@ -15,7 +16,7 @@ use serde_json::Value;
 use std::borrow::Cow;
 use std::io;
 
-/// The maximum length of a path in bytes; longer ones are not extended.
+/// The maximum length of a path in bytes; longer paths are not extended.
 const PATH_MAX_BYTES: usize = 200;
 
 /// Extension properties that are collected until the schema's place for them is reached.
@@ -59,7 +60,7 @@ impl<'a> ExtensionProperties<'a> {
 
     fn add_at(&mut self, path: Cow<'a, str>, value: &'a Value) {
         let (value, json): (Cow<'a, str>, bool) = match value {
-            // Without content, like an empty list.
+            // A null has no content, like an empty list.
             Value::Null => return,
             Value::String(text) => (text.as_str().into(), false),
             Value::Bool(true) => ("true".into(), false),
@@ -89,7 +90,7 @@ impl<'a> ExtensionProperties<'a> {
         let mut rel = String::from("ttninjs:");
         let alias = rel.len();
         for property in &self.properties {
-            // One buffer serves all paths, which saves an allocation for each.
+            // One buffer is used for all paths, which saves an allocation for each.
             rel.truncate(alias);
             rel.push_str(&property.path);
             let kind = property.json.then_some("tt:json");

@@ -31,7 +31,7 @@ pub(super) enum ItemKind {
 
 /// A document that is being written as an item.
 ///
-/// Each property is either taken by the part that has a place for it, or collected in one of the two lists of
+/// Each property is either written by the part that has a place for it, or collected in one of the two lists of
 /// extension properties. The parts fill these lists before they are written.
 pub(super) struct ItemSource<'a> {
     pub members: &'a Map<String, Value>,
@@ -95,13 +95,13 @@ impl<'a> ItemSource<'a> {
         };
         let guid = self.text("uri").unwrap_or_default();
         let version = self.valid_text("version", lexical::is_positive);
-        // Only looked up, because `content_meta` takes the property.
+        // Only looked up, because `content_meta` writes the property.
         let language = self.members.get("language").and_then(Value::as_str);
         let language = language.filter(|language| lexical::is_language(language));
         open_item(xml, element, standard, &ItemIdentity { guid, version, language })?;
         rights::write(xml, &mut self)?;
         item_meta::write(xml, &mut self, sender)?;
-        // Comes before `content_meta`, which writes the extension properties that are found here.
+        // Called before `content_meta`, which writes the extension properties that are found here.
         let bodies = content::take(&mut self);
         if self.kind == ItemKind::Event {
             event::take(&mut self);
@@ -116,7 +116,7 @@ impl<'a> ItemSource<'a> {
         xml.close(element)
     }
 
-    /// Takes the text of a placed property. A value of another type becomes an extension property.
+    /// Returns the text of a placed property. A value of a different type becomes an extension property.
     pub(super) fn text(&mut self, name: &'a str) -> Option<&'a str> {
         let value = self.members.get(name)?;
         if value.is_string() {
@@ -126,7 +126,8 @@ impl<'a> ItemSource<'a> {
         None
     }
 
-    /// Takes the text of a placed property if `fits` accepts it; else it becomes an extension property.
+    /// Returns the text of a placed property if `fits` accepts it; else the property becomes an extension
+    /// property.
     pub(super) fn valid_text(&mut self, name: &'a str, fits: fn(&str) -> bool) -> Option<&'a str> {
         let value = self.members.get(name)?;
         let text = value.as_str().filter(|text| fits(text));
@@ -136,7 +137,7 @@ impl<'a> ItemSource<'a> {
         text
     }
 
-    /// Takes the text of a placed property as one line. If it had several, an extension property has the
+    /// Returns the text of a placed property as one line. If it had several lines, an extension property has the
     /// exact text.
     pub(super) fn line(&mut self, name: &'a str) -> Option<Cow<'a, str>> {
         let text = self.text(name)?;
@@ -147,12 +148,12 @@ impl<'a> ItemSource<'a> {
         Some(line)
     }
 
-    /// Takes the entries of a list of objects; a list with other values becomes extension properties.
+    /// Returns the entries of a list of objects; a list with other values becomes extension properties.
     pub(super) fn entries(&mut self, name: &'a str) -> Vec<&'a Map<String, Value>> {
         let Some(value) = self.members.get(name) else { return Vec::new() };
         let values = value.as_array().map(Vec::as_slice).unwrap_or_default();
         let entries: Option<Vec<_>> = values.iter().map(Value::as_object).collect();
-        // A value that is not a list has no entries either and must not pass for an empty list.
+        // A value that is not a list has no entries either, but must not be treated as an empty list.
         entries.filter(|_| value.is_array()).unwrap_or_else(|| {
             self.about_content.add(name, value);
             Vec::new()
@@ -201,8 +202,8 @@ pub(super) fn write_provider(xml: &mut XmlWriter<'_>, sender: &str) -> io::Resul
     write_named(xml, ("provider", None), sender)
 }
 
-/// Writes an element for a party or place that is identified only by name. `element` is its name and its
-/// role, `name` is one line.
+/// Writes an element for a party or place that is identified only by name. `element` is the element's name and the
+/// role; `name` is one line.
 pub(super) fn write_named(
     xml: &mut XmlWriter<'_>,
     element: (&'static str, Option<&str>),
@@ -223,19 +224,18 @@ pub(super) fn version_time<'a>(members: &'a Map<String, Value>, sent: &'a str) -
     times.find(|time| lexical::is_date_time(time)).unwrap_or_default()
 }
 
-/// Returns the version number, if it is one.
+/// Returns the version if it is a positive number.
 pub(super) fn version(members: &Map<String, Value>) -> Option<&str> {
     let version = members.get("version").and_then(Value::as_str);
     version.filter(|version| lexical::is_positive(version))
 }
 
-/// Returns the publishing status as a QCode. The standard's list has three; the others are ours.
+/// Returns the publishing status as a QCode. The standard's list has three statuses; the others are ours.
 pub(super) fn status_qcode(members: &Map<String, Value>) -> String {
     match members.get("pubstatus").and_then(Value::as_str) {
         Some(status @ ("replaced" | "commissioned")) => codes::qcode("ttstat", status),
         Some(status @ ("withheld" | "canceled")) => codes::qcode("stat", status),
-        // The default of the standard; `item_meta` keeps an unknown status as an extension
-        // property.
+        // The default of the standard; `item_meta` keeps an unknown status as an extension property.
         Some(_) | None => "stat:usable".to_owned(),
     }
 }

@@ -1,5 +1,5 @@
-//! Checks whether texts fit the simple types of the schema. A text that does not fit is written as an
-//! extension property, whose value may be any text.
+//! Checks whether texts fit the simple types of the schema. A text that does not fit is written as an extension
+//! property, whose value may be any text.
 
 use std::borrow::Cow;
 
@@ -13,7 +13,7 @@ pub(crate) fn clean(text: &str) -> Cow<'_, str> {
     }
 }
 
-/// Reports whether XML 1.0 can represent the character.
+/// Returns whether XML 1.0 can represent the character.
 pub(super) fn is_xml(c: char) -> bool {
     !matches!(c, '\0'..='\u{8}' | '\u{b}' | '\u{c}' | '\u{e}'..='\u{1f}' | '\u{fffe}' | '\u{ffff}')
 }
@@ -27,12 +27,12 @@ pub(super) fn one_line(text: &str) -> Cow<'_, str> {
     }
 }
 
-/// Reports whether the text can follow the colon of a QCode.
+/// Returns whether the text can follow the colon of a QCode.
 pub(super) fn is_code(text: &str) -> bool {
     !text.is_empty() && text.chars().all(|c| is_xml(c) && !c.is_whitespace())
 }
 
-/// Reports whether the text is an `xs:date`, such as `2026-03-02`.
+/// Returns whether the text is an `xs:date`, such as `2026-03-02`.
 pub(crate) fn is_date(text: &str) -> bool {
     let bytes = text.as_bytes();
     let [y0, y1, y2, y3, b'-', m0, m1, b'-', d0, d1] = *bytes else { return false };
@@ -62,7 +62,7 @@ fn number(digits: &[u8]) -> Option<u32> {
     Some(number)
 }
 
-/// Reports whether the text is an `xs:dateTime` with an offset.
+/// Returns whether the text is an `xs:dateTime` with an offset.
 ///
 /// Stricter than RFC 3339: `T` and `Z` are upper case, seconds are below 60 and offsets at most 14:00.
 pub(crate) fn is_date_time(text: &str) -> bool {
@@ -81,7 +81,7 @@ pub(crate) fn is_date_time(text: &str) -> bool {
             || offset.get(1..).is_some_and(|offset| is_clock(offset, &[14, 60])))
 }
 
-/// Reports whether the text is two-digit numbers separated by colons, each below its limit.
+/// Returns whether the text is two-digit numbers separated by colons, each below its limit.
 fn is_clock(text: &str, limits: &[u8]) -> bool {
     let mut parts = text.split(':');
     let fits = limits.iter().all(|limit| {
@@ -93,7 +93,7 @@ fn is_clock(text: &str, limits: &[u8]) -> bool {
     fits && parts.next().is_none()
 }
 
-/// Reports whether the text is a language tag as defined by `xs:language`.
+/// Returns whether the text is a language tag as defined by `xs:language`.
 pub(super) fn is_language(text: &str) -> bool {
     text.split('-').enumerate().all(|(index, part)| {
         let mut bytes = part.bytes();
@@ -102,16 +102,15 @@ pub(super) fn is_language(text: &str) -> bool {
     })
 }
 
-/// Reports whether the text is a positive integer in canonical form.
+/// Returns whether the text is a positive integer in canonical form.
 pub(super) fn is_positive(text: &str) -> bool {
-    // Any 18 digits fit a signed integer of 64 bits, the widest that readers can be expected to
-    // have.
+    // Any 18 digits fit a signed integer of 64 bits, the widest that can be expected of readers.
     (1..=18).contains(&text.len())
         && !text.starts_with('0')
         && text.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-/// Reports whether the text is an `xs:decimal` in canonical form, without an exponent.
+/// Returns whether the text is an `xs:decimal` in canonical form, without an exponent.
 pub(super) fn is_decimal(text: &str) -> bool {
     let digits = text.strip_prefix('-').unwrap_or(text);
     let (whole, fraction) = digits.split_once('.').unwrap_or((digits, "0"));
@@ -122,7 +121,7 @@ fn is_digits(text: &str) -> bool {
     text.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-/// Reports whether the text is a plain absolute URI, which every parser of `xs:anyURI` accepts.
+/// Returns whether the text is a plain absolute URI, which every parser of `xs:anyURI` accepts.
 ///
 /// ASCII only, percent signs before two hexadecimal digits, no user name, and a numeric port.
 pub(crate) fn is_uri(text: &str) -> bool {
@@ -135,7 +134,7 @@ pub(crate) fn is_uri(text: &str) -> bool {
     let valid_authority = match path.strip_prefix("//") {
         Some(rest) => {
             let authority = rest.split(['/', '?']).next().unwrap_or_default();
-            // A missing port passes the checks as a valid one.
+            // A missing port passes the checks like a valid one.
             let (host, port) = authority.split_once(':').unwrap_or((authority, "80"));
             let valid_port = (1..=5).contains(&port.len()) && is_digits(port);
             !host.is_empty() && is_plain(host, b"") && valid_port
@@ -149,7 +148,7 @@ pub(crate) fn is_uri(text: &str) -> bool {
         && is_plain(fragment, b":@/?")
 }
 
-/// Reports whether a part of a URI has only characters that every part may have, and the characters `more`.
+/// Returns whether a part of a URI has only the characters in `more` and characters that every part may have.
 fn is_plain(part: &str, more: &[u8]) -> bool {
     let bytes = part.as_bytes();
     for (index, byte) in bytes.iter().enumerate() {

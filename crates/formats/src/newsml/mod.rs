@@ -1,10 +1,10 @@
 //! Writes a document as NewsML-G2, so that `.xml` has the same data as `.json`.
 //!
 //! A message contains a `packageItem`, the document's own item and one item per association, including nested
-//! associations. [`PROPERTIES`] lists the place of each property; properties that have none in the standard
-//! are written as extension properties (`extension`). Version 2.35 adds rights and provenance to 2.30 and
-//! changes nothing else (`rights`). Characters that XML 1.0 cannot represent (C0 controls
-//! other than tab and line ends, U+FFFE, U+FFFF) are removed.
+//! associations. [`PROPERTIES`] lists the place of each property; properties without a place in the standard are
+//! written as extension properties (`extension`). Version 2.35 adds rights and provenance to 2.30 and changes
+//! nothing else (`rights`). Characters that XML 1.0 cannot represent (C0 controls other than tab and line ends,
+//! U+FFFE, U+FFFF) are removed.
 
 mod codes;
 mod concepts;
@@ -39,11 +39,11 @@ use strum::{EnumIter, EnumString, IntoStaticStr, VariantNames};
 
 /// A version of the standard.
 ///
-/// Some clients compare the version in a message with the one that they know, so the older one stays.
+/// Some clients compare the version in a message with the version that they know, so the older version stays.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 #[derive(EnumIter, EnumString, IntoStaticStr, VariantNames)]
 pub enum NewsmlVersion {
-    /// Without rights and provenance besides those of the document.
+    /// Without rights and provenance except the properties of the document.
     #[strum(serialize = "2.30")]
     V2_30,
     /// With `digitalSourceType` and `dataMining`.
@@ -59,7 +59,7 @@ impl NewsmlVersion {
         self.into()
     }
 
-    /// Reports whether messages of this version state rights and provenance.
+    /// Returns whether messages of this version state rights and provenance.
     fn has_rights(self) -> bool {
         match self {
             Self::V2_30 => false,
@@ -70,9 +70,9 @@ impl NewsmlVersion {
 
 /// Writes a document as a NewsML-G2 message in UTF-8.
 ///
-/// `document` is an object of schema 1.6; unknown properties become extension properties. `rights` are
-/// stated where it says nothing and the version has a place for them. `out` receives many small writes, so pass memory
-/// or a buffered writer. Takes linear time.
+/// `document` is an object of schema 1.6; unknown properties become extension properties. A property of `rights`
+/// is written if the document lacks it and the version has a place for it. `out` receives many small writes, so
+/// pass memory or a buffered writer. Runs in linear time.
 ///
 /// Fails only if writing to `out` fails.
 ///

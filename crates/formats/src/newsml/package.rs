@@ -19,7 +19,7 @@ struct PackageEntry<'a> {
     /// The key of the association; empty for the main document.
     key: &'a str,
     members: &'a Map<String, Value>,
-    /// The effective rights in its picture; `None` where the version has no place for them.
+    /// The effective rights in its picture; `None` if the version has no place for them.
     rights: Option<&'a RightsMetadata>,
     /// The range of its associated documents in the list of all entries.
     associated: Range<usize>,
@@ -68,8 +68,8 @@ fn entries<'a>(
     let own = rights.map(|rights| &rights.own);
     let mut entries = vec![PackageEntry { key: "", members: main, rights: own, associated: 0..0 }];
     let mut index = 0;
-    // The list is also the queue of the search, so the documents that are associated with one are
-    // a range of it.
+    // The list is also the queue of the search, so the associated documents of each document are a range of the
+    // list.
     while index < entries.len() {
         let first = entries.len();
         let associations = entries[index].members.get("associations").and_then(Value::as_object);
@@ -134,7 +134,7 @@ impl NewsPackage<'_> {
     fn item_ref(&self, xml: &mut XmlWriter<'_>, index: usize) -> io::Result<()> {
         let entry = &self.entries[index];
         let residref = [("residref", Some(uri(entry.members)))];
-        // The main document is not associated with another, so it has no key.
+        // The main document is not an association of a document, so it has no key.
         if index == 0 {
             xml.empty("itemRef", residref)?;
         } else {

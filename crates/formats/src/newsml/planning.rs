@@ -10,7 +10,7 @@ use serde_json::Map;
 use serde_json::Value;
 use std::io;
 
-/// Writes one coverage per assignment, or nothing if there is none.
+/// Writes one coverage per assignment; nothing without assignments.
 pub(super) fn write(xml: &mut XmlWriter<'_>, item: &ItemSource<'_>) -> io::Result<()> {
     let assignments = item.members.get("assignments").and_then(Value::as_object);
     let Some(assignments) = assignments.filter(|assignments| !assignments.is_empty()) else {

@@ -1,6 +1,6 @@
-//! The place of each document property in the XML.
+//! Defines the place of each document property in the XML.
 
-/// How a property is written.
+/// The place where a property is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PropertyPlacement {
     /// In its own element or attribute of every item.

@@ -1,5 +1,5 @@
-//! Writes `rightsInfo`: the rights holder and the usage terms; and, since 2.35, the rights and provenance of
-//! the picture.
+//! Writes `rightsInfo`: the rights holder and the usage terms; and, since 2.35, the rights and provenance of the
+//! picture.
 
 use super::item;
 use super::item::ItemSource;
@@ -12,7 +12,7 @@ use metadata::RightsMetadata;
 use std::borrow::Cow;
 use std::io;
 
-/// The properties of XMP whose meaning extension properties have, by their URIs.
+/// The XMP properties, by their URIs, that have the same meaning as extension properties.
 mod property {
     pub(super) const LICENSOR: &str = "http://ns.useplus.org/ldf/xmp/1.0/Licensor";
     pub(super) const OTHER_CONSTRAINTS: &str =
@@ -32,13 +32,13 @@ const PROVENANCE: [(&str, &str); 4] = [
     ("aIPromptWriterNam", "http://iptc.org/std/Iptc4xmpExt/2008-02-29/AIPromptWriterName"),
 ];
 
-/// Writes the rights of a document with those of its picture, or nothing if there are none.
+/// Writes the rights of a document and of its picture, or nothing if both have no rights.
 pub(super) fn write(xml: &mut XmlWriter<'_>, item: &mut ItemSource<'_>) -> io::Result<()> {
     let holder = item.line("copyrightholder");
     let notice = item.text("copyrightnotice");
     let (link, expression) = rights_expression(item);
     let mut stated = item.rights.map(RightsInfo::new).unwrap_or_default();
-    // The document has stated rights in place, and those of the file yield to it.
+    // Rights in the document have precedence over rights in the file.
     let terms = item.text("usageterms").or(stated.terms);
     stated.web_statement = stated.web_statement.map(|of_file| link.unwrap_or(of_file));
     if holder.is_none()
@@ -91,7 +91,7 @@ impl<'a> RightsInfo<'a> {
         }
     }
 
-    /// Reports whether there is nothing besides the usage terms.
+    /// Returns whether there are no rights except the usage terms.
     fn is_empty(&self) -> bool {
         self.web_statement.is_none()
             && self.licensors.is_empty()
@@ -99,7 +99,7 @@ impl<'a> RightsInfo<'a> {
             && self.data_mining.is_none()
     }
 
-    /// Writes what follows the document's own rights, `dataMining` last as in the schema.
+    /// Writes the rights after the document's own rights, `dataMining` last as in the schema.
     fn write(&self, xml: &mut XmlWriter<'_>) -> io::Result<()> {
         if let Some(page) = self.web_statement {
             let rel = ("reluri", Some(property::WEB_STATEMENT));
@@ -138,14 +138,15 @@ fn write_licensor(xml: &mut XmlWriter<'_>, licensor: &Licensor<'_>) -> io::Resul
     xml.close(element)
 }
 
-/// Returns the digital source type of the picture; if the document has one as well, that one.
+/// Returns the digital source type of the picture, overridden by the type of the document; `None` if the picture
+/// has no type.
 pub(super) fn digital_source_type<'a>(item: &ItemSource<'a>) -> Option<Cow<'a, str>> {
     let of_picture = item.rights?.digital_source_type()?;
     let of_document = SourceTypeIndicator::find(item.members);
     Some(of_document.map_or(Cow::Borrowed(of_picture), |own| Cow::Owned(own.uri())))
 }
 
-/// Writes a term of a vocabulary, which is a URI except in files that break the standard.
+/// Writes a term of a vocabulary. It is a URI except in files that violate the standard.
 pub(super) fn write_term(
     xml: &mut XmlWriter<'_>,
     element: &'static str,
@@ -171,7 +172,7 @@ pub(super) fn write_descriptions(
     Ok(())
 }
 
-/// Writes how a picture was made, as extension properties of the content.
+/// Writes the provenance of a picture as extension properties of the content.
 pub(super) fn write_provenance(
     xml: &mut XmlWriter<'_>,
     rights: &RightsMetadata,
@@ -185,7 +186,7 @@ pub(super) fn write_provenance(
     Ok(())
 }
 
-/// Takes the URL of the rights, and the language and text of a rights expression.
+/// Returns the URL of the rights, and the language and text of a rights expression.
 fn rights_expression<'a>(
     item: &mut ItemSource<'a>,
 ) -> (Option<&'a str>, Option<(&'a str, &'a str)>) {

@@ -55,7 +55,7 @@ impl<'w> XmlWriter<'w> {
         self.writer.write_event(Event::Empty(foreign(name, attributes)))
     }
 
-    /// Closes the innermost element, which has this name.
+    /// Closes the innermost element, which must have this name.
     pub(super) fn close(&mut self, name: &'static str) -> io::Result<()> {
         self.writer.write_event(Event::End(BytesEnd::new(name)))
     }
@@ -115,8 +115,8 @@ fn attribute<'a>(key: &'a str, value: &'a str) -> Attribute<'a> {
     Attribute { key: QName(key.as_bytes()), value }
 }
 
-/// Returns the entity for an ASCII byte of text, if it must be escaped: `>` because of `]]>`, and a carriage
-/// return because parsers turn it into a line feed.
+/// Returns the entity for an ASCII byte of text that must be escaped: `>` because of `]]>`, and a carriage return
+/// because parsers convert it to a line feed.
 fn text_entity(byte: u8) -> Option<&'static str> {
     match byte {
         b'&' => Some("&amp;"),
@@ -127,7 +127,7 @@ fn text_entity(byte: u8) -> Option<&'static str> {
     }
 }
 
-/// Returns the entity for an ASCII byte of an attribute. Parsers turn unescaped tabs and line ends there into
+/// Returns the entity for an ASCII byte of an attribute. Parsers convert unescaped tabs and line ends there to
 /// spaces.
 fn attribute_entity(byte: u8) -> Option<&'static str> {
     match byte {
@@ -155,7 +155,7 @@ fn escape(text: &str, entity: fn(u8) -> Option<&'static str>) -> Cow<'_, str> {
     escaped.into()
 }
 
-/// Reports whether a byte is written as it is.
+/// Returns whether a byte is written unchanged.
 fn is_plain(byte: u8, entity: fn(u8) -> Option<&'static str>) -> bool {
     // 0xef starts U+F000 to U+FFFF, which include the two code points that XML does not allow.
     (byte >= b' ' || byte == b'\t') && byte != 0xef && entity(byte).is_none()

@@ -13,7 +13,7 @@ pub(super) fn write(members: &mut Members, document: &Map<String, Value>) {
     places.extend(venue(document));
     members.list("places", places);
     let mut subjects: Vec<Value> = objects(document, "subject").map(subject).collect();
-    // Products are the provider's own subjects, and stories have no other place.
+    // Products are the provider's own subjects, and the standard has no other place for stories.
     subjects.extend(objects(document, "product").map(|product| related(product, "product")));
     subjects.extend(objects(document, "fixture").map(|story| related(story, "fixture")));
     members.list("subjects", subjects);
@@ -27,7 +27,7 @@ pub(super) fn write(members: &mut Members, document: &Map<String, Value>) {
     members.list("infoSources", sources);
 }
 
-/// Returns the URI of a concept: its scheme followed by its code, if that is a URI.
+/// Returns the URI of a concept: its scheme followed by its code, if the result is a URI.
 pub(super) fn complete_uri(concept: &Map<String, Value>) -> Option<String> {
     let scheme = text(concept, "scheme")?;
     let code = text(concept, "code")?;
@@ -36,7 +36,7 @@ pub(super) fn complete_uri(concept: &Map<String, Value>) -> Option<String> {
     Some(format!("{scheme}{separator}{code}")).filter(|uri| lexical::is_uri(uri))
 }
 
-/// The members that all concepts share.
+/// Builds the members that all concepts share.
 fn identified(concept: &Map<String, Value>) -> Members {
     let mut members = Members::default();
     members.set("name", text(concept, "name"));
@@ -45,7 +45,7 @@ fn identified(concept: &Map<String, Value>) -> Members {
     members
 }
 
-/// The members of a concept with its relationship to the content.
+/// Builds the members of a concept with its relationship to the content.
 fn related_members(concept: &Map<String, Value>) -> Members {
     let mut members = identified(concept);
     members.set("rel", text(concept, "rel"));
@@ -60,7 +60,7 @@ fn genre(concept: &Map<String, Value>) -> Value {
     Value::Object(identified(concept).0)
 }
 
-/// Converts a concept whose list says what it is.
+/// Converts a concept. `rel` is its relationship to the content unless the document states one.
 fn related(concept: &Map<String, Value>, rel: &str) -> Value {
     let mut members = identified(concept);
     members.set("rel", Some(text(concept, "rel").unwrap_or(rel)));
@@ -95,7 +95,7 @@ fn place(concept: &Map<String, Value>) -> Value {
     Value::Object(members.0)
 }
 
-/// Reports whether a geometry is a point of GeoJSON, which has two or three numbers.
+/// Returns whether a geometry is a point of GeoJSON, which has two or three numbers.
 fn is_point(geometry: &Value) -> bool {
     let coordinates = geometry.get("coordinates").and_then(Value::as_array);
     geometry.get("type").and_then(Value::as_str) == Some("Point")
@@ -104,7 +104,7 @@ fn is_point(geometry: &Value) -> bool {
         })
 }
 
-/// Returns the place of an event, which its body names.
+/// Returns the place of an event, as named in its body.
 fn venue(document: &Map<String, Value>) -> Option<Value> {
     let body = document.get("body_event")?.as_object()?;
     let mut members = Members::default();

@@ -69,7 +69,7 @@ fn bodies(document: &Map<String, Value>) -> Vec<Value> {
         let mut members = Members::default();
         members.set("role", Some(role));
         members.set("contentType", Some(content_type));
-        // The document counts one body; repeated counts would claim them for all.
+        // The document has the counts of one body. Repeating them would claim them for all bodies.
         if bodies.is_empty() {
             members.set("charCount", document.get("charcount").and_then(Value::as_u64));
             members.set("wordCount", document.get("wordcount").and_then(Value::as_u64));
@@ -80,9 +80,9 @@ fn bodies(document: &Map<String, Value>) -> Vec<Value> {
     bodies
 }
 
-/// Converts a rendition, which `key` names in the document.
+/// Converts a rendition, whose name in the document is `key`.
 fn rendition(key: &str, rendition: &Map<String, Value>) -> Value {
-    // Printed graphics have their size in millimetres, for which there is no place.
+    // Printed graphics have their size in millimetres, for which the standard has no place.
     let is_in_pixels = text(rendition, "unit").is_none_or(|unit| unit.eq_ignore_ascii_case("px"));
     let variant = text(rendition, "variant");
     let usage = text(rendition, "usage");
@@ -97,7 +97,7 @@ fn rendition(key: &str, rendition: &Map<String, Value>) -> Value {
     let duration = rendition.get("duration").filter(|duration| duration.is_number());
     members.set("duration", duration.cloned());
     members.set("format", text(rendition, "format"));
-    // The standard wants the unit with the number.
+    // The standard requires the unit after the number.
     let bitrate = text(rendition, "bitrate").map(|bitrate| format!("{bitrate} bps"));
     members.set("bitrate", bitrate);
     Value::Object(members.0)
@@ -107,7 +107,7 @@ fn integer(rendition: &Map<String, Value>, name: &str) -> Option<u64> {
     rendition.get(name).and_then(Value::as_u64)
 }
 
-/// Returns the name of a rendition: that of the standard's vocabulary for a plain one, else variant and usage.
+/// Returns the name of a rendition: the standard's name for a plain rendition, else variant and usage.
 fn name(variant: Option<&str>, usage: Option<&str>) -> Option<String> {
     Some(match (variant?, usage?) {
         ("Normal", "Hires") => "highRes".to_owned(),

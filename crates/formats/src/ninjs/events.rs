@@ -1,11 +1,11 @@
-//! Converts the facts of an event and the coverage that is planned.
+//! Converts the details of an event and the planned coverage.
 
 use serde_json::{Map, Value};
 
 use super::{Members, news_type, text, time, urgency, uri};
 use crate::newsml::lexical;
 
-/// Returns the facts of an event, or `None` without any.
+/// Returns the details of an event; `None` without details.
 pub(super) fn details(document: &Map<String, Value>) -> Option<Value> {
     let mut members = Members::default();
     members.set("dates", dates(document));
@@ -18,8 +18,8 @@ pub(super) fn details(document: &Map<String, Value>) -> Option<Value> {
     (!members.0.is_empty()).then_some(Value::Object(members.0))
 }
 
-/// Returns the dates of an event or a coverage. A day without a time is only expected, because the other form
-/// requires a time.
+/// Returns the dates of an event or a coverage. A day without a time becomes an expected date, because the exact
+/// date requires a time.
 fn dates(document: &Map<String, Value>) -> Option<Value> {
     let mut members = Members::default();
     for (at, on, time_name, day_name) in [

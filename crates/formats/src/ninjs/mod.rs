@@ -1,8 +1,8 @@
 //! Converts a document to ninjs 3.1, the JSON news format of the IPTC.
 //!
-//! The schema allows no property of its own, so a property without a place in it is left out; the document in
-//! its own schema has them all. The same holds for a value that does not fit the type at its place, such as a
-//! malformed date.
+//! The schema does not allow additional properties, so a property without a place in it is left out; the document
+//! in its own schema has all properties. The same applies to a value that does not fit the type at its place, such
+//! as a malformed date.
 
 mod concepts;
 mod content;
@@ -16,7 +16,7 @@ use crate::DocumentRights;
 use crate::newsml::lexical;
 use crate::rights::SourceTypeIndicator;
 
-/// Levels of associations within each other that are written. Real documents have two; each one costs stack.
+/// Maximum levels of nested associations that are written. Real documents have two; each level costs stack.
 const NESTED_MAX: usize = 16;
 
 /// Members of an object in the order in which they are written, each only if it has a value.
@@ -62,7 +62,8 @@ fn objects<'a>(
 
 /// Converts a document to ninjs.
 ///
-/// `document` is an object of schema 1.6; `rights` are stated where it says nothing. Takes linear time.
+/// `document` is an object of schema 1.6; a property of `rights` is written if the document lacks it. Runs in
+/// linear time.
 ///
 /// Contract files-18.
 #[must_use]
@@ -143,7 +144,7 @@ fn write_management(members: &mut Members, document: &Map<String, Value>) {
     ] {
         members.set(name, time(document, own));
     }
-    // A replaced or commissioned item has no word in the standard; without one it counts as usable.
+    // The standard has no word for a replaced or commissioned item; an item without a status counts as usable.
     let status = text(document, "pubstatus");
     let status = status.filter(|word| matches!(*word, "usable" | "withheld" | "canceled"));
     members.set("pubStatus", status);
@@ -182,7 +183,7 @@ fn alternative_ids(document: &Map<String, Value>) -> Vec<Value> {
     let listed = document.get("altids").and_then(Value::as_object).into_iter().flatten();
     let listed: Vec<_> =
         listed.filter_map(|(role, value)| Some((role.as_str(), value.as_str()?))).collect();
-    // Older documents have the reference outside the list, newer ones in both places.
+    // Older documents have the reference outside the list, newer documents in both places.
     let own = text(document, REFERENCE).map(|value| (REFERENCE, value));
     let own = own.filter(|own| !listed.contains(own));
     let all = own.into_iter().chain(listed);
@@ -205,8 +206,8 @@ fn write_rights(
     members.list("trustIndicators", objects(document, "trustindicator").map(indicator).collect());
 }
 
-/// Returns the rights expression of the document, else the page that states its rights. The schema allows one
-/// of both.
+/// Returns the rights expression of the document, else the page that states its rights. The schema allows only one
+/// of them.
 fn rights_info(document: &Map<String, Value>, web_statement: Option<&str>) -> Option<Value> {
     let own = document.get("rightsinfo").and_then(Value::as_object);
     let mut members = Members::default();
@@ -221,7 +222,7 @@ fn rights_info(document: &Map<String, Value>, web_statement: Option<&str>) -> Op
     Some(Value::Object(members.0))
 }
 
-/// Returns the digital source type: that of the document, else `term`.
+/// Returns the digital source type of the document, else `term`.
 fn digital_source_type(document: &Map<String, Value>, term: Option<&str>) -> Option<Value> {
     let mut members = Members::default();
     if let Some(indicator) = SourceTypeIndicator::find(document) {

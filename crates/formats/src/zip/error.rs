@@ -1,13 +1,13 @@
-//! The errors of building an archive.
+//! Defines the errors of building an archive.
 
 use thiserror::Error;
 
 use crate::zip::name::EntryName;
 
-/// Why an archive cannot be built from its entries.
+/// The reason why an archive cannot be built from its entries.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum ArchiveError {
-    /// There are no entries; some readers take an empty archive for a damaged one.
+    /// There are no entries; some readers consider an empty archive damaged.
     #[error("the archive has no entries")]
     Empty,
     /// There are more than [`ArchiveLayout::ENTRIES_MAX`](super::ArchiveLayout::ENTRIES_MAX) entries.

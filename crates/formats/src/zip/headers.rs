@@ -1,4 +1,4 @@
-//! Writes the records of a zip archive, that is, everything but the contents (APPNOTE §4.3).
+//! Writes the records of a zip archive, that is, everything except the contents (APPNOTE §4.3).
 
 use crate::zip::{ArchiveEntry, CompressionMethod};
 
@@ -7,7 +7,7 @@ pub(super) const ZIP64_SIZE_MIN: u64 = 0xffff_ffff;
 /// The same limit for the 16-bit numbers of entries.
 pub(super) const ZIP64_ENTRIES_MIN: u64 = 0xffff;
 
-/// Marks names as UTF-8. Ours are ASCII, and the flag keeps readers from guessing an encoding.
+/// Marks names as UTF-8. Our names are ASCII, but without the flag readers may guess an encoding.
 const FLAG_UTF8: u16 = 1 << 11;
 /// APPNOTE 4.5, the first version with ZIP64, and Unix, so that the file mode below applies.
 const MADE_BY: u16 = 3 << 8 | VERSION_ZIP64;
@@ -15,7 +15,7 @@ const MADE_BY: u16 = 3 << 8 | VERSION_ZIP64;
 const VERSION_STORED: u16 = 10;
 const VERSION_DEFLATED: u16 = 20;
 const VERSION_ZIP64: u16 = 45;
-/// A regular file with mode 0644, in the upper half.
+/// The external attributes: a regular file with mode 0644, in the upper half.
 const ATTRIBUTES: u32 = 0o100_644 << 16;
 
 pub(super) const LOCAL_BYTES: u64 = 30;
@@ -52,8 +52,8 @@ struct RecordNumbers {
 }
 
 impl RecordNumbers {
-    /// Stores both lengths in ZIP64 form if one needs it, in both records: the local header must have both
-    /// (APPNOTE §4.5.3), and strict readers require the two records to agree.
+    /// Stores both lengths in ZIP64 form if one of them needs it, in both records: the local header must have both
+    /// lengths (APPNOTE §4.5.3), and strict readers require the two records to agree.
     fn new(entry: &ArchiveEntry, offset: Option<u64>) -> Self {
         let mut uncompressed_bytes = entry.uncompressed_bytes();
         let mut compressed_bytes = entry.size_bytes;
@@ -174,14 +174,13 @@ impl CentralDirectory {
             put64(out, ZIP64_END_BYTES - 12);
             put16(out, MADE_BY);
             put16(out, VERSION_ZIP64);
-            // The number of this disk and that of the directory.
+            // The number of this disk and the number of the directory's disk.
             out.extend([0; 8]);
             put64(out, self.entries);
             put64(out, self.entries);
             put64(out, self.size_bytes);
             put64(out, self.offset);
-            // The locator, by which readers find the record above: its disk, its offset, one disk
-            // in all.
+            // The locator, by which readers find the record above: its disk, its offset, one disk in all.
             put32(out, 0x0706_4b50);
             put32(out, 0);
             put64(out, self.offset + self.size_bytes);

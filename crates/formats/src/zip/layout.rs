@@ -1,4 +1,4 @@
-//! Computes where each byte of an archive comes from.
+//! Computes the layout of an archive: the source of each of its bytes.
 
 use std::{collections::HashSet, ops::Range};
 
@@ -6,11 +6,11 @@ use crate::limits::ARCHIVE_ENTRIES_MAX;
 use crate::zip::headers::{CentralDirectory, local_bytes, put_local, put_record, record_bytes};
 use crate::zip::{ArchiveEntry, ArchiveError};
 
-/// Directory records per piece: about ten kilobytes.
+/// The number of directory records per piece: about ten kilobytes.
 const RECORDS_PER_PIECE: usize = 128;
 
-/// The layout of an archive: for each entry its header and contents, then the directory, then the end
-/// records. The layout is deterministic: the same entries give the same bytes.
+/// The layout of an archive: for each entry its header and contents, then the directory, then the end records. The
+/// layout is deterministic: the same entries give the same bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ArchiveLayout {
     entries: Vec<ArchiveEntry>,
@@ -29,7 +29,7 @@ pub enum ArchivePiece {
     Bytes(Vec<u8>),
     /// A part of an entry's contents, in the form in which the archive stores them.
     Content {
-        /// The index of the entry, from 0 in the order given.
+        /// The index of the entry in the order of the archive, from 0.
         entry: usize,
         /// The byte range in its contents; not empty.
         range: Range<u64>,
@@ -56,8 +56,8 @@ impl ArchiveLayout {
 
     /// Lays out an archive with `entries` in this order.
     ///
-    /// Fails with [`ArchiveError`] if there are no entries, too many, two with the same name (ignoring case),
-    /// or if the archive would be too long for any file.
+    /// Fails with [`ArchiveError`] if there are no entries, too many, two with the same name (ignoring case), or
+    /// if the archive would be too long for any file.
     ///
     /// Contract files-11.
     pub fn new(entries: Vec<ArchiveEntry>) -> Result<Self, ArchiveError> {
@@ -117,7 +117,7 @@ impl ArchiveLayout {
 
     /// Iterates over the pieces that make up bytes `range` of the archive, in order.
     ///
-    /// Bytes beyond the archive are ignored. Each step takes a binary search and builds at most about ten
+    /// Bytes beyond the archive are ignored. Each step costs a binary search and builds at most about ten
     /// kilobytes of records.
     pub fn pieces(&self, range: Range<u64>) -> impl Iterator<Item = ArchivePiece> {
         let mut rest = range;
@@ -168,8 +168,8 @@ impl ArchiveLayout {
         let first = last_at_or_before(&self.records, range.start);
         let mut bytes = Vec::new();
         for index in (first..self.entries.len()).take(RECORDS_PER_PIECE) {
-            // Readers first ask for the last bytes of an archive; that builds no more records than
-            // it needs.
+            // Readers first ask for the last bytes of an archive, and this check avoids building records that they
+            // do not need.
             if self.records[index] >= range.end {
                 break;
             }
@@ -179,19 +179,19 @@ impl ArchiveLayout {
     }
 }
 
-/// Returns the index of the last of `starts` that is not after `offset`. They are ascending, and the
-/// first is not after `offset`.
+/// Returns the index of the last of `starts` that is not after `offset`. They must be ascending, and the first
+/// must not be after `offset`.
 fn last_at_or_before(starts: &[u64], offset: u64) -> usize {
     starts.partition_point(|&start| start <= offset).saturating_sub(1)
 }
 
-/// Returns the offset after a part; `None` if it is beyond any file.
+/// Returns the offset after a part; `None` if it exceeds the maximum length of a file.
 fn offset_after(start: u64, size_bytes: u64) -> Option<u64> {
-    // File offsets are signed, so an archive that needs 64 bits could not be stored.
+    // File offsets are signed, so an archive whose length needs 64 bits could not be stored.
     start.checked_add(size_bytes).filter(|&end| i64::try_from(end).is_ok())
 }
 
-/// Returns the part of `bytes`, which begin at offset `start`, that is within `range`.
+/// Returns the part of `bytes` that is within `range`. `bytes` begins at offset `start`.
 fn cut(mut bytes: Vec<u8>, start: u64, range: &Range<u64>) -> ArchivePiece {
     let from = index(range.start - start, bytes.len());
     let to = index(range.end - start, bytes.len());

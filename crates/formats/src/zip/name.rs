@@ -1,4 +1,4 @@
-//! Names of an archive's entries that are safe to extract anywhere.
+//! Checks the names of an archive's entries, which must be safe to extract anywhere.
 
 use std::fmt;
 
@@ -6,15 +6,15 @@ use thiserror::Error;
 
 use crate::limits::ARCHIVE_NAME_BYTES_MAX;
 
-/// The name of an entry: ASCII letters, digits, `_`, `.` and `-`, without two consecutive dots and without a
-/// dot at either end. On every system it thus names a visible file inside the directory of extraction and
-/// prevents path traversal.
+/// The name of an entry: ASCII letters, digits, `_`, `.` and `-`, without two consecutive dots and without a dot
+/// at either end. It thus names a visible file inside the directory of extraction on every system and prevents
+/// path traversal.
 ///
 /// Names contain only the id, the suffix and the extension (contract files-11).
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct EntryName(Box<str>);
 
-/// Why a text is not a valid entry name.
+/// The reason why a text is not a valid entry name.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum EntryNameError {
     /// The name is empty.
@@ -28,7 +28,7 @@ pub enum EntryNameError {
         /// The maximum length in bytes.
         max: usize,
     },
-    /// The name contains a character that is not allowed.
+    /// The name contains a forbidden character.
     #[error("the entry's name has the character {found:?}, expected A-Z a-z 0-9 _ . -")]
     BadCharacter { found: char },
     /// The name has a dot at either end, or two consecutive dots.
@@ -42,7 +42,7 @@ impl EntryName {
 
     /// Parses a name, without decoding, trimming or case folding.
     ///
-    /// Fails with [`EntryNameError`], which says what is wrong.
+    /// Fails with [`EntryNameError`], which describes the problem.
     pub fn parse(text: &str) -> Result<Self, EntryNameError> {
         if text.is_empty() {
             return Err(EntryNameError::Empty);

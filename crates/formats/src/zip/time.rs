@@ -1,4 +1,4 @@
-//! The modification time of an archive's entries.
+//! Converts the modification time of an archive's entries.
 
 use jiff::civil::DateTime;
 
@@ -17,8 +17,8 @@ impl DosTime {
     /// The latest time: 23:59:58 on 31 December 2107.
     pub const LAST: Self = Self { date: 127 << 9 | 12 << 5 | 31, time: 23 << 11 | 59 << 5 | 29 };
 
-    /// Converts the wall-clock time `moment`, in the time zone that readers shall see; seconds are rounded
-    /// down to an even number. Times before [`FIRST`](Self::FIRST) or after [`LAST`](Self::LAST) are clamped.
+    /// Converts the wall-clock time `moment`, in the time zone that readers shall see. Seconds are rounded down to
+    /// an even number. Times before [`FIRST`](Self::FIRST) or after [`LAST`](Self::LAST) are clamped.
     pub fn from_civil(moment: DateTime) -> Self {
         let years = i32::from(moment.year()) - 1980;
         if years < 0 {
@@ -51,6 +51,6 @@ impl DosTime {
 
 /// Returns a field at its place in the 16 bits.
 fn bits(field: i32, shift: u32) -> u16 {
-    // All fields of a civil time are positive and fit their bits; the years are checked before.
+    // All fields of a civil time are positive and fit their bits; the years are checked first.
     u16::try_from(field << shift).unwrap_or(0)
 }
