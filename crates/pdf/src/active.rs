@@ -7,16 +7,16 @@ use crate::number::entry;
 /// The scripts and programs that a PDF asks its reader to run.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ActiveContent {
-    /// Whether the file contains JavaScript.
+    /// True if the file contains JavaScript.
     pub scripts: bool,
-    /// Whether the file contains an action that starts a program or opens a file.
+    /// True if the file contains an action that starts a program or opens a file.
     pub launches: bool,
 }
 
 /// Finds the active content of a document.
 ///
-/// Every object of the file is examined, referenced or not, because readers differ in which references they
-/// follow. Takes one pass over all objects.
+/// Every object of the file is examined, referenced or not, because readers follow different references. Needs one
+/// pass over all objects.
 pub(super) fn find(document: &Document) -> ActiveContent {
     let mut found = ActiveContent::default();
     // An explicit stack instead of recursion, because the file determines the nesting depth.

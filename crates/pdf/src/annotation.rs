@@ -47,8 +47,7 @@ pub(super) fn button(
     Ok(Object::Dictionary(button))
 }
 
-/// Converts a colour of an annotation. Its number of components implies the space; an empty one is
-/// transparent.
+/// Converts a colour of an annotation. Its number of components implies the space; an empty colour is transparent.
 fn colour(
     walk: &mut DocumentWalk<'_>,
     holder: &mut Dictionary,
@@ -73,7 +72,7 @@ pub(super) fn appearance_string(
     holder: &mut Dictionary,
     resources: &Dictionary,
 ) -> Result<(), PdfError> {
-    // The string may be inherited from a field above, which is converted on its own.
+    // The string may be inherited from a parent field, which is converted on its own.
     let Object::String(text, _) = entry(walk.scope.document, holder, b"DA") else {
         return Ok(());
     };
@@ -87,8 +86,7 @@ impl<'a> DocumentWalk<'a> {
     /// Converts the fields of an interactive form, whose appearances readers may regenerate.
     pub(super) fn interactive_form(&mut self) -> Result<(), PdfError> {
         let document: &'a Document = self.scope.document;
-        // The catalog has to be an indirect object (ISO 32000-1
-        // §7.5.5), so a change can be stored under its id.
+        // The catalog has to be an indirect object (ISO 32000-1 §7.5.5), so a change can be stored under its id.
         let Ok(Object::Reference(root)) = document.trailer.get(b"Root") else { return Ok(()) };
         let Some(Object::Dictionary(catalog)) = document.objects.get(root) else {
             return Ok(());

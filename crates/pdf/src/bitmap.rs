@@ -1,8 +1,7 @@
 //! Converts images from any colour space and filter to DeviceGray.
 //!
-//! Uses the cheapest conversion that preserves every pixel. One component of up to 8 bits stays packed and
-//! gets a table of greys; for a YCbCr JPEG the luminance is extracted losslessly; only other images are
-//! decoded.
+//! Uses the cheapest conversion that preserves every pixel. One component of up to 8 bits stays packed and gets a
+//! table of greys; for a YCbCr JPEG the luminance is extracted losslessly; only other images are decoded.
 
 use std::rc::Rc;
 
@@ -55,8 +54,7 @@ pub(super) fn grey_image(
     let document = scope.document;
     let dictionary = picture.dictionary;
     if matches!(entry(document, dictionary, b"ImageMask"), Object::Boolean(true)) {
-        // A stencil mask is painted in the current colour and
-        // has none of its own (ISO 32000-1 §8.9.6.2).
+        // A stencil mask is painted in the current colour and has no colour of its own (ISO 32000-1 §8.9.6.2).
         return Ok(None);
     }
     let space = match dictionary.get(b"ColorSpace") {
@@ -64,8 +62,8 @@ pub(super) fn grey_image(
         Err(_) => None,
     };
     let filters = names(document, dictionary);
-    // Before the checks of space and depth: JPEG 2000 data
-    // states both, so the dictionary need not (§7.4.9).
+    // Before the checks of space and depth, because JPEG 2000 data states both and the dictionary may omit them
+    // (§7.4.9).
     if filters.iter().any(|name| name == b"JPXDecode") {
         return jpeg2000_image(scope, picture, space);
     }
@@ -107,7 +105,7 @@ fn refuse(scope: &DocumentScope<'_>, dictionary: &Dictionary, what: &'static str
     }
 }
 
-/// Returns `true` for a filter whose pixels are black or white.
+/// Returns whether a filter gives only black and white pixels.
 fn is_fax(filter: &[u8]) -> bool {
     matches!(filter, b"CCITTFaxDecode" | b"CCF" | b"JBIG2Decode")
 }
@@ -128,7 +126,7 @@ fn plain_grey(picture: &DocumentImage<'_>) -> Option<ConvertedImage> {
     Some(ConvertedImage { dictionary, content: picture.content.to_vec(), mask: None })
 }
 
-/// Converts one component of few bits: the samples stay, and a table maps each value to its grey.
+/// Converts one component of few bits. The samples do not change; a table maps each value to its grey.
 fn with_table(
     scope: &mut DocumentScope<'_>,
     picture: &DocumentImage<'_>,
@@ -178,7 +176,7 @@ fn jpeg_image(
     mut data: Vec<u8>,
     transform: Option<usize>,
 ) -> Result<Option<ConvertedImage>, PdfError> {
-    // The decoder sees only the data, so the transform of the dictionary is recorded there.
+    // The decoder sees only the data, so the transform that the dictionary states is recorded in the data.
     if let Some(transform) = transform
         && let Some(marked) = jpeg::with_adobe_marker(&data, transform != 0)
     {
@@ -195,8 +193,7 @@ fn jpeg_image(
     let key = color_key(scope, picture.dictionary);
     let mut dictionary = grey_dictionary(picture.dictionary, facts.width, facts.height);
     dictionary.set("Filter", "DCTDecode");
-    // The luma of an sRGB picture is its grey. Other
-    // spaces, `Decode` and a colour key need the samples.
+    // The luma of an sRGB picture is its grey. Other spaces, `Decode` and a colour key need the samples.
     let exact = facts.has_luma && matches!(*space, PdfColourSpace::Rgb | PdfColourSpace::Grey);
     if exact
         && decode.is_none()
@@ -246,7 +243,7 @@ fn packed_image(
 /// Compresses greys with Flate and records that in the dictionary.
 fn pack(greys: &[u8], width: usize, predicted: bool, dictionary: &mut Dictionary) -> Vec<u8> {
     dictionary.set("Filter", "FlateDecode");
-    // Whether a predictor helps depends on the picture, and the original tells.
+    // The benefit of a predictor depends on the picture; the original suggests it.
     if !predicted {
         return deflate(greys);
     }
@@ -258,11 +255,11 @@ fn pack(greys: &[u8], width: usize, predicted: bool, dictionary: &mut Dictionary
 /// Builds the dictionary of a decoded image: grey, 8 bits, no filter yet, no colour key.
 fn grey_dictionary(original: &Dictionary, width: usize, height: usize) -> Dictionary {
     let mut dictionary = original.clone();
-    // These describe the former samples. `F` and `DP` are the abbreviations of inline images.
+    // These keys describe the former samples. `F` and `DP` are the abbreviations of inline images.
     for key in [&b"Decode"[..], b"DecodeParms", b"Filter", b"SMaskInData", b"F", b"DP"] {
         dictionary.remove(key);
     }
-    // An array is a colour key, whose components no longer exist; a stream is a mask and stays.
+    // An array is a colour key, whose components no longer exist; a stream is a mask, which is kept.
     if matches!(dictionary.get(b"Mask"), Ok(Object::Array(_))) {
         dictionary.remove(b"Mask");
     }
@@ -288,7 +285,7 @@ fn jpeg2000_image(
 ) -> Result<Option<ConvertedImage>, PdfError> {
     let document = scope.document;
     let data = decode(document, picture.dictionary, picture.content, &mut scope.session.budget)?;
-    // The palette of the dictionary replaces the one in the data, so indexes must stay indexes.
+    // The palette of the dictionary replaces the palette in the data, so indexes must stay indexes.
     let raw = matches!(space.as_deref(), Some(PdfColourSpace::Indexed { .. }));
     let Some(image) = jpeg2000::decode(&data.bytes, raw, &mut scope.session.budget)? else {
         return Err(refuse(scope, picture.dictionary, "its jpeg 2000 data is damaged"));
@@ -323,13 +320,13 @@ fn jpeg2000_image(
             dictionary.set("Filter", "DCTDecode");
             content
         }
-        // A JPEG has at most 65,535 pixels a side, a JPEG 2000 image more.
+        // A JPEG has at most 65,535 pixels on a side; a JPEG 2000 image may have more.
         None => pack(&greys, width, true, &mut dictionary),
     };
     Ok(Some(ConvertedImage { dictionary, content, mask }))
 }
 
-/// Returns the grey of the matte, the colour with which a soft-masked image was preblended, if there is one.
+/// Returns the grey of the matte, the colour with which a soft-masked image was preblended, if any.
 pub(super) fn matte(
     scope: &mut DocumentScope<'_>,
     picture: &DocumentImage<'_>,

@@ -1,4 +1,4 @@
-//! Tracks the remaining cost that one document may have.
+//! Tracks the remaining budget of work for one document.
 
 use crate::{PdfError, PdfLimits};
 
@@ -29,7 +29,7 @@ impl WorkBudget {
         self.limits.depth
     }
 
-    /// Returns how many more bytes streams may decompress to.
+    /// Returns the number of bytes to which streams may still decompress.
     pub(super) fn decoded_bytes(&self) -> usize {
         self.decoded_bytes
     }
@@ -64,7 +64,7 @@ impl WorkBudget {
                 self.steps = rest;
                 Ok(())
             }
-            // Steps follow from the limit on operators, so that is the limit to name.
+            // The steps follow from the limit on operators, so the error names that limit.
             None => Err(PdfError::TooManyOperators { max: self.limits.operators }),
         }
     }

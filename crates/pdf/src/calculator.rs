@@ -1,6 +1,6 @@
-//! Type 4 functions: the calculator language (ISO 32000-1 §7.10.5).
+//! Runs functions of type 4: the calculator language (ISO 32000-1 §7.10.5).
 //!
-//! The language has no loops, so a call takes at most as many steps as its program has.
+//! The language has no loops, so a call runs at most as many steps as its program has.
 
 use crate::number::{index, whole};
 
@@ -64,7 +64,7 @@ pub(super) struct Calculator {
 
 /// The maximum nesting of braces and stack height, from the format's limit of 100 entries.
 const STACK_MAX: usize = 100;
-/// The maximum length of a program; real ones have some hundred steps.
+/// The maximum length of a program; real programs have some hundred steps.
 const STEPS_MAX: usize = 50_000;
 
 impl Calculator {
@@ -72,8 +72,7 @@ impl Calculator {
     pub(super) fn parse(text: &[u8]) -> Option<Calculator> {
         let mut words = ProgramWords { text, position: 0 };
         let mut steps = Vec::new();
-        // The first step of each open block, and the closed
-        // blocks that `if` or `ifelse` has not yet used.
+        // The first step of each open block, and the closed blocks that `if` or `ifelse` has not used yet.
         let mut open: Vec<usize> = Vec::new();
         let mut closed: Vec<Vec<(usize, usize)>> = vec![Vec::new()];
         if words.next()? != b"{" {
@@ -82,8 +81,7 @@ impl Calculator {
         open.push(0);
         closed.push(Vec::new());
         while let Some(word) = words.next() {
-            // A stream of nothing but open braces would
-            // otherwise grow both stacks with its length.
+            // A stream of nothing but open braces would otherwise grow both stacks with its length.
             if steps.len() > STEPS_MAX || open.len() > STACK_MAX {
                 return None;
             }
@@ -216,7 +214,7 @@ impl NumberStack {
             CalculatorOperator::Floor => self.apply_unary(f32::floor),
             CalculatorOperator::Ge => self.compare(f32::ge),
             CalculatorOperator::Gt => self.compare(f32::gt),
-            // PostScript fails on a division by zero, but a page cannot stop halfway.
+            // PostScript fails on a division by zero, but a page cannot stop in the middle.
             CalculatorOperator::Idiv => self.apply_bitwise(|a, b| a.checked_div(b).unwrap_or(0)),
             CalculatorOperator::Index => {
                 let depth = index(self.pop(), STACK_MAX);
@@ -271,7 +269,7 @@ impl NumberStack {
             return;
         }
         let length = i64::try_from(count).unwrap_or(i64::MAX);
-        // A negative distance rolls the other way, and one beyond the length wraps.
+        // A negative distance rolls in the opposite direction, and a distance beyond the length wraps.
         let by = usize::try_from(by.rem_euclid(length)).unwrap_or(0);
         let from = self.values.len() - count;
         self.values[from..].rotate_right(by);

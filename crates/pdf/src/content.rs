@@ -1,9 +1,8 @@
-//! Converts content streams: each colour operator becomes grey, everything else stays byte for byte.
+//! Converts content streams: each colour operator becomes grey, all other bytes are unchanged.
 //!
-//! A stream is read token by token. The current colour spaces are tracked through `q` and `Q`, so that `sc`
-//! and `scn` can be interpreted; each is replaced by `g` or `G` with the luminance of the colour. The only
-//! spaces still selected afterwards are DeviceGray, Pattern, and the colorant None, which paints nothing in
-//! any space.
+//! A stream is read token by token. The current colour spaces are tracked through `q` and `Q`, so that `sc` and
+//! `scn` can be interpreted; each is replaced by `g` or `G` with the luminance of the colour. The result selects
+//! only DeviceGray, Pattern, and the colorant None, which paints nothing in any space.
 
 use std::io::Write;
 use std::rc::Rc;
@@ -49,7 +48,7 @@ struct ContentRewriter<'a, 'b, 'c> {
 
 /// Rewrites a content stream; `None` if nothing in it has to change.
 ///
-/// `inherits` is whether the stream begins with the colours of its caller, as forms do; others begin with
+/// `inherits` is true if the stream begins with the colours of its caller, as forms do; other streams begin with
 /// DeviceGray. Fails if a limit is reached or an inline image cannot be decoded.
 pub(super) fn rewrite(
     scope: &mut DocumentScope<'_>,
@@ -85,8 +84,7 @@ impl ContentRewriter<'_, '_, '_> {
             if token.kind != TokenKind::Operator {
                 first_operand.get_or_insert(token.start);
                 if operands.len() == OPERANDS_MAX {
-                    // Operators take their operands from the end, so
-                    // surplus ones at the start are dropped.
+                    // Operators read their operands from the end, so surplus operands at the start are dropped.
                     operands.remove(0);
                 }
                 operands.push(token);
@@ -123,7 +121,7 @@ impl ContentRewriter<'_, '_, '_> {
     ) -> Result<Option<Vec<u8>>, PdfError> {
         match &self.bytes[token.start..token.end] {
             b"q" => {
-                // A stream of nothing but `q` would otherwise take memory for each byte.
+                // A stream of nothing but `q` would otherwise need memory for each byte.
                 if self.saved.len() < SAVED_MAX {
                     self.saved.push(self.colours.clone());
                 }
@@ -168,11 +166,10 @@ impl ContentRewriter<'_, '_, '_> {
         name: &[u8],
         operands: &[ContentToken],
     ) -> Result<Option<Vec<u8>>, PdfError> {
-        // Looked up by name, because the resources may
-        // redefine a device space (ISO 32000-1 §8.6.5.6).
+        // Looked up by name, because the resources may redefine a device space (ISO 32000-1 §8.6.5.6).
         let space = self.space(name)?.unwrap_or_else(|| Rc::new(PdfColourSpace::Grey));
         self.set_space(purpose, Rc::new(PdfColourSpace::Grey));
-        // Grey operators stay byte for byte.
+        // Grey operators are not changed.
         if matches!(*space, PdfColourSpace::Grey) {
             return Ok(None);
         }
@@ -198,17 +195,16 @@ impl ContentRewriter<'_, '_, '_> {
             _ => return Ok(Some(Vec::new())),
         };
         let Some(space) = self.space(&name)? else {
-            // If the space is missing, readers keep the current colour. A following `sc` has as
-            // many operands as the missing space would have required.
+            // If the space is missing, readers keep the current colour. A following `sc` has as many operands as
+            // the missing space would have required.
             self.set_space(purpose, Rc::new(PdfColourSpace::Inherited));
             return Ok(Some(Vec::new()));
         };
         self.set_space(purpose, Rc::clone(&space));
         match &*space {
-            // Neither holds a colour here: patterns are
-            // converted as objects, and None paints nothing.
+            // Neither holds a colour here: patterns are converted as objects, and None paints nothing.
             PdfColourSpace::Pattern(_) | PdfColourSpace::Invisible => Ok(None),
-            // Any other name leads to resources that the conversion drops.
+            // Any other name refers to resources that the conversion drops.
             PdfColourSpace::Grey if matches!(&name[..], b"DeviceGray" | b"G") => Ok(None),
             PdfColourSpace::Grey
             | PdfColourSpace::Rgb
@@ -239,7 +235,7 @@ impl ContentRewriter<'_, '_, '_> {
         };
         let numbers = numbers(operands);
         let pattern = operands.last().filter(|last| last.kind == TokenKind::Name);
-        // Numbers in front of a name colour an uncoloured tiling pattern (§8.7.3.3).
+        // Numbers before a name are the colour of an uncoloured tiling pattern (§8.7.3.3).
         if let Some(pattern) = pattern {
             let PdfColourSpace::Pattern(underlying) = &*space else { return Ok(None) };
             let underlying =

@@ -1,8 +1,8 @@
-//! The errors of reading and converting PDFs.
+//! Defines the errors of reading and converting PDFs.
 
-/// Why a PDF was refused.
+/// The reason why a PDF was refused.
 ///
-/// All but [`PdfError::Write`] describe a problem of the file, which its author can fix.
+/// All variants except [`PdfError::Write`] describe a problem of the file, which its author can fix.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PdfError {
     /// There is no `%PDF-` near the start of the file.
@@ -11,13 +11,13 @@ pub enum PdfError {
         /// The length of the file in bytes.
         found: usize,
     },
-    /// The file needs a password, or has usage rights that only a decrypting reader can honour.
+    /// The file needs a password, or has usage rights that only a decrypting reader can respect.
     #[error("the pdf is encrypted, expected one without a password")]
     Encrypted,
-    /// The structure of the file is damaged beyond what readers repair.
+    /// The structure of the file is too damaged for readers to repair.
     #[error("the pdf is malformed: {what}")]
     Malformed {
-        /// The part that is damaged.
+        /// The damaged part.
         what: &'static str,
     },
     /// The page tree has no page.
@@ -42,7 +42,7 @@ pub enum PdfError {
     /// The page tree, colour spaces or functions are nested too deeply.
     #[error("the pdf nests its {what} deeper than {max}")]
     TooDeep {
-        /// The kind of objects that are nested.
+        /// The kind of the nested objects.
         what: &'static str,
         /// The limit in levels.
         max: usize,
@@ -53,7 +53,7 @@ pub enum PdfError {
         /// The limit in bytes.
         max: usize,
     },
-    /// Drawing the pages takes too many operators.
+    /// Drawing the pages needs too many operators.
     #[error("the pdf needs more than {max} operators")]
     TooManyOperators {
         /// The maximum number of operators.
@@ -72,7 +72,7 @@ pub enum PdfError {
     Image {
         width: u64,
         height: u64,
-        /// The part that fails.
+        /// The part of the decoding that fails.
         what: &'static str,
     },
     /// The requested picture has more pixels than allowed.

@@ -1,7 +1,7 @@
-//! The lossless stream filters: Flate, LZW, run-length, the two ASCII forms, and predictors.
+//! Decodes the lossless stream filters: Flate, LZW, run-length, the two ASCII forms, and predictors.
 //!
-//! Damaged data yields everything that could be decoded before the damage, as in other readers. The formats
-//! are those of ISO 32000-1 §7.4.
+//! Damaged data gives the data that could be decoded before the damage, as in other readers. ISO 32000-1 §7.4
+//! defines the formats.
 
 use std::io::{Read, Write};
 
@@ -32,7 +32,7 @@ pub(super) struct DecodedStream {
     pub(super) bytes: Vec<u8>,
     /// The remaining image filter, with its parameters.
     pub(super) image_filter: Option<(ImageFilter, Dictionary)>,
-    /// Whether a predictor was used, which suggests that the data compresses better with one.
+    /// True if a predictor was used, which suggests that the data compresses better with a predictor.
     pub(super) predicted: bool,
 }
 
@@ -111,7 +111,7 @@ fn parameters(document: &Document, dictionary: &Dictionary, filters: usize) -> V
         }
         other => vec![parameters_of_filter(document, other)],
     };
-    // A missing entry means the defaults of its filter.
+    // A missing entry means the default parameters of its filter.
     list.resize_with(filters, Dictionary::new);
     list
 }
@@ -160,10 +160,10 @@ fn unpack(
 }
 
 fn inflate(input: &[u8], max: usize) -> Vec<u8> {
-    // The size is a guess: a bomb must not reserve memory before it is measured.
+    // The size is a guess: a decompression bomb must not reserve memory before it is measured.
     let mut bytes = Vec::with_capacity(input.len().saturating_mul(3).min(max).min(1 << 24));
     let limit = u64::try_from(max).unwrap_or(u64::MAX);
-    // A damaged end is common: the data before it is kept.
+    // A damaged end is common, so the data before it is kept.
     let _ = ZlibDecoder::new(input).take(limit).read_to_end(&mut bytes);
     if bytes.is_empty() && input.len() > 2 {
         // The zlib header is broken, but the data may be intact.
@@ -222,11 +222,11 @@ fn ascii85(input: &[u8]) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(input.len() / 5 * 4);
     let mut group = 0u32;
     let mut digits = 0;
-    // PostScript writes this prefix, PDF does not, and some files have it.
+    // PostScript writes this prefix. PDF does not, but some files have it.
     let input = input.strip_prefix(b"<~").unwrap_or(input);
     for &byte in input.iter().take_while(|&&byte| byte != b'~') {
         match byte {
-            // `z` stands for four zero bytes, and only between groups (§7.4.3).
+            // `z` denotes four zero bytes, and occurs only between groups (§7.4.3).
             b'z' if digits == 0 => bytes.extend_from_slice(&[0; 4]),
             b'!'..=b'u' => {
                 group = group.wrapping_mul(85).wrapping_add(u32::from(byte - b'!'));
@@ -242,7 +242,7 @@ fn ascii85(input: &[u8]) -> Vec<u8> {
     }
     if digits > 1 {
         for _ in digits..5 {
-            // A partial group is padded with the largest digit, as its encoder truncated (§7.4.3).
+            // A partial group is padded with the largest digit, because the encoder truncated it (§7.4.3).
             group = group.wrapping_mul(85).wrapping_add(84);
         }
         bytes.extend_from_slice(&group.to_be_bytes()[..digits - 1]);

@@ -1,4 +1,4 @@
-//! Functions of all four types (ISO 32000-1 §7.10), for tints and shadings.
+//! Evaluates functions of all four types (ISO 32000-1 §7.10), for tints and shadings.
 
 use lopdf::{Dictionary, Document, Object};
 
@@ -42,13 +42,14 @@ pub(super) struct SampleTable {
 
 /// The maximum number of inputs of a table: each doubles the number of samples per interpolation.
 const INPUTS_MAX: usize = 8;
-/// The maximum number of outputs, which is above that of colorants in a DeviceN space.
+/// The maximum number of outputs, which exceeds the number of colorants in a DeviceN space.
 const OUTPUTS_MAX: usize = 64;
 
 impl PdfFunction {
     /// Parses a function object.
     ///
-    /// Returns `None` if it is malformed. Fails if it is nested too deeply or decompresses to too much data.
+    /// Returns `None` if the function is malformed. Fails if it is nested too deeply or decompresses to too much
+    /// data.
     pub(super) fn parse(
         scope: &mut DocumentScope<'_>,
         object: &Object,
@@ -63,7 +64,7 @@ impl PdfFunction {
             return Ok(None);
         };
         let range = intervals(document, dictionary, b"Range").unwrap_or_default();
-        // The numbers multiply the steps of every call.
+        // These numbers multiply the steps of every call.
         if range.len() > OUTPUTS_MAX || domain.len() > OUTPUTS_MAX {
             return Ok(None);
         }
@@ -77,8 +78,7 @@ impl PdfFunction {
             (Some(4), Object::Stream(stream)) => {
                 let text = scope.data(stream)?;
                 Calculator::parse(&text)
-                    // `Range` is required here (ISO 32000-1
-                    // §7.10.2), as it gives the number of results.
+                    // `Range` is required here (ISO 32000-1 §7.10.2), because it gives the number of results.
                     .filter(|_| !range.is_empty())
                     .map(FunctionKind::Calculator)
             }
@@ -93,7 +93,7 @@ impl PdfFunction {
             FunctionKind::Sampled(table) => (1 << table.size.len()) * (1 + self.range.len()),
             FunctionKind::Exponential { from, .. } => from.len() + 1,
             FunctionKind::Stitching { functions, .. } => {
-                // Only one of them runs in a call.
+                // Only one of the functions runs in a call.
                 functions.iter().map(PdfFunction::cost).max().unwrap_or(0).saturating_add(1)
             }
             FunctionKind::Calculator(program) => program.cost(),
@@ -127,8 +127,7 @@ impl PdfFunction {
             }
             FunctionKind::Stitching { functions, bounds, encode } => {
                 let x = clipped[0];
-                // Intervals are closed at the lower end, so a bound
-                // belongs to the upper function (§7.10.4).
+                // Intervals are closed at the lower end, so a bound belongs to the upper function (§7.10.4).
                 let at = bounds.iter().take_while(|bound| x >= **bound).count();
                 let low = if at == 0 { self.domain[0][0] } else { bounds[at - 1] };
                 let high = bounds.get(at).copied().unwrap_or(self.domain[0][1]);
@@ -144,7 +143,7 @@ impl PdfFunction {
 }
 
 impl SampleTable {
-    /// Interpolates the value at inputs that are within `domain`.
+    /// Interpolates the value at inputs that must be within `domain`.
     fn value(&self, inputs: &[f32], domain: &[[f32; 2]]) -> Vec<f32> {
         let mut cells = Vec::with_capacity(self.size.len());
         for (at, &size) in self.size.iter().enumerate() {
@@ -165,8 +164,7 @@ impl SampleTable {
                 position += stride * if upper { high } else { low };
                 stride *= self.size[at];
             }
-            // Inputs on the grid leave most corners without
-            // weight, which saves reading their samples.
+            // Inputs on the grid leave most corners without weight, so reading their samples is skipped.
             if weight != 0.0 {
                 for (output, sum) in sums.iter_mut().enumerate() {
                     *sum += weight * self.sample(position * outputs + output);
@@ -225,7 +223,7 @@ fn table(
     Some(FunctionKind::Sampled(SampleTable { size, bits, encode, decode, samples }))
 }
 
-/// Returns the intervals of an array entry; the default if there are too few.
+/// Returns the intervals of an array entry, or the default if the entry has too few.
 fn intervals_or(
     document: &Document,
     dictionary: &Dictionary,
@@ -278,7 +276,7 @@ fn stitching(
     Ok(Some(FunctionKind::Stitching { functions, bounds, encode }))
 }
 
-/// The steps that parsing one part of a stitched function counts for.
+/// The number of steps that are spent to parse one part of a stitched function.
 const FUNCTION_STEPS: usize = 64;
 
 fn clip(value: f32, [low, high]: [f32; 2]) -> f32 {
@@ -286,7 +284,7 @@ fn clip(value: f32, [low, high]: [f32; 2]) -> f32 {
     if value.is_nan() { low } else { value.max(low).min(high) }
 }
 
-/// Groups numbers into pairs; an odd one at the end is ignored.
+/// Groups numbers into pairs; a last number without a partner is ignored.
 pub(super) fn pairs(flat: &[f32]) -> Vec<[f32; 2]> {
     flat.chunks_exact(2).map(|pair| [pair[0], pair[1]]).collect()
 }

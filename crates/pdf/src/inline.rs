@@ -10,8 +10,8 @@ use crate::scan::{ContentScanner, ContentToken, TokenKind, is_space, name_of};
 use crate::scope::DocumentScope;
 use crate::space::PdfColourSpace;
 
-/// Parses the image after `BI`, leaves the scanner after `EI`, and returns the replacement of everything from
-/// `BI` to `EI`; `None` if the image needs no conversion.
+/// Parses the image after `BI`, leaves the scanner after `EI`, and returns the replacement of the bytes from `BI`
+/// to `EI`; `None` if the image needs no conversion.
 ///
 /// Fails if a limit is reached or the image cannot be decoded.
 pub(super) fn inline_image(
@@ -35,13 +35,13 @@ pub(super) fn inline_image(
     }
     text.extend_from_slice(b"ID ");
     text.extend_from_slice(&converted.content);
-    // Without white space in front, `EI` would be read as data.
+    // Without white space before it, `EI` would be read as data.
     text.extend_from_slice(b"\nEI");
     Ok(Some(text))
 }
 
-/// Parses the entries and the data of the image after `BI`; leaves the scanner after `EI`. An image without `ID`
-/// has no data.
+/// Parses the entries and the data of the image after `BI`, and leaves the scanner after `EI`. An image without
+/// `ID` has no data.
 ///
 /// Fails if a limit is reached.
 pub(super) fn read<'a>(
@@ -62,14 +62,14 @@ pub(super) fn read<'a>(
     Ok((dictionary, content))
 }
 
-/// Parses the entries, with abbreviated keys expanded; leaves the scanner after `ID` or `EI`. Also returns whether
-/// data follows, which is after `ID`.
+/// Parses the entries, with abbreviated keys expanded, and leaves the scanner after `ID` or `EI`. Also returns
+/// whether data follows, which is the case after `ID`.
 fn read_dictionary(scanner: &mut ContentScanner<'_>) -> (Dictionary, bool) {
     let mut dictionary = Dictionary::new();
     let mut key: Option<Vec<u8>> = None;
     while let Some(token) = scanner.next() {
         let text = &scanner.bytes[token.start..token.end];
-        // Ends at `EI` too, so that an image without `ID` does not swallow the content after it.
+        // Ends at `EI` too, so that an image without `ID` does not consume the content after it.
         if token.kind == TokenKind::Operator && (text == b"ID" || text == b"EI") {
             return (dictionary, text == b"ID");
         }
@@ -190,10 +190,10 @@ fn decode_string(text: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// Determines how many bytes of `data` belong to the image.
+/// Returns the number of bytes of `data` that belong to the image.
 ///
-/// Without a filter, the size gives the length. Otherwise the data ends at an `EI` that is surrounded by
-/// white space and followed by bytes that look like content.
+/// Without a filter, the size of the image determines the length. Otherwise the data ends at an `EI` that is
+/// surrounded by white space and followed by bytes that look like content.
 fn data_length(
     scope: &mut DocumentScope<'_>,
     dictionary: &Dictionary,
@@ -224,7 +224,7 @@ fn data_length(
         // Unfiltered data may end without white space, as its length is known.
         let is_delimited = end == min_length || is_space(data[end - 1]);
         if is_delimited && looks_like_content(&data[end + 2..]) {
-            // The white space in front of `EI` is not data.
+            // The white space before `EI` is not data.
             let has_separator = end > min_length && is_space(data[end - 1]);
             return Ok(if has_separator { end - 1 } else { end });
         }
@@ -233,10 +233,11 @@ fn data_length(
     Ok(data.len())
 }
 
-/// Bytes after an `EI` that must look like content: binary data does so in one of two million places.
+/// The number of bytes after an `EI` that must look like content. Binary data does so in one of two million
+/// places.
 const LOOKAHEAD_BYTES: usize = 12;
 
-/// Reports whether the text after an `EI` looks like content: white space or the end, and no binary data.
+/// Returns whether the text after an `EI` looks like content: white space or the end, and no binary data.
 fn looks_like_content(rest: &[u8]) -> bool {
     rest.first().is_none_or(|byte| is_space(*byte))
         && rest.iter().take(LOOKAHEAD_BYTES).all(|byte| is_plain(*byte))

@@ -13,23 +13,22 @@ pub(super) struct JpegFacts {
     pub(super) width: usize,
     pub(super) height: usize,
     pub(super) components: usize,
-    /// Whether the first component is the luminance of the picture.
+    /// True if the first component is the luminance of the picture.
     pub(super) has_luma: bool,
 }
 
-/// The maximum number of scans of a JPEG: each takes a pass over the picture, and real files have ten.
+/// The maximum number of scans of a JPEG: each needs a pass over the picture, and real files have ten.
 const SCANS_MAX: usize = 200;
-/// The quality of JPEGs that are encoded.
+/// The quality of encoded JPEGs.
 const QUALITY: i32 = 90;
 
-/// Reads the header of a JPEG and refuses one that is too expensive to decode.
+/// Reads the header of a JPEG, and refuses a JPEG that is too expensive to decode.
 pub(super) fn read_facts(data: &[u8], budget: &WorkBudget) -> Result<JpegFacts, PdfError> {
     let mut reader = Decompressor::new().map_err(|_| broken(0, 0, "out of memory"))?;
     let header =
         reader.read_header(data).map_err(|_| broken(0, 0, "its jpeg header is damaged"))?;
     budget.check_image(header.width, header.height)?;
-    // Compressed data escapes 0xFF, so the pair is a marker; a
-    // match inside of a segment only adds to the count.
+    // Compressed data escapes 0xFF, so the pair is a marker. A match inside a segment only increases the count.
     let scans = data.windows(2).filter(|pair| *pair == [0xff, 0xda]).count();
     if scans > SCANS_MAX {
         return Err(broken(0, 0, "its jpeg has more than 200 scans"));
@@ -43,8 +42,8 @@ pub(super) fn read_facts(data: &[u8], budget: &WorkBudget) -> Result<JpegFacts, 
     Ok(JpegFacts { width: header.width, height: header.height, components, has_luma })
 }
 
-/// Adds to a JPEG the Adobe marker that matches the PDF: `transform` is 0 for components without a transform,
-/// 1 for YCbCr or YCCK. `None` if there is a marker already.
+/// Adds the Adobe marker that matches the PDF to a JPEG: `transform` is 0 for components without a transform, 1
+/// for YCbCr or YCCK. `None` if the JPEG already has a marker.
 pub(super) fn with_adobe_marker(data: &[u8], transform: bool) -> Option<Vec<u8>> {
     // Only the segments before the image data count.
     let mut position = 2;
@@ -65,7 +64,7 @@ pub(super) fn with_adobe_marker(data: &[u8], transform: bool) -> Option<Vec<u8>>
     Some(marked)
 }
 
-/// Returns the number of components in the frame header; 0 if there is none.
+/// Returns the number of components in the frame header; 0 without a frame header.
 fn frame_components(data: &[u8]) -> u8 {
     let mut position = 2;
     while let Some(&[0xff, marker, high, low]) = data.get(position..position + 4) {
@@ -77,11 +76,11 @@ fn frame_components(data: &[u8]) -> u8 {
     0
 }
 
-/// Extracts the luminance of a YCbCr JPEG as a grey JPEG, losslessly, without decoding to pixels. `None` if
-/// the data is damaged.
+/// Extracts the luminance of a YCbCr JPEG as a grey JPEG, losslessly, without decoding to pixels. `None` if the
+/// data is damaged.
 pub(super) fn luma(data: &[u8]) -> Option<Vec<u8>> {
     let mut transform = Transform::default();
-    // Markers describe the colour picture, such as its profile, so they are dropped.
+    // Markers describe the colour picture (its profile, for example), so they are dropped.
     transform.gray = true;
     transform.copy_none = true;
     transform.optimize = true;
@@ -110,7 +109,7 @@ pub(super) fn samples(
     let image =
         Image { pixels: &mut pixels[..], width, pitch: width * components, height, format };
     let mut decoder = Decompressor::new().map_err(|_| broken(width, height, "out of memory"))?;
-    // libjpeg-turbo reports damage and mere warnings alike, so anything decoded before is kept.
+    // libjpeg-turbo reports damage and mere warnings alike, so all samples decoded before are kept.
     let intact = decoder.decompress(data, image).is_ok();
     if !intact && pixels.iter().all(|sample| *sample == 0) {
         let what = "its jpeg data is damaged or of an unknown kind";

@@ -18,15 +18,15 @@ pub(super) struct Jpeg2000Picture {
     pub(super) space: Option<PdfColourSpace>,
 }
 
-/// Decodes a JPEG 2000 file; with `raw`, the indexes of its palette are not resolved.
+/// Decodes a JPEG 2000 file. With `raw`, the indexes of its palette are not resolved.
 ///
-/// Returns `None` if it is damaged. Fails if it is too large.
+/// Returns `None` if the file is damaged. Fails if it is too large.
 pub(super) fn decode(
     data: &[u8],
     raw: bool,
     budget: &mut WorkBudget,
 ) -> Result<Option<Jpeg2000Picture>, PdfError> {
-    // Not strict: as with other filters, damaged data gives what can be decoded.
+    // Not strict: as with other filters, the decodable part of damaged data is used.
     let settings =
         DecodeSettings { resolve_palette_indices: !raw, strict: false, target_resolution: None };
     let Ok(image) = Image::new(data, &settings) else { return Ok(None) };
@@ -40,7 +40,7 @@ pub(super) fn decode(
     let mut context = DecoderContext::default();
     let Ok(decoded) = image.decode(&mut context) else { return Ok(None) };
     let bytes = decoded.data_u8();
-    // The slices below rely on this, and the decoder does not promise it.
+    // The slices below rely on this, but the decoder does not guarantee it.
     if bytes.len() != width * height * channels || channels == 0 || colours == 0 {
         return Ok(None);
     }

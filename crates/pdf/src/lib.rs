@@ -47,24 +47,24 @@ pub use raster::{PageRaster, raster};
 use crate::budget::WorkBudget;
 use crate::scope::DocumentSession;
 
-/// The limits on the cost of one document. Reaching one is an error that names it.
+/// The limits on the cost of one document. Reaching a limit is an error that names it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PdfLimits {
-    /// Length of the file in bytes.
+    /// The maximum length of the file in bytes.
     pub bytes: usize,
-    /// The number of objects in the file; also of kids in its page tree.
+    /// The maximum number of objects in the file, and of kids in its page tree.
     pub objects: usize,
-    /// The nesting depth of page tree nodes, colour spaces and functions.
+    /// The maximum nesting depth of page tree nodes, colour spaces and functions.
     pub depth: usize,
-    /// Total bytes of all decompressed streams, including decoded images. While the file is loaded, the limit
-    /// applies to each object stream separately.
+    /// The maximum total bytes of all decompressed streams, including decoded images. While the file is loaded,
+    /// the limit applies to each object stream separately.
     pub decoded_bytes: usize,
-    /// Operators of all content streams together, and also those that drawing page 1 executes, where a form
-    /// counts each time it is drawn. Functions may take 32 steps per operator.
+    /// The maximum number of operators of all content streams together, and also of the operators that drawing
+    /// page 1 executes, where a form counts each time it is drawn. Functions may run 32 steps per operator.
     pub operators: u64,
-    /// Pixels of the picture that [`raster`] renders.
+    /// The maximum number of pixels of the picture that [`raster`] renders.
     pub pixels: u64,
-    /// Pixels of a single image in the file.
+    /// The maximum number of pixels of a single image in the file.
     pub image_pixels: u64,
 }
 
@@ -84,12 +84,12 @@ pub struct DocumentFacts {
 
 /// Reads the properties of a PDF.
 ///
-/// Takes one pass over the file.
+/// Needs one pass over the file.
 ///
 /// # Errors
 ///
-/// [`PdfError`] when the file is not a PDF, is encrypted, is malformed beyond repair, has no page,
-/// or exceeds a limit.
+/// [`PdfError`] if the file is not a PDF, is encrypted, is malformed beyond repair, has no page, or exceeds a
+/// limit.
 pub fn facts(bytes: &[u8], limits: &PdfLimits) -> Result<DocumentFacts, PdfError> {
     let document = load::load(bytes, limits)?;
     let pages = load::pages(&document, limits)?.pages;
@@ -100,20 +100,20 @@ pub fn facts(bytes: &[u8], limits: &PdfLimits) -> Result<DocumentFacts, PdfError
 /// Converts a PDF to greyscale: each colour and image becomes DeviceGray with the luminance of the original,
 /// and text remains text.
 ///
-/// The output is deterministic. Document information, metadata and identifiers are preserved, and so are
-/// output intents, which are compatible with grey. Objects that are no longer referenced, such as profiles,
-/// are dropped. A digital signature in the file becomes invalid, because the file has changed.
+/// The output is deterministic. Document information, metadata, identifiers and output intents, which are
+/// compatible with grey, are preserved. Objects that are no longer referenced, such as profiles, are dropped. A
+/// digital signature in the file becomes invalid, because the file has changed.
 ///
 /// Grey is `0.299 R + 0.587 G + 0.114 B` after conversion to sRGB: profiles are applied, and DeviceCMYK is
-/// converted in the same way as in poppler. Text and lines in solid black ink remain solid black, although
-/// readers display that ink as a dark grey.
+/// converted in the same way as in poppler. Text and lines in solid black ink remain solid black, although readers
+/// display that ink as a dark grey.
 ///
-/// Takes a few milliseconds for a map or a chart, and about 1 s per 50 megapixels of CMYK images.
+/// Needs a few milliseconds for a map or a chart, and about 1 s per 50 megapixels of CMYK images.
 ///
 /// # Errors
 ///
-/// [`PdfError`] when the file is not a PDF, is encrypted, is malformed beyond repair, has no page,
-/// exceeds a limit, or has an image that cannot be decoded.
+/// [`PdfError`] if the file is not a PDF, is encrypted, is malformed beyond repair, has no page, exceeds a limit,
+/// or has an image that cannot be decoded.
 pub fn grey(bytes: &[u8], limits: &PdfLimits) -> Result<Vec<u8>, PdfError> {
     let document = load::load(bytes, limits)?;
     let pages = load::pages(&document, limits)?;

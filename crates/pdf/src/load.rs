@@ -8,12 +8,12 @@ use lopdf::{Dictionary, Document, LoadOptions, Object, ObjectId};
 use crate::number::{dictionary_of, entry, index, number, resolve};
 use crate::{DocumentFacts, PdfError, PdfLimits, active};
 
-/// Readers search for the header within this many bytes.
+/// The number of bytes within which readers search for the header.
 const HEADER_WITHIN: usize = 1024;
 
 /// Loads a document from bytes.
 ///
-/// Fails when the file is not a PDF, is encrypted, is malformed beyond repair or exceeds a limit.
+/// Fails if the file is not a PDF, is encrypted, is malformed beyond repair or exceeds a limit.
 pub(super) fn load(bytes: &[u8], limits: &PdfLimits) -> Result<Document, PdfError> {
     if bytes.len() > limits.bytes {
         return Err(PdfError::TooManyBytes { found: bytes.len(), max: limits.bytes });
@@ -27,7 +27,7 @@ pub(super) fn load(bytes: &[u8], limits: &PdfLimits) -> Result<Document, PdfErro
     };
     let document =
         Document::load_mem_with_options(bytes, options).map_err(|cause| refuse(&cause))?;
-    // lopdf opens files with an empty password, but their usage rights are not ours to drop.
+    // lopdf opens files with an empty password, but the conversion must not drop their usage rights.
     if document.is_encrypted() || document.encryption_state.is_some() {
         return Err(PdfError::Encrypted);
     }
@@ -39,7 +39,7 @@ pub(super) fn load(bytes: &[u8], limits: &PdfLimits) -> Result<Document, PdfErro
     Ok(document)
 }
 
-/// Reports whether the file has the header of a PDF.
+/// Returns whether the file has the header of a PDF.
 pub(super) fn has_header(bytes: &[u8]) -> bool {
     let prefix = &bytes[..bytes.len().min(HEADER_WITHIN)];
     prefix.windows(5).any(|window| window == b"%PDF-")
@@ -66,7 +66,7 @@ pub(super) struct DocumentPage<'a> {
 }
 
 impl<'a> DocumentPage<'a> {
-    /// Returns an entry of the page or of a node above it.
+    /// Returns an entry of the page or of a node above the page.
     pub(super) fn entry(&'a self, document: &'a Document, key: &[u8]) -> &'a Object {
         let holder = if self.dictionary.has(key) { self.dictionary } else { &self.inherited };
         entry(document, holder, key)
@@ -111,8 +111,7 @@ pub(super) fn pages<'a>(
             result.pages.push(DocumentPage { id, dictionary: node, inherited: above });
             continue;
         };
-        // Counted before they are visited, since an array
-        // can repeat one reference millions of times.
+        // Counted before they are visited, because an array can repeat one reference millions of times.
         let Some(rest) = kids_left.checked_sub(kids.len()) else {
             let found = kids.len().saturating_add(limits.objects);
             return Err(PdfError::TooManyObjects { found, max: limits.objects });
@@ -120,9 +119,9 @@ pub(super) fn pages<'a>(
         kids_left = rest;
         let below = inherit(node, &above);
         result.nodes.push(id);
-        // Reversed, because the stack returns the last one first and pages have an order.
+        // Reversed, because the stack returns the last kid first and pages have an order.
         for kid in kids.iter().rev() {
-            // A node that is its own descendant is visited once.
+            // A node that is its own descendant is visited only once.
             if let Object::Reference(id) = kid
                 && seen.insert(*id)
             {

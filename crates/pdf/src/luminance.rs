@@ -20,8 +20,8 @@ pub(super) fn rgb_byte(red: u8, green: u8, blue: u8) -> u8 {
     u8::try_from((sum + 32768) >> 16).unwrap_or(u8::MAX)
 }
 
-/// The sRGB colours of the sixteen full mixtures of inks: bit 3 of the index is cyan, then magenta, yellow,
-/// black. They are the overprints of an offset press as in poppler's conversion of DeviceCMYK.
+/// The sRGB colours of the sixteen full mixtures of inks: bit 3 of the index is cyan, then magenta, yellow, black.
+/// They are the overprints of an offset press as in poppler's conversion of DeviceCMYK.
 const INKS: [[f32; 3]; 16] = [
     [1.0, 1.0, 1.0],
     [0.1373, 0.1216, 0.1255],
@@ -53,8 +53,7 @@ const INK_GREYS: [f32; 16] = {
     greys
 };
 
-/// Returns the grey of DeviceCMYK, 0 to 1 each, interpolated between the sixteen mixtures, linear in each
-/// ink.
+/// Returns the grey of DeviceCMYK, 0 to 1 each, interpolated between the sixteen mixtures, linear in each ink.
 pub(super) fn cmyk(cyan: f32, magenta: f32, yellow: f32, black: f32) -> f32 {
     let mut greys = INK_GREYS;
     let mut count = 16;
@@ -71,7 +70,7 @@ pub(super) fn cmyk(cyan: f32, magenta: f32, yellow: f32, black: f32) -> f32 {
 
 /// Returns the grey of CIE XYZ relative to its white point, through sRGB.
 ///
-/// The white point is scaled to that of sRGB, component by component.
+/// The white point is scaled to the white point of sRGB, component by component.
 pub(super) fn xyz([x, y, z]: [f32; 3]) -> f32 {
     // The white point of sRGB is D65 (IEC 61966-2-1), whose Y is 1.
     let x = x * 0.9505;
@@ -99,7 +98,7 @@ pub(super) fn lab([lightness, a, b]: [f32; 3]) -> f32 {
     xyz([lab_decode(middle + a / 500.0), lab_decode(middle), lab_decode(middle - b / 200.0)])
 }
 
-/// Returns a component of CIE XYZ, relative to its white point, from its part in L*a*b*.
+/// Returns a component of CIE XYZ, relative to its white point, from the corresponding part of L*a*b*.
 fn lab_decode(part: f32) -> f32 {
     // The curve of CIE 15 is linear near black.
     if part >= 6.0 / 29.0 { part.powi(3) } else { 108.0 / 841.0 * (part - 4.0 / 29.0) }

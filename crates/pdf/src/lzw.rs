@@ -1,4 +1,4 @@
-//! The LZW filter of PDF: codes of 9 to 12 bits, most significant bit first (ISO 32000-1 §7.4.4).
+//! Decodes the LZW filter of PDF: codes of 9 to 12 bits, most significant bit first (ISO 32000-1 §7.4.4).
 
 const CLEAR: usize = 256;
 const END: usize = 257;
@@ -24,10 +24,10 @@ pub(super) fn decode(input: &[u8], early_change: bool, max: usize) -> Vec<u8> {
             _ => {}
         }
         let start = bytes.len();
-        // Added before the code is looked up, because the code may be that very entry. Its last
-        // byte is the first of the text that follows, so the range grows by one.
+        // Added before the code is looked up, because the code may be this new entry. The last byte of the entry
+        // is the first byte of the next text, so the range grows by one.
         if let Some((from, length)) = previous
-            // A full table stays as it is until the encoder clears it.
+            // A full table does not change until the encoder clears it.
             && entries.len() < CODES - 258
         {
             entries.push((from, length + 1));
@@ -35,7 +35,7 @@ pub(super) fn decode(input: &[u8], early_change: bool, max: usize) -> Vec<u8> {
         if code < CLEAR {
             bytes.extend(u8::try_from(code));
         } else {
-            // A code without an entry means damage; everything before it is kept.
+            // A code without an entry means damage; the data before it is kept.
             let Some(&(from, length)) = entries.get(code - 258) else { break };
             // The newest text may overlap the byte that is being written.
             for at in from..from + length {
@@ -49,7 +49,7 @@ pub(super) fn decode(input: &[u8], early_change: bool, max: usize) -> Vec<u8> {
     bytes
 }
 
-/// Returns the bits of a code when `next` is the next free one.
+/// Returns the number of bits of a code if `next` is the next free code.
 fn width(next: usize) -> usize {
     match next {
         0..=511 => 9,

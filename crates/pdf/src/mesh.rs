@@ -32,8 +32,7 @@ impl MeshFormat {
         let coordinate_bits = count(document, dictionary, b"BitsPerCoordinate")?;
         let component_bits = count(document, dictionary, b"BitsPerComponent")?;
         let flag_bits = match kind {
-            // A lattice has no flags: its rows have a fixed
-            // number of vertices (ISO 32000-1 §8.7.4.5.6).
+            // A lattice has no flags: its rows have a fixed number of vertices (ISO 32000-1 §8.7.4.5.6).
             5 => 0,
             _ => count(document, dictionary, b"BitsPerFlag")?,
         };
@@ -45,12 +44,12 @@ impl MeshFormat {
         is_valid.then_some(MeshFormat { kind, coordinate_bits, component_bits, flag_bits, decode })
     }
 
-    /// Returns the interval of the first component, which is the function's input if there is a function.
+    /// Returns the interval of the first component, which is the input of the function if the mesh has one.
     pub(super) fn colour_range(&self) -> [f32; 2] {
         self.decode[2]
     }
 
-    /// Returns the bits of a coordinate in the new stream.
+    /// Returns the number of bits of a coordinate in the new stream.
     fn new_coordinate_bits(&self) -> usize {
         match self.coordinate_bits {
             12 => 16,
@@ -60,7 +59,7 @@ impl MeshFormat {
 
     /// Returns the number of coordinates and colours that follow a flag.
     fn parts(&self, flag: u32) -> (usize, usize) {
-        // A patch with another flag than 0 shares an edge with the one before it (§8.7.4.5.7).
+        // A patch with a flag other than 0 shares an edge with the previous patch (§8.7.4.5.7).
         match (self.kind, flag & 3) {
             (6, 0) => (24, 4),
             (6, _) => (16, 2),
@@ -71,7 +70,7 @@ impl MeshFormat {
     }
 }
 
-/// Rewrites the data of a mesh without a function, and updates the entries of `dictionary` that describe it.
+/// Rewrites the data of a mesh without a function, and updates the entries of `dictionary` that describe the data.
 ///
 /// Fails if a limit is reached.
 pub(super) fn grey_mesh(
@@ -102,7 +101,7 @@ pub(super) fn grey_mesh(
     }
     let flat = mesh.decode[..2].iter().flatten().copied().chain([0.0, 1.0]);
     dictionary.set("Decode", flat.map(Object::Real).collect::<Vec<_>>());
-    // Not 8, which would show bands in a gradient of 12 or 16 bits.
+    // Not 8 bits, which would show bands in a gradient of 12 or 16 bits.
     dictionary.set("BitsPerComponent", 16);
     let bits = i64::try_from(mesh.new_coordinate_bits()).unwrap_or(32);
     dictionary.set("BitsPerCoordinate", bits);
@@ -144,7 +143,8 @@ fn read_part(mesh: &MeshFormat, bits: &mut MeshBits<'_>, components: usize) -> O
     Some(MeshPart { flag, coordinates, colours })
 }
 
-/// Rescales a coordinate from `from` bits to `to` bits and writes whole bytes; the interval ends coincide.
+/// Rescales a coordinate from `from` bits to `to` bits and writes whole bytes. The ends of both intervals
+/// coincide.
 fn write(output: &mut Vec<u8>, value: u32, from: usize, to: usize) {
     let value = if from == to {
         value
@@ -154,7 +154,7 @@ fn write(output: &mut Vec<u8>, value: u32, from: usize, to: usize) {
     output.extend_from_slice(&value.to_be_bytes()[4 - to / 8..]);
 }
 
-/// Returns the largest number of so many bits.
+/// Returns the largest number of `bits` bits.
 fn largest(bits: usize) -> u32 {
     u32::MAX >> (32 - bits)
 }

@@ -1,4 +1,4 @@
-//! Converts between a PDF's reals, counts and samples: the only module with lossy conversions.
+//! Converts between a PDF's reals, counts and samples. Only this module has lossy conversions.
 
 use lopdf::{Dictionary, Document, Object};
 
@@ -14,28 +14,28 @@ pub(super) fn sample_real(sample: u32) -> f32 {
     sample as f32
 }
 
-/// Converts `unit`, 0 to 1, to the nearest byte; NaN is 0.
+/// Converts `unit`, 0 to 1, to the nearest byte; NaN gives 0.
 #[expect(clippy::cast_possible_truncation, reason = "clamped before")]
 #[expect(clippy::cast_sign_loss, reason = "clamped before")]
 pub(super) fn byte(unit: f32) -> u8 {
     (unit.clamp(0.0, 1.0) * 255.0 + 0.5) as u8
 }
 
-/// Converts `unit`, 0 to 1, to the nearest sample, where `max` is the sample of 1; NaN is 0.
+/// Converts `unit`, 0 to 1, to the nearest sample; `max` is the sample for 1. NaN gives 0.
 #[expect(clippy::cast_possible_truncation, reason = "clamped before")]
 #[expect(clippy::cast_sign_loss, reason = "clamped before")]
 pub(super) fn sample(unit: f64, max: u32) -> u32 {
     (unit.clamp(0.0, 1.0) * f64::from(max) + 0.5) as u32
 }
 
-/// Returns the integer part of `value`, clamped to 0 to `max`; NaN is 0.
+/// Returns the integer part of `value`, clamped to 0 to `max`; NaN gives 0.
 #[expect(clippy::cast_possible_truncation, reason = "clamped before")]
 #[expect(clippy::cast_sign_loss, reason = "clamped before")]
 pub(super) fn index(value: f32, max: usize) -> usize {
     (value.clamp(0.0, real(max)) as usize).min(max)
 }
 
-/// Returns the integer part of a real, saturating; NaN is 0.
+/// Returns the integer part of a real, saturating; NaN gives 0.
 #[expect(clippy::cast_possible_truncation, reason = "the conversion saturates")]
 pub(super) fn whole(value: f32) -> i64 {
     value as i64
@@ -47,7 +47,7 @@ fn integer_real(value: i64) -> f32 {
     value as f32
 }
 
-/// Resolves references to the object itself; a chain that is too long or dangling gives null.
+/// Resolves references to the object itself. A chain that is too long or dangling gives null.
 pub(super) fn resolve<'a>(document: &'a Document, object: &'a Object) -> &'a Object {
     let mut current = object;
     for _ in 0..REFERENCES_MAX {
@@ -62,7 +62,7 @@ pub(super) fn resolve<'a>(document: &'a Document, object: &'a Object) -> &'a Obj
     &Object::Null
 }
 
-/// The maximum length of a chain of references; real files have one.
+/// The maximum length of a chain of references; in real files it is one.
 const REFERENCES_MAX: usize = 16;
 
 /// Returns the entry of a dictionary with references resolved; null if it is missing.
@@ -104,7 +104,7 @@ pub(super) fn numbers(
 
 /// Returns an entry as a non-negative integer.
 pub(super) fn count(document: &Document, dictionary: &Dictionary, key: &[u8]) -> Option<usize> {
-    // Through a real, so that `8.0` counts as well.
+    // Converted through a real, so that `8.0` is accepted as well.
     let value = number(document, entry(document, dictionary, key))?;
     usize::try_from(whole(value)).ok()
 }

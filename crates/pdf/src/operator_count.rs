@@ -1,7 +1,7 @@
 //! Counts the operators that drawing a page executes: a form that is drawn twice counts twice.
 //!
-//! Each stream is read once, however often it is drawn. Forms that draw each other can thus be counted before
-//! a reader executes them: thirty forms, each drawing the next one twice, amount to a billion operators.
+//! Each stream is read once, even if it is drawn often. So forms that draw each other can be counted before a
+//! reader executes them: thirty forms that each draw the next one twice amount to a billion operators.
 
 use std::collections::HashMap;
 
@@ -17,9 +17,9 @@ use crate::scope::{DocumentScope, DocumentSession};
 /// The state of counting a stream.
 #[derive(Clone, Copy)]
 enum OperatorCount {
-    /// Counting is in progress; a stream that draws this one now is drawn by it, which is a cycle.
+    /// Counting is in progress. If a stream draws this one now, the streams form a cycle.
     InProgress,
-    /// The number of operators that drawing it executes.
+    /// The number of operators that drawing the stream executes.
     Known(u64),
 }
 
@@ -30,8 +30,8 @@ struct OperatorCounter<'a> {
 
 /// Checks that drawing `page` executes no more operators than `max`.
 ///
-/// Forms, tiling patterns, soft masks and the glyphs of Type 3 fonts count each time a content stream uses
-/// them. In a text with such a font, each byte counts as its most expensive glyph.
+/// Forms, tiling patterns, soft masks and the glyphs of Type 3 fonts count each time a content stream uses them.
+/// In a text with such a font, each byte counts as its most expensive glyph.
 ///
 /// Fails with [`PdfError::TooManyOperators`], with [`PdfError::Malformed`] for a form that draws itself, and
 /// with the errors of reading the streams.
@@ -63,16 +63,16 @@ pub(super) fn check(
     if drawn > max { Err(PdfError::TooManyOperators { max }) } else { Ok(()) }
 }
 
-/// A resource that an operator names.
+/// The lookup of a resource that an operator names.
 struct NamedResource<'a> {
     document: &'a Document,
     resources: &'a Dictionary,
-    /// `None` if the operator names none.
+    /// The name of the resource; `None` if the operator has no name operand.
     name: Option<&'a [u8]>,
 }
 
 impl<'a> NamedResource<'a> {
-    /// Finds the resource in the dictionary of a kind.
+    /// Finds the resource in the dictionary for its kind.
     fn find(&self, kind: &[u8]) -> Option<&'a Object> {
         let objects = dictionary_of(entry(self.document, self.resources, kind))?;
         objects.get(self.name?).ok()
@@ -80,7 +80,7 @@ impl<'a> NamedResource<'a> {
 }
 
 impl OperatorCounter<'_> {
-    /// Counts the operators that a content stream executes, including everything that it draws.
+    /// Counts the operators that a content stream executes, including the operators of all streams that it draws.
     fn content(
         &mut self,
         bytes: &[u8],
@@ -89,7 +89,7 @@ impl OperatorCounter<'_> {
     ) -> Result<u64, PdfError> {
         self.scope.check_depth(depth, "forms")?;
         let document = self.scope.document;
-        // The sums saturate: nested forms exceed 64 bits easily, and any such sum is too much.
+        // The sums saturate: nested forms exceed 64 bits easily, and any such sum exceeds the limit.
         let mut count = 0_u64;
         let mut glyph = 0_u64;
         let mut text_bytes = 0_u64;
@@ -149,7 +149,7 @@ impl OperatorCounter<'_> {
         let document = self.scope.document;
         let Some(object) = object else { return Ok(0) };
         let Object::Stream(stream) = resolve(document, object) else { return Ok(0) };
-        // An image executes no operators; its pixels have a limit of their own.
+        // An image executes no operators; its pixels have a separate limit.
         if matches!(entry(document, &stream.dict, b"Subtype"), Object::Name(name) if name == b"Image")
         {
             return Ok(0);
@@ -163,7 +163,7 @@ impl OperatorCounter<'_> {
             None => self.counts.extend(id.map(|id| (id, OperatorCount::InProgress))),
         }
         let bytes = self.scope.data(stream)?;
-        // Old forms omit their resources and use those of the page (§7.8.3).
+        // Old forms omit their resources and use the resources of the page (§7.8.3).
         let own = dictionary_of(entry(document, &stream.dict, b"Resources"));
         let count = self.content(&bytes, own.unwrap_or(resources), depth + 1)?;
         self.counts.extend(id.map(|id| (id, OperatorCount::Known(count))));

@@ -20,7 +20,7 @@ impl DocumentWalk<'_> {
         let matte = {
             let picture =
                 DocumentImage { dictionary: &stream.dict, content: &stream.content, resources };
-            // First, while the dictionary still describes the colour image.
+            // Converted first, while the dictionary still describes the colour image.
             let matte = bitmap::matte(&mut self.scope, &picture)?;
             if let Some(converted) = grey_image(&mut self.scope, &picture)? {
                 stream.dict = converted.dictionary;
@@ -79,10 +79,10 @@ impl DocumentWalk<'_> {
         image.set(key, reference);
     }
 
-    /// Gives an image a copy of its soft mask in which the matte is grey.
+    /// Replaces the soft mask of an image with a copy in which the matte is grey.
     fn matte(&mut self, image: &mut Dictionary, matte: f32) {
         if let Object::Stream(mask) = entry(self.scope.document, image, b"SMask") {
-            // Another image may share the mask with a matte of its own.
+            // A different image may share the mask with a matte of its own.
             let mut mask = mask.clone();
             mask.dict.set("Matte", vec![Object::Real(matte)]);
             let reference = self.add(Object::Stream(mask));
@@ -109,7 +109,7 @@ impl DocumentWalk<'_> {
         })
     }
 
-    /// Converts a function to an object. Its nesting is that of the parsed function, which is limited.
+    /// Converts a function to an object. The nesting is the same as in the parsed function, which is limited.
     fn function(&mut self, function: GreyFunction) -> Object {
         match function {
             GreyFunction::Plain(dictionary) => Object::Dictionary(dictionary),

@@ -1,10 +1,10 @@
-//! The predictors of Flate and LZW streams (ISO 32000-1 §7.4.4.4).
+//! Applies the predictors of Flate and LZW streams (ISO 32000-1 §7.4.4.4).
 
 use lopdf::{Dictionary, Document};
 
 use crate::number::count;
 
-/// How rows were transformed before compression.
+/// The transformation of rows before compression.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Predictor {
     png: bool,
@@ -14,7 +14,7 @@ pub(super) struct Predictor {
 }
 
 impl Predictor {
-    /// Parses the predictor in a stream's parameters, if there is one with sensible numbers.
+    /// Parses the predictor in a stream's parameters; `None` without a predictor or if its numbers are invalid.
     pub(super) fn read(document: &Document, parameters: &Dictionary) -> Option<Predictor> {
         let kind = count(document, parameters, b"Predictor").unwrap_or(1);
         let bits = count(document, parameters, b"BitsPerComponent").unwrap_or(8);
@@ -23,8 +23,7 @@ impl Predictor {
         let is_valid = matches!(bits, 1 | 2 | 4 | 8 | 16)
             && (1..=64).contains(&colours)
             && (1..=1 << 20).contains(&columns);
-        // Which of the values from 10 to 15 is stated does
-        // not matter: each row names its own filter.
+        // All values from 10 to 15 mean the same, because each row names its own filter.
         (kind >= 2 && is_valid).then_some(Predictor { png: kind >= 10, bits, colours, columns })
     }
 
@@ -33,7 +32,7 @@ impl Predictor {
     }
 }
 
-/// Reverses the predictor; an incomplete last row is kept as far as it reaches.
+/// Reverses the predictor. The existing part of an incomplete last row is kept.
 pub(super) fn unpredict(predictor: &Predictor, bytes: Vec<u8>) -> Vec<u8> {
     if predictor.png { png(predictor, &bytes) } else { tiff(predictor, bytes) }
 }
@@ -55,7 +54,7 @@ fn png(predictor: &Predictor, bytes: &[u8]) -> Vec<u8> {
                 2 => up,
                 3 => left.midpoint(up),
                 4 => paeth(left, up, upper_left),
-                // Type 0 means that the row was not filtered; unknown types are treated alike.
+                // Type 0 means that the row was not filtered; unknown types are treated in the same way.
                 _ => 0,
             });
         }
@@ -122,8 +121,8 @@ fn tiff_bits(row: &mut [u8], bits: usize, colours: usize) {
     }
 }
 
-/// Transforms rows of 8-bit grey samples so that they compress better: each row uses `Up` or `Sub`, whichever
-/// leaves the smaller numbers. To be decoded with predictor 15.
+/// Transforms rows of 8-bit grey samples so that they compress better: each row uses `Up` or `Sub`, depending on
+/// which gives the smaller numbers. The result is decoded with predictor 15.
 pub(super) fn predict(samples: &[u8], columns: usize) -> Vec<u8> {
     let mut result = Vec::with_capacity(samples.len() + samples.len() / columns.max(1) + 1);
     let mut above = vec![0; columns];
@@ -144,7 +143,7 @@ pub(super) fn predict(samples: &[u8], columns: usize) -> Vec<u8> {
     result
 }
 
-/// Returns the difference of a sample from the one to its left.
+/// Returns the difference of a sample from the sample to its left.
 fn sub(row: &[u8], at: usize) -> u8 {
     row[at].wrapping_sub(if at > 0 { row[at - 1] } else { 0 })
 }

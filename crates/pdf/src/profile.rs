@@ -16,12 +16,12 @@ pub(super) struct GreyProfile {
     levels: Option<Box<[u8; 256]>>,
 }
 
-/// The maximum length of a profile in bytes; those of printing presses have about 2 MB.
+/// The maximum length of a profile in bytes; profiles of printing presses have about 2 MB.
 const PROFILE_BYTES_MAX: usize = 16 << 20;
 
 impl GreyProfile {
-    /// Parses the profile of a space with `components` components; `None` if it is unsuitable or broken, in
-    /// which case the caller uses the device space with that number of components.
+    /// Parses the profile of a space with `components` components. Returns `None` if it is unsuitable or broken;
+    /// the caller then uses the device space with this number of components.
     pub(super) fn parse(bytes: &[u8], components: usize) -> Option<GreyProfile> {
         if bytes.len() > PROFILE_BYTES_MAX {
             return None;
@@ -33,8 +33,8 @@ impl GreyProfile {
             4 => (DataColorSpace::Cmyk, Layout::Rgba),
             _ => return None,
         };
-        // The number of components in the PDF decides how the
-        // samples are read, so the profile must agree.
+        // The number of components in the PDF determines the layout of the samples, so the profile must have the
+        // same number.
         if source.color_space != space {
             return None;
         }
@@ -55,7 +55,7 @@ impl GreyProfile {
 
     /// Converts whole pixels to grey: `samples` is `[pixels][components]`, `greys` is `[pixels]`.
     ///
-    /// Where the profile cannot be applied, `greys` is left unchanged.
+    /// `greys` is not changed if the profile cannot be applied.
     pub(super) fn greys(&self, samples: &[u8], greys: &mut [u8]) {
         let mut pixels = vec![0; greys.len() * 3];
         let samples = &samples[..greys.len() * self.components];
@@ -70,10 +70,10 @@ impl GreyProfile {
     }
 }
 
-/// Computes black point compensation, which readers apply and moxcms lacks: the darkest neutral that the
-/// press prints becomes black, and the range up to white is stretched in linear light.
+/// Computes black point compensation, which readers apply and moxcms lacks: the darkest neutral that the press
+/// prints becomes black, and the range up to white is stretched in linear light.
 ///
-/// That black is found like in Little CMS, by converting sRGB black to ink and back.
+/// The darkest neutral is found as in Little CMS, by converting sRGB black to ink and back.
 fn black_point_levels(
     source: &ColorProfile,
     transform: &Transform8BitExecutor,
@@ -83,7 +83,7 @@ fn black_point_levels(
         ..TransformOptions::default()
     };
     let srgb = ColorProfile::new_srgb();
-    // Full ink stands in for black where the profile does not convert to ink.
+    // Full ink is used as black if the profile does not convert to ink.
     let mut inks = [255; 4];
     if let Ok(separate) = srgb.create_transform_8bit(Layout::Rgb, source, Layout::Rgba, options) {
         separate.transform(&[0; 3], &mut inks).ok()?;

@@ -27,11 +27,11 @@ pub struct PageRaster {
 /// Renders page 1 on a white background.
 ///
 /// `long_side_px` is the length of the longer edge in pixels, at least 1. The other edge follows from the
-/// displayed box of the page, rounded to the nearest pixel and at least 1. Text in a standard font that is
-/// not embedded is drawn with a substitute that is part of hayro.
+/// displayed box of the page, rounded to the nearest pixel and at least 1. Text in a standard font that is not
+/// embedded is drawn with a substitute that is part of hayro.
 ///
-/// Takes a few milliseconds for a map, more for large images. A hostile file may take long, use much memory,
-/// or overflow the stack, so call it where that is contained.
+/// Needs a few milliseconds for a map, more for large images. A hostile file may need much time and memory, or
+/// overflow the stack, so call this function in a process that contains the damage.
 ///
 /// # Errors
 ///
@@ -61,7 +61,7 @@ pub fn raster(
     Ok(PageRaster { width: u32::from(width), height: u32::from(height), rgb })
 }
 
-/// Refuses pages that would take too long to draw, before hayro draws them.
+/// Refuses pages that would need too much time to draw, before hayro draws them.
 fn check_operator_count(bytes: &[u8], limits: &PdfLimits) -> Result<(), PdfError> {
     let document = load::load(bytes, limits)?;
     let pages = load::pages(&document, limits)?;
@@ -74,8 +74,7 @@ fn check_operator_count(bytes: &[u8], limits: &PdfLimits) -> Result<(), PdfError
 fn size(page: &Page<'_>, long_side_px: u32, limits: &PdfLimits) -> Result<(u16, u16), PdfError> {
     let (page_width, page_height) = page.render_dimensions();
     let scale = f64::from(long_side_px) / f64::from(page_width.max(page_height));
-    // A page that is a thin line still has a pixel, and
-    // rounding never exceeds what was requested.
+    // A page that is a thin line still has a pixel, and rounding never exceeds the requested length.
     let edge_max = u64::from(long_side_px.max(1));
     let width = nearest(f64::from(page_width) * scale).clamp(1, edge_max);
     let height = nearest(f64::from(page_height) * scale).clamp(1, edge_max);
@@ -97,7 +96,7 @@ fn draw(page: &Page<'_>, width: u16, height: u16) -> Pixmap {
         f64::from(width) / f64::from(page_width),
         f64::from(height) / f64::from(page_height),
     );
-    // No threads: the caller decides where the work runs.
+    // No threads, because the caller decides where the work runs.
     let settings = vello_cpu::RenderSettings { num_threads: 0, ..Default::default() };
     let mut context = RenderContext::new_with(width, height, settings);
     render_into(

@@ -8,8 +8,8 @@ use crate::number::{byte, interpolate, real};
 use crate::scope::DocumentScope;
 use crate::space::PdfColourSpace;
 
-/// Decompressed pixels: `[height][width][components]` of `bits` bits, most significant first, each row padded
-/// to a byte. Bytes missing at the end count as 0.
+/// Decompressed pixels: `[height][width][components]` of `bits` bits, most significant first, each row padded to a
+/// byte. Missing bytes at the end count as 0.
 #[derive(Debug)]
 pub(super) struct ImageSamples {
     pub(super) bytes: Vec<u8>,
@@ -50,7 +50,7 @@ impl ImageSamples {
     }
 
     /// Returns tables from samples to bytes, where 0 and 255 are the ends of the space's intervals; `None` if
-    /// samples are such bytes already. Of 16-bit samples only the upper byte is used.
+    /// samples are such bytes already. Only the upper byte of 16-bit samples is used.
     fn tables(&self, space: &PdfColourSpace, decode: Option<&[f32]>) -> Option<Vec<Vec<u8>>> {
         let decode = decode.filter(|decode| decode.len() >= 2 * self.components);
         if self.bits == 8 && decode.is_none() {
@@ -96,7 +96,7 @@ pub(super) fn greys(
             // Samples of 8 bits are used in place.
             (None, Some(bytes)) => grey_row(scope, space, bytes, row, &mut cache)?,
             (None, None) => {
-                // The data ends within this row, so what is missing counts as 0.
+                // The data ends within this row, so the missing samples count as 0.
                 samples.read_row(y, &mut raw);
                 units.iter_mut().zip(&raw).for_each(|(unit, raw)| *unit = raw.to_le_bytes()[0]);
                 grey_row(scope, space, &units, row, &mut cache)?;
@@ -125,7 +125,7 @@ fn grey_row(
     cache: &mut HashMap<Vec<u8>, u8>,
 ) -> Result<(), PdfError> {
     match space {
-        // In these three spaces a row is converted faster than its colours could be looked up.
+        // A row in these three spaces is converted faster than its colours could be looked up.
         PdfColourSpace::Rgb => {
             for (grey, pixel) in row.iter_mut().zip(units.chunks_exact(3)) {
                 *grey = luminance::rgb_byte(pixel[0], pixel[1], pixel[2]);

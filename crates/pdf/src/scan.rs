@@ -64,7 +64,7 @@ impl<'a> ContentScanner<'a> {
         }
     }
 
-    /// Returns the next token, or `None` at the end.
+    /// Returns the next token; `None` at the end.
     pub(super) fn next(&mut self) -> Option<ContentToken> {
         self.skip_space();
         let start = self.at;
@@ -120,7 +120,7 @@ impl<'a> ContentScanner<'a> {
         TokenKind::Other
     }
 
-    /// Skips an array or dictionary with everything in it; brackets of both kinds are counted together.
+    /// Skips an array or dictionary with its contents; brackets of both kinds are counted together.
     fn group(&mut self) -> TokenKind {
         let mut depth = 0usize;
         loop {
@@ -155,7 +155,7 @@ impl<'a> ContentScanner<'a> {
     }
 }
 
-/// Parses a number as readers do: anything from a second point or a stray letter on is ignored.
+/// Parses a number as readers do: text from a second point or a stray letter on is ignored.
 pub(super) fn parse_number(text: &[u8]) -> f32 {
     let signs = text.iter().take_while(|byte| matches!(byte, b'+' | b'-')).count();
     // Some writers repeat the sign, and readers accept it.
@@ -179,7 +179,7 @@ pub(super) fn name_of(text: &[u8]) -> Vec<u8> {
     while position < text.len() {
         let code =
             (text[position] == b'#').then(|| text.get(position + 1..position + 3)).flatten();
-        // A `#` without two hexadecimal digits stands for itself.
+        // A `#` without two hexadecimal digits is a literal `#`.
         let code = code.and_then(|code| std::str::from_utf8(code).ok());
         match code.and_then(|code| u8::from_str_radix(code, 16).ok()) {
             Some(byte) => {

@@ -1,4 +1,4 @@
-//! The state shared while one document is processed: objects, budget, and cached colour spaces.
+//! Holds the state shared while one document is processed: objects, budget, and cached colour spaces.
 
 use std::collections::HashMap;
 use std::rc::Rc;
@@ -37,7 +37,7 @@ impl DocumentScope<'_> {
         Ok(self.decoded(stream)?.bytes)
     }
 
-    /// Returns the data of a stream and its image filter, if it has one.
+    /// Returns the data of a stream and its image filter, if any.
     pub(super) fn decoded(&mut self, stream: &Stream) -> Result<DecodedStream, PdfError> {
         decode(self.document, &stream.dict, &stream.content, &mut self.session.budget)
     }

@@ -1,7 +1,7 @@
 //! Converts shadings, that is, gradients of all seven types, to grey (ISO 32000-1 §8.7.4.5).
 //!
-//! Functions keep their form if the grey of the result equals the result of the greys; others are sampled
-//! finely. Stitched functions keep their bounds.
+//! A function keeps its form if converting its result to grey equals interpolating greys; other functions are
+//! sampled finely. Stitched functions keep their bounds.
 
 use std::rc::Rc;
 
@@ -49,7 +49,7 @@ pub(super) fn grey_shading(
     let Some(dictionary) = dictionary_of(object) else { return Ok(None) };
     let Ok(space) = dictionary.get(b"ColorSpace") else { return Ok(None) };
     let Some(space) = PdfColourSpace::parse(scope, space, resources, 0)? else { return Ok(None) };
-    // Any other name leads to resources that the conversion drops.
+    // Any other name refers to resources that the conversion drops.
     let is_device_grey =
         matches!(dictionary.get(b"ColorSpace"), Ok(Object::Name(name)) if name == b"DeviceGray");
     if space.components() == 0 || (is_device_grey && matches!(*space, PdfColourSpace::Grey)) {
@@ -83,7 +83,7 @@ pub(super) fn grey_shading(
                 converted.dictionary.set("Filter", "FlateDecode");
                 converted.content = Some(deflate(&content));
             } else {
-                // The data holds inputs of the function instead of colours, so it stays as it is.
+                // The data holds inputs of the function instead of colours, so it is not changed.
                 let domain = mesh.colour_range();
                 converted.function = line(scope, &functions, &space, domain)?;
                 converted.content = Some(stream.content.clone());
@@ -160,8 +160,7 @@ fn line(
         ] => {
             let mut parts = Vec::new();
             for (function, encode) in functions.iter().zip(encode) {
-                // An encoding may run backwards, but a function
-                // is sampled over an ascending domain.
+                // An encoding may run backwards, but a function is sampled over an ascending domain.
                 let span = [encode[0].min(encode[1]), encode[0].max(encode[1])];
                 parts.extend(line(scope, std::slice::from_ref(function), space, span)?);
             }
@@ -192,15 +191,14 @@ fn reals(interval: [f32; 2]) -> Vec<Object> {
     vec![Object::Real(interval[0]), Object::Real(interval[1])]
 }
 
-/// Returns how many samples one input needs: a table over the same domain is read at its own samples.
+/// Returns the number of samples that one input needs. A table over the same domain is read at its own samples.
 fn sample_count(functions: &[PdfFunction], domain: [f32; 2]) -> usize {
     match functions {
         [PdfFunction { kind: FunctionKind::Sampled(table), domain: table_domain, .. }]
             if table_domain[0] == domain =>
         {
             let steps = table.size[0].saturating_sub(1).max(1);
-            // A multiple of the table's own steps hits each of its
-            // samples; any other number would blur edges.
+            // A multiple of the table's own steps includes each of its samples; any other number would blur edges.
             (steps * SAMPLES.div_ceil(steps)).min(4 * SAMPLES) + 1
         }
         _ => SAMPLES + 1,

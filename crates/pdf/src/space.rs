@@ -1,4 +1,4 @@
-//! Colour spaces (ISO 32000-1 §8.6), each with its conversion to grey.
+//! Parses colour spaces (ISO 32000-1 §8.6) and converts their colours to grey.
 
 use std::rc::Rc;
 
@@ -57,7 +57,8 @@ const COMPONENTS_MAX: usize = 32;
 impl PdfColourSpace {
     /// Parses a colour space object or name; `resources` define the named spaces.
     ///
-    /// Returns `None` if it is malformed. Fails if it is nested too deeply or decompresses to too much data.
+    /// Returns `None` if the space is malformed. Fails if it is nested too deeply or decompresses to too much
+    /// data.
     pub(super) fn parse(
         scope: &mut DocumentScope<'_>,
         object: &Object,
@@ -71,7 +72,7 @@ impl PdfColourSpace {
         }
         let document = scope.document;
         let space = match resolve(document, object) {
-            // Not cached: a name means something else with other resources.
+            // Not cached, because a name has a different meaning with different resources.
             Object::Name(name) => return named(scope, name, resources, depth),
             Object::Array(array) => match array.split_first() {
                 Some((family, rest)) => match resolve(document, family) {
@@ -114,13 +115,13 @@ impl PdfColourSpace {
         }
     }
 
-    /// Reports whether grey is a weighted sum of the components, so that it may be computed before or after
-    /// an interpolation.
+    /// Returns whether grey is a weighted sum of the components, so that it may be computed before or after an
+    /// interpolation.
     pub(super) fn is_linear(&self) -> bool {
         matches!(self, PdfColourSpace::Grey | PdfColourSpace::Rgb)
     }
 
-    /// Returns the colour that is current after the space was selected.
+    /// Returns the current colour after the space is selected.
     pub(super) fn initial(&self) -> Vec<f32> {
         match self {
             PdfColourSpace::Cmyk => vec![0.0, 0.0, 0.0, 1.0],
@@ -188,7 +189,7 @@ impl PdfColourSpace {
             PdfColourSpace::Icc { profile, components } => {
                 let samples: Vec<u8> =
                     (0..*components).map(|at| byte(component(colour, at))).collect();
-                // Stays if the profile cannot be applied.
+                // The initial value is used if the profile cannot be applied.
                 let mut grey = [byte(first)];
                 profile.greys(&samples, &mut grey);
                 f32::from(grey[0]) / 255.0
@@ -215,12 +216,12 @@ impl PdfColourSpace {
     }
 }
 
-/// Returns a component of a colour; a missing one is 0.
+/// Returns a component of a colour; 0 if it is missing.
 pub(super) fn component(colour: &[f32], at: usize) -> f32 {
     colour.get(at).copied().unwrap_or(0.0)
 }
 
-/// Looks up a space by name: a device space, with its substitute from the resources, or a named one.
+/// Looks up a space by name: a device space, with its substitute from the resources, or a named space.
 fn named(
     scope: &mut DocumentScope<'_>,
     name: &[u8],
@@ -245,7 +246,7 @@ fn named(
     if let Some(object) = entry_of(scope, resources, substitute) {
         // Inside a substitute, the names of device spaces have their original meaning.
         let found = PdfColourSpace::parse(scope, &object, &Dictionary::new(), depth + 1)?;
-        // A substitute with another number of components could not take the operands.
+        // A substitute with a different number of components does not fit the operands.
         if let Some(found) = found.filter(|found| found.components() == space.components()) {
             return Ok(Some(found));
         }
@@ -283,7 +284,7 @@ fn family_of(
         b"Indexed" | b"I" => indexed(scope, rest, resources, depth),
         b"Separation" | b"DeviceN" => tint(scope, rest, resources, depth),
         b"Pattern" => {
-            // `rest` has an element: an array of the name alone was handled before.
+            // `rest` has an element, because an array with only the name was handled before.
             let underlying = PdfColourSpace::parse(scope, &rest[0], resources, depth + 1)?;
             Ok(Some(PdfColourSpace::Pattern(
                 underlying.filter(|underlying| underlying.components() > 0),
@@ -325,7 +326,7 @@ fn icc(
     if let Ok(alternate) = stream.dict.get(b"Alternate") {
         let found = PdfColourSpace::parse(scope, alternate, resources, depth + 1)?;
         if let Some(space) = found.filter(|found| found.components() == components) {
-            // Without a usable profile this is the alternate space under another name.
+            // Without a usable profile, the space equals its alternate space.
             return Ok(plain_copy(&space).or_else(|| device_space(components)));
         }
     }
@@ -352,7 +353,7 @@ fn plain_copy(space: &PdfColourSpace) -> Option<PdfColourSpace> {
     }
 }
 
-/// Returns the device space with that number of components.
+/// Returns the device space with this number of components.
 pub(super) fn device_space(components: usize) -> Option<PdfColourSpace> {
     match components {
         1 => Some(PdfColourSpace::Grey),

@@ -1,9 +1,8 @@
-//! Walks everything that a document draws and converts it to grey.
+//! Walks all objects that a document draws and converts them to grey.
 //!
-//! The document is read-only during the walk. New objects are collected in `changes` and applied at the end,
-//! so that a resource dictionary keeps its meaning for other streams that need it. Objects are handled from a
-//! queue, each once: cycles terminate, and recursion is limited to the nesting within one object, which the
-//! parser limits.
+//! The document is read-only during the walk. New objects are collected in `changes` and applied at the end, so
+//! that a resource dictionary keeps its meaning for other streams that need it. Objects are handled from a queue,
+//! each once, so cycles terminate. Recursion is limited to the nesting within one object, which the parser limits.
 
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::rc::Rc;
@@ -21,7 +20,7 @@ use crate::scope::{DocumentScope, DocumentSession};
 use crate::shading::backdrop;
 use crate::space::PdfColourSpace;
 
-/// The role of an object, given by the place that refers to it.
+/// The role of an object, determined by the place that refers to it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ObjectRole {
     Resources,
@@ -42,7 +41,7 @@ pub(super) enum PdfObjectKind {
     Font,
     GraphicsState,
     SoftMask,
-    /// A content stream that is drawn with the resources of another object.
+    /// A content stream that is drawn with the resources of its font.
     Glyph,
     Group,
     Annotation,
@@ -99,8 +98,7 @@ pub(super) fn walk(
     for page in &pages.pages {
         let found = page.entry(document, b"Resources");
         let resources = match &shared {
-            // Pages that inherit one dictionary share one copy
-            // of it; a file can have thousands of them.
+            // Pages that inherit one dictionary share one copy of it; a file can have thousands of such pages.
             Some((previous, resources)) if std::ptr::eq(*previous, found) => Rc::clone(resources),
             _ => Rc::new(dictionary_of(found).cloned().unwrap_or_default()),
         };
@@ -124,7 +122,7 @@ impl<'a> DocumentWalk<'a> {
         Ok(())
     }
 
-    /// Returns the replacement of `object`: references are kept, and their targets queued.
+    /// Returns the replacement of `object`. References are kept, and their targets are queued.
     pub(super) fn convert_slot(
         &mut self,
         object: &Object,
@@ -141,7 +139,7 @@ impl<'a> DocumentWalk<'a> {
             }
             return Ok(object.clone());
         }
-        // A direct object is converted each time it is reached, so it counts.
+        // A direct object is converted each time it is reached, so it counts as an operator.
         self.scope.session.budget.take_operation()?;
         self.convert_object(object.clone(), role, resources)
     }
@@ -212,8 +210,8 @@ impl<'a> DocumentWalk<'a> {
                 }
             }
             (PdfObjectKind::Glyph, Object::Stream(stream)) => self.form(stream, resources, true),
-            // A tiling cell starts with the initial colours, not
-            // with those of its caller (ISO 32000-1 §8.7.3.1).
+            // A tiling cell starts with the initial colours, not with the colours of its caller (ISO 32000-1
+            // §8.7.3.1).
             (PdfObjectKind::Pattern, Object::Stream(stream)) => {
                 self.form(stream, resources, false)
             }
@@ -234,7 +232,7 @@ impl<'a> DocumentWalk<'a> {
             (PdfObjectKind::SoftMask, Object::Dictionary(mask)) => self.soft_mask(mask, resources),
             (PdfObjectKind::Group, Object::Dictionary(mut group)) => {
                 if group.has(b"CS") {
-                    // The group blends colours that are grey by then.
+                    // The group blends colours that are grey after the conversion.
                     group.set("CS", "DeviceGray");
                 }
                 Ok(Object::Dictionary(group))
@@ -274,7 +272,7 @@ impl<'a> DocumentWalk<'a> {
             resources,
         )?;
         if let Ok(Object::Array(font)) = state.get(b"Font") {
-            // The array holds a font and its size; a number passes through unchanged.
+            // The array holds a font and its size; a number is not changed.
             let font = self.convert_object(
                 Object::Array(font.clone()),
                 ObjectRole::Array(PdfObjectKind::Font),
@@ -329,8 +327,8 @@ impl<'a> DocumentWalk<'a> {
         Ok(changed)
     }
 
-    /// Converts the content of a page. A single stream is changed in place; several are joined into one,
-    /// because a token or a colour may continue from one to the next.
+    /// Converts the content of a page. A single stream is changed in place. Several streams are joined into one,
+    /// because a token or a colour may continue in the next stream.
     fn contents(
         &mut self,
         object: &Object,
@@ -395,7 +393,8 @@ impl<'a> DocumentWalk<'a> {
         Ok(())
     }
 
-    /// Converts a form, tiling pattern or glyph; without resources of its own it uses those of its caller.
+    /// Converts a form, tiling pattern or glyph. Without resources of its own, it uses the resources of its
+    /// caller.
     fn form(
         &mut self,
         mut stream: Stream,
@@ -414,7 +413,7 @@ impl<'a> DocumentWalk<'a> {
         Ok(Object::Stream(stream))
     }
 
-    /// Returns the resources of a form or font, or else those of its caller.
+    /// Returns the resources of a form or font, or else the resources of its caller.
     fn own_resources(&mut self, holder: &Dictionary, caller: &Rc<Dictionary>) -> Rc<Dictionary> {
         let Ok(object) = holder.get(b"Resources") else { return Rc::clone(caller) };
         let id = object.as_reference().ok();
@@ -444,8 +443,7 @@ impl<'a> DocumentWalk<'a> {
         for (key, part) in parts {
             self.convert_entry(&mut dictionary, key, ObjectRole::Named(part), &original)?;
         }
-        // The dictionary of colour spaces may be shared with
-        // objects that refer to it by another name.
+        // The dictionary of colour spaces may be shared with objects that refer to it by a different name.
         self.convert_entry(&mut dictionary, "ColorSpace", ObjectRole::ColourSpaces, &original)?;
         Ok(Object::Dictionary(dictionary))
     }

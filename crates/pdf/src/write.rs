@@ -9,7 +9,7 @@ use crate::PdfError;
 
 /// Applies `changes`, drops unreferenced objects, and writes the document.
 ///
-/// A file with a cross-reference stream is written with object streams again, so that it does not grow. Fails if
+/// A file with a cross-reference stream is again written with object streams, so that it does not grow. Fails if
 /// lopdf cannot write the result.
 pub(super) fn write(
     mut document: Document,
@@ -35,7 +35,7 @@ pub(super) fn write(
     ] {
         document.trailer.remove(key);
     }
-    // The conversion left profiles and colour spaces without a reference.
+    // After the conversion, some profiles and colour spaces have no reference.
     let reached = reachable(&document);
     document.objects.retain(|id, _| reached.contains(id));
     renumber(&mut document);
@@ -63,7 +63,7 @@ fn renumber(document: &mut Document) {
     }
 }
 
-/// Replaces references by the new numbers. Recurses once per nesting level of an object; the parser allows 100.
+/// Replaces references with the new numbers. Recurses once per nesting level of an object; the parser allows 100.
 fn update_references(object: &mut Object, numbers: &HashMap<ObjectId, ObjectId>) {
     match object {
         Object::Reference(id) => match numbers.get(id) {
