@@ -1,11 +1,11 @@
-//! The cosine transforms between blocks of 8x8 samples and blocks of 8x8 coefficients.
+//! Implements the cosine transforms between blocks of 8x8 samples and blocks of 8x8 coefficients.
 //!
-//! # What a coefficient is
-//! JPEG divides a picture into blocks of 8x8 samples. Each block is a weighted sum of 64 fixed
-//! patterns: pattern (v, u) is a cosine with u half waves from left to right times a cosine with v
-//! half waves from top to bottom. The 64 weights are the *coefficients*. The weight of the flat
-//! pattern (0, 0) is called DC, the others AC. Photographs are smooth, so most of the weights of
-//! fine patterns are near zero, and *quantisation* (division by a table, rounded) makes them zero.
+//! # Coefficients
+//! JPEG divides a picture into blocks of 8x8 samples. Each block is a weighted sum of 64 fixed patterns: pattern
+//! (v, u) is a cosine with u half waves from left to right times a cosine with v half waves from top to bottom.
+//! The 64 weights are the *coefficients*. The weight of the flat pattern (0, 0) is called DC, the other weights
+//! AC. Photographs are smooth, so most of the weights of fine patterns are near zero, and *quantisation* (division
+//! by a table, rounded) makes them zero.
 //!
 //! ITU-T T.81, A.3.3, for samples `s` reduced by 128, so that they are centred on zero:
 //!
@@ -15,27 +15,27 @@
 //! C(0) = 1/√2, C(k) = 1 otherwise
 //! ```
 //!
-//! # How it is computed
-//! The sum is separable into two directions of 8 transforms of 8 numbers each: the inverse does the
-//! columns first and then the rows, the forward transform the rows first. For 8 numbers we use the
-//! factorisation of Loeffler, Ligtenberg and Moschytz (ICASSP 1989), which is scaled: each
-//! direction gives √8 times the true value, both together 8 times. The inverse removes the factor 8 by
-//! its last shift, the forward transform by dividing by 8 times the table.
+//! # Computation
+//! The sum is separable into two directions of 8 transforms of 8 numbers each: the inverse does the columns first
+//! and then the rows, the forward transform the rows first. For 8 numbers we use the factorisation of Loeffler,
+//! Ligtenberg and Moschytz (ICASSP 1989), which is scaled: each direction gives √8 times the true value, both
+//! together 8 times. The inverse removes the factor 8 by its last shift, the forward transform by dividing by 8
+//! times the table.
 //!
-//! T.81 does not specify the rounding, so two correct decoders may differ by one. We reproduce libjpeg's
-//! rounding, "slow integer" (`JDCT_ISLOW`), bit for bit as in libjpeg-turbo's x86-64 code, because a
-//! picture must not depend on which code path decoded it. Cosines are integers times 2⁻¹³: with
-//! `ck = cos(kπ/16)`, the constant 1.175875602 is `√2 c3` and is stored as 9633. The first direction
-//! keeps two extra bits, so it shifts right by 13 − 2; the second shifts by 13 + 2, and the inverse by
-//! 3 more for the factor 8. Each shift adds a half first, so it rounds to nearest, halves up.
+//! T.81 does not specify the rounding, so two correct decoders may differ by one. We reproduce libjpeg's rounding,
+//! "slow integer" (`JDCT_ISLOW`), bit for bit as in libjpeg-turbo's x86-64 code, because a picture must not depend
+//! on the code path that decoded it. Cosines are integers times 2⁻¹³: with `ck = cos(kπ/16)`, the constant
+//! 1.175875602 is `√2 c3` and is stored as 9633. The first direction keeps two extra bits, so it shifts right by
+//! 13 − 2; the second shifts by 13 + 2, and the inverse by 3 more for the factor 8. Each shift adds a half first,
+//! so it rounds to nearest, halves up.
 //!
-//! With the products merged, the odd half of both directions is one function: from `a` and `b`,
-//! two pairs of 16 bits, and `z = a + b`, each result is a pair times two constants plus `z` times
-//! two constants. This matches `pmaddwd`, which multiplies two pairs and adds in 32 bits.
+//! With the products merged, the odd half of both directions is one function. From `a` and `b`, two pairs of 16
+//! bits, and `z = a + b`, each result is a pair times two constants plus `z` times two constants. This matches
+//! `pmaddwd`, which multiplies two pairs and adds in 32 bits.
 //!
-//! # Where 16 bits wrap
-//! Numbers between the directions have 16 bits. In the inverse, the coefficients of a real encoder
-//! never exceed them; those of a damaged or hostile file can. These rules then define the result:
+//! # Wrapping of 16 bits
+//! Numbers between the directions have 16 bits. In the inverse, the coefficients of a real encoder never exceed
+//! them; the coefficients of a damaged or hostile file can. These rules then define the result:
 //! - `in0 ± in4` and the two sums `z` wrap to 16 bits;
 //! - the sums in 32 bits cannot overflow: at most 16 bits times 64570 in all (2¹³ + 4433 + 10704 +
 //!   41241), plus the half, is 2 115 960 832;
@@ -62,7 +62,7 @@ pub(super) const LAST_SHIFT_INVERSE: u32 = FRACTION_BITS + 2 + 3;
 /// Right shift of the forward transform's second direction; the factor 8 stays.
 pub(super) const LAST_SHIFT_FORWARD: u32 = FRACTION_BITS + 2;
 
-// Each name states its value, such as 0.298631336; the test of these constants has the cosines.
+// Each name states the value of its constant, such as 0.298631336; the test of these constants has the cosines.
 pub(super) const F_0_298: i16 = 2446;
 pub(super) const F_0_390: i16 = 3196;
 pub(super) const F_0_541: i16 = 4433;
@@ -95,11 +95,11 @@ pub(super) const ODD_B_1: Weights = [-F_2_562, F_2_053 - F_2_562];
 
 /// Largest table entry that [`Divisors`] needs to distinguish.
 ///
-/// Coefficients are at most 1024 away from zero, so every entry above 2048 rounds all of them to
-/// 0. This one does too, and 8 times this value fits the 16-bit reciprocals.
+/// Coefficients are at most 1024 away from zero, so every entry above 2048, including this one, rounds all of them
+/// to 0. 8 times this value fits the 16-bit reciprocals.
 const STEP_MAX: u16 = 4095;
 
-/// The transforms, with the instruction set that they use; the results do not depend on it.
+/// The transforms, with the instruction set that they use. The results do not depend on the instruction set.
 #[derive(Clone, Copy, Debug)]
 pub struct Dct {
     instructions: InstructionSet,
@@ -127,16 +127,16 @@ impl Dct {
         Dct { instructions: InstructionSet::Scalar }
     }
 
-    /// Whether the portable code is used.
+    /// Returns whether the portable code is used.
     pub fn is_scalar(&self) -> bool {
         matches!(self.instructions, InstructionSet::Scalar)
     }
 
     /// Converts coefficients to samples (inverse DCT).
     ///
-    /// `blocks`: dequantised coefficients, row by row, any values. Block i becomes columns
-    /// `8i..8i+8` of 8 rows of `out`; row r starts at `out[r * stride]`. Nothing else in `out` is
-    /// written. ITU-T T.81, A.3.3 and A.3.1 (level shift); for the rounding see the module.
+    /// `blocks`: dequantised coefficients, row by row, any values. Block i becomes columns `8i..8i+8` of 8 rows of
+    /// `out`; row r starts at `out[r * stride]`. Nothing else in `out` is written. ITU-T T.81, A.3.3 and A.3.1
+    /// (level shift); the rounding is described in the docs of the module.
     ///
     /// Panics if the rows overlap (`stride` less than 8 samples per block) or extend beyond `out`.
     pub fn inverse(&self, blocks: &[[i16; 64]], out: &mut [u8], stride: usize) {
@@ -160,10 +160,10 @@ impl Dct {
 
     /// Converts samples to quantised coefficients (forward DCT).
     ///
-    /// Columns `8i..8i+8` of 8 rows of `samples`, where row r starts at `samples[r * stride]`,
-    /// become block i: coefficients row by row, divided by the table of `divisors` and rounded
-    /// to nearest, halves away from zero. They are in −1024..=1024. Every coefficient of a block is
-    /// written. ITU-T T.81, A.3.3 and A.3.4; for the rounding before the division see the module.
+    /// Columns `8i..8i+8` of 8 rows of `samples`, where row r starts at `samples[r * stride]`, become block i:
+    /// coefficients row by row, divided by the table of `divisors` and rounded to nearest, halves away from zero.
+    /// They are in −1024..=1024. Every coefficient of a block is written. ITU-T T.81, A.3.3 and A.3.4; the
+    /// rounding before the division is described in the docs of the module.
     ///
     /// Panics if `stride` is less than 8 samples per block or the rows extend beyond `samples`.
     pub fn forward(
@@ -201,15 +201,14 @@ fn check_bounds(blocks: usize, samples: usize, stride: usize) {
 
 /// Eight times a quantisation table, as reciprocals: division as two multiplications.
 ///
-/// For a divisor `d` and a magnitude `m`, `(m + d/2) / d` is the top 16 bits of the product
-/// `(m + correction) * reciprocal`, then the top 16 bits of that times `scale`. The
-/// reciprocal is `2^(16+b) / d`, b being the highest bit of `d`, rounded to nearest; where it was
-/// rounded down, the correction is `d/2 + 1` instead of `d/2`. (Agner Fog, "Optimizing
-/// subroutines in assembly language", chapter on division.) The result is exact for all magnitudes
-/// that the transform gives; a test checks every step up to 4100 around every half.
+/// For a divisor `d` and a magnitude `m`, `(m + d/2) / d` is the top 16 bits of the product `(m + correction) *
+/// reciprocal`, then the top 16 bits of that product times `scale`. The reciprocal is `2^(16+b) / d`, b being the
+/// highest bit of `d`, rounded to nearest. If it was rounded down, the correction is `d/2 + 1` instead of `d/2`.
+/// (Agner Fog, "Optimizing subroutines in assembly language", chapter on division.) The result is exact for all
+/// magnitudes that the transform gives; a test checks every step up to 4100 around every half.
 #[derive(Clone, Debug)]
 pub struct Divisors {
-    /// Corrections by `[row][column]`, as in the next two fields.
+    /// The corrections by `[row][column]`, as in the next two fields.
     pub(super) corrections: [[u16; 8]; 8],
     pub(super) reciprocals: [[u16; 8]; 8],
     pub(super) scales: [[u16; 8]; 8],
@@ -241,7 +240,7 @@ fn reciprocal(divisor: u16) -> (u16, u16, u16) {
     let quotient = (1u32 << power) / u32::from(divisor);
     let remainder = (1u32 << power) % u32::from(divisor);
     let (correction, quotient, power) = if remainder == 0 {
-        // A power of two: 2^16 would not fit, so both move by one bit.
+        // A power of two: 2^16 would not fit, so quotient and power are reduced by one bit.
         (half, quotient / 2, power - 1)
     } else if remainder <= u32::from(half) {
         (half + 1, quotient, power)
@@ -265,7 +264,7 @@ pub(super) fn inverse_scalar(blocks: &[[i16; 64]], rows: &mut [&mut [u8]; 8]) {
 fn inverse_block(block: &[i16; 64]) -> [[u8; 8]; 8] {
     let (rows, _) = block.as_chunks::<8>();
     let mut work = [[0; 8]; 8];
-    // libjpeg-turbo's shortcut, which wraps where the full transform clamps: see the module.
+    // libjpeg-turbo's shortcut, which wraps where the full transform clamps; see the docs of the module.
     if rows[1..].iter().flatten().all(|&coefficient| coefficient == 0) {
         work = [rows[0].map(|coefficient| coefficient.wrapping_mul(4)); 8];
     } else {
@@ -279,7 +278,7 @@ fn inverse_block(block: &[i16; 64]) -> [[u8; 8]; 8] {
     work.map(|line| inverse_line(line, LAST_SHIFT_INVERSE).map(sample))
 }
 
-/// Inverse transform of one line: coefficients by rising frequency become values from left to right.
+/// Computes the inverse transform of one line: coefficients by rising frequency become values from left to right.
 fn inverse_line(line: [i16; 8], shift: u32) -> [i16; 8] {
     let sum = i32::from(line[0].wrapping_add(line[4])) << FRACTION_BITS;
     let difference = i32::from(line[0].wrapping_sub(line[4])) << FRACTION_BITS;
@@ -318,7 +317,7 @@ pub(super) fn forward_scalar(rows: &[&[u8]; 8], divisors: &Divisors, blocks: &mu
     }
 }
 
-/// Forward transform of one line: values from left to right become coefficients by rising frequency.
+/// Computes the forward transform of one line: values from left to right become coefficients by rising frequency.
 fn forward_line(line: [i16; 8], shift: u32) -> [i16; 8] {
     // The module explains why these sums cannot wrap.
     let sums: [i16; 4] = std::array::from_fn(|index| line[index] + line[7 - index]);
@@ -342,9 +341,9 @@ fn forward_line(line: [i16; 8], shift: u32) -> [i16; 8] {
 
 /// Computes the odd half of a line in both directions.
 ///
-/// The inverse passes coefficients (7, 1) and (3, 5) and adds results 3, 2, 1, 0 to the left half.
-/// The forward transform passes the differences of samples (3, 0) and (1, 2), counted from the
-/// edges; the results are coefficients 7, 5, 3, 1.
+/// The inverse passes coefficients (7, 1) and (3, 5) and adds results 3, 2, 1, 0 to the left half. The forward
+/// transform passes the differences of samples (3, 0) and (1, 2), counted from the edges; the results are
+/// coefficients 7, 5, 3, 1.
 fn odd_half(a: [i16; 2], b: [i16; 2]) -> [i32; 4] {
     let z = [a[0].wrapping_add(b[0]), a[1].wrapping_add(b[1])];
     [

@@ -4,15 +4,14 @@
 //!
 //! | content | segment | signature | more than one segment |
 //! |---|---|---|---|
-//! | Exif | APP1 | `Exif\0\0` | never; a second block comes from another writer |
+//! | Exif | APP1 | `Exif\0\0` | never; a second block comes from a second writer |
 //! | XMP | APP1 | `http://ns.adobe.com/xap/1.0/\0` | never |
 //! | extended XMP | APP1 | `http://ns.adobe.com/xmp/extension/\0` | GUID, whole length, offset |
 //! | ICC profile | APP2 | `ICC_PROFILE\0` | number of the chunk, count of chunks |
 //! | IIM | APP13 | `Photoshop 3.0\0` | split at any byte; the parts are joined |
 //!
-//! Joined content is never longer than the segments that it came from. Damage is not an error, because
-//! a picture with broken metadata is still a picture: it is reported next to the content that could be
-//! recovered.
+//! Joined content is never longer than its segments. Damage is not an error, because a picture with broken
+//! metadata is still a picture: the damage is reported next to the recovered content.
 
 use thiserror::Error;
 
@@ -28,15 +27,15 @@ const PHOTOSHOP: &[u8] = b"Photoshop 3.0\0";
 pub const GUID_BYTES: usize = 32;
 /// The Photoshop resource that holds IIM.
 const RESOURCE_IIM: u16 = 0x0404;
-/// Signatures of a resource: Photoshop's and four that related programs write.
+/// Signatures of a resource: Photoshop's signature and four that related programs write.
 const RESOURCE_SIGNATURES: [&[u8]; 5] = [b"8BIM", b"PHUT", b"DCSR", b"AgHg", b"MeSa"];
 
-/// Content extracted from segments, with the damage that was found.
+/// Content extracted from segments, with its damage.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ExtractedContent<T> {
-    /// The content; `None` when the file has none or when it is unusable.
+    /// The content; `None` if the file has no content or it is unusable.
     pub value: Option<T>,
-    /// The damage that made the content unusable or incomplete; `None` when it is intact.
+    /// The damage that made the content unusable or incomplete; `None` if it is intact.
     pub damage: Option<SegmentDamage>,
 }
 
@@ -53,7 +52,7 @@ impl<T> ExtractedContent<T> {
 /// Damage in content that spans several segments.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum SegmentDamage {
-    /// An ICC segment has no chunk numbers, or they contradict those of another segment.
+    /// An ICC segment has no chunk numbers, or they contradict the numbers of a different segment.
     #[error("an icc chunk is number {number} of {count}, expected a count of {expected}")]
     IccCount {
         /// The chunk's number, from 1.
@@ -109,22 +108,22 @@ impl JpegHeader {
 
     /// Lists the Exif blocks in file order; each starts with its TIFF header.
     ///
-    /// `jpeg` is the file that this header was parsed from, here and in the methods below.
+    /// `jpeg` must be the file from which this header was parsed, here and in the methods below.
     pub fn exif<'a>(&'a self, jpeg: &'a [u8]) -> Vec<&'a [u8]> {
         // The sixth byte of the signature is padding, which some writers do not set to zero.
         self.payloads(jpeg, APP1, EXIF).filter_map(|block| block.get(1..)).collect()
     }
 
-    /// Finds the main XMP packet, which is the first one.
+    /// Finds the main XMP packet, which is the first packet.
     pub fn xmp<'a>(&'a self, jpeg: &'a [u8]) -> Option<&'a [u8]> {
         self.payloads(jpeg, APP1, XMP).next()
     }
 
     /// Joins the parts of the extended XMP packet with this `guid`.
     ///
-    /// The main packet has the `guid` as `xmpNote:HasExtendedXMP`. Parts may come in any order and must
-    /// cover the packet exactly. The method does not check that the GUID is the MD5 of the packet: the
-    /// GUID protects against editors that drop one of the two packets, not against forgery.
+    /// The main packet has the `guid` as `xmpNote:HasExtendedXMP`. Parts may come in any order and must cover the
+    /// packet exactly. The method does not check that the GUID is the MD5 of the packet: the GUID protects against
+    /// editors that drop one of the two packets, not against forgery.
     pub fn extended_xmp(&self, jpeg: &[u8], guid: &[u8]) -> ExtractedContent<Vec<u8>> {
         let mut parts: Vec<(u32, u32, &[u8])> = self
             .payloads(jpeg, APP1, XMP_EXTENSION)
@@ -196,7 +195,7 @@ impl JpegHeader {
 
     /// Finds the IIM bytes: resource 0x0404 of the joined Photoshop segments.
     ///
-    /// Several such resources are joined too. If the resources are damaged, those before the damage are
+    /// Several such resources are joined too. If the resources are damaged, the resources before the damage are
     /// used.
     pub fn iptc(&self, jpeg: &[u8]) -> ExtractedContent<Vec<u8>> {
         let joined: Vec<u8> = self.payloads(jpeg, APP13, PHOTOSHOP).flatten().copied().collect();
@@ -219,7 +218,7 @@ impl JpegHeader {
     }
 }
 
-/// Reads the Photoshop resource at `at`; returns its number, its data and the offset of the next one.
+/// Reads the Photoshop resource at `at`; returns its number, its data and the offset of the next resource.
 ///
 /// A resource is a signature, a number, a name (length byte and text, padded to an even count), a
 /// length and data, padded to an even count again. Some writers omit the last padding byte.

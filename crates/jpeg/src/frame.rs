@@ -1,14 +1,14 @@
-//! The frame: size, coding process, components and colour model.
+//! Parses the frame: size, coding process, components and colour model.
 //!
-//! T.81 B.2.2 defines the frame segment. T.81 does not define a colour model for the samples; JFIF and
-//! Adobe each added a segment for it. When they disagree, libjpeg's precedence is the de facto rule, and
-//! this module follows it.
+//! T.81 B.2.2 defines the frame segment. T.81 does not define a colour model for the samples; JFIF and Adobe each
+//! added a segment for it. If they disagree, libjpeg's precedence is the de facto rule, and this module follows
+//! it.
 
 use crate::header::HeaderError;
 use geometry::Size;
 
-/// Maximum number of components in a frame: libjpeg accepts up to ten, but no colour model has more than
-/// the four of CMYK.
+/// Maximum number of components in a frame. libjpeg accepts up to ten, but no colour model has more than the four
+/// of CMYK.
 const COMPONENTS_MAX: usize = 4;
 
 /// The coding process, which the marker of the frame states (T.81 table B.1).
@@ -62,10 +62,10 @@ pub enum ColourModel {
 impl ColourModel {
     /// Determines the colour model as libjpeg does (`default_decompress_parms`).
     ///
-    /// With three components, a JFIF segment means YCbCr; without one, Adobe's transform decides, then
-    /// the component identifiers `R`, `G`, `B`; lossless files with neither segment are RGB. With four,
-    /// Adobe's transform 0 or its absence means CMYK, anything else YCCK. `None` for any other number
-    /// of components.
+    /// With three components, a JFIF segment means YCbCr. Without a JFIF segment, Adobe's transform decides, then
+    /// the component identifiers `R`, `G`, `B`; lossless files with neither segment are RGB. With four components,
+    /// a missing Adobe transform or transform 0 means CMYK, any other transform YCCK. Returns `None` for any other
+    /// number of components.
     pub fn detect(
         process: CodingProcess,
         components: &[FrameComponent],
@@ -76,7 +76,7 @@ impl ColourModel {
             ([_], _) => Some(ColourModel::Gray),
             ([_, _, _], _) if jfif => Some(ColourModel::YCbCr),
             ([_, _, _], Some(0)) => Some(ColourModel::Rgb),
-            // libjpeg takes an unknown transform for YCbCr and warns.
+            // libjpeg interprets an unknown transform as YCbCr and warns.
             ([_, _, _], Some(_)) => Some(ColourModel::YCbCr),
             ([a, b, c], None) => Some(match process {
                 CodingProcess::Lossless | CodingProcess::ArithmeticLossless => ColourModel::Rgb,
@@ -111,7 +111,7 @@ pub(super) struct FrameHeader {
 impl FrameHeader {
     /// Parses a frame's payload: precision, height, width, and three bytes per component.
     ///
-    /// Fails with `bad` when the payload is inconsistent.
+    /// Fails with `bad` if the payload is inconsistent.
     pub(super) fn parse(
         marker: u8,
         payload: &[u8],
@@ -122,7 +122,7 @@ impl FrameHeader {
             return Err(bad);
         };
         let count = usize::from(count);
-        // libjpeg refuses a length that does not match the components, too.
+        // libjpeg also refuses a length that does not match the components.
         if count == 0 || count > COMPONENTS_MAX || rest.len() != 3 * count {
             return Err(bad);
         }
@@ -164,7 +164,7 @@ fn process(marker: u8) -> Option<CodingProcess> {
     })
 }
 
-/// Whether the process allows this number of bits per sample (T.81 table B.2).
+/// Returns whether the process allows this number of bits per sample (T.81 table B.2).
 fn precision_fits(process: CodingProcess, precision: u8) -> bool {
     match process {
         CodingProcess::Baseline => precision == 8,

@@ -1,12 +1,12 @@
-//! The marker parser: reads the markers of a JPEG file into a [`JpegHeader`].
+//! Parses the markers of a JPEG file into a [`JpegHeader`].
 //!
-//! The parser reads every marker up to EOI. A file that it accepts has a frame, at least one scan and
-//! an end, and stays within the caller's limits. It allocates memory only for the list of segments.
-//! Quantisation tables, Huffman tables and entropy-coded data are left to the decoder.
+//! The parser reads every marker up to EOI. A file that it accepts has a frame, at least one scan and an end, and
+//! complies with the caller's limits. It allocates memory only for the list of segments. Quantisation tables,
+//! Huffman tables and entropy-coded data are left to the decoder.
 //!
-//! Where real files deviate from T.81, the parser does what libjpeg does, because browsers and
-//! editors do the same: bytes between segments that are not a marker are skipped and counted, a
-//! short `JFIF` or `Adobe` segment is ignored, and markers without a payload may occur anywhere.
+//! If real files deviate from T.81, the parser follows libjpeg, because browsers and editors do the same: bytes
+//! between segments that are not a marker are skipped and counted, a short `JFIF` or `Adobe` segment is ignored,
+//! and markers without a payload may occur anywhere.
 
 use std::ops::Range;
 
@@ -19,7 +19,7 @@ use geometry::Size;
 /// Start of frame, baseline; the codes of the other frames follow up to [`SOF15`].
 const SOF0: u8 = 0xC0;
 pub(super) const DHT: u8 = 0xC4;
-/// Reserved for JPEG extensions; its code is among those of the frame markers.
+/// Reserved for JPEG extensions; its code lies between the codes of the frame markers.
 const JPG: u8 = 0xC8;
 const DAC: u8 = 0xCC;
 const SOF15: u8 = 0xCF;
@@ -78,13 +78,13 @@ impl MarkerSegment {
         self.payload.start.saturating_sub(4)..self.payload.end
     }
 
-    /// Whether this is metadata: an application (APPn) or comment (COM) segment.
+    /// Returns whether the segment is metadata: an application (APPn) or comment (COM) segment.
     pub fn is_metadata(&self) -> bool {
         is_metadata(self.marker)
     }
 }
 
-/// Why [`JpegHeader::parse`] refuses a file.
+/// The reason why [`JpegHeader::parse`] refuses a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum HeaderError {
     /// The file has no bytes.
@@ -119,8 +119,8 @@ pub enum HeaderError {
     /// EOI comes before any scan.
     #[error("the file has no scan")]
     NoScan,
-    /// Width or height is zero. A height of zero announces a DNL segment after the first scan, which
-    /// common decoders do not support either.
+    /// Width or height is zero. A height of zero announces a DNL segment after the first scan, which common
+    /// decoders do not support either.
     #[error("the picture is {width}x{height}")]
     ZeroSize {
         /// Width that the frame declares.
@@ -169,8 +169,8 @@ pub enum HeaderError {
 /// # Ok::<(), jpeg::header::HeaderError>(())
 /// ```
 ///
-/// All ranges and offsets are in bytes of the file that the header was parsed from, and are valid for
-/// that file only. The methods that take the file's bytes find nothing in a range beyond their end.
+/// All ranges and offsets are in bytes of the file from which the header was parsed, and are valid only for that
+/// file. The methods with the file's bytes as an argument find nothing in a range beyond their end.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct JpegHeader {
     /// Size of the picture as stored, in pixels, before any EXIF orientation.
@@ -185,14 +185,14 @@ pub struct JpegHeader {
     pub restart_interval: u16,
     /// The transform of the last Adobe APP14 segment: 0 none, 1 YCbCr, 2 YCCK. `None` without a segment.
     pub adobe_transform: Option<u8>,
-    /// Whether a `JFIF` APP0 segment is present.
+    /// True if a `JFIF` APP0 segment is present.
     pub jfif: bool,
     /// Number of scans in the file.
     pub scans: u32,
     /// All segments before the first scan, in file order.
     pub segments: Vec<MarkerSegment>,
-    /// Number of metadata segments after the start of the first scan. They are legal and rare; a
-    /// caller that leaves the picture data unchanged keeps them too.
+    /// Number of metadata segments after the start of the first scan. They are legal and rare. A caller that
+    /// leaves the picture data unchanged keeps them too.
     pub late_metadata: u32,
     /// Offset of the marker that opens the first scan.
     pub first_scan: usize,
@@ -212,8 +212,8 @@ impl JpegHeader {
     ///
     /// # Errors
     ///
-    /// [`HeaderError`] when the file is not a JPEG, is truncated or inconsistent, or exceeds `limits`.
-    /// Such a file should not reach a decoder.
+    /// [`HeaderError`] if the file is not a JPEG, is truncated or inconsistent, or exceeds `limits`. Such a file
+    /// should not reach a decoder.
     pub fn parse(jpeg: &[u8], limits: &HeaderLimits) -> Result<JpegHeader, HeaderError> {
         if jpeg.is_empty() {
             return Err(HeaderError::Empty);
@@ -224,11 +224,10 @@ impl JpegHeader {
         MarkerWalk::new(jpeg, limits).run()
     }
 
-    /// Parses the markers before the first scan when only the start of the file is available.
+    /// Parses the markers before the first scan if only the start of the file is available.
     ///
-    /// `jpeg` holds the file at least up to the data of the first scan; `end` is the offset after
-    /// EOI, which the caller knows. The rest is not read, so the result has one scan and no metadata
-    /// after it.
+    /// `jpeg` holds the file at least up to the data of the first scan; `end` is the offset after EOI, which the
+    /// caller knows. The rest is not read, so the result has one scan and no metadata after it.
     ///
     /// # Errors
     ///
@@ -252,8 +251,8 @@ impl JpegHeader {
         self.segments.iter().filter(|segment| segment.is_metadata())
     }
 
-    /// Whether a decoder must hold all coefficients until it has read the last scan, as for
-    /// progressive files.
+    /// Returns whether a decoder must hold all coefficients until it has read the last scan, as for progressive
+    /// files.
     pub fn needs_coefficient_buffer(&self) -> bool {
         self.scans > 1
             || matches!(
@@ -262,8 +261,8 @@ impl JpegHeader {
             )
     }
 
-    /// Determines the colour model of the components as libjpeg does; `None` for two components, for
-    /// which no colour model exists.
+    /// Determines the colour model of the components as libjpeg does; `None` for two components, for which no
+    /// colour model exists.
     pub fn colour(&self) -> Option<ColourModel> {
         ColourModel::detect(self.process, &self.components, self.jfif, self.adobe_transform)
     }
@@ -285,7 +284,7 @@ struct MarkerWalk<'a> {
     metadata_bytes: usize,
     late_metadata: u32,
     skipped_bytes: usize,
-    /// Stop at the first scan; its data may not be in `jpeg`.
+    /// True if the walk stops at the first scan, whose data may not be in `jpeg`.
     start_only: bool,
 }
 
@@ -294,7 +293,7 @@ impl<'a> MarkerWalk<'a> {
         MarkerWalk {
             jpeg,
             limits,
-            // After SOI.
+            // The position after SOI.
             at: 2,
             frame: None,
             restart_interval: 0,
@@ -316,7 +315,7 @@ impl<'a> MarkerWalk<'a> {
             let (marker, offset) = self.next_marker()?;
             match marker {
                 EOI => return self.finish(),
-                // libjpeg refuses a second SOI as well.
+                // libjpeg also refuses a second SOI.
                 SOI => return Err(HeaderError::BadSegment { marker, offset }),
                 TEM | RST0..=RST7 => {}
                 _ => self.segment(marker, offset)?,
@@ -355,7 +354,7 @@ impl<'a> MarkerWalk<'a> {
             if code != 0 {
                 return Ok((code, self.at - 2));
             }
-            // FF 00 is not a marker. libjpeg skips it too.
+            // FF 00 is not a marker; libjpeg skips it too.
             self.skipped_bytes += 2;
         }
     }
@@ -374,7 +373,7 @@ impl<'a> MarkerWalk<'a> {
         let range = self.at + 2..self.at + length;
         let payload = self.jpeg.get(range.clone()).ok_or(truncated)?;
         self.at = range.end;
-        // Before the segment is stored, so that a hostile file cannot fill memory.
+        // Called before the segment is stored, so that a hostile file cannot fill memory.
         self.count(marker, payload.len())?;
         let bad = HeaderError::BadSegment { marker, offset };
         match marker {
@@ -386,7 +385,8 @@ impl<'a> MarkerWalk<'a> {
             },
             // Decoders choose a colour model at the first scan.
             APP0 | APP14 if self.scans == 0 => self.application(marker, payload),
-            // Their codes are among those of the frame markers, but they do not start a frame.
+            // The codes of these segments lie between the codes of the frame markers, but the segments do not
+            // start a frame.
             DHT | JPG | DAC => {}
             SOF0..=SOF15 if self.frame.is_some() => {
                 return Err(HeaderError::SecondFrame { offset });
@@ -486,7 +486,7 @@ impl<'a> MarkerWalk<'a> {
     }
 }
 
-/// Finds the marker that ends the entropy-coded data at `at`; `None` when the file ends first.
+/// Finds the marker that ends the entropy-coded data at `at`; `None` if the file ends first.
 fn entropy_end(jpeg: &[u8], mut at: usize) -> Option<usize> {
     loop {
         at += memchr::memchr(0xFF, jpeg.get(at..)?)?;
@@ -503,7 +503,7 @@ fn is_metadata(marker: u8) -> bool {
     matches!(marker, APP0..=APP15 | COM)
 }
 
-/// Whether an APP0 payload is that of a JFIF segment.
+/// Returns whether an APP0 payload belongs to a JFIF segment.
 pub(super) fn is_jfif(payload: &[u8]) -> bool {
     payload.len() >= JFIF_BYTES && payload.starts_with(b"JFIF\0")
 }

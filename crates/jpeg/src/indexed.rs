@@ -1,4 +1,4 @@
-//! A baseline JPEG file in memory, together with the random-access index of its scan.
+//! Holds a baseline JPEG file in memory, together with the random-access index of its scan.
 
 use geometry::Rect;
 
@@ -9,9 +9,9 @@ use crate::scan::{ByteRanges, Scan, ScanError, crop};
 
 /// A baseline JPEG file in memory with random access to its scan.
 ///
-/// The fields are the arguments of the functions in [`crate::scan`]: [`region::decode`] decodes a
-/// rectangle, [`patch::patch`] changes one, [`bands::band`] cuts out rows. Code that holds only
-/// byte ranges of a file calls these functions directly.
+/// The fields are the arguments of the functions in [`crate::scan`]: [`region::decode`] decodes a rectangle,
+/// [`patch::patch`] changes a rectangle, [`bands::band`] cuts out rows. Code that holds only byte ranges of a file
+/// calls these functions directly.
 ///
 /// ```
 /// use geometry::{Rect, Size};
@@ -37,22 +37,21 @@ pub struct IndexedJpeg {
     pub scan: Scan,
     /// The entry points into the scan.
     pub index: ScanIndex,
-    /// The complete JFIF and Adobe segments of the file. They define the colours of its components, so
-    /// every file that is cut out of it starts with them.
+    /// The complete JFIF and Adobe segments of the file. They define the colours of its components, so every file
+    /// that is cut out of it starts with them.
     pub colour: Vec<u8>,
 }
 
 impl IndexedJpeg {
     /// Reads the headers of `jpeg` and indexes its scan.
     ///
-    /// Costs one pass over the file, about 35 ms for 24 megapixels, and temporarily as much memory
-    /// again as the scan takes.
+    /// Costs one pass over the file, about 35 ms for 24 megapixels, and temporarily as much additional memory as
+    /// the size of the scan.
     ///
     /// # Errors
     ///
-    /// [`ScanError`] with the reason when the file is not one baseline scan or is damaged;
-    /// [`ScanError::Bytes`] when the headers are broken or exceed `limits`. Parse a [`JpegHeader`]
-    /// first to get the detailed error.
+    /// [`ScanError`] with the reason if the file is not one baseline scan or is damaged; [`ScanError::Bytes`] if
+    /// the headers are broken or exceed `limits`. Parse a [`JpegHeader`] first to get the detailed error.
     pub fn open(jpeg: Vec<u8>, limits: &HeaderLimits) -> Result<Self, ScanError> {
         let header = JpegHeader::parse(&jpeg, limits).map_err(|_| ScanError::Bytes)?;
         let scan = Scan::read(&header, &jpeg)?;
@@ -69,15 +68,15 @@ impl IndexedJpeg {
 
     /// Cuts out `rect` as a new file, without loss: coefficients are copied, not decoded.
     ///
-    /// `rect` is in pixels of the picture as stored, before any EXIF orientation. Its upper left
-    /// corner is on the MCU grid ([`crop::is_on_grid`]); MCUs are 8 or 16 pixels wide and high in
-    /// nearly all files ([`Scan::mcu`]). Its size is arbitrary. The result has the JFIF or Adobe
-    /// segment of the file and no other metadata.
+    /// `rect` is in pixels of the picture as stored, before any EXIF orientation. Its upper left corner must be on
+    /// the MCU grid ([`crop::is_on_grid`]); MCUs are 8 or 16 pixels wide and high in nearly all files
+    /// ([`Scan::mcu`]). Its size is arbitrary. The result has the JFIF or Adobe segment of the file and no other
+    /// metadata.
     ///
     /// # Errors
     ///
-    /// [`ScanError::Outside`] when `rect` is empty, extends beyond the picture, or is off the grid;
-    /// [`ScanError::Tables`] when the Huffman tables of the file lack a code that the crop needs.
+    /// [`ScanError::Outside`] if `rect` is empty, extends beyond the picture, or is off the grid;
+    /// [`ScanError::Tables`] if the Huffman tables of the file lack a code that the crop needs.
     pub fn crop(&self, rect: Rect) -> Result<Vec<u8>, ScanError> {
         crop::crop(&self.scan, &self.index, &self.bytes(), rect, &self.colour)
     }

@@ -13,7 +13,7 @@
 //! FF ED  xx xx  50 68 …      APP13 Photoshop, IIM    │
 //! FF FE  xx xx  …            COM   comment           ┘
 //! FF DB  xx xx  …            DQT   quantisation tables  ┐
-//! FF C0  xx xx  …            SOFn  frame: size, process │ picture: what a decoder needs
+//! FF C0  xx xx  …            SOFn  frame: size, process │ picture: needed by decoders
 //! FF C4  xx xx  …            DHT   Huffman tables       │
 //! FF DA  xx xx  …            SOS   opens a scan         │
 //! 8F 3A FF 00 91 …           entropy-coded data         │

@@ -3,7 +3,7 @@
 use crate::header::{APP0, APP14, HeaderLimits, JpegHeader, is_jfif};
 use crate::rewrite::segment;
 
-/// Generous limits: the caller has already checked the file against stricter ones.
+/// Generous limits, because the caller has already checked the file against stricter ones.
 const LIMITS: HeaderLimits =
     HeaderLimits { scans_max: u32::MAX, segments_max: 1 << 20, metadata_bytes_max: 1 << 30 };
 
@@ -13,11 +13,10 @@ const VERSION: usize = 5;
 /// Offset of the colour transform in the Adobe payload.
 const TRANSFORM: usize = 11;
 
-/// Rewrites a file so that it has only the headers that decoding needs, without stray bytes between
-/// them.
+/// Rewrites a file so that it has only the headers that decoding needs, without stray bytes between them.
 ///
-/// libjpeg-turbo refuses stray bytes, unknown JFIF versions and unknown Adobe transforms; other
-/// readers display such files. Returns `None` if there is no scan.
+/// libjpeg-turbo refuses stray bytes, unknown JFIF versions and unknown Adobe transforms; other readers display
+/// such files. Returns `None` if the file has no scan.
 #[must_use]
 pub fn repair(jpeg: &[u8]) -> Option<Vec<u8>> {
     let header = JpegHeader::parse_start(jpeg, &LIMITS, jpeg.len()).ok()?;
@@ -47,9 +46,9 @@ pub fn repair(jpeg: &[u8]) -> Option<Vec<u8>> {
     Some(out)
 }
 
-/// Whether the marker starts a table, a frame or the restart interval (T.81 table B.1).
+/// Returns whether the marker starts a table, a frame or the restart interval (T.81 table B.1).
 ///
-/// Excludes reserved markers: the library refuses files that have them, and other readers skip them.
+/// Excludes reserved markers: the library refuses files with such markers, and other readers skip them.
 fn is_picture(marker: u8) -> bool {
     matches!(marker, 0xC0..=0xC7 | 0xC9..=0xCF | 0xDB | 0xDD)
 }

@@ -1,8 +1,8 @@
 //! Replaces the metadata of a file without changing its picture data.
 //!
-//! A rewritten file is `head` + `tail`: this module builds the head, which is small; the tail is a
-//! range of the original, from the first scan to EOI, which the caller sends or copies unchanged. So
-//! rewriting a 40 MB file takes a few kilobytes of memory.
+//! A rewritten file is `head` + `tail`. This module builds the head, which is small. The tail is a range of the
+//! original, from the first scan to EOI, which the caller sends or copies unchanged. So rewriting a 40 MB file
+//! needs only a few kilobytes of memory.
 
 use std::ops::Range;
 
@@ -13,7 +13,7 @@ use crate::header::{
 
 /// Maximum bytes of a segment's payload: the length has 16 bits and includes its own two bytes.
 pub const PAYLOAD_BYTES_MAX: usize = 65_533;
-/// Maximum profile bytes in one ICC segment: signature, number and count take 14.
+/// Maximum profile bytes in one ICC segment: signature, number and count need 14.
 const ICC_CHUNK_BYTES: usize = PAYLOAD_BYTES_MAX - ICC.len() - 2;
 /// Maximum number of ICC chunks: a chunk's number is one byte and starts at 1.
 const ICC_CHUNKS_MAX: usize = 255;
@@ -23,10 +23,10 @@ const ICC_CHUNKS_MAX: usize = 255;
 pub struct PictureParts {
     /// The payload of the JFIF segment without its thumbnail, if the file has one.
     pub jfif: Option<[u8; JFIF_BYTES]>,
-    /// Byte range of the last Adobe segment, including its marker; decoders use the last one.
+    /// Byte range of the last Adobe segment, including its marker; decoders use the last segment.
     pub adobe: Option<Range<usize>>,
-    /// Byte ranges of the other non-metadata segments before the first scan, in file order: tables,
-    /// frame, restart interval.
+    /// Byte ranges of the other non-metadata segments before the first scan, in file order: tables, frame, restart
+    /// interval.
     pub tables: Vec<Range<usize>>,
     /// Byte range from the marker of the first scan to the end of EOI.
     pub scans: Range<usize>,
@@ -34,9 +34,9 @@ pub struct PictureParts {
 
 /// Finds the bytes of `jpeg` that define the picture.
 ///
-/// JFIF and Adobe segments are included because they define the colour model of the samples. A JFIF
-/// thumbnail is not, nor is a second picture after EOI: either can show what a crop removed.
-/// `header` must have been parsed from `jpeg`.
+/// JFIF and Adobe segments are included because they define the colour model of the samples. A JFIF thumbnail and
+/// a second picture after EOI are excluded: either can show a part that a crop removed. `header` must have been
+/// parsed from `jpeg`.
 pub fn picture_parts(header: &JpegHeader, jpeg: &[u8]) -> PictureParts {
     let jfif = header
         .segments
@@ -68,8 +68,8 @@ fn payload<'a>(segment: &MarkerSegment, jpeg: &'a [u8]) -> &'a [u8] {
     jpeg.get(segment.payload.clone()).unwrap_or_default()
 }
 
-/// Copies the segments of `jpeg` that define the colours of its components: the JFIF segment, without
-/// its thumbnail, and the Adobe segment.
+/// Copies the segments of `jpeg` that define the colours of its components: the JFIF segment, without its
+/// thumbnail, and the Adobe segment.
 ///
 /// A file that is cut out of `jpeg` starts with them. `header` must have been parsed from `jpeg`.
 pub fn colour_segments(header: &JpegHeader, jpeg: &[u8]) -> Vec<u8> {
@@ -112,7 +112,7 @@ pub fn rewrite_metadata(
     rewrite(picture_parts(header, jpeg), jpeg, metadata, icc)
 }
 
-/// Replaces the metadata as [`rewrite_metadata`] does, and the Huffman tables with `huffman`.
+/// Replaces the metadata as [`rewrite_metadata`] does, and replaces the Huffman tables with `huffman`.
 ///
 /// `huffman` holds complete DHT segments, such as
 /// [`PatchedScan::tables`](crate::scan::patch::PatchedScan::tables).
@@ -152,8 +152,8 @@ fn rewrite(
 
 /// Splits an ICC profile into APP2 segments.
 ///
-/// Returns no segments for an empty profile, nor for one of more than 255 x 65,519 bytes, which a JPEG
-/// file cannot hold.
+/// Returns no segments for an empty profile, nor for a profile of more than 255 x 65,519 bytes, which a JPEG file
+/// cannot hold.
 pub fn icc_segments(profile: &[u8]) -> Vec<u8> {
     let count = profile.len().div_ceil(ICC_CHUNK_BYTES);
     if count > ICC_CHUNKS_MAX {
@@ -169,8 +169,8 @@ pub fn icc_segments(profile: &[u8]) -> Vec<u8> {
 /// Builds a segment from the parts of its payload.
 ///
 /// `marker` is the second byte of the marker, such as `0xE1` for APP1. The payload has at most
-/// [`PAYLOAD_BYTES_MAX`] bytes in total. A longer one panics in debug builds and is omitted in
-/// release builds, so that the file stays readable.
+/// [`PAYLOAD_BYTES_MAX`] bytes in total. A longer payload panics in debug builds and is omitted in release builds,
+/// so that the file stays readable.
 pub fn segment(marker: u8, payload: &[&[u8]]) -> Vec<u8> {
     let bytes: usize = payload.iter().map(|part| part.len()).sum();
     let Ok(length) = u16::try_from(bytes + 2) else {

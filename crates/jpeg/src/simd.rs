@@ -1,22 +1,20 @@
-//! The transforms of [`super::dct`] with AVX2; the only `unsafe` code of the crate.
+//! Implements the transforms of [`super::dct`] with AVX2; the only `unsafe` code of the crate.
 //!
-//! A register of 256 bits has two lanes of 128, and most instructions work on the two lanes
-//! independently. So two neighbouring blocks are processed together: the low lane of register r holds
-//! row r of the first block, the high lane row r of the second, 8 numbers of 16 bits each. One line
-//! transform on 8 registers then transforms all 8 columns of both blocks.
+//! A register of 256 bits has two lanes of 128 bits, and most instructions work on the two lanes independently. So
+//! two neighbouring blocks are processed together: the low lane of register r holds row r of the first block, the
+//! high lane row r of the second, 8 numbers of 16 bits each. One line transform on 8 registers then transforms all
+//! 8 columns of both blocks.
 //!
-//! `pmaddwd` (`madd` below) needs the two numbers of a pair side by side. `unpack` interleaves them in
-//! two halves, columns 0 to 3 and columns 4 to 7; each half is 32 bits wide until `packs` clamps both
-//! and joins them again.
+//! `pmaddwd` (`madd` below) needs the two numbers of a pair side by side. `unpack` interleaves them in two halves,
+//! columns 0 to 3 and columns 4 to 7. Each half is 32 bits wide until `packs` clamps both and joins them again.
 //!
-//! *Transposing* uses `unpack` too, because it permutes the bits of an element's address: unpacking
-//! registers `i` and `i + 2^k` moves the top bit of the position into bit k of the register's
-//! number, and the old bit k to the bottom of the position. Three rounds swap rows and columns.
+//! *Transposing* uses `unpack` too, because it permutes the bits of an element's address: unpacking registers `i`
+//! and `i + 2^k` moves the top bit of the position into bit k of the register's number, and the old bit k to the
+//! bottom of the position. Three rounds swap rows and columns.
 //!
-//! Two things are unsafe here: calling code that needs AVX2, and access through raw pointers. The first
-//! is safe with a value of [`Avx2`], which exists only on a processor that supports it; the second
-//! is confined to five helpers, each of which accesses an array of exactly the size that it reads or
-//! writes.
+//! Two operations are unsafe here: calling code that needs AVX2, and access through raw pointers. The first is
+//! safe with a value of [`Avx2`], which exists only on a processor that supports it. The second is confined to
+//! five helpers, each of which accesses an array of exactly the size that it reads or writes.
 #![expect(unsafe_code, reason = "vector loads and stores, and calls that need AVX2")]
 
 use std::arch::x86_64::*;
@@ -61,7 +59,7 @@ impl Avx2 {
     }
 }
 
-// Each loop has one call, which an unpaired last block uses too: the two transforms are long, and the
+// Each loop has only one call, which an unpaired last block uses too: the two transforms are long, and the
 // compiler inlines them into the loop only if there is a single call.
 
 #[target_feature(enable = "avx2")]
@@ -81,7 +79,7 @@ fn inverse(blocks: &[[i16; 64]], rows: &mut [&mut [u8]; 8]) {
     }
 }
 
-/// Inverse transform of two blocks: returns 8 rows of 8 samples of the first and 8 of the second.
+/// Computes the inverse transform of two blocks: returns 8 rows of 8 samples of the first and 8 of the second.
 #[inline]
 #[target_feature(enable = "avx2")]
 fn inverse_two(first: &[i16; 64], second: &[i16; 64]) -> [__m128i; 8] {
@@ -97,8 +95,8 @@ fn inverse_two(first: &[i16; 64], second: &[i16; 64]) -> [__m128i; 8] {
         below = _mm256_or_si256(below, *line);
     }
 
-    // A block whose rows 1 to 7 are zero wraps where the others clamp (see `dct`). Clearing the top two
-    // bits of row 0, by sign extension, makes the first direction give the wrapped number.
+    // A block whose rows 1 to 7 are zero wraps where other blocks clamp (see `dct`). Clearing the top two bits of
+    // row 0, by sign extension, makes the first direction give the wrapped number.
     let flat_halves = _mm256_cmpeq_epi64(below, zero);
     let flat = _mm256_and_si256(flat_halves, _mm256_shuffle_epi32::<SWAP_HALVES>(flat_halves));
     let wrapped = _mm256_srai_epi16::<2>(_mm256_slli_epi16::<2>(lines[0]));
@@ -196,8 +194,8 @@ fn forward_two(
 
 /// Quantises rows 0 to 7 of two blocks.
 ///
-/// Not inlined: inside a loop, the compiler hoists half of each product, the widening of the divisors,
-/// and then no longer recognises the single instruction for the whole product.
+/// Not inlined: inside a loop, the compiler hoists half of each product, the widening of the divisors, and then no
+/// longer recognises the single instruction for the whole product.
 #[inline(never)]
 #[target_feature(enable = "avx2")]
 fn quantise_two(
@@ -213,8 +211,8 @@ fn quantise_two(
         let reciprocal = _mm256_broadcastsi128_si256(load_words(&divisors.reciprocals[row]));
         let scale = _mm256_broadcastsi128_si256(load_words(&divisors.scales[row]));
         let corrected = _mm256_add_epi16(_mm256_abs_epi16(line), correction);
-        // Both factors of the second product have 15 bits, so the signed multiplication is safe. With
-        // two unsigned ones the compiler would merge them into slow 32-bit code.
+        // Both factors of the second product have 15 bits, so the signed multiplication is safe. The compiler
+        // would merge two unsigned multiplications into slow 32-bit code.
         let magnitude = _mm256_mulhi_epi16(_mm256_mulhi_epu16(corrected, reciprocal), scale);
         let quantised = _mm256_sign_epi16(magnitude, line);
         store_coefficients(&mut first[row], _mm256_castsi256_si128(quantised));
@@ -222,7 +220,7 @@ fn quantise_two(
     }
 }
 
-/// Inverse transform of 16 lines: register k holds frequency k on entry and value k on return.
+/// Computes the inverse transform of 16 lines: register k holds frequency k on entry and value k on return.
 #[inline]
 #[target_feature(enable = "avx2")]
 fn inverse_lines<const SHIFT: i32>(lines: Lines) -> Lines {
@@ -243,7 +241,7 @@ fn inverse_lines<const SHIFT: i32>(lines: Lines) -> Lines {
     pack(left, right)
 }
 
-/// Inverse transform of half of the lines, from interleaved pairs, in 32 bits.
+/// Computes the inverse transform of half of the lines, from interleaved pairs, in 32 bits.
 #[inline]
 #[target_feature(enable = "avx2")]
 fn inverse_half<const SHIFT: i32>([sums, pair_2_6, pair_7_1, pair_3_5]: [__m256i; 4]) -> Lines {
@@ -269,7 +267,7 @@ fn inverse_half<const SHIFT: i32>([sums, pair_2_6, pair_7_1, pair_3_5]: [__m256i
     values
 }
 
-/// Forward transform of 16 lines: register k holds value k on entry and frequency k on return.
+/// Computes the forward transform of 16 lines: register k holds value k on entry and frequency k on return.
 #[inline]
 #[target_feature(enable = "avx2")]
 fn forward_lines<const SHIFT: i32>(lines: Lines) -> Lines {
@@ -318,7 +316,7 @@ fn forward_half<const SHIFT: i32>([evens, a, b]: [__m256i; 3]) -> [__m256i; 6] {
     values
 }
 
-/// Scales frequencies 0 and 4, which need no products: times `2^13`, then the rounding shift.
+/// Scales frequencies 0 and 4, which need no products: multiplies by `2^13`, then shifts with rounding.
 #[inline]
 #[target_feature(enable = "avx2")]
 fn scale_sum<const SHIFT: i32>(sum: __m256i) -> __m256i {
@@ -329,8 +327,8 @@ fn scale_sum<const SHIFT: i32>(sum: __m256i) -> __m256i {
     }
 }
 
-/// Computes the odd half of a line in both directions, each result plus `half`; the pairs are those of
-/// the portable code.
+/// Computes the odd half of a line in both directions, each result plus `half`; the pairs are the same as in the
+/// portable code.
 #[inline]
 #[target_feature(enable = "avx2")]
 fn odd_half(a: __m256i, b: __m256i, half: __m256i) -> [__m256i; 4] {

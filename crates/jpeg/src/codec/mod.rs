@@ -1,8 +1,8 @@
 //! Decodes and encodes whole pictures with libjpeg-turbo.
 //!
-//! Pictures are passed as interleaved pixels or as planes of components. To decode less than the whole,
-//! use [`DecodeScale`] (the DCT itself produces fewer pixels) or `scan` (a region). The types of the
-//! `turbojpeg` crate are not exposed outside this file.
+//! Pictures are passed as interleaved pixels or as planes of components. To decode only a part, use
+//! [`DecodeScale`] (the DCT itself produces fewer pixels) or `scan` (a region). The types of the `turbojpeg` crate
+//! are not exposed outside this file.
 
 use geometry::Size;
 use serde::Serialize;
@@ -14,7 +14,7 @@ use turbojpeg::{
 
 /// Maximum number of scans of a progressive file; encoders usually write 6 to 12, at most 64.
 ///
-/// Each scan costs a pass over the whole picture, however short the scan is.
+/// Each scan costs a pass over the whole picture, even a short scan.
 const SCANS_MAX: u32 = 128;
 
 /// Row alignment of the planes that are exchanged with the library, in bytes; 1 means no padding.
@@ -66,7 +66,7 @@ impl ColourSpace {
     }
 }
 
-/// Chroma subsampling: how many pixels share one chroma sample, across and down.
+/// Chroma subsampling: the number of pixels that share one chroma sample, across and down.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 pub enum ChromaSubsampling {
     /// 4:4:4, and all pictures without chroma.
@@ -153,10 +153,10 @@ pub struct PictureHeader {
     pub chroma: ChromaSubsampling,
 }
 
-/// Why a JPEG file could not be decoded or encoded.
+/// The reason why a JPEG file could not be decoded or encoded.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum CodecError {
-    /// The file is damaged or not a JPEG; the text is the library's.
+    /// The file is damaged or not a JPEG; the text comes from the library.
     #[error("{0}")]
     Corrupt(String),
     /// The file is a JPEG of an unsupported kind: lossless, 12 bits, unusual sampling.
@@ -174,7 +174,7 @@ pub enum CodecError {
 pub struct DecodeOutput<T> {
     /// The decoded pixels or planes.
     pub value: T,
-    /// The first warning about damaged data; `None` when the data is intact.
+    /// The first warning about damaged data; `None` if the data is intact.
     pub warning: Option<String>,
 }
 
@@ -216,7 +216,7 @@ pub struct Planes {
 }
 
 impl Planes {
-    /// Computes the position of each plane: one for grey, three otherwise.
+    /// Computes the position of each plane: one plane for grey, three otherwise.
     #[must_use]
     pub fn layout(size: Size, space: ColourSpace, chroma: ChromaSubsampling) -> Vec<PlaneLayout> {
         let (across, down) = chroma.cell();
@@ -289,8 +289,8 @@ fn edge(value: usize) -> Result<u32, CodecError> {
 
 /// Prefixes of the library's warnings.
 ///
-/// The library reports damage that it could work around as an error too; only the text differs. None of
-/// its error messages starts with one of these prefixes.
+/// The library also reports damage that it could work around as an error; only the text differs. None of its error
+/// messages starts with one of these prefixes.
 const WARNINGS: [&str; 7] = [
     "Corrupt JPEG data",
     "Premature end of JPEG file",
@@ -348,7 +348,7 @@ fn failure(error: &turbojpeg::Error) -> LibraryFailure {
 
 fn fatal(error: &turbojpeg::Error) -> CodecError {
     match failure(error) {
-        // Nothing has been decoded yet, so there is no picture that the warning could go with.
+        // Nothing has been decoded yet, so there is no picture to return with the warning.
         LibraryFailure::Warning(text) => CodecError::Corrupt(text),
         LibraryFailure::Fatal(error) => error,
     }
@@ -377,8 +377,8 @@ fn header_of(header: &DecompressHeader) -> Result<PictureHeader, CodecError> {
 
 /// Reads the headers without allocating memory for pixels.
 ///
-/// Fails where [`decode`] would fail on the headers. Damage between them, for which the library gives
-/// only a warning, is an error here; [`crate::repair`] can remove it.
+/// Fails if [`decode`] would fail on the headers. Damage between the headers is an error here, although the
+/// library only warns of it; [`crate::repair`] can remove it.
 pub fn read_header(jpeg: &[u8]) -> Result<PictureHeader, CodecError> {
     let header = decompressor()?.read_header(jpeg).map_err(|error| fatal(&error))?;
     header_of(&header)
@@ -386,9 +386,9 @@ pub fn read_header(jpeg: &[u8]) -> Result<PictureHeader, CodecError> {
 
 /// Decodes the whole picture at `scale`, with the slow integer DCT and smooth upsampling.
 ///
-/// CMYK and YCCK are decoded to four inks as the file stores them: inverted in files with Adobe's
-/// marker. Memory use is that of the pixels plus, for progressive files, two bytes for each sample of
-/// each component; the caller must have checked the size.
+/// CMYK and YCCK are decoded to four inks as the file stores them: inverted in files with Adobe's marker. Memory:
+/// the pixels and, for progressive files, two bytes for each sample of each component. The caller must have
+/// checked the size.
 pub fn decode(jpeg: &[u8], scale: DecodeScale) -> Result<DecodeOutput<Pixels>, CodecError> {
     let mut decompressor = decompressor()?;
     let header = decompressor.read_header(jpeg).map_err(|error| fatal(&error))?;
@@ -399,7 +399,7 @@ pub fn decode(jpeg: &[u8], scale: DecodeScale) -> Result<DecodeOutput<Pixels>, C
     let channels = space.channels();
     let width = px(size.width);
     let height = px(size.height);
-    // Zeroed: a damaged file leaves samples unwritten, and the bytes must repeat (contract
+    // Zeroed, because a damaged file leaves samples unwritten and the bytes must be repeatable (contract
     // media-24).
     let mut data = vec![0; width * height * channels];
     let image = Image {
@@ -439,8 +439,8 @@ pub fn decode_planes(jpeg: &[u8]) -> Result<DecodeOutput<Planes>, CodecError> {
     Ok(DecodeOutput { value: Planes { size, space, chroma, data }, warning })
 }
 
-/// Rewrites the coefficients of any kind of scan as one baseline scan with the standard Huffman tables,
-/// which have a code for every symbol.
+/// Rewrites the coefficients of any kind of scan as one baseline scan with the standard Huffman tables, which have
+/// a code for every symbol.
 ///
 /// The conversion is lossless and decodes no pixels, but holds all coefficients of the file in memory,
 /// two bytes each. The result has no metadata except the segments that define the colour model. Damage
@@ -461,8 +461,8 @@ fn compressor(encoding: EncodeOptions) -> turbojpeg::Result<Compressor> {
 
 /// Encodes pixels as a baseline JPEG with the library's default tables and no metadata.
 ///
-/// `pixels` must have the channels of `encoding.space`. Inks are written unchanged, with Adobe's
-/// marker, so they must be inverted, as that marker implies.
+/// `pixels` must have the channels of `encoding.space`. Inks are written unchanged, with Adobe's marker, so they
+/// must be inverted, as this marker implies.
 pub fn encode(pixels: &Pixels, encoding: EncodeOptions) -> Result<Vec<u8>, CodecError> {
     let mut compressor = compressor(encoding).map_err(|error| not_encoded(&error))?;
     // The library would otherwise derive the colour space from the pixel format.

@@ -1,7 +1,7 @@
-//! From pixels to the planes of a JPEG picture: colour conversion and chroma subsampling.
+//! Converts pixels to the planes of a JPEG picture: colour conversion and chroma subsampling.
 //!
-//! Planes hold `f32` samples that are never rounded, so the only loss before quantisation is that
-//! of the chroma subsampling itself.
+//! Planes hold `f32` samples that are never rounded, so only the chroma subsampling itself loses information
+//! before quantisation.
 
 use crate::codec::Pixels;
 
@@ -26,7 +26,7 @@ const GREEN: f32 = 0.587;
 /// Weight of blue in luma.
 const BLUE: f32 = 0.114;
 
-/// Rounds of correcting a subsampled plane.
+/// The number of corrections of a subsampled plane.
 const CORRECTION_ROUNDS: usize = 3;
 
 /// Converts a grey picture to its only plane.
@@ -55,10 +55,10 @@ pub(super) fn ycbcr_planes(pixels: &Pixels, width: usize, height: usize) -> [Pla
 
 /// Halves a plane in both directions.
 ///
-/// Decoders interpolate a missing sample from its nearest neighbours in a ratio of 3 to 1
-/// (libjpeg's "fancy upsampling"), which blurs. The filter is chosen so that the interpolated plane
-/// is as near as possible to the original: a first estimate is made with a box and then corrected
-/// by the box mean of what the interpolation would lose, a few times.
+/// Decoders interpolate a missing sample from its nearest neighbours in a ratio of 3 to 1 (libjpeg's "fancy
+/// upsampling"), which blurs. The filter minimises the difference between the interpolated plane and the original:
+/// a first estimate is computed with a box and then corrected a few times by the box mean of the loss from
+/// interpolation.
 pub(super) fn halved(plane: &Plane) -> Plane {
     let mut half = box_halved(plane, &plane.samples);
     let mut errors = vec![0.0; plane.samples.len()];
@@ -72,7 +72,7 @@ pub(super) fn halved(plane: &Plane) -> Plane {
     half
 }
 
-/// Averages two by two samples; the last column and row are repeated where the size is odd.
+/// Averages two by two samples; the last column and row are repeated if the size is odd.
 fn box_halved(plane: &Plane, samples: &[f32]) -> Plane {
     let width = plane.width.div_ceil(2);
     let height = plane.height.div_ceil(2);

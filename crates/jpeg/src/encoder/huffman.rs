@@ -1,11 +1,11 @@
-//! Optimal Huffman tables (ITU-T T.81, annex K.2) and the writer of entropy-coded data.
+//! Builds optimal Huffman tables (ITU-T T.81, annex K.2) and writes entropy-coded data.
 
 use crate::scan::tables::HuffmanSpec;
 
 /// Longest code that a table can hold, in bits.
 const LENGTH_MAX: usize = 16;
 
-/// How often each symbol of a table occurs.
+/// The number of occurrences of each symbol of a table.
 pub(super) type Histogram = [u32; 256];
 
 /// The codes of one table, with the form in which the file defines them.
@@ -57,15 +57,14 @@ impl HuffmanTable {
     }
 }
 
-/// Computes how many codes have 1 to 16 bits, for symbols in descending order of frequency.
+/// Computes the number of codes of 1 to 16 bits, for symbols in descending order of frequency.
 ///
-/// The package-merge algorithm (Larmore and Hirschberg 1990) finds the best lengths of at most 16
-/// bits: 15 times, neighbouring packages are joined in pairs and merged with the single symbols. A
-/// symbol's length is the number of times that it occurs in the first `2n − 2` packages of the last
-/// list.
+/// The package-merge algorithm (Larmore and Hirschberg 1990) finds the best lengths of at most 16 bits: 15 times,
+/// neighbouring packages are joined in pairs and merged with the single symbols. The length of a symbol is the
+/// number of its occurrences in the first `2n − 2` packages of the last list.
 fn length_counts(symbols: &[u8], histogram: &Histogram) -> [u8; LENGTH_MAX] {
-    // The symbol that takes the code of all ones, which must not be used (T.81, C.2), comes first
-    // here because it is the rarest.
+    // The code of all ones must not be used (T.81, C.2). The additional symbol that gets it comes first here
+    // because it is the rarest.
     let weights: Vec<u64> = std::iter::once(0)
         .chain(symbols.iter().rev().map(|&symbol| u64::from(histogram[usize::from(symbol)])))
         .collect();
@@ -76,8 +75,8 @@ fn length_counts(symbols: &[u8], histogram: &Histogram) -> [u8; LENGTH_MAX] {
     if weights.len() <= 2 {
         return counts;
     }
-    // Only how many single symbols are among the first packages matters: they are always the
-    // rarest.
+    // Only the number of single symbols among the first packages matters, because these are always the rarest
+    // symbols.
     let mut lists: Vec<Vec<bool>> = Vec::with_capacity(LENGTH_MAX);
     let mut packages: Vec<u64> = Vec::new();
     for _ in 0..LENGTH_MAX {
@@ -149,7 +148,7 @@ impl Token {
         Token(count << 16 | bits & ((1 << count) - 1))
     }
 
-    /// Returns the index of the table and the symbol, if there is one.
+    /// Returns the index of the table and the symbol, if the token has a symbol.
     fn table_and_symbol(self) -> Option<(usize, usize)> {
         let [symbol, rest, ..] = self.0.to_be_bytes();
         (rest >> 5 & 1 == 1).then_some((usize::from(rest >> 6), usize::from(symbol)))
@@ -194,7 +193,7 @@ pub(super) fn write(tokens: &[Token], tables: &[HuffmanTable; TABLES], out: &mut
 /// Collects bits, highest first, and writes whole bytes.
 struct BitWriter<'a> {
     out: &'a mut Vec<u8>,
-    /// The bits that are not written yet, in the low bits.
+    /// The unwritten bits, in the low bits.
     buffer: u64,
     /// Number of bits in the buffer.
     count: u32,

@@ -1,18 +1,16 @@
-//! Encodes small renditions: the best picture for a number of bytes rather than the fastest
-//! encoder.
+//! Encodes small renditions: optimised for the quality at a number of bytes rather than for speed.
 //!
-//! `codec` encodes with libjpeg-turbo, which is several times faster and right for large pictures.
-//! This encoder is for pictures that are encoded once and sent often. Its files are about a quarter
-//! smaller at the same SSIMULACRA2 score (seven photographs at 1024 pixels), because
+//! `codec` encodes with libjpeg-turbo, which is several times faster and right for large pictures. This encoder is
+//! for pictures that are encoded once and sent often. Its files are about a quarter smaller at the same
+//! SSIMULACRA2 score (seven photographs at 1024 pixels), because
 //! - the transform starts from colours that were never rounded (`colour`, `transform`),
 //! - chroma is subsampled so that the decoder's interpolation restores it (`colour`),
-//! - the levels of a block are chosen by their error and their size together (`trellis`), and
-//!   errors count less where texture hides them (`quantize`),
-//! - the scans of a progressive file and their Huffman tables are chosen by measuring
-//!   (`progressive`).
+//! - the levels of a block are chosen by their error and their size together (`trellis`), and errors count less
+//!   where texture hides them (`quantize`),
+//! - the scans of a progressive file and their Huffman tables are chosen by measuring (`progressive`).
 //!
-//! The bytes depend on the pixels and options only: there are no threads, and nothing is computed
-//! with functions of the platform's mathematical library, whose last digits differ.
+//! The bytes depend only on the pixels and options: there are no threads, and no functions of the platform's
+//! mathematical library, whose last digits differ.
 
 mod colour;
 mod huffman;
@@ -49,14 +47,13 @@ pub struct EncodeOptions {
 
 /// Encodes grey or RGB pixels as a JFIF file without metadata.
 ///
-/// `pixels` has 1 channel (grey) or 3 (sRGB), and each side has 1 to 65,535 pixels. The file is
-/// progressive, or baseline where that is smaller, as for pictures of a few hundred bytes. The same
-/// input gives the same bytes on every machine. Memory use is 20 to
-/// 60 bytes per pixel, and the time about 50 ms per megapixel of a photograph at quality 85, up to
-/// 0.8 s of noise at quality 100.
+/// `pixels` has 1 channel (grey) or 3 (sRGB), and each side has 1 to 65,535 pixels. The file is progressive, or
+/// baseline if that is smaller, as for pictures of a few hundred bytes. The same input gives the same bytes on
+/// every machine. Memory use is 20 to 60 bytes per pixel, and the time about 50 ms per megapixel of a photograph
+/// at quality 85, up to 0.8 s per megapixel of noise at quality 100.
 ///
-/// Fails with [`CodecError::Encode`] for pixels of another shape and with
-/// [`CodecError::Unsupported`] for other samplings.
+/// Fails with [`CodecError::Encode`] if the pixels do not have this form and with [`CodecError::Unsupported`] for
+/// other samplings.
 pub fn encode(pixels: &Pixels, options: &EncodeOptions) -> Result<Vec<u8>, CodecError> {
     let (width, height) = checked_size(pixels)?;
     let factor = match options.sampling {
@@ -90,13 +87,13 @@ fn checked_size(pixels: &Pixels) -> Result<(usize, usize), CodecError> {
     Ok((width, height))
 }
 
-/// Converts a side of a picture; `None` if a JPEG file cannot have it.
+/// Converts a side of a picture; `None` if a JPEG file cannot have a side of this length.
 fn side(px: u32) -> Option<usize> {
     let px = u16::try_from(px).ok()?;
     (px > 0).then_some(usize::from(px))
 }
 
-/// Converts pixels to a luma plane and two chroma planes or none.
+/// Converts pixels to a luma plane, and to two chroma planes unless the picture is grey.
 fn planes(pixels: &Pixels, width: usize, height: usize, factor: usize) -> (Plane, Vec<Plane>) {
     if pixels.channels == 1 {
         return (colour::grey_plane(pixels, width, height), Vec::new());

@@ -1,15 +1,15 @@
-//! Chooses the scans of a file: the script that makes it smallest.
+//! Chooses the scans of a file so that it is smallest.
 //!
-//! Which split of the coefficients into scans is best depends on the picture. Coding a scan into
-//! tokens costs about a millisecond per megapixel, so the candidates are coded and measured.
+//! The best split of the coefficients into scans depends on the picture. Coding a scan into tokens costs about a
+//! millisecond per megapixel, so the candidates are coded and measured.
 
 use super::huffman::{self, Histogram, HuffmanTable, TABLES, Token};
 use super::scan::{self, Band, QuantisedGrid};
 use crate::rewrite::segment;
 
-/// Last coefficients of the lower of two bands; 63 means that there is one band.
+/// Last coefficients of the lower of two bands; 63 means that there is only one band.
 const SPLITS: [u8; 7] = [63, 2, 4, 8, 12, 18, 27];
-/// The split with which the number of refinement scans is chosen.
+/// The split for which the number of refinement scans is chosen.
 const SPLIT_FIRST: u8 = 8;
 /// Largest number of low bits that are left to refinement scans.
 const LOW_BITS_MAX: u8 = 3;
@@ -19,11 +19,11 @@ const LOW_BITS_MAX: u8 = 3;
 pub(super) struct ScanGroup {
     scans: Vec<ScanData>,
     tables: [HuffmanTable; TABLES],
-    /// Exact but for stuffed bytes.
+    /// The size in bytes, exact except for stuffed bytes.
     bytes: u64,
 }
 
-/// What a start-of-scan segment says.
+/// The contents of a start-of-scan segment.
 #[derive(Clone, Debug)]
 struct ScanHeader {
     components: Vec<usize>,
@@ -31,7 +31,7 @@ struct ScanHeader {
 }
 
 impl ScanHeader {
-    /// Bytes of the segment with its marker.
+    /// Returns the size of the segment with its marker in bytes.
     fn bytes(&self) -> usize {
         8 + 2 * self.components.len()
     }
@@ -40,7 +40,7 @@ impl ScanHeader {
 /// A start-of-scan segment and the data after it.
 type ScanData = (ScanHeader, Vec<Token>);
 
-/// Builds the tables that scans share, and returns the size of the scans with them.
+/// Builds the tables that scans share, and returns the tables and the size of the scans including them.
 fn measured(scans: &[ScanData]) -> ([HuffmanTable; TABLES], u64) {
     let mut histograms = [[0; 256]; TABLES];
     let mut bytes = 0;
@@ -50,7 +50,7 @@ fn measured(scans: &[ScanData]) -> ([HuffmanTable; TABLES], u64) {
     }
     let tables = histograms.each_ref().map(HuffmanTable::optimal);
     let defined = tables.iter().filter(|table| !table.spec.symbols.is_empty());
-    // Marker and length of the segment that defines the tables.
+    // The marker and the length of the segment that defines the tables.
     bytes += 4 + defined.map(HuffmanTable::definition_bytes).sum::<usize>();
     let codes: u64 = tables.iter().zip(&histograms).map(|(t, h)| t.code_bits(h)).sum();
     let raw: u64 = scans.iter().map(|(_, tokens)| huffman::raw_bits(tokens)).sum();
@@ -82,7 +82,7 @@ impl ScanGroup {
     fn header_segment(&self, header: &ScanHeader) -> Vec<u8> {
         let mut payload = vec![byte(header.components.len())];
         for &component in &header.components {
-            // The number of the tables is that of luma, 0, or chroma, 1; both nibbles name it.
+            // Luma uses table number 0, chroma number 1; both nibbles name it.
             let tables = if component == 0 { 0x00 } else { 0x11 };
             payload.extend([byte(component + 1), tables]);
         }
@@ -112,7 +112,7 @@ fn total(groups: &[ScanGroup]) -> u64 {
 /// The scans of a file and the process that they need.
 #[derive(Clone, Debug)]
 pub(super) struct Script {
-    /// Whether the frame is progressive (SOF2); baseline (SOF0) otherwise.
+    /// True if the frame is progressive (SOF2); otherwise it is baseline (SOF0).
     pub(super) progressive: bool,
     /// The scans in the order of the file.
     pub(super) groups: Vec<ScanGroup>,
@@ -162,7 +162,7 @@ fn best_ac(grids: &[QuantisedGrid], components: &[usize]) -> Vec<ScanGroup> {
         .map(|&split| bands(grids, components, split, low))
         .min_by_key(|groups| total(groups))
         .unwrap_or_default();
-    // Refinements that were measured for more low bits than chosen are not used.
+    // Refinements that were measured for more low bits than the chosen number are not used.
     let unused = refinements.len() - refinements_of(&refinements, low);
     first.into_iter().chain(refinements.drain(unused..)).collect()
 }
@@ -189,7 +189,7 @@ fn bands(grids: &[QuantisedGrid], components: &[usize], split: u8, low: u8) -> V
     groups
 }
 
-/// Codes one band of each component, with shared tables or with tables of their own.
+/// Codes one band of each component, with shared tables or with separate tables.
 fn with_tables(grids: &[QuantisedGrid], components: &[usize], band: Band) -> Vec<ScanGroup> {
     let mut scans: Vec<ScanData> = Vec::with_capacity(components.len());
     for &component in components {

@@ -1,8 +1,8 @@
-//! Quantisation tables, and how visible an error is in each block.
+//! Defines the quantisation tables, and computes the visibility of errors in each block.
 //!
-//! A JPEG file has one table per component for the whole picture, so the accuracy cannot follow the
-//! picture by other steps here and there. It follows by the price of a bit in the trellis: where
-//! texture hides errors, bits are dear and small levels become zero.
+//! A JPEG file has one table per component for the whole picture, so the steps cannot differ between parts of the
+//! picture. Instead, the price of a bit in the trellis varies: bits are expensive where texture hides errors, so
+//! small levels become zero there.
 
 use super::colour::Plane;
 use super::huffman::Histogram;
@@ -13,39 +13,38 @@ use super::trellis::{self, Quantiser, Rates};
 /// The steps of a component, in zigzag order.
 pub(super) type Steps = [u8; 64];
 
-/// Rounds of choosing levels; each takes the costs of symbols from the result of the one before.
+/// The number of rounds of choosing levels. Each round estimates the costs of symbols from the result of the
+/// previous round.
 const ROUNDS: usize = 2;
 
-/// How much is subtracted before rounding in the quantisation that gives the first costs, in steps.
+/// The number of steps subtracted before rounding in the quantisation that gives the first costs.
 const FIRST_BIAS: f32 = 0.15;
 
-/// Variance at which errors in a cell of 4x4 samples are half as visible as in a flat one.
+/// The variance at which errors in a cell of 4x4 samples are half as visible as in a flat cell.
 const HALF_VISIBLE_VARIANCE: f32 = 50.0;
 /// Exponent of a block's visibility in the price of a bit, in eighths.
 const VISIBILITY_EIGHTHS: usize = 2;
 
-/// Scale of the tables below which the price of a bit falls to zero, so that quality 100 only
-/// rounds.
+/// Scale of the tables below which the price of a bit falls to zero, so that quality 100 only rounds.
 const FULL_PRICE_SCALE: f32 = 0.1;
 
-/// How the components of one kind are quantised.
+/// The quantisation of the components of one kind.
 #[derive(Clone, Debug)]
 pub(super) struct Profile {
     /// Steps at scale 1, row by row.
     table: [u16; 64],
     /// The error, in squared steps of the lowest frequency, that is worth one bit.
     bit_price: f32,
-    /// Exponent with which the weight of an error of one step grows with the step, in eighths: 0 if
-    /// all steps are equally visible, 16 if equal errors are.
+    /// Exponent with which the weight of an error of one step grows with the step, in eighths. At 0 errors of one
+    /// step are equally visible for all steps; at 16 equal errors are.
     weight_eighths: usize,
 }
 
 /// The profile of luma and of grey pictures.
 ///
-/// The tables began as that of Klein, Silverstein and Carney, "Relevance of human vision to
-/// JPEG-DCT compression" (SPIE 1666, 1992), made symmetric, and were then fitted by rings of
-/// frequencies to SSIMULACRA2 on photographs of 256 to 1024 pixels, together with the other numbers
-/// of this module.
+/// The tables began as the table of Klein, Silverstein and Carney, "Relevance of human vision to JPEG-DCT
+/// compression" (SPIE 1666, 1992), made symmetric. They were then fitted by rings of frequencies to SSIMULACRA2 on
+/// photographs of 256 to 1024 pixels, together with the other numbers of this module.
 pub(super) const LUMA: Profile = Profile {
     table: [
         11, 12, 32, 33, 35, 44, 51, 53, 12, 28, 45, 46, 47, 47, 47, 47, 32, 45, 46, 46, 56, 67,
@@ -74,18 +73,17 @@ pub(super) fn scale(quality: u8) -> f32 {
     if quality < 50.0 { 50.0 / quality } else { 2.0 - quality / 50.0 }
 }
 
-/// Raises a positive number to a multiple of 1/8, the same on every machine; `f32::powf` is the
-/// platform's.
+/// Raises a positive number to a multiple of 1/8, with the same result on every machine; the result of `f32::powf`
+/// depends on the platform.
 fn power(value: f32, eighths: usize) -> f32 {
     let root = value.sqrt().sqrt().sqrt();
     (0..eighths).fold(1.0, |product, _| product * root)
 }
 
-/// Returns how visible errors are in each block of a luma plane: 1 where it is flat, less in
-/// texture.
+/// Returns the visibility of errors in each block of a luma plane: 1 in a flat block, less in texture.
 ///
-/// The visibility is a mean over four cells, so a block that is half flat counts as flat: there the
-/// error of the whole block shows, for instance as ringing beside an edge.
+/// The visibility is a mean over four cells, so a block that is half flat counts as flat: the error of the whole
+/// block is visible there, for instance as ringing beside an edge.
 pub(super) fn sensitivities(plane: &Plane) -> Vec<f32> {
     let cols = plane.width.div_ceil(8);
     let rows = plane.height.div_ceil(8);
@@ -111,7 +109,7 @@ fn cell_variance(samples: &[[f32; 8]; 8], y: usize, x: usize) -> f32 {
         sum += value;
         squares += value * value;
     }
-    // Rounding must not make it negative.
+    // Rounding must not make the variance negative.
     ((squares - sum * sum / 16.0) / 16.0).max(0.0)
 }
 
@@ -144,9 +142,9 @@ pub(super) fn covered(
 pub(super) struct Component {
     /// The coefficients before quantisation.
     pub(super) grid: BlockGrid,
-    /// Blocks of an MCU in each direction.
+    /// Number of blocks of an MCU in each direction.
     pub(super) factor: usize,
-    /// How visible errors are in each block.
+    /// The visibility of errors in each block.
     pub(super) sensitivities: Vec<f32>,
 }
 
@@ -191,7 +189,7 @@ impl Profile {
 }
 
 impl Component {
-    /// Quantises each coefficient by itself.
+    /// Quantises each coefficient separately.
     fn rounded(&self, reciprocals: &[f32; 64]) -> QuantisedGrid {
         let blocks = self.grid.blocks.iter().map(|block| rounded_block(block, reciprocals));
         QuantisedGrid::new(self.grid.cols, self.grid.rows, self.factor, blocks.collect())
@@ -208,7 +206,7 @@ impl Component {
     }
 }
 
-/// Quantises each coefficient of a block by itself.
+/// Quantises each coefficient of a block separately.
 fn rounded_block(block: &[i16; 64], reciprocals: &[f32; 64]) -> [i16; 64] {
     let mut levels: [i16; 64] =
         std::array::from_fn(|at| rounded_level(block[at], reciprocals[at], FIRST_BIAS));

@@ -1,11 +1,10 @@
-//! Turns quantised coefficients into the tokens of sequential and progressive scans (T.81, F.1.2,
-//! G.1.2).
+//! Converts quantised coefficients to the tokens of sequential and progressive scans (T.81, F.1.2, G.1.2).
 
 use super::huffman::{TableSlot, Token};
 
-/// Longest run of blocks that one end-of-band symbol can stand for (T.81, G.1.2.2).
+/// Longest run of blocks that one end-of-band symbol can represent (T.81, G.1.2.2).
 const BAND_RUN_MAX: u32 = 0x7FFF;
-/// Correction bits that may wait for an end-of-band symbol; libjpeg's encoder has the same limit.
+/// Maximum number of correction bits that wait for an end-of-band symbol; libjpeg's encoder has the same limit.
 const CORRECTIONS_MAX: usize = 937;
 /// The symbol for sixteen zeros.
 const SIXTEEN_ZEROS: u8 = 0xF0;
@@ -51,18 +50,18 @@ pub(super) struct Band {
     pub(super) first: u8,
     /// The last coefficient of the band (Se).
     pub(super) last: u8,
-    /// Number of low bits left out by the scan before; 0 if this scan is the first (Ah).
+    /// Number of low bits left out by the previous scan; 0 if this scan is the first (Ah).
     pub(super) high: u8,
     /// Number of low bits left out by this scan (Al).
     pub(super) low: u8,
 }
 
-/// Number of bits of a magnitude.
+/// Returns the number of bits of a magnitude.
 fn bit_size(magnitude: u16) -> u32 {
     16 - magnitude.leading_zeros()
 }
 
-/// The raw bits of a value: negative ones are those of the value less one (T.81, F.1.2.1.1).
+/// Returns the raw bits of a value; a negative value is coded as the bits of the value less one (T.81, F.1.2.1.1).
 fn value_bits(negative: bool, magnitude: u16) -> u32 {
     u32::from(if negative { !magnitude } else { magnitude })
 }
@@ -81,7 +80,7 @@ pub(super) fn dc_first(grids: &[QuantisedGrid], low: u8) -> Vec<Token> {
     interleaved(grids, low, false)
 }
 
-/// Visits the blocks of all components MCU by MCU, or block by block if there is one component.
+/// Visits the blocks of all components MCU by MCU, or block by block if there is only one component.
 fn interleaved(grids: &[QuantisedGrid], low: u8, with_ac: bool) -> Vec<Token> {
     let mut tokens = Vec::new();
     let mut predictions = [0i16; 3];
@@ -101,7 +100,7 @@ fn interleaved(grids: &[QuantisedGrid], low: u8, with_ac: bool) -> Vec<Token> {
                     let at = y * grid.cols + x;
                     (grid.blocks[at], grid.masks[at])
                 } else {
-                    // Padding is not shown: no difference and no AC cost least.
+                    // Padding is not shown, so it gets the cheapest code: no difference and no AC.
                     let mut padding = [0; 64];
                     padding[0] = predictions[index] << low;
                     (padding, 0)
@@ -121,7 +120,7 @@ fn interleaved(grids: &[QuantisedGrid], low: u8, with_ac: bool) -> Vec<Token> {
     tokens
 }
 
-/// Returns the tables of a component.
+/// Returns the slots of the DC and AC tables of a component.
 fn slots(component: usize) -> (TableSlot, TableSlot) {
     match component {
         0 => (TableSlot::LumaDc, TableSlot::LumaAc),
@@ -180,7 +179,7 @@ pub(super) fn ac(grid: &QuantisedGrid, component: usize, band: Band) -> Vec<Toke
 /// The state of an AC scan between blocks.
 struct AcScan {
     slot: TableSlot,
-    /// Blocks that ended and have no symbol yet.
+    /// The number of ended blocks that have no symbol yet.
     band_run: u32,
     /// Correction bits that follow the symbol of the run.
     corrections: Vec<bool>,
@@ -188,7 +187,7 @@ struct AcScan {
 }
 
 impl AcScan {
-    /// Writes the symbol of the waiting run of blocks, and the correction bits of those blocks.
+    /// Writes the symbol of the waiting run of blocks, and the correction bits of these blocks.
     fn end_band(&mut self) {
         if self.band_run > 0 {
             let size = self.band_run.ilog2();
@@ -229,7 +228,7 @@ impl AcScan {
 
     /// Codes the next bit of a block's band.
     fn refinement(&mut self, block: &[i16; 64], mask: u64, band: Band) {
-        // The last coefficient that becomes other than zero; only corrections follow it.
+        // The last coefficient that becomes non-zero; only corrections follow it.
         let new = positions(mask).filter(|&at| magnitude(block, at, band) == 1);
         let last_new = new.last().unwrap_or(0);
         let mut run = 0;

@@ -1,13 +1,12 @@
-//! The forward cosine transform in floating point, and blocks of its coefficients.
+//! Computes the forward cosine transform in floating point, and blocks of its coefficients.
 //!
-//! The transform of the `dct` module reproduces libjpeg's integers and starts from 8-bit samples.
-//! Here samples have fractions, and the trellis compares fractions of a quantisation step, so the
-//! transform is computed in `f32` and its results are kept in units of 1/16.
+//! The transform of the `dct` module reproduces libjpeg's integers and starts from 8-bit samples. Here samples
+//! have fractions, and the trellis compares fractions of a quantisation step, so the transform is computed in
+//! `f32` and its results are stored in units of 1/16.
 
 use super::colour::Plane;
 
-/// The value of 1 in stored coefficients: four fraction bits; coefficients are at most 1024 away
-/// from zero.
+/// The value of 1 in stored coefficients: four fraction bits. Coefficients are at most 1024 away from zero.
 pub(super) const ONE: f32 = 16.0;
 
 /// Row-by-row position of each coefficient in zigzag order (ITU-T T.81, figure A.6).

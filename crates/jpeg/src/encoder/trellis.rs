@@ -1,9 +1,9 @@
-//! Rate–distortion quantisation of a block's AC coefficients (trellis quantisation).
+//! Quantises a block's AC coefficients by rate and distortion (trellis quantisation).
 //!
-//! Rounding each coefficient to the nearest multiple of its step minimises the error, not the error
-//! for a given size of the file. Here the levels of a block are chosen together, so that `error + λ
-//! · bits` is least. The bits depend on the run of zeros before a level, so the choice is a
-//! shortest path from coefficient to coefficient, which dynamic programming finds.
+//! Rounding each coefficient to the nearest multiple of its step minimises the error, but not the error for a
+//! given size of the file. Here the levels of a block are chosen together, so that `error + λ · bits` is minimal.
+//! The bits depend on the run of zeros before a level, so the choice is a shortest path from coefficient to
+//! coefficient, which dynamic programming finds.
 
 use super::huffman::Histogram;
 use super::scan::QuantisedGrid;
@@ -18,7 +18,7 @@ pub(super) const LEVEL_MAX: i16 = 1023;
 /// The estimated cost of AC symbols in bits, with their raw bits.
 #[derive(Clone, Debug)]
 pub(super) struct Rates {
-    /// By the number of zeros before a level and the level's size.
+    /// Costs by the number of zeros before a level and the level's size.
     levels: [[f32; 16]; 63],
     end_of_block: f32,
 }
@@ -27,7 +27,7 @@ impl Rates {
     /// Estimates costs from the symbols of a sequential scan: the entropy of their frequencies.
     pub(super) fn new(histogram: &Histogram) -> Rates {
         let total: u32 = histogram.iter().sum::<u32>().max(1);
-        // A symbol that has not occurred costs as much as one that occurred half a time.
+        // A symbol that has not occurred costs as much as a symbol that occurred half a time.
         let all = log2(total) + 1.0;
         let mut bits = [0.0; 256];
         for (symbol, (bits, &count)) in (0u8..=255).zip(bits.iter_mut().zip(histogram)) {
@@ -45,7 +45,8 @@ impl Rates {
     }
 }
 
-/// Computes a binary logarithm, the same on every machine; `f32::log2` is the platform's.
+/// Computes a binary logarithm, with the same result on every machine; the result of `f32::log2` depends on the
+/// platform.
 fn log2(value: u32) -> f32 {
     let exponent = value.max(1).ilog2();
     let mantissa = approximate(value.max(1)) / approximate(1 << exponent) - 1.0;
@@ -77,7 +78,7 @@ pub(super) fn count_symbols(grid: &QuantisedGrid, histogram: &mut Histogram) {
     }
 }
 
-/// What a component's blocks are quantised with.
+/// The parameters for quantising the blocks of a component.
 #[derive(Clone, Debug)]
 pub(super) struct Quantiser<'a> {
     /// Reciprocals of the steps of stored coefficients, in zigzag order.
@@ -93,15 +94,15 @@ pub(super) struct Quantiser<'a> {
 struct Node {
     /// Position of the coefficient.
     at: usize,
-    /// The least cost of a path that ends here, less the error of all zeros up to here.
+    /// The minimum cost of a path that ends here, less the error of all zeros up to here.
     cost: f32,
-    /// Index of the node before.
+    /// Index of the previous node.
     before: usize,
     level: i16,
 }
 
 impl Node {
-    /// Returns the cost of a path that ends here, with the end of block if one is needed.
+    /// Returns the cost of a path that ends here, including the end of block if it is needed.
     #[inline]
     fn total(&self, end: f32) -> f32 {
         self.cost + if self.at < 63 { end } else { 0.0 }
@@ -124,7 +125,7 @@ impl Quantiser<'_> {
             if value >= 0.5 {
                 let before = &nodes[..count];
                 nodes[count] = self.cheapest(before, at, value, lambda, zeros_error);
-                // Costs are relative to zeroing everything, so paths of any end compare.
+                // Costs are relative to zeroing everything, so that paths with any end can be compared.
                 nodes[count].cost -= zeros_error + zero_error;
                 count += 1;
             }
@@ -133,7 +134,7 @@ impl Quantiser<'_> {
         self.trace(&nodes[..count], lambda, block, levels);
     }
 
-    /// Finds the cheapest way to a level of the coefficient `at`.
+    /// Finds the cheapest path to a level of the coefficient `at`.
     fn cheapest(
         &self,
         before: &[Node],
@@ -144,8 +145,7 @@ impl Quantiser<'_> {
     ) -> Node {
         let nearest = rounded(value);
         let size = size_of(nearest);
-        // Of the smaller levels only the largest of the next smaller size can be better: it is the
-        // nearest one that has fewer bits.
+        // Only the largest level of the next smaller size can be better: it is the nearest level with fewer bits.
         let smaller = (1i16 << (size - 1)) - 1;
         let mut best = Node { at, cost: f32::MAX, before: 0, level: nearest };
         let nearest_error = self.weighted_error(at, value, nearest);

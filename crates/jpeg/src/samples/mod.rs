@@ -1,7 +1,6 @@
-//! Generated JPEG files, for tests, benches and examples of code that reads JPEG files.
+//! Generates JPEG files for tests, benches and examples of code that reads JPEG files.
 //!
-//! The functions of this module assemble files from markers; [`pictures`] generates files with real
-//! picture data.
+//! The functions of this module assemble files from markers; [`pictures`] generates files with real picture data.
 
 pub mod pictures;
 

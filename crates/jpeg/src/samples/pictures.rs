@@ -1,4 +1,4 @@
-//! Generated pictures for tests and benchmarks.
+//! Generates pictures for tests and benchmarks.
 
 use crate::codec::{ChromaSubsampling, ColourSpace, EncodeOptions, Pixels, encode};
 use geometry::Size;
@@ -54,7 +54,7 @@ fn wave(x: u32, period: u32) -> u32 {
 
 /// Generates a baseline JPEG with detailed and smooth parts: gradients, edges and grain.
 ///
-/// The file is about as large as one of a photograph, and the same every time.
+/// The file is about as large as the file of a photograph, and the same every time.
 pub fn photograph(size: Size, chroma: ChromaSubsampling) -> Vec<u8> {
     let mut data = Vec::new();
     let mut state = 1u32;

@@ -1,9 +1,9 @@
-//! Bands: horizontal strips of the picture as separate files, which libjpeg-turbo decodes in parallel.
+//! Writes bands: horizontal strips of the picture as separate files, which libjpeg-turbo decodes in parallel.
 //!
-//! A band consists of some rows of MCUs after headers with an adjusted height. libjpeg-turbo scales
-//! while it decodes, but uses one thread; with bands, a picture is scaled down on all cores. Below the
-//! full size libjpeg-turbo uses larger transforms for the chroma of 4:2:0 instead of interpolating
-//! between rows, so the bands give exactly the rows of the whole picture.
+//! A band consists of some rows of MCUs after headers with an adjusted height. libjpeg-turbo scales while it
+//! decodes, but uses one thread; with bands, a picture is scaled down on all cores. Below the full size
+//! libjpeg-turbo uses larger transforms for the chroma of 4:2:0 instead of interpolating between rows, so the
+//! bands give exactly the rows of the whole picture.
 
 use std::ops::Range;
 
@@ -13,12 +13,12 @@ use crate::scan::index::ScanIndex;
 use crate::scan::{ByteRanges, Scan, ScanError};
 use geometry::Size;
 
-/// Minimum number of pixels in a band: below that, creating a decoder costs more than decoding the band.
+/// Minimum number of pixels in a band: for fewer pixels, creating a decoder costs more than decoding the band.
 const BAND_PIXELS: u64 = 1 << 20;
 
-/// Whether bands, decoded below the full size, give the same pixels as the whole picture.
+/// Returns whether bands, decoded below the full size, give the same pixels as the whole picture.
 ///
-/// False where libjpeg-turbo interpolates chroma from the rows above and below even then.
+/// The result is false if libjpeg-turbo interpolates chroma from the rows above and below even then.
 #[must_use]
 pub fn are_exact(scan: &Scan) -> bool {
     // Below the full size, chroma with half the rows needs no vertical interpolation.
@@ -30,7 +30,7 @@ pub fn are_exact(scan: &Scan) -> bool {
 
 /// Splits the rows of MCUs into bands, independently of the number of threads.
 ///
-/// If the scan has restart markers, each band starts at one. A single band means that parallel
+/// If the scan has restart markers, each band starts at a restart marker. A single band means that parallel
 /// decoding gains nothing.
 #[must_use]
 pub fn split(scan: &Scan) -> Vec<Range<u32>> {
@@ -74,8 +74,7 @@ pub fn band(
     cursor.begin()?;
     let mut recoder = ScanRecoder::new(scan)?;
     let mut from = cursor.position();
-    // The first DC differences refer to MCUs before the band. After a restart they refer to 0 and
-    // stay valid.
+    // The first DC differences refer to MCUs before the band. After a restart they refer to 0 and stay valid.
     if scan.interval == 0 {
         recoder.recode_mcu(&data, &mut cursor)?;
         from = cursor.position();
@@ -83,7 +82,7 @@ pub fn band(
     let end = if end_mcu >= scan.mcus() {
         data.from_file_position(index.end)?
     } else {
-        // After the restart marker, if there is one; the loop below leaves that marker out.
+        // After the restart marker, if any; the loop below leaves that marker out.
         let mut end = index.seek(scan, &data, end_mcu - 1)?;
         end.begin()?;
         end.skip_mcu()?;
@@ -94,7 +93,7 @@ pub fn band(
     let mut restart_number = 0;
     let mut next = data.first_restart_after(from);
     while let Some((start, _)) = data.restart(next).filter(|(start, _)| *start < end) {
-        // Whole bytes, including the padding of the last one. Restart numbers count from 0 in each file.
+        // Whole bytes, including the padding of the last byte. Restart numbers count from 0 in each file.
         writer.copy(&data, from, start);
         writer.restart(restart_number);
         restart_number = (restart_number + 1) & 7;

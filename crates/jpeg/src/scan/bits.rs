@@ -1,7 +1,7 @@
 //! Reads and writes the bits of entropy-coded data.
 //!
-//! Data is *unstuffed* first: the `00` after each `FF` and the restart markers are removed, and their
-//! positions recorded. Then bits can be read 56 at a time without checking single bytes.
+//! Data is *unstuffed* first: the `00` after each `FF` and the restart markers are removed, and their positions
+//! recorded. Then bits can be read 56 at a time without checking single bytes.
 
 use crate::scan::ScanError;
 
@@ -41,7 +41,7 @@ impl UnstuffedData {
         // `ByteRun` stores offsets in 32 bits.
         u32::try_from(stuffed.len()).map_err(|_| ScanError::Length)?;
         self.origin = origin;
-        // Stands if no marker follows.
+        // This value remains if no marker follows.
         self.end_offset = origin + long(stuffed.len());
         self.bytes.clear();
         self.bytes.reserve(stuffed.len() + PAD);
@@ -60,7 +60,7 @@ impl UnstuffedData {
                     self.bytes.extend_from_slice(&stuffed[at..found]);
                     self.restarts.push((self.bytes.len(), number - 0xD0));
                 }
-                // The range ends in the middle of a stuffed pair; the caller needs no more of it.
+                // The range ends in the middle of a stuffed pair, and the caller does not need its rest.
                 None => continue,
                 Some(_) => {
                     self.bytes.extend_from_slice(&stuffed[at..found]);
@@ -100,7 +100,7 @@ impl UnstuffedData {
         (self.origin + u64::from(file_start) + u64::from(byte - data_start)) * 8 + position % 8
     }
 
-    /// Converts a position in the file to one in the data; the inverse of
+    /// Converts a position in the file to a position in the data; the inverse of
     /// [`UnstuffedData::to_file_position`].
     ///
     /// Fails with [`ScanError::Bytes`] for a position outside the data.
@@ -153,7 +153,7 @@ pub(super) struct EntropyReader<'a> {
     at: usize,
     /// The next bits, the first one in the highest bit.
     pub(super) buffer: u64,
-    /// Number of bits of the buffer that are valid; more may be present.
+    /// Number of valid bits in the buffer; more may be present.
     held: u32,
 }
 
@@ -170,7 +170,7 @@ impl<'a> EntropyReader<'a> {
     /// Loads bytes until at least 56 bits are held.
     #[inline(always)]
     pub(super) fn refill(&mut self) {
-        // Bits beyond `held` are loaded again by the next refill; OR with the same bits is idempotent.
+        // The next refill loads the bits beyond `held` again; OR with the same bits is idempotent.
         if let Some(chunk) = self.bytes.get(self.at..).and_then(<[u8]>::first_chunk::<8>) {
             self.buffer |= u64::from_be_bytes(*chunk) >> self.held;
         }
@@ -211,8 +211,8 @@ pub(super) struct EntropyWriter {
 impl EntropyWriter {
     /// Writes the lowest `count` bits of `bits`, 1 to 56; the other bits must be zero.
     ///
-    /// Always stores eight bytes, of which the next call overwrites the incomplete ones: that costs
-    /// less than a branch on their number.
+    /// Always stores eight bytes. The next call overwrites the incomplete ones: that costs less than a branch on
+    /// their number.
     #[inline(always)]
     pub(super) fn put(&mut self, bits: u64, count: u32) {
         self.buffer = self.buffer << count | bits;
@@ -238,7 +238,7 @@ impl EntropyWriter {
     /// Copies the bits `start..end` of `data`.
     pub(super) fn copy(&mut self, data: &UnstuffedData, start: u64, end: u64) {
         let mut at = start;
-        // `put` takes at most 56 bits at a time.
+        // `put` accepts at most 56 bits at a time.
         while at + 56 <= end {
             self.put(data.word(at) >> 8, 56);
             at += 56;

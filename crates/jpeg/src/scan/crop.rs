@@ -1,8 +1,8 @@
-//! Lossless crops: cuts out a rectangle without decoding samples.
+//! Cuts out a rectangle losslessly, without decoding samples.
 //!
-//! The coefficients of the MCUs do not change: the codes of a row are copied bit for bit, and only the
-//! first MCU of each row gets new DC differences, because a different MCU precedes it in the crop. So a
-//! crop whose corner is on the MCU grid loses nothing.
+//! The coefficients of the MCUs do not change: the codes of a row are copied bit for bit, and only the first MCU
+//! of each row gets new DC differences, because a different MCU precedes it in the crop. So a crop whose corner is
+//! on the MCU grid is lossless.
 
 use std::ops::Range;
 
@@ -15,13 +15,13 @@ use crate::scan::tables::{AC, DC, HuffmanCodes, HuffmanSpec};
 use crate::scan::{ByteRanges, COMPONENTS_MAX, DHT, DQT, McuRect, Scan, ScanError};
 use geometry::{Rect, Size};
 
-/// Whether the upper left corner of `rect` is on the MCU grid.
+/// Returns whether the upper left corner of `rect` is on the MCU grid.
 #[must_use]
 pub fn is_on_grid(scan: &Scan, rect: Rect) -> bool {
     rect.x.is_multiple_of(scan.mcu.width) && rect.y.is_multiple_of(scan.mcu.height)
 }
 
-/// Extends `rect` to whole MCUs with a margin of at least one MCU, as far as the picture has them.
+/// Extends `rect` to whole MCUs with a margin of at least one MCU, within the picture.
 ///
 /// Decoding the result gives the same pixels inside `rect` as decoding the whole picture.
 #[must_use]
@@ -56,7 +56,7 @@ pub fn byte_ranges(
     ranges.collect::<Result<Vec<_>, _>>().map(join_ranges)
 }
 
-/// Cuts out `rect`, whose corner is on the MCU grid, as a new file.
+/// Cuts out `rect`, whose corner must be on the MCU grid, as a new file.
 ///
 /// `rect` is in pixels as stored. `colour` holds complete JFIF and Adobe segments for the new file
 /// ([`colour_segments`](crate::rewrite::colour_segments)); `bytes` must hold the ranges that
@@ -64,8 +64,8 @@ pub fn byte_ranges(
 ///
 /// # Errors
 ///
-/// [`ScanError::Outside`] when `rect` is empty, extends beyond the picture or is off the grid;
-/// [`ScanError::Tables`] when the tables of the file have no room for a code that is needed.
+/// [`ScanError::Outside`] if `rect` is empty, extends beyond the picture or is off the grid; [`ScanError::Tables`]
+/// if the tables of the file have no room for a necessary code.
 pub fn crop(
     scan: &Scan,
     index: &ScanIndex,
@@ -94,10 +94,9 @@ pub fn crop(
     Ok(out)
 }
 
-/// Copies MCUs of one scan into another, where they follow different MCUs.
+/// Copies MCUs of one scan to a new scan, where different MCUs precede them.
 ///
-/// Codes are copied unchanged, except for DC differences that refer to an MCU that is not in the new
-/// scan.
+/// Codes are copied unchanged, except for DC differences that refer to an MCU that is not in the new scan.
 pub(super) struct ScanRecoder {
     /// The Huffman codes of each component.
     pub(super) coders: Vec<BlockCoder>,
@@ -119,8 +118,8 @@ impl ScanRecoder {
 
     /// Copies the MCUs up to `end` of a scan without restarts.
     ///
-    /// Recodes the first MCU with new DC differences, and copies the others as one run of bits; the
-    /// index gives its end.
+    /// Recodes the first MCU with new DC differences, and copies the other MCUs as one run of bits; the index
+    /// gives its end.
     fn copy_span(
         &mut self,
         scan: &Scan,
@@ -131,7 +130,7 @@ impl ScanRecoder {
     ) -> Result<(), ScanError> {
         self.recode_mcu(data, cursor)?;
         let start = cursor.position();
-        // The last MCU is read, so that the predictors after it are known.
+        // The last MCU is read to determine the predictors after it.
         if cursor.mcu() < end {
             let mut tail = index.seek(scan, data, end - 1)?;
             tail.skip_mcu()?;
@@ -144,7 +143,7 @@ impl ScanRecoder {
 
     /// Copies the MCUs up to `end` of a scan with restarts.
     ///
-    /// Recodes the first MCU, and each one after a restart, with new DC differences.
+    /// Recodes the first MCU, and each MCU after a restart, with new DC differences.
     fn copy_run(
         &mut self,
         data: &UnstuffedData,
@@ -159,7 +158,7 @@ impl ScanRecoder {
                 self.writer.copy(data, start, before);
             }
             if from.is_none() {
-                // The DC differences referred to another MCU, or to 0 after a restart.
+                // The DC differences referred to a different MCU, or to 0 after a restart.
                 self.recode_mcu(data, cursor)?;
                 from = Some(cursor.position());
             } else {
@@ -186,11 +185,10 @@ impl ScanRecoder {
         let mut seen = [false; COMPONENTS_MAX];
         cursor.report_blocks(&mut |span: BlockSpan| {
             let first = !std::mem::replace(&mut seen[span.component], true);
-            // Later blocks of a component follow the same block as before, so their codes stay
-            // valid.
+            // Later blocks of a component follow the same block as before, so their codes stay valid.
             let start = if first {
                 let difference = span.dc - last[span.component];
-                // The callback cannot return an error, so the first one is kept for later.
+                // The callback cannot return an error, so the first error is stored.
                 written = written.and(coders[span.component].write_dc(writer, difference));
                 span.ac
             } else {
@@ -203,7 +201,7 @@ impl ScanRecoder {
     }
 }
 
-/// Builds the codes of each component from its tables, extended where symbols are missing.
+/// Builds the codes of each component from its tables, extended if symbols are missing.
 fn coders(scan: &Scan) -> Result<Vec<BlockCoder>, ScanError> {
     let mut coders = Vec::with_capacity(scan.components.len());
     for component in &scan.components {
@@ -273,8 +271,8 @@ pub(super) fn headers(scan: &Scan, size: Size, interval: u16) -> Result<Vec<u8>,
         let ac = u8::try_from(ac).map_err(|_| ScanError::Tables)?;
         selectors.extend([component.id, dc << 4 | ac]);
     }
-    // Baseline allows 8-bit quantisation tables and two Huffman tables of each class; anything more is
-    // extended sequential (T.81 table B.1).
+    // Baseline allows 8-bit quantisation tables and two Huffman tables of each class; anything more is extended
+    // sequential (T.81 table B.1).
     let extended = wide
         || scan
             .components

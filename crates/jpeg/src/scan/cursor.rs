@@ -73,7 +73,7 @@ impl<'a> ScanCursor<'a> {
             dc: entry.dc.map(i32::from),
             mcu,
             interval,
-            // An entry may lie in the middle of an interval.
+            // An entry may be in the middle of an interval.
             until_restart: if interval == 0 { 0 } else { interval - mcu % interval },
             next_restart: data.first_restart_after(position),
         })
@@ -116,7 +116,7 @@ impl<'a> ScanCursor<'a> {
             let expected = (self.mcu / self.interval).wrapping_sub(1) & 7;
             let (start, number) =
                 self.data.restart(self.next_restart).ok_or_else(|| self.damaged())?;
-            // Only the padding of the last byte may be left; more would be lost data.
+            // Only the padding of the last byte may remain; more bits would be lost data.
             let unread_bits =
                 start.checked_sub(self.position()).filter(|unread_bits| *unread_bits < 8);
             if unread_bits.is_none() || u32::from(number) != expected {
@@ -132,7 +132,7 @@ impl<'a> ScanCursor<'a> {
         Ok(restarted)
     }
 
-    /// Fails when bits were read beyond the next restart marker or the end of the data.
+    /// Fails if bits were read beyond the next restart marker or the end of the data.
     pub(super) fn check(&self) -> Result<(), ScanError> {
         let end = self.data.restart(self.next_restart).map_or(self.data.bit_count(), |(at, _)| at);
         if self.position() <= end { Ok(()) } else { Err(self.damaged()) }
@@ -191,7 +191,7 @@ impl<'a> ScanCursor<'a> {
             let dc = &mut self.dc[component];
             let decoded = read_dc(&mut self.reader, plan.dc, dc).and_then(|()| {
                 let ac = self.reader.position();
-                // The predictors of an index of another file can be out of range.
+                // The predictors can be out of range if the index belongs to a different file.
                 let first = dc.wrapping_mul(divisor(plan.steps[0]));
                 block[0] = low_16(first);
                 out_of_range |= beyond_16_bits(first) | beyond_16_bits(*dc);
@@ -286,7 +286,7 @@ fn skip_ac(reader: &mut EntropyReader<'_>, table: &HuffmanDecoder) -> Option<()>
             reader.skip(pair.total_bits());
             return Some(());
         } else {
-            // A long code, or the last code of the block: after that, another table applies.
+            // A long code, or the last code of the block: a different table applies after it.
             let step = table.find(reader.buffer)?;
             reader.skip(step.total_bits());
             at += step.advance();
@@ -311,7 +311,7 @@ fn decode_ac(
     let mut at = 1usize;
     let mut out_of_range = 0;
     loop {
-        // A code with its value takes at most 26 bits, so one refill serves two codes.
+        // A code with its value has at most 26 bits, so one refill suffices for two codes.
         let step = plan.ac.find(reader.buffer)?;
         if !read_ac_code(reader, step, plan.steps, block, &mut at, &mut out_of_range) {
             break;
@@ -325,7 +325,7 @@ fn decode_ac(
     (at <= 64).then_some(out_of_range >> 16)
 }
 
-/// Decodes one AC code; returns false after the last one of the block.
+/// Decodes one AC code; returns false after the last code of the block.
 #[inline(always)]
 fn read_ac_code(
     reader: &mut EntropyReader<'_>,
@@ -429,9 +429,9 @@ impl BlockCoder {
 
     /// Writes the AC coefficients of a quantised block.
     ///
-    /// A table that was optimised for one picture may have no code for a coefficient. Then a 1 is
-    /// inserted into the zeros before it so that both runs have codes, or the coefficient is reduced,
-    /// or dropped, whichever changes the block least.
+    /// A table that was optimised for one picture may have no code for a coefficient. Then a 1 is inserted into
+    /// the zeros before it so that both runs have codes, or the coefficient is reduced or dropped, depending on
+    /// which changes the block least.
     pub(super) fn write_ac(
         &self,
         writer: &mut EntropyWriter,
@@ -444,7 +444,7 @@ impl BlockCoder {
             let at = rest.trailing_zeros();
             rest &= rest - 1;
             let coefficient = i32::from(block[usize::from(ZIGZAG[index(at) & 63]) & 63]);
-            // Ten bits, the largest AC coefficient of an 8-bit picture (T.81 table F.2).
+            // Ten bits, the maximum size of an AC coefficient of an 8-bit picture (T.81 table F.2).
             if self.write_value(writer, at - next, coefficient.clamp(-1023, 1023)) {
                 next = at + 1;
             }
@@ -510,12 +510,12 @@ impl BlockCoder {
 
     /// Finds codes that skip `run` zeros and end with a value of `size` bits.
     ///
-    /// All codes but the last include their value bits.
+    /// All codes except the last include their value bits.
     fn split(&self, run: u32, size: u32) -> Option<Vec<(u32, u32)>> {
         if let Some(code) = self.single_code(run, size) {
             return Some(vec![code]);
         }
-        // Insert the 1 as late as possible: the later it is, the finer the detail that it adds.
+        // The 1 is inserted as late as possible: the later it is, the finer the detail that it adds.
         (0..run.min(16)).rev().find_map(|first| {
             let (code, length) = self.code(first, 1);
             let rest = self.single_code(run - first - 1, size).filter(|_| length > 0)?;
@@ -523,7 +523,7 @@ impl BlockCoder {
         })
     }
 
-    /// Returns the code that skips `run` zeros and ends with a value of `size` bits, if the table has it.
+    /// Returns the code that skips `run` zeros and ends with a value of `size` bits; `None` if the table lacks it.
     fn single_code(&self, run: u32, size: u32) -> Option<(u32, u32)> {
         if run >= 16 {
             return None;

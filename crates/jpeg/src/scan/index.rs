@@ -1,4 +1,4 @@
-//! The random-access index: entry points at which a scan can be read from the middle.
+//! Defines the random-access index: entry points at which a scan can be read from the middle.
 
 use std::ops::Range;
 
@@ -17,23 +17,22 @@ const SPACING_MAX: u32 = 1 << 16;
 
 /// Typical number of bytes of a packed entry.
 const ENTRY_BYTES: u64 = 7;
-/// Target size of the packed index: one part in this many of the scan's bytes.
+/// The divisor for the target size of the packed index, a share of the scan's bytes.
 const SHARE: u64 = 480;
 
-/// Mean chroma of a block, in levels of 255, up to which it counts as grey: rounding and scanners
-/// leave some.
+/// Maximum mean chroma of a grey block, in levels of 255. Rounding and scanners leave some chroma.
 const GREY_CHROMA_MAX: i32 = 3;
-/// Minimum number of blocks by which a picture can be called grey.
+/// Minimum number of blocks for which a picture can be called grey.
 const GREY_BLOCKS_MIN: usize = 8;
-/// In a grey picture at most one block in this many has colours, such as a stamp.
+/// The divisor for the share of blocks with colours that a grey picture may have, such as a stamp.
 const GREY_BLOCKS_PER_COLOURED: usize = 100;
 
 /// An entry point: the start of an MCU from which the scan can be read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct IndexEntry {
-    /// Position of the first code of the MCU in bits: the offset in the file times eight, plus the bit
-    /// in that byte. In a stuffed pair it counts from the `FF`. If a restart marker precedes the MCU,
-    /// the position is after the marker.
+    /// Position of the first code of the MCU in bits: the offset in the file times eight, plus the bit in that
+    /// byte. In a stuffed pair it counts from the `FF`. If a restart marker precedes the MCU, the position is
+    /// after the marker.
     pub bit_position: u64,
     /// The DC predictor of each component, not dequantised.
     pub dc: [i16; COMPONENTS_MAX],
@@ -41,7 +40,7 @@ pub struct IndexEntry {
 
 /// The random-access index of a scan.
 ///
-/// An index is valid for one file only; check a loaded index with [`ScanIndex::matches_scan`].
+/// An index is valid only for one file; check a loaded index with [`ScanIndex::matches_scan`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ScanIndex {
     /// Number of MCUs from one entry to the next.
@@ -57,12 +56,12 @@ pub struct ScanIndex {
 impl ScanIndex {
     /// Builds the index in one pass over the scan of `file`.
     ///
-    /// Costs about 35 ms for 24 megapixels, and temporarily as much memory again as the scan takes.
+    /// Costs about 35 ms for 24 megapixels, and temporarily as much additional memory as the size of the scan.
     /// Bytes between the last MCU and the next marker are skipped, as in every decoder.
     ///
     /// # Errors
     ///
-    /// [`ScanError`] where the data is damaged, so that libjpeg-turbo would have to guess.
+    /// [`ScanError`] if the data is damaged, so that libjpeg-turbo would have to guess.
     pub fn build(scan: &Scan, file: &[u8]) -> Result<Self, ScanError> {
         let start = usize::try_from(scan.start).map_err(|_| ScanError::Bytes)?;
         let stuffed = file.get(start..).ok_or(ScanError::Bytes)?;
@@ -99,27 +98,27 @@ impl ScanIndex {
         Ok(Self { spacing, entries, end, marker: data.end_offset() })
     }
 
-    /// Finds the last entry at or before `mcu`, and the MCU of that entry.
+    /// Finds the last entry at or before `mcu`, and returns it with its MCU.
     pub(super) fn entry(&self, mcu: u32) -> Result<(&IndexEntry, u32), ScanError> {
         let number = mcu / self.spacing;
         let entry = usize::try_from(number).ok().and_then(|number| self.entries.get(number));
         entry.map(|entry| (entry, number * self.spacing)).ok_or(ScanError::Bytes)
     }
 
-    /// Returns the byte range of the file that holds `mcus`, starting at the entry at or before them.
+    /// Returns the byte range of the file that holds `mcus`, starting at the last entry at or before them.
     pub(super) fn byte_range(&self, mcus: Range<u32>) -> Result<Range<u64>, ScanError> {
         let (entry, _) = self.entry(mcus.start)?;
         let next_entry =
             usize::try_from(mcus.end.div_ceil(self.spacing)).map_err(|_| ScanError::Bytes)?;
         let end = self.entries.get(next_entry).map_or(self.marker, |next| {
-            // Includes the byte that the next entry points into, and a stuffed byte after it.
+            // Includes the byte to which the next entry points, and a stuffed byte after it.
             (next.bit_position / 8 + 2).min(self.marker)
         });
         let start = entry.bit_position / 8;
         if start <= end { Ok(start..end) } else { Err(ScanError::Bytes) }
     }
 
-    /// Creates a cursor at `mcu`; `data` holds the bytes from the entry at or before it.
+    /// Creates a cursor at `mcu`; `data` must hold the bytes from the last entry at or before `mcu`.
     pub(super) fn seek<'a>(
         &self,
         scan: &'a Scan,
@@ -143,10 +142,10 @@ impl ScanIndex {
         data.fill(bytes.find(range.clone())?, range.start)
     }
 
-    /// Whether the picture has no colours, by the chroma of the blocks before the entries. Nothing has
-    /// to be decoded, because the entries are a sample of the whole picture.
+    /// Returns whether the picture has no colours, judging by the chroma of the blocks before the entries. Nothing
+    /// is decoded, because the entries are a sample of the whole picture.
     ///
-    /// `None` if it has too few entries, or components other than luma and chroma.
+    /// Returns `None` if the picture has too few entries, or components other than luma and chroma.
     #[must_use]
     pub fn is_grey(&self, scan: &Scan) -> Option<bool> {
         match scan.planes? {
@@ -159,7 +158,7 @@ impl ScanIndex {
         let mut coloured = 0_usize;
         for (number, entry) in (0..).zip(&self.entries) {
             let mcu = self.spacing.saturating_mul(number);
-            // At the start and after a restart, the predictors are 0 whatever the picture has.
+            // At the start and after a restart, the predictors are 0 regardless of the picture.
             let is_restarted = match scan.interval {
                 0 => mcu == 0,
                 interval => mcu.is_multiple_of(interval),
@@ -174,14 +173,14 @@ impl ScanIndex {
         (blocks >= GREY_BLOCKS_MIN).then_some(coloured * GREY_BLOCKS_PER_COLOURED <= blocks)
     }
 
-    /// Whether the index is plausible for `scan` in a file of `length` bytes.
+    /// Returns whether the index is plausible for `scan` in a file of `length` bytes.
     ///
     /// Checks that the number of entries fits the scan, and that positions are ascending and inside it.
     #[must_use]
     pub fn matches_scan(&self, scan: &Scan, length: u64) -> bool {
         let count = scan
             .mcus()
-            // Refuses a spacing of 0, which only damaged data has.
+            // Refuses a spacing of 0, which occurs only in damaged data.
             .checked_div(self.spacing)
             .and_then(|_| usize::try_from(scan.mcus().div_ceil(self.spacing)).ok());
         let positions = self.entries.iter().map(|entry| entry.bit_position).chain([self.end]);

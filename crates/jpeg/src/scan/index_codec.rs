@@ -1,12 +1,12 @@
-//! A compact binary encoding of an index.
+//! Encodes an index in a compact binary form.
 //!
-//! Entries are delta-encoded as varints: seven bits per byte, lowest first, with the highest bit set in
-//! all bytes but the last. Signed differences are zigzag-encoded: 0, -1, 1, -2 … become 0, 1, 2, 3 …
+//! Entries are delta-encoded as varints: seven bits per byte, lowest first, with the highest bit set in all bytes
+//! except the last. Signed differences are zigzag-encoded: 0, -1, 1, -2 … become 0, 1, 2, 3 …
 
 use crate::scan::COMPONENTS_MAX;
 use crate::scan::index::{IndexEntry, ScanIndex};
 
-/// Maximum number of entries that are read, more than the largest picture has MCUs.
+/// Maximum number of entries that are read, which exceeds the number of MCUs of the largest picture.
 const ENTRIES_MAX: u64 = 1 << 26;
 
 /// Appends `value` as a varint.
@@ -30,7 +30,7 @@ pub fn take_varint(bytes: &mut &[u8]) -> Option<u64> {
         let (byte, rest) = bytes.split_first()?;
         *bytes = rest;
         let bits = u64::from(byte & 0x7F);
-        // The tenth byte has room for one bit only.
+        // The tenth byte has room for only one bit.
         if shift == 63 && bits > 1 {
             return None;
         }
@@ -78,7 +78,7 @@ impl ScanIndex {
         let marker = take_varint(bytes)?;
         let end = take_varint(bytes)?;
         let count = take_varint(bytes)?;
-        // Each number of an entry takes at least one byte, which bounds the allocation below.
+        // Each number of an entry has at least one byte, which bounds the allocation below.
         let count_max = u64::try_from(bytes.len() / (1 + components)).ok()?;
         if count > count_max.min(ENTRIES_MAX) || components > COMPONENTS_MAX {
             return None;

@@ -1,15 +1,15 @@
-//! Random access into one baseline scan: decode, cut or change a part of it.
+//! Provides random access to one baseline scan: decodes, cuts or changes a part of it.
 //!
 //! # The relevant parts of the format (ITU-T T.81)
 //!
 //! A component's samples are divided into *blocks* of 8x8. Each block is transformed (A.3.3) into 64
-//! *coefficients*; the first, DC, is the block's mean, the others, AC, are its detail from coarse
-//! to fine in *zigzag* order (A.3.6). Every coefficient is divided by an entry of a quantisation
-//! table and rounded: this is the lossy step.
+//! *coefficients*. The first coefficient, DC, is the block's mean; the others, AC, are its detail from coarse to
+//! fine in *zigzag* order (A.3.6). Every coefficient is divided by an entry of a quantisation table and rounded:
+//! this is the lossy step.
 //!
-//! The blocks of all components that cover the same part of the picture form an *MCU* (minimum coded
-//! unit, A.2): with 4:2:0 sampling four luma blocks and one of each chroma component, 16x16 pixels.
-//! MCUs follow each other row by row:
+//! The blocks of all components that cover the same part of the picture form an *MCU* (minimum coded unit, A.2):
+//! with 4:2:0 sampling four luma blocks and one block of each chroma component, 16x16 pixels. MCUs follow each
+//! other row by row:
 //!
 //! ```text
 //! MCU 0                          MCU 1
@@ -18,24 +18,24 @@
 //! │       AC: (run of zeros, size), value bits; …; end of block
 //! ```
 //!
-//! Sizes and runs are Huffman codes (F.1.2) of 1 to 16 bits; nothing is byte-aligned. An `FF` byte in
-//! the data is followed by a stuffed `00`. So a scan can only be read from its start: the position of
-//! an MCU depends on everything before it, and so does its DC.
+//! Sizes and runs are Huffman codes (F.1.2) of 1 to 16 bits; nothing is byte-aligned. An `FF` byte in the data is
+//! followed by a stuffed `00`. So a scan can only be read from its start: the position of an MCU and its DC depend
+//! on all data before it.
 //!
-//! # How random access works
+//! # Random access
 //!
-//! [`index`] reads the scan once and records entry points: every few MCUs, the bit position of an MCU
-//! and the DC predictors there. With that index, [`region`] decodes a rectangle without its
-//! surroundings, [`crop`] copies the coefficients of a rectangle, [`patch`] changes some blocks and
-//! leaves all others identical bit for bit, and [`bands`] gives libjpeg-turbo parts of the picture to
-//! scale down on all cores. [`index_codec`] saves and loads an index.
+//! [`index`] reads the scan once and records entry points: every few MCUs, the bit position of an MCU and the DC
+//! predictors there. With that index, [`region`] decodes a rectangle without its surroundings, [`crop`] copies the
+//! coefficients of a rectangle, [`patch`] changes some blocks and leaves all others identical bit for bit, and
+//! [`bands`] gives libjpeg-turbo parts of the picture to scale down on all cores. [`index_codec`] saves and loads
+//! an index.
 //!
-//! [`Scan`] holds the information from the headers. [`tables`] has the Huffman tables, [`bits`] reads
-//! and writes bits, [`cursor`] reads block after block. Each operation has a function `byte_range` or
-//! `byte_ranges` that returns the byte ranges of the file that it reads.
+//! [`Scan`] holds the information from the headers. [`tables`] has the Huffman tables, [`bits`] reads and writes
+//! bits, [`cursor`] reads block after block. Each operation has a function `byte_range` or `byte_ranges` that
+//! returns the byte ranges of the file that it reads.
 //!
-//! A scan that violates a rule of the format is refused with a [`ScanError`]; [`crate::codec`] can then
-//! decode the whole picture. An accepted scan gives exactly the samples that libjpeg-turbo gives.
+//! A scan that violates a rule of the format is refused with a [`ScanError`]; [`crate::codec`] can then decode the
+//! whole picture. An accepted scan gives exactly the samples of libjpeg-turbo.
 
 pub mod bands;
 pub mod bits;
@@ -84,7 +84,7 @@ pub const ZIGZAG: [u8; 64] = [
     58, 59, 52, 45, 38, 31, 39, 46, 53, 60, 61, 54, 47, 55, 62, 63,
 ];
 
-/// Why random access into a scan failed.
+/// The reason why random access to a scan failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[derive(IntoStaticStr)]
 #[strum(serialize_all = "lowercase")]
@@ -95,8 +95,7 @@ pub enum ScanError {
     /// The samples do not have 8 bits.
     #[error("its samples do not have 8 bits")]
     Precision,
-    /// The file has several scans, or the scan lacks components or orders them differently from the
-    /// frame.
+    /// The file has several scans, or the scan lacks components or orders them differently from the frame.
     #[error("its components lie in several scans")]
     Scans,
     /// An MCU has more than ten blocks, or the sampling factors do not divide each other.
@@ -117,7 +116,7 @@ pub enum ScanError {
     /// The region is empty or extends beyond the picture.
     #[error("the region leaves the picture")]
     Outside,
-    /// Required bytes are missing, the headers are broken, or the index belongs to another file.
+    /// Required bytes are missing, the headers are broken, or the index belongs to a different file.
     #[error("bytes that the index refers to are missing")]
     Bytes,
     /// The file has 4 GiB or more.
@@ -149,9 +148,9 @@ pub struct ScanComponent {
     pub quant_number: u8,
     /// The component's quantisation table in zigzag order.
     pub quant: [u16; 64],
-    /// The quantisation table with the destination of each coefficient: 16 bits of divisor, then the
-    /// index in a block. Longer than a block, because damaged data can run past the end of a block
-    /// before the decoder detects it.
+    /// The quantisation table with the destination of each coefficient: 16 bits of divisor, then the index in a
+    /// block. Longer than a block, because damaged data can run past the end of a block before the decoder detects
+    /// it.
     steps: Box<[u32; 128]>,
     /// Numbers of the component's DC and AC tables, 0 to 3.
     pub table_numbers: (usize, usize),
@@ -178,8 +177,8 @@ pub struct Scan {
     pub blocks: Vec<usize>,
     /// MCUs between restart markers, 0 for none.
     pub interval: u32,
-    /// Colour space and subsampling of a grey or YCbCr picture, whose components can be processed as
-    /// separate planes; `None` for other colour spaces and unusual samplings.
+    /// Colour space and subsampling of a grey or YCbCr picture, whose components can be processed as separate
+    /// planes; `None` for other colour spaces and unusual samplings.
     pub planes: Option<(ColourSpace, ChromaSubsampling)>,
     /// Offset in the file of the first byte of entropy-coded data.
     pub start: u64,
@@ -198,8 +197,7 @@ impl Scan {
     /// [`ScanError`] with the reason why random access is not possible.
     pub fn read(header: &JpegHeader, head: &[u8]) -> Result<Self, ScanError> {
         match header.process {
-            // With 8 bits, extended differs from baseline only in the number of tables (T.81 table
-            // B.1).
+            // With 8 bits, extended differs from baseline only in the number of tables (T.81 table B.1).
             CodingProcess::Baseline | CodingProcess::Extended => {}
             CodingProcess::Progressive
             | CodingProcess::Lossless
@@ -273,8 +271,8 @@ impl Scan {
         Ok((dc, ac))
     }
 
-    /// Returns `true` for a row of MCUs that can be decoded without the data before it: the first MCU follows
-    /// a restart marker, or the scan has none.
+    /// Returns whether a row of MCUs can be decoded without the data before it: its first MCU follows a restart
+    /// marker, or the scan has no restart markers.
     #[must_use]
     pub fn starts_with_restart(&self, row: u32) -> bool {
         let first = u64::from(row) * u64::from(self.across);
@@ -291,7 +289,7 @@ impl Scan {
 
     /// Returns the MCUs that are needed to decode `rect`, in pixels.
     ///
-    /// Includes a margin around `rect` where chroma has to be interpolated.
+    /// Includes a margin around `rect` if chroma has to be interpolated.
     fn mcus_of(&self, rect: Rect) -> Result<McuRect, ScanError> {
         if rect.is_empty() || !rect.is_inside(self.size) {
             return Err(ScanError::Outside);
@@ -338,7 +336,7 @@ fn read_tables(header: &JpegHeader, head: &[u8]) -> Result<(Specs, Quants), Scan
         match segment.marker {
             DHT => read_huffman(payload, &mut specs)?,
             DQT => read_quantisation(payload, &mut quants)?,
-            // Unused by Huffman coding, but libjpeg-turbo refuses the file if this segment is broken.
+            // This segment is not used by Huffman coding, but libjpeg-turbo refuses the file if it is broken.
             DAC => return Err(ScanError::Tables),
             _ => {}
         }
@@ -429,8 +427,7 @@ fn read_components(
         let quant = quants.get(usize::from(component.tq)).copied().flatten();
         let quant = quant.ok_or(ScanError::Tables)?;
         let cell = (u32::from(h_max / h), u32::from(v_max / v));
-        // In a scan with a single component, an MCU is one block, regardless of the sampling factors
-        // (T.81 A.2.2).
+        // In a scan with a single component, an MCU is one block, regardless of the sampling factors (T.81 A.2.2).
         let (across, down) = if header.components.len() == 1 { (1, 1) } else { (h, v) };
         components.push(ScanComponent {
             id: component.id,
@@ -488,7 +485,7 @@ fn planes(
     }
 }
 
-/// Cancellation check: returns `false` once the work should stop. Called from several threads.
+/// The cancellation check: returns `false` if the work should stop. Called from several threads.
 pub type ShouldContinue<'a> = &'a (dyn Fn() -> bool + Sync);
 
 /// The bytes of some ranges of a file, as requested by the `byte_range` functions of the operations.
@@ -513,8 +510,8 @@ impl<'a> ByteRanges<'a> {
 
     /// Makes work with these bytes cancellable.
     ///
-    /// `should_continue` is called before each row of MCUs and each band; once it returns `false`,
-    /// the work ends with [`ScanError::Stopped`].
+    /// `should_continue` is called before each row of MCUs and each band. Once it returns `false`, the work ends
+    /// with [`ScanError::Stopped`].
     #[must_use]
     pub fn with_cancellation(self, should_continue: ShouldContinue<'a>) -> Self {
         Self { should_continue: Some(should_continue), ..self }

@@ -1,9 +1,9 @@
-//! Local patches: changes a few blocks and leaves all others identical, bit for bit.
+//! Patches a scan locally: changes a few blocks and leaves all others identical, bit for bit.
 //!
-//! The touched blocks are decoded, painted on, and re-encoded with the file's own tables. The data
-//! before them stays where it is. The data after them keeps its codes, shifted by some bits, up to the
-//! next restart marker, which is byte-aligned, or to the end. Only the first DC difference of each
-//! component after a change is recoded, because it refers to a block that changed.
+//! The touched blocks are decoded, painted on, and re-encoded with the file's own tables. The data before them
+//! does not move. The data after them keeps its codes, shifted by some bits, up to the next restart marker, which
+//! is byte-aligned, or to the end. Only the first DC difference of each component after a change is recoded,
+//! because it refers to a block that changed.
 //!
 //! ```text
 //! file     ──────────────┬──────┬───────────┬──────┬───────────┬─────
@@ -27,14 +27,14 @@ use geometry::{Rect, Size};
 /// A patched scan in three pieces: a prefix of the file, new bytes, a suffix of the file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PatchedScan {
-    /// Complete DHT segments, which replace those of the file.
+    /// Complete DHT segments, which replace the DHT segments of the file.
     pub tables: Vec<u8>,
-    /// Byte range of the file, from the start of the scan's data, that is unchanged.
+    /// The unchanged byte range of the file, from the start of the scan's data.
     pub prefix: Range<u64>,
     /// New entropy-coded bytes, which follow the prefix.
     pub middle: Vec<u8>,
-    /// Offset in the file from which it is unchanged again: the end of the scan, or the data after a
-    /// restart marker.
+    /// Offset in the file from which it is unchanged again: the end of the scan, or the data after a restart
+    /// marker.
     pub suffix: u64,
 }
 
@@ -51,7 +51,7 @@ pub fn byte_range(scan: &Scan, index: &ScanIndex, rect: Rect) -> Result<Range<u6
     let mcus = touched_mcus(scan, rect)?;
     let first = mcus.rows.start * scan.across + mcus.columns.start;
     let end_mcu = (mcus.rows.end - 1) * scan.across + mcus.columns.end;
-    // Everything up to the next restart marker is shifted by bits, so it has to be copied.
+    // All data up to the next restart marker is shifted by bits, so it has to be copied.
     let end = match scan.interval {
         0 => scan.mcus(),
         interval => end_mcu.div_ceil(interval).saturating_mul(interval).min(scan.mcus()),
@@ -59,19 +59,19 @@ pub fn byte_range(scan: &Scan, index: &ScanIndex, rect: Rect) -> Result<Range<u6
     index.byte_range(first..end)
 }
 
-/// Changes the pixels of `rect`, in pixels as stored, and re-encodes only the blocks that it touches.
+/// Changes the pixels of `rect`, in pixels as stored, and re-encodes only the blocks that `rect` touches.
 ///
-/// `paint` is called with the samples of one row of MCUs at a time and should change them inside
-/// `rect` only; changes to blocks outside `rect` have no effect. `bytes` must hold the range that
-/// [`byte_range`] returns.
+/// `paint` is called with the samples of one row of MCUs at a time and should change them only inside `rect`;
+/// changes to blocks outside `rect` have no effect. `bytes` must hold the range that [`byte_range`] returns.
 ///
-/// The coefficients of untouched blocks do not change. In touched blocks, a coefficient for which the
-/// tables of the file have neither a code nor room for one becomes the nearest value that has a code.
+/// The coefficients of untouched blocks do not change. If the tables of the file have neither a code for a
+/// coefficient in a touched block nor room for a new code, the coefficient becomes the nearest value that has a
+/// code.
 ///
 /// # Errors
 ///
-/// [`ScanError::Outside`] when `rect` is empty or extends beyond the picture; the other errors mean
-/// that the file is damaged or that `bytes` lacks part of the range.
+/// [`ScanError::Outside`] if `rect` is empty or extends beyond the picture; the other errors mean that the file is
+/// damaged or that `bytes` lacks part of the range.
 pub fn patch(
     scan: &Scan,
     index: &ScanIndex,
@@ -108,7 +108,7 @@ pub fn patch(
     let mut is_adjacent = true;
     for row in mcus.rows.clone() {
         bytes.check_continue()?;
-        // Untouched MCUs lie between this row and the one before, so they are copied.
+        // The untouched MCUs between the previous row and this row are copied.
         if !is_adjacent {
             cursor = rewrite.bridge(row * scan.across + mcus.columns.start)?;
         }
@@ -131,7 +131,7 @@ pub fn patch(
 
 fn divisors(component: &ScanComponent) -> Divisors {
     let mut natural = [1; 64];
-    // Files store tables in zigzag order, the transform wants them row by row.
+    // Files store tables in zigzag order, but the transform needs them row by row.
     for (value, position) in component.quant.iter().zip(ZIGZAG) {
         natural[usize::from(position) & 63] = *value;
     }
@@ -151,8 +151,7 @@ struct ScanRewrite<'a> {
     copied: u64,
     /// Number of the next MCU to write.
     next_mcu: u32,
-    /// Whether a restart marker followed the last change, so that the data is byte-aligned as in the
-    /// file.
+    /// True if a restart marker followed the last change, so that the data is byte-aligned as in the file.
     aligned: bool,
 }
 
@@ -168,10 +167,10 @@ impl<'a> ScanRewrite<'a> {
         Ok(cursor)
     }
 
-    /// Copies up to the next restart marker, if there is one at or before MCU `limit`.
+    /// Copies up to the next restart marker, if any, at or before MCU `limit`.
     ///
-    /// The end of the data before the marker must be known to the bit, because the ones that pad its
-    /// last byte are not data.
+    /// The end of the data before the marker must be known to the bit, because the ones that pad its last byte are
+    /// not data.
     fn copy_to_restart(&mut self, limit: u32) -> Result<(), ScanError> {
         if self.aligned || self.scan.interval == 0 {
             return Ok(());
@@ -209,7 +208,7 @@ impl<'a> ScanRewrite<'a> {
 
     /// Decodes, paints and encodes the touched MCUs of a row.
     ///
-    /// `cursor` must be at the first of them, with `begin` called.
+    /// `cursor` must be at the first touched MCU, with `begin` called.
     fn patch_row(
         &mut self,
         cursor: &mut ScanCursor<'a>,
@@ -234,7 +233,7 @@ impl<'a> ScanRewrite<'a> {
         self.strip.inverse(dct, &mut samples.grids, 0);
         paint(&mut samples);
         self.strip.forward(dct, &samples.grids, 0, &self.divisors);
-        // New codes have other lengths, so the data that follows is shifted by some bits.
+        // New codes have different lengths, so the data that follows is shifted by some bits.
         self.aligned = false;
         let mut restarts = restarts.into_iter().peekable();
         for (column, spans) in spans.chunks_exact(self.scan.blocks.len()).enumerate() {
@@ -249,8 +248,8 @@ impl<'a> ScanRewrite<'a> {
         Ok(())
     }
 
-    /// Writes the MCU in `column` of the strip: re-encodes the touched blocks and copies the bits of
-    /// the others.
+    /// Writes the MCU in `column` of the strip: re-encodes the touched blocks and copies the bits of the other
+    /// blocks.
     fn code_mcu(
         &mut self,
         spans: &[BlockSpan],
@@ -282,8 +281,8 @@ impl<'a> ScanRewrite<'a> {
 
     /// Connects the written data to the data that follows.
     ///
-    /// `next` is the next touched MCU. If it follows immediately, `cursor` is left there, with
-    /// `begin` called, and the result is true.
+    /// `next` is the next touched MCU. If it follows immediately, the result is true and `cursor` is left there,
+    /// with `begin` called.
     fn rejoin(
         &mut self,
         cursor: &mut ScanCursor<'a>,
@@ -312,7 +311,7 @@ impl<'a> ScanRewrite<'a> {
         if self.aligned {
             return Ok(self.data.to_file_position(self.copied) / 8);
         }
-        // Without a restart marker the shift lasts to the end of the scan.
+        // Without a restart marker, the data is shifted up to the end of the scan.
         if self.next_mcu < self.scan.mcus() {
             self.copy_to(self.data.from_file_position(self.index.end)?);
         }
@@ -333,13 +332,13 @@ fn strip_samples(scan: &Scan, row: u32, columns: &Range<u32>) -> RegionSamples {
     RegionSamples { grids }
 }
 
-/// Whether the block whose first sample is `origin` has a sample for a pixel of `rect`.
+/// Returns whether the block whose first sample is `origin` has a sample for a pixel of `rect`.
 fn is_touched(component: &ScanComponent, origin: (u32, u32), rect: Rect) -> bool {
     meets(origin.0, component.cell.0, rect.x, rect.width)
         && meets(origin.1, component.cell.1, rect.y, rect.height)
 }
 
-/// Returns `true` if eight samples from `origin`, each of `cell` pixels, meet a span of pixels.
+/// Returns whether eight samples from `origin`, each of `cell` pixels, overlap a span of pixels.
 fn meets(origin: u32, cell: u32, start: u32, length: u32) -> bool {
     origin * cell < start + length && (origin + 8) * cell > start
 }

@@ -1,9 +1,9 @@
 //! Decodes a rectangle of the picture without the rest.
 //!
-//! The result is the samples as stored: luma and chroma, each on its own grid, identical to
-//! libjpeg-turbo's full decode before chroma upsampling. [`RegionSamples::planes`] cuts the rectangle
-//! out of them. If the rectangle starts between two chroma samples, these are interpolated, which has
-//! the same effect as smooth upsampling followed by averaging.
+//! The result is the samples as stored: luma and chroma, each on its own grid, identical to libjpeg-turbo's full
+//! decode before chroma upsampling. [`RegionSamples::planes`] cuts the rectangle out of them. If the rectangle
+//! starts between two chroma samples, the chroma is interpolated, which has the same effect as smooth upsampling
+//! followed by averaging.
 
 use std::ops::Range;
 
@@ -61,7 +61,7 @@ pub(super) fn rows(scan: &Scan, mcus: &McuRect) -> impl Iterator<Item = Range<u3
 
 /// Joins ranges, given in ascending order, that are at most [`GAP_MAX`] bytes apart.
 ///
-/// Reading a small gap costs less than another request to an object store.
+/// Reading a small gap costs less than a second request to an object store.
 pub(super) fn join_ranges(ranges: Vec<Range<u64>>) -> Vec<Range<u64>> {
     let mut out: Vec<Range<u64>> = Vec::new();
     for range in ranges {
@@ -77,12 +77,12 @@ pub(super) fn join_ranges(ranges: Vec<Range<u64>>) -> Vec<Range<u64>> {
 
 /// Decodes `rect`, in pixels as stored, and the margin around it that interpolation needs.
 ///
-/// `bytes` must hold the ranges that [`byte_ranges`] returns. Memory use is that of the samples and of
-/// the coefficients of one row of MCUs.
+/// `bytes` must hold the ranges that [`byte_ranges`] returns. Memory: the samples and the coefficients of one row
+/// of MCUs.
 ///
 /// # Errors
 ///
-/// [`ScanError::Outside`] when `rect` is empty or extends beyond the picture.
+/// [`ScanError::Outside`] if `rect` is empty or extends beyond the picture.
 pub fn decode(
     scan: &Scan,
     index: &ScanIndex,
@@ -98,7 +98,7 @@ pub fn decode(
     for (row, span) in rows(scan, &mcus).enumerate() {
         index.fill(&mut data, bytes, span.clone())?;
         let mut cursor = index.seek(scan, &data, span.start)?;
-        // Zero coefficients are not written, so those of the last row must not remain.
+        // Zero coefficients are not written, so the coefficients of the last row must be cleared.
         strip.clear();
         for column in 0..count {
             cursor.begin()?;
@@ -181,8 +181,8 @@ impl CoefficientStrip {
         BlockPosition { component, index: y * row + column * across + x }
     }
 
-    /// Returns column and row of a block's first sample in its component, for a strip in MCU row `row`
-    /// whose first MCU is in column `first`.
+    /// Returns column and row of a block's first sample in its component, for a strip in MCU row `row` whose first
+    /// MCU is in column `first`.
     pub(super) fn origin(
         &self,
         block: BlockPosition,
@@ -243,8 +243,8 @@ impl CoefficientStrip {
 pub enum CountedFrom {
     /// The left or upper edge, the usual case.
     Start,
-    /// The right or lower edge, for a picture that will be mirrored or turned so that this edge
-    /// becomes the left or upper one.
+    /// The right or lower edge, for a picture that will be mirrored or turned so that this edge becomes the left
+    /// or upper edge.
     End,
 }
 
@@ -255,7 +255,7 @@ impl RegionSamples {
     ///
     /// # Errors
     ///
-    /// [`ScanError::Sampling`] when the picture has no planes ([`Scan::planes`]).
+    /// [`ScanError::Sampling`] if the picture has no planes ([`Scan::planes`]).
     pub fn planes(
         &self,
         scan: &Scan,
@@ -278,11 +278,11 @@ impl RegionSamples {
     }
 }
 
-/// The positions of a plane's samples between those of a component, on one axis.
+/// The positions of a plane's samples between the samples of a component, on one axis.
 struct UpsamplingAxis {
     /// The component's sample at or before the plane's first sample, counted from the picture's edge.
     first: i64,
-    /// Distance of the plane's samples from the preceding ones of the component, in pixels.
+    /// Distance of the plane's samples from the preceding samples of the component, in pixels.
     offset: u32,
     /// Pixels that one sample covers on this axis.
     cell: u32,
@@ -336,7 +336,7 @@ impl SampleGrid {
         let columns = clamped(across.first, plane.width + 1, self.origin.0, self.size.width);
         let rows = clamped(down.first, plane.height + 1, self.origin.1, self.size.height);
         let rows_out = out.chunks_exact_mut(plane.width.max(1)).enumerate();
-        // On the grid of the component, as luma always is, samples are copied unchanged.
+        // The samples are copied unchanged if they are on the grid of the component, as luma always is.
         if across.offset == 0 && down.offset == 0 {
             for (y, out) in rows_out {
                 copy(self.row(rows[y]), &columns, out);
@@ -355,7 +355,7 @@ impl SampleGrid {
         let half = u16::try_from(area / 2).unwrap_or(0);
         let shift = area.trailing_zeros();
         for (y, out) in rows_out {
-            // Each row is interpolated once: it is the lower one first, then the upper one.
+            // Each row is interpolated once: first it is the lower row, then the upper row.
             std::mem::swap(&mut upper, &mut lower);
             copy(self.row(rows[y + 1]), &columns, &mut samples);
             across.interpolate(&samples, &mut lower);
@@ -371,14 +371,14 @@ impl SampleGrid {
     }
 }
 
-/// Returns the indices on a grid of `count` samples from `first`; samples outside repeat the edges.
+/// Returns the indices on a grid of `count` samples from `first`; indices outside repeat the edges.
 fn clamped(first: i64, count: usize, origin: u32, size: u32) -> Vec<usize> {
     let last = i64::from(size.saturating_sub(1));
     let indices = (first..).take(count).map(|at| (at - i64::from(origin)).clamp(0, last));
     indices.map(|index| usize::try_from(index).unwrap_or(0)).collect()
 }
 
-/// Copies the samples at `columns`, which are consecutive except where they repeat an edge.
+/// Copies the samples at `columns`, which are consecutive unless they repeat an edge.
 fn copy(row: &[u8], columns: &[usize], out: &mut [u8]) {
     let first = columns[0];
     let last = columns[out.len() - 1];

@@ -1,8 +1,8 @@
-//! Huffman tables for decoding and encoding (T.81 annex C, F.1.2, F.2.2).
+//! Builds Huffman tables for decoding and encoding (T.81 annex C, F.1.2, F.2.2).
 //!
-//! A file specifies a table by the number of codes of each length, 1 to 16 bits, and the symbols in
-//! the order of their codes; codes of one length count up, and a longer code continues where the
-//! shorter ones ended. The code of all ones is never used.
+//! A file specifies a table by the number of codes of each length, 1 to 16 bits, and the symbols in the order of
+//! their codes. Codes of one length count up, and the next longer codes continue after the last shorter code. The
+//! code of all ones is never used.
 
 use crate::scan::ScanError;
 
@@ -11,10 +11,10 @@ pub const DC: usize = 0;
 /// Class number of the tables for AC coefficients.
 pub const AC: usize = 1;
 
-/// Bits of one table lookup; longer codes are rare and are searched length by length.
+/// Number of bits of one table lookup; longer codes are rare and are searched length by length.
 pub(super) const LOOK: u32 = 11;
 
-/// Bits of one table lookup when codes are only skipped.
+/// Number of bits of one table lookup if codes are only skipped.
 pub(super) const PAIR: u32 = 12;
 
 /// The value of [`CodeLookup::advance`] for the end-of-block code: beyond any position in a block.
@@ -39,8 +39,8 @@ pub struct HuffmanSpec {
 impl HuffmanSpec {
     /// Returns the table extended with a code for every symbol that an 8-bit picture can need.
     ///
-    /// New symbols get codes of 16 bits after all existing ones, so that data written with the original
-    /// table decodes the same with the extended one. `None` if there is no room for them.
+    /// New symbols get codes of 16 bits after all existing codes, so that data written with the original table
+    /// decodes the same with the extended table. `None` if there is no room for them.
     #[must_use]
     pub fn completed(&self, class: usize) -> Option<Self> {
         let missing: Vec<u8> =
@@ -74,10 +74,10 @@ fn symbols(class: usize) -> Box<dyn Iterator<Item = u8>> {
 
 /// The code at the start of the buffer, packed into one word.
 ///
-/// The dependency chain from one code to the next limits the speed of reading a scan, so a lookup must
-/// be a single load. From the lowest bit: 8 bits with the total length of the code and its value bits, 8
-/// with the length of the code, 8 with the number of value bits, 8 with the number of coefficients by
-/// which an AC symbol advances, [`END`] for the end of the block.
+/// The dependency chain from one code to the next limits the speed of reading a scan, so a lookup must be a single
+/// load. From the lowest bit: 8 bits with the total length of the code and its value bits, 8 with the length of
+/// the code, 8 with the number of value bits, 8 with the number of coefficients by which an AC symbol advances,
+/// [`END`] for the end of the block.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct CodeLookup(u32);
 
@@ -85,7 +85,7 @@ impl CodeLookup {
     fn new(length: u8, symbol: u8, class: usize) -> Self {
         let (size, advance) = match (class, symbol >> 4, symbol & 15) {
             (DC, _, _) => (symbol, 1),
-            // Of the symbols without a value only ZRL continues the block (T.81 F.1.2.2.1).
+            // ZRL is the only symbol without a value that continues the block (T.81 F.1.2.2.1).
             (_, run, 0) if run != 15 => (0, END),
             (_, run, size) => (size, run + 1),
         };
@@ -119,9 +119,8 @@ impl CodeLookup {
 
 /// One or two AC codes at the start of the buffer, combined for skipping blocks.
 ///
-/// From the lowest bit: 6 bits with the total length of codes and values, 8 with the number of
-/// coefficients to advance by, plus [`END`] if the second code, or the only one, ends the block. Zero if
-/// no code fits into [`PAIR`] bits.
+/// From the lowest bit: 6 bits with the total length of codes and values, 8 with the number of coefficients to
+/// advance by, plus [`END`] if the last code ends the block. Zero if no code fits into [`PAIR`] bits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct CodePair(u16);
 
@@ -142,9 +141,9 @@ impl CodePair {
 /// A Huffman table prepared for decoding.
 #[derive(Clone, Debug)]
 pub struct HuffmanDecoder {
-    /// Code by the next [`LOOK`] bits; zero where the code is longer or does not exist.
+    /// The code for the next [`LOOK`] bits; zero if the code is longer or does not exist.
     lookup: Box<[CodeLookup; 1 << LOOK]>,
-    /// Up to two AC codes by the next [`PAIR`] bits.
+    /// Up to two AC codes for the next [`PAIR`] bits.
     pairs: Box<[CodePair; 1 << PAIR]>,
     /// For each length from 1 bit: the first code, the number of codes, the index of its first symbol.
     lengths: [(u32, u32, usize); 16],
@@ -155,8 +154,8 @@ pub struct HuffmanDecoder {
 impl HuffmanDecoder {
     /// Builds the decoding tables.
     ///
-    /// Fails with [`ScanError::Tables`] for counts that are not a prefix code or use the code of all
-    /// ones, and for symbols that do not occur in baseline pictures.
+    /// Fails with [`ScanError::Tables`] for counts that are not a prefix code or use the code of all ones, and for
+    /// symbols that do not occur in baseline pictures.
     pub fn new(spec: &HuffmanSpec, class: usize) -> Result<Self, ScanError> {
         let look = Box::new([CodeLookup::default(); 1 << LOOK]);
         let pairs = Box::new([CodePair::default(); 1 << PAIR]);
@@ -183,7 +182,7 @@ impl HuffmanDecoder {
             }
             code <<= 1;
         }
-        // A DC code is followed by one of another table, so only AC codes form pairs.
+        // A DC code is followed by a code of a different table, so only AC codes form pairs.
         if class == AC {
             for (index, bits) in (0u64..1 << PAIR).enumerate() {
                 table.pairs[index] = table.make_pair(bits << (64 - PAIR));
@@ -192,12 +191,12 @@ impl HuffmanDecoder {
         Ok(table)
     }
 
-    /// Combines the codes at the start of `buffer`, of which [`PAIR`] bits are known.
+    /// Combines the codes at the start of `buffer`. Only its first [`PAIR`] bits are known.
     fn make_pair(&self, buffer: u64) -> CodePair {
         let Some(first) = self.find_within(buffer, PAIR) else { return CodePair(0) };
         let mut total = first.total_bits();
         let mut advance = first.advance();
-        // After an end of block comes a DC code, which is in another table.
+        // A DC code follows the end of a block, and it is in a different table.
         if advance < u32::from(END)
             && let Some(second) = self.find_within(buffer << total, PAIR - total)
         {
@@ -207,7 +206,7 @@ impl HuffmanDecoder {
         CodePair(u16::try_from(total | advance << 6).unwrap_or(0))
     }
 
-    /// Looks up the code at the start of `buffer`, if it takes at most `left` bits with its value.
+    /// Looks up the code at the start of `buffer`; `None` unless the code and its value have at most `left` bits.
     fn find_within(&self, buffer: u64, left: u32) -> Option<CodeLookup> {
         self.find(buffer).filter(|step| step.total_bits() <= left)
     }
@@ -218,7 +217,7 @@ impl HuffmanDecoder {
         self.pairs[(buffer >> (64 - PAIR)) as usize]
     }
 
-    /// Looks up the code at the start of `buffer`; `None` if there is no such code.
+    /// Looks up the code at the start of `buffer`; `None` if the table has no such code.
     #[inline(always)]
     pub(super) fn find(&self, buffer: u64) -> Option<CodeLookup> {
         let step = self.lookup[top(buffer)];
