@@ -17,7 +17,7 @@ pub enum PdfError {
     /// The structure of the file is too damaged for readers to repair.
     #[error("the pdf is malformed: {what}")]
     Malformed {
-        /// The damaged part.
+        /// The damaged part of the file.
         what: &'static str,
     },
     /// The page tree has no page.
