@@ -402,34 +402,34 @@ fn transpose_bytes(mut pairs: [__m256i; 4]) -> [__m256i; 4] {
 #[inline]
 #[target_feature(enable = "avx2")]
 fn load_coefficients(from: &[i16; 8]) -> __m128i {
-    // SAFETY: `from` is 16 readable bytes, and the load asks for no alignment.
+    // SAFETY: `from` refers to 16 readable bytes, and the load requires no alignment.
     unsafe { _mm_loadu_si128(from.as_ptr().cast()) }
 }
 
 #[inline]
 #[target_feature(enable = "avx2")]
 fn load_words(from: &[u16; 8]) -> __m128i {
-    // SAFETY: `from` is 16 readable bytes, and the load asks for no alignment.
+    // SAFETY: `from` refers to 16 readable bytes, and the load requires no alignment.
     unsafe { _mm_loadu_si128(from.as_ptr().cast()) }
 }
 
 #[inline]
 #[target_feature(enable = "avx2")]
 fn load_samples(from: &[u8; 16]) -> __m128i {
-    // SAFETY: `from` is 16 readable bytes, and the load asks for no alignment.
+    // SAFETY: `from` refers to 16 readable bytes, and the load requires no alignment.
     unsafe { _mm_loadu_si128(from.as_ptr().cast()) }
 }
 
 #[inline]
 #[target_feature(enable = "avx2")]
 fn store_coefficients(to: &mut [i16; 8], value: __m128i) {
-    // SAFETY: `to` is 16 bytes that we alone may write, and the store asks for no alignment.
+    // SAFETY: `to` refers to 16 bytes that only we may write, and the store requires no alignment.
     unsafe { _mm_storeu_si128(to.as_mut_ptr().cast(), value) }
 }
 
 #[inline]
 #[target_feature(enable = "avx2")]
 fn store_samples(to: &mut [u8; 16], value: __m128i) {
-    // SAFETY: `to` is 16 bytes that we alone may write, and the store asks for no alignment.
+    // SAFETY: `to` refers to 16 bytes that only we may write, and the store requires no alignment.
     unsafe { _mm_storeu_si128(to.as_mut_ptr().cast(), value) }
 }

@@ -49,7 +49,7 @@ fn candidates(name: &str, text: impl Fn(&str) -> Option<String>) -> Vec<String> 
             [text("instructions"), text("usageTerms"), both].into_iter().flatten().collect()
         }
         "copyrightNotice" => [text(name), text("copyrightOwners")].into_iter().flatten().collect(),
-        // IIM may have a number in front of the name.
+        // IIM may have a number before the name.
         "intellectualGenre" => {
             text(name).map(|genre| genre_name(&genre).to_owned()).into_iter().collect()
         }

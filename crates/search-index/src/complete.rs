@@ -197,7 +197,7 @@ fn candidates(
 pub(crate) struct Frequencies {
     /// Occurrences of words whose accents were removed.
     folded: HashMap<String, u64>,
-    /// Occurrences of words as they are written, accents included.
+    /// Occurrences of words as written, including accents.
     accented: HashMap<String, u64>,
 }
 

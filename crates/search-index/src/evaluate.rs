@@ -382,7 +382,7 @@ impl<'a> SegmentEvaluation<'a> {
         Ok(lookup.any_of(field, terms.iter().map(String::as_str))? | &*written)
     }
 
-    /// Finds documents with a picture that looks nearly like the one with this hash.
+    /// Finds documents with a picture that looks nearly like the picture with this hash.
     fn near(&self, hash: PictureHash, lookup: TermLookup<'_>) -> Result<RoaringBitmap> {
         let bands: Vec<String> = near::terms(hash).collect();
         let field = self.snapshot.shared.fields.picture_bands;

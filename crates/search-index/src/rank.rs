@@ -43,7 +43,7 @@ fn relevant(query: &Query) -> Vec<&WordPattern> {
 /// Builds the query that scores documents by all words except prefixes; `None` if there are only prefixes.
 fn scoring(fields: &SchemaFields, words: &[&WordPattern]) -> Option<BooleanQuery> {
     let mut parts: Vec<(Occur, Box<dyn EngineQuery>)> = Vec::new();
-    // A prefix stands for many words, whose separate frequencies say little: see `weight_groups`.
+    // A prefix matches many words, whose separate frequencies are not meaningful; `weight_groups` weighs prefixes.
     for words in words.iter().filter(|words| !words.prefix) {
         let tokens = words.tokens();
         for field in fields_of(fields, words.place) {

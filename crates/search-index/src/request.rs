@@ -55,7 +55,7 @@ pub struct SearchFilter {
     pub facet_values: Vec<FacetCondition>,
     /// Only items whose picture looks nearly like the picture with this hash.
     pub near_picture: Option<PictureHash>,
-    /// Product codes of which an item must have at least one; empty: no condition.
+    /// Product codes of which an item must have at least one; no condition if empty.
     pub products: Vec<String>,
     /// Product codes of which an item must have none.
     pub products_excluded: Vec<String>,

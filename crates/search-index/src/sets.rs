@@ -165,7 +165,7 @@ pub(crate) struct SetBuilder {
     dense: Option<Vec<u8>>,
 }
 
-/// The divisor for the share of a segment's documents above which a bitmap is faster than sorting.
+/// The divisor for the share of a segment's documents (1/64) above which a bitmap is faster than sorting.
 const DENSE_SHARE: usize = 64;
 
 impl SetBuilder {

@@ -22,7 +22,7 @@ use std::io;
 /// The item element of the schema for a document.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ItemKind {
-    /// `newsItem`, for anything that has content.
+    /// `newsItem`, for an item with content.
     News,
     Planning,
     /// `conceptItem`, for an event.
