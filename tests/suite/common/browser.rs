@@ -186,7 +186,8 @@ impl Browser {
         let folder = self.profile.path().join("downloads");
         fs::create_dir_all(&folder).expect("folder");
         let params = json!({ "behavior": "allow", "downloadPath": folder });
-        let command = json!({ "cmd": "Browser.setDownloadBehavior", "params": params });
+        // The command of the page: that of the browser does not reach the pages of a guest.
+        let command = json!({ "cmd": "Page.setDownloadBehavior", "params": params });
         self.post("/goog/cdp/execute", &command);
         folder
     }

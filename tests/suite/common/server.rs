@@ -69,11 +69,15 @@ fn demo_accounts() -> &'static Path {
 fn new_archive(prefix: &str) -> TempDir {
     let root = Path::new(env!("CARGO_TARGET_TMPDIR"));
     for entry in fs::read_dir(root).into_iter().flatten().flatten() {
-        if entry.file_name().to_string_lossy().starts_with(prefix) {
+        let name = entry.file_name();
+        let owner = name.to_str().and_then(|name| name.strip_prefix(prefix)?.split('-').next());
+        // A run at the same time still needs its own.
+        if owner.is_some_and(|process| !Path::new("/proc").join(process).exists()) {
             drop(fs::remove_dir_all(entry.path()));
         }
     }
-    tempfile::Builder::new().prefix(prefix).tempdir_in(root).expect("folder")
+    let prefix = format!("{prefix}{}-", std::process::id());
+    tempfile::Builder::new().prefix(&prefix).tempdir_in(root).expect("folder")
 }
 
 /// Runs a command with the file or folder `input` on the data directory in `dir`.
