@@ -83,7 +83,7 @@ fn caption_lists_are_text_and_csv_in_the_order_of_the_selection() {
 #[test]
 fn captions_credits_and_ids_are_copied_with_a_visible_result() {
     let server = Server::demo();
-    let browser = Browser::open(DESKTOP);
+    let browser = Browser::open_with_profile(DESKTOP);
     let grant = json!({ "permissions": ["clipboardReadWrite", "clipboardSanitizedWrite"] });
     browser
         .post("/goog/cdp/execute", &json!({ "cmd": "Browser.grantPermissions", "params": grant }));

@@ -165,7 +165,7 @@ const PICTURE_OF_MARKUP: &str = "const page = new DOMParser().parseFromString(gi
 #[test]
 fn copied_text_equals_the_displayed_text() {
     let server = Server::demo();
-    let browser = Browser::open(DESKTOP);
+    let browser = Browser::open_with_profile(DESKTOP);
     let grant = json!({ "permissions": ["clipboardReadWrite", "clipboardSanitizedWrite"] });
     browser
         .post("/goog/cdp/execute", &json!({ "cmd": "Browser.grantPermissions", "params": grant }));
