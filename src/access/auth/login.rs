@@ -58,7 +58,7 @@ impl AuthenticatedLogin {
 
 impl std::fmt::Debug for AuthenticatedLogin {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Entered({})", self.account.user.id)
+        write!(f, "AuthenticatedLogin({})", self.account.user.id)
     }
 }
 

@@ -196,7 +196,7 @@ async fn zip(posted: MemberForm) -> PageResult {
 }
 
 /// `POST /selection/deliver`: delivers the items through one of the visitor's channels, one after the other. The
-/// page names the items that could not be delivered; the remaining deliveries are under way.
+/// page names the items that could not be delivered; the remaining deliveries are queued or in flight.
 async fn deliver(posted: MemberForm) -> PageResult {
     let quoted = QuotedSelection::load(&posted).await?;
     if let Some(refusal) = quoted.refusal() {
