@@ -1,10 +1,11 @@
 //! Diagnoses problems for an operator: settings, database, store, disk, nodes and their clocks, as seen from
 //! this machine.
 
+use api::operation::{Finding, FindingLevel};
+
 use super::{OpenArchive, ownership, warnings};
 use crate::cluster::findings::{
-    DatabaseState, DiskState, Finding, FindingLevel, judge_database, judge_differences,
-    judge_disk, judge_nodes,
+    DatabaseState, DiskState, judge_database, judge_differences, judge_disk, judge_nodes,
 };
 use crate::cluster::membership::{self, NodeDescription, Volume};
 use crate::cluster::readiness::write_probe;

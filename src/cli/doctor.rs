@@ -1,12 +1,12 @@
 //! `wirephoto doctor`: checks the dependencies of the service from this machine.
 
+use api::operation::{Finding, FindingLevel};
 use serde_json::json;
 
 use super::health::{CertificateTrust, HealthReply, get};
 use super::table::table;
 use super::{CommandFailure, print_line};
 use crate::app::doctor::examine;
-use crate::cluster::findings::{Finding, FindingLevel};
 use crate::cluster::membership::limits::SKEW_S;
 use crate::runtime::clock;
 use crate::runtime::config::Config;
@@ -18,10 +18,7 @@ pub(super) fn run(config: &Config, json: bool) -> Result<(), CommandFailure> {
     found.extend(public_view(config)?);
     if json {
         for finding in &found {
-            let line = json!({
-                "level": finding.level.as_str(), "about": finding.about, "text": finding.text,
-            });
-            print_line(&line.to_string());
+            print_line(&json!(finding).to_string());
         }
     } else {
         let rows: Vec<_> = found.iter().map(row).collect();
@@ -34,7 +31,7 @@ pub(super) fn run(config: &Config, json: bool) -> Result<(), CommandFailure> {
 }
 
 fn row(finding: &Finding) -> [String; 3] {
-    [finding.level.as_str().to_owned(), finding.about.to_owned(), finding.text.clone()]
+    [<&str>::from(finding.level).to_owned(), finding.about.clone(), finding.text.clone()]
 }
 
 /// Checks the service at its public address as a client sees it: through the load balancer, the proxy and
@@ -59,8 +56,7 @@ fn public_view(config: &Config) -> Result<Vec<Finding>, CommandFailure> {
 
 fn public_answer(url: &str, HealthReply { status, body, date }: &HealthReply) -> Vec<Finding> {
     // The error page of a proxy is not JSON, or has no status in this form.
-    let is_ours = body["status"].is_string();
-    let answer = if !is_ours {
+    let answer = if body.is_none() {
         let text = format!(
             "{url}: {status}, and not an answer of this service: either no node behind the proxy \
              is ready, or it does not pass /health/ready on"
@@ -69,7 +65,7 @@ fn public_answer(url: &str, HealthReply { status, body, date }: &HealthReply) ->
     } else if *status == 200 {
         Finding::new(FindingLevel::Fine, "public", format!("{url}: ready"))
     } else {
-        let why = body["reason"].as_str().unwrap_or_default();
+        let why = body.as_ref().and_then(|health| health.reason.as_deref()).unwrap_or_default();
         Finding::new(FindingLevel::Problem, "public", format!("{url}: {status}, {why}"))
     };
     let mut found = vec![answer];

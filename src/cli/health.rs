@@ -3,9 +3,10 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
+use api::operator::{Health, HealthStatus};
 use jiff::Timestamp;
 use reqwest::{Client, redirect::Policy};
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::{CommandFailure, print_error, print_line};
 use crate::runtime::config::Config;
@@ -30,10 +31,10 @@ pub(super) fn check_service(
         .block_on(get(&url, CertificateTrust::Any))
         .map_err(|cause| Error::new(ErrorKind::Unavailable, format!("{url}: {cause}")))?;
     let HealthReply { status, body, date: _ } = reply;
-    let ready = status == 200 && body["status"] == "ready";
-    let reason = body["reason"].as_str();
+    let state = body.as_ref().map(|health| health.status);
+    let ready = status == 200 && state == Some(HealthStatus::Ready);
+    let reason = body.and_then(|health| health.reason).filter(|_| !ready);
     if json {
-        let reason = if ready { Value::Null } else { reason.into() };
         let facts = json!({ "url": url, "ready": ready, "status": status, "reason": reason });
         print_line(&facts.to_string());
     } else if ready {
@@ -70,8 +71,8 @@ pub(super) enum CertificateTrust {
 /// The answer of a health endpoint.
 pub(super) struct HealthReply {
     pub(super) status: u16,
-    /// The JSON body; null if the body is not JSON.
-    pub(super) body: Value,
+    /// The body; `None` if it is not that of this service.
+    pub(super) body: Option<Health>,
     /// The server's clock, from its `Date` header.
     pub(super) date: Option<Timestamp>,
 }
@@ -97,7 +98,7 @@ pub(super) async fn get(url: &str, certificates: CertificateTrust) -> Result<Hea
             return Err("the answer is too long to be that of this service".to_owned());
         }
     }
-    Ok(HealthReply { status, body: serde_json::from_slice(&body).unwrap_or_default(), date })
+    Ok(HealthReply { status, body: serde_json::from_slice(&body).ok(), date })
 }
 
 /// Returns the text of an error's root cause, without the URL. It is more specific than the outer texts.

@@ -3,57 +3,14 @@
 
 use std::{collections::BTreeMap, io, path::Path};
 
+use api::operation::{Finding, FindingLevel};
 use jiff::Timestamp;
-use strum::{IntoStaticStr, VariantNames};
 
 use super::membership::{NodeDescription, ObservedNode, limits::SKEW_S};
 use crate::storage::database::DatabaseFacts;
 
 /// Used connections of a database server, in percent of its limit, at which a warning is issued.
 const CONNECTIONS_SHARE: i64 = 80;
-
-/// The severity of a finding, in ascending order.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[derive(IntoStaticStr, VariantNames)]
-#[strum(serialize_all = "lowercase")]
-pub enum FindingLevel {
-    /// Everything is in order.
-    #[strum(serialize = "ok")]
-    Fine,
-    /// The component works, but needs attention.
-    Warning,
-    /// The component does not work, or will fail.
-    Problem,
-}
-
-impl FindingLevel {
-    /// Returns the word for the severity in output and responses.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        self.into()
-    }
-
-    fn max_with(self, other: Self) -> Self {
-        if self == Self::Problem { self } else { other }
-    }
-}
-
-/// A fact about the state of the service, with its severity.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Finding {
-    pub level: FindingLevel,
-    /// The area, such as `disk`.
-    pub about: &'static str,
-    /// A sentence for the operator.
-    pub text: String,
-}
-
-impl Finding {
-    /// Creates a finding about the area `about`.
-    pub fn new(level: FindingLevel, about: &'static str, text: impl Into<String>) -> Self {
-        Self { level, about, text: text.into() }
-    }
-}
 
 /// Measurements of the disk of a data directory.
 #[derive(Debug)]
@@ -172,7 +129,7 @@ fn judge_node(node: &ObservedNode, now: Timestamp) -> Finding {
         let seconds = row.seen.duration_since(now).as_secs_f64();
         // A heartbeat is written every other second, so a smaller difference says nothing about the clock.
         if seconds.abs() >= SKEW_S {
-            level = level.max_with(FindingLevel::Warning);
+            level = level.max(FindingLevel::Warning);
             text.push_str(&format!("; its clock is {seconds:+.0} s off that of this machine"));
         }
     }
@@ -216,7 +173,7 @@ mod tests {
             let disk =
                 DiskState { dir: Path::new("/d"), written, free_bytes, required_bytes: 1 << 20 };
             let found = judge_disk(&disk);
-            assert_eq!((found.level, found.about), (expected, "disk"), "{}", found.text);
+            assert_eq!((found.level, found.about.as_str()), (expected, "disk"), "{}", found.text);
         };
         let failed = || io::Error::from(io::ErrorKind::PermissionDenied);
         check(Ok(()), Ok(1 << 20), FindingLevel::Fine);

@@ -37,7 +37,7 @@ const RULES: [(&str, CompressionRule); 41] = [
     ("/content/v1/", Coded),
     // A client that has all but the last byte of the response must not be able to use it, because it counts as
     // received only when complete. Compression would move that boundary.
-    ("/content/v1/{media_type}/notification/{id}/stream", Plain),
+    ("/content/v1/{mediaType}/notification/{id}/stream", Plain),
     ("/api/search", Coded),
     ("/collection/v1/", Coded),
     ("/ingest/v1/", Coded),
@@ -151,7 +151,7 @@ mod tests {
             "/user/v1/device/{token}",
             "/account/keys",
             "/unsubscribe/{token}",
-            "/content/v1/{media_type}/notification/{id}/stream",
+            "/content/v1/{mediaType}/notification/{id}/stream",
         ] {
             assert_eq!(find_rule(route), Some(Plain), "{route}");
         }

@@ -12,7 +12,7 @@ use std::{
 
 use axum::{
     extract::{MatchedPath, Request},
-    http::{HeaderMap, HeaderValue},
+    http::{Extensions, HeaderMap, HeaderValue},
     middleware::Next,
     response::Response,
 };
@@ -258,12 +258,21 @@ fn new_id() -> Uuid {
 ///
 /// Each proxy appends the address of its caller, so the list is read from the end, past the trusted proxies.
 pub(crate) fn client_address(request: &Request, trusted: &NetworkList) -> Option<IpAddr> {
+    address_of(request.extensions(), request.headers(), trusted)
+}
+
+/// Returns the address of the client of a request with these extensions and headers, like [`client_address`].
+pub(crate) fn address_of(
+    extensions: &Extensions,
+    headers: &HeaderMap,
+    trusted: &NetworkList,
+) -> Option<IpAddr> {
     // A dual-stack listener reports an IPv4 peer as `::ffff:192.0.2.1`.
-    let peer = request.extensions().get::<ClientAddr>()?.0.ip().to_canonical();
+    let peer = extensions.get::<ClientAddr>()?.0.ip().to_canonical();
     if !trusted.contain(peer) {
         return Some(peer);
     }
-    let lines = request.headers().get_all("x-forwarded-for").iter();
+    let lines = headers.get_all("x-forwarded-for").iter();
     let text = lines.filter_map(|line| line.to_str().ok()).collect::<Vec<_>>().join(",");
     // Entries to the left of a malformed entry could be forged, so the list ends there.
     let mut hops = text.rsplit(',').map_while(parse_hop);

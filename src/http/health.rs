@@ -1,99 +1,115 @@
 //! Health checks and metrics for operators' tools: liveness, readiness, search and counters.
 
+use api::operator::{
+    CheckLiveness, CheckReadiness, CheckSearch, CheckServing, Health, HealthCheck, HealthStatus,
+    LoadMetrics,
+};
 use axum::{
     body::Body,
-    extract::State,
     http::{HeaderValue, StatusCode},
     response::Response,
 };
-use serde_json::{Value, json};
 
 use crate::cluster::membership::{NodeFault, limits::LEASE_VACANT_MAX};
 use crate::cluster::readiness::ReadinessVerdict;
 use crate::http::AppState;
+use crate::http::api::binding::{ApiRequest, BoundEndpoints, IntoApiResponse};
+use crate::http::api::response::json;
 use crate::http::cache_policy::CachePolicy;
 use crate::http::protocol::respond;
+use crate::runtime::error::Result;
 use crate::runtime::telemetry;
 use crate::storage::search::IndexStatus;
 
-/// `GET /health/live`: responds whenever the process can respond.
-pub(super) async fn live() -> Response {
+/// Health checks for load balancers.
+pub(super) fn endpoints() -> BoundEndpoints {
+    BoundEndpoints::new()
+        .bind::<CheckLiveness, _, _>(live)
+        .bind::<CheckReadiness, _, _>(ready)
+        .bind::<CheckServing, _, _>(serving)
+        .bind::<CheckSearch, _, _>(search)
+}
+
+/// The endpoint that Prometheus scrapes.
+pub(super) fn metrics_endpoints() -> BoundEndpoints {
+    BoundEndpoints::new().bind_response::<LoadMetrics, _, _>(metrics)
+}
+
+impl IntoApiResponse for HealthCheck {
+    fn into_api_response(self) -> Result<Response> {
+        let status =
+            if self.is_ready() { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
+        json(status, &self.0)
+    }
+}
+
+/// Responds whenever the process can respond.
+async fn live(_: AppState, _: ApiRequest<CheckLiveness>) -> Result<HealthCheck> {
     // Reads no state: a supervisor restarts a process that fails here, and a restart repairs no
     // database.
-    status_response(StatusCode::OK, &json!({ "status": "live" }))
+    Ok(HealthCheck(Health::new(HealthStatus::Live)))
 }
 
-/// `GET /health/serving`: 200 unless the service is shutting down, independent of the state of its database;
-/// else 503.
+/// Is ready unless the service is shutting down, independent of the state of its database.
 ///
 /// For a load balancer without a ready node: cached renditions are served without a database.
-pub(super) async fn serving(State(app): State<AppState>) -> Response {
+async fn serving(app: AppState, _: ApiRequest<CheckServing>) -> Result<HealthCheck> {
     if app.shared.process.is_draining() {
-        let text = json!({ "status": "not serving", "reason": "draining" });
-        return status_response(StatusCode::SERVICE_UNAVAILABLE, &text);
+        return unready(HealthStatus::NotServing, "draining");
     }
-    status_response(StatusCode::OK, &json!({ "status": "serving" }))
+    Ok(HealthCheck(Health::new(HealthStatus::Serving)))
 }
 
-/// `GET /health/ready`: 200 if the service is not shutting down and no other node can serve more than this one;
-/// else 503.
+/// Is ready if the service is not shutting down and no other node can serve more than this one.
 ///
 /// A ready node also reports faults that all nodes share, and a long absence of workers. Neither is a reason to
 /// take this node out of rotation.
-pub(super) async fn ready(State(app): State<AppState>) -> Response {
+async fn ready(app: AppState, _: ApiRequest<CheckReadiness>) -> Result<HealthCheck> {
     let verdict = app.shared.process.readiness.verdict();
     // Draining comes first: a healthy node that stops must leave the rotation, too.
-    let (status, mut text) = if app.shared.process.is_draining() {
-        (StatusCode::SERVICE_UNAVAILABLE, json!({ "status": "not ready", "reason": "draining" }))
+    let health = if app.shared.process.is_draining() {
+        Health::unready(HealthStatus::NotReady, "draining")
     } else if verdict.is_ready {
-        (StatusCode::OK, ready_text(&app, &verdict))
+        Health { detail: ready_detail(&app, &verdict), ..Health::new(HealthStatus::Ready) }
     } else {
-        let reason = verdict.reason();
-        (StatusCode::SERVICE_UNAVAILABLE, json!({ "status": "not ready", "reason": reason }))
+        Health::unready(HealthStatus::NotReady, verdict.reason())
     };
-    if !verdict.faults.is_empty() {
-        let faults = verdict.faults.iter().map(|(fault, _)| fault.as_str());
-        text["faults"] = faults.collect::<Vec<_>>().into();
-    }
-    status_response(status, &text)
+    let faults = verdict.faults.iter().map(|(fault, _)| fault.as_str().to_owned());
+    Ok(HealthCheck(Health { faults: faults.collect(), ..health }))
 }
 
-/// `GET /health/search`: 200 when this node has a complete search index, reaches its database and is not
-/// shutting down; else 503.
+/// Is ready when this node has a complete search index, reaches its database and is not shutting down.
 ///
 /// For a load balancer that routes searches elsewhere in the meantime, and for scripts that wait until
 /// uploaded items can be found: `rowsBehind` counts the rows of the item log that are not indexed yet.
-pub(super) async fn search(State(app): State<AppState>) -> Response {
+async fn search(app: AppState, _: ApiRequest<CheckSearch>) -> Result<HealthCheck> {
     let search = app.shared.archive.content.engine();
     if app.shared.process.is_draining() {
-        return refuse_search("draining", "the service is stopping");
+        return unready(HealthStatus::Draining, "the service is stopping");
     }
     // Hits are read from the database, so an index without it cannot answer.
     if lacks_database(&app) {
-        return refuse_search("database", "the database cannot be used");
+        return unready(HealthStatus::Database, "the database cannot be used");
     }
     match search.status() {
-        IndexStatus::Disabled => refuse_search("disabled", "this node does not search"),
+        IndexStatus::Disabled => unready(HealthStatus::Disabled, "this node does not search"),
         IndexStatus::Building { done, count } => {
             let reason = format!("the search index is being built: {done} of {count} items");
-            refuse_search("building", &reason)
+            unready(HealthStatus::Building, &reason)
         }
-        IndexStatus::Ready => match search.rows_behind().await {
-            Ok(rows) => {
-                status_response(StatusCode::OK, &json!({ "status": "ready", "rowsBehind": rows }))
-            }
-            Err(cause) => {
-                // The lag is a detail, and the index answers searches without it.
+        IndexStatus::Ready => {
+            // The lag is a detail, and the index answers searches without it.
+            let behind = search.rows_behind().await.inspect_err(|cause| {
                 tracing::debug!("search index lag is unknown: {cause}");
-                status_response(StatusCode::OK, &json!({ "status": "ready" }))
-            }
-        },
+            });
+            let health = Health::new(HealthStatus::Ready);
+            Ok(HealthCheck(Health { rows_behind: behind.ok(), ..health }))
+        }
     }
 }
 
-fn refuse_search(status: &str, reason: &str) -> Response {
-    let text = json!({ "status": status, "reason": reason });
-    status_response(StatusCode::SERVICE_UNAVAILABLE, &text)
+fn unready(status: HealthStatus, reason: &str) -> Result<HealthCheck> {
+    Ok(HealthCheck(Health::unready(status, reason)))
 }
 
 fn lacks_database(app: &AppState) -> bool {
@@ -101,8 +117,8 @@ fn lacks_database(app: &AppState) -> bool {
     faults.iter().any(|(fault, _)| *fault == NodeFault::Database)
 }
 
-fn ready_text(app: &AppState, verdict: &ReadinessVerdict) -> Value {
-    let mut text = json!({ "status": "ready" });
+/// Returns what does not work although the node is ready.
+fn ready_detail(app: &AppState, verdict: &ReadinessVerdict) -> Option<String> {
     let mut details = Vec::new();
     if !verdict.faults.is_empty() {
         details.push(verdict.reason());
@@ -115,28 +131,18 @@ fn ready_text(app: &AppState, verdict: &ReadinessVerdict) -> Value {
         details
             .push(format!("no worker for {seconds} s: notifications, mails and deliveries wait"));
     }
-    if !details.is_empty() {
-        text["detail"] = details.join("; ").into();
-    }
-    text
+    (!details.is_empty()).then(|| details.join("; "))
 }
 
-/// `GET /metrics`: counters, gauges and histograms in Prometheus' text format.
-pub(super) async fn metrics(State(app): State<AppState>) -> Response {
+/// Responds with counters, gauges and histograms in Prometheus' text format.
+async fn metrics(app: AppState, _: ApiRequest<LoadMetrics>) -> Result<Response> {
     // Set here because the follower itself may be blocked in a database query.
     let behind = app.shared.process.node.log_lag().as_secs_f64();
     metrics::gauge!(telemetry::FOLLOW_BEHIND_SECONDS).set(behind);
     let text = app.shared.process.metrics.render();
     let kind = HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
-    without_caching(respond::typed(StatusCode::OK, kind, Body::from(text)))
-}
-
-fn status_response(status: StatusCode, text: &Value) -> Response {
-    without_caching(respond::json_text(status, text.to_string().into()))
-}
-
-fn without_caching(mut response: Response) -> Response {
+    let mut response = respond::typed(StatusCode::OK, kind, Body::from(text));
     // A cached response would report a state that has passed.
     CachePolicy::NoStore.set(response.headers_mut());
-    response
+    Ok(response)
 }

@@ -36,6 +36,7 @@ use axum::{
 };
 use tower::util::MapRequest;
 
+use crate::http::api::binding::BoundEndpoints;
 use crate::runtime::config::NodeRole;
 use crate::runtime::error::Error;
 use crate::runtime::error::ErrorKind;
@@ -105,7 +106,7 @@ fn full_router(app: AppState) -> Router {
 
 /// Builds the service of the separate listener for operators' tools.
 pub fn admin_service(app: AppState) -> WebService {
-    let routes = with_compression(&app, health_routes().merge(metrics_routes()));
+    let routes = with_compression(&app, tool_routes());
     MapRequest::new(partial_router(app, routes), trailing_slash::trim_request)
 }
 
@@ -113,23 +114,20 @@ pub fn admin_service(app: AppState) -> WebService {
 fn operator_routes(app: &AppState) -> Router<AppState> {
     // With an admin listener, `/metrics` must not be reachable on the public one.
     if app.shared.process.has_admin_listener {
-        return health_routes();
+        return health::endpoints().into_router();
     }
-    health_routes().merge(metrics_routes())
+    tool_routes()
 }
 
-/// Health checks for load balancers.
-fn health_routes() -> Router<AppState> {
-    Router::new()
-        .route("/health/live", get(health::live))
-        .route("/health/ready", get(health::ready))
-        .route("/health/serving", get(health::serving))
-        .route("/health/search", get(health::search))
+/// Routes for operators' tools: health checks, and the metrics that Prometheus scrapes.
+fn tool_routes() -> Router<AppState> {
+    health::endpoints().merge(health::metrics_endpoints()).into_router()
 }
 
-/// The endpoint that Prometheus scrapes.
-fn metrics_routes() -> Router<AppState> {
-    Router::new().route("/metrics", get(health::metrics))
+/// The endpoints that `crates/api` declares, whichever nodes and listeners serve them.
+fn declared_endpoints() -> BoundEndpoints {
+    let tools = health::endpoints().merge(health::metrics_endpoints());
+    api::endpoints().merge(oauth::endpoints()).merge(openapi::endpoints()).merge(tools)
 }
 
 fn media_routes() -> Router<AppState> {
@@ -147,21 +145,9 @@ fn api_routes(app: &AppState) -> Router<AppState> {
         .route("/.well-known/openid-configuration", get(oauth::discovery))
         .route("/.well-known/oauth-authorization-server", get(oauth::discovery))
         .route("/o/.well-known/openid-configuration", get(oauth::discovery))
-        .merge(api::content::routes())
-        .merge(openapi::routes())
-        .merge(api::collections::routes())
-        .merge(api::user::routes())
-        .merge(api::keys::routes())
-        .merge(api::logins::routes())
-        .merge(api::channels::routes())
-        .merge(api::orders::routes())
-        .merge(api::deliveries::routes())
-        .merge(api::ingest::routes())
-        .merge(api::item_edits::routes())
-        .merge(api::item_rights::routes())
-        .merge(api::templates::routes())
+        .merge(api::endpoints().into_router())
+        .merge(openapi::endpoints().into_router())
         .merge(api::uploads::routes())
-        .merge(api::operator::routes())
 }
 
 /// Pages that people open in a browser.

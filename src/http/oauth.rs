@@ -13,6 +13,7 @@ use serde_json::json;
 use crate::access::auth::PresentedCredentials;
 use crate::access::oauth::{ClientAuthentication, OAuthErrorCode, OAuthParameters, TokenError};
 use crate::http::AppState;
+use crate::http::api::binding::BoundEndpoints;
 use crate::http::cache_policy;
 use crate::http::cache_policy::CachePolicy;
 use crate::http::credentials;
@@ -23,6 +24,25 @@ use crate::http::help_link::HelpAnchor;
 use crate::http::protocol::respond;
 use crate::runtime::clock;
 use crate::runtime::error::{Error, ErrorKind, Result};
+use api::oauth::{
+    Authorize, AuthorizeByForm, Discover, DiscoverBelowO, DiscoverOAuth, ListKeys, LoadUserInfo,
+    LoadUserInfoByPost, RequestToken, RevokeToken,
+};
+
+/// The endpoints of OAuth2, whose routes and errors the protocol defines.
+pub(super) fn endpoints() -> BoundEndpoints {
+    BoundEndpoints::new()
+        .describe::<Authorize>()
+        .describe::<AuthorizeByForm>()
+        .describe::<RequestToken>()
+        .describe::<RevokeToken>()
+        .describe::<LoadUserInfo>()
+        .describe::<LoadUserInfoByPost>()
+        .describe::<ListKeys>()
+        .describe::<Discover>()
+        .describe::<DiscoverOAuth>()
+        .describe::<DiscoverBelowO>()
+}
 
 /// `POST /o/oauth2/token`: the token endpoint.
 pub(super) async fn token(State(app): State<AppState>, request: Request) -> Response {

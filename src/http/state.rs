@@ -8,6 +8,7 @@ use std::{
     time::Duration,
 };
 
+use api::operation::NodeFigures;
 use jiff::{Timestamp, tz::TimeZone};
 use metrics_exporter_prometheus::PrometheusHandle;
 use parking_lot::Mutex;
@@ -20,7 +21,7 @@ use crate::access::users::Users;
 use crate::archive::collections::Collections;
 use crate::archive::content::Content;
 use crate::archive::ingest::Uploads;
-use crate::cluster::membership::{ClusterNode, FigureSources, NodeFigures};
+use crate::cluster::membership::{ClusterNode, FigureSources};
 use crate::cluster::readiness::Readiness;
 use crate::distribution::delivery::Deliveries;
 use crate::distribution::notifications::Notifications;

@@ -68,6 +68,7 @@ use crate::media::original::OriginalStore;
 use crate::runtime::compute::ComputePool;
 use crate::runtime::error::{Error, ErrorKind, Result};
 use crate::runtime::fair_queue::FairSemaphore;
+use api::orders::License;
 use formats::NewsmlVersion;
 use model::item::{Asset, AssetGroup};
 use model::media_url::{DocumentExtension, DocumentFile, MediaPath, MediaTarget, RenditionFile};
@@ -503,8 +504,8 @@ impl Media {
         };
         let codes = entry.map(|entry| facts(&entry).codes()).unwrap_or_default();
         let licenses = orders.pricelist(principal, &codes, ordered, now).await?;
-        let list: Vec<Value> = licenses.iter().map(orders::json::license).collect();
-        let body = Bytes::from(Value::from(list).to_string());
+        let list: Vec<License> = licenses.iter().map(orders::view::license).collect();
+        let body = Bytes::from(serde_json::to_vec(&list).map_err(Error::internal)?);
         // Agreements change the list without changing the item, so the tag is computed from the text.
         let etag = ContentHash::new(&body).short();
         let mime = "application/json";

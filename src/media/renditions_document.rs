@@ -3,12 +3,17 @@
 //! The item's own document lists only the standard renditions. Clients look them up by variant and usage, so the
 //! last of two equal entries would win.
 
+use std::collections::BTreeMap;
+
 use bytes::Bytes;
-use serde_json::{Map, Value, json};
 
 use super::{CatalogEntry, Media, TextAnswer, access, plan};
 use crate::runtime::config::RenditionWidths;
-use crate::runtime::error::Result;
+use crate::runtime::error::{Error, Result};
+use api::media::{
+    AvailablePreset, AvailableRendition, Candidates, PictureAccess, PictureLinks, PictureWidths,
+    Renditions,
+};
 use imaging::ImageFormat;
 use model::item::{AssetGroup, MediaLinks, RenditionSizes};
 use model::media_url::{MediaPath, PictureOperation};
@@ -35,30 +40,30 @@ impl Media {
             return Err(access::not_available(path));
         };
         let upright = preview.0.upright();
-        let document = json!({
-            "uri": self.inner.links.item(&entry.key),
-            "formats": extensions().map(|extension| &extension.as_str()[1..]).collect::<Vec<_>>(),
-            "widths": self.widths_json(),
-            "renditions": self.renditions_json(entry),
-            "presets": self.presets_json(entry),
-            "srcset": self.srcset_json(entry, upright),
-        });
-        let body = Bytes::from(document.to_string());
+        let document = Renditions {
+            uri: self.inner.links.item(&entry.key),
+            formats: extensions().map(|extension| extension.as_str()[1..].to_owned()).collect(),
+            widths: self.widths(),
+            renditions: self.renditions(entry),
+            presets: self.presets(entry),
+            srcset: self.candidates(entry, upright),
+        };
+        let body = Bytes::from(serde_json::to_vec(&document).map_err(Error::internal)?);
         let etag = ContentHash::new(&body).short();
         let mime = "application/json";
         let keys = entry.cache_keys().clone();
         Ok(TextAnswer { body, mime, etag, modified: None, open, keys })
     }
 
-    fn widths_json(&self) -> Value {
+    fn widths(&self) -> PictureWidths {
         match &self.inner.settings.widths {
-            RenditionWidths::Any => json!("any"),
-            RenditionWidths::Ladder(widths) => json!(widths),
+            RenditionWidths::Any => PictureWidths::Any("any".to_owned()),
+            RenditionWidths::Ladder(widths) => PictureWidths::Ladder(widths.clone()),
         }
     }
 
     /// Lists the standard renditions that the item has, with their sizes and URLs.
-    fn renditions_json(&self, entry: &CatalogEntry) -> Vec<Value> {
+    fn renditions(&self, entry: &CatalogEntry) -> Vec<AvailableRendition> {
         let files = AssetGroup::of_item(&entry.assets);
         let names = RenditionName::PICTURES.into_iter();
         let described = names.filter_map(|name| {
@@ -71,36 +76,37 @@ impl Media {
                 (extension, MediaPath::rendition(entry.key.clone(), name, extension))
             });
             let jpeg = MediaPath::rendition(entry.key.clone(), name, RenditionExtension::JPEG);
-            Some(json!({
-                "variant": name.variant.as_str(),
-                "usage": name.usage.as_str(),
-                "width": size.width,
-                "height": size.height,
-                "access": access_word(&jpeg),
-                "hrefs": self.hrefs(entry, paths),
-            }))
+            Some(AvailableRendition {
+                variant: name.variant.as_str().to_owned(),
+                usage: name.usage.as_str().to_owned(),
+                width: size.width,
+                height: size.height,
+                access: picture_access(&jpeg),
+                hrefs: self.hrefs(entry, paths),
+            })
         });
         described.collect()
     }
 
     /// Lists the presets, each as a Preview.
-    fn presets_json(&self, entry: &CatalogEntry) -> Map<String, Value> {
-        let presets = self.inner.settings.presets.0.iter();
+    fn presets(&self, entry: &CatalogEntry) -> BTreeMap<String, AvailablePreset> {
+        let mut presets = BTreeMap::new();
+        for (name, preset) in &self.inner.settings.presets.0 {
+            let paths = extensions().filter_map(|extension| {
+                Some((extension, resized(entry, extension, preset_of(name))?))
+            });
+            // The open picture takes every preset.
+            let Some(jpeg) = resized(entry, RenditionExtension::JPEG, preset_of(name)) else {
+                continue;
+            };
+            let described = AvailablePreset {
+                size: preset.size.to_string()[1..].to_owned(),
+                access: picture_access(&jpeg),
+                hrefs: self.hrefs(entry, paths),
+            };
+            presets.insert(name.to_string(), described);
+        }
         presets
-            .map(|(name, preset)| {
-                let paths = extensions().filter_map(|extension| {
-                    Some((extension, resized(entry, extension, preset_of(name))?))
-                });
-                let jpeg = resized(entry, RenditionExtension::JPEG, preset_of(name));
-                let access = jpeg.map(|path| access_word(&path));
-                let described = json!({
-                    "size": preset.size.to_string()[1..],
-                    "access": access,
-                    "hrefs": self.hrefs(entry, paths),
-                });
-                (name.to_string(), described)
-            })
-            .collect()
     }
 
     /// Lists the URLs in the formats that can hold their pictures.
@@ -108,13 +114,13 @@ impl Media {
         &self,
         entry: &CatalogEntry,
         paths: impl Iterator<Item = (RenditionExtension, MediaPath)>,
-    ) -> Map<String, Value> {
-        let mut hrefs = Map::new();
+    ) -> PictureLinks {
+        let mut hrefs = PictureLinks::default();
         for (extension, path) in paths {
-            if self.is_held(entry, extension, &path) {
-                let name = extension.as_str()[1..].to_owned();
-                hrefs.insert(name, self.inner.links.url(&path).into());
+            if !self.is_held(entry, extension, &path) {
+                continue;
             }
+            hrefs.insert(&extension.as_str()[1..], self.inner.links.url(&path));
         }
         hrefs
     }
@@ -137,12 +143,12 @@ impl Media {
     }
 
     /// Returns for each format the candidates of an `<img srcset>`, in ascending width.
-    fn srcset_json(&self, entry: &CatalogEntry, upright: Size) -> Map<String, Value> {
-        let formats = ImageFormat::all().map(|format| {
-            let extension = RenditionExtension::Image(format);
-            (extension.as_str()[1..].to_owned(), self.srcset(entry, upright, extension).into())
-        });
-        formats.collect()
+    fn candidates(&self, entry: &CatalogEntry, upright: Size) -> Candidates {
+        let mut candidates = Candidates::default();
+        for extension in ImageFormat::all().map(RenditionExtension::Image) {
+            candidates.insert(&extension.as_str()[1..], self.srcset(entry, upright, extension));
+        }
+        candidates
     }
 
     /// Returns the candidates of an `<img srcset>` in one format: the widths of the ladder up to the width of the
@@ -188,14 +194,14 @@ fn resized(
     path.with_operation(PictureOperation::Resize(size)).ok()
 }
 
-/// Returns the word for the requirement of a rendition: nothing, a purchase, or an agreement by which the item may
+/// Returns the requirement of a rendition: nothing, a purchase, or an agreement by which the item may
 /// be read, as for the Preview of a video.
-fn access_word(path: &MediaPath) -> &'static str {
+fn picture_access(path: &MediaPath) -> PictureAccess {
     if access::is_open(path) {
-        "open"
+        PictureAccess::Open
     } else if access::needs_purchase(path) {
-        "purchase"
+        PictureAccess::Purchase
     } else {
-        "agreement"
+        PictureAccess::Agreement
     }
 }

@@ -296,7 +296,7 @@ fn every_mistake_in_a_body_is_named() {
         ("POST", "", json!({ "name": long }), vec!["maximum name"]),
         ("POST", "", json!({ "name": "a\nb", "public": 1 }), vec!["pattern name", "type public"]),
         ("PUT", &place, json!({ "name": null }), vec!["type name"]),
-        ("PUT", &place, json!({ "public": null }), vec!["required name", "type public"]),
+        ("PUT", &place, json!({ "public": null }), vec!["type public", "required name"]),
         ("PUT", &place, json!({ "name": "a", "content": "b" }), vec!["type content"]),
         ("PUT", &place, json!({ "name": "", "content": [] }), vec!["minimum name"]),
         ("PUT", &place, json!({ "name": null, "content": [] }), vec!["type name"]),

@@ -65,7 +65,8 @@ fn public_type(line: &str) -> Option<&str> {
     (!name.is_empty()).then_some(name)
 }
 
-/// A doc comment has at least four words, and public types and functions have one.
+/// A doc comment has at least four words, and public types and functions have one. In `crates/api` a doc comment is a cell of the
+/// API's reference, where a unit alone says enough.
 pub fn docs(tree: &Tree) -> Vec<String> {
     tree.sources.iter().flat_map(docs_of).collect()
 }
@@ -88,7 +89,7 @@ fn docs_of(source: &Source) -> Vec<String> {
             continue;
         }
         if let Some(count) = words.take() {
-            if count < DOC_WORDS_MIN {
+            if count < DOC_WORDS_MIN && !source.path.starts_with("crates/api/") {
                 problems.push(format!("{place}: a doc comment of {count} words says nothing"));
             }
         } else if is_public_item(line) {

@@ -6,13 +6,13 @@
 
 pub mod coverage;
 mod joint_purchase;
-pub mod json;
 mod offers;
 mod purchase;
 mod quotes;
 mod read_access;
 mod report;
 mod statistics;
+pub mod view;
 
 use std::sync::Arc;
 
@@ -22,10 +22,8 @@ use moka::sync::Cache;
 pub use joint_purchase::ConfirmedPayers;
 pub use offers::{AgreementOffer, OfferState};
 pub use quotes::PurchaseQuote;
-pub use report::{ItemOrder, OrderReport};
-pub use statistics::{
-    DayRange, DownloadGrouping, DownloadRow, DownloadStatistics, StatisticsRequest,
-};
+pub use report::ItemOrder;
+pub use statistics::{DayRange, DownloadRow, DownloadStatistics, StatisticsRequest};
 
 use crate::access::auth::{Auth, AuthMethod, Principal};
 use crate::runtime::error::{Error, ErrorKind, Result};

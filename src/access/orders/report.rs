@@ -1,45 +1,32 @@
 //! Orders for their owners and the owners' colleagues: lists, reports on use, and the applicable licences.
 
 use jiff::Timestamp;
-use uuid::Uuid;
 
 use super::{Orders, coverage, product_codes};
 use crate::access::auth::Principal;
 use crate::runtime::error::{Error, ErrorKind, Result};
-use crate::runtime::limits::{DOWNLOADABLE_FOR, INVOICE_TEXT_CHARS_MAX, ORDERS_LISTED_MAX};
+use crate::runtime::limits::DOWNLOADABLE_FOR;
 use crate::storage::audit::{self, AuditAction, AuditEvent, AuditOutcome, ObjectKind};
 use crate::storage::database::{DbError, OrdersOf, ReadTx, UsageReport, WriteTx};
+use api::orders::{ChosenLicense, INVOICE_TEXT_CHARS_MAX, ORDERS_LISTED_MAX, OrderUpdate};
 use model::ItemKey;
 use model::account::{
     Agreement, Approver, License, Order, OrderId, OrderStatus, OrganizationId, Permission,
 };
 use model::item::Document;
 
-/// The report of a customer on an order (contract purchases-14).
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct OrderReport {
-    /// True if the item was used and will be invoiced.
-    pub approve: bool,
-    /// The licence of the use; required with `approve`.
-    pub license: Option<Uuid>,
-    /// The text for the invoice.
-    pub invoice_text: Option<String>,
-}
-
-impl OrderReport {
-    /// Validates the properties that do not depend on the order.
-    fn check(&self) -> Result<()> {
-        if self.approve && self.license.is_none() {
-            let message = "a license must be supplied when approve is true";
-            return Err(Error::invalid("body", "license", "required", message));
-        }
-        let text = self.invoice_text.as_deref().unwrap_or_default();
-        if text.chars().count() > INVOICE_TEXT_CHARS_MAX {
-            let message = format!("invoiceText has more than {INVOICE_TEXT_CHARS_MAX} characters");
-            return Err(Error::invalid("body", "invoiceText", "maximum", message));
-        }
-        Ok(())
+/// Validates the properties of a report that do not depend on the order.
+fn check(report: &OrderUpdate) -> Result<()> {
+    if report.approve && report.license.is_none() {
+        let message = "license must be supplied when approve is true";
+        return Err(Error::invalid("body", "license", "required", message));
     }
+    let text = report.invoice_text.as_deref().unwrap_or_default();
+    if text.chars().count() > INVOICE_TEXT_CHARS_MAX {
+        let message = format!("invoiceText has more than {INVOICE_TEXT_CHARS_MAX} characters");
+        return Err(Error::invalid("body", "invoiceText", "maximum", message));
+    }
+    Ok(())
 }
 
 /// An order of an item by the organization of a caller, as all users of the organization may see it.
@@ -58,7 +45,7 @@ pub struct ItemOrder {
 /// The data of a transaction that records a report.
 struct ReportTransaction {
     id: OrderId,
-    report: OrderReport,
+    report: OrderUpdate,
     owner: OrderVisibility,
     is_admin: bool,
     agreements: Vec<Agreement>,
@@ -169,10 +156,10 @@ impl Orders {
         &self,
         principal: &Principal,
         id: OrderId,
-        report: OrderReport,
+        report: OrderUpdate,
         now: Timestamp,
     ) -> Result<Order> {
-        report.check()?;
+        check(&report)?;
         let owner = OrderVisibility::new(principal);
         let agreements = principal.agreements().to_vec();
         let is_admin = principal.user().access.admin;
@@ -253,7 +240,7 @@ impl ReportTransaction {
             Ok(license) => license,
             Err(refusal) => return Ok(Err(refusal)),
         };
-        let OrderReport { approve: approved, invoice_text, .. } = self.report;
+        let OrderUpdate { approve: approved, invoice_text, .. } = self.report;
         // An order that needs approval is downloadable from its approval on, which may come late.
         let until = self.now.checked_add(DOWNLOADABLE_FOR).unwrap_or(Timestamp::MAX);
         let detail = match &license {
@@ -279,9 +266,9 @@ impl ReportTransaction {
     /// If the agreement ended between the purchase and its report, the licences of the bought product stay
     /// applicable (contract purchases-10).
     fn license(&self, tx: &ReadTx<'_>, order: &Order) -> Result<Result<Option<License>>, DbError> {
-        let Some(uuid) = self.report.license.filter(|_| self.report.approve) else {
-            return Ok(Ok(None));
-        };
+        // A refused order is not licensed.
+        let chosen = self.report.license.as_ref().filter(|_| self.report.approve);
+        let Some(ChosenLicense { uuid }) = chosen else { return Ok(Ok(None)) };
         let item = tx.find_item(&order.item)?;
         // A withdrawn item has no codes; the product of its order is added below (contract
         // purchases-10).
@@ -292,7 +279,7 @@ impl ReportTransaction {
             codes.push(order.product.code.clone());
         }
         let licenses = tx.list_licenses_of_products(&codes)?;
-        let found = licenses.into_iter().find(|license| license.uuid == uuid);
+        let found = licenses.into_iter().find(|license| license.uuid == *uuid);
         Ok(found.map(Some).ok_or_else(|| {
             let message = format!("license {uuid} is not in the pricelist of {}", order.item);
             Error::invalid_with_code("body", "license.uuid", "license_not_applicable", message)

@@ -4,8 +4,9 @@ use serde_json::json;
 use uuid::Uuid;
 
 use super::test_fixture::{OrdersFixture, key, run, start, with_item};
-use super::{ItemOrder, OrderReport, Orders, json as written};
+use super::{ItemOrder, Orders, view};
 use crate::runtime::error::{Error, ErrorKind};
+use api::orders::{ChosenLicense, OrderUpdate};
 use model::account::{AgreementId, Order, OrderId, OrderStatus};
 use model::item::MediaLinks;
 use model::{AssociationKey, ItemKey, Rect, RenditionExtension, RenditionName};
@@ -40,8 +41,12 @@ fn uuid(digit: char) -> Uuid {
     format!("00000000-0000-0000-0000-00000000000{digit}").parse().unwrap()
 }
 
-fn approval(digit: char) -> OrderReport {
-    OrderReport { approve: true, license: Some(uuid(digit)), invoice_text: None }
+fn approval(digit: char) -> OrderUpdate {
+    OrderUpdate {
+        approve: true,
+        license: Some(ChosenLicense { uuid: uuid(digit) }),
+        invoice_text: None,
+    }
 }
 
 fn code(outcome: Result<Order, Error>) -> (ErrorKind, String, String) {
@@ -81,7 +86,7 @@ fn a_user_lists_its_own_orders_and_an_administrator_those_of_the_organization() 
         assert_eq!(list(3, 3, 20, OrderStatus::All).await, [0_i64; 0]);
         assert_eq!(list(4, 0, usize::MAX, OrderStatus::All).await, [4]);
         assert_eq!(list(5, 0, 20, OrderStatus::All).await, [0_i64; 0]);
-        let refusal = OrderReport { approve: false, license: None, invoice_text: None };
+        let refusal = OrderUpdate { approve: false, license: None, invoice_text: None };
         orders.report(&*scene.user(1).await, OrderId(1), refusal, start()).await.unwrap();
         assert_eq!(list(3, 0, 20, OrderStatus::Reported).await, [1]);
         assert_eq!(list(3, 0, 20, OrderStatus::Unreported).await, [3, 2]);
@@ -104,7 +109,7 @@ fn colleagues_know_that_an_item_is_bought_and_no_more() {
         assert_eq!(known(3, 0, 9).await, [(true, true, Some(3)), (false, false, Some(1))]);
         assert_eq!(known(5, 0, 1).await, [(true, false, None)]);
         assert!(known(4, 0, 9).await.is_empty() && known(1, 2, 9).await.is_empty());
-        let refusal = OrderReport { approve: false, license: None, invoice_text: None };
+        let refusal = OrderUpdate { approve: false, license: None, invoice_text: None };
         for order in [1, 3] {
             orders
                 .report(&*scene.user(3).await, OrderId(order), refusal.clone(), start())
@@ -141,7 +146,7 @@ fn an_order_is_shown_to_those_whose_list_has_it() {
 fn an_order_is_reported_once_by_a_user_who_sees_it_under_a_licence_of_its_item() {
     run(async {
         let (scene, orders) = scene().await;
-        let report = async |user: i64, id: i64, report: OrderReport| {
+        let report = async |user: i64, id: i64, report: OrderUpdate| {
             let user = scene.user(user).await;
             orders.report(&user, OrderId(id), report, start()).await
         };
@@ -149,7 +154,7 @@ fn an_order_is_reported_once_by_a_user_who_sees_it_under_a_licence_of_its_item()
         for (user, id) in [(1, 3), (2, 1), (4, 1), (3, 4), (1, 99)] {
             assert_eq!(code(report(user, id, approval('a')).await), missing, "{user} {id}");
         }
-        let none = OrderReport { license: None, ..approval('a') };
+        let none = OrderUpdate { license: None, ..approval('a') };
         let (kind, rule, path) = code(report(1, 1, none).await);
         assert_eq!(kind, ErrorKind::InvalidArgument);
         assert_eq!(rule, "required.openapi.requestValidation");
@@ -163,7 +168,7 @@ fn an_order_is_reported_once_by_a_user_who_sees_it_under_a_licence_of_its_item()
             );
             assert_eq!(path, "body license.uuid");
         }
-        let text = OrderReport { invoice_text: Some("Page 3".to_owned()), ..approval('a') };
+        let text = OrderUpdate { invoice_text: Some("Page 3".to_owned()), ..approval('a') };
         let order = report(1, 1, text).await.unwrap();
         assert_eq!((order.approved, order.reported), (Some(true), Some(start())));
         assert_eq!(order.invoice_text.as_deref(), Some("Page 3"));
@@ -171,7 +176,7 @@ fn an_order_is_reported_once_by_a_user_who_sees_it_under_a_licence_of_its_item()
         let (kind, code, path) = code(report(1, 1, approval('a')).await);
         assert_eq!((kind, code.as_str()), (ErrorKind::InvalidArgument, "order_already_reported"));
         assert_eq!(path, "path id");
-        let refusal = OrderReport { approve: false, ..approval('a') };
+        let refusal = OrderUpdate { approve: false, ..approval('a') };
         let order = report(3, 3, refusal).await.unwrap();
         assert_eq!((order.approved, order.license), (Some(false), None));
     });
@@ -192,7 +197,7 @@ fn an_approved_order_delivers_and_a_refused_one_does_not() {
         orders.report(&user, OrderId(3), approval('a'), start()).await.unwrap();
         assert!(again(0).await.is_ok());
         assert!(again(1).await.is_err());
-        let refusal = OrderReport { approve: false, license: None, invoice_text: None };
+        let refusal = OrderUpdate { approve: false, license: None, invoice_text: None };
         orders.report(&user, OrderId(5), refusal, start()).await.unwrap();
         assert!(again(1).await.is_err());
         assert_eq!(scene.rows().await.len(), 5);
@@ -225,7 +230,7 @@ fn an_order_that_is_not_reported_keeps_its_licences() {
         assert_eq!(codes, ["A"]);
         let list = orders.pricelist(&user, &[], codes, start()).await.unwrap();
         assert_eq!(list.iter().map(|one| one.uuid).collect::<Vec<_>>(), [uuid('a')]);
-        let refusal = OrderReport { approve: false, license: None, invoice_text: None };
+        let refusal = OrderUpdate { approve: false, license: None, invoice_text: None };
         orders.report(&user, OrderId(1), refusal, start()).await.unwrap();
         assert!(orders.codes_to_report(&user, &key(0)).await.unwrap().is_empty());
         let stranger = scene.user(4).await;
@@ -259,7 +264,7 @@ fn orders_and_licences_are_written_as_the_contract_has_them() {
             "reportingDeadline": "2024-01-13T22:13:20Z",
             "manual": false,
         });
-        assert_eq!(written::order(order, &Example), expected);
+        assert_eq!(json!(view::order(order, &Example)), expected);
         let order = orders.report(&user, OrderId(1), approval('a'), start()).await.unwrap();
         expected["price"]["license"] = json!({
             "uuid": uuid('a').to_string(),
@@ -271,6 +276,6 @@ fn orders_and_licences_are_written_as_the_contract_has_them() {
         });
         expected["reported"] = json!("2023-11-14T22:13:20Z");
         expected["approved"] = json!(true);
-        assert_eq!(written::order(&order, &Example), expected);
+        assert_eq!(json!(view::order(&order, &Example)), expected);
     });
 }

@@ -8,9 +8,10 @@ use proptest::prelude::*;
 use super::test_fixture::{
     ITEMS, OrdersFixture, PREPAID, SIX_ENDS_AFTER_DAYS, USERS, run, start, with_item,
 };
-use super::{CoverageDecision, OrderReport, Orders};
+use super::{CoverageDecision, Orders};
 use crate::access::auth::Principal;
 use crate::runtime::error::{Error, ErrorKind};
+use api::orders::{ChosenLicense, OrderUpdate};
 use model::account::{AgreementId, AgreementType, OrderId};
 
 const DAY_MS: i64 = 86_400_000;
@@ -198,7 +199,8 @@ async fn report(
         let digit = code.to_lowercase();
         format!("00000000-0000-0000-0000-00000000000{digit}").parse().unwrap()
     });
-    let report = OrderReport { approve, license, invoice_text: None };
+    let license = license.map(|uuid| ChosenLicense { uuid });
+    let report = OrderUpdate { approve, license, invoice_text: None };
     let outcome = orders.report(&user, id, report, now).await;
     if row.reported {
         let error = outcome.unwrap_err();

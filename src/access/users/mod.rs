@@ -4,11 +4,13 @@
 //! administrator gets and which is limited to one organization. A change of a user takes effect at once: the
 //! caches of this and other processes are invalidated.
 
+pub mod caller_view;
 mod change;
-pub mod json;
 mod keys;
 mod logins;
+pub mod organization_view;
 mod passwords;
+pub mod view;
 
 #[cfg(test)]
 mod tests;
@@ -19,7 +21,6 @@ use jiff::Timestamp;
 use serde_json::{Map, Value};
 use tokio::sync::Semaphore;
 
-pub use change::{CheckedMember, UserChange, is_phone_number};
 pub use keys::CreatedKey;
 pub use logins::UserLoginState;
 pub use passwords::{
@@ -33,11 +34,12 @@ use crate::access::auth::{Auth, IdSigner, Principal};
 use crate::runtime::error::{Error, ErrorDetail, ErrorKind, Result};
 use crate::runtime::limits::{
     DEVICES_PER_USER_MAX, ORGANIZATION_USER_REQUESTS_MAX, ORGANIZATION_USERS_MAX,
-    OUTBOX_PER_USER_MAX, PROFILE_BYTES_MAX, RESETS_IN_FLIGHT_MAX, USER_REQUESTS_MAX,
-    USER_REQUESTS_WINDOW_S,
+    OUTBOX_PER_USER_MAX, RESETS_IN_FLIGHT_MAX, USER_REQUESTS_MAX, USER_REQUESTS_WINDOW_S,
 };
 use crate::storage::audit::{self, AuditAction, AuditEvent, ObjectKind};
 use crate::storage::database::{Db, NewMessage, UserRequestLimits};
+use api::organization::{UserCreate, UserUpdate};
+use api::user::PROFILE_BYTES_MAX;
 use model::account::{
     Account, Agreement, Device, MessageContent, Organization, OrganizationId, Permission,
     ROLE_OPERATOR, ROLE_PROVIDER, User, UserId,
@@ -266,17 +268,18 @@ impl Administration<'_> {
     /// organization and no password. If mails are configured, the user gets an invitation by mail to set a
     /// password.
     ///
-    /// Fails with `userName_in_use` if the name is taken, ignoring case; with `mailDomain_not_allowed` for an
+    /// Fails with `phoneNumber_direct_invalid` or `format` for a telephone number that is none; with
+    /// `userName_in_use` if the name is taken, ignoring case; with `mailDomain_not_allowed` for an
     /// address outside the mail domains of the organization; with [`ErrorKind::Conflict`] if the organization
     /// has [`ORGANIZATION_USERS_MAX`] users; and with [`ErrorKind::Overloaded`] after [`USER_REQUESTS_MAX`]
     /// requests in an hour.
-    pub async fn create(&self, new: CheckedMember, now: Timestamp) -> Result<Account> {
+    pub async fn create(&self, new: UserCreate, now: Timestamp) -> Result<Account> {
         // Reveals nothing about users, so it is not counted as a request.
         if !self.allows_address(&new.email_address) {
             return Err(self.refusal(UserRefusal::Domain, now));
         }
         let administrator = self.administrator;
-        let member = new.into_member(self.organization);
+        let member = change::new_member(new, self.organization);
         let event = audit::event(AuditAction::UserCreated);
         let invited = audit::event(AuditAction::PasswordLinkSent);
         let is_mailed = self.users.can_mail(Some(member.email_address.as_str()));
@@ -365,7 +368,7 @@ impl Administration<'_> {
     /// for a new address of a different user who is an operator, with `provider_required` for a new address
     /// of a different user who is a provider unless the administrator is a provider too, and with
     /// `mailDomain_not_allowed` for a new address outside the mail domains of the organization.
-    pub async fn update(&self, id: UserId, change: UserChange, now: Timestamp) -> Result<Account> {
+    pub async fn update(&self, id: UserId, change: UserUpdate, now: Timestamp) -> Result<Account> {
         let organization = self.organization;
         let administrator = self.administrator;
         let is_provider = self.is_provider;
@@ -381,7 +384,7 @@ impl Administration<'_> {
                 return Ok(Err(UserRefusal::Domain));
             }
             let before = account.user.clone();
-            change.apply(&mut account.user);
+            change::apply(change, &mut account.user);
             // Links for a new password go to the address, so an administrator who sets it could log in as the
             // user.
             let moves_mails = account.user.email_address != before.email_address;

@@ -7,8 +7,9 @@ use tempfile::TempDir;
 
 use super::*;
 use crate::access::auth::{HashLimits, PresentedCredentials};
+use api::organization::{PhoneNumberUpdate, UserRightsUpdate};
 use model::ContentHash;
-use model::account::{AccessLevels, DeviceKind, PhoneNumbers};
+use model::account::{AccessLevels, DeviceKind};
 
 /// Organization 1 has an administrator, an editor, an inactive user and a service account; 2 has one user;
 /// user 30 has no organization. Every user has a token with every scope, named after its number.
@@ -95,19 +96,24 @@ fn code(error: &Error) -> (ErrorKind, &str) {
     (error.kind(), error.details().first().map_or("", |detail| &detail.error_code))
 }
 
-fn someone() -> CheckedMember {
-    CheckedMember {
+fn someone() -> UserCreate {
+    UserCreate {
         email_address: "New.User@Desk.example".to_owned(),
         first_name: "New".to_owned(),
         last_name: "User".to_owned(),
+        phone_number: None,
         department: None,
-        phone: PhoneNumbers::default(),
-        access: AccessLevels { admin: false, mediebank: true },
+        access: Some(UserRightsUpdate { admin: None, mediebank: Some(true) }),
     }
 }
 
+fn rights(admin: Option<bool>, mediebank: Option<bool>) -> UserUpdate {
+    let access = Some(UserRightsUpdate { admin, mediebank });
+    UserUpdate { access, ..UserUpdate::default() }
+}
+
 fn json_of(account: &Account) -> Value {
-    serde_json::to_value(json::FullUser::seen_by(account, &Principal::operator())).unwrap()
+    serde_json::to_value(view::user(account, &Principal::operator())).unwrap()
 }
 
 #[tokio::test]
@@ -140,7 +146,8 @@ async fn a_user_is_shown_with_organization_agreements_and_access() {
 async fn the_old_agreements_are_those_in_force_and_prepaid_has_no_type() {
     let fixture = fixture();
     let admin = fixture.caller(1).await;
-    let found: Vec<_> = Users::agreements(&admin, now()).map(json::OldAgreement::from).collect();
+    let found: Vec<_> =
+        Users::agreements(&admin, now()).map(caller_view::deprecated_agreement).collect();
     let product = json!({ "name": "Photo", "description": null, "code": "FOTO" });
     let expected = json!([
         { "id": 100, "description": "Every item", "type": "Subscription",
@@ -155,7 +162,7 @@ async fn the_old_agreements_are_those_in_force_and_prepaid_has_no_type() {
 async fn an_organization_is_shown_with_what_is_known_of_it() {
     let fixture = fixture();
     let check = |caller: Arc<Principal>, expected: Value| {
-        let found = json::FullOrganization::from(Users::organization(&caller).unwrap());
+        let found = organization_view::organization(Users::organization(&caller).unwrap());
         assert_eq!(serde_json::to_value(found).unwrap(), expected);
     };
     let whole = json!({
@@ -189,8 +196,7 @@ async fn an_administrator_sees_the_users_of_its_organization_alone() {
     let administration = fixture.users.administration(&admin).unwrap();
     let users = administration.list().await.unwrap();
     let operator = Principal::operator();
-    let bases: Vec<_> =
-        users.iter().map(|user| json::UserBase::seen_by(user, &operator)).collect();
+    let bases: Vec<_> = users.iter().map(|user| view::user_base(user, &operator)).collect();
     let bases = serde_json::to_value(bases).unwrap();
     assert_eq!(users.iter().map(|user| user.id.0).collect::<Vec<_>>(), [1, 2, 3, 4]);
     let gone = json!({ "id": 3, "customerId": 1, "userName": "gone", "active": false });
@@ -199,7 +205,7 @@ async fn an_administrator_sees_the_users_of_its_organization_alone() {
     for id in [20, 30, 99, 0, -1, i64::MAX] {
         let error = administration.load(UserId(id)).await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::NotFound, "{id}");
-        let change = UserChange { admin: Some(true), ..UserChange::default() };
+        let change = rights(Some(true), None);
         let error = administration.update(UserId(id), change, now()).await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::NotFound, "{id}");
     }
@@ -232,7 +238,7 @@ async fn a_user_name_is_given_once_in_whatever_case() {
     let administration = fixture.users.administration(&admin).unwrap();
     administration.create(someone(), now()).await.unwrap();
     for email in ["new.user@desk.example", "NEW.USER@DESK.EXAMPLE", "editor@desk.example"] {
-        let again = CheckedMember { email_address: email.to_owned(), ..someone() };
+        let again = UserCreate { email_address: email.to_owned(), ..someone() };
         let error = administration.create(again, now()).await.unwrap_err();
         assert_eq!(code(&error), (ErrorKind::InvalidArgument, "userName_in_use"), "{email}");
         let detail = &error.details()[0];
@@ -246,13 +252,12 @@ async fn a_change_touches_what_it_names_and_counts_at_once() {
     let fixture = fixture();
     let (admin, editor) = (fixture.caller(1).await, fixture.caller(2).await);
     let administration = fixture.users.administration(&admin).unwrap();
-    let change = UserChange {
+    let phone = PhoneNumberUpdate { direct: None, mobile: Some(Some("070 1".to_owned())) };
+    let change = UserUpdate {
         email_address: Some("ed@desk.example".to_owned()),
         department: Some(None),
-        phone_mobile: Some(Some("070 1".to_owned())),
-        admin: Some(true),
-        mediebank: Some(false),
-        ..UserChange::default()
+        phone_number: Some(Some(phone)),
+        ..rights(Some(true), Some(false))
     };
     let account = administration.update(UserId(2), change, now()).await.unwrap();
     let mut expected = editor.user().clone();
@@ -264,12 +269,22 @@ async fn a_change_touches_what_it_names_and_counts_at_once() {
     assert_eq!(account.user, expected);
     assert_eq!(account.agreements, editor.agreements());
     assert_eq!(*fixture.caller(2).await.account().as_ref(), account);
-    let nothing = administration.update(UserId(2), UserChange::default(), now()).await.unwrap();
+    let nothing = administration.update(UserId(2), UserUpdate::default(), now()).await.unwrap();
     assert_eq!(nothing, account);
-    let own = UserChange { admin: Some(false), ..UserChange::default() };
+    let own = rights(Some(false), None);
     administration.update(UserId(1), own, now()).await.unwrap();
     let former = fixture.caller(1).await;
     assert!(fixture.users.administration(&former).is_err());
+}
+
+#[tokio::test]
+async fn null_clears_both_telephone_numbers() {
+    let fixture = fixture();
+    let admin = fixture.caller(1).await;
+    let administration = fixture.users.administration(&admin).unwrap();
+    let cleared = UserUpdate { phone_number: Some(None), ..UserUpdate::default() };
+    let account = administration.update(UserId(2), cleared, now()).await.unwrap();
+    assert_eq!((account.user.phone.direct, account.user.phone.mobile), (None, None));
 }
 
 #[tokio::test]
@@ -280,17 +295,17 @@ async fn an_administrator_cannot_get_in_as_an_operator_of_its_organization() {
     let (admin, own) = (fixture.caller(1).await, fixture.caller(2).await);
     let administration = fixture.users.administration(&admin).unwrap();
     let protected = (ErrorKind::Forbidden, "operator_required");
-    let address = |address: &str| UserChange {
+    let address = |address: &str| UserUpdate {
         email_address: Some(address.to_owned()),
-        ..UserChange::default()
+        ..UserUpdate::default()
     };
     let moved = administration.update(UserId(2), address("x@desk.example"), now()).await;
     assert_eq!(code(&moved.unwrap_err()), protected);
     let link = administration.send_password_link(UserId(2), now()).await;
     assert_eq!(code(&link.unwrap_err()), protected);
-    let renamed = UserChange { first_name: Some("Edda".to_owned()), ..UserChange::default() };
+    let renamed = UserUpdate { first_name: Some("Edda".to_owned()), ..UserUpdate::default() };
     administration.update(UserId(2), renamed, now()).await.unwrap();
-    let admin = UserChange { admin: Some(true), ..UserChange::default() };
+    let admin = rights(Some(true), None);
     administration.update(UserId(2), admin, now()).await.unwrap();
     let itself = fixture.caller(2).await;
     assert_eq!(itself.user().email_address, own.user().email_address);
@@ -301,9 +316,9 @@ async fn an_administrator_cannot_get_in_as_an_operator_of_its_organization() {
 
 #[tokio::test]
 async fn only_a_provider_administers_the_address_and_password_of_a_provider() {
-    let address = || UserChange {
+    let address = || UserUpdate {
         email_address: Some("x@desk.example".to_owned()),
-        ..UserChange::default()
+        ..UserUpdate::default()
     };
     for is_provider in [false, true] {
         let fixture = fixture();

@@ -3,11 +3,12 @@
 
 use std::sync::Arc;
 
+use api::operation::NodeFigures;
 use uuid::Uuid;
 
 use super::JobContext;
 use crate::cluster::jobs::{BackgroundJob, JobSpec, RunOutcome, sweep};
-use crate::cluster::membership::{ClusterNode, NodeFigures};
+use crate::cluster::membership::{ClusterNode, print_figures};
 use crate::http::SharedState;
 use crate::runtime::clock::{self, Stopwatch};
 use crate::runtime::limits::{
@@ -113,7 +114,7 @@ impl BackgroundJob for FiguresJob {
         {
             return Ok(RunOutcome::Idle);
         }
-        let text = figures.print();
+        let text = print_figures(&figures);
         let now = clock::now();
         process.db.write(move |tx| tx.write_figures(incarnation, &text, now)).await?;
         let since = Stopwatch::start();

@@ -7,14 +7,15 @@
 //! Functions return `None` if there is no such collection, or if it belongs to a different user. The contract has
 //! one answer for both (contract collections-8).
 
-pub mod json;
 mod order;
+pub mod view;
 
 #[cfg(test)]
 mod tests;
 
 use std::{collections::HashSet, time::Duration};
 
+use api::collections::{CollectionBody, CollectionChange};
 use jiff::Timestamp;
 use uuid::Uuid;
 
@@ -32,28 +33,6 @@ use order::reorder;
 #[derive(Clone)]
 pub struct Collections {
     db: Db,
-}
-
-/// A request to create a collection.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct CollectionDraft {
-    pub name: String,
-    /// True if other users may read it.
-    pub public: bool,
-}
-
-/// A request to change a collection; `None` leaves a property unchanged.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct CollectionChange {
-    pub name: Option<String>,
-    /// True if other users may read it.
-    pub public: Option<bool>,
-    /// The items that come first, in their new order.
-    ///
-    /// A page reorders items in this way (contract collections-6). Items that are not named follow after the named
-    /// items, in their previous order. Items outside the collection are skipped. So reordering never adds or
-    /// removes an item, whatever concurrent changes there are.
-    pub content: Option<Vec<ItemKey>>,
 }
 
 impl Collections {
@@ -84,15 +63,15 @@ impl Collections {
     pub async fn create(
         &self,
         caller: &Principal,
-        draft: CollectionDraft,
+        body: CollectionBody,
         now: Timestamp,
     ) -> Result<Collection> {
         caller.require(Permission::Collections)?;
         let new = NewCollection {
             id: Uuid::new_v4(),
             owner: caller.user().id,
-            name: draft.name,
-            public: draft.public,
+            name: body.name,
+            public: body.public,
         };
         let created = self.db.write(move |tx| {
             let read = tx.as_read();
@@ -151,6 +130,9 @@ impl Collections {
 
     /// Applies `change` to the caller's collection `id`. Without an effective change, the modification time is
     /// unchanged.
+    ///
+    /// A page reorders items by `content` (contract collections-6). Items outside the collection are skipped, so
+    /// reordering never adds or removes an item, whatever concurrent changes there are.
     pub async fn update(
         &self,
         caller: &Principal,
@@ -166,9 +148,9 @@ impl Collections {
             if changed {
                 tx.update_collection(head.number, name, public)?;
             }
-            if let Some(named) = &change.content {
+            if let Some(uris) = &change.content {
                 let content = read.collection_content(head.number)?;
-                let ordered = reorder(&content, named);
+                let ordered = reorder(&content, &item_keys(uris.iter()));
                 if ordered != content {
                     tx.order_collection(head.number, &ordered)?;
                     changed = true;
@@ -266,6 +248,11 @@ impl Collections {
         });
         Ok(changed.await?)
     }
+}
+
+/// Parses `uris` as item keys, in order; other URIs are skipped.
+pub fn item_keys<'a>(uris: impl Iterator<Item = &'a String>) -> Vec<ItemKey> {
+    uris.filter_map(|uri| ItemKey::from_uri(uri).ok()).collect()
 }
 
 fn full() -> Error {

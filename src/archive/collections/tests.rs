@@ -106,8 +106,8 @@ fn keys(ids: &[&str]) -> Vec<ItemKey> {
     ids.iter().map(|id| key(id)).collect()
 }
 
-fn draft(name: &str) -> CollectionDraft {
-    CollectionDraft { name: name.to_owned(), public: false }
+fn draft(name: &str) -> CollectionBody {
+    CollectionBody { name: name.to_owned(), public: false }
 }
 
 fn renamed(name: &str) -> CollectionChange {
@@ -218,7 +218,7 @@ async fn an_order_is_kept_by_what_comes_after_it() {
     let owner = scene.user(1).await;
     let id = scene.filled().await;
     let order = |ids: &[&str]| CollectionChange {
-        content: Some(keys(ids)),
+        content: Some(ids.iter().map(|id| format!("http://h/media/image/{id}")).collect()),
         ..CollectionChange::default()
     };
     let ordered = |ids: &[&str], second| {

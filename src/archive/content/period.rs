@@ -1,40 +1,23 @@
 //! The range of `_tstamp` that the parameters `tr`, `trs` and `tre` select (contract search-4).
 
 use jiff::{Span, Timestamp, civil::Date, tz::TimeZone};
-use strum::{EnumString, IntoStaticStr, VariantNames};
 
-/// A time span until now (`tr`).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[derive(EnumString, IntoStaticStr, VariantNames)]
-pub enum RecentSpan {
-    #[strum(serialize = "h")]
-    Hour,
-    #[strum(serialize = "d")]
-    Day,
-    #[strum(serialize = "w")]
-    Week,
-    #[strum(serialize = "m")]
-    Month,
-    #[strum(serialize = "y")]
-    Year,
-}
+pub use api::content::RecentSpan;
 
-impl RecentSpan {
-    /// Returns the moment at which the time span began.
-    ///
-    /// Days, weeks, months and years are calendar units in `zone`, back to the same time of day.
-    fn since(self, now: Timestamp, zone: &TimeZone) -> Timestamp {
-        let span = match self {
-            Self::Hour => Span::new().hours(1),
-            Self::Day => Span::new().days(1),
-            Self::Week => Span::new().weeks(1),
-            Self::Month => Span::new().months(1),
-            Self::Year => Span::new().years(1),
-        };
-        // A subtraction in the zone retains the time of day across a change to or from summer time.
-        let since = now.to_zoned(zone.clone()).checked_sub(span);
-        since.map_or(Timestamp::MIN, |since| since.timestamp())
-    }
+/// Returns the moment at which the time span `recent` began.
+///
+/// Days, weeks, months and years are calendar units in `zone`, back to the same time of day.
+fn since(recent: RecentSpan, now: Timestamp, zone: &TimeZone) -> Timestamp {
+    let span = match recent {
+        RecentSpan::Hour => Span::new().hours(1),
+        RecentSpan::Day => Span::new().days(1),
+        RecentSpan::Week => Span::new().weeks(1),
+        RecentSpan::Month => Span::new().months(1),
+        RecentSpan::Year => Span::new().years(1),
+    };
+    // A subtraction in the zone retains the time of day across a change to or from summer time.
+    let since = now.to_zoned(zone.clone()).checked_sub(span);
+    since.map_or(Timestamp::MIN, |since| since.timestamp())
 }
 
 /// A filter on `_tstamp`. All given conditions must hold.
@@ -58,7 +41,7 @@ impl TimestampFilter {
         now: Timestamp,
         zone: &TimeZone,
     ) -> (Option<Timestamp>, Option<Timestamp>) {
-        let recent = self.recent.map(|recent| recent.since(now, zone));
+        let recent = self.recent.map(|recent| since(recent, now, zone));
         let from = recent.max(self.start.map(|day| midnight(day, zone)));
         let until = self.end.map(|day| midnight(day, zone));
         (from, until.map(|until| from.map_or(until, |from| until.max(from))))

@@ -3,9 +3,9 @@
 
 use std::path::Path;
 
+use api::uploads::{ExistingPolicy, UploadDescription};
 use jiff::Timestamp;
 use serde_json::{Map, Value};
-use strum::{EnumString, VariantNames};
 
 use super::bundle::refused;
 use super::edit::{published_edit, version_tag};
@@ -21,20 +21,7 @@ use crate::storage::audit::{self, AuditAction, ObjectKind};
 use crate::storage::blobs::StoreError;
 use crate::storage::database::PendingUpload;
 use model::item::{Asset, AssetFile, Document, MetadataEdits, PubStatus, merge_patch};
-use model::{ContentHash, ItemId, ItemKey, MediaType, RenditionExtension, RenditionName, Size};
-
-/// The policy if the item of an upload exists already.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[derive(EnumString, VariantNames)]
-#[strum(serialize_all = "lowercase")]
-pub enum ExistingPolicy {
-    /// The upload is refused.
-    Refuse,
-    /// The upload is the next version of the item.
-    Replace,
-    /// The upload becomes a separate item, whose id comes from its content.
-    New,
-}
+use model::{ContentHash, ItemId, ItemKey, MediaType, RenditionExtension, RenditionName};
 
 /// The options for publishing an upload.
 #[derive(Clone, Debug, PartialEq)]
@@ -57,22 +44,6 @@ pub enum PublishOutcome {
     Exists(ItemKey),
     /// The item has changed while the upload was read.
     Stale(ItemKey),
-}
-
-/// The item that an upload would become, with warnings.
-#[derive(Clone, Debug, PartialEq)]
-pub struct UploadDescription {
-    pub media_type: MediaType,
-    /// The item that it would become; `None` if its id comes from content that is read only when it is published.
-    pub key: Option<ItemKey>,
-    /// True if that item exists.
-    pub exists: bool,
-    /// The properties that the file describes.
-    pub document: Map<String, Value>,
-    /// The size of a photograph in pixels, in its upright orientation.
-    pub size: Option<Size>,
-    /// Warnings about the file and its metadata.
-    pub warnings: Vec<String>,
 }
 
 /// The document of an upload, with the version of the item that precedes it.
@@ -128,13 +99,15 @@ impl Ingest {
         let key = key_of_stem(media_type, stem(upload), || picture.derived_id());
         let (document, document_warnings) = picture.document(&key, &self.zone)?;
         let warnings = [picture.warnings.clone(), document_warnings].concat();
+        let size = picture.shown_size();
         Ok(UploadDescription {
             media_type,
             exists: self.exists(&key)?,
-            key: Some(key),
             document: document.fields().clone(),
-            size: Some(picture.shown_size()),
             warnings,
+            id: Some(key.id),
+            width: Some(size.width),
+            height: Some(size.height),
         })
     }
 
@@ -152,10 +125,11 @@ impl Ingest {
         Ok(UploadDescription {
             media_type,
             exists: !is_derived && self.exists(&key)?,
-            key: Some(key).filter(|_| !is_derived),
             document: Map::from_iter([("headline".to_owned(), Value::from(stem))]),
-            size: None,
             warnings: Vec::new(),
+            id: Some(key.id).filter(|_| !is_derived),
+            width: None,
+            height: None,
         })
     }
 

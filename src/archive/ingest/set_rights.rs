@@ -1,6 +1,7 @@
 //! Sets the operator's statement about the rights in an item. It takes precedence over the item's files and over
 //! the settings.
 
+use api::ingest::{ItemRightsChange, RIGHTS_STATEMENT_BYTES_MAX};
 use jiff::Timestamp;
 use serde_json::{Map, Value};
 
@@ -8,7 +9,7 @@ use super::differences::differences;
 use super::write::{self, LocalMoment};
 use super::{Ingest, IngestError, Uploads};
 use crate::runtime::error::{Error, Result};
-use crate::runtime::limits::{RIGHTS_CHANGES_MAX, RIGHTS_STATEMENT_BYTES_MAX};
+use crate::runtime::limits::RIGHTS_CHANGES_MAX;
 use crate::storage::audit::{self, AuditAction, AuditEvent, ObjectKind};
 use crate::storage::database::RightsChange;
 use metadata::RightsMetadata;
@@ -24,16 +25,6 @@ pub enum RightsOutcome {
     NoItem,
     /// The change is refused, because the statement would be too large.
     Refused(RightsStatementError),
-}
-
-/// A change of an item's rights statement, as an entry of a list.
-#[derive(Clone, Debug, PartialEq)]
-pub struct RightsChangeEntry {
-    pub changed: Timestamp,
-    /// The name of the user at that time; `None` if unknown.
-    pub user_name: Option<String>,
-    /// The properties that changed, with their new values; `null` for a removed property.
-    pub properties: Map<String, Value>,
 }
 
 impl Ingest {
@@ -66,7 +57,7 @@ impl Ingest {
             tx.write_item_rights(&key, &change)?;
             let moment = LocalMoment { now, zone: &zone };
             write::rewrite(tx, &key, item.order_time, document, moment)?;
-            for difference in differences(&properties(&old), &properties(&new)) {
+            for difference in differences(&rights_properties(&old), &rights_properties(&new)) {
                 let event: AuditEvent = event.clone();
                 tx.write_audit(&event.with_detail(difference.describe()))?;
             }
@@ -94,7 +85,7 @@ impl Uploads {
 
     /// Lists the [`RIGHTS_CHANGES_MAX`] latest changes of the rights statement of the item `key`, newest first;
     /// `None` if there is no such item.
-    pub async fn rights_changes(&self, key: ItemKey) -> Result<Option<Vec<RightsChangeEntry>>> {
+    pub async fn rights_changes(&self, key: ItemKey) -> Result<Option<Vec<ItemRightsChange>>> {
         let read = self.ingest_here().db.read(move |tx| {
             let exists = tx.find_item_rights(&key)?.is_some();
             exists.then(|| tx.list_rights_changes(&key)).transpose()
@@ -104,7 +95,7 @@ impl Uploads {
 }
 
 /// Lists the changed properties of each of `changes`, newest first.
-fn entries(changes: &[RightsChange]) -> Vec<RightsChangeEntry> {
+fn entries(changes: &[RightsChange]) -> Vec<ItemRightsChange> {
     let nothing = RightsMetadata::default();
     let mut entries = Vec::new();
     for (index, change) in changes.iter().take(RIGHTS_CHANGES_MAX).enumerate() {
@@ -116,22 +107,19 @@ fn entries(changes: &[RightsChange]) -> Vec<RightsChangeEntry> {
 }
 
 /// Lists the properties that `change` changed; `before` are the rights before it.
-fn entry(change: &RightsChange, before: &RightsMetadata) -> RightsChangeEntry {
-    let old = properties(before);
-    let new = properties(&change.rights);
+fn entry(change: &RightsChange, before: &RightsMetadata) -> ItemRightsChange {
+    let old = rights_properties(before);
+    let new = rights_properties(&change.rights);
     let mut changed = Map::new();
     for property in differences(&old, &new) {
         changed.insert(property.name.to_owned(), property.new.cloned().unwrap_or(Value::Null));
     }
-    RightsChangeEntry {
-        changed: change.changed,
-        user_name: change.user_name.clone(),
-        properties: changed,
-    }
+    ItemRightsChange { changed: change.changed, rights: changed, user: change.user_name.clone() }
 }
 
 /// Returns the rights as an object of properties.
-fn properties(rights: &RightsMetadata) -> Map<String, Value> {
+#[must_use]
+pub fn rights_properties(rights: &RightsMetadata) -> Map<String, Value> {
     rights.to_json().as_object().cloned().unwrap_or_default()
 }
 
@@ -154,7 +142,7 @@ mod tests {
             change(json!({ "jobid": "7" })),
         ];
         let properties: Vec<_> =
-            entries(&changes).into_iter().map(|entry| Value::Object(entry.properties)).collect();
+            entries(&changes).into_iter().map(|entry| Value::Object(entry.rights)).collect();
         let expected = [
             json!({ "jobid": null }),
             json!({ "jobid": "8", "instructions": "none" }),
@@ -164,6 +152,6 @@ mod tests {
         let many = vec![change(json!({ "jobid": "7" })); RIGHTS_CHANGES_MAX + 1];
         let listed = entries(&many);
         assert_eq!(listed.len(), RIGHTS_CHANGES_MAX);
-        assert!(listed.iter().all(|entry| entry.properties.is_empty()), "all know the one before");
+        assert!(listed.iter().all(|entry| entry.rights.is_empty()), "all know the one before");
     }
 }

@@ -9,8 +9,9 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use api::ingest::RIGHTS_STATEMENT_BYTES_MAX;
+
 use super::{Ingest, IngestError, files};
-use crate::runtime::limits::RIGHTS_STATEMENT_BYTES_MAX;
 use metadata::RightsMetadata;
 use model::item::{Asset, AssetFile, parse_rights_statement};
 

@@ -2,8 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
+use api::operation::{CacheFigures, DiskFigures, NodeFigures};
 use jiff::Timestamp;
-use serde::{Deserialize, Serialize};
 
 use super::volume::Volume;
 use crate::runtime::config::Config;
@@ -14,69 +14,17 @@ use crate::storage::database::NodeRow;
 /// Step in which free bytes are published: each log line changes the exact number, and would cause a write.
 const FREE_STEP_BYTES: u64 = 1 << 20;
 
-/// The space of the file system of a folder.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
-pub struct DiskFigures {
-    pub folder: String,
-    pub free_bytes: u64,
-    pub total_bytes: u64,
+/// Reads the figures in the row of a node. They are empty if a different version wrote an unknown format.
+#[must_use]
+pub fn figures_of(row: &NodeRow) -> NodeFigures {
+    serde_json::from_str(&row.figures).unwrap_or_default()
 }
 
-/// A tier of the rendition cache.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
-pub struct CacheFigures {
-    /// The name: `memory` or `disk`.
-    pub tier: String,
-    pub bytes: u64,
-    /// The size limit of the tier in the settings; 0 if the tier is off.
-    pub limit_bytes: u64,
-    /// Look-ups that found a rendition, since the start of the process.
-    pub hits: u64,
-    /// Look-ups that found no rendition, since the start of the process.
-    pub misses: u64,
-}
-
-/// The figures of a node. Figures that a different version does not publish are 0.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
-pub struct NodeFigures {
-    /// The start of the process.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub started: Option<Timestamp>,
-    pub disks: Vec<DiskFigures>,
-    pub cache: Vec<CacheFigures>,
-    /// Item versions in the search index.
-    pub indexed_items: u64,
-    /// Rows of the item log that the search index does not have yet.
-    pub index_rows_behind: u64,
-    /// Renders that wait for a worker.
-    pub renders_waiting: u64,
-    /// Renders that are in flight.
-    pub renders_busy: u64,
-    pub render_workers: u64,
-    /// Open connections of clients.
-    pub connections: u64,
-    /// Requests since the start of the process.
-    pub requests: u64,
-    /// Requests that were answered with a status of 5xx.
-    pub failed_requests: u64,
-}
-
-impl NodeFigures {
-    /// Reads the figures in the row of a node. They are empty if a different version wrote an unknown format.
-    #[must_use]
-    pub fn from_row(row: &NodeRow) -> Self {
-        serde_json::from_str(&row.figures).unwrap_or_default()
-    }
-
-    /// Prints the figures in the format of the row of a node.
-    #[must_use]
-    pub fn print(&self) -> String {
-        // A struct of numbers and texts cannot fail to serialize.
-        serde_json::to_string(self).unwrap_or_default()
-    }
+/// Prints figures in the format of the row of a node.
+#[must_use]
+pub fn print_figures(figures: &NodeFigures) -> String {
+    // A struct of numbers and texts cannot fail to serialize.
+    serde_json::to_string(figures).unwrap_or_default()
 }
 
 /// The sources of this process's figures, besides its metrics. Cheap to clone.
@@ -162,7 +110,7 @@ mod tests {
             ..NodeFigures::default()
         };
         let read = |text: &str| serde_json::from_str::<NodeFigures>(text).unwrap();
-        assert_eq!(read(&figures.print()), figures);
+        assert_eq!(read(&print_figures(&figures)), figures);
         let later = r#"{ "requests": 7, "temperature": 80 }"#;
         assert_eq!(read(later), NodeFigures { requests: 7, ..NodeFigures::default() });
     }

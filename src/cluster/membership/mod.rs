@@ -45,7 +45,7 @@ use crate::runtime::config::NodeRole;
 use crate::runtime::error::{Error, ErrorKind, Result};
 use crate::storage::database::{Db, DbError, IncarnationStart, NewNode, WriteTx};
 pub use description::{NodeDescription, NodeFault, faults_of};
-pub use figures::{CacheFigures, DiskFigures, FigureSources, NodeFigures};
+pub use figures::{FigureSources, figures_of, print_figures};
 use heartbeat::PeerObservations;
 pub use in_flight::InFlightTasks;
 use limits::{EXCLUSIVE_RETRY_INTERVAL, HEARTBEAT_TIMEOUT};

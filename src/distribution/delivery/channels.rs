@@ -7,12 +7,13 @@
 //! writes and removes channels only with the scope `profile`, which covers changes to the user's own data.
 
 use jiff::Timestamp;
-use serde_json::{Map, Value};
+use serde_json::Map;
 use tokio::task::spawn_blocking;
 
 use super::{
     Deliveries,
     merge::{KnownSettings, merge, refuse_masks},
+    view,
 };
 use crate::access::auth::Principal;
 use crate::access::provisioning::{
@@ -23,29 +24,8 @@ use crate::runtime::json_object::{FieldFault, FieldProblem};
 use crate::runtime::limits::CHANNELS_PER_USER_MAX;
 use crate::storage::audit::{self, AuditAction, ObjectKind};
 use crate::storage::database::{NewChannel, PutOutcome};
+use api::deliveries::ChannelUpdate;
 use model::account::{Channel, ChannelId, ChannelMethod, Permission};
-
-/// The channel to write according to a request.
-///
-/// Deliberately without `Debug`, so that no secret reaches a log.
-pub struct ChannelDraft {
-    /// The transport of the channel.
-    pub method: ChannelMethod,
-    /// The formats to send of each item.
-    pub formats: Vec<String>,
-    /// The settings of the method, such as host and credentials.
-    pub settings: Map<String, Value>,
-    /// Whether the channel may be used. `None` keeps the stored value; a new channel is active.
-    pub active: Option<bool>,
-}
-
-/// A channel with its settings for its owner, without secrets.
-#[derive(Debug)]
-pub struct ChannelView {
-    pub channel: Channel,
-    /// The settings, with `***` in place of every secret.
-    pub settings: Value,
-}
 
 /// The reason for which a channel was not written.
 enum ChannelRefusal {
@@ -55,11 +35,14 @@ enum ChannelRefusal {
 
 impl Deliveries {
     /// Lists the channels of `caller`, active or not, by name.
-    pub async fn list_channels(&self, caller: &Principal) -> Result<Vec<ChannelView>> {
+    pub async fn list_channels(
+        &self,
+        caller: &Principal,
+    ) -> Result<Vec<api::deliveries::Channel>> {
         caller.require(Permission::ReadChannels)?;
         let owner = caller.user().user_name.clone();
         let found = self.db().read(move |tx| tx.list_channels(Some(&owner))).await?;
-        run_blocking(move || Ok(found.into_iter().map(shown).collect())).await
+        run_blocking(move || Ok(found.into_iter().map(view::channel).collect())).await
     }
 
     /// Creates the channel `name` of `caller`, or replaces it with `draft`.
@@ -75,9 +58,9 @@ impl Deliveries {
         &self,
         caller: &Principal,
         name: &str,
-        draft: ChannelDraft,
+        draft: ChannelUpdate,
         now: Timestamp,
-    ) -> Result<ChannelView> {
+    ) -> Result<api::deliveries::Channel> {
         caller.require(Permission::WriteChannels)?;
         let id = own_id(caller, name)?;
         let user = caller.user().id;
@@ -125,7 +108,7 @@ impl Deliveries {
             Ok(Ok(read.find_channel(&id)?))
         });
         let message = match writing.await? {
-            Ok(Some(channel)) => return run_blocking(move || Ok(shown(channel))).await,
+            Ok(Some(channel)) => return run_blocking(move || Ok(view::channel(channel))).await,
             Ok(None) => {
                 return Err(Error::internal("a channel that was just written cannot be found"));
             }
@@ -185,14 +168,9 @@ fn own_id(caller: &Principal, name: &str) -> Result<ChannelId> {
     id.map_err(|error| Error::invalid("path", "name", "pattern", error.to_string()))
 }
 
-fn shown(channel: Channel) -> ChannelView {
-    let settings = shown_settings(&channel);
-    ChannelView { channel, settings }
-}
-
 /// Validates a draft and returns the channel to write.
-fn decide(id: ChannelId, before: Option<&Channel>, draft: ChannelDraft) -> Result<NewChannel> {
-    let ChannelDraft { method, formats, settings, active } = draft;
+fn decide(id: ChannelId, before: Option<&Channel>, draft: ChannelUpdate) -> Result<NewChannel> {
+    let ChannelUpdate { method, formats, settings, active } = draft;
     // Settings of a different method are meaningless for this one, so a new method starts without settings.
     let before = before.filter(|before| before.method == method);
     // A directory is on the service's machine, so only the operator creates such a channel (contract
@@ -267,7 +245,7 @@ fn invalid(problem: ChannelProblem) -> Error {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     use super::*;
     use model::account::{ChannelSettings, UserId};
@@ -289,12 +267,12 @@ mod tests {
         }
     }
 
-    fn draft(method: ChannelMethod, formats: &[&str], settings: &Value) -> ChannelDraft {
+    fn draft(method: ChannelMethod, formats: &[&str], settings: &Value) -> ChannelUpdate {
         let formats = formats.iter().map(|format| (*format).to_owned()).collect();
-        ChannelDraft { method, formats, settings: map(settings), active: Some(false) }
+        ChannelUpdate { method, formats, settings: map(settings), active: Some(false) }
     }
 
-    fn decided(before: Option<&Channel>, draft: ChannelDraft) -> Result<NewChannel, String> {
+    fn decided(before: Option<&Channel>, draft: ChannelUpdate) -> Result<NewChannel, String> {
         let id = ChannelId::new("u", "desk").unwrap();
         decide(id, before, draft).map_err(|error| {
             let detail = &error.details()[0];

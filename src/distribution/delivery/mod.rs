@@ -12,13 +12,13 @@ mod backoff;
 mod channels;
 mod collect;
 mod for_operators;
-pub mod json;
 mod key_opening;
 mod mails;
 mod merge;
 mod probe;
 mod request;
 mod send;
+pub mod view;
 mod worker;
 
 use std::{sync::Arc, time::Duration};
@@ -27,9 +27,7 @@ use jiff::Timestamp;
 use tokio::sync::{Notify, watch};
 use uuid::Uuid;
 
-pub use channels::{ChannelDraft, ChannelView};
 pub use for_operators::ListedDelivery;
-pub use probe::ProbeResult;
 pub use request::DeliveryRequest;
 pub use send::ChannelSender;
 

@@ -17,19 +17,11 @@ use super::{AttemptFailure, Deliveries};
 use crate::access::auth::Principal;
 use crate::runtime::error::{Error, ErrorKind, Result};
 use crate::runtime::limits::{CHANNEL_TEST, CHANNEL_TESTS_A_MINUTE, CHANNEL_TESTS_MAX};
+use api::deliveries::ChannelTest;
 use model::account::{Channel, ChannelMethod, Permission, UserId};
 
 /// The sliding window in which a user's tests are counted.
 const MINUTE: Duration = Duration::from_secs(60);
-
-/// The result of a channel test.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ProbeResult {
-    /// Whether the remote system accepted the file.
-    pub ok: bool,
-    /// A sentence for the owner, without secrets.
-    pub message: String,
-}
 
 /// The running tests, and each user's recent tests.
 pub(super) struct ChannelProbes {
@@ -100,7 +92,7 @@ impl ChannelProbes {
 impl Deliveries {
     /// Sends a small file through the channel `name` of `caller`, active or not.
     ///
-    /// Lasts at most [`CHANNEL_TEST`]. Fails with [`ErrorKind::NotFound`] if there is no such channel, with
+    /// The message of the result has no secrets. Lasts at most [`CHANNEL_TEST`]. Fails with [`ErrorKind::NotFound`] if there is no such channel, with
     /// [`ErrorKind::Conflict`] while a different test of the caller is running, and with [`ErrorKind::Overloaded`]
     /// if the rate limit is exceeded.
     pub async fn test_channel(
@@ -108,25 +100,25 @@ impl Deliveries {
         caller: &Principal,
         name: &str,
         now: Timestamp,
-    ) -> Result<ProbeResult> {
+    ) -> Result<ChannelTest> {
         caller.require(Permission::ReadChannels)?;
         let channel = self.own_channel(caller, name).await?;
         if channel.method == ChannelMethod::Download {
             let message = "A channel of the method download sends nothing; it selects the \
                            contents of the .zip of an item.";
-            return Ok(ProbeResult { ok: true, message: message.to_owned() });
+            return Ok(ChannelTest { ok: true, message: message.to_owned() });
         }
         let _running = self.inner.probes.begin(caller.user().id, now)?;
         let sending = Box::pin(self.probe(caller, &channel));
         Ok(match sending.await {
-            Ok(Ok(file)) => ProbeResult { ok: true, message: format!("{file} was delivered.") },
+            Ok(Ok(file)) => ChannelTest { ok: true, message: format!("{file} was delivered.") },
             Ok(Err(failure)) => {
-                ProbeResult { ok: false, message: format!("The test failed: {}.", failure.text) }
+                ChannelTest { ok: false, message: format!("The test failed: {}.", failure.text) }
             }
             Err(_) => {
                 let seconds = CHANNEL_TEST.as_secs();
                 let message = format!("The test did not finish within {seconds} seconds.");
-                ProbeResult { ok: false, message }
+                ChannelTest { ok: false, message }
             }
         })
     }

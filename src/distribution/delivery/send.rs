@@ -81,7 +81,7 @@ impl ChannelSender {
             .collect::<Result<Vec<_>, _>>()?;
         let parcel = DeliveryParcel {
             id: delivery.id.to_string(),
-            item_uri: super::json::uri(delivery, media.links()),
+            item_uri: super::view::uri(delivery, media.links()),
             headline,
             version: delivery.version.clone(),
             introductions,

@@ -22,6 +22,7 @@ mod stream_read;
 mod stream_tests;
 mod streams;
 mod unsubscribe;
+pub mod view;
 
 #[cfg(test)]
 mod tests;

@@ -1,35 +1,31 @@
 //! The provider's interface: uploads, changes and withdraws items over HTTP (contract ingest-8).
 
+use api::ingest::{ItemPath, PutItem, RIGHTS_STATEMENT_BYTES_MAX, WithdrawItem};
 use axum::{
-    Router,
     body::Body,
     extract::{
-        DefaultBodyLimit, FromRequest, FromRequestParts, Multipart, Path, Request, State,
+        DefaultBodyLimit, FromRequest, Multipart, Request,
         multipart::{Field, MultipartError},
-        rejection::PathRejection,
     },
     http::{HeaderMap, HeaderValue, StatusCode, header},
-    routing::put,
+    response::Response,
 };
 use bytes::Bytes;
 use futures_util::StreamExt;
-use strum::VariantNames;
 
+use crate::access::auth::Principal;
 use crate::archive::ingest::{
-    self, BundleFile, FileRefusal, IngestError, ItemBundle, SpooledFile, UploadSpool,
+    self, BundleFile, FileRefusal, IngestError, IngestedItem, ItemBundle, SpooledFile, UploadSpool,
 };
 use crate::http::AppState;
-use crate::http::api;
-use crate::http::api::ApiCaller;
-use crate::http::api::ApiResult;
+use crate::http::api::binding::{ApiRequest, BoundEndpoints};
+use crate::http::api::response::plain_text;
 use crate::http::cache_policy::CachePolicy;
-use crate::http::protocol::request::ValidationErrors;
+use crate::http::credentials;
 use crate::http::protocol::respond;
 use crate::runtime::clock;
 use crate::runtime::error::{Error, ErrorDetail, ErrorKind, Result};
-use crate::runtime::limits::{
-    BODY_DISCARD_BYTES_MAX, DOCUMENT_BYTES_MAX, ITEM_FILES_MAX, RIGHTS_STATEMENT_BYTES_MAX,
-};
+use crate::runtime::limits::{BODY_DISCARD_BYTES_MAX, DOCUMENT_BYTES_MAX, ITEM_FILES_MAX};
 use crate::storage::audit::{self, AuditAction, AuditOutcome, ObjectKind};
 use crate::storage::database::ItemWriteOutcome;
 use metadata::RightsMetadata;
@@ -42,29 +38,20 @@ const ITEM_PART: &str = "item";
 /// The name of the part with the source rights.
 const RIGHTS_PART: &str = "rights";
 
-/// The decoded path segments, or the reason why they are missing.
-pub(super) type UploadPath = Result<Path<(String, String)>, PathRejection>;
-
-/// The routes of uploads.
-pub(crate) fn routes() -> Router<AppState> {
-    // Every part has a separate limit, which a limit on the whole body would only hide.
-    Router::new()
-        .route("/ingest/v1/{media_type}/{id}", put(put_item).delete(withdraw))
-        .layer(DefaultBodyLimit::disable())
+/// The endpoints that publish and withdraw items.
+pub(crate) fn endpoints() -> BoundEndpoints {
+    BoundEndpoints::new()
+        .bind_response::<PutItem, _, _>(put_item)
+        .bind_response::<WithdrawItem, _, _>(withdraw)
 }
 
-async fn put_item(
-    State(app): State<AppState>,
-    segments: UploadPath,
-    request: Request,
-) -> ApiResult {
-    let (mut parts, body) = request.into_parts();
+async fn put_item(app: AppState, request: ApiRequest<PutItem>) -> Result<Response> {
+    let item = request.parameters().map(|parameters| parameters.item);
+    let ApiRequest { parts, body, .. } = request;
     // Checked before the body is read: a caller without the right must not fill the disk.
-    let authorized = match ApiCaller::from_request_parts(&mut parts, &app).await {
-        Ok(caller) => authorize_provider(&app, &caller, AuditAction::ItemStored, segments)
-            .map_err(Into::into),
-        Err(refused) => Err(refused),
-    };
+    let caller = credentials::require_principal(&app, &parts.headers, &parts.uri).await;
+    let authorized =
+        caller.and_then(|caller| authorize_provider(&app, &caller, AuditAction::ItemStored, item));
     let (key, permit) = match authorized {
         Ok(authorized) => authorized,
         Err(refused) => {
@@ -87,53 +74,56 @@ async fn put_item(
     // Released before the response is built: the spooled files occupy disk space, and other uploads may wait for
     // the permit.
     drop((files, permit));
-    // This node forgets the old versions at once, so that the response below shows the new version; other nodes
-    // follow the item log.
-    app.shared.media.item_changed(&ingested.replaced_items);
-    app.shared.media.item_changed(&[ingested.key]);
-    let status = match ingested.written {
-        ItemWriteOutcome::Created => StatusCode::CREATED,
-        ItemWriteOutcome::Replaced => StatusCode::OK,
-    };
-    // An item that was removed in the meantime is a 404, not an internal error. A withdrawn item still has its
-    // document.
-    let text = app.shared.media.document_json(&key).await?;
-    let mut response = respond::json_text(status, text);
-    CachePolicy::NoStore.set(response.headers_mut());
-    if let Ok(address) = HeaderValue::from_str(&app.shared.media.links().item(&key)) {
-        response.headers_mut().insert(header::LOCATION, address);
-    }
-    Ok(response)
+    published(&app, &ingested).await
 }
 
 fn bundle_file(name: &str, file: &SpooledFile) -> BundleFile {
     BundleFile { name: name.to_owned(), path: file.path().to_owned() }
 }
 
-async fn withdraw(
-    State(app): State<AppState>,
-    caller: ApiCaller,
-    segments: UploadPath,
-) -> ApiResult {
-    let (key, _permit) = authorize_provider(&app, &caller, AuditAction::ItemWithdrawn, segments)?;
+/// Responds with the document of a published item as it is served.
+pub(super) async fn published(app: &AppState, item: &IngestedItem) -> Result<Response> {
+    // This node forgets the old versions at once, so that the response below shows the new version; other nodes
+    // follow the item log.
+    app.shared.media.item_changed(&item.replaced_items);
+    app.shared.media.item_changed(std::slice::from_ref(&item.key));
+    let status = match item.written {
+        ItemWriteOutcome::Created => StatusCode::CREATED,
+        ItemWriteOutcome::Replaced => StatusCode::OK,
+    };
+    // An item that was removed in the meantime is a 404, not an internal error. A withdrawn item still has its
+    // document.
+    let text = app.shared.media.document_json(&item.key).await?;
+    let mut response = respond::json_text(status, text);
+    CachePolicy::NoStore.set(response.headers_mut());
+    if let Ok(address) = HeaderValue::from_str(&app.shared.media.links().item(&item.key)) {
+        response.headers_mut().insert(header::LOCATION, address);
+    }
+    Ok(response)
+}
+
+async fn withdraw(app: AppState, request: ApiRequest<WithdrawItem>) -> Result<Response> {
+    let item = request.parameters().map(|parameters| parameters.item);
+    let action = AuditAction::ItemWithdrawn;
+    let (key, _permit) = authorize_provider(&app, &request.caller, action, item)?;
     if !app.shared.archive.uploads.withdraw(key.clone(), clock::now()).await? {
-        return Err(Error::new(ErrorKind::NotFound, format!("no item {key}")).into());
+        return Err(no_item(&key));
     }
     app.shared.media.item_changed(&[key]);
-    api::text("withdrawn")
+    Ok(plain_text("withdrawn"))
 }
 
 /// Checks that the caller may upload and withdraw items, and that there is capacity. Returns the item and the
 /// permit; a refused caller is audited.
 pub(super) fn authorize_provider(
     app: &AppState,
-    caller: &ApiCaller,
+    caller: &Principal,
     action: AuditAction,
-    segments: UploadPath,
+    item: Result<ItemPath>,
 ) -> Result<(ItemKey, ingest::UploadPermit)> {
     // Parsed first for the audit event, but its error is reported last: a caller that is not a provider learns
     // only that.
-    let key = parse_item_key(segments);
+    let key = item.and_then(parse_item_key);
     require_provider(caller).inspect_err(|_| {
         let event = audit::event(action)
             .with_outcome(AuditOutcome::Refused)
@@ -146,27 +136,34 @@ pub(super) fn authorize_provider(
     Ok((key?, app.shared.archive.uploads.admit()?))
 }
 
+/// Returns the item of a path, for a caller that may read stored items.
+pub(super) fn readable_key(caller: &Principal, item: Result<ItemPath>) -> Result<ItemKey> {
+    // The refusal comes first: a caller that may not write learns nothing about the item.
+    require_provider(caller)?;
+    parse_item_key(item?)
+}
+
 /// Fails with `provider_required` for a caller that may not write items.
-pub(super) fn require_provider(caller: &ApiCaller) -> Result<()> {
-    if caller.0.has_role(ROLE_PROVIDER) {
+pub(super) fn require_provider(caller: &Principal) -> Result<()> {
+    if caller.has_role(ROLE_PROVIDER) {
         return Ok(());
     }
     let message = "Only providers may send, change and withdraw items";
     Err(Error::forbidden("provider_required", message))
 }
 
-pub(super) fn parse_item_key(segments: UploadPath) -> Result<ItemKey> {
-    let Path((media_type, id)) =
-        segments.map_err(|_| Error::invalid("path", "id", "format", "the path is not UTF-8"))?;
-    let mut problems = ValidationErrors::new();
-    let media_type = problems.check(media_type.parse::<MediaType>().map_err(|_| {
-        let names = MediaType::VARIANTS.join(", ");
-        Error::invalid("path", "mediaType", "enum", format!("mediaType must be one of {names}"))
-    }));
-    let id = problems.check(ItemId::parse(&id).map_err(|cause| {
+/// Parses the id, for which there are rules that no pattern says.
+fn parse_item_key(item: ItemPath) -> Result<ItemKey> {
+    let ItemPath { media_type, id } = item;
+    let id = ItemId::parse(&id).map_err(|cause| {
         Error::invalid("path", "id", "pattern", respond::shorten_input(&cause.to_string()))
-    }));
-    problems.finish(media_type.zip(id).map(|(media_type, id)| ItemKey { media_type, id }))
+    })?;
+    Ok(ItemKey { media_type, id })
+}
+
+/// Returns the error for an item that does not exist.
+pub(super) fn no_item(key: &ItemKey) -> Error {
+    Error::new(ErrorKind::NotFound, format!("no item {key}"))
 }
 
 /// Reads the rest of a refused body up to a limit, so that the client gets the response instead of a reset
@@ -202,7 +199,7 @@ pub struct ItemUpload {
 pub async fn read_upload(
     spool: &UploadSpool,
     media_type: MediaType,
-    request: Request,
+    mut request: Request,
 ) -> Result<ItemUpload> {
     let kind = content_type(request.headers());
     // As with every JSON body, the declared type of the document is ignored.
@@ -210,6 +207,8 @@ pub async fn read_upload(
         let document = read_document_body(request.into_body()).await?;
         return Ok(ItemUpload { document, is_document_only: true, ..ItemUpload::default() });
     }
+    // Every part has a separate limit, which a limit on the whole body would only hide.
+    DefaultBodyLimit::disable().apply(&mut request);
     let mut parts = Multipart::from_request(request, &()).await.map_err(|cause| {
         let message = format!("Content-Type: {}", cause.body_text());
         Error::invalid("headers", "Content-Type", "format", message)

@@ -1,72 +1,63 @@
 //! Changes of items by editors, over HTTP: the stored document with its entity tag, a merge patch of it, and the
 //! list of its changes.
 
+use api::Json;
+use api::ingest::{ChangeItem, ItemPropertyEdit, ListItemChanges, LoadStoredItem};
 use axum::{
-    Router,
-    extract::{Request, State},
-    http::{HeaderMap, Uri, header},
+    http::{HeaderMap, header},
     response::Response,
-    routing::get,
 };
 use bytes::Bytes;
-use serde_json::{Map, Value, json};
 
-use super::ingest::{
-    UploadPath, authorize_provider, parse_item_key, require_provider, upload_error,
-};
+use super::ingest::{authorize_provider, no_item, readable_key, upload_error};
+use super::response::json_text;
+use crate::access::auth::Principal;
 use crate::archive::ingest::{EditOutcome, EditableItem, ExpectedVersion, ItemChange, SavedItem};
 use crate::http::AppState;
-use crate::http::api;
-use crate::http::api::ApiCaller;
-use crate::http::api::ApiResult;
+use crate::http::api::binding::{ApiRequest, BoundEndpoints};
 use crate::http::protocol::conditional;
 use crate::http::protocol::conditional::ETag;
-use crate::http::protocol::request;
-use crate::http::protocol::request::QueryParameters;
 use crate::runtime::clock;
 use crate::runtime::error::{Error, ErrorKind, Result};
-use crate::runtime::limits::EDIT_BYTES_MAX;
 use crate::storage::audit::{self, AuditAction, AuditOutcome, ObjectKind};
 use crate::storage::database::ItemEdit;
-use model::ItemKey;
 use model::item::MetadataEdits;
 
-/// The routes of changes. `ingest` serves the other methods of an item's address.
-pub(crate) fn routes() -> Router<AppState> {
-    Router::new()
-        .route("/ingest/v1/{media_type}/{id}", get(load).patch(change))
-        .route("/ingest/v1/{media_type}/{id}/changes", get(list_changes))
+/// The endpoints of changes. `ingest` serves the other methods of an item's address.
+pub(crate) fn endpoints() -> BoundEndpoints {
+    BoundEndpoints::new()
+        .bind_response::<LoadStoredItem, _, _>(load)
+        .bind_response::<ChangeItem, _, _>(change)
+        .bind::<ListItemChanges, _, _>(list_changes)
 }
 
-/// `GET /ingest/v1/{mediaType}/{id}`: the stored document, in any status.
-async fn load(State(app): State<AppState>, caller: ApiCaller, segments: UploadPath) -> ApiResult {
-    let key = provider_key(&caller, segments)?;
+/// Loads the stored document, in any status.
+async fn load(app: AppState, request: ApiRequest<LoadStoredItem>) -> Result<Response> {
+    let item = request.parameters().map(|parameters| parameters.item);
+    let key = readable_key(&request.caller, item)?;
     let found = app.shared.archive.uploads.editable(key.clone()).await?;
-    let item = found.ok_or_else(|| no_item(&key))?;
-    Ok(item_response(item))
+    Ok(item_response(found.ok_or_else(|| no_item(&key))?))
 }
 
-/// `PATCH /ingest/v1/{mediaType}/{id}`: changes the version that `If-Match` names.
-async fn change(
-    State(app): State<AppState>,
-    caller: ApiCaller,
-    segments: UploadPath,
-    request: Request,
-) -> ApiResult {
-    let (key, _permit) = authorize_provider(&app, &caller, AuditAction::ItemChanged, segments)?;
-    let expected = required_version(request.headers())?;
-    let template = template_of(&app, &caller, request.uri()).await?;
-    let patch = parse_patch(&request::json(request, EDIT_BYTES_MAX).await?)?;
+/// Changes the version that `If-Match` names.
+async fn change(app: AppState, request: ApiRequest<ChangeItem>) -> Result<Response> {
+    let item = request.parameters().map(|parameters| parameters.item);
+    let action = AuditAction::ItemChanged;
+    let (key, _permit) = authorize_provider(&app, &request.caller, action, item)?;
+    let expected = required_version(&request.parts.headers)?;
+    let template = request.parameters()?.template;
+    let template = template_edits(&app, &request.caller, template).await?;
+    let patch = request.read().await?.body;
     let change = ItemChange { expected, template, patch };
     let outcome = app.shared.archive.uploads.edit(key.clone(), change, clock::now()).await?;
     let outcome = outcome.map_err(|error| {
-        let event = audit::event(AuditAction::ItemChanged).with_object(ObjectKind::Item, &key);
+        let event = audit::event(action).with_object(ObjectKind::Item, &key);
         audit::record(event.with_outcome(AuditOutcome::Failed).with_detail(&error));
         upload_error(error, true)
     })?;
     match outcome {
-        EditOutcome::Missing => Err(no_item(&key).into()),
-        EditOutcome::Stale => Err(version_conflict("item").into()),
+        EditOutcome::Missing => Err(no_item(&key)),
+        EditOutcome::Stale => Err(version_conflict("item")),
         EditOutcome::Saved(SavedItem { item, replaced_items }) => {
             // This node forgets the old version at once; other nodes follow the item log.
             app.shared.media.item_changed(&replaced_items);
@@ -76,28 +67,16 @@ async fn change(
     }
 }
 
-/// `GET /ingest/v1/{mediaType}/{id}/changes`: the latest changes, newest first.
+/// Lists the latest changes, newest first.
 async fn list_changes(
-    State(app): State<AppState>,
-    caller: ApiCaller,
-    segments: UploadPath,
-) -> ApiResult {
-    let key = provider_key(&caller, segments)?;
+    app: AppState,
+    request: ApiRequest<ListItemChanges>,
+) -> Result<Json<Vec<api::ingest::ItemEdit>>> {
+    let item = request.parameters().map(|parameters| parameters.item);
+    let key = readable_key(&request.caller, item)?;
     let found = app.shared.archive.uploads.edits(key.clone()).await?;
     let edits = found.ok_or_else(|| no_item(&key))?;
-    api::json(&edits.iter().map(edit_json).collect::<Vec<_>>())
-}
-
-/// Returns the item of the path, for a caller that is a provider.
-fn provider_key(caller: &ApiCaller, segments: UploadPath) -> Result<ItemKey> {
-    let key = parse_item_key(segments);
-    // The refusal comes first: a caller that may not write learns nothing about the item.
-    require_provider(caller)?;
-    key
-}
-
-fn no_item(key: &ItemKey) -> Error {
-    Error::new(ErrorKind::NotFound, format!("no item {key}"))
+    Ok(Json(edits.into_iter().map(edit_view).collect()))
 }
 
 /// Returns the error for a change that is based on an outdated version of `what`.
@@ -107,7 +86,7 @@ pub(super) fn version_conflict(what: &str) -> Error {
 }
 
 fn item_response(item: EditableItem) -> Response {
-    with_tag(api::json_text(Bytes::from(item.document)), &item.tag)
+    with_tag(json_text(Bytes::from(item.document)), &item.tag)
 }
 
 /// Adds an entity tag to a response.
@@ -143,15 +122,14 @@ fn required_version(headers: &HeaderMap) -> Result<ExpectedVersion> {
     Err(Error::invalid("headers", "If-Match", "required", message))
 }
 
-/// Loads the changes of the template that the query names; no changes if it names none.
-pub(super) async fn template_of(
+/// Loads the changes of the template `id`; no changes without an id.
+pub(super) async fn template_edits(
     app: &AppState,
-    caller: &ApiCaller,
-    uri: &Uri,
+    caller: &Principal,
+    id: Option<i64>,
 ) -> Result<MetadataEdits> {
-    let id = QueryParameters::from_uri(uri)?.integer("template", 1..=i64::MAX)?;
     let Some(id) = id else { return Ok(MetadataEdits::default()) };
-    let organization = caller.0.user().organization;
+    let organization = caller.user().organization;
     let found = app.shared.archive.uploads.template(organization, id).await?;
     match found {
         Some(template) => Ok(template.fields),
@@ -159,34 +137,14 @@ pub(super) async fn template_of(
     }
 }
 
-/// Reads a body as a merge patch of a document.
-pub(super) fn parse_patch(body: &Value) -> Result<Map<String, Value>> {
-    match body {
-        Value::Object(patch) => Ok(patch.clone()),
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => {
-            Err(Error::invalid("body", "", "type", "the body is not an object"))
-        }
-    }
-}
-
-fn edit_json(edit: &ItemEdit) -> Value {
-    let mut listed = json!({
-        "changed": edit.changed.to_string(),
-        "version": edit.version,
-        "changes": edit.changes.iter().map(|change| {
-            let mut listed = json!({ "property": change.property });
-            for (name, value) in [("old", &change.old), ("new", &change.new)] {
-                if let Some(value) = value {
-                    listed[name] = json!(value);
-                }
-            }
-            listed
-        }).collect::<Vec<_>>(),
+fn edit_view(edit: ItemEdit) -> api::ingest::ItemEdit {
+    let ItemEdit { changed, version, changes, user_name } = edit;
+    let changes = changes.into_iter().map(|change| ItemPropertyEdit {
+        property: change.property,
+        old: change.old,
+        new: change.new,
     });
-    if let Some(user) = &edit.user_name {
-        listed["user"] = json!(user);
-    }
-    listed
+    api::ingest::ItemEdit { changed, version, changes: changes.collect(), user: user_name }
 }
 
 #[cfg(test)]

@@ -1,165 +1,52 @@
-//! Sessions, applications and password links over HTTP (contract users-14, users-17, users-18).
+//! Sessions and applications over HTTP (contract users-17).
 
-use axum::{
-    Router,
-    extract::{Path, Request, State, rejection::PathRejection},
-    routing::{delete, get, post},
+use api::user::{
+    Application, EndSession, ListApplications, ListSessions, RevokeApplication, Session,
 };
-use serde_json::Value;
+use api::{Done, Json};
 
-use crate::access::users::json;
+use crate::access::users::caller_view;
 use crate::http::AppState;
-use crate::http::api;
-use crate::http::api::ApiCaller;
-use crate::http::api::ApiResult;
-use crate::http::protocol::request;
-use crate::http::protocol::request::Presence;
+use crate::http::api::binding::{ApiRequest, BoundEndpoints};
 use crate::runtime::clock;
 use crate::runtime::error::Result;
-use crate::runtime::limits::JSON_BODY_BYTES_MAX;
-use model::account::UserId;
 
-/// A decoded path segment, or the reason why it is missing.
-type Segment = Result<Path<String>, PathRejection>;
-
-/// The routes of sessions, applications and users' access.
-pub(crate) fn routes() -> Router<AppState> {
-    Router::new()
-        .route("/user/v1/session", get(list_sessions))
-        .route("/user/v1/session/{id}", delete(end_session))
-        .route("/user/v1/application", get(list_applications))
-        .route("/user/v1/application/{id}", delete(revoke_application))
-        .route("/user/v1/organization/pending-user", get(list_pending))
-        .route("/user/v1/organization/user/{id}/access", get(load_access).put(change_access))
-        .route(
-            "/user/v1/organization/user/{id}/password-link",
-            post(send_password_link).delete(withdraw_password_link),
-        )
-        .route("/user/v1/organization/user/{id}/session", delete(end_logins))
-        .route("/user/v1/organization/user/{id}/key", delete(revoke_keys))
+/// The endpoints of the caller's sessions and applications.
+pub(crate) fn endpoints() -> BoundEndpoints {
+    BoundEndpoints::new()
+        .bind::<ListSessions, _, _>(list_sessions)
+        .bind::<EndSession, _, _>(end_session)
+        .bind::<ListApplications, _, _>(list_applications)
+        .bind::<RevokeApplication, _, _>(revoke_application)
 }
 
-async fn list_sessions(State(app): State<AppState>, ApiCaller(caller): ApiCaller) -> ApiResult {
-    let sessions = app.shared.access.users.sessions(&caller, clock::now()).await?;
-    api::json(&sessions.iter().map(json::OwnSession::from).collect::<Vec<_>>())
+async fn list_sessions(
+    app: AppState,
+    request: ApiRequest<ListSessions>,
+) -> Result<Json<Vec<Session>>> {
+    let sessions = app.shared.access.users.sessions(&request.caller, clock::now()).await?;
+    Ok(Json(sessions.into_iter().map(caller_view::session).collect()))
 }
 
-async fn end_session(
-    State(app): State<AppState>,
-    ApiCaller(caller): ApiCaller,
-    id: Segment,
-) -> ApiResult {
-    let id = request::path_segment("id", id)?;
-    app.shared.access.users.end_session(&caller, &id, clock::now()).await?;
-    api::text("OK")
+async fn end_session(app: AppState, request: ApiRequest<EndSession>) -> Result<Done> {
+    let EndSession { id } = request.parameters()?;
+    app.shared.access.users.end_session(&request.caller, &id, clock::now()).await?;
+    Ok(Done)
 }
 
 async fn list_applications(
-    State(app): State<AppState>,
-    ApiCaller(caller): ApiCaller,
-) -> ApiResult {
-    let applications = app.shared.access.users.applications(&caller).await?;
-    api::json(&applications.iter().map(json::OwnApplication::from).collect::<Vec<_>>())
+    app: AppState,
+    request: ApiRequest<ListApplications>,
+) -> Result<Json<Vec<Application>>> {
+    let applications = app.shared.access.users.applications(&request.caller).await?;
+    Ok(Json(applications.into_iter().map(caller_view::application).collect()))
 }
 
 async fn revoke_application(
-    State(app): State<AppState>,
-    ApiCaller(caller): ApiCaller,
-    id: Segment,
-) -> ApiResult {
-    let id = request::path_segment("id", id)?;
-    app.shared.access.users.revoke_application(&caller, &id, clock::now()).await?;
-    api::text("OK")
-}
-
-async fn list_pending(State(app): State<AppState>, ApiCaller(caller): ApiCaller) -> ApiResult {
-    let administration = app.shared.access.users.administration(&caller)?;
-    api::json(&administration.users_without_password(clock::now()).await?)
-}
-
-fn parse_user_id(id: Segment) -> Result<UserId> {
-    Ok(UserId(request::path_integer("id", id)?))
-}
-
-async fn load_access(
-    State(app): State<AppState>,
-    ApiCaller(caller): ApiCaller,
-    id: Segment,
-) -> ApiResult {
-    let administration = app.shared.access.users.administration(&caller)?;
-    let state = administration.login_state(parse_user_id(id)?, clock::now()).await?;
-    api::json(&json::UserLoginStateView::from(&state))
-}
-
-async fn change_access(
-    State(app): State<AppState>,
-    ApiCaller(caller): ApiCaller,
-    id: Segment,
-    request: Request,
-) -> ApiResult {
-    let administration = app.shared.access.users.administration(&caller)?;
-    // Parsed after the check of rights: a caller without them gets a 403 even if the request is invalid.
-    let id = parse_user_id(id)?;
-    let active = parse_active(&request::json(request, JSON_BODY_BYTES_MAX).await?)?;
-    administration.set_active(id, active, clock::now()).await?;
-    api::text("OK")
-}
-
-/// Parses the body: true if the user becomes active.
-fn parse_active(body: &Value) -> Result<bool> {
-    request::read_object(body, |access| {
-        access.flag("active", Presence::Required).value().unwrap_or_default()
-    })
-}
-
-async fn send_password_link(
-    State(app): State<AppState>,
-    ApiCaller(caller): ApiCaller,
-    id: Segment,
-) -> ApiResult {
-    let administration = app.shared.access.users.administration(&caller)?;
-    let sent = administration.send_password_link(parse_user_id(id)?, clock::now()).await?;
-    api::json(&json::LinkView::from(&sent))
-}
-
-async fn withdraw_password_link(
-    State(app): State<AppState>,
-    ApiCaller(caller): ApiCaller,
-    id: Segment,
-) -> ApiResult {
-    app.shared
-        .access
-        .users
-        .administration(&caller)?
-        .withdraw_password_link(parse_user_id(id)?)
-        .await?;
-    api::text("OK")
-}
-
-async fn end_logins(
-    State(app): State<AppState>,
-    ApiCaller(caller): ApiCaller,
-    id: Segment,
-) -> ApiResult {
-    app.shared
-        .access
-        .users
-        .administration(&caller)?
-        .end_logins(parse_user_id(id)?, clock::now())
-        .await?;
-    api::text("OK")
-}
-
-async fn revoke_keys(
-    State(app): State<AppState>,
-    ApiCaller(caller): ApiCaller,
-    id: Segment,
-) -> ApiResult {
-    app.shared
-        .access
-        .users
-        .administration(&caller)?
-        .revoke_keys(parse_user_id(id)?, clock::now())
-        .await?;
-    api::text("OK")
+    app: AppState,
+    request: ApiRequest<RevokeApplication>,
+) -> Result<Done> {
+    let RevokeApplication { id } = request.parameters()?;
+    app.shared.access.users.revoke_application(&request.caller, &id, clock::now()).await?;
+    Ok(Done)
 }

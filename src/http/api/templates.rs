@@ -1,111 +1,105 @@
 //! Metadata templates over HTTP: named changes of fields for items and uploads.
 
+use api::uploads::{
+    CreateTemplate, ListTemplates, LoadTemplate, MetadataFields, MetadataTemplateSent,
+    RemoveTemplate, UpdateTemplate,
+};
+use api::{Json, Tagged};
 use axum::{
-    Router,
-    extract::{Path, Request, State, rejection::PathRejection},
     http::{HeaderValue, StatusCode, header},
     response::Response,
-    routing::get,
 };
-use serde_json::{Value, json};
 
 use super::ingest::require_provider;
 use super::item_edits::{expected_version, version_conflict, with_tag};
+use crate::access::auth::Principal;
 use crate::archive::ingest::{
     OwnerChange, TemplateChange, TemplateDraft, TemplateOutcome, template_tag,
 };
 use crate::http::AppState;
-use crate::http::api;
-use crate::http::api::ApiCaller;
-use crate::http::api::ApiResult;
-use crate::http::cache_policy::CachePolicy;
-use crate::http::protocol::request;
-use crate::http::protocol::request::{Presence, TextRule};
-use crate::http::protocol::respond;
+use crate::http::api::binding::{ApiRequest, BoundEndpoints};
+use crate::http::api::response::{json, plain_text};
 use crate::runtime::clock;
-use crate::runtime::error::{Error, ErrorKind, Result};
-use crate::runtime::limits::{EDIT_BYTES_MAX, TEMPLATE_NAME_CHARS_MAX};
+use crate::runtime::error::{Error, ErrorDetail, ErrorKind, Result};
 use crate::storage::database::MetadataTemplate;
 use model::account::OrganizationId;
 use model::item::MetadataEdits;
 
-/// The rule for the name of a template.
-const NAME: TextRule = TextRule::line(TEMPLATE_NAME_CHARS_MAX);
-
-/// A decoded path segment, or the reason why it is missing.
-type Segment = Result<Path<String>, PathRejection>;
-
-/// The routes of metadata templates.
-pub(crate) fn routes() -> Router<AppState> {
-    Router::new()
-        .route("/ingest/v1/templates", get(list).post(create))
-        .route("/ingest/v1/templates/{id}", get(load).put(update).delete(remove))
+/// The endpoints of metadata templates.
+pub(crate) fn endpoints() -> BoundEndpoints {
+    BoundEndpoints::new()
+        .bind::<ListTemplates, _, _>(list)
+        .bind_response::<CreateTemplate, _, _>(create)
+        .bind::<LoadTemplate, _, _>(load)
+        .bind::<UpdateTemplate, _, _>(update)
+        .bind_response::<RemoveTemplate, _, _>(remove)
 }
 
-async fn list(State(app): State<AppState>, caller: ApiCaller) -> ApiResult {
-    require_provider(&caller)?;
-    let organization = caller.0.user().organization;
+async fn list(
+    app: AppState,
+    request: ApiRequest<ListTemplates>,
+) -> Result<Json<Vec<api::uploads::MetadataTemplate>>> {
+    require_provider(&request.caller)?;
+    let organization = request.caller.user().organization;
     let found = app.shared.archive.uploads.templates(organization).await?;
-    api::json(&found.iter().map(template_json).collect::<Vec<_>>())
+    Ok(Json(found.into_iter().map(view).collect()))
 }
 
-async fn create(State(app): State<AppState>, caller: ApiCaller, request: Request) -> ApiResult {
-    require_provider(&caller)?;
-    let ParsedTemplate { name, shared, fields } = read_template(request).await?;
+async fn create(app: AppState, request: ApiRequest<CreateTemplate>) -> Result<Response> {
+    require_provider(&request.caller)?;
+    let caller = request.caller.clone();
+    let ParsedTemplate { name, shared, fields } = parse_template(&request.read().await?.body)?;
     let organization = owner(&caller, shared.unwrap_or(false))?;
     let draft = TemplateDraft { organization, name, fields };
     let created = app.shared.archive.uploads.create_template(draft, clock::now()).await?;
-    let text = serde_json::to_vec(&template_json(&created)).map_err(Error::internal)?;
-    let mut response = respond::json_text(StatusCode::CREATED, text.into());
-    CachePolicy::NoStore.set(response.headers_mut());
+    let tag = template_tag(&created);
     let address = format!("/ingest/v1/templates/{}", created.id);
+    let mut response = json(StatusCode::CREATED, &view(created))?;
     if let Ok(address) = HeaderValue::from_str(&address) {
         response.headers_mut().insert(header::LOCATION, address);
     }
-    Ok(with_tag(response, &template_tag(&created)))
+    Ok(with_tag(response, &tag))
 }
 
-async fn load(State(app): State<AppState>, caller: ApiCaller, id: Segment) -> ApiResult {
-    require_provider(&caller)?;
-    let id = request::path_integer("id", id)?;
-    let found = app.shared.archive.uploads.template(caller.0.user().organization, id).await?;
-    template_response(&found.ok_or_else(|| no_template(id))?)
+async fn load(
+    app: AppState,
+    request: ApiRequest<LoadTemplate>,
+) -> Result<Tagged<api::uploads::MetadataTemplate>> {
+    require_provider(&request.caller)?;
+    let id = request.parameters()?.id;
+    let organization = request.caller.user().organization;
+    let found = app.shared.archive.uploads.template(organization, id).await?;
+    Ok(tagged(found.ok_or_else(|| no_template(id))?))
 }
 
 async fn update(
-    State(app): State<AppState>,
-    caller: ApiCaller,
-    id: Segment,
-    request: Request,
-) -> ApiResult {
-    require_provider(&caller)?;
-    let id = request::path_integer("id", id)?;
-    let expected = expected_version(request.headers());
-    let ParsedTemplate { name, shared, fields } = read_template(request).await?;
+    app: AppState,
+    request: ApiRequest<UpdateTemplate>,
+) -> Result<Tagged<api::uploads::MetadataTemplate>> {
+    require_provider(&request.caller)?;
+    let id = request.parameters()?.id;
+    let expected = expected_version(&request.parts.headers);
+    let caller = request.caller.clone();
+    let ParsedTemplate { name, shared, fields } = parse_template(&request.read().await?.body)?;
     let owner = match shared {
         Some(is_shared) => OwnerChange::To(owner(&caller, is_shared)?),
         None => OwnerChange::Keep,
     };
     let change = TemplateChange { expected, owner, name, fields };
     let uploads = &app.shared.archive.uploads;
-    let organization = caller.0.user().organization;
+    let organization = caller.user().organization;
     let outcome = uploads.update_template(organization, id, change, clock::now()).await?;
-    template_response(&done(outcome, id)?)
+    Ok(tagged(done(outcome, id)?))
 }
 
-async fn remove(
-    State(app): State<AppState>,
-    caller: ApiCaller,
-    id: Segment,
-    request: Request,
-) -> ApiResult {
-    require_provider(&caller)?;
-    let id = request::path_integer("id", id)?;
-    let expected = expected_version(request.headers());
+async fn remove(app: AppState, request: ApiRequest<RemoveTemplate>) -> Result<Response> {
+    require_provider(&request.caller)?;
+    let id = request.parameters()?.id;
+    let expected = expected_version(&request.parts.headers);
     let uploads = &app.shared.archive.uploads;
-    let organization = caller.0.user().organization;
+    let organization = request.caller.user().organization;
     done(uploads.remove_template(organization, id, expected).await?, id)?;
-    api::text("removed")
+    Ok(plain_text("removed"))
 }
 
 fn done(outcome: TemplateOutcome, id: i64) -> Result<MetadataTemplate> {
@@ -120,6 +114,12 @@ fn no_template(id: i64) -> Error {
     Error::new(ErrorKind::NotFound, format!("no template {id}"))
 }
 
+/// Returns the owner of a template that the caller sends; `None` if all providers share it.
+fn owner(caller: &Principal, is_shared: bool) -> Result<Option<OrganizationId>> {
+    // Only a template of all providers needs no organization.
+    if is_shared { Ok(None) } else { caller.organization().map(Some) }
+}
+
 /// A template that was parsed from a body.
 #[derive(Debug)]
 struct ParsedTemplate {
@@ -129,85 +129,61 @@ struct ParsedTemplate {
     fields: MetadataEdits,
 }
 
-async fn read_template(request: Request) -> Result<ParsedTemplate> {
-    parse_template(&request::json(request, EDIT_BYTES_MAX).await?)
-}
-
-/// Returns the owner of a template that the caller sends; `None` if all providers share it.
-fn owner(caller: &ApiCaller, is_shared: bool) -> Result<Option<OrganizationId>> {
-    // Only a template of all providers needs no organization.
-    if is_shared { Ok(None) } else { caller.0.organization().map(Some) }
-}
-
-/// Parses name, scope and fields of a template. Other properties are ignored, so that a client may send back what
-/// it received.
-fn parse_template(body: &Value) -> Result<ParsedTemplate> {
-    request::read_object(body, |template| {
-        template.allow_unknown();
-        let name = template.text("name", Presence::Required, NAME).value();
-        let name = name.map(|name| name.trim().to_owned());
-        if name.as_ref().is_some_and(String::is_empty) {
-            template.report_rule("name", "minimum", "is empty");
-        }
-        let shared = template.flag("shared", Presence::NotNull).value();
-        let members = template.members("fields", Presence::Required).value().unwrap_or_default();
-        let fields = MetadataEdits::parse(&members).unwrap_or_else(|error| {
-            let path = format!("fields.{}", error.field);
-            template.report_rule(&path, error.rule, &error.message);
-            MetadataEdits::default()
-        });
-        ParsedTemplate { name: name.unwrap_or_default(), shared, fields }
-    })
-}
-
-fn template_json(template: &MetadataTemplate) -> Value {
-    let mut listed = json!({
-        "id": template.id,
-        "name": template.name,
-        "shared": template.organization.is_none(),
-        "fields": template.fields.to_json(),
-        "changed": template.changed.to_string(),
-    });
-    if let Some(user) = &template.user_name {
-        listed["user"] = json!(user);
+/// Parses the changes of the fields, and refuses a name of spaces.
+fn parse_template(sent: &MetadataTemplateSent) -> Result<ParsedTemplate> {
+    let name = sent.name.trim().to_owned();
+    let mut problems = Vec::new();
+    if name.is_empty() {
+        problems.push(ErrorDetail::of_rule("minimum", "body", "name", "name is empty"));
     }
-    listed
+    let fields = MetadataEdits::parse(&sent.fields.0).unwrap_or_else(|error| {
+        let path = format!("fields.{}", error.field);
+        let message = format!("{path} {}", error.message);
+        problems.push(ErrorDetail::of_rule(error.rule, "body", path, message));
+        MetadataEdits::default()
+    });
+    if problems.is_empty() {
+        Ok(ParsedTemplate { name, shared: sent.shared, fields })
+    } else {
+        Err(Error::invalid_parts(problems))
+    }
 }
 
-fn template_response(template: &MetadataTemplate) -> Result<Response, api::ApiError> {
-    Ok(with_tag(api::json(&template_json(template))?, &template_tag(template)))
+fn view(template: MetadataTemplate) -> api::uploads::MetadataTemplate {
+    api::uploads::MetadataTemplate {
+        id: template.id,
+        name: template.name,
+        shared: template.organization.is_none(),
+        fields: MetadataFields(template.fields.to_json()),
+        changed: template.changed,
+        user: template.user_name,
+    }
+}
+
+fn tagged(template: MetadataTemplate) -> Tagged<api::uploads::MetadataTemplate> {
+    let tag = format!("\"{}\"", template_tag(&template));
+    Tagged { value: view(template), tag }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use serde_json::{Value, json};
 
-    #[test]
-    fn a_template_says_who_uses_it_or_leaves_it_open() {
-        for (shared, expected) in [(json!(true), Some(true)), (json!(false), Some(false))] {
-            let body = json!({ "name": "a", "shared": shared, "fields": {} });
-            assert_eq!(parse_template(&body).expect("valid").shared, expected);
-        }
-        let body = json!({ "name": "a", "fields": {} });
-        assert_eq!(parse_template(&body).expect("valid").shared, None);
-    }
+    use super::*;
 
     #[test]
     fn err_a_template_names_each_problem_with_its_rule() {
         let check = |body: Value, expected: &[(&str, &str)]| {
-            let error = parse_template(&body).expect_err("refused");
+            let sent = serde_json::from_value(body.clone()).expect("as its schema says");
+            let error = parse_template(&sent).expect_err("refused");
             let found = error.details().iter().map(|detail| {
                 let rule = detail.error_code.split('.').next().expect("a rule");
                 (detail.path.as_str(), rule)
             });
             assert_eq!(found.collect::<Vec<_>>(), expected, "{body}");
         };
-        check(json!([]), &[("", "type")]);
-        check(json!({}), &[("name", "required"), ("fields", "required")]);
-        let body = json!({ "name": " ", "fields": { "mood": "calm" }, "shared": 1 });
-        let expected =
-            [("name", "minimum"), ("shared", "type"), ("fields.mood", "additionalProperties")];
-        check(body, &expected);
+        let body = json!({ "name": " ", "fields": { "mood": "calm" } });
+        check(body, &[("name", "minimum"), ("fields.mood", "additionalProperties")]);
         let fields = json!({ "headline": { "apply": "guess", "value": "x" } });
         check(json!({ "name": "a", "fields": fields }), &[("fields.headline", "enum")]);
     }

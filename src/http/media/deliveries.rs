@@ -5,10 +5,8 @@ use axum::{
     http::{HeaderValue, Method, StatusCode, Uri, header},
     response::Response,
 };
-use serde_json::Value;
 
-use crate::distribution::delivery;
-use crate::distribution::delivery::DeliveryRequest;
+use crate::distribution::delivery::{DeliveryRequest, view};
 use crate::http::AppState;
 use crate::http::cache_policy::CachePolicy;
 use crate::http::credentials;
@@ -48,17 +46,15 @@ pub(super) async fn trigger(
         return Ok(delivery_response(found.as_ref(), would_queue, Body::empty()));
     }
     let (found, queued) = deliveries.trigger(delivery_request, now).await?;
-    Ok(queued_response(app, &found, queued))
+    queued_response(app, &found, queued)
 }
 
 /// Responds to a request that queues a delivery: 202 with the delivery and its address, 200 if nothing had to
 /// be queued.
-pub(crate) fn queued_response(app: &AppState, found: &Delivery, queued: bool) -> Response {
-    let full = delivery::json::delivery(found, app.shared.media.links());
-    // The other fields change while the delivery is in flight; clients read them at its address.
-    let fields = ["id", "state", "channel", "item"];
-    let fields = fields.into_iter().map(|name| (name.to_owned(), full[name].clone()));
-    delivery_response(Some(found), queued, Body::from(Value::Object(fields.collect()).to_string()))
+pub(crate) fn queued_response(app: &AppState, found: &Delivery, queued: bool) -> Result<Response> {
+    let view = view::triggered(found, app.shared.media.links());
+    let body = serde_json::to_vec(&view).map_err(Error::internal)?;
+    Ok(delivery_response(Some(found), queued, body.into()))
 }
 
 fn delivery_response(found: Option<&Delivery>, queued: bool, body: Body) -> Response {

@@ -46,10 +46,9 @@ use model::media_url::MediaPath;
 use model::media_url::MediaTarget;
 use model::media_url::PictureOperation;
 use model::{CropSpec, ItemKey};
-use request::{MediaRequest, newsml_parameter};
+use request::{MediaRequest, agreement_parameter, newsml_parameter};
 use responses::{document_response, file_response, rendition_response, unstable_item};
 
-pub(super) use request::agreement_parameter;
 pub(super) use responses::download;
 
 /// Handles `/media/…`: GET, HEAD and the CORS preflight.

@@ -22,7 +22,7 @@ pub(crate) struct MediaRequest<'a> {
 }
 
 /// Reads the query parameter `agr`: the agreement that pays for the purchase.
-pub(crate) fn agreement_parameter(uri: &Uri) -> Result<Option<AgreementId>> {
+pub(super) fn agreement_parameter(uri: &Uri) -> Result<Option<AgreementId>> {
     // A number beyond 64 bits saturates, so the range excludes both ends.
     let found = QueryParameters::from_uri(uri)?.integer("agr", i64::MIN + 1..=i64::MAX - 1)?;
     Ok(found.map(AgreementId))

@@ -1,36 +1,32 @@
-//! Assembles the OpenAPI document from the files in `assets/openapi`.
-
-use std::collections::BTreeMap;
+//! Assembles the OpenAPI document: its head and error responses from `assets/openapi`, everything else from the endpoints.
 
 use serde_json::{Map, Value, json};
-use yaml_rust2::{Yaml, YamlLoader};
 
 use super::news_item;
-use super::page::{members, text};
+use super::page::text;
+use crate::http::declared_endpoints;
 
-/// The document without its sections.
-const DOCUMENT: &str = include_str!("../../../assets/openapi/document.yaml");
-/// The targets of references that begin with [`TO_SHARED`].
-const SHARED: &str = include_str!("../../../assets/openapi/shared.yaml");
-const TO_SHARED: &str = "shared.yaml#";
-/// The sections, in the order of the documentation page.
-const SECTIONS: [&str; 14] = [
-    include_str!("../../../assets/openapi/content.yaml"),
-    include_str!("../../../assets/openapi/notifications.yaml"),
-    include_str!("../../../assets/openapi/collections.yaml"),
-    include_str!("../../../assets/openapi/user.yaml"),
-    include_str!("../../../assets/openapi/orders.yaml"),
-    include_str!("../../../assets/openapi/deliveries.yaml"),
-    include_str!("../../../assets/openapi/organization.yaml"),
-    include_str!("../../../assets/openapi/media.yaml"),
-    include_str!("../../../assets/openapi/oauth2.yaml"),
-    include_str!("../../../assets/openapi/search.yaml"),
-    include_str!("../../../assets/openapi/ingest.yaml"),
-    include_str!("../../../assets/openapi/uploads.yaml"),
-    include_str!("../../../assets/openapi/operation.yaml"),
-    include_str!("../../../assets/openapi/operator.yaml"),
+/// The document without operations: head, security schemes, error responses.
+const DOCUMENT: &str = include_str!("../../../assets/openapi/document.json");
+/// The description of the whole API.
+const DESCRIPTION: &str = include_str!("../../../assets/openapi/description.md");
+/// The names of the sections, in the order of the documentation page.
+const SECTION_NAMES: [&str; 14] = [
+    "Content",
+    "Notifications",
+    "Collections",
+    "User",
+    "Orders",
+    "Deliveries",
+    "Organization",
+    "Media",
+    "OAuth2",
+    "Deprecated search interface",
+    "Ingest",
+    "Uploads",
+    "Operation",
+    "Operator",
 ];
-
 /// Base URLs of the service.
 #[derive(Clone, Copy, Debug)]
 pub struct BaseUrls<'a> {
@@ -52,96 +48,44 @@ impl BaseUrls<'_> {
 
 /// Assembles the document of the service at `bases`.
 ///
-/// The files are compiled in, so an error in them is a bug and panics. Every test that starts a server would
+/// The file is compiled in, so an error in it is a bug and panics. Every test that starts a server would
 /// detect it.
 pub(super) fn assemble(bases: BaseUrls<'_>) -> Value {
-    let shared = parse_yaml(SHARED);
-    let mut document = resolve(&parse_yaml(DOCUMENT), &shared, bases);
-    let mut tags = Vec::new();
-    let mut paths = Map::new();
-    let mut schemas: Map<String, Value> =
-        cloned_members(&document["components"]["schemas"]).chain(news_item::schemas()).collect();
-    for file in SECTIONS {
-        let section = resolve(&parse_yaml(file), &shared, bases);
-        tags.push(json!({ "name": section["name"], "description": section["description"] }));
-        for (path, item) in members(&section["paths"]) {
-            let item = members(item).map(|(method, operation)| {
-                (method.clone(), complete_operation(operation, &section, bases.public))
-            });
-            let previous = paths.insert(path.clone(), item.collect());
-            assert!(previous.is_none(), "{path} is described in two sections");
-        }
-        schemas.extend(cloned_members(&section["schemas"]));
-    }
+    let mut document: Value =
+        serde_json::from_str(&bases.fill(DOCUMENT)).expect("a test reads the file");
+    let declared = declared_endpoints().document();
+    let mut tags = declared.tags;
+    tags.sort_by_key(|tag| SECTION_NAMES.iter().position(|name| tag["name"] == *name));
+    let mut paths = declared.paths;
+    set_servers(&mut paths, bases);
+    let mut schemas = document["components"]["schemas"].take();
+    let schemas = schemas.as_object_mut().map(std::mem::take).unwrap_or_default();
+    let schemas = schemas.into_iter().chain(news_item::schemas()).chain(declared.schemas);
+    document["components"]["schemas"] = schemas.collect();
+    document["info"]["description"] = unwrapped(DESCRIPTION).into();
     document["tags"] = tags.into();
-    document["components"]["schemas"] = schemas.into();
     document["paths"] = paths.into();
     document
 }
 
-fn cloned_members(object: &Value) -> impl Iterator<Item = (String, Value)> {
-    members(object).map(|(name, value)| (name.clone(), value.clone()))
+/// Joins the lines of each paragraph, as Markdown does.
+fn unwrapped(text: &str) -> String {
+    let paragraphs = text.trim().split("\n\n").map(|paragraph| paragraph.replace('\n', " "));
+    paragraphs.collect::<Vec<_>>().join("\n\n")
 }
 
-/// Completes an operation with its tag and the defaults of its section: `responses` that it does not define
-/// itself, `security` if it has none, and `server` if that differs from `public`.
-fn complete_operation(operation: &Value, section: &Value, public: &str) -> Value {
-    let mut completed = operation.clone();
-    completed["tags"] = json!([section["name"]]);
-    if completed.get("security").is_none() {
-        completed["security"] = section["security"].clone();
-    }
-    if let Some(server) = section.get("server").filter(|server| *server != public) {
-        completed["servers"] = json!([{ "url": server }]);
-    }
-    // The operation's own responses come last and replace the section's responses.
-    let responses = members(&section["responses"]).chain(members(&operation["responses"]));
-    // The map sorts them by status.
-    completed["responses"] = json!(responses.collect::<BTreeMap<_, _>>());
-    completed
-}
-
-/// Replaces references to `shared` by their targets, and `${public}`, `${media}` and `${auth}` by the
-/// addresses of `bases`.
-fn resolve(value: &Value, shared: &Value, bases: BaseUrls<'_>) -> Value {
-    if let Some(pointer) = text(&value["$ref"]).strip_prefix(TO_SHARED) {
-        let target = shared.pointer(pointer);
-        let target = target.unwrap_or_else(|| panic!("shared.yaml has no {pointer}"));
-        // A target may contain references of its own.
-        return resolve(target, shared, bases);
-    }
-    match value {
-        Value::Object(members) => members
-            .iter()
-            .map(|(name, value)| (name.clone(), resolve(value, shared, bases)))
-            .collect(),
-        Value::Array(elements) => {
-            elements.iter().map(|element| resolve(element, shared, bases)).collect()
+/// Names the base URLs of media and OAuth2 where they differ from the public one.
+fn set_servers(paths: &mut Map<String, Value>, bases: BaseUrls<'_>) {
+    for item in paths.values_mut() {
+        for operation in item.as_object_mut().into_iter().flat_map(Map::values_mut) {
+            let base = match text(&operation["tags"][0]) {
+                "Media" => bases.media,
+                "OAuth2" => bases.auth,
+                _ => bases.public,
+            };
+            if base != bases.public {
+                operation["servers"] = json!([{ "url": base }]);
+            }
         }
-        Value::String(text) => bases.fill(text).into(),
-        Value::Null | Value::Bool(_) | Value::Number(_) => value.clone(),
-    }
-}
-
-/// Parses a file of `assets/openapi`.
-fn parse_yaml(file: &str) -> Value {
-    let read = YamlLoader::load_from_str(file);
-    let read = read.unwrap_or_else(|error| panic!("a file of assets/openapi: {error}"));
-    read.into_iter().next().map_or(Value::Null, to_json)
-}
-
-/// Converts the value to JSON. Keys must be text, so the files quote statuses.
-fn to_json(yaml: Yaml) -> Value {
-    match yaml {
-        Yaml::String(text) => text.into(),
-        Yaml::Integer(number) => number.into(),
-        Yaml::Boolean(flag) => flag.into(),
-        Yaml::Array(elements) => elements.into_iter().map(to_json).collect(),
-        Yaml::Hash(members) => members
-            .into_iter()
-            .map(|(name, value)| (name.into_string().expect("keys are text"), to_json(value)))
-            .collect(),
-        // A test refuses these values in the files.
-        Yaml::Real(_) | Yaml::Alias(_) | Yaml::Null | Yaml::BadValue => Value::Null,
     }
 }

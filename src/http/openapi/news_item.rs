@@ -33,6 +33,10 @@ pub(super) fn schemas() -> [(String, Value); 3] {
 fn component(mut schema: Value) -> Value {
     match &mut schema {
         Value::Object(fields) => {
+            // Generated clients name classes after titles, and the two components of the item share theirs.
+            if fields.get("title").is_some_and(Value::is_string) {
+                fields.shift_remove("title");
+            }
             for (name, value) in fields.iter_mut() {
                 *value = match (name.as_str(), value.as_str()) {
                     ("$ref", Some("#")) => json!(format!("#/components/schemas/{ITEM}")),

@@ -305,6 +305,15 @@ pub(super) fn type_pieces(schema: &Value) -> Vec<TextPiece> {
     if let Some(name) = text(&schema["$ref"]).strip_prefix(SCHEMAS) {
         return vec![TextPiece::schema(name)];
     }
+    // Two kinds of object, or an object that may be null. A schema with a type lists alternative requirements.
+    if let [first, second] = schema["anyOf"].as_array().map_or(&[][..], Vec::as_slice)
+        && schema.get("type").is_none()
+    {
+        let mut parts = type_pieces(first);
+        parts.push(TextPiece::plain(" or "));
+        parts.extend(type_pieces(second));
+        return parts;
+    }
     let names: Vec<&str> = match schema["type"].as_array() {
         Some(names) => names.iter().map(text).collect(),
         None => vec![text(&schema["type"])],

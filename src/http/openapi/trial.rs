@@ -226,6 +226,12 @@ fn example(document: &Value, schema: &Value, depth: usize) -> Value {
         let found = document.pointer(found);
         return found.map_or(Value::Null, |schema| example(document, schema, depth));
     }
+    // Alternatives: an object that may be `null`, or one of several forms.
+    if schema.get("type").is_none()
+        && let Some(first) = schema["anyOf"].get(0)
+    {
+        return example(document, first, depth);
+    }
     let preset = [schema.get("const"), schema["examples"].get(0), schema.get("default")];
     let preset = preset.into_iter().chain([schema["enum"].get(0)]).flatten().next();
     if let Some(preset) = preset {

@@ -7,6 +7,7 @@ use axum::{
     http::{HeaderValue, Method, Request, StatusCode, header},
     response::Response,
 };
+use bytes::Bytes;
 use serde::Deserialize;
 use serde_json::Value;
 use tower::ServiceExt;
@@ -16,6 +17,7 @@ use crate::http::credentials;
 use crate::http::session::SiteVisitor;
 use crate::runtime::error::{Error, ErrorKind, Result};
 use crate::runtime::limits::SITE_ANSWER_BYTES_MAX;
+use api::{Answer, Endpoint, Fault, Location, target};
 
 /// The router of the APIs, without the pages.
 #[derive(Clone)]
@@ -25,39 +27,27 @@ pub(in crate::http) struct ApiRouter(pub(in crate::http) Router);
 // No API sends this status, so it cannot be confused with a refusal.
 const TOO_LONG: StatusCode = StatusCode::INSUFFICIENT_STORAGE;
 
+const TOO_LONG_MESSAGE: &str = "There is too much to show on one page";
+
 /// A call of an API.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in crate::http) struct ApiCall {
-    /// `GET`, `POST`, `PUT`, `PATCH` or `DELETE`.
+    /// The method of the request.
     pub(super) method: Method,
     /// Path and query of the call.
     pub(super) target: String,
     pub(super) body: Option<Value>,
+    /// The value of the header `If-Match`.
+    if_match: Option<String>,
 }
 
 impl ApiCall {
     fn new(method: Method, target: impl Into<String>) -> Self {
-        Self { method, target: target.into(), body: None }
+        Self { method, target: target.into(), body: None, if_match: None }
     }
 
     pub(super) fn get(target: impl Into<String>) -> Self {
         Self::new(Method::GET, target)
-    }
-
-    pub(super) fn post(target: impl Into<String>) -> Self {
-        Self::new(Method::POST, target)
-    }
-
-    pub(super) fn put(target: impl Into<String>) -> Self {
-        Self::new(Method::PUT, target)
-    }
-
-    pub(super) fn patch(target: impl Into<String>) -> Self {
-        Self::new(Method::PATCH, target)
-    }
-
-    pub(super) fn delete(target: impl Into<String>) -> Self {
-        Self::new(Method::DELETE, target)
     }
 
     /// Adds query parameters. Parameters without a value are left out.
@@ -82,6 +72,12 @@ impl ApiCall {
 
     pub(super) fn json(mut self, body: Value) -> Self {
         self.body = Some(body);
+        self
+    }
+
+    /// Names the version of the object that the call is based on; `None` for any version.
+    pub(super) fn if_match(mut self, tag: Option<&str>) -> Self {
+        self.if_match = tag.map(str::to_owned);
         self
     }
 }
@@ -126,6 +122,21 @@ pub(super) struct FieldError {
 }
 
 impl ApiRefusal {
+    /// A form whose field for the property `path` breaks `rule` of the contract, in the form of the API's refusal.
+    pub(super) fn invalid(rule: &'static str, path: &str, message: &str) -> Self {
+        let wrong = Fault::new(rule, Location::Body, path, format!("{path} {message}"));
+        let wrong = FieldError {
+            error_code: format!("{}.openapi.requestValidation", wrong.rule),
+            path: wrong.path,
+            message: wrong.message,
+        };
+        Self {
+            status: StatusCode::BAD_REQUEST,
+            message: wrong.message.clone(),
+            errors: vec![wrong],
+        }
+    }
+
     /// Returns the messages to show on a page: the messages of the entries, or the document's message if it has no
     /// entries.
     pub(super) fn sentences(&self) -> Vec<String> {
@@ -168,6 +179,30 @@ impl From<ApiRefusal> for Error {
     }
 }
 
+/// Builds the call of the endpoint `endpoint`.
+pub(super) fn call_of<E: Endpoint>(endpoint: &E) -> ApiCall {
+    ApiCall::new(E::METHOD, target(endpoint))
+}
+
+/// Calls an endpoint as `visitor`, or without credentials, and reads its answer.
+pub(super) async fn call_endpoint<E: Endpoint>(
+    app: &AppState,
+    apis: &ApiRouter,
+    visitor: Option<&SiteVisitor>,
+    call: &ApiCall,
+) -> Result<<E::Answer as Answer>::Content, ApiRefusal> {
+    let response = call_response(app, apis, visitor, call).await?;
+    if !response.status().is_success() {
+        let (status, value) = read(response).await?;
+        return Err(refusal(status, &value));
+    }
+    let headers = response.headers().clone();
+    let Some(bytes) = read_body(response).await? else {
+        return Err(refusal(TOO_LONG, &Value::from(TOO_LONG_MESSAGE)));
+    };
+    Ok(E::Answer::parse(&headers, &bytes).map_err(Error::internal)?)
+}
+
 /// Calls an API as `visitor`, or without credentials.
 pub(super) async fn call_response(
     app: &AppState,
@@ -193,6 +228,11 @@ fn build_request(
     let mut request = Request::builder().method(call.method.clone()).uri(&call.target);
     // The header is sent without a body too, as the published client library does (contract api-6).
     request = request.header(header::CONTENT_TYPE, "application/json");
+    if let Some(tag) = &call.if_match {
+        // The tag comes from a form and may not be a valid header value.
+        request =
+            request.header(header::IF_MATCH, HeaderValue::from_str(tag).map_err(Error::internal)?);
+    }
     if let Some(headers) = request.headers_mut()
         && let Some(visitor) = visitor
     {
@@ -202,39 +242,6 @@ fn build_request(
         }
     }
     request.body(body).map_err(Error::internal)
-}
-
-/// A JSON response with its entity tag.
-#[derive(Clone, Debug)]
-pub(super) struct TaggedAnswer {
-    pub(super) value: Value,
-    /// The value of the header `ETag`, quotes included; empty if the response has no such header.
-    pub(super) tag: String,
-}
-
-/// Calls an API with the header `If-Match`, unless `if_match` is `None`, and parses the response.
-pub(super) async fn call_tagged(
-    app: &AppState,
-    apis: &ApiRouter,
-    visitor: Option<&SiteVisitor>,
-    call: &ApiCall,
-    if_match: Option<&str>,
-) -> Result<TaggedAnswer, ApiRefusal> {
-    let mut request = build_request(app, visitor, call)?;
-    if let Some(tag) = if_match {
-        // The tag comes from a form and may not be a valid header value.
-        let tag = HeaderValue::from_str(tag).map_err(Error::internal)?;
-        request.headers_mut().insert(header::IF_MATCH, tag);
-    }
-    let response = send(apis, request).await;
-    let tag = response.headers().get(header::ETAG).and_then(|tag| tag.to_str().ok());
-    let tag = tag.unwrap_or_default().to_owned();
-    let (status, value) = read(response).await?;
-    if status.is_success() {
-        Ok(TaggedAnswer { value, tag })
-    } else {
-        Err(refusal(status, &value))
-    }
 }
 
 impl From<Error> for ApiRefusal {
@@ -279,23 +286,30 @@ pub(super) async fn call_file(
 }
 
 async fn read(response: Response) -> Result<(StatusCode, Value)> {
-    let beyond = u64::try_from(SITE_ANSWER_BYTES_MAX).unwrap_or(u64::MAX);
-    // Checked before reading, so that a long list is not collected in memory only to be dropped.
-    if response.body().size_hint().lower() > beyond {
-        return Ok((TOO_LONG, Value::from("There is too much to show on one page")));
-    }
     let status = response.status();
     // Not every response is JSON: some APIs answer with a plain string (contract api-10).
     let kind = response.headers().get(header::CONTENT_TYPE);
     let is_json = kind.is_some_and(|kind| kind.as_bytes().starts_with(b"application/json"));
-    let bytes = to_bytes(response.into_body(), SITE_ANSWER_BYTES_MAX).await;
-    let bytes = bytes.map_err(Error::internal)?;
+    let Some(bytes) = read_body(response).await? else {
+        return Ok((TOO_LONG, Value::from(TOO_LONG_MESSAGE)));
+    };
     let value = if is_json {
         serde_json::from_slice(&bytes).map_err(Error::internal)?
     } else {
         Value::String(String::from_utf8_lossy(&bytes).into_owned())
     };
     Ok((status, value))
+}
+
+/// Reads the body of `response`; `None` if it is too long for a page.
+async fn read_body(response: Response) -> Result<Option<Bytes>> {
+    let beyond = u64::try_from(SITE_ANSWER_BYTES_MAX).unwrap_or(u64::MAX);
+    // Checked before reading, so that a long list is not collected in memory only to be dropped.
+    if response.body().size_hint().lower() > beyond {
+        return Ok(None);
+    }
+    let bytes = to_bytes(response.into_body(), SITE_ANSWER_BYTES_MAX).await;
+    Ok(Some(bytes.map_err(Error::internal)?))
 }
 
 fn refusal(status: StatusCode, value: &Value) -> ApiRefusal {
@@ -315,7 +329,7 @@ mod tests {
         let call = ApiCall::get("/a").query([("q", Some("å b")), ("p", None), ("tr", Some(""))]);
         assert_eq!(call.target, "/a?q=%C3%A5+b");
         assert_eq!(ApiCall::get("/a?x=1").query([("y", Some("2"))]).target, "/a?x=1&y=2");
-        assert_eq!(ApiCall::delete("/a").query([]).target, "/a");
+        assert_eq!(ApiCall::get("/a").query([]).target, "/a");
     }
 
     #[tokio::test]

@@ -7,19 +7,19 @@ use axum::{
     routing::{get, post},
 };
 use minijinja::{Value as PageValue, context, value::Serde};
-use serde::Serialize;
-use serde_json::{Value, json};
 
-use super::api_client::{ApiCall, ApiRefusal, encode_segment, text};
+use super::api_client::{ApiRefusal, encode_segment};
 use super::back_link::MESSAGE_PARAMETERS;
-use super::collections::{
-    self, COLLECTION_NAMES, COLLECTIONS, CollectionFormError, address, content, page_of,
-};
+use super::collections::{COLLECTION_NAMES, page_of, refusal_page};
 use super::item_summary::key_of;
 use super::{FormFields, MemberForm, MemberRequest, PageResult};
 use crate::http::AppState;
 use crate::http::form::see_other;
 use crate::http::site::login;
+use api::collections::{
+    AddCollectionItems, Collection, CollectionBody, CollectionChange, CollectionItems,
+    CreateCollection, RemoveCollectionItems, UpdateCollection,
+};
 use model::ItemKey;
 
 /// The message if some items were not added.
@@ -58,12 +58,6 @@ impl AddItemsForm {
     }
 }
 
-#[derive(Serialize)]
-struct CollectionChoice {
-    id: String,
-    name: String,
-}
-
 /// `GET /collections/add?uri=…&return_to=…`: asks for the target collection.
 async fn choose(member: MemberRequest) -> PageResult {
     let uri = member.query.text("uri")?;
@@ -85,14 +79,9 @@ async fn show_choices(
     request: &AddItemsForm,
     refusal: Option<&ApiRefusal>,
 ) -> PageResult {
-    let all = member.get(COLLECTION_NAMES).await?;
-    let mut choices = Vec::new();
+    let mut choices = member.ask(&COLLECTION_NAMES).await?;
     // The API lists the oldest collection first, the page the newest.
-    for collection in all.as_array().into_iter().flatten().rev() {
-        let id = text(collection, "id").to_owned();
-        let name = text(collection, "name").to_owned();
-        choices.push(CollectionChoice { id, name });
-    }
+    choices.reverse();
     let keys = request.uris.iter().filter_map(|uri| key_of(uri));
     let context = context! {
         collections => PageValue::from(Serde(choices)),
@@ -135,21 +124,21 @@ async fn add_items(posted: &MemberForm, request: &mut AddItemsForm) -> Result<St
     let id = match &request.collection {
         Some(id) => id.clone(),
         None => {
-            let body = json!({ "name": request.name.clone().unwrap_or_default() });
-            let created = posted.call(&ApiCall::post(COLLECTIONS).json(body)).await?;
+            let name = request.name.clone().unwrap_or_default();
+            let body = CollectionBody { name, public: false };
+            let created = posted.send(&CreateCollection {}, &body).await?;
             // If the next call fails, a retry must use this collection instead of creating a second one.
-            let id = text(&created, "id").to_owned();
+            let id = created.head.id.to_string();
             request.collection = Some(id.clone());
             request.name = None;
             id
         }
     };
-    let elements: Vec<Value> = request.uris.iter().map(|uri| json!({ "uri": uri })).collect();
-    let call = ApiCall::post(format!("{}/items", address(&id))).json(Value::Array(elements));
-    posted.call(&call).await?;
+    let items = CollectionItems::from_uris(request.uris.iter().map(String::as_str));
+    posted.send(&AddCollectionItems { id: id.clone() }, &items).await?;
     // The API does not report items that it skipped, so the collection is loaded. Items are compared by key,
     // because the API writes their URIs with its own base URL.
-    let present = keys(&content(&load_without_items(posted, &id).await?));
+    let present = keys(&load_without_items(posted, &id).await?.content);
     for uri in &request.uris {
         let is_present = key_of(uri).is_some_and(|key| present.contains(&key));
         if !is_present {
@@ -159,7 +148,7 @@ async fn add_items(posted: &MemberForm, request: &mut AddItemsForm) -> Result<St
     Ok(id)
 }
 
-fn keys(uris: &[&str]) -> Vec<ItemKey> {
+fn keys(uris: &[String]) -> Vec<ItemKey> {
     uris.iter().filter_map(|uri| key_of(uri)).collect()
 }
 
@@ -221,31 +210,40 @@ fn parse_move(form: &FormFields) -> Option<(&str, ItemMove<'_>)> {
 }
 
 /// Returns `content` with `uri` moved; unchanged if it does not contain `uri`.
-fn move_item<'a>(content: &[&'a str], uri: &str, step: ItemMove<'_>) -> Vec<&'a str> {
-    let mut ordered = content.to_vec();
+fn move_item(mut content: Vec<String>, uri: &str, step: ItemMove<'_>) -> Vec<String> {
     // If the item was removed in the meantime, there is nothing to move.
-    let Some(at) = position(&ordered, uri) else { return ordered };
-    let moved = ordered.remove(at);
+    let Some(at) = position(&content, uri) else { return content };
+    let moved = content.remove(at);
     // From here on, positions refer to the list without the moved item.
     let to = match step {
         ItemMove::Earlier => at.saturating_sub(1),
-        ItemMove::Later => (at + 1).min(ordered.len()),
+        ItemMove::Later => (at + 1).min(content.len()),
         // If the neighbour was removed in the meantime, the item keeps its position.
-        ItemMove::Before(other) => position(&ordered, other).unwrap_or(at),
-        ItemMove::After(other) => position(&ordered, other).map_or(at, |position| position + 1),
+        ItemMove::Before(other) => position(&content, other).unwrap_or(at),
+        ItemMove::After(other) => position(&content, other).map_or(at, |position| position + 1),
     };
-    ordered.insert(to, moved);
-    ordered
+    content.insert(to, moved);
+    content
 }
 
-fn position(content: &[&str], uri: &str) -> Option<usize> {
-    content.iter().position(|own| *own == uri)
+fn position(content: &[String], uri: &str) -> Option<usize> {
+    content.iter().position(|own| own == uri)
 }
 
 /// Loads a collection without the documents of its items. A `GET` would include them; a `PUT` with an empty order
 /// changes nothing and returns the collection without them.
-async fn load_without_items(posted: &MemberForm, id: &str) -> Result<Value, ApiRefusal> {
-    posted.call(&ApiCall::put(address(id)).json(json!({ "content": [] }))).await
+async fn load_without_items(posted: &MemberForm, id: &str) -> Result<Collection, ApiRefusal> {
+    put_in_order(posted, id, Vec::new()).await
+}
+
+/// Moves the items `content` to the front.
+async fn put_in_order(
+    posted: &MemberForm,
+    id: &str,
+    content: Vec<String>,
+) -> Result<Collection, ApiRefusal> {
+    let change = CollectionChange { content: Some(content), ..CollectionChange::default() };
+    posted.send(&UpdateCollection { id: id.to_owned() }, &change).await
 }
 
 /// `POST /collections/{id}/order`: moves one item. The move applies to the current order, so items that were added
@@ -253,18 +251,14 @@ async fn load_without_items(posted: &MemberForm, id: &str) -> Result<Value, ApiR
 async fn reorder(Path(id): Path<String>, posted: MemberForm) -> PageResult {
     let found = load_without_items(&posted, &id).await?;
     let Some((uri, step)) = parse_move(&posted.form) else { return Ok(see_other(&page_of(&id))) };
-    let body = json!({ "content": move_item(&content(&found), uri, step) });
-    match posted.call(&ApiCall::put(address(&id)).json(body)).await {
+    match put_in_order(&posted, &id, move_item(found.content, uri, step)).await {
         Ok(_) => {
             let key = key_of(uri).map(|key| format!("#{key}")).unwrap_or_default();
             // The anchor keeps the moved item in view after the redirect.
             let page = format!("{}{key}", return_page(&posted, &id));
             Ok(see_other(&with_message(&page, "ordered")))
         }
-        Err(refusal) => {
-            let form_error = CollectionFormError { refusal: Some(refusal), name: None };
-            collections::refusal_page(&posted, &id, form_error).await
-        }
+        Err(refusal) => refusal_page(&posted, &id, refusal, None).await,
     }
 }
 
@@ -280,14 +274,10 @@ fn return_page(posted: &MemberForm, id: &str) -> String {
 
 /// `POST /collections/{id}/take`: removes items.
 async fn remove_items(Path(id): Path<String>, posted: MemberForm) -> PageResult {
-    let elements: Vec<Value> = posted.form.all("uri").map(|uri| json!({ "uri": uri })).collect();
-    let call = ApiCall::delete(format!("{}/items", address(&id))).json(Value::Array(elements));
-    match posted.call(&call).await {
-        Ok(_) => Ok(see_other(&with_message(&return_page(&posted, &id), "taken"))),
-        Err(refusal) => {
-            let form_error = CollectionFormError { refusal: Some(refusal), name: None };
-            collections::refusal_page(&posted, &id, form_error).await
-        }
+    let items = CollectionItems::from_uris(posted.form.all("uri"));
+    match posted.send(&RemoveCollectionItems { id: id.clone() }, &items).await {
+        Ok(()) => Ok(see_other(&with_message(&return_page(&posted, &id), "taken"))),
+        Err(refusal) => refusal_page(&posted, &id, refusal, None).await,
     }
 }
 
@@ -310,7 +300,8 @@ mod tests {
     #[test]
     fn an_item_moves_and_the_others_keep_their_order() {
         let check = |uri, step, expected: &str| {
-            assert_eq!(move_item(&["a", "b", "c", "d"], uri, step).concat(), expected, "{step:?}");
+            let content = ["a", "b", "c", "d"].map(str::to_owned).to_vec();
+            assert_eq!(move_item(content, uri, step).concat(), expected, "{step:?}");
         };
         check("c", ItemMove::Earlier, "acbd");
         check("a", ItemMove::Earlier, "abcd");

@@ -11,24 +11,29 @@ use axum::{
     http::StatusCode,
     routing::{get, post},
 };
+use jiff::Timestamp;
 use minijinja::{Value as PageValue, context, value::Serde};
 use serde::Serialize;
-use serde_json::{Value, json};
+use serde_json::Value;
 
-use super::api_client::{ApiCall, ApiRefusal, call_file, encode_segment, text};
+use super::api_client::{ApiRefusal, call_file, call_of, encode_segment};
 use super::item_summary::{ItemSummary, key_of};
-use super::{MemberForm, MemberRequest, PageError, PageResult};
+use super::{FormFields, MemberForm, MemberRequest, PageResult};
 use crate::http::AppState;
 use crate::http::form::see_other;
 use crate::runtime::limits::{PAGES_MAX, SITE_COLLECTION_ITEMS_PER_PAGE, SITE_STRIP_PICTURES};
-use model::item::has_picture;
+use api::collections::{
+    CollectionBody, CollectionChange, CollectionWithItems, CreateCollection, DeleteCollection,
+    ListCollections, ListedCollection, LoadCollection, LoadCollectionZip, RemovedCollectionItem,
+    UpdateCollection,
+};
+use api::user::LoadCaller;
+use model::item::{DocumentLayout, has_picture};
 
-/// The API path of the caller's collections, with their items.
-pub(super) const COLLECTIONS: &str = "/collection/v1/collection";
-
-/// The API path of the caller's collections without their items, for lists to choose from. A collection may have
+/// The request for the caller's collections without their items, for lists to choose from. A collection may have
 /// very many items.
-pub(super) const COLLECTION_NAMES: &str = "/collection/v1/collection?layout=bare";
+pub(super) const COLLECTION_NAMES: ListCollections =
+    ListCollections { layout: DocumentLayout::Bare };
 
 /// The routes of the collection pages.
 pub(super) fn routes() -> Router<AppState> {
@@ -39,20 +44,9 @@ pub(super) fn routes() -> Router<AppState> {
         .route("/collections/{id}/zip", post(zip))
 }
 
-/// Returns the API path of a collection.
-pub(super) fn address(id: &str) -> String {
-    format!("{COLLECTIONS}/{}", encode_segment(id))
-}
-
 /// Returns the path of a collection's page.
 pub(super) fn page_of(id: &str) -> String {
     format!("/collections/{}", encode_segment(id))
-}
-
-/// Lists the URIs of a collection's items.
-pub(super) fn content(collection: &Value) -> Vec<&str> {
-    let content = collection["content"].as_array().into_iter().flatten();
-    content.filter_map(Value::as_str).collect()
 }
 
 /// Returns the URL of an item's thumbnail; `None` unless it is a photograph, because other items may not have one.
@@ -67,21 +61,23 @@ struct CollectionRow {
     name: String,
     page: String,
     public: bool,
-    created: String,
+    created: Timestamp,
     /// Number of items, if known.
     count: Option<usize>,
     pictures: Vec<String>,
 }
 
 impl CollectionRow {
-    fn from_json(collection: &Value) -> Self {
-        let pictures = content(collection).into_iter().filter_map(thumbnail);
+    fn new(collection: &ListedCollection) -> Self {
+        let head = collection.head();
+        let content = collection.content();
+        let pictures = content.into_iter().flatten().filter_map(|uri| thumbnail(uri));
         Self {
-            name: text(collection, "name").to_owned(),
-            page: page_of(text(collection, "id")),
-            public: collection["public"] == true,
-            created: text(collection, "created").to_owned(),
-            count: collection["content"].as_array().map(Vec::len),
+            name: head.name.clone(),
+            page: page_of(&head.id.to_string()),
+            public: head.public,
+            created: head.created,
+            count: content.map(<[String]>::len),
             pictures: pictures.take(SITE_STRIP_PICTURES).collect(),
         }
     }
@@ -92,9 +88,9 @@ async fn list(member: MemberRequest) -> PageResult {
 }
 
 /// Loads the visitor's collections; without their items if the response would be too long for a page.
-async fn load_all(member: &MemberRequest) -> Result<Value, ApiRefusal> {
-    match member.get(COLLECTIONS).await {
-        Err(refusal) if refusal.is_too_long() => member.get(COLLECTION_NAMES).await,
+async fn load_all(member: &MemberRequest) -> Result<Vec<ListedCollection>, ApiRefusal> {
+    match member.ask(&ListCollections::default()).await {
+        Err(refusal) if refusal.is_too_long() => member.ask(&COLLECTION_NAMES).await,
         found => found,
     }
 }
@@ -102,9 +98,8 @@ async fn load_all(member: &MemberRequest) -> Result<Value, ApiRefusal> {
 /// Shows the list. `again` is the name of a collection that could not be created, and the error.
 async fn show_list(member: &MemberRequest, again: Option<(&str, &ApiRefusal)>) -> PageResult {
     let all = load_all(member).await?;
-    let rows: Vec<CollectionRow> =
-        // The API lists the oldest collection first.
-        all.as_array().into_iter().flatten().rev().map(CollectionRow::from_json).collect();
+    // The API lists the oldest collection first.
+    let rows: Vec<CollectionRow> = all.iter().rev().map(CollectionRow::new).collect();
     let context = context! {
         rows => PageValue::from(Serde(rows)),
         name => again.map(|(name, _)| name),
@@ -117,9 +112,12 @@ async fn show_list(member: &MemberRequest, again: Option<(&str, &ApiRefusal)>) -
 /// `POST /collections`: creates a collection.
 async fn create(posted: MemberForm) -> PageResult {
     let name = posted.form.find("name").unwrap_or_default();
-    let body = json!({ "name": name, "public": posted.form.is_ticked("public") });
-    match posted.call(&ApiCall::post(COLLECTIONS).json(body)).await {
-        Ok(created) => Ok(see_other(&format!("{}?done=created", page_of(text(&created, "id"))))),
+    let body = CollectionBody { name: name.to_owned(), public: posted.form.is_ticked("public") };
+    match posted.send(&CreateCollection {}, &body).await {
+        Ok(created) => {
+            let page = page_of(&created.head.id.to_string());
+            Ok(see_other(&format!("{page}?done=created")))
+        }
         // The form keeps the typed name.
         Err(refusal) if refusal.is_mistake() => show_list(&posted, Some((name, &refusal))).await,
         Err(refusal) => Err(refusal.into()),
@@ -142,59 +140,53 @@ struct RemovedItem {
     key: String,
     headline: Option<String>,
     description: Option<String>,
-    at: String,
-}
-
-/// The error of a change, and the entered name.
-#[derive(Default)]
-pub(super) struct CollectionFormError<'a> {
-    pub(super) refusal: Option<ApiRefusal>,
-    pub(super) name: Option<&'a str>,
+    at: Timestamp,
 }
 
 /// `GET /collections/{id}`: shows a collection. The owner can change it; other visitors can only read it.
 async fn show(Path(id): Path<String>, member: MemberRequest) -> PageResult {
-    show_one(&member, &id, CollectionFormError::default()).await
+    show_one(&member, &id, None, None).await
 }
 
-/// Renders the page of a collection.
-pub(super) async fn show_one(
+/// Renders the page of a collection, with the error of a change and the entered name.
+async fn show_one(
     member: &MemberRequest,
     id: &str,
-    form_error: CollectionFormError<'_>,
+    refusal: Option<&ApiRefusal>,
+    typed_name: Option<&str>,
 ) -> PageResult {
     let page = member.query.integer("page", 1..=i64::try_from(PAGES_MAX).unwrap_or(i64::MAX))?;
     let page = page.and_then(|page| usize::try_from(page).ok()).unwrap_or(1);
-    let found = member.get(address(id)).await?;
+    let CollectionWithItems { collection, items } =
+        member.ask(&LoadCollection { id: id.to_owned() }).await?;
+    let head = &collection.head;
     // Only its owner can change a public collection (contract collections-9).
-    let is_own = text(&found, "owner") == member.visitor.account.user.user_name;
-    let (cells, total, hidden) = cells(&found, is_own, page);
+    let is_own = head.owner == member.visitor.account.user.user_name;
+    let (cells, total, hidden) = cells(&collection.content, &items, is_own, page);
     // In the form of the archive, the visitor can choose the agreement that pays.
-    let user = member.get("/user/v1/user").await?;
+    let user = member.ask(&LoadCaller {}).await?;
     let here = page_of(id);
-    // After an error the form shows the typed name, while the heading shows the stored one.
-    let name = form_error.name.unwrap_or(text(&found, "name"));
-    let refusal = form_error.refusal.as_ref();
     let context = context! {
         here_url => here.clone(),
-        name => text(&found, "name"),
-        typed_name => name,
-        owner => text(&found, "owner"),
+        name => head.name.as_str(),
+        // After an error the form shows the typed name, while the heading shows the stored one.
+        typed_name => typed_name.unwrap_or(&head.name),
+        owner => head.owner.as_str(),
         is_own => is_own,
-        public => found["public"] == true,
-        created => text(&found, "created"),
-        modified => text(&found, "modified"),
+        public => head.public,
+        created => head.created.to_string(),
+        modified => head.modified.map(|time| time.to_string()),
         share_url => format!("{}{here}", member.app.shared.site.url),
         cells => PageValue::from(Serde(cells)),
-        total => content(&found).len(),
-        seen => content(&found).len() - hidden,
+        total => collection.content.len(),
+        seen => collection.content.len() - hidden,
         hidden => hidden,
         page => page,
         newer_url => (page > 1).then(|| numbered_page(id, page - 1)),
         older_url => (page * SITE_COLLECTION_ITEMS_PER_PAGE < total)
             .then(|| numbered_page(id, page + 1)),
-        removed => PageValue::from(Serde(removed_items(&found))),
-        agreements => PageValue::from(Serde(user["agreements"].clone())),
+        agreements => PageValue::from(Serde(user.agreements)),
+        removed => PageValue::from(Serde(removed_items(collection.removed_content))),
         mistakes => refusal.map(ApiRefusal::sentences),
     };
     let status = refusal.map_or(StatusCode::OK, |refusal| refusal.status);
@@ -208,12 +200,16 @@ fn numbered_page(id: &str, page: usize) -> String {
 
 /// Returns the cells of a page, their number on all pages, and the number of items that are hidden from the
 /// visitor. The owner also sees hidden positions, to move and remove them.
-fn cells(found: &Value, is_own: bool, page: usize) -> (Vec<CollectionCell>, usize, usize) {
-    let items = ItemSummary::list(&found["items"]);
-    let mut hits: HashMap<String, ItemSummary> =
-        items.into_iter().map(|hit| (hit.key.clone(), hit)).collect();
+fn cells(
+    content: &[String],
+    items: &[Value],
+    is_own: bool,
+    page: usize,
+) -> (Vec<CollectionCell>, usize, usize) {
+    let items = items.iter().filter_map(ItemSummary::from_document);
+    let mut hits: HashMap<String, ItemSummary> = items.map(|hit| (hit.key.clone(), hit)).collect();
     let mut cells = Vec::new();
-    for (at, uri) in content(found).into_iter().enumerate() {
+    for (at, uri) in content.iter().enumerate() {
         let Some(key) = key_of(uri) else { continue };
         let key = key.to_string();
         // A collection contains an item at most once, so its summary can be moved out of the map.
@@ -232,86 +228,95 @@ fn cells(found: &Value, is_own: bool, page: usize) -> (Vec<CollectionCell>, usiz
 }
 
 /// Lists the items that were removed from the collection, the latest first.
-fn removed_items(found: &Value) -> Vec<RemovedItem> {
-    let removed = found["removedContent"].as_array().into_iter().flatten().rev();
-    removed.filter_map(removed_item).collect()
+fn removed_items(removed: Option<Vec<RemovedCollectionItem>>) -> Vec<RemovedItem> {
+    removed.unwrap_or_default().into_iter().rev().filter_map(removed_item).collect()
 }
 
-/// Reads an item that was removed from the collection; `None` if its URI or the time is missing.
-fn removed_item(item: &Value) -> Option<RemovedItem> {
+fn removed_item(item: RemovedCollectionItem) -> Option<RemovedItem> {
     Some(RemovedItem {
-        key: key_of(item["uri"].as_str()?)?.to_string(),
-        headline: item["headline"].as_str().map(str::to_owned),
-        description: item["description_text"].as_str().map(str::to_owned),
-        at: item["timestamp"].as_str()?.to_owned(),
+        key: key_of(&item.uri)?.to_string(),
+        headline: item.headline,
+        description: item.description_text,
+        at: item.timestamp,
     })
 }
 
 /// `POST /collections/{id}`: saves the name and the visibility.
 async fn save(Path(id): Path<String>, posted: MemberForm) -> PageResult {
     let name = posted.form.find("name").unwrap_or_default();
-    let body = json!({ "name": name, "public": posted.form.is_ticked("public") });
-    match posted.call(&ApiCall::put(address(&id)).json(body)).await {
+    let change = CollectionChange {
+        name: Some(name.to_owned()),
+        public: Some(posted.form.is_ticked("public")),
+        content: None,
+    };
+    match posted.send(&UpdateCollection { id: id.clone() }, &change).await {
         Ok(_) => Ok(see_other(&format!("{}?done=saved", page_of(&id)))),
-        Err(refusal) => {
-            refusal_page(
-                &posted,
-                &id,
-                CollectionFormError { refusal: Some(refusal), name: Some(name) },
-            )
-            .await
-        }
+        Err(refusal) => refusal_page(&posted, &id, refusal, Some(name)).await,
     }
 }
 
-/// Shows the collection with the error of a change. If the error is not a mistake in the form, returns it.
+/// Shows the collection with the error of a change, and the entered name. If the error is not a mistake in the form,
+/// returns it.
 pub(super) async fn refusal_page(
     posted: &MemberForm,
     id: &str,
-    form_error: CollectionFormError<'_>,
+    refusal: ApiRefusal,
+    typed_name: Option<&str>,
 ) -> PageResult {
-    match form_error.refusal {
-        // A missing collection has no page on which the error could be shown.
-        Some(refusal) if !refusal.is_mistake() || refusal.status == StatusCode::NOT_FOUND => {
-            Err(PageError::from(refusal))
-        }
-        refusal => show_one(posted, id, CollectionFormError { refusal, ..form_error }).await,
+    // A missing collection has no page on which the error could be shown.
+    if !refusal.is_mistake() || refusal.status == StatusCode::NOT_FOUND {
+        return Err(refusal.into());
     }
+    show_one(posted, id, Some(&refusal), typed_name).await
 }
 
 async fn remove(Path(id): Path<String>, posted: MemberForm) -> PageResult {
-    posted.call(&ApiCall::delete(address(&id))).await?;
+    posted.ask(&DeleteCollection { id }).await?;
     Ok(see_other("/collections?done=removed"))
 }
 
 /// `POST /collections/{id}/zip`: buys and downloads all items that the visitor may download, in order. The page
 /// uses a form, because a link must not buy anything.
 async fn zip(Path(id): Path<String>, posted: MemberForm) -> PageResult {
-    let call = ApiCall::get(format!("{}/zip", address(&id)));
-    // Numbered names keep the order of the collection when the archive is unpacked.
-    let call = call.query([("agr", posted.form.find("agr")), ("numbered", Some("true"))]);
     let visitor = Some(&posted.visitor);
-    match call_file(&posted.app, &posted.apis, visitor, &call).await {
+    let outcome = match parse_zip(&id, &posted.form) {
+        Ok(request) => call_file(&posted.app, &posted.apis, visitor, &call_of(&request)).await,
+        Err(refusal) => Err(refusal),
+    };
+    match outcome {
         Ok(response) => Ok(response),
-        Err(refusal) => {
-            refusal_page(&posted, &id, CollectionFormError { refusal: Some(refusal), name: None })
-                .await
-        }
+        Err(refusal) => refusal_page(&posted, &id, refusal, None).await,
     }
+}
+
+fn parse_zip(id: &str, form: &FormFields) -> Result<LoadCollectionZip, ApiRefusal> {
+    let agr = form.find("agr").map(str::parse::<i64>).transpose();
+    let agr = agr.map_err(|_| ApiRefusal::invalid("type", "agr", "is not a number"))?;
+    // Numbered names keep the order of the collection when the archive is unpacked.
+    Ok(LoadCollectionZip { id: id.to_owned(), agr, numbered: true })
 }
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     #[test]
     fn a_row_counts_what_a_collection_holds_where_that_is_known() {
-        let uri = |key: &str| format!("http://x/media/{key}");
-        let full = json!({ "id": "i", "content": [uri("image/a"), uri("text/b")] });
-        let row = CollectionRow::from_json(&full);
-        assert_eq!((row.count, row.page.as_str()), (Some(2), "/collections/i"));
-        assert_eq!(row.pictures, ["/media/image/a_NormalThumbnail.jpg"]);
-        let bare = CollectionRow::from_json(&json!({ "id": "i", "name": "n", "public": true }));
+        let row = |collection: &Value| {
+            CollectionRow::new(&serde_json::from_value(collection.clone()).unwrap())
+        };
+        let id = "2c916e2d-b755-446d-9e18-d636a1447141";
+        let mut collection = json!({
+            "id": id, "name": "n", "owner": "o", "public": true,
+            "created": "2026-01-05T10:00:00Z", "accessed": "2026-01-05T10:00:00Z",
+        });
+        let bare = row(&collection);
+        collection["content"] = json!(["http://x/media/image/a", "http://x/media/text/b"]);
+        let full = row(&collection);
+        assert_eq!((full.count, full.page), (Some(2), format!("/collections/{id}")));
+        assert_eq!(full.pictures, ["/media/image/a_NormalThumbnail.jpg"]);
         assert_eq!((bare.count, bare.name.as_str(), bare.public), (None, "n", true));
         assert!(bare.pictures.is_empty());
     }

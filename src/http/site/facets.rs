@@ -3,8 +3,8 @@
 
 use std::collections::HashSet;
 
+use api::content::{FacetCount, FacetCounts};
 use serde::{Serialize, Serializer, ser::SerializeSeq};
-use serde_json::Value;
 
 use super::{SiteRequest, concepts::PageNames, search_form::SearchForm};
 use crate::http::protocol::request::QueryParameters;
@@ -13,11 +13,8 @@ use query::{Facet, FilterField, ItemFilter, limits::FILTERS_MAX};
 
 /// Maximum number of values of a facet on the page.
 const FACET_VALUES_MAX: usize = 12;
-/// The facets of the page, as the API's parameter `facets`.
-pub(super) const FACET_NAMES: &str = "orientation,colour,byline,person.name,place.name,subject.code,\
-     copyrightholder,digitalsourcetype,product.code,mediatype";
-/// The facets of [`FACET_NAMES`], in the order in which the page lists them.
-const FACET_ORDER: [Facet; 10] = [
+/// The facets of the page, in the order in which it lists them.
+pub(super) const FACET_ORDER: [Facet; 10] = [
     Facet::Orientation,
     Facet::Colour,
     Facet::Byline,
@@ -97,12 +94,12 @@ impl FacetList {
     }
 }
 
-/// Lists the facets of the result `found`, and the chips of the active filters. Codes are shown with the names
+/// Lists the facets that a search has counted, and the chips of the active filters. Codes are shown with the names
 /// that they have in the archive.
 pub(super) async fn lists_and_chips(
     site: &SiteRequest,
     form: &SearchForm,
-    found: &Value,
+    found: &FacetCounts,
 ) -> (Vec<FacetList>, Vec<FilterChip>) {
     let mut counted: Vec<(Facet, Vec<FacetCount>)> = Vec::new();
     let mut values_shown = HashSet::new();
@@ -111,9 +108,10 @@ pub(super) async fn lists_and_chips(
         if facet == Facet::MediaType && form.media_type != "_all" {
             continue;
         }
-        let counts = values(form, facet, &found["facets"][facet.as_str()]);
+        let counted_values = found.get(facet.as_str()).map(Vec::as_slice).unwrap_or_default();
+        let counts = values(form, facet, counted_values);
         // The counts include the values of active filters, so the chips need no further names.
-        values_shown.extend(counts.iter().map(|count| (facet, count.value.clone())));
+        values_shown.extend(counts.iter().map(|count| (facet, count.key.clone())));
         counted.push((facet, counts));
     }
     let names = site.app.shared.site.concepts.load(site, values_shown).await;
@@ -122,8 +120,8 @@ pub(super) async fn lists_and_chips(
         if counts.is_empty() {
             continue;
         }
-        let choices = counts.into_iter().map(|FacetCount { value, count }| {
-            choice(form, facet, names.label(facet, &value), value, count)
+        let choices = counts.into_iter().map(|FacetCount { key, count }| {
+            choice(form, facet, names.label(facet, &key), key, count)
         });
         lists.push(FacetList { name: facet.as_str(), choices: choices.collect() });
     }
@@ -136,37 +134,25 @@ pub(super) fn required_facets(form: &SearchForm) -> impl Iterator<Item = Facet> 
     FACET_ORDER.into_iter().filter(move |facet| form.requires(FilterField::Facet(*facet)))
 }
 
-/// A value with its number of matches.
-#[derive(Debug, PartialEq, Eq)]
-struct FacetCount {
-    value: String,
-    count: u64,
-}
-
 /// Lists the values of active filters, followed by the most frequent other values.
-fn values(form: &SearchForm, facet: Facet, counted: &Value) -> Vec<FacetCount> {
-    let counts = counted.as_array().into_iter().flatten();
-    let counts: Vec<(&str, u64)> = counts
-        .filter_map(|count| Some((count["key"].as_str()?, count["count"].as_u64()?)))
-        .collect();
+fn values(form: &SearchForm, facet: Facet, counted: &[FacetCount]) -> Vec<FacetCount> {
     let filters = form.filters.iter().filter(|own| own.field == FilterField::Facet(facet));
     let mut set: Vec<&str> = filters.map(|own| own.value.as_str()).collect();
     // Products in the API's parameter `p` narrow the search as well, so the list includes them.
     if facet == Facet::ProductCode {
         set.extend(form.p.iter().map(|code| code.trim_start_matches('-')));
     }
-    let others = counts.iter().map(|(key, _)| *key).filter(|key| !set.contains(key));
+    let others = counted.iter().map(|count| count.key.as_str()).filter(|key| !set.contains(key));
     let all =
         // Values of active filters count towards the limit, so that the list does not grow with each click.
         set.iter().copied().chain(others.take(FACET_VALUES_MAX.saturating_sub(set.len())));
-    all.map(|value| FacetCount { value: value.to_owned(), count: count_of(value, &counts) })
-        .collect()
+    all.map(|key| FacetCount { key: key.to_owned(), count: count_of(key, counted) }).collect()
 }
 
-fn count_of(value: &str, counts: &[(&str, u64)]) -> u64 {
-    let found = counts.iter().find(|(key, _)| *key == value);
+fn count_of(key: &str, counted: &[FacetCount]) -> u64 {
+    let found = counted.iter().find(|count| count.key == key);
     // If the value of an active filter has no matches, the response has no count for it.
-    found.map_or(0, |(_, count)| *count)
+    found.map_or(0, |found| found.count)
 }
 
 /// Builds a value with its links.
@@ -271,8 +257,6 @@ fn chip(filter: ItemFilter, url: String, names: &PageNames) -> FilterChip {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
 
     fn filter(text: &str) -> ItemFilter {
@@ -307,22 +291,16 @@ mod tests {
     }
 
     #[test]
-    fn the_facets_of_the_page_are_those_of_its_call() {
-        assert_eq!(FACET_NAMES, FACET_ORDER.map(Facet::as_str).join(","));
-    }
-
-    #[test]
     fn what_narrows_stays_where_nothing_is_found() {
         let filters = vec![filter("place.name:Bergen")];
         let wanted = SearchForm { filters, p: vec!["-FOTO".to_owned()], ..SearchForm::default() };
-        let none = |facet| values(&wanted, facet, &Value::Null);
-        let one = |value: &str| vec![FacetCount { value: value.to_owned(), count: 0 }];
+        let of = |key: &str, count| FacetCount { key: key.to_owned(), count };
+        let none = |facet| values(&wanted, facet, &[]);
+        let one = |value: &str| vec![of(value, 0)];
         assert_eq!(none(Facet::PlaceName), one("Bergen"));
         assert_eq!(none(Facet::ProductCode), one("FOTO"));
-        let counted = json!([{ "key": "Oslo", "count": 3 }, { "key": "Bergen", "count": 2 }]);
-        let found = values(&wanted, Facet::PlaceName, &counted);
-        let found: Vec<_> = found.iter().map(|one| (one.value.as_str(), one.count)).collect();
-        assert_eq!(found, [("Bergen", 2), ("Oslo", 3)]);
+        let found = values(&wanted, Facet::PlaceName, &[of("Oslo", 3), of("Bergen", 2)]);
+        assert_eq!(found, [of("Bergen", 2), of("Oslo", 3)]);
         assert_eq!(required_facets(&wanted).collect::<Vec<_>>(), [Facet::PlaceName]);
     }
 

@@ -29,6 +29,8 @@ use crate::http::site::login_url::login_url;
 use crate::media::MediaCaller;
 use crate::runtime::clock;
 use crate::runtime::error::{Error, ErrorKind, Result};
+use api::deliveries::{Channel, ListChannels};
+use model::account::ChannelMethod;
 use model::item::has_picture;
 use model::media_url::DocumentExtension;
 use model::media_url::MediaPath;
@@ -225,7 +227,7 @@ async fn visitor_context(site: &SiteRequest) -> PageValue {
         return context! {};
     }
     let channels = sending_channels(site).await;
-    let collections = site.get(collections::COLLECTION_NAMES).await.unwrap_or_default();
+    let collections = site.ask(&collections::COLLECTION_NAMES).await.unwrap_or_default();
     context! {
         channels => PageValue::from(Serde(channels)),
         collections => PageValue::from(Serde(collections)),
@@ -233,12 +235,10 @@ async fn visitor_context(site: &SiteRequest) -> PageValue {
 }
 
 /// Lists the visitor's channels that can deliver; empty if they cannot be loaded.
-pub(super) async fn sending_channels(site: &SiteRequest) -> Value {
-    let mut channels = site.get("/user/v1/channel").await.unwrap_or_default();
-    if let Some(list) = channels.as_array_mut() {
-        // Channels with the method `download` select the files of an archive and do not deliver.
-        list.retain(|channel| channel["method"] != "download" && channel["active"] == true);
-    }
+pub(super) async fn sending_channels(site: &SiteRequest) -> Vec<Channel> {
+    let mut channels = site.ask(&ListChannels {}).await.unwrap_or_default();
+    // Channels with the method `download` select the files of an archive and do not deliver.
+    channels.retain(|channel| channel.method != ChannelMethod::Download && channel.active);
     channels
 }
 

@@ -97,9 +97,14 @@ impl ItemSummary {
         self.teaser_parts = words.mark(&self.teaser, TextField::Description, &self.language);
     }
 
+    /// Summarizes the items of `documents`.
+    pub(super) fn from_documents(documents: &[Value]) -> Vec<Self> {
+        documents.iter().filter_map(Self::from_document).collect()
+    }
+
     /// Summarizes the items of a response's `hits`.
     pub(super) fn list(documents: &Value) -> Vec<Self> {
-        documents.as_array().into_iter().flatten().filter_map(Self::from_document).collect()
+        documents.as_array().map(|hits| Self::from_documents(hits)).unwrap_or_default()
     }
 }
 

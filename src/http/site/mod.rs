@@ -65,6 +65,7 @@ use axum::{
     routing::{get, post},
 };
 use minijinja::{Value as PageValue, context, value::merge_maps};
+use serde::Serialize;
 use serde_json::Value;
 
 pub use account::ChannelForm;
@@ -83,6 +84,7 @@ use crate::http::site::scheme::ColourScheme;
 use crate::runtime::clock;
 use crate::runtime::error::{Error, Result};
 use crate::runtime::limits::{ERROR_PAGE_VISITOR, FORM_BYTES_MAX, FRESH_LOGIN_S};
+use api::{Answer, Endpoint, NoBody, RequestBody};
 use density::WallDensity;
 use language::PageLanguage;
 
@@ -191,9 +193,51 @@ impl SiteRequest {
         api_client::call_json(&self.app, &self.apis, self.visitor.as_ref(), call).await
     }
 
-    /// Calls an API without credentials.
-    async fn call_anonymously(&self, call: &ApiCall) -> Result<Value, ApiRefusal> {
-        api_client::call_json(&self.app, &self.apis, None, call).await
+    /// Calls an endpoint without a body as the visitor.
+    async fn ask<E: Endpoint<Body = NoBody>>(
+        &self,
+        endpoint: &E,
+    ) -> Result<<E::Answer as Answer>::Content, ApiRefusal> {
+        let call = api_client::call_of(endpoint);
+        let visitor = self.visitor.as_ref();
+        api_client::call_endpoint::<E>(&self.app, &self.apis, visitor, &call).await
+    }
+
+    /// Calls an endpoint with a body as the visitor.
+    async fn send<E: Endpoint>(
+        &self,
+        endpoint: &E,
+        body: &<E::Body as RequestBody>::Content,
+    ) -> Result<<E::Answer as Answer>::Content, ApiRefusal>
+    where
+        <E::Body as RequestBody>::Content: Serialize,
+    {
+        self.send_if_match(endpoint, body, None).await
+    }
+
+    /// Calls an endpoint with a body as the visitor, and with the version that the call is based on, if there is one.
+    async fn send_if_match<E: Endpoint>(
+        &self,
+        endpoint: &E,
+        body: &<E::Body as RequestBody>::Content,
+        tag: Option<&str>,
+    ) -> Result<<E::Answer as Answer>::Content, ApiRefusal>
+    where
+        <E::Body as RequestBody>::Content: Serialize,
+    {
+        let body = serde_json::to_value(body).map_err(Error::internal)?;
+        let call = api_client::call_of(endpoint).json(body).if_match(tag);
+        let visitor = self.visitor.as_ref();
+        api_client::call_endpoint::<E>(&self.app, &self.apis, visitor, &call).await
+    }
+
+    /// Calls an endpoint without a body and without credentials.
+    async fn ask_anonymously<E: Endpoint<Body = NoBody>>(
+        &self,
+        endpoint: &E,
+    ) -> Result<<E::Answer as Answer>::Content, ApiRefusal> {
+        let call = api_client::call_of(endpoint);
+        api_client::call_endpoint::<E>(&self.app, &self.apis, None, &call).await
     }
 
     /// Calls `GET` on an API as the visitor.

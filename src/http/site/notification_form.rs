@@ -2,11 +2,20 @@
 
 use serde::Serialize;
 use serde_json::Value;
+use strum::VariantNames;
+use uuid::Uuid;
 
-use super::api_client::{ApiCall, ApiRefusal, encode_segment, text};
+use super::api_client::{ApiCall, ApiRefusal, encode_segment};
 use super::item_summary::ItemSummary;
 use super::{FormFields, SiteRequest};
 use crate::runtime::error::{Error, Result};
+use api::notifications::{
+    CreateEmailNotification, CreateMobileNotification, CreateNotificationStream,
+    CreateScheduledEmailNotification, Notification, NotificationMediaType, NotificationQuery,
+    ReplaceEmailNotification, ReplaceMobileNotification, ReplaceNotificationStream,
+    ReplaceScheduledEmailNotification, SCHEDULE_ZONE_DEFAULT,
+};
+use model::MediaType;
 use model::account::NotificationKind;
 
 /// Predefined schedules: cron expression and label.
@@ -19,8 +28,6 @@ pub(super) const SCHEDULES: [(&str, &str); 5] = [
 ];
 /// The value of the form's choice for a custom schedule.
 const CUSTOM_SCHEDULE: &str = "own";
-/// The default time zone of the form, which is also the default of the API.
-const ZONE_DEFAULT: &str = "Europe/Stockholm";
 /// The period of a dry run: the value of the API's `tr` for seven days.
 const DRY_RUN_PERIOD: &str = "w";
 
@@ -52,15 +59,15 @@ impl NotificationForm {
         Ok(Self {
             title: site.text_parameter("title")?.to_owned(),
             kind: kind.as_str().to_owned(),
-            media_type: or_default(site.text_parameter("mediaType")?, "_all"),
+            media_type: or_default(site.parameter("mediaType")?, "_all"),
             q: site.text_parameter("q")?.to_owned(),
             p: site.query.list("p")?.join(", "),
             agr: site.query.list("agr")?.into_iter().map(str::to_owned).collect(),
             tr: site.text_parameter("tr")?.to_owned(),
-            email: or_default(site.text_parameter("email")?, email),
+            email: or_default(site.parameter("email")?, email),
             when: SCHEDULES[2].0.to_owned(),
             cron: String::new(),
-            timezone: ZONE_DEFAULT.to_owned(),
+            timezone: SCHEDULE_ZONE_DEFAULT.to_owned(),
         })
     }
 
@@ -94,11 +101,8 @@ impl NotificationForm {
     }
 
     /// Reads the fields of a notification that the API returned. `email` is the default e-mail address.
-    pub(super) fn of_saved(saved: &Value, email: &str) -> Self {
-        let codes = saved["p"].as_array().into_iter().flatten();
-        let codes: Vec<&str> = codes.filter_map(Value::as_str).collect();
-        let agreements = saved["agr"].as_array().into_iter().flatten();
-        let schedule = text(saved, "schedule");
+    pub(super) fn of_saved(saved: &Notification, email: &str) -> Self {
+        let schedule = saved.schedule.as_deref().unwrap_or_default();
         let is_offered = SCHEDULES.iter().any(|(cron, _)| *cron == schedule);
         let (when, cron) = if schedule.is_empty() {
             (SCHEDULES[2].0, "")
@@ -108,17 +112,17 @@ impl NotificationForm {
             (CUSTOM_SCHEDULE, schedule)
         };
         Self {
-            title: text(saved, "title").to_owned(),
-            kind: text(saved, "type").to_owned(),
-            media_type: text(saved, "mediaType").to_owned(),
-            q: text(saved, "q").to_owned(),
-            p: codes.join(", "),
-            agr: agreements.map(Value::to_string).collect(),
-            tr: text(saved, "tr").to_owned(),
-            email: or_default(text(saved, "email"), email),
+            title: saved.title.clone(),
+            kind: saved.kind.as_str().to_owned(),
+            media_type: <&str>::from(saved.media_type).to_owned(),
+            q: saved.q.clone().unwrap_or_default(),
+            p: saved.p.join(", "),
+            agr: saved.agr.iter().map(i64::to_string).collect(),
+            tr: saved.tr.clone().unwrap_or_default(),
+            email: or_default(saved.email.as_deref(), email),
             when: when.to_owned(),
             cron: cron.to_owned(),
-            timezone: or_default(text(saved, "timezone"), ZONE_DEFAULT),
+            timezone: or_default(saved.timezone.as_deref(), SCHEDULE_ZONE_DEFAULT),
         }
     }
 
@@ -133,35 +137,98 @@ impl NotificationForm {
         codes.collect::<Vec<_>>().join(",")
     }
 
-    /// Returns the call that creates the notification; with `id`, the call that replaces the notification `id`.
-    pub(super) fn save(&self, id: Option<&str>) -> ApiCall {
-        let base = format!("/content/v1/{}/notification", encode_segment(&self.media_type));
-        let kind: NotificationKind = self.kind.parse().unwrap_or(NotificationKind::Email);
-        let call = match id {
-            None => ApiCall::post(format!("{base}/{}", kind.as_str())),
-            Some(id) => ApiCall::put(format!("{base}/{}/{}", encode_segment(id), kind.as_str())),
-        };
-        let (mails, scheduled, takes_tr) = match kind {
-            NotificationKind::Mobile => (false, false, false),
-            NotificationKind::Email => (true, false, false),
-            NotificationKind::ScheduledEmail => (true, true, true),
+    /// Creates the notification that the form describes.
+    pub(super) async fn create(&self, site: &SiteRequest) -> Result<Notification, ApiRefusal> {
+        match self.kind() {
+            NotificationKind::Mobile => site.ask(&self.mobile()?).await,
+            NotificationKind::Email => site.ask(&self.email()?).await,
+            NotificationKind::ScheduledEmail => site.ask(&self.scheduled_email()?).await,
             // For a stream, only `PUT` accepts `tr` (contract notifications-4).
-            NotificationKind::Stream => (false, false, id.is_some()),
-        };
+            NotificationKind::Stream => {
+                let CreateMobileNotification { media_type, title, query } = self.mobile()?;
+                site.ask(&CreateNotificationStream { media_type, title, query }).await
+            }
+        }
+    }
+
+    /// Replaces the notification `id`. A field that was emptied is cleared.
+    pub(super) async fn replace(
+        &self,
+        site: &SiteRequest,
+        id: Uuid,
+    ) -> Result<Notification, ApiRefusal> {
+        match self.kind() {
+            NotificationKind::Mobile => {
+                let notification = self.mobile()?;
+                site.ask(&ReplaceMobileNotification { id, notification }).await
+            }
+            NotificationKind::Email => {
+                let notification = self.email()?;
+                site.ask(&ReplaceEmailNotification { id, notification }).await
+            }
+            NotificationKind::ScheduledEmail => {
+                let notification = self.scheduled_email()?;
+                site.ask(&ReplaceScheduledEmailNotification { id, notification }).await
+            }
+            NotificationKind::Stream => {
+                let CreateMobileNotification { media_type, title, query } = self.mobile()?;
+                let tr = self.period();
+                site.ask(&ReplaceNotificationStream { media_type, id, title, query, tr }).await
+            }
+        }
+    }
+
+    fn kind(&self) -> NotificationKind {
+        self.kind.parse().unwrap_or(NotificationKind::Email)
+    }
+
+    fn mobile(&self) -> Result<CreateMobileNotification, ApiRefusal> {
+        Ok(CreateMobileNotification {
+            media_type: self.media_type()?,
+            title: self.title.clone(),
+            query: self.query()?,
+        })
+    }
+
+    fn email(&self) -> Result<CreateEmailNotification, ApiRefusal> {
+        let CreateMobileNotification { media_type, title, query } = self.mobile()?;
+        Ok(CreateEmailNotification { media_type, title, query, email: self.email.clone() })
+    }
+
+    fn scheduled_email(&self) -> Result<CreateScheduledEmailNotification, ApiRefusal> {
+        Ok(CreateScheduledEmailNotification {
+            media_type: self.media_type()?,
+            title: self.title.clone(),
+            query: self.query()?,
+            email: self.email.clone(),
+            schedule: self.schedule().to_owned(),
+            timezone: self.timezone.clone(),
+            tr: self.period(),
+        })
+    }
+
+    fn media_type(&self) -> Result<NotificationMediaType, ApiRefusal> {
+        let media_type = NotificationMediaType::try_from(self.media_type.clone());
+        media_type.map_err(|_| {
+            let words = MediaType::VARIANTS.join(", ");
+            let message = format!("is `{}`, expected one of {words}", self.media_type);
+            ApiRefusal::invalid("enum", "mediaType", &message)
+        })
+    }
+
+    fn query(&self) -> Result<NotificationQuery, ApiRefusal> {
         let codes = self.codes();
-        let agreements = self.agr.join(",");
-        // `PUT` replaces all fields, so a field that was emptied is left out to clear it (contract
-        // notifications-4).
-        call.query([
-            ("title", Some(self.title.as_str())),
-            ("q", Some(self.q.as_str())),
-            ("p", Some(codes.as_str())),
-            ("agr", Some(agreements.as_str())),
-            ("tr", takes_tr.then_some(self.tr.as_str())),
-            ("email", mails.then_some(self.email.as_str())),
-            ("schedule", scheduled.then(|| self.schedule())),
-            ("timezone", scheduled.then_some(self.timezone.as_str())),
-        ])
+        let codes = codes.split(',').filter(|code| !code.is_empty());
+        let agr = self.agr.iter().map(|id| id.parse::<i64>()).collect::<Result<Vec<_>, _>>();
+        Ok(NotificationQuery {
+            q: Some(self.q.clone()),
+            p: codes.map(str::to_owned).collect(),
+            agr: agr.map_err(|_| ApiRefusal::invalid("type", "agr", "is not a number"))?,
+        })
+    }
+
+    fn period(&self) -> Option<String> {
+        Some(self.tr.clone()).filter(|period| !period.is_empty())
     }
 
     /// Returns the search for recent matches, limited to `size` items. Events planned for `tomorrow` or later are
@@ -222,8 +289,8 @@ impl NotificationForm {
     }
 }
 
-fn or_default(text: &str, default: &str) -> String {
-    if text.is_empty() { default.to_owned() } else { text.to_owned() }
+fn or_default(text: Option<&str>, default: &str) -> String {
+    text.unwrap_or(default).to_owned()
 }
 
 /// The result of a dry run, or the mistakes in its search.
@@ -261,9 +328,8 @@ impl DryRun {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
+    use model::MediaType;
 
     fn fields(kind: &str) -> NotificationForm {
         NotificationForm {
@@ -282,30 +348,47 @@ mod tests {
     }
 
     #[test]
-    fn each_type_is_called_with_what_it_takes() {
-        let question = "title=Ice&q=is+%C3%A5&p=FOTO%2C-TT&agr=1%2C2";
-        let check = |kind: &str, id: Option<&str>, path: &str, more: &str| {
-            let expected = format!("/content/v1/image/notification/{path}?{question}{more}");
-            assert_eq!(fields(kind).save(id).target, expected);
+    fn a_form_becomes_the_parameters_of_its_type() {
+        let query = NotificationQuery {
+            q: Some("is å".into()),
+            p: vec!["FOTO".into(), "-TT".into()],
+            agr: vec![1, 2],
         };
-        check("mobile", None, "mobile", "");
-        check("email", None, "email", "&email=a%40b.example");
-        let schedule = "&tr=d&email=a%40b.example&schedule=5+4+*+*+*&timezone=UTC";
-        check("scheduled-email", None, "scheduled-email", schedule);
-        check("stream", None, "stream", "");
-        check("stream", Some("x/y"), "x%2Fy/stream", "&tr=d");
+        let scheduled = CreateScheduledEmailNotification {
+            media_type: NotificationMediaType(Some(MediaType::Image)),
+            title: "Ice".into(),
+            query,
+            email: "a@b.example".into(),
+            schedule: "5 4 * * *".into(),
+            timezone: "UTC".into(),
+            tr: Some("d".into()),
+        };
+        assert_eq!(fields("scheduled-email").scheduled_email().unwrap(), scheduled);
+        let any_time = NotificationForm { tr: String::new(), ..fields("scheduled-email") };
+        assert_eq!(any_time.scheduled_email().unwrap().tr, None);
+        let forged = NotificationForm { agr: vec!["x".into()], ..fields("mobile") };
+        assert_eq!(forged.mobile().unwrap_err().errors[0].path, "agr");
     }
 
     #[test]
     fn what_is_saved_fills_the_form() {
-        let saved = json!({
-            "id": "x", "title": "Ice", "type": "scheduled-email", "mediaType": "image",
-            "q": "is å", "p": ["FOTO", "-TT"], "agr": [1, 2], "email": "a@b.example",
-            "schedule": "5 4 * * *", "timezone": "UTC", "tr": "d",
-        });
+        let saved = Notification {
+            id: Uuid::nil(),
+            title: "Ice".into(),
+            kind: NotificationKind::ScheduledEmail,
+            media_type: NotificationMediaType(Some(MediaType::Image)),
+            q: Some("is å".into()),
+            p: vec!["FOTO".into(), "-TT".into()],
+            agr: vec![1, 2],
+            tr: Some("d".into()),
+            schedule: Some("5 4 * * *".into()),
+            timezone: Some("UTC".into()),
+            email: Some("a@b.example".into()),
+        };
         let filled = NotificationForm::of_saved(&saved, "c@d.example");
         assert_eq!(filled, fields("scheduled-email"));
-        let mobile = json!({ "type": "mobile", "schedule": null });
+        let kind = NotificationKind::Mobile;
+        let mobile = Notification { kind, schedule: None, timezone: None, email: None, ..saved };
         let found = NotificationForm::of_saved(&mobile, "c@d.example");
         assert_eq!((found.email.as_str(), found.when.as_str()), ("c@d.example", "0 7 * * 1-5"));
         let codes = (vec!["FOTO".to_owned()], vec!["TT".to_owned()]);

@@ -10,9 +10,8 @@ use axum::{
 };
 use minijinja::{Value as PageValue, context, value::Serde};
 use serde::Serialize;
-use serde_json::Value;
 
-use super::api_client::{ApiCall, ApiRefusal, encode_segment, text};
+use super::api_client::{ApiRefusal, encode_segment};
 use super::notification_form::{DryRun, NotificationForm, SCHEDULES};
 use super::{MemberForm, MemberRequest, PageResult, SiteRequest, times};
 use crate::http::AppState;
@@ -23,9 +22,16 @@ use crate::runtime::limits::{
     PAGES_MAX, SITE_DRY_RUN_ITEMS, SITE_DRY_RUN_ITEMS_LISTED, SITE_NOTIFICATIONS_PER_PAGE,
     SITE_PRODUCTS_SHOWN,
 };
+use api::account::Agreement;
+use api::notifications::{
+    ListNotifications, Notification, NotificationMediaType, RemoveNotification,
+};
+use api::user::LoadCaller;
+use model::account::NotificationKind;
 
-/// The API path of all notifications of the caller.
-pub(super) const NOTIFICATIONS: &str = "/content/v1/_all/notification";
+/// The request for all notifications of the caller.
+pub(super) const NOTIFICATIONS: ListNotifications =
+    ListNotifications { media_type: NotificationMediaType(None) };
 
 /// The routes of the notification pages.
 pub(super) fn routes() -> Router<AppState> {
@@ -47,15 +53,15 @@ struct SubscriberProfile {
 struct AgreementOption {
     id: String,
     name: String,
-    kind: String,
+    kind: &'static str,
 }
 
 impl AgreementOption {
-    fn from_json(agreement: &Value) -> Self {
-        let id = agreement["id"].to_string();
-        let name = text(agreement, "name");
-        let name = if name.is_empty() { id.clone() } else { name.to_owned() };
-        Self { id, name, kind: text(agreement, "type").to_owned() }
+    fn new(agreement: &Agreement) -> Self {
+        let id = agreement.id.to_string();
+        let name = agreement.name.clone().filter(|name| !name.is_empty());
+        let name = name.unwrap_or_else(|| id.clone());
+        Self { id, name, kind: agreement.kind.as_str() }
     }
 }
 
@@ -67,21 +73,22 @@ struct ProductRow {
 
 impl SubscriberProfile {
     async fn find(member: &MemberRequest) -> Result<Self, ApiRefusal> {
-        let user = member.get("/user/v1/user").await?;
+        let user = member.ask(&LoadCaller {}).await?;
         let mut agreements: Vec<AgreementOption> = Vec::new();
         let mut products: Vec<ProductRow> = Vec::new();
-        for agreement in user["agreements"].as_array().into_iter().flatten() {
-            agreements.push(AgreementOption::from_json(agreement));
-            for product in agreement["products"].as_array().into_iter().flatten() {
-                let code = text(product, "code").to_owned();
-                let row = ProductRow { code, name: text(product, "name").to_owned() };
+        for agreement in user.agreements {
+            agreements.push(AgreementOption::new(&agreement));
+            for product in agreement.products {
+                let row =
+                    ProductRow { code: product.code, name: product.name.unwrap_or_default() };
                 // Agreements often share products, and the form only suggests codes.
                 if products.len() < SITE_PRODUCTS_SHOWN && !products.contains(&row) {
                     products.push(row);
                 }
             }
         }
-        Ok(Self { email: text(&user, "emailAddress").to_owned(), agreements, products })
+        let email = user.base.email_address.unwrap_or_default();
+        Ok(Self { email, agreements, products })
     }
 
     /// Returns the names of the agreements `ids`. An agreement that no longer exists is named by its id.
@@ -113,8 +120,7 @@ async fn list(member: MemberRequest) -> PageResult {
     let page = member.query.integer("page", 1..=i64::try_from(PAGES_MAX).unwrap_or(i64::MAX))?;
     let page = page.and_then(|page| usize::try_from(page).ok()).unwrap_or(1);
     let profile = SubscriberProfile::find(&member).await?;
-    let saved = member.get(NOTIFICATIONS).await?;
-    let saved = saved.as_array().map(Vec::as_slice).unwrap_or_default();
+    let saved = member.ask(&NOTIFICATIONS).await?;
     // The API lists the oldest notification first and has no pages.
     let newest_first = saved.iter().rev().skip((page - 1) * SITE_NOTIFICATIONS_PER_PAGE);
     let mut rows = Vec::new();
@@ -138,7 +144,7 @@ fn page_url(page: usize) -> String {
 async fn row(
     member: &MemberRequest,
     profile: &SubscriberProfile,
-    saved: &Value,
+    saved: &Notification,
 ) -> Result<NotificationRow, ApiRefusal> {
     // The list shows only the stored e-mail address, not the form's default.
     let fields = NotificationForm::of_saved(saved, "");
@@ -147,7 +153,7 @@ async fn row(
     let (wanted, unwanted) = fields.products();
     let offered = SCHEDULES.iter().find(|(cron, _)| *cron == fields.when);
     Ok(NotificationRow {
-        id: saved["id"].as_str().unwrap_or_default().to_owned(),
+        id: saved.id.to_string(),
         agreements: profile.names(&fields.agr),
         schedule: offered.map(|(_, words)| *words),
         wanted,
@@ -239,16 +245,13 @@ async fn create(posted: MemberForm) -> PageResult {
     if posted.form.find("step") == Some("try") {
         return show_dry_run(&posted, &fields, None).await;
     }
-    match posted.call(&fields.save(None)).await {
-        Ok(created) => {
-            // A program reads a stream from its URL, so the visitor continues on the page that shows it (contract
-            // site-33).
-            let id = created["id"].as_str().filter(|_| fields.kind == "stream");
-            Ok(see_other(&match id {
-                Some(id) => format!("/notifications/{}?done=created", encode_segment(id)),
-                None => "/notifications?done=created".to_owned(),
-            }))
+    match fields.create(&posted).await {
+        // A program reads a stream from its URL, so the visitor continues on the page that shows it (contract
+        // site-33).
+        Ok(created) if created.kind == NotificationKind::Stream => {
+            Ok(see_other(&format!("/notifications/{}?done=created", created.id)))
         }
+        Ok(_) => Ok(see_other("/notifications?done=created")),
         Err(refusal) => show_refused_form(&posted, &fields, None, refusal).await,
     }
 }
@@ -293,14 +296,13 @@ async fn show_dry_run(
 }
 
 /// Loads the visitor's notification `id`.
-async fn load(member: &MemberRequest, id: &str) -> Result<Value, super::PageError> {
-    let saved = member.get(NOTIFICATIONS).await?;
+async fn load(member: &MemberRequest, id: &str) -> Result<Notification, super::PageError> {
     // The API has no call that returns a single notification (contract notifications-2).
-    let mut notifications = saved.as_array().into_iter().flatten();
-    let Some(found) = notifications.find(|notification| notification["id"] == *id) else {
+    let mut saved = member.ask(&NOTIFICATIONS).await?.into_iter();
+    let Some(found) = saved.find(|notification| notification.id.to_string() == id) else {
         return Err(Error::new(ErrorKind::NotFound, "This notification does not exist.").into());
     };
-    Ok(found.clone())
+    Ok(found)
 }
 
 /// `GET /notifications/{id}`: shows the form with the saved fields.
@@ -327,16 +329,16 @@ async fn save(Path(id): Path<String>, posted: MemberForm) -> PageResult {
     if posted.form.find("step") == Some("try") {
         return show_dry_run(&posted, &fields, Some(&id)).await;
     }
-    match posted.call(&fields.save(Some(&id))).await {
+    match fields.replace(&posted, saved.id).await {
         Ok(_) => Ok(see_other("/notifications?done=saved")),
         Err(refusal) => show_refused_form(&posted, &fields, Some(&id), refusal).await,
     }
 }
 
 async fn remove(Path(id): Path<String>, posted: MemberForm) -> PageResult {
+    let id = id.parse().map_err(|_| ApiRefusal::invalid("format", "id", "is not a UUID"))?;
     // The media type in the path does not matter if there is an id (contract notifications-3).
-    let call = ApiCall::delete(format!("{NOTIFICATIONS}/{}", encode_segment(&id)));
-    posted.call(&call).await?;
+    posted.ask(&RemoveNotification { media_type: NotificationMediaType(None), id }).await?;
     Ok(see_other("/notifications?done=removed"))
 }
 

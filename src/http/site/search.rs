@@ -1,16 +1,16 @@
 //! `GET /`: the search page with its hits and filters.
 
+use api::content::SearchResult;
+use api::{Answer, Endpoint, NoBody, target};
 use axum::{http::StatusCode, response::Response};
 use minijinja::{
     Value as PageValue, context,
     value::{Serde, merge_maps},
 };
 use serde::Serialize;
-use serde_json::Value;
 
 use super::{
     ApiRefusal, PageResult, SiteRequest,
-    api_client::ApiCall,
     back_link::{self, PART_PARAMETER},
     collections, facets,
     highlight::QueryWords,
@@ -80,7 +80,7 @@ fn has_value(pair: &str) -> bool {
 /// The outcome of a search.
 enum SearchOutcome<'a> {
     /// The API's response, and a notice if the query was not valid.
-    Found(&'a Value, Option<QueryNotice>),
+    Found(&'a SearchResult, Option<QueryNotice>),
     /// The API's error for an invalid search.
     Refused(&'a ApiRefusal),
 }
@@ -144,30 +144,33 @@ impl PageSearch<'_> {
         settings.open_images && self.form.media_type == "image"
     }
 
-    async fn call(&self, call: &ApiCall) -> Result<Value, ApiRefusal> {
+    async fn ask<E: Endpoint<Body = NoBody>>(
+        &self,
+        request: &E,
+    ) -> Result<<E::Answer as Answer>::Content, ApiRefusal> {
         if self.is_anonymous() {
-            self.site.call_anonymously(call).await
+            self.site.ask_anonymously(request).await
         } else {
-            self.site.call(call).await
+            self.site.ask(request).await
         }
     }
 
     /// Runs the search for the page's hits and facets; with `is_part`, for the hits alone.
-    async fn run(&self, is_part: bool) -> Result<Value, ApiRefusal> {
+    async fn run(&self, is_part: bool) -> Result<SearchResult, ApiRefusal> {
         let page = self.form.page;
-        let scope = if is_part { ResultScope::hits(page) } else { ResultScope::page(page) };
-        let call = self.form.call(&self.words, &self.tomorrow, scope);
-        let mut found = self.call(&call).await?;
+        let part = if is_part { ResultScope::hits(page) } else { ResultScope::page(page) };
+        let mut found = self.ask(&self.form.search(&self.words, &self.tomorrow, part)?).await?;
         if is_part {
             return Ok(found);
         }
         for facet in facets::required_facets(&self.form) {
-            let name = facet.as_str();
             let wider = self.form.without_field(FilterField::Facet(facet));
-            let call = wider.call(&self.words, &self.tomorrow, ResultScope::counts(name));
+            let part = [facet];
+            let part = ResultScope::counts(&part);
+            let request = wider.search(&self.words, &self.tomorrow, part)?;
             // If this fails, the page shows the counts of the narrower search.
-            if let Ok(mut counted) = self.call(&call).await {
-                found["facets"][name] = counted["facets"][name].take();
+            if let Ok(counted) = self.ask(&request).await {
+                found.facets.extend(counted.facets);
             }
         }
         Ok(found)
@@ -177,11 +180,12 @@ impl PageSearch<'_> {
     /// not begin with the newest item.
     fn poll_url(&self, hits: &[ItemSummary]) -> Option<String> {
         let first = hits.first()?;
-        let is_newest = self.form.page == 1 && self.form.is_newest_first();
-        is_newest.then(|| {
-            let scope = ResultScope::arrived_since(&first.uri);
-            self.form.call(&self.words, &self.tomorrow, scope).target
-        })
+        if self.form.page > 1 || !self.form.is_newest_first() {
+            return None;
+        }
+        let part = ResultScope::arrived_since(&first.uri);
+        let request = self.form.search(&self.words, &self.tomorrow, part).ok()?;
+        Some(target(&request))
     }
 
     /// Returns the visitor's latest notifications as searches; empty unless the page is the start page without a
@@ -191,8 +195,8 @@ impl PageSearch<'_> {
             return Vec::new();
         }
         // If they cannot be loaded, the page is shown without them.
-        let saved = self.site.get(NOTIFICATIONS).await.unwrap_or_default();
-        let newest_first = saved.as_array().into_iter().flatten().rev();
+        let saved = self.site.ask(&NOTIFICATIONS).await.unwrap_or_default();
+        let newest_first = saved.iter().rev();
         let searches = newest_first.take(SITE_SAVED_SEARCHES).map(|notification| {
             let fields = NotificationForm::of_saved(notification, "");
             SavedSearch { url: fields.search_url(), title: fields.title }
@@ -205,17 +209,16 @@ impl PageSearch<'_> {
         if total > 0 || self.words.is_empty() {
             return None;
         }
-        let call = self.form.suggestions(&self.words, &self.tomorrow, true);
+        let request = self.form.suggestions(&self.words, &self.tomorrow, true).ok()?;
         // If this fails, the page is shown without a suggestion.
-        let found = self.call(&call).await.ok()?;
-        let text = found["spelling"].as_str()?.to_owned();
+        let text = self.ask(&request).await.ok()?.spelling?;
         let other = SearchForm { q: text.clone(), page: 1, ..self.form.clone() };
         Some(Respelling { text, url: other.url(1) })
     }
 
     /// Returns the hits of a result, in which the words of the query are marked.
-    fn hits(&self, found: &Value) -> Vec<ItemSummary> {
-        let mut hits = ItemSummary::list(&found["hits"]);
+    fn hits(&self, found: &SearchResult) -> Vec<ItemSummary> {
+        let mut hits = ItemSummary::from_documents(&found.hits);
         let zone = &self.site.app.shared.site.zone;
         let words = QueryWords::parse(&self.words, self.form.written, zone);
         hits.iter_mut().for_each(|hit| hit.mark(&words));
@@ -231,9 +234,9 @@ impl PageSearch<'_> {
     }
 
     /// Returns the template context of the hits, which the full page and the hits alone share.
-    fn hits_context(&self, found: &Value, hits: &[ItemSummary]) -> PageValue {
+    fn hits_context(&self, found: &SearchResult, hits: &[ItemSummary]) -> PageValue {
         let form = &self.form;
-        let total = found["total"].as_u64().unwrap_or(0);
+        let total = found.total;
         let shown_until = u64::try_from(form.page * PAGE_ITEMS).unwrap_or(u64::MAX);
         let page_items = u64::try_from(PAGE_ITEMS).unwrap_or(u64::MAX);
         // Hits beyond the last page can be reached only with a narrower search.
@@ -255,13 +258,13 @@ impl PageSearch<'_> {
     }
 
     /// Shows the hits alone.
-    fn show_hits(&self, found: &Value) -> PageResult {
+    fn show_hits(&self, found: &SearchResult) -> PageResult {
         let hits = self.hits(found);
         self.site.page("search_hits.html", self.hits_context(found, &hits))
     }
 
     async fn show(&self, outcome: SearchOutcome<'_>) -> Result<Response, super::PageError> {
-        let nothing = Value::Null;
+        let nothing = SearchResult::default();
         let (found, notice, refusal) = match outcome {
             SearchOutcome::Found(found, notice) => (found, notice, None),
             SearchOutcome::Refused(refusal) => (&nothing, None, Some(refusal)),
@@ -269,27 +272,27 @@ impl PageSearch<'_> {
         let site = self.site;
         let form = &self.form;
         let hits = self.hits(found);
-        let total = found["total"].as_u64().unwrap_or(0);
         let respelling = match refusal {
             Some(_) => None,
-            None => self.respelling(total).await,
+            None => self.respelling(found.total).await,
         };
         let collections = match &site.visitor {
             // Without hits there is nothing to add to a collection. If the collections cannot be loaded, the page
             // is shown without them.
             Some(_) if !hits.is_empty() => {
-                site.get(collections::COLLECTION_NAMES).await.unwrap_or_default()
+                site.ask(&collections::COLLECTION_NAMES).await.unwrap_or_default()
             }
-            Some(_) | None => Value::Null,
+            Some(_) | None => Vec::new(),
         };
         let status = refusal.map_or(StatusCode::OK, |refusal| refusal.status);
         let (facets, chips) = match refusal {
             // A refused search does not look up any names.
             Some(_) => (Vec::new(), Vec::new()),
             // Active facets are shown without hits too, so that each can be removed.
-            None => facets::lists_and_chips(site, form, found).await,
+            None => facets::lists_and_chips(site, form, &found.facets).await,
         };
         let title = form.title(&facets);
+        let suggestions = form.suggestions("", &self.tomorrow, false).unwrap_or_default();
         let context = context! {
             facets => PageValue::from(Serde(facets)),
             chips => PageValue::from(Serde(chips)),
@@ -303,7 +306,7 @@ impl PageSearch<'_> {
             is_plain => form.is_plain(),
             may_see_all => self.may_see_all(),
             poll_url => self.poll_url(&hits),
-            suggest_url => form.suggestions("", &self.tomorrow, false).target,
+            suggest_url => target(&suggestions),
             respelling => respelling.map(|other| PageValue::from(Serde(other))),
             // An anonymous search counts without the visitor's agreements.
             is_anonymous => self.is_anonymous(),

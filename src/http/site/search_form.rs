@@ -1,16 +1,24 @@
 //! The parameters of the search page, its URLs, and the corresponding API calls.
 
+use std::str::FromStr;
+
+use api::content::{
+    ANY_MEDIA_TYPE, FilterValues, SearchItems, SearchPeriod, SearchScope, SuggestTexts,
+};
+use jiff::civil::Date;
 use serde::Serialize;
+use strum::VariantNames;
 
 use super::{
-    SiteRequest,
-    api_client::{ApiCall, encode_segment},
-    facets::{self, FACET_NAMES, FacetList},
+    ApiRefusal, SiteRequest,
+    facets::{self, FACET_ORDER, FacetList},
 };
+use crate::archive::content::parse_day;
+use crate::http::protocol::respond;
 use crate::runtime::error::Result;
 use crate::runtime::limits::{PAGE_ITEMS, PAGES_MAX};
 use model::MediaType;
-use query::{FilterField, ItemFilter, narrowed_text};
+use query::{Facet, FilterField, ItemFilter, narrowed_text};
 
 /// Maximum length of the suggested title of a notification, in characters.
 const TITLE_CHARS: usize = 80;
@@ -45,16 +53,16 @@ pub(super) struct ResultScope<'a> {
     /// Number of hits to skip.
     skip: usize,
     size: usize,
-    /// The facets to count, as the value of the API's parameter.
-    facets: &'a str,
+    /// The facets to count.
+    facets: &'a [Facet],
     /// The URI of an item; only items that arrived after it are hits.
-    last: &'a str,
+    last: Option<&'a str>,
 }
 
 impl<'a> ResultScope<'a> {
     /// Requests the hits of page `page`, and the facets.
     pub(super) fn page(page: usize) -> Self {
-        Self { facets: FACET_NAMES, ..Self::hits(page) }
+        Self { facets: &FACET_ORDER, ..Self::hits(page) }
     }
 
     /// Requests the hits of page `page` alone.
@@ -63,13 +71,13 @@ impl<'a> ResultScope<'a> {
     }
 
     /// Requests the counts of `facets` alone.
-    pub(super) fn counts(facets: &'a str) -> Self {
+    pub(super) fn counts(facets: &'a [Facet]) -> Self {
         Self { facets, ..Self::default() }
     }
 
     /// Requests the number of hits that have arrived since the item `last`.
     pub(super) fn arrived_since(last: &'a str) -> Self {
-        Self { last, ..Self::default() }
+        Self { last: Some(last), ..Self::default() }
     }
 }
 
@@ -187,56 +195,84 @@ impl SearchForm {
         title.chars().take(TITLE_CHARS).collect()
     }
 
-    /// Returns the API call for the search with the query `words`, which is valid. If future events are excluded,
-    /// only items before `tomorrow` match.
-    pub(super) fn call(&self, words: &str, tomorrow: &str, scope: ResultScope<'_>) -> ApiCall {
-        let path = format!("/content/v1/{}/search", encode_segment(&self.media_type));
-        let mut pairs = vec![
-            ("q", words.trim().to_owned()),
-            ("p", self.p.join(",")),
-            ("agr", self.agr.join(",")),
-            ("tr", self.tr.clone()),
-            ("trs", self.trs.clone()),
-            ("tre", self.end(tomorrow)),
-            ("sort", self.sort.clone()),
+    /// Returns the API's search for the query `words`, which is valid. If future events are excluded, only items before
+    /// `tomorrow` match.
+    ///
+    /// Fails if the API does not know the value of a parameter.
+    pub(super) fn search(
+        &self,
+        words: &str,
+        tomorrow: &str,
+        part: ResultScope<'_>,
+    ) -> Result<SearchItems, ApiRefusal> {
+        Ok(SearchItems {
+            media_type: self.searched_media_type()?,
+            q: words.trim().to_owned(),
+            scope: self.scope()?,
             // The site matches inflected forms by default, the API only on request.
-            ("forms", if self.written { String::new() } else { "true".to_owned() }),
-            ("s", scope.size.to_string()),
-            ("fr", if scope.skip > 0 { scope.skip.to_string() } else { String::new() }),
-            ("facets", scope.facets.to_owned()),
-            ("last", scope.last.to_owned()),
-        ];
-        pairs.extend(self.filter_pairs());
-        ApiCall::get(path).query(pairs.iter().map(|(name, value)| (*name, Some(value.as_str()))))
+            forms: !self.written,
+            period: self.period(tomorrow)?,
+            size: part.size,
+            skip: part.skip,
+            sort: parse("sort", &self.sort)?.unwrap_or_default(),
+            facets: part.facets.to_vec(),
+            filters: self.filter_values(),
+            last: part.last.map(str::to_owned),
+            ..SearchItems::default()
+        })
     }
 
-    /// Returns the API call that completes the typed `text`; with `respells`, it also suggests other spellings.
-    pub(super) fn suggestions(&self, text: &str, tomorrow: &str, respells: bool) -> ApiCall {
-        let path = format!("/content/v1/{}/suggest", encode_segment(&self.media_type));
-        let mut pairs = vec![
-            ("q", text.to_owned()),
-            ("spelling", if respells { "true".to_owned() } else { String::new() }),
-            ("p", self.p.join(",")),
-            ("agr", self.agr.join(",")),
-            ("tr", self.tr.clone()),
-            ("trs", self.trs.clone()),
-            ("tre", self.end(tomorrow)),
-        ];
-        pairs.extend(self.filter_pairs());
-        ApiCall::get(path).query(pairs.iter().map(|(name, value)| (*name, Some(value.as_str()))))
+    /// Returns the request that completes the typed `text`; with `respells`, it also suggests other spellings.
+    ///
+    /// Fails if the API does not know the value of a parameter.
+    pub(super) fn suggestions(
+        &self,
+        text: &str,
+        tomorrow: &str,
+        respells: bool,
+    ) -> Result<SuggestTexts, ApiRefusal> {
+        Ok(SuggestTexts {
+            media_type: self.searched_media_type()?,
+            q: text.to_owned(),
+            spelling: respells,
+            scope: self.scope()?,
+            period: self.period(tomorrow)?,
+            filters: self.filter_values(),
+            ..SuggestTexts::default()
+        })
     }
 
-    /// Returns the end of the period of the hits; if future events are excluded, `tomorrow`.
-    fn end(&self, tomorrow: &str) -> String {
-        if self.excludes_upcoming() { tomorrow.to_owned() } else { self.tre.clone() }
+    fn searched_media_type(&self) -> Result<Option<MediaType>, ApiRefusal> {
+        if self.media_type == ANY_MEDIA_TYPE {
+            return Ok(None);
+        }
+        parse("mediaType", &self.media_type)
+    }
+
+    fn scope(&self) -> Result<SearchScope, ApiRefusal> {
+        let ids = self.agr.iter().map(|id| parse_agreement(id));
+        Ok(SearchScope { p: self.p.clone(), agr: ids.collect::<Result<_, _>>()? })
+    }
+
+    /// Returns the period of the hits. If future events are excluded, it ends with `tomorrow`.
+    fn period(&self, tomorrow: &str) -> Result<SearchPeriod, ApiRefusal> {
+        let end = if self.excludes_upcoming() { tomorrow } else { self.tre.as_str() };
+        Ok(SearchPeriod {
+            tr: parse("tr", &self.tr)?,
+            trs: parse_date("trs", &self.trs)?,
+            tre: parse_date("tre", end)?,
+        })
     }
 
     /// Returns the filters as parameters of the API.
-    fn filter_pairs(&self) -> impl Iterator<Item = (&'static str, String)> {
-        self.filters.iter().map(|filter| {
+    fn filter_values(&self) -> FilterValues {
+        let mut values = FilterValues::new();
+        for filter in &self.filters {
             let sign = if filter.is_excluded { "-" } else { "" };
-            (filter.field.as_str(), format!("{sign}{}", filter.value))
-        })
+            let of_field = values.entry(filter.field.as_str().to_owned()).or_default();
+            of_field.push(format!("{sign}{}", filter.value));
+        }
+        values
     }
 
     /// Returns the search with the filter toggled. The opposite filter is removed.
@@ -279,6 +315,32 @@ impl SearchForm {
     }
 }
 
+/// Parses a parameter of the page as the word of the API's parameter `name`; `None` if it is empty.
+fn parse<T: FromStr + VariantNames>(name: &str, text: &str) -> Result<Option<T>, ApiRefusal> {
+    if text.is_empty() {
+        return Ok(None);
+    }
+    let expected = format!("one of {}", T::VARIANTS.join(", "));
+    text.parse().map(Some).map_err(|_| mismatch("enum", name, text, &expected))
+}
+
+/// Parses a parameter of the page as the API's day `name`; `None` if it is empty.
+fn parse_date(name: &str, text: &str) -> Result<Option<Date>, ApiRefusal> {
+    if text.is_empty() {
+        return Ok(None);
+    }
+    parse_day(text).map(Some).ok_or_else(|| mismatch("format", name, text, "a date YYYY-MM-dd"))
+}
+
+fn parse_agreement(id: &str) -> Result<i64, ApiRefusal> {
+    id.parse().map_err(|_| mismatch("type", "agr", id, "an integer"))
+}
+
+fn mismatch(rule: &'static str, name: &str, text: &str, expected: &str) -> ApiRefusal {
+    let message = format!("is `{}`, expected {expected}", respond::shorten_input(text));
+    ApiRefusal::invalid(rule, name, &message)
+}
+
 /// Returns the value of a check box in the URL.
 fn tick(is_set: bool) -> String {
     if is_set { "1".to_owned() } else { String::new() }
@@ -302,7 +364,7 @@ mod tests {
     }
 
     fn target(search: &SearchForm, words: &str) -> String {
-        search.call(words, "", ResultScope::page(search.page)).target
+        api::target(&search.search(words, "", ResultScope::page(search.page)).unwrap())
     }
 
     #[test]
@@ -322,10 +384,15 @@ mod tests {
     #[test]
     fn other_forms_of_words_are_found_unless_they_are_turned_off() {
         let mut search = wanted("hund");
-        assert!(target(&search, "hund").contains("q=hund&forms=true&s=60&fr=60&facets="));
+        let found = search.search("hund", "", ResultScope::page(2)).unwrap();
+        assert_eq!(
+            (found.q.as_str(), found.forms, found.size, found.skip),
+            ("hund", true, 60, 60)
+        );
+        assert_eq!(found.facets, FACET_ORDER);
         assert_eq!(search.url(1), "/?q=hund");
         search.written = true;
-        assert!(!target(&search, "hund").contains("forms"));
+        assert!(target(&search, "hund").contains("forms=false"));
         assert_eq!(search.url(2), "/?q=hund&written=1&page=2");
         assert_eq!(search.with_product("FOTO").url(1), "/?q=hund&p=FOTO&written=1");
         assert_eq!(
@@ -343,8 +410,9 @@ mod tests {
         let everything =
             SearchForm { media_type: "_all".to_owned(), page: 1, ..SearchForm::default() };
         let check = |wanted: &SearchForm, is_bounded: bool| {
-            let call = wanted.call("", "2026-11-26", ResultScope::page(1));
-            assert_eq!(call.target.contains("tre=2026-11-26"), is_bounded, "{}", call.target);
+            let found = wanted.search("", "2026-11-26", ResultScope::page(1)).unwrap();
+            let tomorrow = parse_day("2026-11-26");
+            assert_eq!(found.period.tre == tomorrow, is_bounded, "{found:?}");
         };
         let tr = "w".to_owned();
         check(&everything, true);
@@ -362,7 +430,8 @@ mod tests {
         assert_eq!(narrow.page, 1);
         assert_eq!(narrow.url(1), "/?q=sea+OR+lake&facet=place.name%3ABergen");
         let called = target(&narrow, "sea OR lake");
-        assert!(called.contains("q=sea+OR+lake&") && called.ends_with("&place.name=Bergen"));
+        assert!(called.contains("q=sea%20OR%20lake&"), "{called}");
+        assert!(called.contains("&place.name=Bergen"), "{called}");
         let saved = narrow.notification_url("email", "");
         assert!(saved.ends_with("q=%28sea+OR+lake%29+place.name%3A%22Bergen%22"), "{saved}");
         assert_eq!(narrow.with_filter(&bergen).url(1), "/?q=sea+OR+lake");
@@ -373,7 +442,7 @@ mod tests {
         // The opposite replaces it.
         let without = narrow.with_filter(&filter("-place.name:Bergen"));
         assert_eq!(without.url(1), "/?q=sea+OR+lake&facet=-place.name%3ABergen");
-        assert!(target(&without, "").ends_with("&place.name=-Bergen"));
+        assert!(target(&without, "").contains("&place.name=-Bergen"));
         assert_eq!(without.without_field(bergen.field).filters, without.filters);
         let large =
             wanted("").with_filter(&filter("minpx:2000")).with_filter(&filter("minpx:4000"));
@@ -386,9 +455,22 @@ mod tests {
 
     #[test]
     fn new_items_are_counted_after_the_first_hit() {
-        let call = wanted("a").call("a", "", ResultScope::arrived_since("http://x/media/image/i"));
-        let expected =
-            "/content/v1/image/search?q=a&forms=true&s=0&last=http%3A%2F%2Fx%2Fmedia%2Fimage%2Fi";
-        assert_eq!(call.target, expected);
+        let part = ResultScope::arrived_since("http://x/media/image/i");
+        let found = wanted("a").search("a", "", part).unwrap();
+        assert_eq!((found.size, found.last.as_deref()), (0, Some("http://x/media/image/i")));
+    }
+
+    #[test]
+    fn a_parameter_that_the_api_does_not_know_is_named() {
+        let check = |form: SearchForm, expected: &str| {
+            let refusal = form.search("", "", ResultScope::page(1)).unwrap_err();
+            assert_eq!(refusal.errors[0].path, expected);
+        };
+        let text = || "x".to_owned();
+        check(SearchForm { media_type: text(), ..wanted("") }, "mediaType");
+        check(SearchForm { agr: vec![text()], ..wanted("") }, "agr");
+        check(SearchForm { tr: text(), ..wanted("") }, "tr");
+        check(SearchForm { tre: text(), ..wanted("") }, "tre");
+        check(SearchForm { sort: text(), ..wanted("") }, "sort");
     }
 }

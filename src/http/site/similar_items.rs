@@ -1,11 +1,13 @@
 //! Finds similar items: items that name the same event, or the same places or headline around the same time. Items
 //! with nearly the same picture are found by comparing the pictures alone.
 
+use api::content::{SearchItems, SearchOrder};
 use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 
-use super::{SiteRequest, api_client::ApiCall, item_summary::ItemSummary};
+use super::{SiteRequest, item_summary::ItemSummary};
 use crate::runtime::limits::{SITE_SAME_PICTURE_ITEMS, SITE_SIMILAR_ITEMS};
+use model::item::DocumentLayout;
 use model::{ItemKey, MediaType};
 use query::{phrase, words};
 
@@ -27,8 +29,8 @@ pub(super) async fn find(site: &SiteRequest, key: &ItemKey, document: &Value) ->
     let mut found = Vec::new();
     for side in [Side::Later, Side::Earlier] {
         // The page is complete without similar items.
-        let Ok(documents) = site.call(&query.call(key, side)).await else { continue };
-        let mut hits = ItemSummary::list(&documents["hits"]);
+        let Ok(found_items) = site.ask(&query.search(key, side)).await else { continue };
+        let mut hits = ItemSummary::from_documents(&found_items.hits);
         hits.retain(|hit| hit.key != key.to_string());
         hits.truncate(SITE_SIMILAR_ITEMS / 2);
         if side == Side::Later {
@@ -45,21 +47,25 @@ pub(super) async fn find_same_picture(site: &SiteRequest, key: &ItemKey) -> Vec<
     if !is_photograph(key.media_type) {
         return Vec::new();
     }
-    let path = format!("/content/v1/{}/search", key.media_type.as_str());
-    // The photograph is one of the hits.
-    let size = (SITE_SAME_PICTURE_ITEMS + 1).to_string();
     let item = key.to_string();
-    let call = ApiCall::get(path).query([
-        ("duplicates", Some(item.as_str())),
-        ("s", Some(size.as_str())),
-        ("layout", Some("bare")),
-    ]);
+    let request = SearchItems {
+        duplicates: Some(item.clone()),
+        // The photograph is one of the hits.
+        size: SITE_SAME_PICTURE_ITEMS + 1,
+        ..bare_search(key)
+    };
     // Photographs with nearly no contrast cannot be compared. The page is complete without the list.
-    let Ok(documents) = site.call(&call).await else { return Vec::new() };
-    let mut hits = ItemSummary::list(&documents["hits"]);
+    let Ok(found) = site.ask(&request).await else { return Vec::new() };
+    let mut hits = ItemSummary::from_documents(&found.hits);
     hits.retain(|hit| hit.key != item);
     hits.truncate(SITE_SAME_PICTURE_ITEMS);
     hits
+}
+
+/// Returns the search for all items of the media type of `key`, with what a list needs.
+fn bare_search(key: &ItemKey) -> SearchItems {
+    let media_type = Some(key.media_type);
+    SearchItems { media_type, layout: DocumentLayout::Bare, ..SearchItems::default() }
 }
 
 /// The items that one call looks up, relative to the item of the page.
@@ -107,23 +113,20 @@ impl SimilarityQuery {
     }
 
     /// Returns the search for the items on one side, the nearest in time first.
-    fn call(&self, key: &ItemKey, side: Side) -> ApiCall {
+    fn search(&self, key: &ItemKey, side: Side) -> SearchItems {
         let time = self.time;
         // The item's own second belongs to one side only, so that no item is listed twice.
         let (range, sort, more) = match side {
-            Side::Later => (format!(">{time}"), "versioncreated:asc", 0),
-            Side::Earlier => (format!("<={time}"), "versioncreated:desc", 1),
+            Side::Later => (format!(">{time}"), SearchOrder::FirstCreated, 0),
+            Side::Earlier => (format!("<={time}"), SearchOrder::LastCreated, 1),
         };
-        let query = format!("({}) versioncreated:{range}", self.alternatives);
-        // The item itself is among the hits of the earlier side.
-        let size = (SITE_SIMILAR_ITEMS / 2 + more).to_string();
-        let path = format!("/content/v1/{}/search", key.media_type.as_str());
-        ApiCall::get(path).query([
-            ("q", Some(query.as_str())),
-            ("s", Some(size.as_str())),
-            ("sort", Some(sort)),
-            ("layout", Some("bare")),
-        ])
+        SearchItems {
+            q: format!("({}) versioncreated:{range}", self.alternatives),
+            // The item itself is among the hits of the earlier side.
+            size: SITE_SIMILAR_ITEMS / 2 + more,
+            sort,
+            ..bare_search(key)
+        }
     }
 }
 
@@ -232,10 +235,7 @@ mod tests {
             (Side::Later, "versioncreated:>2026-03-02T09:15:00Z"),
             (Side::Earlier, "versioncreated:<=2026-03-02T09:15:00Z"),
         ] {
-            let target = query.call(&key("image/a"), side).target;
-            let (_, parameters) = target.split_once('?').unwrap();
-            let mut pairs = form_urlencoded::parse(parameters.as_bytes());
-            let (_, q) = pairs.find(|(name, _)| name == "q").unwrap();
+            let q = query.search(&key("image/a"), side).q;
             assert!(q.ends_with(range), "{q}");
             query::parse(&q, &TimeZone::UTC).unwrap();
         }

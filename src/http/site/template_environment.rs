@@ -26,7 +26,7 @@ const SWEDISH_MONTHS: [&str; 12] = [
 ///   which is how documents write a date without a time; `… | day`: the date of a timestamp; `… | last_day`: the
 ///   same, but the previous date if the time is midnight; `zone`: the time zone of these filters; `… | date`: a
 ///   date without a time, such as `2026-11-30`;
-/// - `… | number`: an integer with thousands separators;
+/// - `… | number`: an integer with thousands separators; `… | percent(whole)`: a part in percent;
 /// - `… | bytes`: the size of a file; `… | space`: the size of a disk or a cache;
 /// - `… | sentence`: an API message as a sentence, translated if known; `… | phrase`: the same as a part of a
 ///   sentence;
@@ -69,6 +69,7 @@ pub(crate) fn environment(
     environment.add_filter("date", move |date: &str| format_date(language, date));
     environment.add_global("zone", zone.iana_name().unwrap_or("UTC"));
     environment.add_filter("number", move |number: i64| format_thousands(language, number));
+    environment.add_filter("percent", percent);
     environment.add_filter("bytes", move |size: u64| size_text(language, size));
     environment.add_filter("space", move |size: u64| space_text(language, size));
     // The URL is safe, and escaping would turn its slashes into entities.
@@ -80,6 +81,12 @@ pub(crate) fn environment(
     environment.add_global("selection_max", SELECTION_ITEMS_MAX);
     environment.add_global("lang", language.tag());
     environment
+}
+
+/// Returns the percentage of `part` in `whole`, rounded down, from 0 to 100.
+fn percent(part: i64, whole: i64) -> i64 {
+    let share = i128::from(part) * 100 / i128::from(whole.max(1));
+    i64::try_from(share.clamp(0, 100)).unwrap_or(100)
 }
 
 /// API parameters whose names begin an error message. A page shows the message beside the field, so it removes the
@@ -277,6 +284,15 @@ mod tests {
     use minijinja::context;
 
     use super::*;
+
+    #[test]
+    fn percentages_are_whole_and_at_most_a_hundred() {
+        let check = |part, whole, expected| assert_eq!(percent(part, whole), expected);
+        check(2, 3, 66);
+        check(5, 0, 100);
+        check(-1, 3, 0);
+        check(i64::MAX, i64::MAX, 100);
+    }
 
     fn check(language: PageLanguage, template: &str, expected: &str) {
         let texts = match language {

@@ -1,16 +1,11 @@
 //! Limits for editing items and for resumable uploads.
 
-/// Bytes of a change of an item, of a template, and of the request that publishes an upload. A document with a
-/// long text is below 200 kB.
-pub const EDIT_BYTES_MAX: usize = 1024 * 1024;
 /// Changes of one item by editors that are remembered; the oldest are removed.
 pub const ITEM_EDITS_MAX: usize = 100;
 /// Times that a change without a condition is repeated when the item changes in between.
 pub const EDIT_TRIES_MAX: usize = 3;
 /// Metadata templates of the archive, and separately of each organization.
 pub const TEMPLATES_MAX: usize = 200;
-/// Characters of the name of a template.
-pub const TEMPLATE_NAME_CHARS_MAX: usize = 100;
 /// Items that one form of the site edits together.
 pub const SITE_EDIT_ITEMS_MAX: usize = 100;
 /// Uploads that one form of the site describes and publishes together.

@@ -12,7 +12,12 @@ mod operator;
 mod search;
 mod selection;
 
+pub use api::limits::{HITS_DEFAULT, HITS_MAX};
+
 pub use accounts::*;
+pub use api::deliveries::{CHANNEL_FORMATS_MAX, DELIVERIES_LISTED_MAX, DELIVERIES_SIZE_DEFAULT};
+pub use api::limits::{EMAIL_CHARS_MAX, SHORT_TEXT_CHARS_MAX};
+pub use api::user::DEVICE_TOKEN_BYTES_MAX;
 pub use audit::*;
 pub use bucket::*;
 pub use checks::*;
@@ -28,9 +33,6 @@ pub use selection::*;
 pub const MEDIA_PATH_BYTES_MAX: usize = 1024;
 /// Bytes of an `item.json`. Real documents with long bodies are below 200 kB.
 pub const DOCUMENT_BYTES_MAX: u64 = 4 * 1024 * 1024;
-/// Bytes of the source rights in a request or in the file of a source, and of the whole override of an item; as
-/// JSON. Terms of use and prompts are the longest texts.
-pub const RIGHTS_STATEMENT_BYTES_MAX: usize = 64 * 1024;
 /// Changes of the override of one item that are listed, the newest ones. With the limit on the override this
 /// also limits the bytes of the list.
 pub const RIGHTS_CHANGES_MAX: usize = 100;
@@ -169,12 +171,6 @@ pub const DOWNLOADABLE_FOR: std::time::Duration = std::time::Duration::from_secs
 pub const REPORTABLE_FOR: std::time::Duration = std::time::Duration::from_secs(60 * 86_400);
 /// Purchases cached in memory, so that a repeated download reads no disk; one takes 200 bytes.
 pub const PURCHASES_CACHED_MAX: u64 = 100_000;
-/// Orders in one list, the same limit as for hits of a search.
-pub const ORDERS_LISTED_MAX: usize = 10_000;
-/// Orders in a list, unless the caller says otherwise (contract purchases-12).
-pub const ORDERS_SIZE_DEFAULT: usize = 20;
-/// Characters of the customer's text for an invoice.
-pub const INVOICE_TEXT_CHARS_MAX: usize = 2000;
 /// Bytes of an API key that a caller presents.
 pub const API_KEY_BYTES_MAX: usize = 256;
 /// Roles that one user can have.
@@ -191,14 +187,6 @@ pub const IMPORT_TRIES: usize = 5;
 /// Bytes of a query string, and of any URI of an HTTP/1 request; a list of a thousand product codes
 /// takes 10 kB.
 pub const QUERY_BYTES_MAX: usize = 64 * 1024;
-/// Hits of a search, and hits skipped by its offset (contract search-6).
-pub const HITS_MAX: usize = 10_000;
-/// Default number of hits of a search (contract search-6).
-pub const HITS_DEFAULT: usize = 20;
-/// Default wait of a long poll of the deprecated stream, in seconds (contract search-19).
-pub const POLL_S: u32 = 60;
-/// Maximum wait that such a poll can ask for, in seconds (contract search-19).
-pub const POLL_S_MAX: u32 = 300;
 /// Long polls that search at the same time when new items arrive. With thousands waiting, this spreads
 /// their searches so that others run in between.
 pub const POLLS_SEARCHING_MAX: usize = 2;
@@ -209,20 +197,12 @@ pub const JSON_BODY_BYTES_MAX: usize = 64 * 1024;
 /// Bytes read and discarded beyond the limit of a body, so that the client receives the response
 /// instead of a connection reset.
 pub const BODY_DISCARD_BYTES_MAX: usize = 1024 * 1024;
-/// Characters of a name, a department or another short text of a user.
-pub const SHORT_TEXT_CHARS_MAX: usize = 200;
-/// Characters of an e-mail address (RFC 5321 §4.5.3.1.3, without the angle brackets).
-pub const EMAIL_CHARS_MAX: usize = 254;
 /// Users that the administrators of one organization can create.
 pub const ORGANIZATION_USERS_MAX: u32 = 10_000;
-/// Bytes of a user's profile.
-pub const PROFILE_BYTES_MAX: usize = 64 * 1024;
 /// Valid API keys of one user, and separately the revoked ones that are remembered.
 pub const KEYS_PER_USER_MAX: usize = 100;
 /// Devices of one user; the ones registered longest ago are removed to make room.
 pub const DEVICES_PER_USER_MAX: u32 = 256;
-/// Bytes of a device token. Those in use are below 300; a PostgreSQL index entry has room for 2,700.
-pub const DEVICE_TOKEN_BYTES_MAX: usize = 2048;
 /// Rows of the item log that the follower reads at a time.
 pub const LOG_ROWS_MAX: usize = 1000;
 /// Poll interval of the followers for changes by other processes, in milliseconds.
@@ -399,8 +379,6 @@ pub const PDF_PAGE_PIXELS_MAX: u64 = 32_000_000;
 pub const PDF_IMAGE_PIXELS_MAX: u64 = 150_000_000;
 /// JPEG quality of the page image that Previews are scaled from.
 pub const PDF_PAGE_QUALITY: u8 = 93;
-/// Formats of a channel; an item has fewer than 20 files.
-pub const CHANNEL_FORMATS_MAX: usize = 32;
 /// Bytes of a channel's settings as JSON. A private key and a chain of certificates take 8 kB.
 pub const CHANNEL_SETTINGS_BYTES_MAX: usize = 16 * 1024;
 /// Channels that one user can create; the operator can add more.
@@ -419,10 +397,6 @@ pub const CHANNEL_TEST: std::time::Duration = std::time::Duration::from_secs(10)
 pub const CHANNEL_TEST_CONNECT: std::time::Duration = std::time::Duration::from_secs(5);
 /// Timeout for one response in a channel test.
 pub const CHANNEL_TEST_ANSWER: std::time::Duration = std::time::Duration::from_secs(8);
-/// Deliveries in one list.
-pub const DELIVERIES_LISTED_MAX: usize = 10_000;
-/// Default number of deliveries in a list.
-pub const DELIVERIES_SIZE_DEFAULT: usize = 20;
 /// Poll interval of the queue when nothing is due, since another process may have added a delivery.
 pub const DELIVERY_POLL_INTERVAL: std::time::Duration = std::time::Duration::from_secs(1);
 /// Retention of completed deliveries.
@@ -527,14 +501,8 @@ pub const TEMPLATE_BYTES_MAX: u64 = 256 * 1024;
 pub const CERTIFICATES_BYTES_MAX: u64 = 1024 * 1024;
 /// Notifications that one user can have.
 pub const NOTIFICATIONS_PER_USER_MAX: usize = 1000;
-/// Characters of each text of a notification: title, product codes, address, schedule.
-pub const NOTIFICATION_TEXT_CHARS_MAX: usize = 250;
-/// Product codes of one notification; the same limit holds for its agreements.
-pub const NOTIFICATION_LIST_MAX: usize = 200;
 /// Time without a call after which a stream expires (contract notifications-10).
 pub const STREAM_EXPIRY: std::time::Duration = std::time::Duration::from_secs(300);
-/// Default and maximum wait of a stream poll, in seconds.
-pub const STREAM_POLL_S: u32 = 60;
 /// Items in one queue of a notification; the oldest are dropped.
 pub const QUEUED_ITEMS_MAX: usize = 10_000;
 /// Calls of stream readers that may wait for the database.
@@ -594,12 +562,6 @@ pub const OUTBOX_PARKED_MAX: usize = 100_000;
 pub const COLLECTIONS_PER_USER_MAX: usize = 200;
 /// Items of one collection, more than editors are known to select for one story.
 pub const COLLECTION_ITEMS_MAX: usize = 1000;
-/// Items that one call adds, removes or puts in order.
-pub const COLLECTION_ELEMENTS_MAX: usize = 1000;
-/// Bytes of such a call: that many URIs of 500 bytes each.
-pub const COLLECTION_BODY_BYTES_MAX: usize = 512 * 1024;
-/// Characters of a collection's name.
-pub const COLLECTION_NAME_CHARS_MAX: usize = 200;
 /// Removed items that a collection remembers; the oldest are dropped.
 pub const COLLECTION_REMOVED_MAX: usize = 100;
 /// Characters of the headline, and of the description, remembered of a removed item.
@@ -615,8 +577,6 @@ pub const BUNDLE_FILES_MAX: usize = 5000;
 pub const BUNDLE_TRIES: usize = 3;
 /// Characters of a download's file name without its extension; an item's id fits.
 pub const FILE_NAME_CHARS_MAX: usize = 128;
-/// Characters of a URI that a client sends.
-pub const URI_CHARS_MAX: usize = 2048;
 /// Traces of requests that wait to be sent; further ones are counted and dropped. One has up to six
 /// spans of half a kilobyte.
 pub const TRACES_WAITING_MAX: usize = 2048;

@@ -12,12 +12,6 @@ pub const SEARCH_TIME_MAX: Duration = Duration::from_secs(10);
 pub const SUGGESTION_TIME_MAX: Duration = Duration::from_secs(2);
 /// Time for another spelling of a search without hits, which anybody can ask for: after it there is none.
 pub const RESPELLING_TIME_MAX: Duration = Duration::from_millis(150);
-/// Words, and values of each facet, that are suggested unless asked for otherwise.
-pub const SUGGESTIONS_DEFAULT: usize = 6;
-/// Words, and values of each facet, that are suggested at most.
-pub const SUGGESTIONS_MAX: usize = 20;
-/// Characters of a text that is completed.
-pub const SUGGESTION_CHARS_MAX: usize = 200;
 /// Time that a search waits for the index to contain items that were published before it began; after that it
 /// answers with what the index holds.
 pub const SEARCH_FRESH_WAIT: Duration = Duration::from_secs(1);

@@ -1,12 +1,15 @@
 //! Any query string and any body of an API request are parsed or refused; an error names the wrong part.
 #![no_main]
 
+use api::organization::UserUpdate;
+use api::{JsonBody, JsonReader, RequestBody};
 use libfuzzer_sys::fuzz_target;
-use wirephoto::http::protocol::request::{QueryParameters, parse_json};
+use wirephoto::http::protocol::request::QueryParameters;
 
 fuzz_target!(|data: &[u8]| {
-    if let Err(error) = parse_json(data) {
-        assert!(!error.to_string().is_empty());
+    let read = <JsonBody<UserUpdate> as RequestBody>::read(&JsonReader::default(), data);
+    if let Err(faults) = read {
+        assert!(!faults.is_empty() && faults.iter().all(|fault| !fault.message.is_empty()));
     }
     let Ok(text) = std::str::from_utf8(data) else { return };
     let Ok(query) = QueryParameters::parse(text) else { return };

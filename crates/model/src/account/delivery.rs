@@ -1,6 +1,7 @@
 //! Deliveries: versions of items sent through a channel.
 
 use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
 use strum::{EnumString, IntoStaticStr, VariantNames};
 use uuid::Uuid;
 
@@ -10,7 +11,8 @@ use crate::text::shorten;
 use crate::{CropSpec, ItemKey};
 
 /// The state of a delivery, in the order of progress.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 #[derive(EnumString, IntoStaticStr, VariantNames)]
 #[strum(serialize_all = "lowercase")]
 pub enum DeliveryState {

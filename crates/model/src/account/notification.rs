@@ -240,7 +240,8 @@ impl MessageContent {
 }
 
 /// The transport that sends a message. Each transport has its own queue, so a slow one does not delay the others.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 #[derive(EnumCount, EnumIter, IntoStaticStr, VariantNames)]
 #[strum(serialize_all = "lowercase")]
 pub enum MessageTransport {
@@ -275,7 +276,8 @@ impl MessageTransport {
 }
 
 /// The state of a message in the outbox. A sent message is removed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 #[derive(EnumString, IntoStaticStr, VariantNames)]
 #[strum(serialize_all = "lowercase")]
 pub enum MessageState {

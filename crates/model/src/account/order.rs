@@ -45,7 +45,7 @@ pub struct License {
 
 /// A filter on a list of orders: orders with or without a usage report (contract purchases-12).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[derive(EnumString, VariantNames)]
+#[derive(EnumString, IntoStaticStr, VariantNames)]
 #[strum(serialize_all = "lowercase")]
 pub enum OrderStatus {
     /// Only orders whose use was reported.

@@ -1,13 +1,13 @@
 //! The layouts of a served document (contract search-9).
 
 use serde_json::{Map, Value};
-use strum::{EnumString, VariantNames};
+use strum::{EnumString, IntoStaticStr, VariantNames};
 
 use crate::{RenditionUsage, RenditionVariant};
 
 /// The part of a document that is served.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-#[derive(EnumString, VariantNames)]
+#[derive(EnumString, IntoStaticStr, VariantNames)]
 #[strum(serialize_all = "lowercase")]
 pub enum DocumentLayout {
     #[default]

@@ -4,12 +4,12 @@
 //! at midnight in the time zone of the site.
 
 mod csv;
-mod table;
+mod view;
 
 use std::collections::BTreeMap;
 
+use api::operation::DownloadGrouping;
 use jiff::{Timestamp, ToSpan, civil::Date, tz::TimeZone};
-use strum::{EnumString, IntoStaticStr, VariantNames};
 
 use super::Orders;
 use crate::runtime::error::Result;
@@ -22,28 +22,6 @@ use model::account::{AgreementId, OrganizationId};
 
 /// The word for the kind of credentials of orders whose audit event was removed or never stored.
 const UNKNOWN_CREDENTIAL: &str = "unknown";
-
-/// The property by which downloads are counted. The page lists the properties in this order.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[derive(EnumString, IntoStaticStr, VariantNames)]
-#[strum(serialize_all = "lowercase")]
-pub enum DownloadGrouping {
-    /// The organization of the customer.
-    Organization,
-    Agreement,
-    Item,
-    Day,
-    /// The authentication of the caller: in a browser, with a key or with a token.
-    Credential,
-}
-
-impl DownloadGrouping {
-    /// Returns the word used in requests.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        self.into()
-    }
-}
 
 /// The days of a statistic, both inclusive.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -2,128 +2,110 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
+use api::content::{SearchOrder, SearchPeriod};
+use api::search::{
+    AgreementsOfKey, ListAgreementsOfKey, ProductOfKey, SearchOrderOfKey, SearchWithKey,
+};
 use axum::{
-    extract::{Request, State},
-    response::{IntoResponse, Response},
+    http::{StatusCode, Uri},
+    response::Response,
 };
-use serde::Serialize;
+use jiff::Timestamp;
 
-use super::{
-    RequestContext,
-    parameters::{self, ContentParameters, sort_by},
-};
+use super::parameters::{self, SearchContext};
 use crate::access::auth::{PresentedCredentials, Principal};
 use crate::access::users::Users;
-use crate::archive::content::{DocumentForm, RecentSpan};
 use crate::http::AppState;
-use crate::http::api;
-use crate::http::api::ApiResult;
+use crate::http::api::binding::ApiRequest;
+use crate::http::api::response;
+use crate::http::api::response::json_text;
 use crate::http::credentials;
 use crate::http::protocol::deprecation::mark_deprecated;
-use crate::http::protocol::request::QueryParameters;
+use crate::http::protocol::request::ValidationErrors;
+use crate::runtime::clock;
 use crate::runtime::error::{Error, ErrorKind, Result};
-use crate::storage::search::{SearchCriteria, SortDate, SortOrder};
+use crate::storage::search::SearchCriteria;
 use model::account::Product;
 use model::item::DocumentLayout;
 
-/// The values of `tr`.
-const TIMES: [(&str, RecentSpan); 4] = [
-    ("h", RecentSpan::Hour),
-    ("d", RecentSpan::Day),
-    ("w", RecentSpan::Week),
-    ("y", RecentSpan::Year),
-];
-
-/// The values of `sort`; by default the latest come first.
-const SORTS: [(&str, SortOrder); 4] = [
-    ("asc", sort_by(SortDate::VersionCreated, false)),
-    ("desc", sort_by(SortDate::VersionCreated, true)),
-    ("stor", sort_by(SortDate::VersionStored, true)),
-    ("rel", SortOrder::Relevance),
-];
-
-pub(super) async fn search(State(app): State<AppState>, request: Request) -> Response {
-    mark_deprecated(run_search(&app, request).await.into_response(), "/content/v1/_all/search")
+/// Marks the answer of a deprecated operation, even if it refuses the request.
+pub(super) fn mark(outcome: Result<Response>, has_bearer: bool, successor: &str) -> Response {
+    let response = outcome.unwrap_or_else(|error| response::refuse(&error, has_bearer));
+    mark_deprecated(response, successor)
 }
 
-async fn run_search(app: &AppState, request: Request) -> ApiResult {
-    let context = RequestContext::new(app, request);
-    let caller = require_api_key_caller(app, &context).await?;
-    let query = QueryParameters::from_uri(&context.uri)?;
-    let mut parameters = ContentParameters::new(&query, &app.shared.site.zone, Some(&caller));
-    let criteria = read_search(&mut parameters, &context, app);
-    let criteria = parameters.finish(criteria)?;
-    let form =
-        DocumentForm { layout: DocumentLayout::Full, links: app.shared.media.links().clone() };
-    Ok(api::json_text(app.shared.archive.content.list(criteria, form, context.now).await?))
+pub(super) async fn search(app: AppState, request: ApiRequest<SearchWithKey>) -> Result<Response> {
+    Ok(mark(run_search(&app, request).await, false, "/content/v1/_all/search"))
 }
 
-/// Reads the parameters of the search; `None` if one is invalid.
-fn read_search(
-    parameters: &mut ContentParameters<'_>,
-    context: &RequestContext,
-    app: &AppState,
+async fn run_search(app: &AppState, request: ApiRequest<SearchWithKey>) -> Result<Response> {
+    let now = clock::now();
+    let caller = require_api_key_caller(app, &request.parts.uri, now).await?;
+    let context = SearchContext::new(app, Some(&caller), now);
+    let criteria =
+        request.checked_parameters(|read, problems| check_search(&context, &read, problems))?;
+    let form = parameters::document_form(app, DocumentLayout::Full);
+    Ok(json_text(app.shared.archive.content.list(criteria, form, now).await?))
+}
+
+/// Checks the parameters of the search; `None` if one is invalid.
+fn check_search(
+    context: &SearchContext<'_>,
+    read: &SearchWithKey,
+    problems: &mut ValidationErrors,
 ) -> Option<SearchCriteria> {
-    let selection = parameters.selection();
-    let recent = parameters.read(|query| query.one_of("tr", &TIMES));
-    let period = parameters.period_with(recent);
-    let (size, skip) = parameters.page_range();
-    let sort = parameters.read(|query| query.one_of("sort", &SORTS));
-    // Every parameter is read before the first `?`, so that all problems are reported together.
-    let period = period?;
-    let mut criteria = parameters::search_request(selection?, parameters.caller(), context.now);
-    (criteria.from, criteria.until) = period.bounds(context.now, &app.shared.site.zone);
-    criteria.size = size?;
-    criteria.skip = skip?;
-    criteria.sort = sort?.unwrap_or(sort_by(SortDate::VersionCreated, true));
+    let query = parameters::parse_query(&read.q, context.zone, query::parse);
+    let mut criteria = context.criteria(query, &read.scope, problems)?;
+    let period = SearchPeriod { tr: read.tr, trs: read.trs, tre: read.tre };
+    (criteria.from, criteria.until) = context.bounds(&period);
+    criteria.size = read.size;
+    criteria.skip = read.skip;
+    criteria.sort = parameters::sort_order(match read.sort {
+        SearchOrderOfKey::Asc => SearchOrder::FirstCreated,
+        SearchOrderOfKey::Desc => SearchOrder::LastCreated,
+        SearchOrderOfKey::Stor => SearchOrder::LastStored,
+        SearchOrderOfKey::Rel => SearchOrder::Relevance,
+    });
     Some(criteria)
 }
 
-pub(super) async fn agreements(State(app): State<AppState>, request: Request) -> Response {
-    mark_deprecated(list_agreements(&app, request).await.into_response(), "/user/v1/user")
+pub(super) async fn agreements(
+    app: AppState,
+    request: ApiRequest<ListAgreementsOfKey>,
+) -> Result<Response> {
+    Ok(mark(list_agreements(&app, &request.parts.uri).await, false, "/user/v1/user"))
 }
 
-/// A product of an agreement in the format of this interface.
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct LegacyProduct {
-    id: i64,
-    name: String,
-    description: Option<String>,
-    product_code: String,
-}
-
-impl From<&Product> for LegacyProduct {
-    fn from(product: &Product) -> Self {
-        Self {
-            id: product.id.0,
-            // `name` must be a string; the code is the only substitute.
-            name: product.name.clone().unwrap_or_else(|| product.code.clone()),
-            description: product.description.clone(),
-            product_code: product.code.clone(),
-        }
-    }
-}
-
-async fn list_agreements(app: &AppState, request: Request) -> ApiResult {
-    let context = RequestContext::new(app, request);
-    let caller = require_api_key_caller(app, &context).await?;
-    let mut agreements: BTreeMap<i64, Vec<LegacyProduct>> = BTreeMap::new();
-    for agreement in Users::agreements(&caller, context.now) {
-        let products = agreement.products.iter().map(LegacyProduct::from).collect();
+async fn list_agreements(app: &AppState, uri: &Uri) -> Result<Response> {
+    let now = clock::now();
+    let caller = require_api_key_caller(app, uri, now).await?;
+    let mut agreements = BTreeMap::new();
+    for agreement in Users::agreements(&caller, now) {
+        let products = agreement.products.iter().map(product_of_key).collect();
         agreements.insert(agreement.id.0, products);
     }
-    api::json(&agreements)
+    response::json(StatusCode::OK, &AgreementsOfKey(agreements))
+}
+
+/// Converts a product of an agreement into the format of this interface.
+fn product_of_key(product: &Product) -> ProductOfKey {
+    ProductOfKey {
+        id: product.id.0,
+        // `name` must be a string; the code is the only substitute.
+        name: product.name.clone().unwrap_or_else(|| product.code.clone()),
+        description: product.description.clone(),
+        product_code: product.code.clone(),
+    }
 }
 
 /// Authenticates the caller by API key; this interface accepts no other credentials.
 async fn require_api_key_caller(
     app: &AppState,
-    context: &RequestContext,
+    uri: &Uri,
+    now: Timestamp,
 ) -> Result<Arc<Principal>> {
-    let key = credentials::query_value(&context.uri, "ak").ok_or_else(unauthorized)?;
-    let found =
-        app.shared.access.auth.find(PresentedCredentials::ApiKey(&key), context.now).await?;
+    let key = credentials::query_value(uri, "ak").ok_or_else(unauthorized)?;
+    let found = app.shared.access.auth.find(PresentedCredentials::ApiKey(&key), now).await?;
     found.ok_or_else(unauthorized)
 }
 

@@ -2,7 +2,7 @@
 
 mod acknowledging_body;
 mod deprecated;
-mod notifications;
+pub(crate) mod notifications;
 mod parameters;
 mod stream;
 mod suggest;
@@ -12,70 +12,65 @@ mod tests;
 
 use std::{net::IpAddr, sync::Arc};
 
+use api::content::{ANY_MEDIA_TYPE, SearchItems, StreamItems, SuggestTexts};
+use api::search::{ListAgreementsOfKey, SearchWithKey};
 use axum::{
-    Router,
-    extract::{Path, Request, State, rejection::PathRejection},
-    http::{HeaderMap, Uri},
-    routing::get,
+    http::{Uri, request::Parts},
+    response::Response,
 };
 use jiff::Timestamp;
-use strum::IntoEnumIterator;
 
 use crate::access::auth::Principal;
 use crate::archive::content::CallerVisibility;
-use crate::archive::content::DocumentForm;
 use crate::http::AppState;
-use crate::http::api;
-use crate::http::api::ApiError;
-use crate::http::api::ApiResult;
+use crate::http::api::binding::{ApiRequest, BoundEndpoints};
+use crate::http::api::response::json_text;
 use crate::http::credentials;
 use crate::http::edge;
-use crate::http::protocol::request;
-use crate::http::protocol::request::QueryParameters;
-use crate::media::UrlLinks;
+use crate::http::protocol::request::{QueryParameters, ValidationErrors};
+use crate::http::protocol::respond;
 use crate::runtime::clock;
 use crate::runtime::error::{Error, ErrorKind, Result};
 use crate::storage::audit;
 use crate::storage::search::{SearchCriteria, SortDate, SortOrder};
 use model::account::Scope;
+use model::item::DocumentLayout;
 use model::{ItemKey, MediaType, PictureHash};
-use parameters::{ANY_MEDIA_TYPE, ContentParameters};
-use query::Query;
+use parameters::{ParsedFilters, QueryParseFn, SearchContext};
+use query::Facet;
 
-/// A decoded path segment, or the reason why it is missing.
-type Segment = Result<Path<String>, PathRejection>;
-
-/// The routes of the content API.
-pub(crate) fn routes() -> Router<AppState> {
-    Router::new()
-        .route("/content/v1/{media_type}/search", get(search))
-        .route("/content/v1/{media_type}/stream", get(stream::stream))
-        .route("/content/v1/{media_type}/suggest", get(suggest::suggest))
-        .route("/api/search", get(deprecated::search))
-        .route("/api/search/agreements", get(deprecated::agreements))
-        .merge(notifications::routes())
+/// The endpoints of searches.
+pub(crate) fn endpoints() -> BoundEndpoints {
+    BoundEndpoints::new()
+        .bind_response::<SearchItems, _, _>(search)
+        .bind::<SuggestTexts, _, _>(suggest::suggest)
+        .bind_response::<StreamItems, _, _>(stream::stream)
+        .bind_response::<SearchWithKey, _, _>(deprecated::search)
+        .bind_response::<ListAgreementsOfKey, _, _>(deprecated::agreements)
 }
 
-async fn search(State(app): State<AppState>, media_type: Segment, request: Request) -> ApiResult {
-    let media_type = request::path_segment("mediaType", media_type)?;
-    let context = RequestContext::new(&app, request);
-    let caller = context.caller(&app, &media_type, BasicAuth::Accepted).await?;
-    let query = QueryParameters::from_uri(&context.uri)?;
-    let parameters = ContentParameters::new(&query, &app.shared.site.zone, caller.as_deref());
-    let SearchParameters { mut criteria, form, duplicates } =
-        parse_search(parameters, &media_type, context.now, &app)?;
+async fn search(app: AppState, request: ApiRequest<SearchItems>) -> Result<Response> {
+    let now = clock::now();
+    let media_type = request.segment("mediaType").unwrap_or_default();
+    let caller = authenticate(&app, &request.parts, media_type, BasicAuth::Accepted, now).await?;
+    let caller = caller.as_deref();
+    let context = SearchContext::new(&app, caller, now);
+    let SearchParameters { mut criteria, layout, duplicates } =
+        request.checked_parameters(|read, problems| check_search(&context, read, problems))?;
+    // Checked after the parameters, so that a malformed request is a 400 for every caller.
+    parameters::check_statuses(caller, &criteria.statuses)?;
     if let Some(key) = duplicates {
         // The item is read only if all parameters are valid.
-        let hash = find_picture(&app, caller.as_deref(), key, context.now).await?;
-        criteria.near_picture = Some(hash);
+        criteria.near_picture = Some(find_picture(&app, caller, key, now).await?);
     }
-    Ok(api::json_text(app.shared.archive.content.search(criteria, form, context.now).await?))
+    let form = parameters::document_form(&app, layout);
+    Ok(json_text(app.shared.archive.content.search(criteria, form, now).await?))
 }
 
 /// The parameters of a search.
 struct SearchParameters {
     criteria: SearchCriteria,
-    form: DocumentForm<UrlLinks>,
+    layout: DocumentLayout,
     /// The reference item: each hit must have a picture similar to the picture of this item.
     duplicates: Option<ItemKey>,
 }
@@ -99,57 +94,49 @@ async fn find_picture(
     hash.ok_or_else(|| Error::invalid("query", "duplicates", "enum", message))
 }
 
-/// Parses the parameters of a search.
-///
-/// Fails with all problems of the parameters, or if the caller may not see the requested items.
-fn parse_search(
-    mut parameters: ContentParameters<'_>,
-    media_type: &str,
-    now: Timestamp,
-    app: &AppState,
-) -> Result<SearchParameters> {
-    let caller = parameters.caller();
-    let read = read_search(&mut parameters, media_type, now, app);
-    let read = parameters.finish(read)?;
-    // Checked after the parameters, so that a malformed request is a 400 for every caller.
-    parameters::check_statuses(caller, &read.criteria.statuses)?;
-    Ok(read)
+/// Checks the parameters of a search; `None` if one is invalid.
+fn check_search(
+    context: &SearchContext<'_>,
+    read: SearchItems,
+    problems: &mut ValidationErrors,
+) -> Option<SearchParameters> {
+    let parse: QueryParseFn = if read.forms { query::parse_with_forms } else { query::parse };
+    let query = parameters::parse_query(&read.q, context.zone, parse);
+    let criteria = context.criteria(query, &read.scope, problems);
+    let filters = problems.check(ParsedFilters::parse(&read.filters));
+    let duplicates = read.duplicates.as_deref().map(parse_duplicates);
+    let duplicates = problems.check(duplicates.transpose());
+    let after = problems.check(read.last.as_deref().map(stream::parse_last).transpose());
+    // Every parameter is checked before the first `?`, so that all problems are reported together.
+    let mut criteria = filters?.narrow(criteria?);
+    criteria.media_type = read.media_type;
+    criteria.after = after?;
+    (criteria.from, criteria.until) = context.bounds(&read.period);
+    criteria.size = read.size;
+    criteria.skip = read.skip;
+    criteria.sort = parameters::sort_order(read.sort);
+    criteria.facets = distinct(&read.facets);
+    criteria.statuses = read.statuses;
+    Some(SearchParameters { criteria, layout: read.layout, duplicates: duplicates? })
 }
 
-/// Reads the parameters of a search; `None` if one is invalid.
-fn read_search(
-    parameters: &mut ContentParameters<'_>,
-    media_type: &str,
-    now: Timestamp,
-    app: &AppState,
-) -> Option<SearchParameters> {
-    let media_type = parameters.media_type(media_type, MediaType::iter());
-    let selection = parameters.selection_with_forms();
-    let filters = parameters.filters();
-    let duplicates = parameters.duplicates();
-    let after = parameters.read(stream::last_item);
-    let period = parameters.period();
-    let statuses = parameters.statuses();
-    let (size, skip) = parameters.page_range();
-    let sort = parameters.sort();
-    let facets = parameters.facets();
-    let layout = parameters.layout();
-    let links = app.shared.media.links().clone();
-    // Every parameter is read before the first `?`, so that all problems are reported together.
-    let (filters, facet_values) = filters?;
-    let mut criteria = parameters::search_request(selection?, parameters.caller(), now);
-    criteria.query = Query::and(vec![criteria.query, filters]);
-    criteria.facet_values = facet_values;
-    criteria.media_type = media_type?;
-    criteria.after = after?;
-    (criteria.from, criteria.until) = period?.bounds(now, &app.shared.site.zone);
-    criteria.size = size?;
-    criteria.skip = skip?;
-    criteria.sort = sort?;
-    criteria.facets = facets?;
-    criteria.statuses = statuses?;
-    let form = DocumentForm { layout: layout?, links };
-    Some(SearchParameters { criteria, form, duplicates: duplicates? })
+/// Returns the facets without duplicates: a facet that is named twice would be counted twice and be twice in the answer.
+fn distinct(requested: &[Facet]) -> Vec<Facet> {
+    let mut facets = Vec::new();
+    for facet in requested {
+        if !facets.contains(facet) {
+            facets.push(*facet);
+        }
+    }
+    facets
+}
+
+/// Parses `duplicates`, the media type and id of an item.
+fn parse_duplicates(text: &str) -> Result<ItemKey> {
+    ItemKey::parse(text).map_err(|cause| {
+        let message = format!("duplicates is `{}`: {cause}", respond::shorten_input(text));
+        Error::invalid("query", "duplicates", "format", message)
+    })
 }
 
 /// The default order of hits: by `_tstamp`, the latest first.
@@ -162,80 +149,68 @@ enum BasicAuth {
     Refused,
 }
 
-/// The parts of a request that identify its caller.
-struct RequestContext {
-    headers: HeaderMap,
-    uri: Uri,
-    address: Option<IpAddr>,
+/// Authenticates the caller of a search; `None` for an anonymous search for photographs.
+///
+/// Fails for invalid credentials in every case, and for an anonymous caller whose search is not open.
+async fn authenticate(
+    app: &AppState,
+    parts: &Parts,
+    media_type: &str,
+    basic: BasicAuth,
     now: Timestamp,
+) -> Result<Option<Arc<Principal>>> {
+    let found = find_caller(app, parts, basic, now).await?;
+    if let Some(caller) = found {
+        // Required even where anonymous callers are accepted (contract access-5).
+        caller.require_scope(Scope::Roles)?;
+        return Ok(Some(caller));
+    }
+    // Invalid credentials are an error and never an anonymous search (contract access-4).
+    let presented = credentials::are_presented(&parts.headers, &parts.uri);
+    if !presented && media_type != ANY_MEDIA_TYPE && media_type.parse::<MediaType>().is_err() {
+        // There is nothing to protect; the check of the parameters reports the unknown media type.
+        return Ok(None);
+    }
+    if !presented
+        && app.shared.edge.live_settings.get().open_images
+        && is_open(&parts.uri, media_type)?
+    {
+        return Ok(None);
+    }
+    Err(Error::new(ErrorKind::Unauthenticated, "Unauthorized"))
 }
 
-impl RequestContext {
-    fn new(app: &AppState, request: Request) -> Self {
-        let address =
-            edge::client_address(&request, &app.shared.edge.live_settings.get().trusted_proxies);
-        let (parts, _body) = request.into_parts();
-        Self { headers: parts.headers, uri: parts.uri, address, now: clock::now() }
-    }
+async fn find_caller(
+    app: &AppState,
+    parts: &Parts,
+    basic: BasicAuth,
+    now: Timestamp,
+) -> Result<Option<Arc<Principal>>> {
+    let presented =
+        credentials::basic_credentials(&parts.headers).filter(|_| basic == BasicAuth::Accepted);
+    let Some((user_name, password)) = presented else {
+        return credentials::principal(app, &parts.headers, &parts.uri).await;
+    };
+    // Without an address, failed passwords could not be throttled by network.
+    let Some(address) = client_address(app, parts) else { return Ok(None) };
+    audit::note_basic();
+    let found = app.shared.access.auth.find_basic(&user_name, &password, address, now).await?;
+    found.iter().for_each(|caller| credentials::record_caller(caller));
+    Ok(found)
+}
 
-    /// Authenticates the caller; `None` for an anonymous search for photographs.
-    ///
-    /// Fails for invalid credentials in every case, and for an anonymous caller whose search is not open.
-    async fn caller(
-        &self,
-        app: &AppState,
-        media_type: &str,
-        basic: BasicAuth,
-    ) -> Result<Option<Arc<Principal>>, ApiError> {
-        let found = self.find_caller(app, basic).await?;
-        if let Some(caller) = found {
-            // Required even where anonymous callers are accepted (contract access-5).
-            caller.require_scope(Scope::Roles)?;
-            return Ok(Some(caller));
-        }
-        // Invalid credentials are an error and never an anonymous search (contract access-4).
-        let presented = credentials::are_presented(&self.headers, &self.uri);
-        if !presented && media_type != ANY_MEDIA_TYPE && media_type.parse::<MediaType>().is_err() {
-            // There is nothing to protect; the parser of the parameters reports the unknown media type.
-            return Ok(None);
-        }
-        if !presented
-            && app.shared.edge.live_settings.get().open_images
-            && self.is_open(media_type)?
-        {
-            return Ok(None);
-        }
-        let refusal = Error::new(ErrorKind::Unauthenticated, "Unauthorized");
-        Err(ApiError::new(refusal, &self.headers))
-    }
+fn client_address(app: &AppState, parts: &Parts) -> Option<IpAddr> {
+    let settings = app.shared.edge.live_settings.get();
+    edge::address_of(&parts.extensions, &parts.headers, &settings.trusted_proxies)
+}
 
-    async fn find_caller(
-        &self,
-        app: &AppState,
-        basic: BasicAuth,
-    ) -> Result<Option<Arc<Principal>>> {
-        let presented =
-            credentials::basic_credentials(&self.headers).filter(|_| basic == BasicAuth::Accepted);
-        let Some((user_name, password)) = presented else {
-            return credentials::principal(app, &self.headers, &self.uri).await;
-        };
-        // Without an address, failed passwords could not be throttled by network.
-        let Some(address) = self.address else { return Ok(None) };
-        audit::note_basic();
-        let found =
-            app.shared.access.auth.find_basic(&user_name, &password, address, self.now).await?;
-        found.iter().for_each(|caller| credentials::record_caller(caller));
-        Ok(found)
-    }
-
-    /// Returns whether anonymous callers may run this search: a search for photographs, without parameters that
-    /// need rights.
-    fn is_open(&self, media_type: &str) -> Result<bool> {
-        let query = QueryParameters::from_uri(&self.uri)?;
-        let names_agreements = query.list("agr").is_ok_and(|ids| !ids.is_empty());
-        let names_commissioned =
-            query.list("pubstatus").is_ok_and(|statuses| statuses.contains(&"commissioned"));
-        let needs_rights = names_agreements || names_commissioned;
-        Ok(media_type == MediaType::Image.as_str() && !needs_rights)
-    }
+/// Returns whether anonymous callers may run this search: a search for photographs, without parameters that
+/// need rights.
+fn is_open(uri: &Uri, media_type: &str) -> Result<bool> {
+    let query = QueryParameters::from_uri(uri)?;
+    let names_agreements = query.list("agr").is_ok_and(|ids| !ids.is_empty());
+    let names_commissioned =
+        query.list("pubstatus").is_ok_and(|statuses| statuses.contains(&"commissioned"));
+    let needs_rights = names_agreements || names_commissioned;
+    Ok(media_type == MediaType::Image.as_str() && !needs_rights)
 }

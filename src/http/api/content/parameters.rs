@@ -1,55 +1,160 @@
 //! Parameters that searches, streams and notifications share.
 
-use jiff::{Timestamp, civil::Date, tz::TimeZone};
+use jiff::{Timestamp, tz::TimeZone};
+
+use api::content::{FilterValues, SearchOrder, SearchPeriod, SearchScope};
 
 use super::SORT_DEFAULT;
 use crate::access::auth::Principal;
 use crate::archive::content;
-use crate::archive::content::{ItemSelection, RecentSpan, TimestampFilter};
-use crate::http::protocol::request::{QueryParameters, ValidationErrors, parse_choice};
-use crate::http::protocol::respond;
+use crate::archive::content::{DocumentForm, ItemSelection, TimestampFilter};
+use crate::http::AppState;
+use crate::http::protocol::request::{QueryParameters, ValidationErrors};
+use crate::media::UrlLinks;
 use crate::runtime::error::{Error, Result};
-use crate::runtime::limits::{HITS_DEFAULT, HITS_MAX};
+use crate::runtime::limits::HITS_DEFAULT;
 use crate::storage::search::{FacetCondition, SearchCriteria, SortDate, SortOrder};
 use model::account::AgreementId;
 use model::item::{DocumentLayout, PubStatus};
-use model::{ItemKey, MediaType};
 use query::limits::FILTERS_MAX;
-use query::{Facet, FilterError, FilterField, ItemFilter, filter_text};
-
-/// The path segment that means every media type.
-pub(super) const ANY_MEDIA_TYPE: &str = "_all";
-
-/// The media types of streams and notifications: the media types of searches except `stockfoto`.
-pub(super) const STREAM_MEDIA_TYPES: [MediaType; 8] = [
-    MediaType::Image,
-    MediaType::Video,
-    MediaType::Graphic,
-    MediaType::Text,
-    MediaType::Feature,
-    MediaType::Page,
-    MediaType::Planning,
-    MediaType::Calendar,
-];
-
-/// The values of `sort`.
-const SORTS: [(&str, SortOrder); 9] = [
-    ("default:desc", sort_by(SortDate::Order, true)),
-    ("default:asc", sort_by(SortDate::Order, false)),
-    ("date:desc", sort_by(SortDate::Date, true)),
-    ("date:asc", sort_by(SortDate::Date, false)),
-    ("versioncreated:desc", sort_by(SortDate::VersionCreated, true)),
-    ("versioncreated:asc", sort_by(SortDate::VersionCreated, false)),
-    ("versionstored:desc", sort_by(SortDate::VersionStored, true)),
-    ("versionstored:asc", sort_by(SortDate::VersionStored, false)),
-    ("relevance", SortOrder::Relevance),
-];
+use query::{FilterError, FilterField, ItemFilter, Query, filter_text};
 
 /// A parser of `q`; days in the text begin in the time zone.
-type QueryParseFn = fn(&str, &TimeZone) -> std::result::Result<query::Query, query::QueryError>;
+pub(super) type QueryParseFn =
+    fn(&str, &TimeZone) -> std::result::Result<Query, query::QueryError>;
 
-pub(super) const fn sort_by(date: SortDate, descending: bool) -> SortOrder {
+const fn sort_by(date: SortDate, descending: bool) -> SortOrder {
     SortOrder::By { date, descending }
+}
+
+/// Converts the order of hits.
+pub(super) const fn sort_order(order: SearchOrder) -> SortOrder {
+    match order {
+        SearchOrder::LastArrived => sort_by(SortDate::Order, true),
+        SearchOrder::FirstArrived => sort_by(SortDate::Order, false),
+        SearchOrder::LatestDate => sort_by(SortDate::Date, true),
+        SearchOrder::EarliestDate => sort_by(SortDate::Date, false),
+        SearchOrder::LastCreated => sort_by(SortDate::VersionCreated, true),
+        SearchOrder::FirstCreated => sort_by(SortDate::VersionCreated, false),
+        SearchOrder::LastStored => sort_by(SortDate::VersionStored, true),
+        SearchOrder::FirstStored => sort_by(SortDate::VersionStored, false),
+        SearchOrder::Relevance => SortOrder::Relevance,
+    }
+}
+
+/// The circumstances of a request that decide the meaning of its parameters.
+#[derive(Clone, Copy)]
+pub(super) struct SearchContext<'a> {
+    /// Days begin in this time zone.
+    pub(super) zone: &'a TimeZone,
+    pub(super) caller: Option<&'a Principal>,
+    pub(super) now: Timestamp,
+}
+
+impl<'a> SearchContext<'a> {
+    /// Creates the context of a request by `caller` at `now`.
+    pub(super) fn new(app: &'a AppState, caller: Option<&'a Principal>, now: Timestamp) -> Self {
+        Self { zone: &app.shared.site.zone, caller, now }
+    }
+
+    /// Builds the search for `query` within `scope`; `None` if it is invalid.
+    pub(super) fn criteria(
+        &self,
+        query: Result<Query>,
+        scope: &SearchScope,
+        problems: &mut ValidationErrors,
+    ) -> Option<SearchCriteria> {
+        let query = problems.check(query);
+        let agreements = problems.check(known_agreements(self.caller, &scope.agr));
+        let codes: Vec<&str> = scope.p.iter().map(String::as_str).collect();
+        // All are checked before the first `?`, so that all problems are reported together.
+        let selection = problems.check(item_selection(query?, &codes, agreements?));
+        Some(search_request(selection?, self.caller, self.now))
+    }
+
+    /// Returns the first moment of a period, inclusive, and its end, exclusive.
+    pub(super) fn bounds(&self, period: &SearchPeriod) -> (Option<Timestamp>, Option<Timestamp>) {
+        let SearchPeriod { tr, trs, tre } = *period;
+        TimestampFilter { recent: tr, start: trs, end: tre }.bounds(self.now, self.zone)
+    }
+}
+
+/// Returns the form of documents in an answer.
+pub(super) fn document_form(app: &AppState, layout: DocumentLayout) -> DocumentForm<UrlLinks> {
+    DocumentForm { layout, links: app.shared.media.links().clone() }
+}
+
+/// Parses `q` with `parse`; days in the text begin in `zone`.
+pub(super) fn parse_query(text: &str, zone: &TimeZone, parse: QueryParseFn) -> Result<Query> {
+    parse(text, zone)
+        .map_err(|cause| Error::invalid("query", "q", "format", format!("q: {cause}")))
+}
+
+/// Checks that the agreements `ids` are those of `caller`.
+fn known_agreements(caller: Option<&Principal>, ids: &[i64]) -> Result<Vec<AgreementId>> {
+    let ids: Vec<_> = ids.iter().copied().map(AgreementId).collect();
+    match content::unknown_agreement(caller, &ids) {
+        None => Ok(ids),
+        Some(id) => {
+            let message = format!("agr is {id}, which is not an agreement of the user");
+            Err(Error::invalid("query", "agr", "enum", message))
+        }
+    }
+}
+
+fn item_selection(
+    query: Query,
+    codes: &[&str],
+    agreements: Vec<AgreementId>,
+) -> Result<ItemSelection> {
+    ItemSelection::new(query, codes, agreements).ok_or_else(|| {
+        let message = "p has a `-` without a product code after it";
+        Error::invalid("query", "p", "pattern", message)
+    })
+}
+
+/// The meaning of filters.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct ParsedFilters {
+    /// The filters that are not facets.
+    pub(super) query: Query,
+    /// The filters of facets, as conditions on whole values.
+    pub(super) facet_values: Vec<FacetCondition>,
+}
+
+impl ParsedFilters {
+    /// Parses the values of filters. A field has one filter for each value.
+    pub(super) fn parse(values: &FilterValues) -> Result<Self> {
+        let mut filters: Vec<ItemFilter> = Vec::new();
+        for field in FilterField::all() {
+            for text in values.get(field.as_str()).into_iter().flatten() {
+                let filter = ItemFilter::parse(field, text);
+                let filter = filter.map_err(|cause| invalid_filter(field, &cause))?;
+                if !filters.contains(&filter) {
+                    filters.push(filter);
+                }
+                if filters.len() > FILTERS_MAX {
+                    let message = format!("there are more than {FILTERS_MAX} filters");
+                    return Err(Error::invalid("query", field.as_str(), "maximum", message));
+                }
+            }
+        }
+        let (of_facets, others): (Vec<_>, Vec<_>) =
+            filters.into_iter().partition(|filter| matches!(filter.field, FilterField::Facet(_)));
+        // Filters name no days, so the time zone does not matter.
+        let query = query::parse(&filter_text(&others), &TimeZone::UTC).map_err(|cause| {
+            let name = others.first().map_or("q", |filter| filter.field.as_str());
+            let message = format!("the filters are invalid: {cause}");
+            Error::invalid("query", name, "maximum", message)
+        })?;
+        Ok(Self { query, facet_values: facet_conditions(of_facets) })
+    }
+
+    /// Narrows the search `criteria` by the filters.
+    pub(super) fn narrow(self, criteria: SearchCriteria) -> SearchCriteria {
+        let query = Query::and(vec![criteria.query, self.query]);
+        SearchCriteria { query, facet_values: self.facet_values, ..criteria }
+    }
 }
 
 /// Reads parameters one by one and collects their problems. An invalid parameter reads as `None`;
@@ -71,11 +176,6 @@ impl<'a> ContentParameters<'a> {
         Self { query, zone, caller, problems: ValidationErrors::new() }
     }
 
-    /// Returns the caller that sent the parameters.
-    pub(super) fn caller(&self) -> Option<&'a Principal> {
-        self.caller
-    }
-
     /// Returns `read` if there are no problems.
     ///
     /// Fails with all problems. `read` must be `Some` if there are no problems.
@@ -91,182 +191,17 @@ impl<'a> ContentParameters<'a> {
         self.problems.check(read(self.query))
     }
 
-    /// Parses the media type in the path: one of `choices`, or all of them.
-    pub(super) fn media_type(
-        &mut self,
-        text: &str,
-        choices: impl IntoIterator<Item = MediaType>,
-    ) -> Option<Option<MediaType>> {
-        let mut words = vec![(ANY_MEDIA_TYPE, None)];
-        words.extend(choices.into_iter().map(|choice| (choice.as_str(), Some(choice))));
-        self.problems.check(parse_choice("path", "mediaType", text, &words))
-    }
-
     /// Reads `q`, `p` and `agr`; words of `q` match only in the form in which they are written.
     pub(super) fn selection(&mut self) -> Option<ItemSelection> {
-        self.parse_selection(query::parse)
-    }
-
-    /// Reads only `p` and `agr`, without `q`.
-    pub(super) fn selection_without_query(&mut self) -> Option<ItemSelection> {
-        self.parse_selection(|_, _| Ok(query::Query::All))
-    }
-
-    /// Reads `q`, `p`, `agr` and `forms`, which decides whether other forms of words match too.
-    pub(super) fn selection_with_forms(&mut self) -> Option<ItemSelection> {
-        let forms = self.read(|query| {
-            query.parsed("forms", "type", "true or false", |text| text.parse::<bool>().ok())
-        });
-        let parse =
-            if forms.flatten() == Some(true) { query::parse_with_forms } else { query::parse };
-        let selection = self.parse_selection(parse);
-        // Both are read before one fails, so that all problems are reported together.
-        forms.and(selection)
-    }
-
-    fn parse_selection(&mut self, parse: QueryParseFn) -> Option<ItemSelection> {
-        let query = self.q(parse);
-        let codes = self.read(|query| query.list("p"));
-        let agreements = self.agr();
-        // All are read before the first `?`, so that all problems are reported together.
-        let selection = ItemSelection::new(query?, &codes?, agreements?).ok_or_else(|| {
-            let message = "p has a `-` without a product code after it";
-            Error::invalid("query", "p", "pattern", message)
-        });
-        self.problems.check(selection)
-    }
-
-    fn q(&mut self, parse: QueryParseFn) -> Option<query::Query> {
         let zone = self.zone;
-        self.read(|query| {
-            let text = query.text("q")?.unwrap_or_default();
-            parse(text, zone)
-                .map_err(|cause| Error::invalid("query", "q", "format", format!("q: {cause}")))
-        })
-    }
-
-    fn agr(&mut self) -> Option<Vec<AgreementId>> {
         let caller = self.caller;
-        self.read(|query| {
-            let ids: Vec<_> = query.integers("agr")?.into_iter().map(AgreementId).collect();
-            match content::unknown_agreement(caller, &ids) {
-                None => Ok(ids),
-                Some(id) => {
-                    let message = format!("agr is {id}, which is not an agreement of the user");
-                    Err(Error::invalid("query", "agr", "enum", message))
-                }
-            }
-        })
+        let query = self
+            .read(|query| parse_query(query.text("q")?.unwrap_or_default(), zone, query::parse));
+        let codes = self.read(|query| query.list("p"));
+        let agreements = self.read(|query| known_agreements(caller, &query.integers("agr")?));
+        // All are read before the first `?`, so that all problems are reported together.
+        self.problems.check(item_selection(query?, &codes?, agreements?))
     }
-
-    /// Reads the filters. Each field has a parameter of its name, which occurs once for each value. Filters of
-    /// facets become conditions on whole values; the other filters become a query.
-    pub(super) fn filters(&mut self) -> Option<(query::Query, Vec<FacetCondition>)> {
-        self.read(|parameters| {
-            let mut filters: Vec<ItemFilter> = Vec::new();
-            for field in FilterField::all() {
-                for text in parameters.all(field.as_str())? {
-                    let filter = ItemFilter::parse(field, text);
-                    let filter = filter.map_err(|cause| invalid_filter(field, &cause))?;
-                    if !filters.contains(&filter) {
-                        filters.push(filter);
-                    }
-                    if filters.len() > FILTERS_MAX {
-                        let message = format!("there are more than {FILTERS_MAX} filters");
-                        return Err(Error::invalid("query", field.as_str(), "maximum", message));
-                    }
-                }
-            }
-            let (of_facets, others): (Vec<_>, Vec<_>) = filters
-                .into_iter()
-                .partition(|filter| matches!(filter.field, FilterField::Facet(_)));
-            // Filters name no days, so the time zone does not matter.
-            let query = query::parse(&filter_text(&others), &TimeZone::UTC).map_err(|cause| {
-                let name = others.first().map_or("q", |filter| filter.field.as_str());
-                let message = format!("the filters are invalid: {cause}");
-                Error::invalid("query", name, "maximum", message)
-            })?;
-            Ok((query, facet_conditions(of_facets)))
-        })
-    }
-
-    /// Reads `duplicates`, the media type and id of an item; `None` if it is absent.
-    pub(super) fn duplicates(&mut self) -> Option<Option<ItemKey>> {
-        self.read(|query| {
-            let Some(text) = query.text("duplicates")? else { return Ok(None) };
-            let key = ItemKey::parse(text).map_err(|cause| {
-                let message = format!("duplicates is `{}`: {cause}", respond::shorten_input(text));
-                Error::invalid("query", "duplicates", "format", message)
-            })?;
-            Ok(Some(key))
-        })
-    }
-
-    /// Reads `tr`, `trs` and `tre`.
-    pub(super) fn period(&mut self) -> Option<TimestampFilter> {
-        let recent = self.read(|query| query.variant("tr"));
-        self.period_with(recent)
-    }
-
-    /// Reads `trs` and `tre`; `recent` is the value of `tr`, which the caller has read.
-    pub(super) fn period_with(
-        &mut self,
-        recent: Option<Option<RecentSpan>>,
-    ) -> Option<TimestampFilter> {
-        let start = self.read(|query| parse_day(query, "trs"));
-        let end = self.read(|query| parse_day(query, "tre"));
-        Some(TimestampFilter { recent: recent?, start: start?, end: end? })
-    }
-
-    /// Reads `pubstatus`, by default `usable`.
-    pub(super) fn statuses(&mut self) -> Option<Vec<PubStatus>> {
-        let choices = [PubStatus::Usable, PubStatus::Replaced, PubStatus::Commissioned]
-            .map(|status| (status.as_str(), status));
-        let statuses = self.read(|query| query.list_of("pubstatus", &choices))?;
-        Some(if statuses.is_empty() { vec![PubStatus::Usable] } else { statuses })
-    }
-
-    /// Reads the page size `s` and the offset `fr`.
-    pub(super) fn page_range(&mut self) -> (Option<usize>, Option<usize>) {
-        (self.count("s", HITS_DEFAULT, HITS_MAX), self.count("fr", 0, HITS_MAX))
-    }
-
-    /// Reads the parameter `name` as a number from 0 to `max`.
-    pub(super) fn count(&mut self, name: &str, default: usize, max: usize) -> Option<usize> {
-        let max = i64::try_from(max).unwrap_or(i64::MAX);
-        let found = self.read(|query| query.integer(name, 0..=max))?;
-        Some(found.map_or(default, |found| usize::try_from(found).unwrap_or(default)))
-    }
-
-    /// Reads `sort`, by default the latest first.
-    pub(super) fn sort(&mut self) -> Option<SortOrder> {
-        let sort = self.read(|query| query.one_of("sort", &SORTS))?;
-        Some(sort.unwrap_or(SORT_DEFAULT))
-    }
-
-    /// Reads `facets` without duplicates.
-    pub(super) fn facets(&mut self) -> Option<Vec<Facet>> {
-        let requested = self.read(|query| query.variants::<Facet>("facets"))?;
-        // A facet that is named twice would be counted twice and be twice in the answer.
-        let mut facets = Vec::new();
-        for facet in requested {
-            if !facets.contains(&facet) {
-                facets.push(facet);
-            }
-        }
-        Some(facets)
-    }
-
-    /// Reads `layout`, by default the full one.
-    pub(super) fn layout(&mut self) -> Option<DocumentLayout> {
-        let layout = self.read(|query| query.variant("layout"))?;
-        Some(layout.unwrap_or_default())
-    }
-}
-
-/// Parses the parameter `name` as a day.
-fn parse_day(query: &QueryParameters, name: &str) -> Result<Option<Date>> {
-    query.parsed(name, "format", "a date YYYY-MM-dd", content::parse_day)
 }
 
 /// Builds the error for an invalid value of the filter `field`.

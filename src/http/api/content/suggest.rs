@@ -1,93 +1,53 @@
 //! `GET /content/v1/{mediaType}/suggest`: suggests completions of a text that is being typed (contract search-26).
 
-use axum::extract::{Request, State};
-use serde_json::{Map, Value, json};
-use strum::IntoEnumIterator;
+use api::Json;
+use api::content::{FacetCount, SUGGESTED_FACETS, SuggestTexts, Suggestions};
 
-use super::parameters::{self, ContentParameters};
-use super::{BasicAuth, RequestContext, Segment};
+use super::parameters::{ParsedFilters, SearchContext};
+use super::{BasicAuth, authenticate};
 use crate::http::AppState;
-use crate::http::api;
-use crate::http::api::ApiResult;
-use crate::http::protocol::request;
-use crate::http::protocol::request::QueryParameters;
-use crate::runtime::error::{Error, Result};
-use crate::runtime::limits::{SUGGESTION_CHARS_MAX, SUGGESTIONS_DEFAULT, SUGGESTIONS_MAX};
+use crate::http::api::binding::ApiRequest;
+use crate::http::protocol::request::ValidationErrors;
+use crate::runtime::clock;
+use crate::runtime::error::Result;
 use crate::storage::search::{SearchSuggestions, SuggestionRequest};
-use model::MediaType;
-use query::{Facet, Query, Word, words};
-
-/// The facets whose values are suggested.
-const FACETS: [Facet; 3] = [Facet::PersonName, Facet::PlaceName, Facet::SubjectName];
+use query::{Query, Word, words};
 
 pub(super) async fn suggest(
-    State(app): State<AppState>,
-    media_type: Segment,
-    request: Request,
-) -> ApiResult {
-    let media_type = request::path_segment("mediaType", media_type)?;
-    let context = RequestContext::new(&app, request);
-    let caller = context.caller(&app, &media_type, BasicAuth::Refused).await?;
-    let query = QueryParameters::from_uri(&context.uri)?;
-    let parameters = ContentParameters::new(&query, &app.shared.site.zone, caller.as_deref());
-    let found = match parse(parameters, &media_type, &context, &app)? {
-        Some(wanted) => app.shared.archive.content.engine().suggest(wanted, context.now).await?,
+    app: AppState,
+    request: ApiRequest<SuggestTexts>,
+) -> Result<Json<Suggestions>> {
+    let now = clock::now();
+    let media_type = request.segment("mediaType").unwrap_or_default();
+    let caller = authenticate(&app, &request.parts, media_type, BasicAuth::Refused, now).await?;
+    let context = SearchContext::new(&app, caller.as_deref(), now);
+    let wanted =
+        request.checked_parameters(|read, problems| check_request(&context, &read, problems))?;
+    let found = match wanted {
+        Some(wanted) => app.shared.archive.content.engine().suggest(wanted, now).await?,
         None => SearchSuggestions::default(),
     };
-    api::json(&answer(&found))
+    Ok(Json(view(found)))
 }
 
-/// Parses the parameters; `None` if the text cannot be completed.
-fn parse(
-    mut parameters: ContentParameters<'_>,
-    media_type: &str,
-    context: &RequestContext,
-    app: &AppState,
-) -> Result<Option<SuggestionRequest>> {
-    let request = read_request(&mut parameters, media_type, context, app);
-    parameters.finish(request)
-}
-
-/// Reads the parameters; `None` if one is invalid, `Some(None)` if the text cannot be completed.
-fn read_request(
-    parameters: &mut ContentParameters<'_>,
-    media_type: &str,
-    context: &RequestContext,
-    app: &AppState,
+/// Checks the parameters; `None` if one is invalid, `Some(None)` if the text cannot be completed.
+fn check_request(
+    context: &SearchContext<'_>,
+    read: &SuggestTexts,
+    problems: &mut ValidationErrors,
 ) -> Option<Option<SuggestionRequest>> {
-    let media_type = parameters.media_type(media_type, MediaType::iter());
-    let text = parameters.read(text);
-    // The text is not a query yet, so the selection does not include it.
-    let selection = parameters.selection_without_query();
-    let filters = parameters.filters();
-    let period = parameters.period();
-    let size = parameters.count("s", SUGGESTIONS_DEFAULT, SUGGESTIONS_MAX);
-    let respells = parameters.read(|query| {
-        query.parsed("spelling", "type", "true or false", |text| text.parse::<bool>().ok())
-    });
-    // Every parameter is read before the first `?`, so that all problems are reported together.
-    let text = text?;
-    let size = size?;
-    let respells = respells? == Some(true);
-    let (filters, facet_values) = filters?;
-    let mut criteria = parameters::search_request(selection?, parameters.caller(), context.now);
-    criteria.query = Query::and(vec![criteria.query, filters]);
-    criteria.facet_values = facet_values;
-    criteria.media_type = media_type?;
-    (criteria.from, criteria.until) = period?.bounds(context.now, &app.shared.site.zone);
-    criteria.facets = FACETS.to_vec();
-    let typed = if respells { complete_words(text) } else { words_to_complete(text) };
+    // The text is not a query yet, so the search does not include it.
+    let criteria = context.criteria(Ok(Query::All), &read.scope, problems);
+    let filters = problems.check(ParsedFilters::parse(&read.filters));
+    // Every parameter is checked before the first `?`, so that all problems are reported together.
+    let mut criteria = filters?.narrow(criteria?);
+    criteria.media_type = read.media_type;
+    (criteria.from, criteria.until) = context.bounds(&read.period);
+    criteria.facets = SUGGESTED_FACETS.to_vec();
+    let respells = read.spelling;
+    let typed = if respells { complete_words(&read.q) } else { words_to_complete(&read.q) };
+    let size = read.size;
     Some(typed.map(|typed| SuggestionRequest { criteria, typed, size, respells }))
-}
-
-/// Reads the text, which has at most [`SUGGESTION_CHARS_MAX`] characters.
-fn text(query: &QueryParameters) -> Result<&str> {
-    let text = query.text("q")?.unwrap_or_default();
-    if text.chars().count() > SUGGESTION_CHARS_MAX {
-        let message = format!("q has more than {SUGGESTION_CHARS_MAX} characters");
-        return Err(Error::invalid("query", "q", "maximum", message));
-    }
-    Ok(text)
 }
 
 /// Returns the words of a text; `None` if it has no words, or contains syntax of the query language.
@@ -113,22 +73,14 @@ fn words_to_complete(text: &str) -> Option<Vec<Word>> {
     complete_words(text).filter(|_| text.chars().next_back().is_some_and(char::is_alphanumeric))
 }
 
-/// Builds `{"words": […], "facets": {…}, "spelling": "…"}`; `spelling` is absent if there is no correction.
-fn answer(found: &SearchSuggestions) -> Value {
-    let facets: Map<String, Value> = found
-        .values
-        .iter()
-        .map(|(facet, counted)| (facet.as_str().to_owned(), list_json(counted)))
-        .collect();
-    let mut answer = json!({ "words": list_json(&found.words), "facets": facets });
-    if let Some(spelling) = &found.spelling {
-        answer["spelling"] = json!(spelling);
-    }
-    answer
+fn view(found: SearchSuggestions) -> Suggestions {
+    let facets = found.values.into_iter();
+    let facets = facets.map(|(facet, counted)| (facet.as_str().to_owned(), counts(counted)));
+    Suggestions { words: counts(found.words), facets: facets.collect(), spelling: found.spelling }
 }
 
-fn list_json(counted: &[(String, u64)]) -> Value {
-    counted.iter().map(|(key, count)| json!({ "key": key, "count": count })).collect()
+fn counts(counted: Vec<(String, u64)>) -> Vec<FacetCount> {
+    counted.into_iter().map(|(key, count)| FacetCount { key, count }).collect()
 }
 
 #[cfg(test)]
@@ -152,17 +104,5 @@ mod tests {
             check(text, None);
         }
         assert_eq!(folded(complete_words("berg ")), Some(vec!["berg".to_owned()]));
-    }
-
-    #[test]
-    fn an_answer_names_what_was_found() {
-        let found = SearchSuggestions {
-            words: vec![("berg".to_owned(), 2)],
-            values: vec![(Facet::PersonName, Vec::new())],
-            spelling: None,
-        };
-        let expected =
-            json!({ "words": [{ "key": "berg", "count": 2 }], "facets": { "person.name": [] } });
-        assert_eq!(answer(&found), expected);
     }
 }

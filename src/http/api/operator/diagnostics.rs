@@ -1,58 +1,61 @@
 //! Recorded ingest errors and slow searches of all nodes.
 
-use serde_json::{Value, json};
+use api::Json;
+use api::operation::{
+    IngestError, IngestErrors, ListIngestErrors, ListRange, ListSlowSearches, SlowSearch,
+    SlowSearches,
+};
 
-use super::{OperatorCall, PageOfList};
-use crate::http::api;
-use crate::http::api::ApiResult;
-use crate::http::protocol::request::ValidationErrors;
-use crate::runtime::error::Error;
+use crate::http::AppState;
+use crate::http::api::binding::ApiRequest;
+use crate::runtime::error::Result;
 use crate::storage::database::StoredDiagnostic;
 use crate::storage::diagnostics::DiagnosticKind;
 
-/// `GET /operator/v1/ingest-error`: files and items that were not ingested, newest first.
-pub(super) async fn list_ingest_errors(call: OperatorCall) -> ApiResult {
-    list(&call, DiagnosticKind::IngestError, "ingestErrors", ingest_error_json).await
+pub(super) async fn list_ingest_errors(
+    app: AppState,
+    request: ApiRequest<ListIngestErrors>,
+) -> Result<Json<IngestErrors>> {
+    let range = request.parameters()?.range;
+    let found = list(&app, DiagnosticKind::IngestError, range).await?;
+    Ok(Json(IngestErrors { ingest_errors: found.into_iter().map(ingest_error).collect() }))
 }
 
-fn ingest_error_json(diagnostic: &StoredDiagnostic) -> Value {
-    json!({
-        "at": diagnostic.record.at,
-        "node": diagnostic.node,
-        "subject": diagnostic.record.subject,
-        "error": diagnostic.record.detail,
-        "count": diagnostic.record.count,
-    })
+fn ingest_error(StoredDiagnostic { record, node }: StoredDiagnostic) -> IngestError {
+    IngestError {
+        at: record.at,
+        node,
+        subject: record.subject,
+        error: record.detail,
+        count: record.count,
+    }
 }
 
-/// `GET /operator/v1/slow-search`: slow searches, newest first.
-pub(super) async fn list_slow_searches(call: OperatorCall) -> ApiResult {
-    list(&call, DiagnosticKind::SlowSearch, "slowSearches", slow_search_json).await
+pub(super) async fn list_slow_searches(
+    app: AppState,
+    request: ApiRequest<ListSlowSearches>,
+) -> Result<Json<SlowSearches>> {
+    let range = request.parameters()?.range;
+    let found = list(&app, DiagnosticKind::SlowSearch, range).await?;
+    Ok(Json(SlowSearches { slow_searches: found.into_iter().map(slow_search).collect() }))
 }
 
-fn slow_search_json(diagnostic: &StoredDiagnostic) -> Value {
-    json!({
-        "at": diagnostic.record.at,
-        "node": diagnostic.node,
-        "q": diagnostic.record.subject,
-        "parameters": diagnostic.record.detail,
-        "milliseconds": diagnostic.record.duration_ms.unwrap_or_default(),
-        "count": diagnostic.record.count,
-    })
+fn slow_search(StoredDiagnostic { record, node }: StoredDiagnostic) -> SlowSearch {
+    SlowSearch {
+        at: record.at,
+        node,
+        q: record.subject,
+        parameters: record.detail,
+        milliseconds: record.duration_ms.unwrap_or_default(),
+        count: record.count,
+    }
 }
 
-/// Responds with the page of records that `call` requests, as the property `name`.
 async fn list(
-    call: &OperatorCall,
+    app: &AppState,
     kind: DiagnosticKind,
-    name: &str,
-    view: fn(&StoredDiagnostic) -> Value,
-) -> ApiResult {
-    let mut problems = ValidationErrors::new();
-    let page = PageOfList::read(&call.query()?, &mut problems);
-    let PageOfList { start, size } = problems.finish(page)?;
-    let db = &call.app.shared.process.db;
-    let found = db.read(move |tx| tx.list_diagnostics(kind, start, size)).await;
-    let found: Vec<Value> = found.map_err(Error::from)?.iter().map(view).collect();
-    api::json(&json!({ name: found }))
+    range: ListRange,
+) -> Result<Vec<StoredDiagnostic>> {
+    let db = &app.shared.process.db;
+    Ok(db.read(move |tx| tx.list_diagnostics(kind, range.start, range.size)).await?)
 }

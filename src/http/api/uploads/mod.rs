@@ -7,29 +7,31 @@ mod checksum;
 mod publish;
 mod tus;
 
+use api::Json;
+use api::uploads::{
+    AppendToUpload, CreateUpload, DescribeUpload, DiscardUpload, ListUploads, LoadUpload,
+    PreviewUpload, PublishUpload, Upload,
+};
 use axum::{
     Router,
     body::Body,
-    extract::{
-        DefaultBodyLimit, FromRequestParts, Path, Request, State, rejection::PathRejection,
-    },
+    extract::State,
     http::{HeaderMap, HeaderValue, StatusCode, header, request::Parts},
-    response::{IntoResponse, Response},
-    routing::{get, post},
+    response::Response,
+    routing::options,
 };
 use futures_util::StreamExt;
-use serde_json::{Value, json};
 use uuid::Uuid;
 
 use super::ingest::{drain_body, require_provider};
+use crate::access::auth::Principal;
 use crate::archive::ingest::PartWriter;
 use crate::http::AppState;
-use crate::http::api;
-use crate::http::api::ApiCaller;
-use crate::http::api::ApiError;
-use crate::http::api::ApiResult;
+use crate::http::api::binding::{ApiRequest, BoundEndpoints};
+use crate::http::api::response;
+use crate::http::api::response::json;
+use crate::http::credentials;
 use crate::http::error_response;
-use crate::http::protocol::request;
 use crate::runtime::clock;
 use crate::runtime::error::{Error, ErrorKind, Result};
 use crate::runtime::slots::SlotGuard;
@@ -40,27 +42,31 @@ use checksum::BodyChecksum;
 /// The status of bytes that do not have the declared checksum (tus, extension `checksum`).
 const CHECKSUM_MISMATCH: u16 = 460;
 
-/// A decoded path segment, or the reason why it is missing.
-type Segment = Result<Path<String>, PathRejection>;
-
-/// The routes of resumable uploads.
-pub(crate) fn routes() -> Router<AppState> {
-    // Bodies are stored part by part and limited by the declared length.
-    Router::new()
-        .route("/ingest/v1/uploads", get(list).post(create).options(announce))
-        .route(
-            "/ingest/v1/uploads/{id}",
-            get(show).patch(append).delete(discard).options(announce),
-        )
-        .route("/ingest/v1/uploads/{id}/document", get(publish::describe))
-        .route("/ingest/v1/uploads/{id}/preview", get(publish::preview))
-        .route("/ingest/v1/uploads/{id}/publish", post(publish::publish))
-        .layer(DefaultBodyLimit::disable())
+/// The endpoints of resumable uploads.
+pub(crate) fn endpoints() -> BoundEndpoints {
+    BoundEndpoints::new()
+        .bind::<ListUploads, _, _>(list)
+        .bind_response::<CreateUpload, _, _>(create)
+        .bind_response::<LoadUpload, _, _>(show)
+        .bind_response::<AppendToUpload, _, _>(append)
+        .bind_response::<DiscardUpload, _, _>(discard)
+        .bind::<DescribeUpload, _, _>(publish::describe)
+        .bind_response::<PreviewUpload, _, _>(publish::preview)
+        .bind_response::<PublishUpload, _, _>(publish::publish)
 }
 
-/// Adds the version of the protocol to the response of a handler, errors included.
-fn tus_response(outcome: ApiResult) -> Response {
-    tus::with_version(outcome.unwrap_or_else(IntoResponse::into_response))
+/// The routes that announce the protocol.
+pub(crate) fn routes() -> Router<AppState> {
+    Router::new()
+        .route("/ingest/v1/uploads", options(announce))
+        .route("/ingest/v1/uploads/{id}", options(announce))
+}
+
+/// Adds the version of the protocol to the outcome of a request with these headers, errors included.
+fn tus_response(outcome: Result<Response>, headers: &HeaderMap) -> Result<Response> {
+    let response = outcome
+        .unwrap_or_else(|error| response::refuse(&error, credentials::has_bearer_token(headers)));
+    Ok(tus::with_version(response))
 }
 
 /// `OPTIONS`: announces the supported extensions and limits. The protocol requires no credentials for it.
@@ -68,34 +74,25 @@ async fn announce(State(app): State<AppState>) -> Response {
     tus::capabilities(app.shared.archive.uploads.pending().limits())
 }
 
-async fn list(State(app): State<AppState>, caller: ApiCaller) -> ApiResult {
-    require_uploader(&caller)?;
+async fn list(app: AppState, request: ApiRequest<ListUploads>) -> Result<Json<Vec<Upload>>> {
+    require_uploader(&request.caller)?;
     let pending = app.shared.archive.uploads.pending();
-    let found = pending.list(caller.0.user().id, clock::now()).await?;
-    api::json(&found.iter().map(upload_json).collect::<Vec<_>>())
+    let found = pending.list(request.caller.user().id, clock::now()).await?;
+    Ok(Json(found.into_iter().map(view).collect()))
 }
 
-/// `POST /ingest/v1/uploads`: declares a file.
-async fn create(
-    State(app): State<AppState>,
-    caller: Result<ApiCaller, ApiError>,
-    headers: HeaderMap,
-) -> Response {
-    tus_response(create_upload(&app, caller, &headers).await)
+/// Declares a file that will be uploaded.
+async fn create(app: AppState, request: ApiRequest<CreateUpload>) -> Result<Response> {
+    tus_response(create_upload(&app, &request.parts).await, &request.parts.headers)
 }
 
-async fn create_upload(
-    app: &AppState,
-    caller: Result<ApiCaller, ApiError>,
-    headers: &HeaderMap,
-) -> ApiResult {
-    let caller = caller?;
+async fn create_upload(app: &AppState, parts: &Parts) -> Result<Response> {
+    let caller = credentials::require_principal(app, &parts.headers, &parts.uri).await?;
     require_uploader(&caller)?;
-    tus::check_version(headers)?;
-    let new = tus::parse_new(headers)?;
-    let user = caller.0.user().id;
+    tus::check_version(&parts.headers)?;
+    let new = tus::parse_new(&parts.headers)?;
     let pending = app.shared.archive.uploads.pending();
-    let upload = pending.create(user, new, clock::now()).await?;
+    let upload = pending.create(caller.user().id, new, clock::now()).await?;
     let mut response = tus::with_progress(tus::empty(StatusCode::CREATED), &upload);
     let address = format!("/ingest/v1/uploads/{}", upload.id);
     let address = HeaderValue::from_str(&address).map_err(Error::internal)?;
@@ -103,24 +100,33 @@ async fn create_upload(
     Ok(response)
 }
 
-/// `GET` and `HEAD /ingest/v1/uploads/{id}`: the progress of an upload.
-async fn show(OwnUpload(upload): OwnUpload) -> Response {
-    let shown = api::json(&upload_json(&upload));
-    tus_response(shown.map(|response| tus::with_progress(response, &upload)))
+/// Responds with the progress of an upload, also to `HEAD`.
+async fn show(app: AppState, request: ApiRequest<LoadUpload>) -> Result<Response> {
+    let id = request.parameters().map(|parameters| parameters.id);
+    let shown = show_upload(&app, id, &request.parts).await;
+    tus_response(shown, &request.parts.headers)
 }
 
-/// `PATCH /ingest/v1/uploads/{id}`: appends bytes.
-async fn append(State(app): State<AppState>, id: Segment, request: Request) -> Response {
-    tus_response(append_body(&app, id, request).await)
+async fn show_upload(app: &AppState, id: Result<String>, parts: &Parts) -> Result<Response> {
+    let upload = own_upload(app, id, parts).await?;
+    let response = json(StatusCode::OK, &view(upload.clone()))?;
+    Ok(tus::with_progress(response, &upload))
 }
 
-async fn append_body(app: &AppState, id: Segment, request: Request) -> ApiResult {
-    let (mut parts, body) = request.into_parts();
-    let begun = match ApiCaller::from_request_parts(&mut parts, app).await {
-        Ok(caller) => begin(app, &caller, id, &parts.headers).await.map_err(ApiError::from),
-        Err(refused) => Err(refused),
-    };
-    let (writer, checksum, _slot) = match begun {
+/// Appends bytes to an upload.
+async fn append(app: AppState, request: ApiRequest<AppendToUpload>) -> Result<Response> {
+    let id = request.parameters().map(|parameters| parameters.id);
+    let ApiRequest { parts, body, .. } = request;
+    tus_response(append_body(&app, id, &parts, body).await, &parts.headers)
+}
+
+async fn append_body(
+    app: &AppState,
+    id: Result<String>,
+    parts: &Parts,
+    body: Body,
+) -> Result<Response> {
+    let (writer, checksum, _slot) = match begin(app, id, parts).await {
         Ok(Begun { writer, checksum, slot }) => (writer, checksum, slot),
         Err(refused) => {
             // Otherwise the client gets a reset connection instead of the refusal.
@@ -156,14 +162,11 @@ struct Begun {
 }
 
 /// Checks the caller, the headers and the limits of a request that appends, before its body is read.
-async fn begin(
-    app: &AppState,
-    caller: &ApiCaller,
-    id: Segment,
-    headers: &HeaderMap,
-) -> Result<Begun> {
+async fn begin(app: &AppState, id: Result<String>, parts: &Parts) -> Result<Begun> {
+    let headers = &parts.headers;
+    let caller = credentials::require_principal(app, headers, &parts.uri).await?;
     tus::check_version(headers)?;
-    let upload = find(app, caller, id).await?;
+    let upload = find(app, &caller, id).await?;
     let checksum = tus::checksum(headers)?.map(BodyChecksum::parse).transpose()?;
     let pending = app.shared.archive.uploads.pending();
     let slot = pending.admit(upload.user)?;
@@ -212,31 +215,24 @@ async fn receive(
     Ok(Received::Stored(writer.finish(clock::now()).await?))
 }
 
-/// `DELETE /ingest/v1/uploads/{id}`: discards an upload.
-async fn discard(State(app): State<AppState>, OwnUpload(upload): OwnUpload) -> Response {
-    let discarded = app.shared.archive.uploads.pending().discard(upload.id).await;
-    let discarded = discarded.map(|()| tus::empty(StatusCode::NO_CONTENT));
-    tus_response(discarded.map_err(ApiError::from))
+/// Discards an upload and its bytes.
+async fn discard(app: AppState, request: ApiRequest<DiscardUpload>) -> Result<Response> {
+    let id = request.parameters().map(|parameters| parameters.id);
+    let discarded = discard_upload(&app, id, &request.parts).await;
+    tus_response(discarded, &request.parts.headers)
 }
 
-/// The caller's upload that the path names, in a request of the protocol without a body.
-struct OwnUpload(PendingUpload);
-
-impl OwnUpload {
-    async fn read(parts: &mut Parts, app: &AppState) -> Result<Self, ApiError> {
-        let caller = ApiCaller::from_request_parts(parts, app).await;
-        let id = Path::<String>::from_request_parts(parts, app).await;
-        tus::check_version(&parts.headers)?;
-        Ok(Self(find(app, &caller?, id).await?))
-    }
+async fn discard_upload(app: &AppState, id: Result<String>, parts: &Parts) -> Result<Response> {
+    let upload = own_upload(app, id, parts).await?;
+    app.shared.archive.uploads.pending().discard(upload.id).await?;
+    Ok(tus::empty(StatusCode::NO_CONTENT))
 }
 
-impl FromRequestParts<AppState> for OwnUpload {
-    type Rejection = Response;
-
-    async fn from_request_parts(parts: &mut Parts, app: &AppState) -> Result<Self, Response> {
-        Self::read(parts, app).await.map_err(|refused| tus_response(Err(refused)))
-    }
+/// Finds the upload of a request of the protocol without a body.
+async fn own_upload(app: &AppState, id: Result<String>, parts: &Parts) -> Result<PendingUpload> {
+    tus::check_version(&parts.headers)?;
+    let caller = credentials::require_principal(app, &parts.headers, &parts.uri).await?;
+    find(app, &caller, id).await
 }
 
 /// Builds the response for an error with a status that no kind of error has.
@@ -247,39 +243,33 @@ fn refusal(status: StatusCode, error: &Error) -> Response {
 }
 
 /// Checks that the caller may upload, and audits a refusal.
-fn require_uploader(caller: &ApiCaller) -> Result<()> {
+fn require_uploader(caller: &Principal) -> Result<()> {
     require_provider(caller).inspect_err(|_| {
         let event = audit::event(AuditAction::ItemStored).with_outcome(AuditOutcome::Refused);
         audit::record(event.with_detail("provider_required"));
     })
 }
 
-/// Finds the caller's upload that the path names.
-async fn find(app: &AppState, caller: &ApiCaller, id: Segment) -> Result<PendingUpload> {
+/// Finds the caller's upload that a path names.
+async fn find(app: &AppState, caller: &Principal, id: Result<String>) -> Result<PendingUpload> {
     require_uploader(caller)?;
-    let id = request::path_segment("id", id)?;
-    // `try_parse` accepts other spellings, which would give one upload several addresses.
-    let id =
-        (id.len() == 36).then(|| Uuid::try_parse(&id).ok()).flatten().ok_or_else(no_upload)?;
+    let id = Uuid::try_parse(&id.map_err(unknown_id)?).map_err(|_| no_upload())?;
     let pending = app.shared.archive.uploads.pending();
-    pending.find(caller.0.user().id, id, clock::now()).await?.ok_or_else(no_upload)
+    pending.find(caller.user().id, id, clock::now()).await?.ok_or_else(no_upload)
+}
+
+/// Returns the error for parameters that cannot be read. A text that is no UUID is the id of no upload.
+fn unknown_id(error: Error) -> Error {
+    let is_of_path = error.details().iter().any(|detail| detail.location == "path");
+    if is_of_path { no_upload() } else { error }
 }
 
 fn no_upload() -> Error {
     Error::new(ErrorKind::NotFound, "no such upload; it may have expired")
 }
 
-fn upload_json(upload: &PendingUpload) -> Value {
-    let mut listed = json!({
-        "id": upload.id.to_string(),
-        "fileName": upload.file_name,
-        "length": upload.length,
-        "received": upload.received,
-        "created": upload.created.to_string(),
-        "expires": upload.expires.to_string(),
-    });
-    if let Some(fingerprint) = &upload.fingerprint {
-        listed["fingerprint"] = json!(fingerprint);
-    }
-    listed
+fn view(upload: PendingUpload) -> Upload {
+    let PendingUpload { id, file_name, fingerprint, length, received, created, expires, .. } =
+        upload;
+    Upload { id, file_name, length, received, created, expires, fingerprint }
 }

@@ -1,35 +1,21 @@
-//! Reads JSON bodies of requests with a size limit.
+//! Reads bodies of requests with a size limit.
 //!
-//! The `Content-Type` of the request is ignored: `curl -d` declares every body a form. A form on another
+//! The `Content-Type` of a request with JSON is ignored: `curl -d` declares every body a form. A form on another
 //! site's page can therefore send JSON too, but gains nothing: no API accepts a cookie as credentials.
 
-use axum::{body::Body, extract::Request};
+use axum::body::Body;
 use futures_util::StreamExt;
-use serde_json::Value;
 
 use crate::runtime::error::{Error, ErrorKind, Result};
 use crate::runtime::limits::BODY_DISCARD_BYTES_MAX;
 
-/// Reads the body of `request` as JSON of `bytes_max` bytes at most.
+/// Reads `body`, of `bytes_max` bytes at most. A `bytes_max` of 0 ignores it.
 ///
-/// Fails with [`ErrorKind::TooLarge`] beyond the limit, and with a validation error when the body is
-/// truncated, empty or not JSON.
-pub async fn json(request: Request, bytes_max: usize) -> Result<Value> {
-    let bytes = read(request.into_body(), bytes_max).await?;
-    parse_json(&bytes)
-}
-
-/// Parses `bytes` as JSON; an empty text is a validation error.
-pub fn parse_json(bytes: &[u8]) -> Result<Value> {
-    if bytes.iter().all(u8::is_ascii_whitespace) {
-        return Err(Error::invalid("body", "", "required", "the body is empty, expected JSON"));
+/// Fails with [`ErrorKind::TooLarge`] beyond the limit, and with a validation error when the body ends early.
+pub async fn bytes(body: Body, bytes_max: usize) -> Result<Vec<u8>> {
+    if bytes_max == 0 {
+        return Ok(Vec::new());
     }
-    serde_json::from_slice(bytes).map_err(|cause| {
-        Error::invalid("body", "", "format", format!("the body is not JSON: {cause}"))
-    })
-}
-
-async fn read(body: Body, bytes_max: usize) -> Result<Vec<u8>> {
     let mut stream = body.into_data_stream();
     let mut bytes = Vec::new();
     let mut excess = 0_usize;

@@ -1,25 +1,18 @@
-//! Validation of requests: query parameters, path segments and JSON bodies.
+//! Validation of requests: query parameters, and bodies within their limits. `crates/api` validates what it declares.
 //!
 //! Every problem becomes an entry `{errorCode, location, message, path}` of a 400 (contract api-14), with
 //! `errorCode` `<rule>.openapi.requestValidation`. Problems in several parts are reported together. Unknown
 //! query parameters are ignored; unknown properties of a body are errors.
 
 mod body;
-mod object;
 mod query;
 
 #[cfg(test)]
 pub(in crate::http) mod tests;
 
-use axum::extract::{Path, rejection::PathRejection};
-
-pub use body::{json, parse_json};
-pub use object::{
-    Presence, PropertyReader, PropertyValue, TextFormat, TextRule, is_email, read_object,
-    read_objects,
-};
+pub use body::bytes;
 pub use query::QueryParameters;
-pub(in crate::http) use query::{elements, parse_choice};
+pub(in crate::http) use query::elements;
 
 use crate::runtime::error::{Error, ErrorDetail, Result};
 
@@ -41,10 +34,24 @@ impl ValidationErrors {
         match outcome {
             Ok(value) => Some(value),
             Err(error) => {
-                self.0.extend_from_slice(error.details());
+                self.add(&error);
                 None
             }
         }
+    }
+
+    /// Records a validation error. A part that two checks refuse is recorded once.
+    pub fn add(&mut self, error: &Error) {
+        for detail in error.details() {
+            if !self.0.iter().any(|known| is_same_part(known, detail)) {
+                self.0.push(detail.clone());
+            }
+        }
+    }
+
+    /// Sorts the errors by the position of the parameter that each of them names.
+    pub fn sort_by_key(&mut self, position: impl Fn(&str) -> usize) {
+        self.0.sort_by_key(|detail| position(&detail.path));
     }
 
     /// Returns `read` if no error was recorded.
@@ -58,26 +65,6 @@ impl ValidationErrors {
     }
 }
 
-/// Reads the parameter `name` as a count from 0 to `max`.
-pub fn count(query: &QueryParameters, name: &str, max: usize) -> Result<Option<usize>> {
-    let max = i64::try_from(max).unwrap_or(i64::MAX);
-    let found = query.integer(name, 0..=max)?;
-    found.map(|value| usize::try_from(value).map_err(Error::internal)).transpose()
-}
-
-/// Reads the decoded path segment `name`.
-///
-/// Fails when it is not UTF-8.
-pub fn path_segment(name: &str, path: Result<Path<String>, PathRejection>) -> Result<String> {
-    match path {
-        Ok(Path(text)) => Ok(text),
-        Err(_) => Err(Error::invalid("path", name, "format", format!("{name} is not UTF-8"))),
-    }
-}
-
-/// Reads the path segment `name` as an integer.
-pub fn path_integer(name: &str, path: Result<Path<String>, PathRejection>) -> Result<i64> {
-    path_segment(name, path)?
-        .parse()
-        .map_err(|_| Error::invalid("path", name, "type", format!("{name} is not an integer")))
+fn is_same_part(one: &ErrorDetail, other: &ErrorDetail) -> bool {
+    one.location == other.location && one.path == other.path
 }

@@ -53,6 +53,12 @@ impl QueryParameters {
         Ok(Self { pairs: pairs.into_iter().filter_map(decode_pair).collect() })
     }
 
+    /// Returns the decoded parameters, in order.
+    #[must_use]
+    pub fn pairs(&self) -> &[(String, Option<String>)] {
+        &self.pairs
+    }
+
     /// Returns the parameter `name`; a parameter without a value counts as absent.
     ///
     /// Fails when it occurs more than once, because it is then ambiguous, and when it is not UTF-8.
@@ -100,19 +106,9 @@ impl QueryParameters {
         Ok(Some(found))
     }
 
-    /// Reads the parameter `name` as one of `choices`.
-    pub fn one_of<T: Copy>(&self, name: &str, choices: &[(&str, T)]) -> Result<Option<T>> {
-        self.text(name)?.map(|text| parse_choice("query", name, text, choices)).transpose()
-    }
-
     /// Reads the parameter `name` as the word of a variant of `T`.
     pub fn variant<T: FromStr + VariantNames>(&self, name: &str) -> Result<Option<T>> {
         self.text(name)?.map(|text| parse_variant(name, text)).transpose()
-    }
-
-    /// Reads the list `name` with each element the word of a variant of `T`.
-    pub fn variants<T: FromStr + VariantNames>(&self, name: &str) -> Result<Vec<T>> {
-        self.list(name)?.into_iter().map(|text| parse_variant(name, text)).collect()
     }
 
     /// Reads the parameter `name` as an integer in `range`.
@@ -161,14 +157,6 @@ impl QueryParameters {
     pub fn integers(&self, name: &str) -> Result<Vec<i64>> {
         self.list(name)?.into_iter().map(|text| parse_integer(name, text)).collect()
     }
-
-    /// Reads the list `name` with each element one of `choices`.
-    pub fn list_of<T: Copy>(&self, name: &str, choices: &[(&str, T)]) -> Result<Vec<T>> {
-        self.list(name)?
-            .into_iter()
-            .map(|text| parse_choice("query", name, text, choices))
-            .collect()
-    }
 }
 
 /// Splits a comma-separated list into trimmed elements, without empty ones.
@@ -214,20 +202,6 @@ fn decoded_text<'a>(name: &str, value: &'a DecodedValue) -> Result<&'a str> {
 
 fn missing_parameter(name: &str) -> Error {
     Error::invalid("query", name, "required", format!("{name} is missing"))
-}
-
-/// Parses `text`, the part `name` at `location`, as one of `choices`.
-pub(in crate::http) fn parse_choice<T: Copy>(
-    location: &'static str,
-    name: &str,
-    text: &str,
-    choices: &[(&str, T)],
-) -> Result<T> {
-    if let Some((_, choice)) = choices.iter().find(|(choice, _)| *choice == text) {
-        return Ok(*choice);
-    }
-    let words: Vec<&str> = choices.iter().map(|(choice, _)| *choice).collect();
-    Err(unknown_word(location, name, text, &words))
 }
 
 fn parse_variant<T: FromStr + VariantNames>(name: &str, text: &str) -> Result<T> {

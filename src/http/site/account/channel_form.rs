@@ -1,9 +1,11 @@
 //! The form of a delivery channel. It has fields for each method and converts them from and to the API's settings.
 
-use serde_json::{Map, Value, json};
+use serde::Serialize;
+use serde_json::{Value, json};
 
 use super::FormFields;
-use crate::http::site::api_client::text;
+use api::deliveries::{Channel, ChannelUpdate};
+use model::account::ChannelMethod;
 
 /// The input type of a setting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -127,7 +129,15 @@ const DIRECTORY: [ChannelSetting; 1] =
     [ChannelSetting::needed("path", "Folder", SettingKind::Text)];
 
 /// The methods of channels that users can create.
-const OFFERED_METHODS: [&str; 7] = ["email", "ftps", "sftp", "s3", "webhook", "ftp", "download"];
+pub(super) const OFFERED_METHODS: [ChannelMethod; 7] = [
+    ChannelMethod::Email,
+    ChannelMethod::Ftps,
+    ChannelMethod::Sftp,
+    ChannelMethod::S3,
+    ChannelMethod::Webhook,
+    ChannelMethod::Ftp,
+    ChannelMethod::Download,
+];
 
 /// Formats with a check box. Other formats are entered as text.
 const FORMATS: [(&str, &str); 12] = [
@@ -145,42 +155,58 @@ const FORMATS: [(&str, &str); 12] = [
     ("_NormalPreview.mp4", "Video preview (MP4)"),
 ];
 
-/// Lists the methods that users can choose.
-pub(super) fn offered_methods() -> Vec<&'static str> {
-    OFFERED_METHODS.to_vec()
-}
-
-/// Returns the settings of a method; `None` if there is no form for it.
-fn settings_of(method: &str) -> Option<&'static [ChannelSetting]> {
+/// Returns the settings of a method.
+fn settings_of(method: ChannelMethod) -> &'static [ChannelSetting] {
     match method {
-        "email" => Some(&EMAIL),
-        "ftp" => Some(&FTP),
-        "ftps" => Some(&FTPS),
-        "sftp" => Some(&SFTP),
-        "s3" => Some(&S3),
-        "webhook" => Some(&WEBHOOK),
-        "directory" => Some(&DIRECTORY),
-        "download" => Some(&[]),
-        _ => None,
+        ChannelMethod::Email => &EMAIL,
+        ChannelMethod::Ftp => &FTP,
+        ChannelMethod::Ftps => &FTPS,
+        ChannelMethod::Sftp => &SFTP,
+        ChannelMethod::S3 => &S3,
+        ChannelMethod::Webhook => &WEBHOOK,
+        ChannelMethod::Directory => &DIRECTORY,
+        ChannelMethod::Download => &[],
     }
 }
 
 /// Returns the label of the field `name` in the form of a method.
 pub(in crate::http::site) fn setting_label(method: &str, name: &str) -> Option<&'static str> {
-    let mut settings = settings_of(method)?.iter();
+    let mut settings = settings_of(method.parse().ok()?).iter();
     settings.find(|setting| setting.field() == name).map(|setting| setting.label)
 }
 
-/// Returns whether there is a form for the method.
-pub(super) fn is_known(method: &str) -> bool {
-    settings_of(method).is_some()
+/// A setting as a field of the form.
+#[derive(Debug, Serialize)]
+pub struct ChannelField {
+    /// The name of the input.
+    name: String,
+    /// The path of the property in the API's errors.
+    pub path: String,
+    label: &'static str,
+    hint: &'static str,
+    /// The input type, in the template's words.
+    pub kind: &'static str,
+    choices: &'static [&'static str],
+    /// The entered text; `None` for a secret.
+    pub value: Option<String>,
+    needed: bool,
+    /// True if an empty field leaves the stored secret unchanged.
+    stays: bool,
+}
+
+/// A format with a check box.
+#[derive(Debug, Serialize)]
+pub(super) struct FormatChoice {
+    format: &'static str,
+    label: &'static str,
+    ticked: bool,
 }
 
 /// The contents of a channel's form.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ChannelForm {
     pub(super) name: String,
-    pub(super) method: String,
+    pub(super) method: ChannelMethod,
     pub(super) is_active: bool,
     /// True if the form changes an existing channel.
     pub(super) replaces_existing: bool,
@@ -191,12 +217,12 @@ pub struct ChannelForm {
 
 impl ChannelForm {
     /// Creates the form of a new channel.
-    pub(super) fn empty(method: &str) -> Self {
+    pub(super) fn empty(method: ChannelMethod) -> Self {
         // Preselected, because the API refuses a channel without formats.
         let formats = ["_NormalHires.jpg", ".json"].map(str::to_owned).to_vec();
         Self {
             name: String::new(),
-            method: method.to_owned(),
+            method,
             is_active: true,
             replaces_existing: false,
             formats,
@@ -205,42 +231,41 @@ impl ChannelForm {
     }
 
     /// Fills the form from a channel of the API.
-    pub(super) fn from_channel(channel: &Value) -> Self {
-        let method = text(channel, "method").to_owned();
-        let settings = settings_of(&method).unwrap_or_default();
+    pub(super) fn from_channel(channel: Channel) -> Self {
+        let settings = settings_of(channel.method).iter();
         // The API returns a mask in place of a secret. The mask must not be edited or sent back.
-        let visible = settings.iter().filter(|setting| !setting.is_secret());
+        let visible = settings.filter(|setting| !setting.is_secret());
         let visible = visible.map(|setting| {
-            let value = &channel["settings"][setting.name];
+            let value = channel.settings.get(setting.name).unwrap_or(&Value::Null);
             (setting.field(), field_text(setting.kind, value))
         });
-        let formats = channel["formats"].as_array().into_iter().flatten();
         Self {
-            name: text(channel, "name").to_owned(),
             entered: visible.collect(),
-            method,
-            is_active: channel["active"] == true,
+            name: channel.name,
+            method: channel.method,
+            is_active: channel.active,
             replaces_existing: true,
-            formats: formats.filter_map(Value::as_str).map(str::to_owned).collect(),
+            formats: channel.formats,
         }
     }
 
-    /// Reads a submitted form.
+    /// Reads a submitted form; `None` if it names no method.
     #[must_use]
-    pub fn from_form(form: &FormFields) -> Self {
+    pub fn from_form(form: &FormFields) -> Option<Self> {
+        let method = form.text("method").parse().ok()?;
         // The check boxes and the text field together list the formats.
         let mut formats: Vec<String> = form.all("format").map(str::to_owned).collect();
         formats.extend(
             form.find("formats").unwrap_or_default().split_whitespace().map(str::to_owned),
         );
-        Self {
+        Some(Self {
             name: form.text("name"),
-            method: form.text("method"),
+            method,
             is_active: form.is_ticked("active"),
             replaces_existing: form.is_ticked("there"),
             formats,
             entered: form.0.clone(),
-        }
+        })
     }
 
     fn text(&self, field: &str) -> Option<&str> {
@@ -251,16 +276,17 @@ impl ChannelForm {
 
     /// Returns the request body for the API.
     #[must_use]
-    pub fn body(&self) -> Value {
-        let settings = settings_of(&self.method).unwrap_or_default();
+    pub fn body(&self) -> ChannelUpdate {
         // A deferred form may contain fields of a different method. The API refuses unknown settings, so they are
         // left out.
-        let settings: Map<String, Value> =
-            settings.iter().filter_map(|setting| self.given_value(setting)).collect();
-        json!({
-            "method": self.method, "formats": self.formats, "settings": settings,
-            "active": self.is_active,
-        })
+        let settings = settings_of(self.method).iter();
+        let settings = settings.filter_map(|setting| self.given_value(setting)).collect();
+        ChannelUpdate {
+            method: self.method,
+            formats: self.formats.clone(),
+            settings,
+            active: Some(self.is_active),
+        }
     }
 
     /// Returns the property of a setting in the request body; `None` if it is left out.
@@ -276,30 +302,33 @@ impl ChannelForm {
 
     /// Returns the settings as form fields. Secrets are never sent back to the browser and must be entered again.
     #[must_use]
-    pub fn fields(&self) -> Value {
-        let settings = settings_of(&self.method).unwrap_or_default();
-        settings.iter().map(|setting| self.field_json(setting)).collect()
+    pub fn fields(&self) -> Vec<ChannelField> {
+        settings_of(self.method).iter().map(|setting| self.field(setting)).collect()
     }
 
-    fn field_json(&self, setting: &ChannelSetting) -> Value {
-        let field = setting.field();
+    fn field(&self, setting: &ChannelSetting) -> ChannelField {
+        let name = setting.field();
         let (kind, choices) = template_kind(setting.kind);
         // A form that is shown again after an error must not carry the secret back in its HTML.
-        let value = self.text(&field).filter(|_| !setting.is_secret());
-        json!({
-            "name": field, "path": format!("settings.{}", setting.name),
-            "label": setting.label, "hint": setting.hint, "kind": kind, "choices": choices,
-            "value": value, "needed": setting.is_needed,
-            // The template explains that an empty field leaves the stored secret unchanged.
-            "stays": setting.is_secret() && self.replaces_existing,
-        })
+        let value = self.text(&name).filter(|_| !setting.is_secret()).map(str::to_owned);
+        ChannelField {
+            name,
+            path: format!("settings.{}", setting.name),
+            label: setting.label,
+            hint: setting.hint,
+            kind,
+            choices,
+            value,
+            needed: setting.is_needed,
+            stays: setting.is_secret() && self.replaces_existing,
+        }
     }
 
     /// Returns the formats with check boxes, each with its state.
-    pub(super) fn format_choices(&self) -> Value {
-        let choices = FORMATS.iter().map(|(format, label)| {
+    pub(super) fn format_choices(&self) -> Vec<FormatChoice> {
+        let choices = FORMATS.into_iter().map(|(format, label)| {
             let ticked = self.formats.iter().any(|own| own == format);
-            json!({ "format": format, "label": label, "ticked": ticked })
+            FormatChoice { format, label, ticked }
         });
         choices.collect()
     }
@@ -376,13 +405,21 @@ mod tests {
     use super::*;
 
     fn drafted(form: &str) -> ChannelForm {
-        ChannelForm::from_form(&FormFields::parse(form).unwrap())
+        ChannelForm::from_form(&FormFields::parse(form).unwrap()).unwrap()
+    }
+
+    fn channel(settings: &Value) -> Channel {
+        let channel = json!({
+            "id": "user:a:desk", "name": "desk", "method": "s3", "active": true, "formats": [".json"],
+            "madeBy": "user", "settings": settings,
+        });
+        serde_json::from_value(channel).unwrap()
     }
 
     #[test]
     fn a_form_states_what_its_method_needs_and_nothing_else() {
         let check = |form: &str, settings: Value| {
-            assert_eq!(drafted(form).body()["settings"], settings, "{form}");
+            assert_eq!(Value::from(drafted(form).body().settings), settings, "{form}");
         };
         let account = "setting.host=h&setting.port=21&setting.username=u&secret.password=p";
         let expected = json!({ "host": "h", "port": 21, "username": "u", "password": "p" });
@@ -394,49 +431,44 @@ mod tests {
         check("method=s3&setting.pathStyle=false", json!({ "pathStyle": false }));
         check("method=s3&setting.pathStyle=", json!({}));
         check("method=sftp&secret.privateKey=a%0D%0Ab", json!({ "privateKey": "a\nb\n" }));
-        check("method=unknown&setting.host=h", json!({}));
+        let unknown = FormFields::parse("method=unknown&setting.host=h").unwrap();
+        assert_eq!(ChannelForm::from_form(&unknown), None);
     }
 
     #[test]
     fn formats_are_ticked_or_written() {
-        let form = "format=.json&format=.xml&formats=_NormalPreview.mp4%0D%0A+.eps";
+        let form = "method=ftp&format=.json&format=.xml&formats=_NormalPreview.mp4%0D%0A+.eps";
         let draft = drafted(form);
-        let expected = json!([".json", ".xml", "_NormalPreview.mp4", ".eps"]);
-        assert_eq!(draft.body()["formats"], expected);
+        let expected = [".json", ".xml", "_NormalPreview.mp4", ".eps"];
+        assert_eq!(draft.body().formats, expected);
         assert_eq!(draft.other_formats(), ".eps");
-        let ticks = draft.format_choices();
-        let ticked = ticks.as_array().unwrap().iter().filter(|tick| tick["ticked"] == true);
-        assert_eq!(ticked.count(), 3);
-        let form =
-            "format=_NormalPreview.webp&formats=-fit_w800_NormalPreview.avif+-preset_card.jpg";
+        assert_eq!(draft.format_choices().iter().filter(|choice| choice.ticked).count(), 3);
+        let form = "method=ftp&format=_NormalPreview.webp\
+                    &formats=-fit_w800_NormalPreview.avif+-preset_card.jpg";
         let expected = "-fit_w800_NormalPreview.avif\n-preset_card.jpg";
         assert_eq!(drafted(form).other_formats(), expected);
     }
 
     #[test]
     fn a_channel_comes_back_from_its_form_as_it_was_shown() {
-        let channel = json!({
-            "name": "desk", "method": "s3", "active": true, "formats": [".json"],
-            "settings": {
-                "bucket": "b", "region": "r", "accessKeyId": "i", "secretAccessKey": "***",
-                "pathStyle": true, "allowHttp": true,
-            },
-        });
-        let draft = ChannelForm::from_channel(&channel);
-        let mut settings = channel["settings"].clone();
-        settings.as_object_mut().unwrap().remove("secretAccessKey");
-        let mut stated = draft.body()["settings"].clone();
+        let channel = channel(&json!({
+            "bucket": "b", "region": "r", "accessKeyId": "i", "secretAccessKey": "***",
+            "pathStyle": true, "allowHttp": true,
+        }));
+        let mut settings = channel.settings.clone();
+        settings.remove("secretAccessKey");
+        let draft = ChannelForm::from_channel(channel);
+        let mut stated = draft.body().settings;
         assert_eq!(stated["ca"], Value::Null, "an empty field removes what was there");
-        stated.as_object_mut().unwrap().retain(|_, value| !value.is_null());
+        stated.retain(|_, value| !value.is_null());
         assert_eq!(stated, settings);
-        assert_eq!(draft.fields()[4]["stays"], true);
+        assert!(draft.fields()[4].stays);
     }
 
     #[test]
     fn a_setting_that_is_off_differs_from_one_that_is_unset() {
         let check = |settings: Value, path_style: Value, allow_http: Value| {
-            let channel = json!({ "name": "desk", "method": "s3", "settings": settings });
-            let stated = ChannelForm::from_channel(&channel).body()["settings"].clone();
+            let stated = ChannelForm::from_channel(channel(&settings)).body().settings;
             assert_eq!(stated["pathStyle"], path_style, "{settings}");
             assert_eq!(stated["allowHttp"], allow_http, "{settings}");
         };
@@ -449,8 +481,8 @@ mod tests {
     fn a_secret_is_sent_and_never_told() {
         let draft = drafted("method=webhook&secret.secret=abc&secret.url=https://a:8/T0/B1?k=2");
         let sent = json!({ "url": "https://a:8/T0/B1?k=2", "secret": "abc" });
-        assert_eq!(draft.body()["settings"], sent);
-        let shown = draft.fields().to_string();
+        assert_eq!(Value::from(draft.body().settings), sent);
+        let shown = format!("{:?}", draft.fields());
         assert!(!shown.contains("abc"), "{shown}");
     }
 }

@@ -1,73 +1,73 @@
 //! `/account/channels`: lists, edits and tests the visitor's delivery channels.
 
 use axum::http::StatusCode;
-use minijinja::{Value as PageValue, context};
-use serde_json::{Value, json};
+use minijinja::context;
+use serde::Serialize;
 
-use super::channel_form::{ChannelForm, is_known, offered_methods};
+use super::channel_form::{ChannelForm, OFFERED_METHODS};
 use super::{
-    ApiCall, ApiRefusal, FreshMember, FreshMemberForm, MemberForm, MemberRequest, PageError,
-    PageResult, SiteRequest, api_client, elements, form_errors, form_refusal, not_found,
-    status_of, template_value,
+    ApiRefusal, FreshMember, FreshMemberForm, MemberForm, MemberRequest, PageError, PageResult,
+    SiteRequest, api_client, form_errors, form_refusal, not_found, status_of, template_value,
 };
 use crate::http::form::see_other;
+use api::deliveries::{
+    Channel, ChannelTest, ListChannels, RemoveChannel, TestChannel, UpdateChannel,
+};
+use model::account::ChannelMethod;
 
-const CHANNELS: &str = "/user/v1/channel";
-
-pub(super) async fn list(member: MemberRequest) -> PageResult {
-    page(&member, StatusCode::OK, PageValue::from(())).await
+/// The result of a channel test, with the name of the channel.
+#[derive(Serialize)]
+struct TestedChannel {
+    name: String,
+    #[serde(flatten)]
+    result: ChannelTest,
 }
 
-/// Shows the list. `tested` is the result of a channel test.
-async fn page(site: &SiteRequest, status: StatusCode, tested: PageValue) -> PageResult {
-    let mut channels = load(site).await?;
-    for channel in &mut channels {
-        let method = channel["method"].as_str().unwrap_or_default();
-        // If there is no form for the channel's method, the list has no link to edit it.
-        channel["known"] = json!(is_known(method));
-    }
-    let context = context! { channels => template_value(Value::Array(channels)), methods => offered_methods(), tested };
+pub(super) async fn list(member: MemberRequest) -> PageResult {
+    page(&member, StatusCode::OK, None).await
+}
+
+/// Shows the list, and the result of a channel test.
+async fn page(
+    site: &SiteRequest,
+    status: StatusCode,
+    tested: Option<TestedChannel>,
+) -> PageResult {
+    let context = context! {
+        channels => template_value(site.ask(&ListChannels {}).await?),
+        methods => OFFERED_METHODS.map(ChannelMethod::as_str).to_vec(),
+        tested => template_value(tested),
+    };
     site.page_with(status, "account/channels.html", context)
 }
 
-async fn load(site: &SiteRequest) -> Result<Vec<Value>, ApiRefusal> {
-    Ok(elements(site.get(CHANNELS).await?, "channels"))
-}
-
 /// Finds the visitor's channel `name`.
-async fn find(site: &SiteRequest, name: &str) -> Result<Option<Value>, ApiRefusal> {
-    Ok(load(site).await?.into_iter().find(|channel| channel["name"] == name))
+async fn find(site: &SiteRequest, name: &str) -> Result<Option<Channel>, ApiRefusal> {
+    let channels = site.ask(&ListChannels {}).await?;
+    Ok(channels.into_iter().find(|channel| channel.name == name))
 }
 
 fn no_such_channel() -> PageError {
     not_found("This channel does not exist.")
 }
 
-fn address(name: &str) -> String {
-    format!("{CHANNELS}/{}", api_client::encode_segment(name))
-}
-
 /// `GET /account/channels/edit`: `?name=` edits a channel, `?method=` creates one.
 pub(super) async fn edit(member: FreshMember) -> PageResult {
     let Some(name) = member.parameter("name")? else {
-        let method =
-            member.parameter("method")?.filter(|method| offered_methods().contains(method));
+        let method = member.parameter("method")?.and_then(|method| method.parse().ok());
+        let method = method.filter(|method| OFFERED_METHODS.contains(method));
         // The parameter comes from a menu on the list. If it is invalid, the visitor returns there.
         let Some(method) = method else { return Ok(see_other("/account/channels")) };
         return form(&member, &ChannelForm::empty(method), None);
     };
     let channel = find(&member, name).await?.ok_or_else(no_such_channel)?;
-    // The list has no link to edit such a channel, so the URL was typed.
-    if !is_known(channel["method"].as_str().unwrap_or_default()) {
-        return Err(no_such_channel());
-    }
-    form(&member, &ChannelForm::from_channel(&channel), None)
+    form(&member, &ChannelForm::from_channel(channel), None)
 }
 
 fn form(site: &SiteRequest, draft: &ChannelForm, refusal: Option<&ApiRefusal>) -> PageResult {
     let context = context! {
         name => draft.name.clone(),
-        method => draft.method.clone(),
+        method => draft.method.as_str(),
         active => draft.is_active,
         there => draft.replaces_existing,
         fields => template_value(draft.fields()),
@@ -80,15 +80,13 @@ fn form(site: &SiteRequest, draft: &ChannelForm, refusal: Option<&ApiRefusal>) -
 
 pub(super) async fn save(posted: FreshMemberForm) -> PageResult {
     let draft = ChannelForm::from_form(&posted.form);
-    if !is_known(&draft.method) {
-        return Err(not_found("This method does not exist."));
-    }
+    let draft = draft.ok_or_else(|| not_found("This method does not exist."))?;
     if let Some(refusal) = validate(&posted, &draft).await? {
         return form(&posted, &draft, Some(&refusal));
     }
     // The name identifies a channel, so the same call creates or replaces it.
-    let call = ApiCall::put(address(&draft.name)).json(draft.body());
-    match posted.call(&call).await {
+    let channel = UpdateChannel { name: draft.name.clone() };
+    match posted.send(&channel, &draft.body()).await {
         Ok(_) => {
             let done = if draft.replaces_existing { "saved" } else { "created" };
             Ok(see_other(&format!("/account/channels?done={done}")))
@@ -137,8 +135,7 @@ pub(super) async fn confirm_removal(member: MemberRequest) -> PageResult {
 }
 
 pub(super) async fn remove(posted: MemberForm) -> PageResult {
-    let name = posted.form.find("name").unwrap_or_default();
-    posted.call(&ApiCall::delete(address(name))).await?;
+    posted.ask(&RemoveChannel { name: posted.form.text("name") }).await?;
     Ok(see_other("/account/channels?done=removed"))
 }
 
@@ -149,18 +146,14 @@ pub(super) async fn redirect_to_list(_member: MemberRequest) -> PageResult {
 
 /// `POST /account/channels/test`: delivers a small test file and shows the result.
 pub(super) async fn test(posted: MemberForm) -> PageResult {
-    let name = posted.form.find("name").unwrap_or_default();
-    let outcome = posted.call(&ApiCall::post(format!("{}/test", address(name)))).await;
-    let (status, ok, message) = match outcome {
-        Ok(answer) => {
-            let message = answer["message"].as_str().unwrap_or_default().to_owned();
-            (StatusCode::OK, answer["ok"] == true, message)
-        }
+    let name = posted.form.text("name");
+    match posted.ask(&TestChannel { name: name.clone() }).await {
+        Ok(result) => page(&posted, StatusCode::OK, Some(TestedChannel { name, result })).await,
         // After a rate-limited test the visitor only needs to wait, so the list is shown instead of an error page.
         Err(refusal) if refusal.is_mistake() || refusal.status.as_u16() == 503 => {
-            (refusal.status, false, refusal.sentences().join(" "))
+            let result = ChannelTest { ok: false, message: refusal.sentences().join(" ") };
+            page(&posted, refusal.status, Some(TestedChannel { name, result })).await
         }
-        Err(refusal) => return Err(refusal.into()),
-    };
-    page(&posted, status, context! { name, ok, message }).await
+        Err(refusal) => Err(refusal.into()),
+    }
 }

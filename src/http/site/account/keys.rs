@@ -2,26 +2,23 @@
 
 use axum::extract::Path;
 use minijinja::context;
-use serde_json::{Map, Value};
 
 use super::{
-    ApiCall, ApiRefusal, FormFields, FreshMemberForm, MemberForm, MemberRequest, PageResult,
-    SiteRequest, api_client, elements, form_errors, form_refusal, not_found, status_of,
-    template_value,
+    ApiRefusal, FormFields, FreshMemberForm, MemberForm, MemberRequest, PageResult, SiteRequest,
+    form_errors, form_refusal, not_found, status_of, template_value,
 };
 use crate::http::form::see_other;
-
-const KEYS: &str = "/user/v1/key";
+use api::user::{CreateKey, KeyCreate, ListKeys, RevokeKey};
 
 pub(super) async fn list(member: MemberRequest) -> PageResult {
     page(&member, None).await
 }
 
 async fn page(site: &SiteRequest, typed: Option<(ApiRefusal, &FormFields)>) -> PageResult {
-    let keys = elements(site.get(KEYS).await?, "keys");
+    let keys = site.ask(&ListKeys {}).await?;
     let refusal = typed.as_ref().map(|(refusal, _)| refusal);
     let context = context! {
-        keys => template_value(Value::Array(keys)),
+        keys => template_value(keys),
         again => typed.as_ref().map(|(_, form)| form.template_value()),
         mistakes => form_errors(refusal),
     };
@@ -30,11 +27,11 @@ async fn page(site: &SiteRequest, typed: Option<(ApiRefusal, &FormFields)>) -> P
 
 /// `POST /account/keys`: creates a key and shows it. No other page shows it.
 pub(super) async fn make(posted: FreshMemberForm) -> PageResult {
-    // A missing name is left out of the body, so that the API reports it and the page shows the error beside the
-    // field.
-    let name = posted.form.find("name").map(|name| ("name".to_owned(), Value::from(name)));
-    let body = Value::Object(Map::from_iter(name));
-    match posted.call(&ApiCall::post(KEYS).json(body)).await {
+    let outcome = match posted.form.find("name") {
+        Some(name) => posted.send(&CreateKey {}, &KeyCreate { name: name.to_owned() }).await,
+        None => Err(ApiRefusal::invalid("required", "name", "is missing")),
+    };
+    match outcome {
         Ok(created) => {
             // A redirect would need the key in its URL, and a reload would show the key again.
             let context = context! {
@@ -49,15 +46,16 @@ pub(super) async fn make(posted: FreshMemberForm) -> PageResult {
 
 /// `GET /account/keys/{id}/revoke`: asks for confirmation.
 pub(super) async fn confirm(Path(id): Path<String>, member: MemberRequest) -> PageResult {
-    let keys = elements(member.get(KEYS).await?, "keys");
+    let keys = member.ask(&ListKeys {}).await?;
     // Ids in the API are numbers, so a path that is not a number matches no key.
-    let key = keys.into_iter().find(|key| id.parse::<i64>().is_ok_and(|id| key["id"] == id));
+    let key = keys.into_iter().find(|key| id.parse::<i64>() == Ok(key.id));
     let key = key.ok_or_else(|| not_found("This key does not exist."))?;
     member.page("account/key_revoke.html", context! { key => template_value(key) })
 }
 
 pub(super) async fn revoke(Path(id): Path<String>, posted: MemberForm) -> PageResult {
-    let key = format!("{KEYS}/{}", api_client::encode_segment(&id));
-    posted.call(&ApiCall::delete(key)).await?;
+    let id = id.parse::<i64>();
+    let id = id.map_err(|_| ApiRefusal::invalid("type", "id", "is not an integer"))?;
+    posted.ask(&RevokeKey { id }).await?;
     Ok(see_other("/account/keys?done=revoked"))
 }

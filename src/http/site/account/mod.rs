@@ -18,6 +18,7 @@ use axum::{
     routing::{get, post},
 };
 use minijinja::{Value as PageValue, context, value::Serde};
+use serde::Serialize;
 use serde_json::{Value, json};
 
 pub use channel_form::ChannelForm;
@@ -56,8 +57,8 @@ pub(super) fn routes() -> Router<AppState> {
         .route("/account/users/{id}/access", post(user_access::change))
 }
 
-/// Converts JSON for a template.
-pub(super) fn template_value(value: Value) -> PageValue {
+/// Converts a value to JSON for a template.
+pub(super) fn template_value<T: Serialize>(value: T) -> PageValue {
     PageValue::from(Serde(value))
 }
 
@@ -85,9 +86,9 @@ fn form_refusal(refusal: ApiRefusal) -> Result<ApiRefusal, PageError> {
     if refusal.is_mistake() { Ok(refusal) } else { Err(refusal.into()) }
 }
 
-/// Calls an API; `None` if the API refuses this caller.
-async fn find_optional(site: &SiteRequest, target: &str) -> Result<Option<Value>, ApiRefusal> {
-    match site.get(target).await {
+/// Returns the answer of an API; `None` if the API refuses this caller.
+fn unless_refused<T>(outcome: Result<T, ApiRefusal>) -> Result<Option<T>, ApiRefusal> {
+    match outcome {
         Ok(value) => Ok(Some(value)),
         // For callers without the right, a part of the page is left out. A 5xx must not look the same.
         Err(refusal) if refusal.is_mistake() => Ok(None),
@@ -95,17 +96,25 @@ async fn find_optional(site: &SiteRequest, target: &str) -> Result<Option<Value>
     }
 }
 
-/// Returns links to the item with the URI `uri`: its page, its pricelist, and its thumbnail if that is open.
-pub(super) fn item_links(uri: &str) -> Value {
+/// Links to an item.
+#[derive(Debug, Serialize)]
+pub(super) struct ItemLinks {
+    page: String,
+    /// Only of a photograph: others may have no open thumbnail, and a broken picture is worse than no picture.
+    thumbnail: Option<String>,
+    /// Relative, because the call goes through this server's router, not through a CDN's host.
+    pricelist: String,
+}
+
+/// Returns links to the item with the URI `uri`; `None` if it is not the URI of an item.
+pub(super) fn item_links(uri: &str) -> Option<ItemLinks> {
     let mut parts = uri.rsplit('/');
-    let Some(id) = parts.next() else { return Value::Null };
-    let Some(media_type) = parts.next() else { return Value::Null };
-    json!({
-        "page": format!("/item/{media_type}/{id}"),
-        // Only photographs always have an open thumbnail, and a broken picture is worse than no picture.
-        "thumbnail": (media_type == "image").then(|| format!("{uri}_NormalThumbnail.jpg")),
-        // Relative, because the call goes through this server's router, not through a CDN's host.
-        "pricelist": format!("/media/{media_type}/{id}/pricelist"),
+    let id = parts.next()?;
+    let media_type = parts.next()?;
+    Some(ItemLinks {
+        page: format!("/item/{media_type}/{id}"),
+        thumbnail: (media_type == "image").then(|| format!("{uri}_NormalThumbnail.jpg")),
+        pricelist: format!("/media/{media_type}/{id}/pricelist"),
     })
 }
 
@@ -127,20 +136,18 @@ impl<'a> ListPage<'a> {
         Ok(Self { path: site.path(), choice: (choice, site.parameter(choice)?), start, size })
     }
 
-    /// Returns the call that lists the page, with one extra element that shows whether more elements follow.
-    pub(super) fn call(&self, target: &str) -> ApiCall {
-        let start = self.start.to_string();
-        // The extra element avoids counting the list only for the pager.
-        let size = (self.size + 1).to_string();
-        ApiCall::get(target).query([
-            ("start", Some(start.as_str())),
-            ("size", Some(size.as_str())),
-            self.choice,
-        ])
+    /// The number of elements before the page.
+    fn start_u32(&self) -> u32 {
+        u32::try_from(self.start).unwrap_or(u32::MAX)
     }
 
-    /// Removes the extra element of [`Self::call`], and returns the URLs of the adjacent pages.
-    pub(super) fn paginate(&self, listed: &mut Vec<Value>) -> PageValue {
+    /// The number of elements to ask for: one more than the page shows, which avoids counting the list only for the pager.
+    pub(super) fn size_with_next(&self) -> usize {
+        self.size + 1
+    }
+
+    /// Removes the extra element, and returns the URLs of the adjacent pages.
+    pub(super) fn paginate<T>(&self, listed: &mut Vec<T>) -> PageValue {
         let newer = (self.start > 0).then(|| self.url(self.start.saturating_sub(self.size)));
         let older = (listed.len() > self.size).then(|| self.url(self.start + self.size));
         listed.truncate(self.size);
@@ -180,19 +187,19 @@ mod tests {
 
     #[test]
     fn an_item_has_a_page_and_a_photograph_a_picture() {
-        let found = item_links("https://media.example/media/image/a-b");
-        assert_eq!(found["page"], "/item/image/a-b");
+        let found = item_links("https://media.example/media/image/a-b").unwrap();
+        assert_eq!(found.page, "/item/image/a-b");
         let thumbnail = "https://media.example/media/image/a-b_NormalThumbnail.jpg";
-        assert_eq!(found["thumbnail"], thumbnail);
-        assert_eq!(found["pricelist"], "/media/image/a-b/pricelist");
-        let found = item_links("https://media.example/media/text/a");
-        assert_eq!((&found["page"], &found["thumbnail"]), (&json!("/item/text/a"), &Value::Null));
+        assert_eq!(found.thumbnail.as_deref(), Some(thumbnail));
+        assert_eq!(found.pricelist, "/media/image/a-b/pricelist");
+        let found = item_links("https://media.example/media/text/a").unwrap();
+        assert_eq!((found.page.as_str(), found.thumbnail), ("/item/text/a", None));
     }
 
     #[test]
     fn a_part_of_a_list_knows_its_neighbours() {
         let part = |start| ListPage { path: "/p", choice: ("state", Some("a&b")), start, size: 2 };
-        assert_eq!(part(2).call("/list").target, "/list?start=2&size=3&state=a%26b");
+        assert_eq!(part(2).size_with_next(), 3);
         let check = |start, count, newer: Option<&str>, older: Option<&str>| {
             let mut listed = vec![Value::Null; count];
             let found = part(start).paginate(&mut listed);

@@ -2,96 +2,120 @@
 
 use axum::{extract::Path, http::StatusCode};
 use minijinja::context;
-use serde_json::{Map, Value, json};
+use serde::Serialize;
+use serde_json::Value;
 
 use super::{
-    ApiCall, ApiRefusal, FormFields, ListPage, MemberForm, MemberRequest, PageError, PageResult,
-    SiteRequest, api_client, elements, find_optional, form_errors, form_refusal, item_links,
-    not_found, status_of, template_value,
+    ApiRefusal, FormFields, ItemLinks, ListPage, MemberForm, MemberRequest, PageError, PageResult,
+    SiteRequest, elements, form_errors, form_refusal, item_links, not_found, status_of,
+    template_value, unless_refused,
 };
 use crate::http::form::see_other;
-use crate::runtime::limits::ORDERS_SIZE_DEFAULT;
+use api::orders::{
+    ChosenLicense, ListOrders, LoadOrder, ORDERS_SIZE_DEFAULT, Order, OrderUpdate, UpdateOrder,
+};
+use api::organization::LoadOrganization;
+use model::account::{AgreementType, OrderStatus};
 
-const ORDERS: &str = "/user/v1/order";
+/// An order with links to its item.
+#[derive(Serialize)]
+struct LinkedOrder {
+    #[serde(flatten)]
+    order: Order,
+    places: Option<ItemLinks>,
+}
+
+impl LinkedOrder {
+    fn new(order: Order) -> Self {
+        Self { places: item_links(&order.item.uri), order }
+    }
+}
 
 pub(super) async fn list(member: MemberRequest) -> PageResult {
     let list_page = ListPage::from_query(&member, "status", ORDERS_SIZE_DEFAULT)?;
-    let mut orders = elements(member.call(&list_page.call(ORDERS)).await?, "orders");
+    let status = member.query.variant("status")?.unwrap_or(OrderStatus::All);
+    let request =
+        ListOrders { size: list_page.size_with_next(), start: list_page.start_u32(), status };
+    let mut orders = member.ask(&request).await?.orders;
     let pager = list_page.paginate(&mut orders);
-    orders.iter_mut().for_each(add_item_links);
+    let orders: Vec<LinkedOrder> = orders.into_iter().map(LinkedOrder::new).collect();
     let context = context! {
-        orders => template_value(Value::Array(orders)),
-        status => list_page.choice.1.unwrap_or("all"),
+        orders => template_value(orders),
+        status => <&str>::from(status),
         start => list_page.start,
         pager,
     };
     member.page("account/orders.html", context)
 }
 
-/// Adds the links to an order's item.
-fn add_item_links(order: &mut Value) {
-    order["places"] = item_links(order["item"]["uri"].as_str().unwrap_or_default());
-}
-
 pub(super) async fn show(Path(id): Path<String>, member: MemberRequest) -> PageResult {
-    page(&member, &id, None).await
+    page(&member, parse_id(&id)?, None).await
 }
 
 /// `POST /account/orders/{id}`: approves or rejects the order, or reports its use.
 pub(super) async fn report(Path(id): Path<String>, posted: MemberForm) -> PageResult {
-    let call = ApiCall::put(format!("{ORDERS}/{}", api_client::encode_segment(&id)))
-        .json(body(&posted.form));
-    match posted.call(&call).await {
-        Ok(order) => Ok(see_other(&format!("/account/orders?done={}", outcome(&order)))),
-        Err(refusal) => page(&posted, &id, Some((form_refusal(refusal)?, &posted.form))).await,
+    let id = parse_id(&id)?;
+    let outcome = match parse_report(&posted.form) {
+        Ok(report) => posted.send(&UpdateOrder { id }, &report).await,
+        Err(refusal) => Err(refusal),
+    };
+    match outcome {
+        Ok(order) => Ok(see_other(&format!("/account/orders?done={}", outcome_name(&order)))),
+        Err(refusal) => page(&posted, id, Some((form_refusal(refusal)?, &posted.form))).await,
     }
 }
 
 /// Returns the name of the message about the action on the order. Agreements of the types `Direct` and `Normal`
 /// need an approval before the download; under other agreements, the use is reported afterwards.
-fn outcome(order: &Value) -> &'static str {
-    match (order["price"]["agreement"]["type"].as_str(), order["approved"] == true) {
-        (Some("Direct" | "Normal"), true) => "approved",
-        (Some("Direct" | "Normal"), false) => "rejected",
-        _ => "reported",
+fn outcome_name(order: &Order) -> &'static str {
+    match order.price.agreement.kind {
+        AgreementType::Direct | AgreementType::Normal if order.approved == Some(true) => {
+            "approved"
+        }
+        AgreementType::Direct | AgreementType::Normal => "rejected",
+        AgreementType::Prepaid | AgreementType::Subscription => "reported",
     }
 }
 
-/// Builds the report from a form. Missing choices are left out, so that the API reports them.
-fn body(form: &FormFields) -> Value {
-    let mut body = Map::new();
-    let approve = form.find("approve").map(|approve| approve == "yes");
-    if let Some(approve) = approve {
-        body.insert("approve".to_owned(), json!(approve));
-    }
+/// Builds the report from a form.
+fn parse_report(form: &FormFields) -> Result<OrderUpdate, ApiRefusal> {
+    let approve = form.find("approve");
+    let approve =
+        approve.ok_or_else(|| ApiRefusal::invalid("required", "approve", "is missing"))?;
+    let approve = approve == "yes";
     // The browser sends the selected licence with either choice, but a rejected order has no licence.
-    if let Some(uuid) = form.find("license").filter(|_| approve == Some(true)) {
-        body.insert("license".to_owned(), json!({ "uuid": uuid }));
-    }
-    if let Some(text) = form.find("invoiceText") {
-        // Browsers send line breaks as CRLF.
-        body.insert("invoiceText".to_owned(), json!(text.replace("\r\n", "\n")));
-    }
-    Value::Object(body)
+    let license = match form.find("license").filter(|_| approve) {
+        Some(uuid) => {
+            let uuid = uuid.parse();
+            let wrong = |_| ApiRefusal::invalid("format", "license.uuid", "is not a UUID");
+            Some(ChosenLicense { uuid: uuid.map_err(wrong)? })
+        }
+        None => None,
+    };
+    // Browsers send line breaks as CRLF.
+    let invoice_text = form.find("invoiceText").map(|text| text.replace("\r\n", "\n"));
+    Ok(OrderUpdate { approve, license, invoice_text })
 }
 
 async fn page(
     site: &SiteRequest,
-    id: &str,
+    id: i64,
     typed: Option<(ApiRefusal, &FormFields)>,
 ) -> PageResult {
-    let mut order = find(site, id).await?;
-    add_item_links(&mut order);
-    let pricelist = order["places"]["pricelist"].as_str().unwrap_or_default();
+    let order = LinkedOrder::new(load(site, id).await?);
     // A reported order is final, so its page offers no licences. An item has no pricelist if it was removed or no
     // agreement covers it any more.
-    let pricelist =
-        if order["reported"].is_null() { find_optional(site, pricelist).await? } else { None };
-    let organization = find_optional(site, "/user/v1/organization").await?.unwrap_or_default();
+    let pricelist = match &order.places {
+        Some(places) if order.order.reported.is_none() => {
+            unless_refused(site.get(places.pricelist.as_str()).await)?
+        }
+        _ => None,
+    };
+    let organization = unless_refused(site.ask(&LoadOrganization {}).await)?;
     let refusal = typed.as_ref().map(|(refusal, _)| refusal);
     let context = context! {
         order => template_value(order),
-        currency => organization["currency"].as_str(),
+        currency => organization.and_then(|organization| organization.currency),
         licenses => template_value(Value::Array(elements(pricelist.unwrap_or_default(), "licenses"))),
         again => typed.as_ref().map(|(_, form)| form.template_value()),
         mistakes => form_errors(refusal),
@@ -99,11 +123,13 @@ async fn page(
     site.page_with(status_of(refusal), "account/order.html", context)
 }
 
-/// Loads the order `id`. Fails with 404 if `id` is not a number.
-async fn find(site: &SiteRequest, id: &str) -> Result<Value, PageError> {
-    // Parsing also keeps slashes and dots out of the API's path.
-    let id: i64 = id.parse().map_err(|_| missing())?;
-    match site.get(format!("{ORDERS}/{id}")).await {
+/// Parses the id of an order in the address of its page. Fails with 404 if it is not a number.
+fn parse_id(id: &str) -> Result<i64, PageError> {
+    id.parse().map_err(|_| missing())
+}
+
+async fn load(site: &SiteRequest, id: i64) -> Result<Order, PageError> {
+    match site.ask(&LoadOrder { id }).await {
         // The API's message is written for programs, so the page has a different one.
         Err(refusal) if refusal.status == StatusCode::NOT_FOUND => Err(missing()),
         found => Ok(found?),
@@ -119,28 +145,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_order_is_approved_or_rejected_where_the_agreement_needs_it_and_reported_elsewhere() {
-        let check = |kind: &str, approved: bool, expected: &str| {
-            let order =
-                json!({ "price": { "agreement": { "type": kind } }, "approved": approved });
-            assert_eq!(outcome(&order), expected, "{order}");
-        };
-        check("Direct", true, "approved");
-        check("Normal", false, "rejected");
-        check("Prepaid", true, "reported");
-        check("Subscription", false, "reported");
-    }
-
-    #[test]
     fn a_report_says_what_the_form_says() {
-        let check = |form: &str, expected: Value| {
-            assert_eq!(body(&FormFields::parse(form).unwrap()), expected, "{form}");
+        let parse = |form: &str| {
+            let parsed = parse_report(&FormFields::parse(form).unwrap());
+            parsed.map_err(|refusal| refusal.errors[0].path.clone())
         };
-        check("", json!({}));
-        check("approve=no&license=a&invoiceText=+", json!({ "approve": false }));
-        check("approve=yes", json!({ "approve": true }));
-        let expected =
-            json!({ "approve": true, "license": { "uuid": "a" }, "invoiceText": "1\n2" });
-        check("approve=yes&license=a&invoiceText=1%0D%0A2", expected);
+        assert_eq!(parse(""), Err("approve".to_owned()));
+        assert_eq!(parse("approve=yes&license=a"), Err("license.uuid".to_owned()));
+        let rejected = OrderUpdate { approve: false, license: None, invoice_text: None };
+        assert_eq!(parse("approve=no&license=a&invoiceText=+"), Ok(rejected.clone()));
+        assert_eq!(parse("approve=yes"), Ok(OrderUpdate { approve: true, ..rejected }));
+        let uuid = "2c916e2d-b755-446d-9e18-d636a1447141";
+        let found = parse(&format!("approve=yes&license={uuid}&invoiceText=1%0D%0A2")).unwrap();
+        assert_eq!(found.license.unwrap().uuid.to_string(), uuid);
+        assert_eq!(found.invoice_text.as_deref(), Some("1\n2"));
     }
 }

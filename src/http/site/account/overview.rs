@@ -5,12 +5,12 @@ use minijinja::context;
 use serde_json::Value;
 
 use super::{
-    ApiCall, ApiRefusal, MemberForm, MemberRequest, PageResult, SiteRequest, find_optional,
-    form_errors, form_refusal, status_of, template_value,
+    ApiRefusal, MemberForm, MemberRequest, PageResult, SiteRequest, form_errors, form_refusal,
+    status_of, template_value, unless_refused,
 };
 use crate::http::form::see_other;
-
-const PROFILE: &str = "/user/v1/profile";
+use api::organization::LoadOrganization;
+use api::user::{LoadCaller, LoadProfile, Profile, ReplaceProfile};
 
 pub(super) async fn show(member: MemberRequest) -> PageResult {
     page(&member, &ProfileForm::default()).await
@@ -33,43 +33,44 @@ struct ProfileForm<'a> {
 /// `POST /account/profile`: replaces the profile.
 pub(super) async fn save(posted: MemberForm) -> PageResult {
     let text = posted.form.find("profile").unwrap_or_default();
-    let profile = match serde_json::from_str::<Value>(text) {
-        Ok(profile) => profile,
+    let mut position = None;
+    // Parsed here, because the API would report the error without line and column.
+    let outcome = match serde_json::from_str(text) {
+        Ok(Value::Object(profile)) => posted.send(&ReplaceProfile {}, &Profile(profile)).await,
+        Ok(_) => Err(invalid_profile("a profile must be an object".to_owned())),
         Err(error) => {
-            // Parsed here, because the API would report the error without line and column.
-            let position = Some((error.line(), error.column()));
-            let refusal = ApiRefusal {
-                status: StatusCode::BAD_REQUEST,
-                message: error.to_string(),
-                errors: Vec::new(),
-            };
-            let typed = ProfileForm { text: Some(text), refusal: Some(refusal), position };
-            return page(&posted, &typed).await;
+            position = Some((error.line(), error.column()));
+            Err(invalid_profile(error.to_string()))
         }
     };
-    match posted.call(&ApiCall::put(PROFILE).json(profile)).await {
-        Ok(_) => Ok(see_other("/account?done=saved")),
+    match outcome {
+        Ok(()) => Ok(see_other("/account?done=saved")),
         Err(refusal) => {
             let refusal = Some(form_refusal(refusal)?);
-            page(&posted, &ProfileForm { text: Some(text), refusal, position: None }).await
+            page(&posted, &ProfileForm { text: Some(text), refusal, position }).await
         }
     }
 }
 
+/// Refuses a text that is not a profile, with a message for the whole form.
+fn invalid_profile(message: String) -> ApiRefusal {
+    ApiRefusal { status: StatusCode::BAD_REQUEST, message, errors: Vec::new() }
+}
+
 async fn page(site: &SiteRequest, typed: &ProfileForm<'_>) -> Result<Response, super::PageError> {
     // Service accounts have no user, and some users have no organization.
-    let user = find_optional(site, "/user/v1/user").await?;
-    let organization = find_optional(site, "/user/v1/organization").await?;
+    let user = unless_refused(site.ask(&LoadCaller {}).await)?;
+    let organization = unless_refused(site.ask(&LoadOrganization {}).await)?;
     // After an error the form shows the typed text, which may not be valid JSON.
     let profile = match typed.text {
         Some(text) => text.to_owned(),
         // Indented, because visitors edit the profile by hand.
-        None => format!("{:#}", site.get(PROFILE).await?),
+        None => format!("{:#}", Value::Object(site.ask(&LoadProfile {}).await?.0)),
     };
     let refusal = typed.refusal.as_ref();
     let context = context! {
-        person => template_value(user.unwrap_or_default()),
-        organization => template_value(organization.unwrap_or_default()),
+        person => template_value(user),
+        organization => template_value(organization),
         profile,
         mistakes => form_errors(refusal),
         line => typed.position.map(|(line, _)| line),

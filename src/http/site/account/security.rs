@@ -5,12 +5,9 @@ use axum::{
     http::{HeaderValue, StatusCode, header},
 };
 use minijinja::context;
-use serde_json::{Value, json};
+use serde::Serialize;
 
-use super::{
-    ApiCall, MemberForm, MemberRequest, PageResult, SiteRequest, api_client, elements,
-    template_value,
-};
+use super::{MemberForm, MemberRequest, PageResult, SiteRequest, template_value};
 use crate::access::users::{PasswordChange, PasswordOutcome};
 use crate::http::AppState;
 use crate::http::form::see_other;
@@ -19,11 +16,18 @@ use crate::http::site::passwords::PASSWORDS_DIFFER;
 use crate::http::site::passwords::client_address;
 use crate::runtime::clock;
 use crate::storage::database::session_name;
+use api::user::{
+    EndSession, ListApplications, ListKeys, ListSessions, RevokeApplication, Session,
+};
 use model::ContentHash;
 
-const SESSIONS: &str = "/user/v1/session";
-const APPLICATIONS: &str = "/user/v1/application";
-const KEYS: &str = "/user/v1/key";
+/// A session of the list. The page does not offer to end the current one.
+#[derive(Serialize)]
+struct SessionRow {
+    #[serde(flatten)]
+    session: Session,
+    current: bool,
+}
 
 pub(super) async fn show(member: MemberRequest) -> PageResult {
     page(&member, None).await
@@ -40,18 +44,17 @@ async fn page(member: &MemberRequest, mistake: Option<PasswordFormError<'_>>) ->
     // The API identifies sessions by a hash, so the current session is recognized without sending the cookie's
     // value.
     let own = session_name(&ContentHash::new(member.visitor.cookie().as_bytes()));
-    let mut sessions = elements(site.get(SESSIONS).await?, "sessions");
-    for session in &mut sessions {
-        session["current"] = json!(session["id"] == own.as_str());
-    }
-    let applications = elements(site.get(APPLICATIONS).await?, "applications");
-    let keys = elements(site.get(KEYS).await?, "keys");
+    let sessions = site.ask(&ListSessions {}).await?.into_iter();
+    let sessions = sessions.map(|session| SessionRow { current: session.id == own, session });
+    let sessions: Vec<_> = sessions.collect();
+    let applications = site.ask(&ListApplications {}).await?;
+    let keys = site.ask(&ListKeys {}).await?;
     let status = mistake.as_ref().map_or(StatusCode::OK, |mistake| mistake.status);
     let context = context! {
         others => sessions.len() > 1,
-        sessions => template_value(Value::Array(sessions)),
-        applications => template_value(Value::Array(applications)),
-        keys => template_value(Value::Array(keys)),
+        sessions => template_value(sessions),
+        applications => template_value(applications),
+        keys => template_value(keys),
         error => mistake.map(|mistake| mistake.text.to_owned()),
     };
     site.page_with(status, "account/security.html", context)
@@ -111,24 +114,20 @@ pub(super) async fn end_session(Path(id): Path<String>, posted: MemberForm) -> P
     let own = session_name(&ContentHash::new(posted.visitor.cookie().as_bytes()));
     let ended: Vec<String> = match id.as_str() {
         "others" => {
-            let sessions = elements(posted.get(SESSIONS).await?, "sessions");
-            let names = sessions.iter().filter_map(|session| session["id"].as_str());
+            let names = posted.ask(&ListSessions {}).await?.into_iter().map(|session| session.id);
             // The visitor stays logged in, so that the page can confirm the action.
-            names.filter(|name| **name != own).map(str::to_owned).collect()
+            names.filter(|name| *name != own).collect()
         }
         _ => vec![id],
     };
     // The API ends one session at a time, so each appears in the audit log.
-    for name in &ended {
-        let session = format!("{SESSIONS}/{}", api_client::encode_segment(name));
-        posted.call(&ApiCall::delete(session)).await?;
+    for id in ended {
+        posted.ask(&EndSession { id }).await?;
     }
     Ok(see_other("/account/security?done=ended"))
 }
 
 pub(super) async fn revoke_application(posted: MemberForm) -> PageResult {
-    let id = posted.form.find("application").unwrap_or_default();
-    let application = format!("{APPLICATIONS}/{}", api_client::encode_segment(id));
-    posted.call(&ApiCall::delete(application)).await?;
+    posted.ask(&RevokeApplication { id: posted.form.text("application") }).await?;
     Ok(see_other("/account/security?done=ended"))
 }

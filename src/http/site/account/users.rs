@@ -2,44 +2,65 @@
 
 use axum::{extract::Path, http::StatusCode};
 use minijinja::{Value as PageValue, context};
-use serde_json::{Map, Value, json};
+use serde::Serialize;
 
 use super::{
-    ApiCall, ApiRefusal, FormFields, FreshMember, FreshMemberForm, MemberRequest, PageError,
-    PageResult, SiteRequest, api_client, elements, form_errors, form_refusal, status_of,
-    template_value,
+    ApiRefusal, FormFields, FreshMember, FreshMemberForm, MemberRequest, PageError, PageResult,
+    SiteRequest, form_errors, form_refusal, status_of, template_value,
 };
 use crate::http::form::see_other;
-use crate::http::site::api_client::text;
+use api::account::{User, UserBase};
+use api::organization::{
+    CreateOrganizationUser, ListOrganizationUsers, ListPendingUsers, LoadOrganizationUser,
+    LoadUserAccess, PasswordLink, PendingUser, PhoneNumberUpdate, SendPasswordLink,
+    UpdateOrganizationUser, UserCreate, UserRightsUpdate, UserUpdate,
+};
 
-/// The API path of the organization's users.
-pub(super) const USERS: &str = "/user/v1/organization/user";
-const PENDING: &str = "/user/v1/organization/pending-user";
+/// A user in the list. Users without a password cannot log in yet, so the list marks them.
+#[derive(Serialize)]
+struct ListedUser {
+    #[serde(flatten)]
+    user: UserBase,
+    pending: bool,
+    invited: bool,
+}
+
+impl ListedUser {
+    fn new(user: UserBase, pending: &[PendingUser]) -> Self {
+        let found = pending.iter().find(|other| other.id == user.id);
+        Self { user, pending: found.is_some(), invited: found.is_some_and(|found| found.invited) }
+    }
+}
 
 pub(super) async fn list(member: MemberRequest) -> PageResult {
-    let users = explain_forbidden(&member, member.get(USERS).await)?;
-    // Users without a password cannot log in yet, so the list marks them.
-    let pending = elements(member.get(PENDING).await?, "users");
-    let mut users = elements(users, "users");
-    for user in &mut users {
-        let found = pending.iter().find(|other| other["id"] == user["id"]);
-        user["pending"] = json!(found.is_some());
-        user["invited"] = json!(found.is_some_and(|found| found["invited"] == true));
-    }
-    member.page("account/users.html", context! { users => template_value(Value::Array(users)) })
+    let users = list_users(&member).await?;
+    let pending = member.ask(&ListPendingUsers {}).await?;
+    let users: Vec<ListedUser> =
+        users.into_iter().map(|user| ListedUser::new(user, &pending)).collect();
+    member.page("account/users.html", context! { users => template_value(users) })
+}
+
+async fn list_users(site: &SiteRequest) -> Result<Vec<UserBase>, PageError> {
+    explain_forbidden(site, site.ask(&ListOrganizationUsers {}).await)
 }
 
 pub(super) async fn show_new(member: FreshMember) -> PageResult {
     // Called only for its 403: other visitors must not fill in a form that the API then refuses.
-    explain_forbidden(&member, member.get(USERS).await)?;
+    list_users(&member).await?;
     page(&member, UserForm::new_user(PageValue::from(())), None)
 }
 
 /// `POST /account/users/new`: creates a user.
 pub(super) async fn create(posted: FreshMemberForm) -> PageResult {
-    // A new user has no values to clear, so empty fields are omitted.
-    let call = ApiCall::post(USERS).json(body(&posted.form, EmptyField::Omitted));
-    match posted.call(&call).await {
+    let outcome = match parse_new_user(&posted.form) {
+        Ok(user) => posted.send(&CreateOrganizationUser {}, &user).await,
+        Err(refusal) => {
+            // A visitor without the right gets a 403, rather than the faults of the form.
+            list_users(&posted).await?;
+            Err(refusal)
+        }
+    };
+    match outcome {
         Ok(user) => after_creation(&posted, &user).await,
         Err(refusal) => {
             let refusal = check_form_refusal(&posted, refusal)?;
@@ -49,60 +70,67 @@ pub(super) async fn create(posted: FreshMemberForm) -> PageResult {
 }
 
 /// Responds after a user was created: confirms that the invitation was mailed, or shows the link to pass on.
-async fn after_creation(posted: &FreshMemberForm, user: &Value) -> PageResult {
+async fn after_creation(posted: &FreshMemberForm, user: &User) -> PageResult {
     // Without a mail server the administrator must pass the link on, so the page shows it.
     if posted.app.shared.access.users.sends_mails() {
         return Ok(see_other("/account/users?done=invited"));
     }
-    let id = user["id"].to_string();
-    let link = posted.call(&ApiCall::post(format!("{USERS}/{id}/password-link"))).await?;
-    link_page(posted, &id, link).await
+    let id = user.base.id;
+    let link = posted.ask(&SendPasswordLink { id }).await?;
+    link_page(posted, id, link).await
 }
 
 /// Renders the page that shows a password link once.
-pub(super) async fn link_page(site: &SiteRequest, id: &str, link: Value) -> PageResult {
-    let user = site.get(format!("{USERS}/{}", api_client::encode_segment(id))).await?;
+pub(super) async fn link_page(site: &SiteRequest, id: i64, link: PasswordLink) -> PageResult {
+    let user = site.ask(&LoadOrganizationUser { id }).await?;
     let context = context! { link => template_value(link), of => template_value(user) };
     site.page("account/user_link.html", context)
 }
 
+/// Parses the id of a user in the address of a page.
+pub(super) fn parse_id(id: &str) -> Result<i64, ApiRefusal> {
+    id.parse().map_err(|_| ApiRefusal::invalid("type", "id", "is not an integer"))
+}
+
 pub(super) async fn show(Path(id): Path<String>, member: MemberRequest) -> PageResult {
-    show_with_refusal(&member, &id, None).await
+    show_with_refusal(&member, parse_id(&id)?, None).await
 }
 
 /// Renders the page of a stored user, with the error of an action.
 pub(super) async fn show_with_refusal(
     site: &SiteRequest,
-    id: &str,
+    id: i64,
     refusal: Option<&ApiRefusal>,
 ) -> PageResult {
-    let id = api_client::encode_segment(id);
-    let user = explain_forbidden(site, site.get(format!("{USERS}/{id}")).await)?;
+    let user = explain_forbidden(site, site.ask(&LoadOrganizationUser { id }).await)?;
     let fields = UserForm {
         action: &format!("/account/users/{id}"),
         values: fields(&user),
-        access: access(site, &id).await?,
+        access: access(site, id).await?,
     };
     page(site, fields, refusal)
 }
 
 /// Loads the access of the user `id`.
-async fn access(site: &SiteRequest, id: &str) -> Result<PageValue, PageError> {
-    let access = site.get(format!("{USERS}/{id}/access")).await?;
+async fn access(site: &SiteRequest, id: i64) -> Result<PageValue, PageError> {
+    let access = explain_forbidden(site, site.ask(&LoadUserAccess { id }).await)?;
     // Administrators cannot deactivate themselves (contract users-18), so the page must not offer it.
-    let own = site.visitor.as_ref().map(|visitor| visitor.account.user.id.to_string());
-    Ok(context! { is_own => own.as_deref() == Some(id), ..template_value(access) })
+    let own = site.visitor.as_ref().map(|visitor| visitor.account.user.id.0);
+    Ok(context! { is_own => own == Some(id), ..template_value(access) })
 }
 
 /// `POST /account/users/{id}`: changes a user.
 pub(super) async fn update(Path(id): Path<String>, posted: FreshMemberForm) -> PageResult {
-    let target = format!("{USERS}/{}", api_client::encode_segment(&id));
-    let call = ApiCall::put(target).json(body(&posted.form, EmptyField::Null));
-    match posted.call(&call).await {
+    let id = parse_id(&id)?;
+    let outcome = match parse_update(&posted.form) {
+        Ok(update) => posted.send(&UpdateOrganizationUser { id }, &update).await,
+        Err(refusal) => Err(refusal),
+    };
+    match outcome {
         Ok(_) => Ok(see_other("/account/users?done=saved")),
         Err(refusal) => {
             let refusal = check_form_refusal(&posted, refusal)?;
-            let access = access(&posted, &api_client::encode_segment(&id)).await?;
+            let access = access(&posted, id).await?;
             // The fields show the typed values. The access is not part of the form, so it is loaded again.
             let fields =
                 UserForm { action: posted.path(), values: posted.form.template_value(), access };
@@ -112,10 +140,10 @@ pub(super) async fn update(Path(id): Path<String>, posted: FreshMemberForm) -> P
 }
 
 /// Replaces a 403 by a page that explains who has access.
-fn explain_forbidden(
+fn explain_forbidden<T>(
     site: &SiteRequest,
-    outcome: Result<Value, ApiRefusal>,
-) -> Result<Value, PageError> {
+    outcome: Result<T, ApiRefusal>,
+) -> Result<T, PageError> {
     outcome.map_err(|refusal| match refusal.status {
         // A user who followed a colleague's link needs to know whom to ask. The API's message does not help them.
         StatusCode::FORBIDDEN => forbidden(site),
@@ -163,66 +191,65 @@ fn page(site: &SiteRequest, fields: UserForm<'_>, refusal: Option<&ApiRefusal>) 
 }
 
 /// Returns the field values of an existing user.
-fn fields(user: &Value) -> PageValue {
+fn fields(user: &User) -> PageValue {
+    let User { base, phone_number, access, .. } = user;
     context! {
-        userName => text(user, "userName"),
-        active => user["active"] == true,
-        emailAddress => text(user, "emailAddress"),
-        firstName => text(user, "firstName"),
-        lastName => text(user, "lastName"),
-        department => text(user, "department"),
-        direct => text(&user["phoneNumber"], "direct"),
-        mobile => text(&user["phoneNumber"], "mobile"),
-        admin => ticked(&user["access"]["admin"]),
-        mediebank => ticked(&user["access"]["mediebank"]),
+        userName => base.user_name.as_str(),
+        active => base.active,
+        emailAddress => base.email_address.as_deref().unwrap_or_default(),
+        firstName => base.first_name.as_deref().unwrap_or_default(),
+        lastName => base.last_name.as_deref().unwrap_or_default(),
+        department => base.department.as_deref().unwrap_or_default(),
+        direct => phone_number.direct.as_deref().unwrap_or_default(),
+        mobile => phone_number.mobile.as_deref().unwrap_or_default(),
+        admin => access.admin,
+        mediebank => access.mediebank,
     }
 }
 
-/// Returns the value of a check box that is ticked if `value` is true.
-fn ticked(value: &Value) -> &'static str {
-    if value == &Value::Bool(true) { "on" } else { "" }
+/// Builds a new user from a form.
+fn parse_new_user(form: &FormFields) -> Result<UserCreate, ApiRefusal> {
+    Ok(UserCreate {
+        email_address: required(form, "emailAddress")?,
+        first_name: required(form, "firstName")?,
+        last_name: required(form, "lastName")?,
+        phone_number: Some(phone(form)),
+        department: optional(form, "department"),
+        access: Some(access_levels(form)),
+    })
 }
 
-/// The meaning of an empty field.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum EmptyField {
-    /// The property is left out.
-    Omitted,
-    /// The property is cleared.
-    Null,
+/// Builds the change of a user from a form. An emptied field clears its property (contract users-12).
+fn parse_update(form: &FormFields) -> Result<UserUpdate, ApiRefusal> {
+    Ok(UserUpdate {
+        email_address: Some(required(form, "emailAddress")?),
+        first_name: Some(required(form, "firstName")?),
+        last_name: Some(required(form, "lastName")?),
+        phone_number: Some(Some(phone(form))),
+        department: Some(optional(form, "department")),
+        access: Some(access_levels(form)),
+    })
 }
 
-/// Builds the request body from a form. The API refuses a required field that is missing for a new user, or `null`
-/// for an existing one.
-fn body(form: &FormFields, empty: EmptyField) -> Value {
-    let mut body = Map::new();
-    for name in ["emailAddress", "firstName", "lastName", "department"] {
-        put(&mut body, form, name, empty);
-    }
-    let mut phone = Map::new();
-    for name in ["direct", "mobile"] {
-        put(&mut phone, form, name, empty);
-    }
-    if !phone.is_empty() {
-        body.insert("phoneNumber".to_owned(), Value::Object(phone));
-    }
+fn required(form: &FormFields, name: &str) -> Result<String, ApiRefusal> {
+    let text = optional(form, name);
+    text.ok_or_else(|| ApiRefusal::invalid("required", name, "is missing"))
+}
+
+fn optional(form: &FormFields, name: &str) -> Option<String> {
+    form.find(name).map(str::to_owned)
+}
+
+fn phone(form: &FormFields) -> PhoneNumberUpdate {
+    let direct = Some(optional(form, "direct"));
+    PhoneNumberUpdate { direct, mobile: Some(optional(form, "mobile")) }
+}
+
+fn access_levels(form: &FormFields) -> UserRightsUpdate {
     // Always sent, because a form does not contain an unticked check box, and omitting the property would keep the
     // right.
-    let access = json!({
-        "admin": form.is_ticked("admin"), "mediebank": form.is_ticked("mediebank"),
-    });
-    body.insert("access".to_owned(), access);
-    Value::Object(body)
-}
-
-/// Adds the field `name` of a form to a request body.
-fn put(body: &mut Map<String, Value>, form: &FormFields, name: &str, empty: EmptyField) {
-    // The API changes only properties in the body, so a field that was emptied is sent as `null` (contract
-    // users-12).
-    let emptied = (empty == EmptyField::Null).then_some(Value::Null);
-    if let Some(value) = form.find(name).map(Value::from).or(emptied) {
-        body.insert(name.to_owned(), value);
-    }
+    let admin = Some(form.is_ticked("admin"));
+    UserRightsUpdate { admin, mediebank: Some(form.is_ticked("mediebank")) }
 }
 
 #[cfg(test)]
@@ -230,19 +257,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_empty_field_is_omitted_for_a_new_user_and_clears_that_of_an_existing_one() {
-        let form = "emailAddress=a%40b.example&firstName=&lastName=B&direct=1234&admin=on";
-        let form = FormFields::parse(form).unwrap();
-        let access = json!({ "admin": true, "mediebank": false });
-        let expected = json!({
-            "emailAddress": "a@b.example", "lastName": "B",
-            "phoneNumber": { "direct": "1234" }, "access": access,
-        });
-        assert_eq!(body(&form, EmptyField::Omitted), expected);
-        let expected = json!({
-            "emailAddress": "a@b.example", "firstName": null, "lastName": "B", "department": null,
-            "phoneNumber": { "direct": "1234", "mobile": null }, "access": access,
-        });
-        assert_eq!(body(&form, EmptyField::Null), expected);
+    fn an_emptied_field_clears_its_property_unless_it_must_be_there() {
+        let form = |text: &str| FormFields::parse(text).unwrap();
+        let whole = form("emailAddress=a%40b.example&firstName=A&lastName=B&direct=1234&admin=on");
+        let phone =
+            PhoneNumberUpdate { direct: Some(Some("1234".to_owned())), mobile: Some(None) };
+        let new = parse_new_user(&whole).unwrap();
+        assert_eq!((new.phone_number, new.department), (Some(phone.clone()), None));
+        let update = parse_update(&whole).unwrap();
+        assert_eq!((update.phone_number, update.department), (Some(Some(phone)), Some(None)));
+        assert_eq!(update.first_name.as_deref(), Some("A"));
+        let rights = UserRightsUpdate { admin: Some(true), mediebank: Some(false) };
+        assert_eq!((new.access, update.access), (Some(rights), Some(rights)));
+        let emptied = form("emailAddress=a%40b.example&firstName=+&lastName=B");
+        assert_eq!(parse_new_user(&emptied).unwrap_err().errors[0].path, "firstName");
+        assert_eq!(parse_update(&emptied).unwrap_err().errors[0].path, "firstName");
     }
 }

@@ -8,12 +8,14 @@ use serde_json::{Map, Value};
 
 use super::conflict::{self, FieldConflict};
 use super::fields::{FieldRules, FieldView, attach_errors, fields_of, typed};
-use super::loaded_item::{LoadedItem, changes, edit_page, latest, load, return_page, summary};
+use super::loaded_item::{
+    LoadedItem, change, changes, edit_page, latest, load, return_page, summary,
+};
 use super::restoration::Restoration;
 use super::templates;
-use super::{EditorForm, PageResult, SiteRequest, tagged, template_value};
+use super::{EditorForm, PageResult, SiteRequest, template_value};
 use crate::http::form::{FormFields, see_other};
-use crate::http::site::api_client::{ApiCall, ApiRefusal};
+use crate::http::site::api_client::ApiRefusal;
 use crate::runtime::clock;
 use crate::runtime::error::{Error, ErrorKind};
 use crate::runtime::limits::SITE_EDIT_TRIES_MAX;
@@ -212,11 +214,10 @@ pub(super) async fn save(posted: &EditorForm, key: &ItemKey) -> PageResult {
             .await;
         }
         let patch = draft.patch(&current, &rules);
-        let call = ApiCall::patch(format!("/ingest/v1/{key}")).json(Value::Object(patch.clone()));
         let saved = if patch.is_empty() {
             Ok(())
         } else {
-            tagged(posted, &call, Some(&current.tag)).await.map(drop)
+            change(posted, key, &patch, &current.tag).await
         };
         match saved {
             Ok(()) => return Ok(see_other(&saved_page(posted, key))),

@@ -9,11 +9,11 @@ use serde_json::{Map, Value};
 use strum::IntoEnumIterator;
 
 use super::fields::{FieldRules, FieldView, attach_errors, fields_of, typed};
-use super::loaded_item::{LoadedItem, edit_page, find, return_page};
+use super::loaded_item::{LoadedItem, change, edit_page, find, return_page};
 use super::templates::{self, ModeView, TypedEdits};
-use super::{EditorForm, PageError, PageResult, SiteRequest, tagged, template_value};
+use super::{EditorForm, PageError, PageResult, SiteRequest, template_value};
 use crate::http::form::see_other;
-use crate::http::site::api_client::{ApiCall, ApiRefusal};
+use crate::http::site::api_client::ApiRefusal;
 use model::ItemKey;
 use model::item::{MetadataEdits, MetadataField, has_picture, patch_between};
 
@@ -194,9 +194,8 @@ impl ManyChange<'_> {
             shown.conflicts = self.differences(item, &changed);
             return Ok(Some(shown));
         }
-        let call = ApiCall::patch(format!("/ingest/v1/{}", item.key)).json(Value::Object(patch));
-        match tagged(posted, &call, Some(&item.tag)).await {
-            Ok(_) => Ok(None),
+        match change(posted, &item.key, &patch, &item.tag).await {
+            Ok(()) => Ok(None),
             // The session has ended: the login preserves the whole form.
             Err(refusal) if refusal.status == StatusCode::UNAUTHORIZED => Err(refusal.into()),
             Err(refusal) => {

@@ -1,11 +1,13 @@
 //! An item that an editor edits: its stored document, its history, and the URL of its form.
 
+use api::Tagged;
+use api::ingest::{ChangeItem, ItemEdit, ItemPath, ListItemChanges, LoadStoredItem};
 use axum::http::StatusCode;
 use minijinja::Value as PageValue;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use super::{PageError, SiteRequest, properties, tagged, template_value};
+use super::{PageError, SiteRequest, template_value};
 use crate::http::site::api_client::{ApiCall, ApiRefusal};
 use crate::http::site::item_summary::ItemSummary;
 use crate::http::site::login;
@@ -70,10 +72,9 @@ pub(super) async fn find(
     site: &SiteRequest,
     key: &ItemKey,
 ) -> Result<Option<LoadedItem>, PageError> {
-    match tagged(site, &ApiCall::get(format!("/ingest/v1/{key}")), None).await {
-        Ok(answer) => {
-            let document = properties(&answer.value);
-            Ok(Some(LoadedItem { key: key.clone(), document, tag: answer.tag }))
+    match site.ask(&LoadStoredItem { item: ItemPath::new(key) }).await {
+        Ok(Tagged { value: document, tag }) => {
+            Ok(Some(LoadedItem { key: key.clone(), document, tag }))
         }
         Err(refusal) if refusal.status == StatusCode::NOT_FOUND => Ok(None),
         Err(refusal) => Err(refusal.into()),
@@ -85,6 +86,17 @@ pub(super) async fn load(site: &SiteRequest, key: &ItemKey) -> Result<LoadedItem
     let missing = "This item does not exist or is no longer available.";
     let found = find(site, key).await?;
     found.ok_or_else(|| Error::new(ErrorKind::NotFound, missing).into())
+}
+
+/// Changes the version `tag` of an item by a merge patch of its document; `*` stands for any version.
+pub(super) async fn change(
+    site: &SiteRequest,
+    key: &ItemKey,
+    patch: &Map<String, Value>,
+    tag: &str,
+) -> Result<(), ApiRefusal> {
+    let change = ChangeItem { item: ItemPath::new(key), template: None };
+    site.send_if_match(&change, patch, Some(tag)).await.map(drop)
 }
 
 /// Returns the URL of the form for the items `keys`, with the further parameters `more`.
@@ -101,13 +113,15 @@ pub(super) async fn summary(site: &SiteRequest, key: &ItemKey) -> Option<ItemSum
 }
 
 /// Loads the changes that editors made to an item, and its withdrawals, the newest first.
-pub(super) async fn changes(site: &SiteRequest, key: &ItemKey) -> Result<Vec<Value>, ApiRefusal> {
-    let changes = site.get(format!("/ingest/v1/{key}/changes")).await?;
-    Ok(changes.as_array().cloned().unwrap_or_default())
+pub(super) async fn changes(
+    site: &SiteRequest,
+    key: &ItemKey,
+) -> Result<Vec<ItemEdit>, ApiRefusal> {
+    site.ask(&ListItemChanges { item: ItemPath::new(key) }).await
 }
 
 /// Returns the first [`HISTORY_SHOWN`] of `changes`, for the template.
-pub(super) fn latest(changes: &[Value]) -> PageValue {
+pub(super) fn latest(changes: &[ItemEdit]) -> PageValue {
     template_value(changes.iter().take(HISTORY_SHOWN).collect::<Vec<_>>())
 }
 

@@ -24,13 +24,11 @@ use axum::{
 };
 use minijinja::{Value as PageValue, value::Serde};
 use serde::Serialize;
-use serde_json::{Map, Value};
 
 use super::{MemberForm, MemberRequest, PageError, PageResult, SiteRequest};
 use crate::http::AppState;
 use crate::http::form::see_other;
 use crate::http::session::SiteVisitor;
-use crate::http::site::api_client::{ApiCall, ApiRefusal, TaggedAnswer, call_tagged};
 use crate::runtime::error::{Error, Result};
 use crate::runtime::limits::DESK_FORM_BYTES_MAX;
 
@@ -107,21 +105,7 @@ fn require_editor(visitor: &SiteVisitor) -> Result<()> {
     Err(Error::forbidden("provider_required", message))
 }
 
-/// Calls an API with the header `If-Match`, unless `if_match` is `None`.
-async fn tagged(
-    site: &SiteRequest,
-    call: &ApiCall,
-    if_match: Option<&str>,
-) -> Result<TaggedAnswer, ApiRefusal> {
-    call_tagged(&site.app, &site.apis, site.visitor.as_ref(), call, if_match).await
-}
-
 /// Converts a value for a template.
 fn template_value<T: Serialize>(value: T) -> PageValue {
     PageValue::from(Serde(value))
-}
-
-/// Returns the properties of a JSON object; empty if `value` is not an object.
-fn properties(value: &Value) -> Map<String, Value> {
-    value.as_object().cloned().unwrap_or_default()
 }

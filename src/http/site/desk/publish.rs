@@ -1,27 +1,29 @@
 //! `/desk/publish`: the form that describes uploads and publishes them. Each upload has its own fields, which are
 //! filled in from its file. A template can be applied to all uploads.
 
+use api::ingest::{ItemPath, LoadStoredItem};
+use api::uploads::{
+    DescribeUpload, ExistingPolicy, ListUploads, PublishUpload, Upload, UploadDescription,
+    UploadPublish,
+};
 use axum::http::StatusCode;
 use minijinja::context;
 use serde::Serialize;
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 use strum::IntoEnumIterator;
 
 use super::fields::{
     FieldRules, FieldView, attach_errors, fields_of, find_typed, is_embargoed, typed,
 };
 use super::templates::{self, FoundTemplate};
-use super::upload::address;
-use super::{
-    EditorForm, EditorRequest, PageError, PageResult, SiteRequest, properties, template_value,
-};
+use super::{EditorForm, EditorRequest, PageError, PageResult, SiteRequest, template_value};
 use crate::http::form::{FormFields, see_other};
 use crate::http::site::api_client::{ApiCall, ApiRefusal};
 use crate::http::site::item_summary::key_of;
 use crate::runtime::clock;
 use crate::runtime::limits::{SITE_PUBLISH_ITEMS_MAX, UPLOAD_PREVIEW_PX};
 use model::item::{MetadataField, patch_between};
-use model::{MediaType, Size};
+use model::{ItemKey, Size};
 
 /// The name of the embargo, both of the document's property and of the form's field.
 const EMBARGO: &str = "embargoed";
@@ -34,12 +36,9 @@ fn embargo_base_name(id: &str) -> String {
 /// An upload whose file was read.
 struct DescribedUpload {
     id: String,
-    media_type: MediaType,
-    /// The properties that the file describes.
-    document: Map<String, Value>,
     /// The embargo of the existing item, if the upload becomes its next version.
     kept_embargo: Option<String>,
-    description: Value,
+    description: UploadDescription,
 }
 
 /// An upload in the form.
@@ -72,10 +71,8 @@ struct PreviewPicture {
 }
 
 impl PreviewPicture {
-    fn from_description(id: &str, description: &Value) -> Option<Self> {
-        let width = u32::try_from(description["width"].as_u64()?).ok()?;
-        let height = u32::try_from(description["height"].as_u64()?).ok()?;
-        let whole = Size { width, height };
+    fn from_description(id: &str, description: &UploadDescription) -> Option<Self> {
+        let whole = Size { width: description.width?, height: description.height? };
         let Size { width, height } = whole.fit_within(UPLOAD_PREVIEW_PX);
         Some(Self { url: format!("/desk/uploads/{id}/preview"), width, height })
     }
@@ -148,52 +145,38 @@ async fn describe(
 
 /// Loads the metadata in the file of an upload, and the embargo of the item that it would replace.
 async fn load(site: &SiteRequest, id: &str) -> Result<DescribedUpload, ApiRefusal> {
-    let description = site.get(format!("{}/document", address(id))).await?;
-    let media_type = description["mediaType"].as_str().unwrap_or_default();
-    let mut upload = DescribedUpload {
-        id: id.to_owned(),
-        media_type: media_type.parse().unwrap_or(MediaType::Image),
-        document: properties(&description["document"]),
-        kept_embargo: None,
-        description,
-    };
-    if let Some(key) = upload.item().filter(|_| upload.exists()) {
-        let item = site.get(format!("/ingest/v1/{key}")).await?;
-        upload.kept_embargo = item[EMBARGO].as_str().map(str::to_owned);
+    let description = site.ask(&DescribeUpload { id: id.to_owned() }).await?;
+    let mut upload = DescribedUpload { id: id.to_owned(), kept_embargo: None, description };
+    if let Some(key) = upload.item().filter(|_| upload.description.exists) {
+        let item = site.ask(&LoadStoredItem { item: ItemPath::new(&key) }).await?.value;
+        upload.kept_embargo = item.get(EMBARGO).and_then(Value::as_str).map(str::to_owned);
     }
     Ok(upload)
 }
 
 impl DescribedUpload {
     /// Returns the key of the item that the upload becomes, if known.
-    fn item(&self) -> Option<String> {
-        let id = self.description["id"].as_str()?;
-        Some(format!("{}/{id}", self.media_type))
-    }
-
-    /// Returns whether that item exists.
-    fn exists(&self) -> bool {
-        self.description["exists"] == true
+    fn item(&self) -> Option<ItemKey> {
+        let id = self.description.id.clone()?;
+        Some(ItemKey::new(self.description.media_type, id))
     }
 
     /// Returns the card that shows the upload in the form.
     fn card(&self, name: &str, existing: &str, fields: Vec<FieldView>) -> UploadCard {
-        let warnings = self.description["warnings"].as_array().into_iter().flatten();
-        let pixels = (&self.description["width"], &self.description["height"]);
-        let pixels = pixels.0.as_u64().zip(pixels.1.as_u64());
+        let pixels = self.description.width.zip(self.description.height);
         let now = clock::now();
         let embargo = fields.iter().find(|field| field.name == EMBARGO);
         UploadCard {
             id: self.id.clone(),
             name: name.to_owned(),
-            item: self.item(),
-            exists: self.exists(),
+            item: self.item().map(|key| key.to_string()),
+            exists: self.description.exists,
             existing: existing.to_owned(),
             kept_embargo: self.kept_embargo.clone().filter(|end| is_embargoed(end, now)),
             embargo_base: embargo.map(|field| field.base.clone()),
             preview: PreviewPicture::from_description(&self.id, &self.description),
             pixels: pixels.map(|(width, height)| format!("{width} × {height}")),
-            warnings: warnings.filter_map(Value::as_str).map(str::to_owned).collect(),
+            warnings: self.description.warnings.clone(),
             fields,
             errors: Vec::new(),
         }
@@ -202,7 +185,7 @@ impl DescribedUpload {
     /// Returns the properties that the form shows initially: the file's properties, with the embargo of the
     /// existing item, which its next version keeps.
     fn shown_document(&self) -> Map<String, Value> {
-        let mut document = self.document.clone();
+        let mut document = self.description.document.clone();
         if let Some(embargo) = &self.kept_embargo {
             document.insert(EMBARGO.to_owned(), Value::from(embargo.as_str()));
         }
@@ -220,7 +203,7 @@ impl DescribedUpload {
         let field = MetadataField::Embargo;
         let typed = self.typed(field, form)?;
         let base = find_typed(form, &embargo_base_name(&self.id)).map(str::to_owned);
-        let base = base.unwrap_or_else(|| rules.text(field, &self.document));
+        let base = base.unwrap_or_else(|| rules.text(field, &self.description.document));
         (field.normalize(typed) != field.normalize(&base)).then_some(typed)
     }
 
@@ -228,7 +211,7 @@ impl DescribedUpload {
     fn typed_views(&self, form: &FormFields, rules: &FieldRules) -> Vec<FieldView> {
         let shown = self.shown_document();
         let mut views = Vec::new();
-        for field in fields_of(self.media_type) {
+        for field in fields_of(self.description.media_type) {
             let own = rules.text(field, &shown);
             // If the editor did not change the embargo, the field shows the item's current embargo.
             let typed = if field == MetadataField::Embargo {
@@ -242,17 +225,21 @@ impl DescribedUpload {
         views
     }
 
-    /// Returns the merge patch for the file's properties. `existing` is the action if the item exists: `replace`,
-    /// `new` or `refuse`.
-    fn patch(&self, form: &FormFields, rules: &FieldRules, existing: &str) -> Map<String, Value> {
-        let mut changed = self.document.clone();
-        let fields = fields_of(self.media_type);
+    /// Returns the merge patch for the file's properties.
+    fn patch(
+        &self,
+        form: &FormFields,
+        rules: &FieldRules,
+        existing: ExistingPolicy,
+    ) -> Map<String, Value> {
+        let mut changed = self.description.document.clone();
+        let fields = fields_of(self.description.media_type);
         for field in fields.filter(|field| *field != MetadataField::Embargo) {
             if let Some(text) = self.typed(field, form) {
                 rules.write(field, &mut changed, text);
             }
         }
-        let mut patch = patch_between(&self.document, &changed);
+        let mut patch = patch_between(&self.description.document, &changed);
         let embargo = self.embargo_change(form, rules, existing);
         patch.extend(embargo.map(|embargo| (EMBARGO.to_owned(), embargo)));
         patch
@@ -264,14 +251,14 @@ impl DescribedUpload {
         &self,
         form: &FormFields,
         rules: &FieldRules,
-        existing: &str,
+        existing: ExistingPolicy,
     ) -> Option<Value> {
         match self.entered_embargo(form, rules) {
             Some(text) => {
                 let text = rules.stored_text(MetadataField::Embargo, text);
                 Some(if text.is_empty() { Value::Null } else { Value::from(text) })
             }
-            None if existing == "replace" => None,
+            None if existing == ExistingPolicy::Replace => None,
             // The form showed the embargo of the existing item. A new item does not inherit it, so it is written.
             None => self.kept_embargo.clone().map(Value::from),
         }
@@ -335,7 +322,7 @@ pub(super) async fn show(editor: EditorRequest) -> PageResult {
     for id in &ids {
         match describe(&editor, id).await? {
             Ok(upload) => {
-                let views = rules.views(upload.media_type, &upload.shown_document());
+                let views = rules.views(upload.description.media_type, &upload.shown_document());
                 page.cards.push(upload.card(&names.name(id), "refuse", views));
             }
             Err(refusal) => page.refuse(names.name(id), &refusal),
@@ -344,19 +331,18 @@ pub(super) async fn show(editor: EditorRequest) -> PageResult {
     page.show(&editor, StatusCode::OK).await
 }
 
-/// The editor's uploads as JSON, in which file names are looked up.
-struct FileNames(Value);
+/// The editor's uploads, in which file names are looked up.
+struct FileNames(Vec<Upload>);
 
 impl FileNames {
     fn name(&self, id: &str) -> String {
-        let mut uploads = self.0.as_array().into_iter().flatten();
-        let found = uploads.find(|upload| upload["id"] == id);
-        found.and_then(|upload| upload["fileName"].as_str()).unwrap_or_default().to_owned()
+        let found = self.0.iter().find(|upload| upload.id.to_string() == id);
+        found.map(|upload| upload.file_name.clone()).unwrap_or_default()
     }
 }
 
 async fn file_names(site: &SiteRequest) -> Result<FileNames, ApiRefusal> {
-    Ok(FileNames(site.get(super::upload::UPLOADS).await?))
+    Ok(FileNames(site.ask(&ListUploads {}).await?))
 }
 
 /// `POST /desk/publish`: publishes the uploads of the form, or applies a template to their fields.
@@ -431,16 +417,16 @@ async fn publish_one(
     page: &mut PublishPage,
 ) -> Result<(), PageError> {
     let existing = match card.existing.as_str() {
-        chosen @ ("replace" | "new") => chosen,
-        _ => "refuse",
+        "replace" => ExistingPolicy::Replace,
+        "new" => ExistingPolicy::New,
+        _ => ExistingPolicy::Refuse,
     };
-    let document = Value::Object(upload.patch(&posted.form, rules, existing));
-    let body = json!({ "existing": existing, "document": document });
-    let call = ApiCall::post(format!("{}/publish", address(&upload.id))).json(body);
-    match posted.call(&call).await {
+    let document = upload.patch(&posted.form, rules, existing);
+    let sent = UploadPublish { id: None, existing, document };
+    let publish = PublishUpload { id: upload.id.clone(), template: None };
+    match posted.send(&publish, &sent).await {
         Ok(item) => {
-            page.published
-                .extend(item["uri"].as_str().and_then(key_of).map(|key| key.to_string()));
+            page.published.extend(key_of(&item.uri).map(|key| key.to_string()));
             Ok(())
         }
         Err(refusal) if refusal.status == StatusCode::UNAUTHORIZED => Err(refusal.into()),
@@ -455,6 +441,9 @@ async fn publish_one(
 
 #[cfg(test)]
 mod tests {
+    use model::{ItemId, MediaType};
+    use serde_json::json;
+
     use super::*;
 
     #[test]
@@ -483,13 +472,17 @@ mod tests {
     }
 
     fn upload(document: &Value, kept_embargo: Option<&str>) -> DescribedUpload {
-        DescribedUpload {
-            id: "7".to_owned(),
+        let description = UploadDescription {
             media_type: MediaType::Image,
-            document: properties(document),
-            kept_embargo: kept_embargo.map(str::to_owned),
-            description: json!({ "width": 6000, "height": 4000, "id": "ice", "exists": true }),
-        }
+            exists: true,
+            document: document.as_object().unwrap().clone(),
+            warnings: Vec::new(),
+            id: Some(ItemId::parse("ice").unwrap()),
+            width: Some(6000),
+            height: Some(4000),
+        };
+        let kept_embargo = kept_embargo.map(str::to_owned);
+        DescribedUpload { id: "7".to_owned(), kept_embargo, description }
     }
 
     #[test]
@@ -498,7 +491,7 @@ mod tests {
         let upload = upload(&document, None);
         let form = FormFields::parse("headline.7=Snow&byline.7=Ada&headline.8=Other").unwrap();
         let rules = FieldRules::for_tests();
-        let patch = Value::Object(upload.patch(&form, &rules, "refuse"));
+        let patch = Value::Object(upload.patch(&form, &rules, ExistingPolicy::Refuse));
         assert_eq!(patch, json!({ "headline": "Snow" }));
         let card = upload.card("ice.jpg", "refuse", upload.typed_views(&form, &rules));
         assert_eq!((card.item.as_deref(), card.exists), (Some("image/ice"), true));
@@ -511,22 +504,22 @@ mod tests {
         let kept = "2035-01-31T11:00:30Z";
         let upload = upload(&json!({ "headline": "Ice" }), Some(kept));
         let rules = FieldRules::for_tests();
-        let check = |form: &str, existing: &str, expected: Value| {
+        let check = |form: &str, existing: ExistingPolicy, expected: Value| {
             let form = FormFields::parse(form).unwrap();
             let patch = Value::Object(upload.patch(&form, &rules, existing));
-            assert_eq!(patch, expected, "{existing} {form:?}");
+            assert_eq!(patch, expected, "{existing:?} {form:?}");
         };
         let form = |typed: &str| format!("base.embargoed.7=2035-01-31T12:00&embargoed.7={typed}");
         let untouched = form("2035-01-31T12:00");
-        check(&untouched, "replace", json!({}));
-        check(&untouched, "new", json!({ "embargoed": kept }));
-        for existing in ["replace", "new"] {
+        check(&untouched, ExistingPolicy::Replace, json!({}));
+        check(&untouched, ExistingPolicy::New, json!({ "embargoed": kept }));
+        for existing in [ExistingPolicy::Replace, ExistingPolicy::New] {
             check(&form(""), existing, json!({ "embargoed": null }));
             let later = json!({ "embargoed": "2035-07-01T08:30:00+02:00" });
             check(&form("2035-07-01T08:30"), existing, later);
         }
         // A form from before the item existed did not show the embargo.
-        check("embargoed.7=", "replace", json!({}));
+        check("embargoed.7=", ExistingPolicy::Replace, json!({}));
     }
 
     #[test]

@@ -1,8 +1,8 @@
 //! Restores a withdrawn item: when it is published again, it gets the status that it had before its withdrawal.
 
+use api::ingest::ItemEdit;
 use jiff::Timestamp;
 use serde::Serialize;
-use serde_json::Value;
 
 use super::fields::is_embargoed;
 use super::loaded_item::LoadedItem;
@@ -25,7 +25,11 @@ pub(super) struct Restoration {
 impl Restoration {
     /// Returns the result of publishing `item` again at `now`; `None` if the item is not withdrawn. `changes`
     /// lists its history, the newest change first.
-    pub(super) fn for_item(item: &LoadedItem, changes: &[Value], now: Timestamp) -> Option<Self> {
+    pub(super) fn for_item(
+        item: &LoadedItem,
+        changes: &[ItemEdit],
+        now: Timestamp,
+    ) -> Option<Self> {
         if item.status() != PubStatus::Canceled.as_str() {
             return None;
         }
@@ -52,23 +56,29 @@ impl Restoration {
 }
 
 /// Returns the status before the latest withdrawal in `changes`.
-fn status_before(changes: &[Value]) -> Option<PubStatus> {
-    let mut changes = changes.iter().filter_map(|edit| edit["changes"].as_array()).flatten();
-    let withdrawal = changes.find(|change| {
-        change["property"] == "pubstatus" && change["new"] == PubStatus::Canceled.as_str()
-    })?;
-    withdrawal["old"].as_str()?.parse().ok()
+fn status_before(changes: &[ItemEdit]) -> Option<PubStatus> {
+    let canceled = Some(PubStatus::Canceled.as_str());
+    let mut changes = changes.iter().flat_map(|edit| &edit.changes);
+    let withdrawal = changes
+        .find(|change| change.property == "pubstatus" && change.new.as_deref() == canceled)?;
+    withdrawal.old.as_deref()?.parse().ok()
 }
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use api::ingest::ItemPropertyEdit;
+    use serde_json::{Value, json};
 
     use super::*;
 
-    fn change(property: &str, old: &str, new: &str) -> Value {
-        let change = json!({ "property": property, "old": old, "new": new });
-        json!({ "version": "1", "changes": [change] })
+    fn change(property: &str, old: &str, new: &str) -> ItemEdit {
+        let change = ItemPropertyEdit {
+            property: property.to_owned(),
+            old: Some(old.to_owned()),
+            new: Some(new.to_owned()),
+        };
+        let changed = Timestamp::UNIX_EPOCH;
+        ItemEdit { changed, version: "1".to_owned(), changes: vec![change], user: None }
     }
 
     fn item(document: Value) -> LoadedItem {
@@ -78,7 +88,7 @@ mod tests {
 
     #[test]
     fn the_latest_withdrawal_says_which_status_comes_back() {
-        let check = |changes: &[Value], status: &str, is_recorded: bool| {
+        let check = |changes: &[ItemEdit], status: &str, is_recorded: bool| {
             let item = item(json!({ "pubstatus": "canceled" }));
             let found = Restoration::for_item(&item, changes, Timestamp::UNIX_EPOCH).unwrap();
             assert_eq!((found.status, found.is_recorded), (status, is_recorded), "{changes:?}");

@@ -1,16 +1,16 @@
 //! Handles requests for one or several items, which a URL names or an editor ticked in a list: opens and saves
 //! their form, withdraws them and restores them.
 
+use api::ingest::{ItemPath, WithdrawItem};
 use minijinja::context;
-use serde_json::json;
+use serde_json::{Map, Value};
 
 use super::edit;
 use super::edit_many;
 use super::loaded_item::{self, edit_page};
 use super::restoration::Restoration;
-use super::{EditorForm, EditorRequest, PageResult, tagged};
+use super::{EditorForm, EditorRequest, PageResult};
 use crate::http::form::see_other;
-use crate::http::site::api_client::ApiCall;
 use crate::http::site::item_summary::key_of;
 use crate::http::site::login;
 use crate::runtime::clock;
@@ -73,7 +73,7 @@ pub(super) async fn save(posted: EditorForm) -> PageResult {
 pub(super) async fn withdraw(posted: EditorForm) -> PageResult {
     let keys = posted_keys(&posted)?;
     for key in &keys {
-        posted.call(&ApiCall::delete(format!("/ingest/v1/{key}"))).await?;
+        posted.ask(&WithdrawItem { item: ItemPath::new(key) }).await?;
     }
     Ok(see_other(&edit_page(&keys, &[("done", Some("withdrawn"))])))
 }
@@ -89,11 +89,10 @@ pub(super) async fn restore(posted: EditorForm) -> PageResult {
         let Some(restoration) = Restoration::for_item(&item, &changes, clock::now()) else {
             continue;
         };
-        let status = json!({ "pubstatus": restoration.status });
-        let call = ApiCall::patch(format!("/ingest/v1/{key}")).json(status);
+        let status = Map::from_iter([("pubstatus".to_owned(), Value::from(restoration.status))]);
         // Only the status is changed, so concurrent changes of other properties do not matter.
-        match tagged(&posted, &call, Some("*")).await {
-            Ok(_) => restored.push(restoration),
+        match loaded_item::change(&posted, key, &status, "*").await {
+            Ok(()) => restored.push(restoration),
             Err(refusal) if refusal.is_mistake() => {
                 return edit::show_refusal(&posted, key, &refusal).await;
             }

@@ -1,23 +1,21 @@
 //! `/desk/templates`: pages that list and edit metadata templates. Other forms use this module to offer and apply
 //! templates.
 
+use api::Tagged;
+use api::uploads::{
+    CreateTemplate, ListTemplates, LoadTemplate, MetadataFields, MetadataTemplate,
+    MetadataTemplateSent, RemoveTemplate, UpdateTemplate,
+};
 use axum::{extract::Path, http::StatusCode};
 use minijinja::{Value as PageValue, context};
 use serde::Serialize;
-use serde_json::{Value, json};
 use strum::IntoEnumIterator;
 
 use super::fields::{FieldRules, ModeField, mode_fields};
-use super::{
-    EditorForm, EditorRequest, PageError, PageResult, SiteRequest, properties, tagged,
-    template_value,
-};
+use super::{EditorForm, EditorRequest, PageError, PageResult, SiteRequest, template_value};
 use crate::http::form::see_other;
-use crate::http::site::api_client::{ApiCall, ApiRefusal, encode_segment};
+use crate::http::site::api_client::ApiRefusal;
 use model::item::{FieldEdit, FieldForm, MetadataEdits, MetadataField};
-
-/// The path of templates in the API.
-const TEMPLATES: &str = "/ingest/v1/templates";
 
 /// A template that the API returned.
 #[derive(Clone, Debug)]
@@ -26,30 +24,26 @@ pub(super) struct FoundTemplate {
     pub(super) fields: MetadataEdits,
 }
 
-impl FoundTemplate {
-    fn from_json(template: &Value) -> Self {
-        let fields = MetadataEdits::parse(&properties(&template["fields"]));
-        let name = template["name"].as_str().unwrap_or_default().to_owned();
-        // The API has checked the fields.
-        Self { name, fields: fields.unwrap_or_default() }
-    }
+/// Parses the fields of a template that the API returned, which has checked them.
+fn parse_fields(fields: &MetadataFields) -> MetadataEdits {
+    MetadataEdits::parse(&fields.0).unwrap_or_default()
 }
 
-fn address(id: &str) -> String {
-    format!("{TEMPLATES}/{}", encode_segment(id))
+/// Parses the id of a template in an address or a form.
+fn parse_id(id: &str) -> Result<i64, ApiRefusal> {
+    id.parse().map_err(|_| ApiRefusal::invalid("type", "id", "is not an integer"))
 }
 
 /// Lists the templates that a form offers.
 pub(super) async fn choices(site: &SiteRequest) -> Result<PageValue, ApiRefusal> {
-    Ok(template_value(site.get(TEMPLATES).await?))
+    Ok(template_value(site.ask(&ListTemplates {}).await?))
 }
 
 /// Loads the template that a form names; `None` if it does not name one.
 pub(super) async fn find_posted(posted: &EditorForm) -> Result<Option<FoundTemplate>, PageError> {
-    match posted.form.find("template") {
-        Some(id) => Ok(Some(FoundTemplate::from_json(&posted.get(address(id)).await?))),
-        None => Ok(None),
-    }
+    let Some(id) = posted.form.find("template") else { return Ok(None) };
+    let found = posted.ask(&LoadTemplate { id: parse_id(id)? }).await?.value;
+    Ok(Some(FoundTemplate { fields: parse_fields(&found.fields), name: found.name }))
 }
 
 /// A field in the form of a template and in the form for several items.
@@ -120,7 +114,7 @@ pub(super) fn read_edits(posted: &EditorForm, rules: &FieldRules) -> TypedEdits 
 /// The page with the form of a template.
 struct TemplateForm {
     /// `None` for a new template.
-    id: Option<String>,
+    id: Option<i64>,
     name: String,
     is_shared: bool,
     tag: String,
@@ -130,23 +124,28 @@ struct TemplateForm {
 }
 
 impl TemplateForm {
-    fn empty() -> Self {
-        Self::new(None, &json!({ "shared": true }), String::new(), &MetadataEdits::default())
-    }
-
-    fn new(id: Option<&str>, template: &Value, tag: String, fields: &MetadataEdits) -> Self {
-        let views = MetadataField::iter().map(|field| match fields.find(field) {
-            Some(edit) => ModeView::new(field, edit.kind(), edit.text()),
-            None => ModeView::new(field, "", ""),
-        });
+    /// Creates the form of a new template.
+    fn new() -> Self {
         Self {
-            id: id.map(str::to_owned),
-            name: template["name"].as_str().unwrap_or_default().to_owned(),
-            is_shared: template["shared"] == true,
-            tag,
-            views: views.collect(),
+            id: None,
+            name: String::new(),
+            is_shared: true,
+            tag: String::new(),
+            views: mode_views(&MetadataEdits::default()),
             mistakes: Vec::new(),
             status: StatusCode::OK,
+        }
+    }
+
+    fn from_template(template: Tagged<MetadataTemplate>) -> Self {
+        let Tagged { value: template, tag } = template;
+        Self {
+            id: Some(template.id),
+            is_shared: template.shared,
+            tag,
+            views: mode_views(&parse_fields(&template.fields)),
+            name: template.name,
+            ..Self::new()
         }
     }
 
@@ -166,22 +165,29 @@ impl TemplateForm {
     }
 }
 
+fn mode_views(edits: &MetadataEdits) -> Vec<ModeView> {
+    let views = MetadataField::iter().map(|field| match edits.find(field) {
+        Some(edit) => ModeView::new(field, edit.kind(), edit.text()),
+        None => ModeView::new(field, "", ""),
+    });
+    views.collect()
+}
+
 /// `GET /desk/templates`: lists the templates that the editor can use.
 pub(super) async fn list(editor: EditorRequest) -> PageResult {
-    let found = editor.get(TEMPLATES).await?;
-    editor.page("desk/templates.html", context! { rows => template_value(found) })
+    let rows = choices(&editor).await?;
+    editor.page("desk/templates.html", context! { rows })
 }
 
 /// `GET /desk/templates/new`: shows an empty form.
 pub(super) async fn show_new(editor: EditorRequest) -> PageResult {
-    TemplateForm::empty().page(&editor)
+    TemplateForm::new().page(&editor)
 }
 
 /// `GET /desk/templates/{id}`: shows the form of a template.
 pub(super) async fn show(Path(id): Path<String>, editor: EditorRequest) -> PageResult {
-    let answer = tagged(&editor, &ApiCall::get(address(&id)), None).await?;
-    let found = FoundTemplate::from_json(&answer.value);
-    TemplateForm::new(Some(&id), &answer.value, answer.tag, &found.fields).page(&editor)
+    let found = editor.ask(&LoadTemplate { id: parse_id(&id)? }).await?;
+    TemplateForm::from_template(found).page(&editor)
 }
 
 /// `POST /desk/templates`: creates a template.
@@ -191,21 +197,25 @@ pub(super) async fn create(posted: EditorForm) -> PageResult {
 
 /// `POST /desk/templates/{id}`: changes a template.
 pub(super) async fn update(Path(id): Path<String>, posted: EditorForm) -> PageResult {
-    save(&posted, Some(&id)).await
+    save(&posted, Some(parse_id(&id)?)).await
 }
 
-async fn save(posted: &EditorForm, id: Option<&str>) -> PageResult {
+async fn save(posted: &EditorForm, id: Option<i64>) -> PageResult {
     let typed = read_edits(posted, &FieldRules::new(posted));
     let name = posted.form.find("name").unwrap_or_default();
     let is_shared = posted.form.is_ticked("shared");
-    let body = json!({ "name": name, "shared": is_shared, "fields": typed.edits.to_json() });
+    let sent = MetadataTemplateSent {
+        name: name.to_owned(),
+        shared: Some(is_shared),
+        fields: MetadataFields(typed.edits.to_json()),
+    };
     let tag = posted.form.find("tag");
     let refused = if !typed.is_valid {
         None
     } else if let Some(id) = id {
-        tagged(posted, &ApiCall::put(address(id)).json(body), tag).await.err()
+        posted.send_if_match(&UpdateTemplate { id }, &sent, tag).await.err()
     } else {
-        posted.call(&ApiCall::post(TEMPLATES).json(body)).await.err()
+        posted.send(&CreateTemplate {}, &sent).await.err()
     };
     let (status, mistakes) = match &refused {
         None if typed.is_valid => {
@@ -217,8 +227,8 @@ async fn save(posted: &EditorForm, id: Option<&str>) -> PageResult {
         Some(refusal) => return Err(refusal.clone().into()),
     };
     let form = TemplateForm {
-        id: id.map(str::to_owned),
-        name: name.to_owned(),
+        id,
+        name: sent.name,
         is_shared,
         tag: tag.unwrap_or_default().to_owned(),
         views: typed.views,
@@ -230,6 +240,6 @@ async fn save(posted: &EditorForm, id: Option<&str>) -> PageResult {
 
 /// `POST /desk/templates/{id}/remove`: removes a template.
 pub(super) async fn remove(Path(id): Path<String>, posted: EditorForm) -> PageResult {
-    posted.call(&ApiCall::delete(address(&id))).await?;
+    posted.ask(&RemoveTemplate { id: parse_id(&id)? }).await?;
     Ok(see_other("/desk/templates?done=removed"))
 }

@@ -1,8 +1,9 @@
 //! Computes the scale of a chart and the positions of its columns. Templates write the SVG, so that a chart needs
 //! neither a script nor a library.
 
+use api::operation::DownloadRow;
+use jiff::civil::Date;
 use serde::Serialize;
-use serde_json::Value;
 
 /// The width of a column, and of the gap on either side of it, in units of the chart.
 const COLUMN_WIDTH: u64 = 8;
@@ -18,10 +19,10 @@ pub(super) struct DayChart {
     /// The number of downloads at the upper edge, which is a round number.
     top: u64,
     columns: Vec<DayColumn>,
-    first: String,
-    last: String,
+    first: Date,
+    last: Date,
     /// The day with the most downloads; the first of several.
-    best: String,
+    best: Date,
     most: u64,
 }
 
@@ -32,40 +33,33 @@ struct DayColumn {
     y: u64,
     width: u64,
     height: u64,
-    day: String,
+    day: Date,
     downloads: u64,
 }
 
 impl DayChart {
     /// Builds the chart of a statistic by day; `None` if there are no days or no downloads.
-    pub(super) fn from_rows(rows: &[Value]) -> Option<Self> {
-        let days: Vec<(&str, u64)> = rows.iter().filter_map(day).collect();
-        let first = days.first()?.0;
-        let last = days.last()?.0;
-        let most = days.iter().map(|(_, downloads)| *downloads).max().filter(|most| *most > 0)?;
-        let best = days.iter().find(|(_, downloads)| *downloads == most)?.0;
+    pub(super) fn from_rows(rows: &[DownloadRow]) -> Option<Self> {
+        let first = rows.first()?.day?;
+        let last = rows.last()?.day?;
+        let most = rows.iter().map(|row| row.counts.downloads).max().filter(|most| *most > 0)?;
+        let best = rows.iter().find(|row| row.counts.downloads == most)?.day?;
         let top = round_up(most);
         let mut columns: Vec<DayColumn> = Vec::new();
-        for (at, (day, downloads)) in (0_u64..).zip(&days) {
-            let height = share(*downloads, top, HEIGHT);
+        for (at, row) in (0_u64..).zip(rows) {
+            let height = share(row.counts.downloads, top, HEIGHT);
             columns.push(DayColumn {
                 x: at * (COLUMN_WIDTH + 2 * GAP) + GAP,
                 y: HEIGHT - height,
                 width: COLUMN_WIDTH,
                 height,
-                day: (*day).to_owned(),
-                downloads: *downloads,
+                day: row.day?,
+                downloads: row.counts.downloads,
             });
         }
         let width = columns.last().map_or(0, |column| column.x + COLUMN_WIDTH + GAP);
-        let [first, last, best] = [first, last, best].map(str::to_owned);
         Some(Self { width, height: HEIGHT, top, columns, first, last, best, most })
     }
-}
-
-/// Returns the day and the downloads of a row.
-fn day(row: &Value) -> Option<(&str, u64)> {
-    Some((row["day"].as_str()?, row["downloads"].as_u64()?))
 }
 
 /// Rounds up to a number of a scale: 1, 2 or 5, followed by zeros.
@@ -91,18 +85,23 @@ pub(super) fn share(part: u64, whole: u64, units: u64) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use api::operation::DownloadCounts;
 
     use super::*;
+
+    fn row(day: &str, downloads: u64) -> DownloadRow {
+        let counts = DownloadCounts { downloads, ..DownloadCounts::default() };
+        DownloadRow { day: day.parse().ok(), counts, ..DownloadRow::default() }
+    }
 
     #[test]
     fn each_day_has_a_column_below_a_round_number() {
         let rows = [("2026-11-01", 0), ("2026-11-02", 130), ("2026-11-03", 1)];
-        let rows = rows.map(|(day, downloads)| json!({ "day": day, "downloads": downloads }));
+        let rows = rows.map(|(day, downloads)| row(day, downloads));
         let chart = DayChart::from_rows(&rows).unwrap();
         assert_eq!((chart.width, chart.top, chart.most), (30, 200, 130));
-        assert_eq!((chart.first.as_str(), chart.last.as_str()), ("2026-11-01", "2026-11-03"));
-        assert_eq!(chart.best, "2026-11-02");
+        let days = [chart.first, chart.last, chart.best].map(|day| day.to_string());
+        assert_eq!(days, ["2026-11-01", "2026-11-03", "2026-11-02"]);
         let places: Vec<(u64, u64, u64)> =
             chart.columns.iter().map(|column| (column.x, column.y, column.height)).collect();
         assert_eq!(places, [(1, 1000, 0), (11, 350, 650), (21, 995, 5)]);
@@ -111,7 +110,7 @@ mod tests {
     #[test]
     fn without_downloads_there_is_no_chart() {
         assert_eq!(DayChart::from_rows(&[]), None);
-        assert_eq!(DayChart::from_rows(&[json!({ "day": "2026-11-01", "downloads": 0 })]), None);
+        assert_eq!(DayChart::from_rows(&[row("2026-11-01", 0)]), None);
     }
 
     #[test]

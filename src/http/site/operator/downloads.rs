@@ -1,7 +1,11 @@
 //! `/operator/downloads`: download statistics as a chart, as tables, and as a CSV file.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, str::FromStr};
 
+use api::operation::{
+    DownloadGrouping, DownloadQuery, DownloadRow, DownloadStatistics, ExportDownloads, ListRange,
+    LoadDownloads,
+};
 use axum::{
     body::{Body, to_bytes},
     http::{StatusCode, header},
@@ -9,27 +13,24 @@ use axum::{
 };
 use jiff::{ToSpan, civil::Date};
 use minijinja::{Value as PageValue, context, value::Serde};
-use serde_json::{Value, json};
+use serde::Serialize;
 use strum::VariantNames;
 
 use super::OperatorRequest;
 use super::chart::{DayChart, share};
-use crate::access::orders::DownloadGrouping;
-use crate::http::site::account::{elements, item_links, template_value};
+use crate::http::site::account::{ItemLinks, item_links, template_value};
 use crate::http::site::csv::{CsvDialect, spreadsheet_text};
 use crate::http::site::{ApiCall, ApiRefusal, PageResult, SiteRequest, api_client, language};
 use crate::runtime::clock;
 use crate::runtime::error::{Error, Result};
 use crate::runtime::limits::{STATISTICS_DAYS_MAX, STATISTICS_SHOWN};
 
-const DOWNLOADS: &str = "/operator/v1/download";
-const DOWNLOADS_FILE: &str = "/operator/v1/download.csv";
 const PAGE: &str = "/operator/downloads";
 const PAGE_FILE: &str = "/operator/downloads.csv";
 
-/// The parameters that filter downloads, each with the property of a row that holds the name of its value.
-const FILTERS: [(&str, &str); 3] =
-    [("organization", "organizationName"), ("agreement", "agreementName"), ("item", "headline")];
+/// The groupings whose values are also filters of downloads.
+const FILTERS: [DownloadGrouping; 3] =
+    [DownloadGrouping::Organization, DownloadGrouping::Agreement, DownloadGrouping::Item];
 /// The parameters that select the statistic, both of the page and of the API.
 const PARAMETERS: [&str; 6] = ["by", "from", "to", "organization", "agreement", "item"];
 /// The lengths, in days, of the periods that the page offers.
@@ -37,7 +38,7 @@ const PERIODS: [i32; 3] = [7, 30, 365];
 /// The length of the longest bar, in units of its SVG.
 const BAR_UNITS: u64 = 100;
 
-/// The selected statistic: the values of [`PARAMETERS`] in the page's URL. The API validates them.
+/// The selected statistic: the values of [`PARAMETERS`] in the page's URL.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Choice(BTreeMap<&'static str, String>);
 
@@ -56,8 +57,30 @@ impl Choice {
         self.0.get(name).map(String::as_str)
     }
 
-    fn grouping(&self) -> &str {
-        self.get("by").unwrap_or(DownloadGrouping::Organization.as_str())
+    /// Returns the parameters of the API. Fails like the API if one of them cannot be parsed.
+    fn query(&self) -> Result<DownloadQuery, ApiRefusal> {
+        let words = format!("one of {}", DownloadGrouping::VARIANTS.join(", "));
+        let day = "a day such as 2026-11-30";
+        Ok(DownloadQuery {
+            by: self.parsed("by", "enum", &words)?.unwrap_or_default(),
+            from: self.parsed("from", "format", day)?,
+            to: self.parsed("to", "format", day)?,
+            organization: self.parsed("organization", "type", "an integer")?,
+            agreement: self.parsed("agreement", "type", "an integer")?,
+            item: self.get("item").map(str::to_owned),
+        })
+    }
+
+    fn parsed<T: FromStr>(
+        &self,
+        name: &str,
+        rule: &'static str,
+        expected: &str,
+    ) -> Result<Option<T>, ApiRefusal> {
+        let Some(text) = self.get(name) else { return Ok(None) };
+        text.parse::<T>().map(Some).map_err(|_| {
+            ApiRefusal::invalid(rule, name, &format!("is `{text}`, expected {expected}"))
+        })
     }
 
     fn with(mut self, name: &'static str, value: impl Into<String>) -> Self {
@@ -70,8 +93,7 @@ impl Choice {
         self
     }
 
-    /// Returns a call of `path` with these parameters. If `path` is a page, the target of the call is the page's
-    /// URL.
+    /// Returns the URL of the page, or of its file, with these parameters.
     fn at(&self, path: &str) -> ApiCall {
         ApiCall::get(path).query(self.0.iter().map(|(name, value)| (*name, Some(value.as_str()))))
     }
@@ -87,12 +109,29 @@ impl Choice {
         let start = (start > 0).then(|| start.to_string());
         self.at(PAGE).query([("start", start.as_deref())]).target
     }
+}
 
-    /// Returns the call for `size` rows of the table, beginning with `start`.
-    fn rows(&self, start: usize, size: usize) -> ApiCall {
-        let start = start.to_string();
-        let size = size.to_string();
-        self.at(DOWNLOADS).query([("start", Some(start.as_str())), ("size", Some(size.as_str()))])
+/// A row of the table.
+#[derive(Serialize)]
+struct ShownRow {
+    #[serde(flatten)]
+    row: DownloadRow,
+    /// The length of its bar.
+    bar: u64,
+    places: Option<ItemLinks>,
+    /// The URL of the statistic that breaks it down.
+    more: Option<String>,
+}
+
+impl ShownRow {
+    /// Completes a row; the longest bar is that of a row with `most` downloads.
+    fn new(row: DownloadRow, choice: &Choice, most: u64) -> Self {
+        Self {
+            bar: share(row.counts.downloads, most, BAR_UNITS),
+            places: row.item.as_deref().and_then(item_links),
+            more: breakdown(&row, choice),
+            row,
+        }
     }
 }
 
@@ -103,29 +142,27 @@ pub(super) async fn show(member: OperatorRequest) -> PageResult {
     let (status, found) = match load(&member, &choice, start).await {
         Ok(found) => (StatusCode::OK, found),
         Err(refusal) if refusal.is_mistake() => {
-            let chosen = chosen(&member, &choice, &Value::Null);
+            let [from, to] = ["from", "to"].map(|name| choice.get(name).unwrap_or_default());
+            let chosen = chosen(&member, &choice, from, to);
             (refusal.status, context! { alert => refusal.sentences(), chosen })
         }
         Err(refusal) => return Err(refusal.into()),
     };
-    let mut groupings = Vec::new();
-    for by in DownloadGrouping::VARIANTS {
+    let current = choice.get("by").unwrap_or(DownloadGrouping::default().as_str());
+    let groupings = DownloadGrouping::VARIANTS.iter().map(|by| {
         let target = choice.clone().with("by", *by).page();
-        groupings.push(json!({ "by": by, "target": target, "current": *by == choice.grouping() }));
-    }
-    let context = context! {
-        by => choice.grouping(),
-        groupings => template_value(json!(groupings)),
-        start,
-        ..found
-    };
+        context! { by => *by, target, current => *by == current }
+    });
+    let groupings: PageValue = groupings.collect();
+    let context = context! { by => current, groupings, start, ..found };
     member.page_with(status, "operator/downloads.html", context)
 }
 
 /// `GET /operator/downloads.csv`: returns all rows of the table as CSV for spreadsheets in the language of the
 /// page.
 pub(super) async fn export(member: OperatorRequest) -> PageResult {
-    let call = Choice::from_query(&member)?.at(DOWNLOADS_FILE);
+    let query = Choice::from_query(&member)?.query()?;
+    let call = api_client::call_of(&ExportDownloads { query, range: ListRange::default() });
     let visitor = Some(&member.visitor);
     let file = api_client::call_file(&member.app, &member.apis, visitor, &call).await?;
     let (mut parts, body) = file.into_parts();
@@ -138,47 +175,55 @@ pub(super) async fn export(member: OperatorRequest) -> PageResult {
 }
 
 async fn load(site: &SiteRequest, choice: &Choice, start: usize) -> Result<PageValue, ApiRefusal> {
-    let by_day = choice.clone().with("by", DownloadGrouping::Day.as_str());
+    let query = choice.query()?;
     let all_days = usize::try_from(STATISTICS_DAYS_MAX).unwrap_or(usize::MAX);
-    let mut by_day = site.call(&by_day.rows(0, all_days)).await?;
-    let total = by_day["total"].take();
-    let chosen = chosen(site, choice, &by_day);
-    let filters = filters(site, choice).await?;
-    let mut days = elements(by_day, "rows");
+    let by_day = DownloadQuery { by: DownloadGrouping::Day, ..query.clone() };
+    let by_day = ask(site, by_day, 0, all_days).await?;
+    let chosen = chosen(site, choice, &by_day.from.to_string(), &by_day.to.to_string());
+    let filters = filters(site, choice, &query).await?;
+    let mut days = by_day.rows;
     let chart = DayChart::from_rows(&days);
-    let is_by_day = choice.grouping() == DownloadGrouping::Day.as_str();
-    let (mut rows, pager) = if is_by_day {
+    let (rows, pager) = if query.by == DownloadGrouping::Day {
         // The table shows the same days as the chart.
         (std::mem::take(&mut days), PageValue::from(()))
     } else {
-        rows_of_page(site, choice, start).await?
+        rows_of_page(site, choice, &query, start).await?
     };
-    let most = most(site, choice, start, &rows).await?;
-    for row in &mut rows {
-        complete_row(row, choice, most);
-    }
+    let most = most(site, &query, start, &rows).await?;
+    let rows: Vec<ShownRow> =
+        rows.into_iter().map(|row| ShownRow::new(row, choice, most)).collect();
     Ok(context! {
-        total => template_value(total),
-        rows => template_value(Value::Array(rows)),
-        days => template_value(Value::Array(days)),
+        total => template_value(by_day.total),
+        rows => template_value(rows),
+        days => template_value(days),
         chart => PageValue::from(Serde(chart)),
         bar_units => BAR_UNITS,
-        filters => template_value(Value::Array(filters)),
+        filters,
         file => choice.at(PAGE_FILE).target,
         chosen,
         pager,
     })
 }
 
+/// Loads `size` rows of a statistic, beginning with `start`.
+async fn ask(
+    site: &SiteRequest,
+    query: DownloadQuery,
+    start: usize,
+    size: usize,
+) -> Result<DownloadStatistics, ApiRefusal> {
+    site.ask(&LoadDownloads { query, range: ListRange { size, start } }).await
+}
+
 /// Loads one page of the table, with the URLs of the previous and the next page.
 async fn rows_of_page(
     site: &SiteRequest,
     choice: &Choice,
+    query: &DownloadQuery,
     start: usize,
-) -> Result<(Vec<Value>, PageValue), ApiRefusal> {
+) -> Result<(Vec<DownloadRow>, PageValue), ApiRefusal> {
     // One extra row shows whether more rows follow.
-    let answer = site.call(&choice.rows(start, STATISTICS_SHOWN + 1)).await?;
-    let mut rows = elements(answer, "rows");
+    let mut rows = ask(site, query.clone(), start, STATISTICS_SHOWN + 1).await?.rows;
     let has_more = rows.len() > STATISTICS_SHOWN;
     rows.truncate(STATISTICS_SHOWN);
     let previous = (start > 0).then(|| choice.page_at(start.saturating_sub(STATISTICS_SHOWN)));
@@ -189,92 +234,85 @@ async fn rows_of_page(
 /// Returns the highest number of downloads of any row. The bars of all pages are scaled to it.
 async fn most(
     site: &SiteRequest,
-    choice: &Choice,
+    query: &DownloadQuery,
     start: usize,
-    rows: &[Value],
+    rows: &[DownloadRow],
 ) -> Result<u64, ApiRefusal> {
     let shown = highest(rows);
     if start == 0 {
         return Ok(shown);
     }
     // Rows are sorted by downloads, so for later pages the first row of the table is loaded as well.
-    let first = elements(site.call(&choice.rows(0, 1)).await?, "rows");
+    let first = ask(site, query.clone(), 0, 1).await?.rows;
     Ok(shown.max(highest(&first)))
 }
 
-fn highest(rows: &[Value]) -> u64 {
-    rows.iter().map(downloads).max().unwrap_or_default()
+fn highest(rows: &[DownloadRow]) -> u64 {
+    rows.iter().map(|row| row.counts.downloads).max().unwrap_or_default()
 }
 
-fn downloads(row: &Value) -> u64 {
-    row["downloads"].as_u64().unwrap_or_default()
-}
-
-/// Adds the length of a row's bar, and the URL of the statistic that breaks the row down.
-fn complete_row(row: &mut Value, choice: &Choice, most: u64) {
-    row["bar"] = json!(share(downloads(row), most, BAR_UNITS));
-    let uri = row["item"].as_str().map(str::to_owned);
-    if let Some(uri) = &uri {
-        row["places"] = item_links(uri);
-    }
-    let [organization, agreement] =
-        ["organization", "agreement"].map(|name| row[name].as_i64().map(|id| id.to_string()));
-    let day = row["day"].as_str().map(str::to_owned);
-    let choice = choice.clone();
-    let items = DownloadGrouping::Item.as_str();
-    let target = match (agreement, organization, uri, day) {
-        // The row of an agreement also has its organization.
-        (Some(agreement), ..) => choice.with("by", items).with("agreement", agreement),
-        (None, Some(organization), ..) => {
-            choice.with("by", items).with("organization", organization)
-        }
-        (None, None, Some(uri), _) => {
-            choice.with("by", DownloadGrouping::Organization.as_str()).with("item", uri)
-        }
-        (None, None, None, Some(day)) => {
-            choice.with("by", items).with("from", day.clone()).with("to", day)
-        }
+/// Returns the URL of the statistic that breaks a row down, if there is one.
+fn breakdown(row: &DownloadRow, choice: &Choice) -> Option<String> {
+    let items = choice.clone().with("by", DownloadGrouping::Item.as_str());
+    // The row of an agreement also has its organization.
+    let target = if let Some(agreement) = row.agreement {
+        items.with("agreement", agreement.to_string())
+    } else if let Some(organization) = row.organization {
+        items.with("organization", organization.to_string())
+    } else if let Some(uri) = &row.item {
+        items.with("by", DownloadGrouping::Organization.as_str()).with("item", uri)
+    } else {
         // A row grouped by authentication method cannot be broken down, because the method is not a filter.
-        (None, None, None, None) => return,
+        let day = row.day?.to_string();
+        items.with("from", &day).with("to", day)
     };
-    row["more"] = json!(target.page());
+    Some(target.page())
 }
 
 /// Lists the active filters, each with a display name and the URL that removes it.
-async fn filters(site: &SiteRequest, choice: &Choice) -> Result<Vec<Value>, ApiRefusal> {
+async fn filters(
+    site: &SiteRequest,
+    choice: &Choice,
+    query: &DownloadQuery,
+) -> Result<PageValue, ApiRefusal> {
     let mut filters = Vec::new();
-    for (kind, property) in FILTERS {
+    for by in FILTERS {
+        let kind = by.as_str();
         let Some(value) = choice.get(kind) else { continue };
-        let row = site.call(&choice.clone().with("by", kind).rows(0, 1)).await?;
+        let found = ask(site, DownloadQuery { by, ..query.clone() }, 0, 1).await?;
+        let name = found.rows.into_iter().next().and_then(|row| filter_name(by, row));
         // Without downloads no row has the name, so the value is shown.
-        let name = row["rows"][0][property].as_str().filter(|name| !name.is_empty());
-        filters.push(json!({
-            "kind": kind,
-            "value": value,
-            "name": name.unwrap_or(value),
-            "without": choice.clone().without(kind).page(),
-        }));
+        let name = name.filter(|name| !name.is_empty()).unwrap_or_else(|| value.to_owned());
+        let without = choice.clone().without(kind).page();
+        filters.push(context! { kind, value, name, without });
     }
-    Ok(filters)
+    Ok(filters.into_iter().collect())
+}
+
+/// Returns the name of what a row counts downloads of.
+fn filter_name(by: DownloadGrouping, row: DownloadRow) -> Option<String> {
+    match by {
+        DownloadGrouping::Organization => row.organization_name,
+        DownloadGrouping::Agreement => row.agreement_name,
+        DownloadGrouping::Item => row.headline,
+        DownloadGrouping::Day | DownloadGrouping::Credential => None,
+    }
 }
 
 /// Returns the context of the page's form: the first and last day, the hidden filters, and the offered periods.
-/// The API's `answer` supplies the days if the choice has none.
-fn chosen(site: &SiteRequest, choice: &Choice, answer: &Value) -> PageValue {
-    let from = answer["from"].as_str().or_else(|| choice.get("from")).unwrap_or_default();
-    let to = answer["to"].as_str().or_else(|| choice.get("to")).unwrap_or_default();
+fn chosen(site: &SiteRequest, choice: &Choice, from: &str, to: &str) -> PageValue {
     let today = clock::now().to_zoned(site.app.shared.site.zone.clone()).date();
-    let periods = PERIODS.map(|days| {
+    let periods = PERIODS.into_iter().map(|days| {
         let (first, last) = period(today, days);
-        let is_current = first == from && last == to;
+        let current = first == from && last == to;
         let target = choice.clone().with("from", first).with("to", last).page();
-        json!({ "days": days, "target": target, "current": is_current })
+        context! { days, target, current }
     });
-    let hidden: Vec<Value> = FILTERS
-        .into_iter()
-        .filter_map(|(kind, _)| Some(json!({ "name": kind, "value": choice.get(kind)? })))
-        .collect();
-    template_value(json!({ "from": from, "to": to, "periods": periods, "hidden": hidden }))
+    let periods: PageValue = periods.collect();
+    let filters = FILTERS.into_iter().map(DownloadGrouping::as_str);
+    let hidden: PageValue =
+        filters.filter_map(|name| Some(context! { name, value => choice.get(name)? })).collect();
+    context! { from, to, periods, hidden }
 }
 
 /// Returns the first and the last of `days` days that end with `today`.
@@ -285,44 +323,42 @@ fn period(today: Date, days: i32) -> (String, String) {
 
 #[cfg(test)]
 mod tests {
+    use api::operation::DownloadCounts;
+
     use super::*;
 
     fn choice(pairs: &[(&'static str, &str)]) -> Choice {
         Choice(pairs.iter().map(|(name, value)| (*name, (*value).to_owned())).collect())
     }
 
-    fn more(row: Value, choice: &Choice) -> Value {
-        let mut row = row;
-        complete_row(&mut row, choice, 10);
-        row["more"].take()
-    }
-
     #[test]
     fn a_row_leads_to_what_explains_it_within_the_same_choice() {
         let days = choice(&[("from", "2026-11-01"), ("by", "agreement")]);
-        let row = json!({ "agreement": 7, "organization": 1, "downloads": 5 });
-        let expected = "/operator/downloads?agreement=7&by=item&from=2026-11-01";
-        assert_eq!(more(row, &days), expected);
-        let row = json!({ "organization": 1, "downloads": 5 });
-        let expected = "/operator/downloads?by=item&from=2026-11-01&organization=1";
-        assert_eq!(more(row, &days), expected);
-        let row = json!({ "item": "https://a.example/media/image/b", "downloads": 5 });
-        let expected = "/operator/downloads?by=organization&from=2026-11-01&\
+        let check = |row: DownloadRow, expected: Option<&str>| {
+            let target = expected.map(|query| format!("/operator/downloads?{query}"));
+            assert_eq!(breakdown(&row, &days), target);
+        };
+        let empty = DownloadRow::default();
+        let row = DownloadRow { organization: Some(1), ..empty.clone() };
+        check(row.clone(), Some("by=item&from=2026-11-01&organization=1"));
+        let row = DownloadRow { agreement: Some(7), ..row };
+        check(row, Some("agreement=7&by=item&from=2026-11-01"));
+        let item = Some("https://a.example/media/image/b".to_owned());
+        let expected = "by=organization&from=2026-11-01&\
             item=https%3A%2F%2Fa.example%2Fmedia%2Fimage%2Fb";
-        assert_eq!(more(row, &days), expected);
-        let row = json!({ "day": "2026-11-05", "downloads": 5 });
-        let expected = "/operator/downloads?by=item&from=2026-11-05&to=2026-11-05";
-        assert_eq!(more(row, &days), expected);
-        let row = json!({ "credential": "session", "downloads": 5 });
-        assert_eq!(more(row, &days), Value::Null);
+        check(DownloadRow { item, ..empty.clone() }, Some(expected));
+        let row = DownloadRow { day: "2026-11-05".parse().ok(), ..empty.clone() };
+        check(row, Some("by=item&from=2026-11-05&to=2026-11-05"));
+        check(DownloadRow { credential: Some("session".to_owned()), ..empty }, None);
     }
 
     #[test]
     fn a_bar_is_drawn_to_the_row_with_most_downloads() {
-        let mut row = json!({ "item": "https://a.example/media/image/b", "downloads": 5 });
-        complete_row(&mut row, &Choice::default(), 20);
-        assert_eq!(row["bar"], 25);
-        assert_eq!(row["places"]["page"], "/item/image/b");
+        let counts = DownloadCounts { downloads: 5, ..DownloadCounts::default() };
+        let item = Some("https://a.example/media/image/b".to_owned());
+        let row = DownloadRow { item, counts, ..DownloadRow::default() };
+        let shown = ShownRow::new(row, &Choice::default(), 20);
+        assert_eq!((shown.bar, shown.places.is_some()), (25, true));
     }
 
     #[test]
@@ -330,8 +366,22 @@ mod tests {
         let choice = choice(&[("by", "item"), ("item", "image/a")]);
         assert_eq!(choice.page_at(0), "/operator/downloads?by=item&item=image%2Fa");
         assert_eq!(choice.page_at(50), "/operator/downloads?by=item&item=image%2Fa&start=50");
-        let call = choice.without("item").rows(0, 51).target;
-        assert_eq!(call, "/operator/v1/download?by=item&start=0&size=51");
+    }
+
+    #[test]
+    fn a_choice_is_the_query_of_the_api() {
+        let found = choice(&[("by", "day"), ("to", "2026-11-05"), ("agreement", "7")]).query();
+        let to = "2026-11-05".parse().ok();
+        let expected = DownloadQuery {
+            by: DownloadGrouping::Day,
+            to,
+            agreement: Some(7),
+            ..DownloadQuery::default()
+        };
+        assert_eq!(found.unwrap(), expected);
+        let refusal = choice(&[("from", "soon")]).query().unwrap_err();
+        let message = "from is `soon`, expected a day such as 2026-11-30";
+        assert_eq!(refusal.sentences(), [message]);
     }
 
     #[test]

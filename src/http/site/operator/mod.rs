@@ -12,6 +12,7 @@ mod records;
 
 use std::ops::Deref;
 
+use api::operation::ListRange;
 use axum::{
     Router,
     extract::{FromRequest, FromRequestParts, Request},
@@ -20,6 +21,7 @@ use axum::{
 };
 use minijinja::context;
 
+use super::account::ListPage;
 use super::{AppState, MemberForm, MemberRequest, PageError, SiteRequest};
 
 /// The routes of the operators' pages.
@@ -73,6 +75,11 @@ impl FromRequest<AppState> for OperatorForm {
         let posted = MemberForm::from_request(request, app).await?;
         if posted.visitor.has_operator_role() { Ok(Self(posted)) } else { Err(forbidden(&posted)) }
     }
+}
+
+/// Returns the part of an API's list that a page shows.
+fn range_of(list_page: &ListPage<'_>) -> ListRange {
+    ListRange { size: list_page.size_with_next(), start: list_page.start }
 }
 
 fn forbidden(site: &SiteRequest) -> PageError {

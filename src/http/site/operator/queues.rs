@@ -1,22 +1,37 @@
 //! `/operator/deliveries` and `/operator/messages`: the deliveries and messages of all users. Failed ones can be
 //! retried.
 
+use api::operation::{
+    ListAllDeliveries, ListMessages, OperatorDelivery, RemoveMessage, Retried, RetryDeliveries,
+    RetryDelivery, RetryMessage, RetryMessages, RetryRequest,
+};
 use axum::http::StatusCode;
 use minijinja::{Value as PageValue, context};
-use serde_json::{Value, json};
+use serde::Serialize;
 use strum::VariantNames;
+use uuid::Uuid;
 
-use super::{OperatorForm, OperatorRequest};
-use crate::http::form::see_other;
-use crate::http::site::account::{ListPage, elements, item_links, template_value};
-use crate::http::site::api_client;
+use super::{OperatorForm, OperatorRequest, range_of};
+use crate::http::form::{FormFields, see_other};
+use crate::http::site::account::{ItemLinks, ListPage, item_links, template_value};
 use crate::http::site::{ApiCall, ApiRefusal, PageError, PageResult, SiteRequest};
 use crate::runtime::error::{Error, ErrorKind};
 use crate::runtime::limits::OPERATOR_LISTED;
 use model::account::{DeliveryState, MessageState};
 
-const DELIVERIES: &str = "/operator/v1/delivery";
-const MESSAGES: &str = "/operator/v1/message";
+/// A delivery with links to its item.
+#[derive(Serialize)]
+struct LinkedDelivery {
+    #[serde(flatten)]
+    delivery: OperatorDelivery,
+    places: Option<ItemLinks>,
+}
+
+impl LinkedDelivery {
+    fn new(delivery: OperatorDelivery) -> Self {
+        Self { places: item_links(&delivery.item), delivery }
+    }
+}
 
 /// The outcome of a form, which the list shows.
 struct Outcome {
@@ -43,24 +58,34 @@ pub(super) async fn deliveries(member: OperatorRequest) -> PageResult {
 
 async fn show_deliveries(site: &SiteRequest, outcome: Outcome) -> PageResult {
     let list_page = ListPage::from_query(site, "state", OPERATOR_LISTED)?;
-    let mut listed = elements(site.call(&list_page.call(DELIVERIES)).await?, "deliveries");
+    let state = site.query.variant("state")?;
+    let request = ListAllDeliveries { range: range_of(&list_page), state };
+    let mut listed = site.ask(&request).await?.deliveries;
     let pager = list_page.paginate(&mut listed);
-    for delivery in &mut listed {
-        delivery["places"] = item_links(delivery["item"].as_str().unwrap_or_default());
-    }
+    let listed: Vec<LinkedDelivery> = listed.into_iter().map(LinkedDelivery::new).collect();
     let states = DeliveryState::VARIANTS.to_vec();
-    let context = context! { deliveries => template_value(Value::Array(listed)), states, pager };
+    let context = context! { deliveries => template_value(listed), states, pager };
     let context = context! { ..list_context(site, &list_page, &outcome)?, ..context };
     site.page_with(outcome.status, "operator/deliveries.html", context)
 }
 
 /// `POST /operator/deliveries`: requeues the delivery `id`, or all failed deliveries.
 pub(super) async fn retry_deliveries(posted: OperatorForm) -> PageResult {
-    let call = ApiCall::post(target(DELIVERIES, posted.form.find("id")));
-    match posted.call(&call.json(json!({ "again": true }))).await {
-        Ok(answer) => Ok(see_other(&retried(posted.path(), posted.parameter("state")?, &answer))),
+    let outcome = match chosen(&posted.form) {
+        Ok(Some(id)) => posted.send(&RetryDelivery { id }, &RetryRequest::AGAIN).await,
+        Ok(None) => posted.send(&RetryDeliveries {}, &RetryRequest::AGAIN).await,
+        Err(refusal) => Err(refusal),
+    };
+    match outcome {
+        Ok(answer) => Ok(see_other(&retried(posted.path(), posted.parameter("state")?, answer))),
         Err(refusal) => show_deliveries(&posted, Outcome::refused(refusal)?).await,
     }
+}
+
+/// Returns the id of the delivery or message that a form is about; `None` if it is about all failed ones.
+fn chosen(form: &FormFields) -> Result<Option<Uuid>, ApiRefusal> {
+    let id = form.find("id").map(str::parse::<Uuid>).transpose();
+    id.map_err(|_| ApiRefusal::invalid("format", "id", "is not a UUID"))
 }
 
 pub(super) async fn messages(member: OperatorRequest) -> PageResult {
@@ -69,45 +94,50 @@ pub(super) async fn messages(member: OperatorRequest) -> PageResult {
 
 async fn show_messages(site: &SiteRequest, outcome: Outcome) -> PageResult {
     let list_page = ListPage::from_query(site, "state", OPERATOR_LISTED)?;
-    let mut listed = elements(site.call(&list_page.call(MESSAGES)).await?, "messages");
+    let state = site.query.variant("state")?;
+    let request = ListMessages { range: range_of(&list_page), state };
+    let mut listed = site.ask(&request).await?.messages;
     let pager = list_page.paginate(&mut listed);
     let states = MessageState::VARIANTS.to_vec();
-    let context = context! { messages => template_value(Value::Array(listed)), states, pager };
+    let context = context! { messages => template_value(listed), states, pager };
     let context = context! { ..list_context(site, &list_page, &outcome)?, ..context };
     site.page_with(outcome.status, "operator/messages.html", context)
 }
 
 /// `POST /operator/messages`: requeues the message `id` or all parked messages, or removes the message `id`.
 pub(super) async fn act_on_messages(posted: OperatorForm) -> PageResult {
-    let id = posted.form.find("id");
     let action = posted.form.find("do").unwrap_or_default();
-    let (call, is_retry) = match (action, id) {
-        ("retry", _) => (ApiCall::post(target(MESSAGES, id)).json(json!({ "again": true })), true),
-        ("remove", Some(_)) => (ApiCall::delete(target(MESSAGES, id)), false),
+    let path = posted.path();
+    let state = posted.parameter("state")?;
+    let outcome = match (action, chosen(&posted.form)) {
+        ("retry" | "remove", Err(refusal)) => Err(refusal),
+        ("retry", Ok(id)) => {
+            let answer = retry_messages(&posted, id).await;
+            answer.map(|answer| retried(path, state, answer))
+        }
+        ("remove", Ok(Some(id))) => {
+            let removed = posted.ask(&RemoveMessage { id }).await;
+            removed.map(|()| back(path, state, "dropped", None))
+        }
         // The page's own buttons send only the values above.
         _ => return Err(Error::new(ErrorKind::InvalidArgument, "The form cannot be read").into()),
     };
-    let path = posted.path();
-    let state = posted.parameter("state")?;
-    match posted.call(&call).await {
-        Ok(answer) if is_retry => Ok(see_other(&retried(path, state, &answer))),
-        Ok(_) => Ok(see_other(&back(path, state, "dropped", None))),
+    match outcome {
+        Ok(list) => Ok(see_other(&list)),
         Err(refusal) => show_messages(&posted, Outcome::refused(refusal)?).await,
     }
 }
 
-/// Returns the API path of the entry `id` of a list, or of the whole list.
-fn target(list: &str, id: Option<&str>) -> String {
+async fn retry_messages(site: &SiteRequest, id: Option<Uuid>) -> Result<Retried, ApiRefusal> {
     match id {
-        Some(id) => format!("{list}/{}", api_client::encode_segment(id)),
-        None => list.to_owned(),
+        Some(id) => site.send(&RetryMessage { id }, &RetryRequest::AGAIN).await,
+        None => site.send(&RetryMessages {}, &RetryRequest::AGAIN).await,
     }
 }
 
 /// Returns the URL of a list, with the message that entries were requeued and their number.
-fn retried(path: &str, state: Option<&str>, answer: &Value) -> String {
-    let count = answer["queued"].as_u64().unwrap_or_default().to_string();
-    back(path, state, "retried", Some(&count))
+fn retried(path: &str, state: Option<&str>, answer: Retried) -> String {
+    back(path, state, "retried", Some(&answer.queued.to_string()))
 }
 
 /// Returns the URL of a list, filtered by `state` as before, with the message `done`.
@@ -136,11 +166,9 @@ mod tests {
 
     #[test]
     fn a_form_leads_back_to_its_list_with_what_was_done() {
-        let location = retried("/operator/deliveries", Some("failed"), &json!({ "queued": 3 }));
+        let location = retried("/operator/deliveries", Some("failed"), Retried { queued: 3 });
         assert_eq!(location, "/operator/deliveries?state=failed&done=retried&count=3");
         let location = back("/operator/messages", None, "dropped", None);
         assert_eq!(location, "/operator/messages?done=dropped");
-        assert_eq!(target(MESSAGES, Some("a/b")), "/operator/v1/message/a%2Fb");
-        assert_eq!(target(MESSAGES, None), MESSAGES);
     }
 }

@@ -20,7 +20,7 @@ use minijinja::context;
 use super::{
     AppState, MemberForm, MemberRequest, PageError, PageResult,
     api_client::{ApiCall, ApiRefusal},
-    collections, item,
+    item,
     item_summary::key_of,
 };
 use crate::access::auth::Principal;
@@ -33,6 +33,7 @@ use crate::media::{BundleNames, BundleNaming, ItemQuote, MediaCaller, QuoteState
 use crate::runtime::clock;
 use crate::runtime::error::{Error, ErrorKind};
 use crate::runtime::limits::SELECTION_ITEMS_MAX;
+use api::collections::LoadCollection;
 use model::ItemKey;
 use model::account::AgreementId;
 use review::{NOTHING_SELECTED, ReviewOutcome};
@@ -78,8 +79,9 @@ impl SelectionForm {
             && form.find("listed").is_none()
             && let Some(id) = &collection
         {
-            let found = posted.get(collections::address(id)).await?;
-            keys = collections::content(&found).into_iter().filter_map(key_of).collect();
+            let found = posted.ask(&LoadCollection { id: id.clone() }).await?;
+            let uris = found.collection.content.iter();
+            keys = uris.filter_map(|uri| key_of(uri)).collect();
         }
         let mut known = HashSet::new();
         keys.retain(|key| known.insert(key.clone()));

@@ -7,10 +7,11 @@ use serde::Serialize;
 
 use super::accounts::read_product;
 use super::{ReadTx, WriteTx, damaged, int, key_text, optional_time, parse, parse_json, time};
-use crate::runtime::limits::{ORDERS_LISTED_MAX, USERS_LOGGED_MAX};
+use crate::runtime::limits::USERS_LOGGED_MAX;
 use crate::storage::database::account_change::AccountChange;
 use crate::storage::database::engine::{ResultRow, params};
 use crate::storage::database::error::DbError;
+use api::orders::ORDERS_LISTED_MAX;
 use model::ItemKey;
 use model::account::{
     AgreementId, License, Order, OrderAgreement, OrderId, OrderStatus, OrganizationId, Product,

@@ -1,7 +1,6 @@
 //! Stores links by which users set a password: invitations and password resets.
 
 use jiff::Timestamp;
-use serde::Serialize;
 use uuid::Uuid;
 
 use super::{ALL_BEHIND, ReadTx, WriteTx, int, parse, time};
@@ -21,7 +20,7 @@ pub struct PasswordLink {
 }
 
 /// A user without a password.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PendingUser {
     pub id: UserId,
     /// True if it has a valid invitation.

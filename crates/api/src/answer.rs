@@ -1,0 +1,206 @@
+//! The successful answers of operations.
+
+use http::{HeaderMap, header};
+use schemars::{JsonSchema, SchemaGenerator};
+use serde::{Serialize, de::DeserializeOwned};
+use serde_json::{Map, Value, json};
+
+use crate::schema;
+
+/// A kind of answer, which the server writes and a client of this process parses.
+pub trait Answer {
+    /// The answer as a client sees it.
+    type Content;
+
+    /// Adds the answer to `responses`, the responses of an operation by status.
+    fn describe(generator: &mut SchemaGenerator, responses: &mut Map<String, Value>);
+
+    /// Parses the body of a successful response.
+    fn parse(headers: &HeaderMap, body: &[u8]) -> serde_json::Result<Self::Content>;
+}
+
+/// 200 with a `T` as JSON.
+#[derive(Clone, Debug)]
+pub struct Json<T>(pub T);
+
+impl<T: Serialize + DeserializeOwned + JsonSchema> Answer for Json<T> {
+    type Content = T;
+
+    fn describe(generator: &mut SchemaGenerator, responses: &mut Map<String, Value>) {
+        responses.insert("200".to_owned(), describe_json::<T>(generator));
+    }
+
+    fn parse(_: &HeaderMap, body: &[u8]) -> serde_json::Result<T> {
+        serde_json::from_slice(body)
+    }
+}
+
+/// Describes a response with a `T` as JSON.
+pub fn describe_json<T: JsonSchema>(generator: &mut SchemaGenerator) -> Value {
+    let schema = generator.subschema_for::<T>();
+    json!({
+        "description": schema::first_paragraph(&schema::description::<T>()),
+        "content": { "application/json": { "schema": schema } },
+    })
+}
+
+/// 200 with the plain text `OK`.
+#[derive(Clone, Copy, Debug)]
+pub struct Done;
+
+impl Answer for Done {
+    type Content = ();
+
+    fn describe(_: &mut SchemaGenerator, responses: &mut Map<String, Value>) {
+        let response = json!({
+            "description": "`OK`.",
+            "content": { "text/plain": { "schema": { "type": "string" } } },
+        });
+        responses.insert("200".to_owned(), response);
+    }
+
+    fn parse(_: &HeaderMap, _: &[u8]) -> serde_json::Result<()> {
+        Ok(())
+    }
+}
+
+/// 200 with a `T` as JSON and its entity tag in the header `ETag`.
+#[derive(Clone, Debug)]
+pub struct Tagged<T> {
+    /// The object.
+    pub value: T,
+    /// The value of the header, with its quotes.
+    pub tag: String,
+}
+
+impl<T: Serialize + DeserializeOwned + JsonSchema> Answer for Tagged<T> {
+    type Content = Self;
+
+    fn describe(generator: &mut SchemaGenerator, responses: &mut Map<String, Value>) {
+        let mut response = describe_json::<T>(generator);
+        response["headers"] = json!({ "ETag": {
+            "description": "The version, for `If-Match`.",
+            "required": true,
+            "schema": { "type": "string" },
+        } });
+        responses.insert("200".to_owned(), response);
+    }
+
+    fn parse(headers: &HeaderMap, body: &[u8]) -> serde_json::Result<Self> {
+        let tag = headers.get(header::ETAG).and_then(|tag| tag.to_str().ok());
+        let tag = tag.unwrap_or_default().to_owned();
+        Ok(Self { value: serde_json::from_slice(body)?, tag })
+    }
+}
+
+/// 200 with a `T` as JSON from a deprecated operation: the headers name its replacement.
+#[derive(Clone, Debug)]
+pub struct Deprecated<T>(pub T);
+
+impl<T: Serialize + DeserializeOwned + JsonSchema> Answer for Deprecated<T> {
+    type Content = T;
+
+    fn describe(generator: &mut SchemaGenerator, responses: &mut Map<String, Value>) {
+        let mut response = describe_json::<T>(generator);
+        response["headers"] = json!({
+            "Deprecation": {
+                "description": "Since when the address is deprecated (RFC 9745).",
+                "required": true,
+                "schema": { "type": "string" },
+            },
+            "Link": {
+                "description": "The replacement, with the relation `successor-version`.",
+                "required": true,
+                "schema": { "type": "string" },
+            },
+        });
+        responses.insert("200".to_owned(), response);
+    }
+
+    fn parse(_: &HeaderMap, body: &[u8]) -> serde_json::Result<T> {
+        serde_json::from_slice(body)
+    }
+}
+
+/// 201 with a `T` as JSON.
+#[derive(Clone, Debug)]
+pub struct Created<T>(pub T);
+
+impl<T: Serialize + DeserializeOwned + JsonSchema> Answer for Created<T> {
+    type Content = T;
+
+    fn describe(generator: &mut SchemaGenerator, responses: &mut Map<String, Value>) {
+        responses.insert("201".to_owned(), describe_json::<T>(generator));
+    }
+
+    fn parse(_: &HeaderMap, body: &[u8]) -> serde_json::Result<T> {
+        serde_json::from_slice(body)
+    }
+}
+
+/// 202 with a `T` as JSON: the work is recorded and done later.
+#[derive(Clone, Debug)]
+pub struct Accepted<T>(pub T);
+
+impl<T: Serialize + DeserializeOwned + JsonSchema> Answer for Accepted<T> {
+    type Content = T;
+
+    fn describe(generator: &mut SchemaGenerator, responses: &mut Map<String, Value>) {
+        responses.insert("202".to_owned(), describe_json::<T>(generator));
+    }
+
+    fn parse(_: &HeaderMap, body: &[u8]) -> serde_json::Result<T> {
+        serde_json::from_slice(body)
+    }
+}
+
+/// 204 without a body.
+#[derive(Clone, Copy, Debug)]
+pub struct NoContent;
+
+impl Answer for NoContent {
+    type Content = ();
+
+    fn describe(_: &mut SchemaGenerator, responses: &mut Map<String, Value>) {
+        responses.insert("204".to_owned(), json!({ "description": "Done." }));
+    }
+
+    fn parse(_: &HeaderMap, _: &[u8]) -> serde_json::Result<()> {
+        Ok(())
+    }
+}
+
+/// A file of the media type that `K` names. Its handler builds the response itself.
+#[derive(Clone, Copy, Debug)]
+pub struct File<K>(std::marker::PhantomData<K>);
+
+/// The kind of a [`File`].
+pub trait FileKind {
+    /// The media type: `text/csv`.
+    const MEDIA_TYPE: &'static str;
+    /// One sentence about the file.
+    const DESCRIPTION: &'static str;
+    /// True if the file is binary.
+    const IS_BINARY: bool;
+}
+
+impl<K: FileKind> Answer for File<K> {
+    type Content = Vec<u8>;
+
+    fn describe(_: &mut SchemaGenerator, responses: &mut Map<String, Value>) {
+        let schema = if K::IS_BINARY {
+            json!({ "contentMediaType": K::MEDIA_TYPE })
+        } else {
+            json!({ "type": "string" })
+        };
+        let response = json!({
+            "description": K::DESCRIPTION,
+            "content": { K::MEDIA_TYPE: { "schema": schema } },
+        });
+        responses.insert("200".to_owned(), response);
+    }
+
+    fn parse(_: &HeaderMap, body: &[u8]) -> serde_json::Result<Vec<u8>> {
+        Ok(body.to_vec())
+    }
+}

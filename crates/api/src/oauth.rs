@@ -1,0 +1,367 @@
+//! OAuth2 and OpenID Connect (RFC 6749, 7009, 7636, OpenID Connect Core 1.0). The server parses these requests itself, because the
+//! protocol defines their errors.
+
+use std::marker::PhantomData;
+
+use http::HeaderMap;
+use model::account::GrantType;
+use schemars::{JsonSchema, SchemaGenerator};
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
+use serde_json::{Map, Value, json};
+
+use crate::access::{Access, UnknownCaller};
+use crate::answer::{Answer, Json, describe_json};
+use crate::body::{NoBody, RequestBody};
+use crate::document::remove_null;
+use crate::endpoint;
+use crate::endpoint::Section;
+use crate::fault::Fault;
+use crate::property;
+use crate::schema;
+
+/// The section of the operations.
+pub const SECTION: Section = Section {
+    name: "OAuth2",
+    description: "Access tokens: OAuth2 with PKCE, and OpenID Connect.",
+};
+
+/// A user's access token, whatever its scopes.
+const TOKEN: Access = Access::ROLES.with_scopes(&[]).without_api_key();
+
+endpoint!(Authorize: GET "/o/oauth2/auth", "authorize", UnknownCaller, NoBody => Redirection);
+endpoint!(AuthorizeByForm: POST "/o/oauth2/auth", "authorizeByForm", UnknownCaller, FormBody<Authorize> => Redirection);
+endpoint!(RequestToken: POST "/o/oauth2/token", "requestToken", UnknownCaller: Access::CLIENT, FormBody<TokenRequest> => ClientAnswer<TokenSet>);
+endpoint!(RevokeToken: POST "/o/oauth2/revoke", "revokeToken", UnknownCaller: Access::CLIENT, FormBody<RevocationRequest> => ClientAnswer<()>);
+endpoint!(LoadUserInfo: GET "/o/v2/user", "getUserInfo", UnknownCaller: TOKEN, NoBody => Json<UserInfo>);
+endpoint!(LoadUserInfoByPost: POST "/o/v2/user", "getUserInfoByPost", UnknownCaller: TOKEN, NoBody => Json<UserInfo>);
+endpoint!(ListKeys: GET "/o/oauth2/keys", "getKeys", UnknownCaller, NoBody => Json<KeySet>);
+endpoint!(Discover: GET "/.well-known/openid-configuration", "getOpenIdConfiguration", UnknownCaller, NoBody => Json<ServerMetadata>);
+endpoint!(DiscoverOAuth: GET "/.well-known/oauth-authorization-server", "getAuthorizationServer", UnknownCaller, NoBody => Json<ServerMetadata>);
+endpoint!(DiscoverBelowO: GET "/o/.well-known/openid-configuration", "getOpenIdConfigurationBelowO", UnknownCaller, NoBody => Json<ServerMetadata>);
+
+/// A form, as HTML sends it.
+#[derive(Clone, Copy, Debug)]
+pub struct FormBody<T>(PhantomData<T>);
+
+impl<T: JsonSchema> RequestBody for FormBody<T> {
+    const BYTES_MAX: usize = 0;
+
+    type Content = ();
+    type Reader = ();
+
+    fn read((): &(), _: &[u8]) -> Result<(), Vec<Fault>> {
+        Ok(())
+    }
+
+    fn describe(generator: &mut SchemaGenerator) -> Option<Value> {
+        let mut form = T::json_schema(generator).to_value();
+        if let Some(form) = form.as_object_mut() {
+            // The documentation of the request as a whole belongs to the operation.
+            form.remove("description");
+            // An absent field is not `null`: a form has no such value.
+            let fields = form.get_mut("properties").and_then(Value::as_object_mut);
+            let fields = fields.into_iter().flat_map(Map::values_mut);
+            fields.filter_map(Value::as_object_mut).for_each(remove_null);
+        }
+        Some(json!({
+            "required": true,
+            "description": schema::first_paragraph(&schema::description::<T>()),
+            "content": { "application/x-www-form-urlencoded": { "schema": form } },
+        }))
+    }
+}
+
+/// The answer of the authorization endpoint, which a browser follows.
+#[derive(Clone, Copy, Debug)]
+pub struct Redirection;
+
+impl Answer for Redirection {
+    type Content = ();
+
+    fn describe(_: &mut SchemaGenerator, responses: &mut Map<String, Value>) {
+        let page = |description: &str| {
+            json!({
+                "description": description,
+                "content": { "text/html": { "schema": { "type": "string" } } },
+            })
+        };
+        let mut add =
+            |status: &str, response: Value| responses.insert(status.to_owned(), response);
+        add("200", page("A page on which the user logs in or consents."));
+        let redirect = json!({
+            "description": "Redirect to the client with the response, or to the next page.",
+            "headers": { "Location": {
+                "description": "The redirect target.",
+                "required": true,
+                "schema": { "type": "string" },
+            } },
+        });
+        add("303", redirect);
+        add("400", page("The request is not valid, and its client cannot be identified."));
+        add("413", page("The form is too large."));
+        add("503", page("The service is overloaded."));
+    }
+
+    fn parse(_: &HeaderMap, _: &[u8]) -> serde_json::Result<()> {
+        Ok(())
+    }
+}
+
+/// The answer of an endpoint for clients, with the errors of RFC 6749 §5.2.
+#[derive(Clone, Copy, Debug)]
+pub struct ClientAnswer<T>(PhantomData<T>);
+
+impl<T: JsonSchema + DeserializeOwned> Answer for ClientAnswer<T> {
+    type Content = T;
+
+    fn describe(generator: &mut SchemaGenerator, responses: &mut Map<String, Value>) {
+        let mut error = |description: &str, header: Option<(&str, &str)>| {
+            let mut response = describe_json::<OAuthError>(generator);
+            response["description"] = description.into();
+            if let Some((name, description)) = header {
+                response["headers"][name] = json!({
+                    "description": description,
+                    "required": true,
+                    "schema": { "type": "string" },
+                });
+            }
+            response
+        };
+        let invalid = error("The request was refused; `error` gives the reason.", None);
+        let challenge = Some(("WWW-Authenticate", "HTTP Basic."));
+        let unknown = error("The client is unknown or its secret is wrong.", challenge);
+        let wait = Some(("Retry-After", "The number of seconds to wait."));
+        let busy = error("Too many logins failed, or the service is overloaded.", wait);
+        let mut success = describe_json::<T>(generator);
+        if success["content"]["application/json"]["schema"]["type"] == "null" {
+            success = json!({ "description": "The token is revoked." });
+        }
+        responses.insert("200".to_owned(), success);
+        responses.insert("400".to_owned(), invalid);
+        responses.insert("401".to_owned(), unknown);
+        responses.insert("503".to_owned(), busy);
+    }
+
+    fn parse(_: &HeaderMap, body: &[u8]) -> serde_json::Result<T> {
+        serde_json::from_slice(body)
+    }
+}
+
+/// Request access from a user.
+///
+/// For browsers: the user logs in and consents, and the browser is redirected to `redirect_uri`. Errors are reported to the
+/// client there, or on a page if the client or the address is not known.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[schemars(example = json!({
+    "response_type": "code", "client_id": "CLIENT_ID", "redirect_uri": "https://client.example/back",
+    "scope": "roles", "code_challenge": "CODE_CHALLENGE", "code_challenge_method": "S256",
+}))]
+pub struct Authorize {
+    /// The request.
+    #[serde(default)]
+    #[schemars(schema_with = "response_type")]
+    pub response_type: Option<String>,
+    /// The client.
+    pub client_id: Option<String>,
+    /// Where the response is sent; must match a registered address exactly.
+    pub redirect_uri: Option<String>,
+    /// Scopes separated by spaces.
+    pub scope: Option<String>,
+    /// Returned with the response.
+    pub state: Option<String>,
+    /// Whether the response is in the query or the fragment of the address.
+    pub response_mode: Option<ResponseMode>,
+    /// Returned in the ID token.
+    pub nonce: Option<String>,
+    /// PKCE (RFC 7636); needed by public clients.
+    pub code_challenge: Option<String>,
+    /// The only supported method.
+    pub code_challenge_method: Option<ChallengeMethod>,
+    /// Prompts that are always shown, separated by spaces: none, login, consent, select_account.
+    pub prompt: Option<String>,
+    /// The maximum number of seconds since the login.
+    pub max_age: Option<u32>,
+}
+
+fn response_type(_: &mut SchemaGenerator) -> schemars::Schema {
+    let words = ["code", "token", "id_token", "id_token token"];
+    schemars::json_schema!({ "type": "string", "enum": words })
+}
+
+/// Where the response of the authorization endpoint is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+#[schemars(inline)]
+pub enum ResponseMode {
+    Query,
+    Fragment,
+}
+
+/// The method of PKCE.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[schemars(inline)]
+pub enum ChallengeMethod {
+    S256,
+}
+
+/// Request access from a user, by a form.
+///
+/// The same request as a form; the browser is redirected with GET.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct AuthorizeByForm {}
+
+/// Issue tokens.
+///
+/// In exchange for a code, a refresh token, or a user name and password. Access tokens are opaque.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct RequestToken {}
+
+/// The request (RFC 6749).
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[schemars(example = json!({
+    "grant_type": "refresh_token", "client_id": "CLIENT_ID", "client_secret": "CLIENT_SECRET",
+    "refresh_token": "REFRESH_TOKEN",
+}))]
+pub struct TokenRequest {
+    #[schemars(schema_with = "property::words::<GrantType>")]
+    pub grant_type: String,
+    /// Required unless HTTP Basic identifies the client.
+    pub client_id: Option<String>,
+    pub client_secret: Option<String>,
+    /// For `authorization_code`.
+    pub code: Option<String>,
+    /// The same as in the authorization request.
+    pub redirect_uri: Option<String>,
+    /// PKCE (RFC 7636).
+    pub code_verifier: Option<String>,
+    /// For `password`.
+    pub username: Option<String>,
+    pub password: Option<String>,
+    /// For `refresh_token`; it can be used once.
+    pub refresh_token: Option<String>,
+    /// Scopes separated by spaces; must include `roles`.
+    pub scope: Option<String>,
+}
+
+/// Revoke a token.
+///
+/// Revokes an access token alone, or a refresh token with all tokens of the same authorization (RFC 7009). An unknown token is
+/// not an error.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct RevokeToken {}
+
+/// The token.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[schemars(example = json!({
+    "token": "TOKEN", "client_id": "CLIENT_ID", "client_secret": "CLIENT_SECRET",
+}))]
+pub struct RevocationRequest {
+    /// An access token or a refresh token.
+    pub token: String,
+    pub token_type_hint: Option<String>,
+    /// Required unless HTTP Basic identifies the client.
+    pub client_id: Option<String>,
+    pub client_secret: Option<String>,
+}
+
+/// User info.
+///
+/// The user's data that the token's scopes expose.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct LoadUserInfo {}
+
+/// User info, by POST.
+///
+/// The user's data that the token's scopes expose.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct LoadUserInfoByPost {}
+
+/// Signing keys of ID tokens.
+///
+/// A JSON Web Key Set.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct ListKeys {}
+
+/// OpenID Connect discovery.
+///
+/// Endpoints and supported features.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct Discover {}
+
+/// OAuth 2.0 server metadata (RFC 8414).
+///
+/// Endpoints and supported features.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct DiscoverOAuth {}
+
+/// OAuth 2.0 server metadata below /o.
+///
+/// Endpoints and supported features.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct DiscoverBelowO {}
+
+/// The tokens.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct TokenSet {
+    pub access_token: String,
+    /// Always `Bearer`.
+    pub token_type: String,
+    /// Seconds.
+    pub expires_in: i64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub refresh_token: Option<String>,
+    /// Who the user is, as a signed JWT.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub id_token: Option<String>,
+    /// Scopes separated by spaces.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub scope: Option<String>,
+}
+
+/// An error of RFC 6749 §5.2.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct OAuthError {
+    pub error: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error_description: Option<String>,
+}
+
+/// The claims of the user that the scopes of the token expose.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct UserInfo {
+    pub sub: String,
+    pub scope: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub email: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub family_name: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub given_name: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub roles: Option<Vec<String>>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub customer_name: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub user_id: Option<i64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub customer_id: Option<i64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub department: Option<String>,
+}
+
+/// The public keys (RFC 7517).
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct KeySet {
+    pub keys: Vec<Map<String, Value>>,
+}
+
+/// The metadata of the authorization server. Further properties are those of RFC 8414 and OpenID Connect Discovery 1.0.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct ServerMetadata {
+    pub issuer: String,
+    pub authorization_endpoint: String,
+    pub token_endpoint: String,
+    pub jwks_uri: String,
+}

@@ -1,0 +1,194 @@
+//! Health checks, metrics and the OpenAPI document, for the operator's tools.
+
+use http::HeaderMap;
+use schemars::{JsonSchema, SchemaGenerator};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+
+use crate::access::UnknownCaller;
+use crate::answer::{Answer, File, FileKind, describe_json};
+use crate::body::NoBody;
+use crate::endpoint;
+use crate::endpoint::{RequestHeader, Section};
+
+const SECTION: Section = Section {
+    name: "Operator",
+    description: "For the operator's tools; keep them inside your network.",
+};
+
+endpoint!(CheckLiveness: GET "/health/live", "getLiveness", UnknownCaller, NoBody => HealthCheck);
+endpoint!(CheckReadiness: GET "/health/ready", "getReadiness", UnknownCaller, NoBody => HealthCheck);
+endpoint!(CheckServing: GET "/health/serving", "getServing", UnknownCaller, NoBody => HealthCheck);
+endpoint!(CheckSearch: GET "/health/search", "getSearchReadiness", UnknownCaller, NoBody => HealthCheck);
+endpoint!(LoadMetrics: GET "/metrics", "getMetrics", UnknownCaller, NoBody => File<MetricsText>);
+endpoint!(LoadOpenApi: GET "/openapi.json", "getOpenApi", UnknownCaller, NoBody => OpenApiDocument, [RequestHeader::IF_NONE_MATCH, RequestHeader::IF_MATCH_ANY]);
+
+/// Liveness.
+///
+/// Restart the process if this fails. The status is `live`.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct CheckLiveness {}
+
+/// Readiness.
+///
+/// Not ready while the service is stopping, its database cannot be read, or it has a fault that another node does not
+/// have: of database, search index, store of originals or disk. The status is `ready` or `not ready`.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct CheckReadiness {}
+
+/// Readiness for media requests.
+///
+/// Not ready while the service is stopping. Cached files are served without a database. The status is `serving` or `not
+/// serving`.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct CheckServing {}
+
+/// Readiness for searches.
+///
+/// Not ready while the search index is being built, the database cannot be used or the service is stopping, or on a
+/// node that does not search: the status is `ready`, `building`, `database`, `draining` or `disabled`.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct CheckSearch {}
+
+/// The health of a node.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Health {
+    pub status: HealthStatus,
+    /// What does not work although the node is ready.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub detail: Option<String>,
+    /// Why the node is not ready.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    /// The faults of the node, if it has any.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub faults: Vec<String>,
+    /// The number of ingested items that search does not find yet.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rows_behind: Option<i64>,
+}
+
+impl Health {
+    /// Creates the health of a node with nothing else to say.
+    #[must_use]
+    pub fn new(status: HealthStatus) -> Self {
+        Self { status, detail: None, reason: None, faults: Vec::new(), rows_behind: None }
+    }
+
+    /// Creates the health of a node that is not ready because of `reason`.
+    #[must_use]
+    pub fn unready(status: HealthStatus, reason: impl Into<String>) -> Self {
+        Self { reason: Some(reason.into()), ..Self::new(status) }
+    }
+}
+
+/// Whether a node is ready, and for search the reason why it is not.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+#[schemars(inline)]
+pub enum HealthStatus {
+    Live,
+    Ready,
+    #[serde(rename = "not ready")]
+    NotReady,
+    Serving,
+    #[serde(rename = "not serving")]
+    NotServing,
+    Building,
+    Database,
+    Disabled,
+    Draining,
+}
+
+/// 200 with the health of a node that is ready, 503 with that of a node that is not.
+#[derive(Clone, Debug)]
+pub struct HealthCheck(pub Health);
+
+impl HealthCheck {
+    /// Returns whether the answer is 200.
+    #[must_use]
+    pub fn is_ready(&self) -> bool {
+        match self.0.status {
+            HealthStatus::Live | HealthStatus::Ready | HealthStatus::Serving => true,
+            HealthStatus::NotReady
+            | HealthStatus::NotServing
+            | HealthStatus::Building
+            | HealthStatus::Database
+            | HealthStatus::Disabled
+            | HealthStatus::Draining => false,
+        }
+    }
+}
+
+impl Answer for HealthCheck {
+    type Content = Health;
+
+    fn describe(generator: &mut SchemaGenerator, responses: &mut Map<String, Value>) {
+        for (status, description) in [("200", "Ready."), ("503", "Not ready.")] {
+            let mut response = describe_json::<Health>(generator);
+            response["description"] = description.into();
+            responses.insert(status.to_owned(), response);
+        }
+    }
+
+    fn parse(_: &HeaderMap, body: &[u8]) -> serde_json::Result<Health> {
+        serde_json::from_slice(body)
+    }
+}
+
+/// Metrics.
+///
+/// In the text format of Prometheus.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct LoadMetrics {}
+
+/// The text format of Prometheus.
+#[derive(Clone, Copy, Debug)]
+pub struct MetricsText;
+
+impl FileKind for MetricsText {
+    const MEDIA_TYPE: &'static str = "text/plain";
+    const DESCRIPTION: &'static str = "The metrics.";
+    const IS_BINARY: bool = false;
+}
+
+/// OpenAPI document.
+///
+/// OpenAPI 3.1. A page made from it is at `/docs`.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct LoadOpenApi {}
+
+/// The document, with the answers to conditional requests.
+#[derive(Clone, Copy, Debug)]
+pub struct OpenApiDocument;
+
+impl Answer for OpenApiDocument {
+    type Content = Value;
+
+    fn describe(_: &mut SchemaGenerator, responses: &mut Map<String, Value>) {
+        let document = json!({
+            "description": "This document.",
+            "headers": {
+                "ETag": header("Changes with the document."),
+                "Cache-Control": header("Cache directives."),
+            },
+            "content": { "application/json": { "schema": { "type": "object" } } },
+        });
+        let unchanged = json!({
+            "description": "Not modified.",
+            "headers": { "ETag": header("Its entity tag.") },
+        });
+        responses.insert("200".to_owned(), document);
+        responses.insert("304".to_owned(), unchanged);
+        responses.insert("412".to_owned(), json!({ "description": "The precondition failed." }));
+    }
+
+    fn parse(_: &HeaderMap, body: &[u8]) -> serde_json::Result<Value> {
+        serde_json::from_slice(body)
+    }
+}
+
+fn header(description: &str) -> Value {
+    json!({ "description": description, "required": true, "schema": { "type": "string" } })
+}

@@ -1,0 +1,201 @@
+//! Orders: downloads and purchases under agreements, and reports on their use.
+
+use jiff::Timestamp;
+use model::account::{AgreementType, LicensePeriod, Money, OrderStatus};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use uuid::Uuid;
+
+use crate::access::KnownCaller;
+use crate::answer::Json;
+use crate::body::{JsonBody, NoBody};
+use crate::endpoint;
+use crate::endpoint::Section;
+use crate::property;
+
+/// Most orders that one request lists.
+pub const ORDERS_LISTED_MAX: usize = 10_000;
+/// Longest text on an invoice, in characters.
+pub const INVOICE_TEXT_CHARS_MAX: usize = 2000;
+/// Number of orders that a request lists without `size`.
+pub const ORDERS_SIZE_DEFAULT: usize = 20;
+
+const SECTION: Section = Section {
+    name: "Orders",
+    description: "Downloads and orders under agreements, and reports on their use.",
+};
+
+endpoint!(ListOrders: GET "/user/v1/order", "getOrder", KnownCaller, NoBody => Json<Orders>);
+endpoint!(LoadOrder: GET "/user/v1/order/{id}", "getOrderById", KnownCaller, NoBody => Json<Order>, NotFound);
+endpoint!(UpdateOrder: PUT "/user/v1/order/{id}", "updateOrder", KnownCaller, JsonBody<OrderUpdate> => Json<Order>, NotFound);
+
+/// Orders, newest first.
+///
+/// The caller's orders; an administrator gets those of the whole organization. Service accounts are not supported.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct ListOrders {
+    /// The maximum number of orders.
+    #[schemars(range(max = ORDERS_LISTED_MAX))]
+    pub size: usize,
+    /// The number of orders to skip.
+    pub start: u32,
+    /// Whether the order has been approved, rejected or reported.
+    #[serde(with = "property::word")]
+    #[schemars(schema_with = "property::words::<OrderStatus>")]
+    pub status: OrderStatus,
+}
+
+impl Default for ListOrders {
+    fn default() -> Self {
+        Self { size: ORDERS_SIZE_DEFAULT, start: 0, status: OrderStatus::All }
+    }
+}
+
+/// An order.
+///
+/// An order that the caller can list. Service accounts are not supported.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct LoadOrder {
+    /// The id of the order.
+    pub id: i64,
+}
+
+/// Approve or reject an order, or report its use.
+///
+/// Under Direct and Normal agreements `approve` decides whether the item can be downloaded; under others it says whether the
+/// item was used. An order is decided or reported once; after that the error is `order_already_reported`.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct UpdateOrder {
+    /// The id of the order.
+    pub id: i64,
+}
+
+/// The orders.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct Orders {
+    pub orders: Vec<Order>,
+}
+
+/// The order.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Order {
+    pub id: i64,
+    pub item: OrderedItem,
+    pub price: OrderPrice,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub invoice_text: Option<String>,
+    pub created: Timestamp,
+    /// Until then it can be downloaded free of charge.
+    pub downloadable_until: Timestamp,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reporting_deadline: Option<Timestamp>,
+    /// When it was approved, rejected or reported.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reported: Option<Timestamp>,
+    /// Whether it was approved, or reported as used.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub approved: Option<bool>,
+    /// Whether the agency handles the order manually.
+    pub manual: bool,
+}
+
+/// The item of an order, as it was when it was ordered.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct OrderedItem {
+    pub uri: String,
+    pub headline: String,
+    pub byline: String,
+    pub source: String,
+}
+
+/// What an order costs, and under which agreement.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct OrderPrice {
+    pub name: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub description: Option<String>,
+    pub license: License,
+    pub agreement: OrderAgreement,
+}
+
+/// The agreement under which an item was ordered.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct OrderAgreement {
+    pub id: i64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    #[serde(rename = "type")]
+    #[schemars(schema_with = "property::words::<AgreementType>")]
+    pub kind: AgreementType,
+    /// Present if only administrators of the organization can approve the order.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub approver: Option<OrderApprover>,
+}
+
+/// Who approves the orders of an agreement.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum OrderApprover {
+    Admin,
+}
+
+/// A licence of a pricelist.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct License {
+    /// Absent until the licence of an order is chosen.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub uuid: Option<Uuid>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "property::optional_words::<LicensePeriod>")]
+    pub period: Option<LicensePeriod>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub volume: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "property::amount")]
+    pub price: Option<Money>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub description: Option<String>,
+    pub product: LicensedProduct,
+}
+
+impl License {
+    /// The licence of an order whose licence is not chosen yet.
+    #[must_use]
+    pub fn of_product(product: LicensedProduct) -> Self {
+        Self { uuid: None, period: None, volume: None, price: None, description: None, product }
+    }
+}
+
+/// The product that a licence is for.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct LicensedProduct {
+    pub name: String,
+    pub description: String,
+    pub code: String,
+}
+
+/// The decision or report.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[schemars(extend(
+    "if" = { "properties": { "approve": { "const": true } }, "required": ["approve"] },
+    "then" = { "required": ["license"] },
+))]
+pub struct OrderUpdate {
+    pub approve: bool,
+    /// A licence from the item's pricelist; required if `approve` is true.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub license: Option<ChosenLicense>,
+    /// The text on the invoice.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = INVOICE_TEXT_CHARS_MAX), regex(pattern = property::LINES))]
+    pub invoice_text: Option<String>,
+}
+
+/// A licence of a pricelist. Its other properties may be sent too, and are ignored.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ChosenLicense {
+    pub uuid: Uuid,
+}

@@ -1,0 +1,238 @@
+//! Reads the parameters of a request: path and query become a JSON object, which is checked by the schema that the OpenAPI
+//! document shows and then becomes the endpoint's type.
+
+use std::marker::PhantomData;
+
+use jsonschema::Validator;
+use serde_json::{Map, Value};
+
+use crate::endpoint::Endpoint;
+use crate::fault::{Fault, Location};
+use crate::property;
+use crate::schema;
+
+/// A decoded query parameter; the value is `None` if it is not UTF-8.
+pub type QueryPair = (String, Option<String>);
+
+/// Most elements of a list.
+const ELEMENTS_MAX: usize = 1000;
+
+/// The shape of a parameter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Shape {
+    Text,
+    Integer,
+    Boolean,
+}
+
+#[derive(Debug)]
+struct Parameter {
+    name: String,
+    location: Location,
+    shape: Shape,
+    is_list: bool,
+    /// True if each element of the list is a parameter of its own.
+    is_repeated: bool,
+}
+
+/// The parameters of a request as far as they are valid.
+#[derive(Debug)]
+pub struct PartialRequest<E> {
+    /// The parameters, of which wrong ones count as absent; `None` if the others do not suffice.
+    pub parameters: Option<E>,
+    /// Everything that is wrong with the parameters, in their order.
+    pub faults: Vec<Fault>,
+}
+
+/// Reads and checks the parameters of one operation.
+#[derive(Debug)]
+pub struct RequestReader<E> {
+    parameters: Vec<Parameter>,
+    validator: Validator,
+    endpoint: PhantomData<fn() -> E>,
+}
+
+impl<E: Endpoint> RequestReader<E> {
+    /// Compiles the schema of `E`.
+    #[must_use]
+    pub fn new() -> Self {
+        let schema = schema::for_requests().into_root_schema_for::<E>().to_value();
+        let properties = schema["properties"].as_object().into_iter().flatten();
+        let parameters =
+            properties.map(|(name, property)| parameter::<E>(name, property)).collect();
+        Self { parameters, validator: schema::compile(&schema), endpoint: PhantomData }
+    }
+
+    /// Reads the parameters from the segments of the path by name, and from the query. Unknown query parameters are ignored,
+    /// and one without a value counts as absent.
+    ///
+    /// Fails with everything that is wrong with them.
+    pub fn read(&self, path: &[QueryPair], query: &[QueryPair]) -> Result<E, Vec<Fault>> {
+        let PartialRequest { parameters, faults } = self.read_valid(path, query);
+        parameters.filter(|_| faults.is_empty()).ok_or(faults)
+    }
+
+    /// Reads the parameters like [`read`](Self::read) as far as they are valid, for checks that the schema cannot express.
+    #[must_use]
+    pub fn read_valid(&self, path: &[QueryPair], query: &[QueryPair]) -> PartialRequest<E> {
+        let mut faults = Vec::new();
+        let mut values = Map::new();
+        for parameter in &self.parameters {
+            let pairs = match parameter.location {
+                Location::Path => path,
+                Location::Query | Location::Headers | Location::Body => query,
+            };
+            match parameter.read(pairs) {
+                Ok(Some(value)) => {
+                    values.insert(parameter.name.clone(), value);
+                }
+                Ok(None) => {}
+                Err(fault) => faults.push(fault),
+            }
+        }
+        let mut values = Value::Object(values);
+        let is_reported =
+            |fault: &Fault, known: &[Fault]| known.iter().any(|known| known.path == fault.path);
+        for fault in Fault::collect(&self.validator, &values, |name| self.locate(name)) {
+            // A parameter that could not be read is not missing as well, and a list is reported once.
+            if !is_reported(&fault, &faults) {
+                faults.push(fault);
+            }
+        }
+        faults.sort_by_key(|fault| self.position(&fault.path));
+        if let Value::Object(values) = &mut values {
+            values.retain(|name, _| !faults.iter().any(|fault| fault.path == *name));
+        }
+        match serde_json::from_value(values) {
+            Ok(parameters) => PartialRequest { parameters: Some(parameters), faults },
+            Err(cause) => {
+                if faults.is_empty() {
+                    faults.push(Fault::new("format", Location::Query, "", cause.to_string()));
+                }
+                PartialRequest { parameters: None, faults }
+            }
+        }
+    }
+
+    /// Returns the position of the parameter `name`, for the order of faults.
+    #[must_use]
+    pub fn position(&self, name: &str) -> usize {
+        let found = self.parameters.iter().position(|parameter| parameter.name == name);
+        found.unwrap_or(self.parameters.len())
+    }
+
+    fn locate(&self, name: &str) -> Location {
+        let found = self.parameters.iter().find(|parameter| parameter.name == name);
+        found.map_or(Location::Query, |parameter| parameter.location)
+    }
+}
+
+impl<E: Endpoint> Default for RequestReader<E> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// Derives how to read the parameter `name` from its schema.
+fn parameter<E: Endpoint>(name: &str, schema: &Value) -> Parameter {
+    let is_list = has_type(schema, "array");
+    let element = if is_list { &schema["items"] } else { schema };
+    let shape = if has_type(element, "integer") {
+        Shape::Integer
+    } else if has_type(element, "boolean") {
+        Shape::Boolean
+    } else {
+        Shape::Text
+    };
+    let location = if is_in_path(E::PATH, name) { Location::Path } else { Location::Query };
+    let is_repeated = schema.get(property::REPEATED).is_some();
+    Parameter { name: name.to_owned(), location, shape, is_list, is_repeated }
+}
+
+fn has_type(schema: &Value, name: &str) -> bool {
+    let own = &schema["type"];
+    own == name || own.as_array().is_some_and(|names| names.iter().any(|own| own == name))
+}
+
+/// Returns whether `name` is a segment of `path`.
+pub(crate) fn is_in_path(path: &str, name: &str) -> bool {
+    path.contains(&format!("{{{name}}}"))
+}
+
+impl Parameter {
+    /// Reads the value from `pairs`; `None` if it is absent.
+    fn read(&self, pairs: &[QueryPair]) -> Result<Option<Value>, Fault> {
+        if self.is_list {
+            return self.read_list(pairs);
+        }
+        let mut found = pairs
+            .iter()
+            .filter(|(name, value)| *name == self.name && value.as_deref() != Some(""));
+        let Some((_, value)) = found.next() else { return Ok(None) };
+        if found.next().is_some() {
+            return Err(self.fault("type", "is given more than once"));
+        }
+        Ok(Some(self.shape.convert(self.decoded(value)?)))
+    }
+
+    fn read_list(&self, pairs: &[QueryPair]) -> Result<Option<Value>, Fault> {
+        let mut elements = Vec::new();
+        for (name, value) in pairs {
+            if self.is_repeated {
+                if *name == self.name && value.as_deref() != Some("") {
+                    elements.push(self.shape.convert(self.decoded(value)?));
+                }
+                continue;
+            }
+            // Brackets mark a list in the client library that integrations use (contract api-6).
+            if name != &self.name && name.strip_suffix("[]") != Some(&self.name) {
+                continue;
+            }
+            let texts = self.decoded(value)?.split(',').map(str::trim);
+            let texts = texts.filter(|text| !text.is_empty());
+            elements.extend(texts.map(|text| self.shape.convert(text)));
+            if elements.len() > ELEMENTS_MAX {
+                let message = format!("has more than {ELEMENTS_MAX} elements");
+                return Err(self.fault("maximum", &message));
+            }
+        }
+        Ok((!elements.is_empty()).then_some(Value::Array(elements)))
+    }
+
+    fn decoded<'a>(&self, value: &'a Option<String>) -> Result<&'a str, Fault> {
+        value.as_deref().ok_or_else(|| self.fault("format", "is not UTF-8"))
+    }
+
+    fn fault(&self, rule: &'static str, message: &str) -> Fault {
+        Fault::new(rule, self.location, &self.name, format!("{} {message}", self.name))
+    }
+}
+
+impl Shape {
+    /// Converts `text`. A text of a different shape stays a text, which the schema then refuses.
+    fn convert(self, text: &str) -> Value {
+        match self {
+            Self::Text => text.into(),
+            Self::Integer => parse_integer(text).map_or_else(|| text.into(), Value::from),
+            Self::Boolean => text.parse::<bool>().map_or_else(|_| text.into(), Value::from),
+        }
+    }
+}
+
+/// Parses digits with an optional sign and an optional fraction of zeros: clients whose numbers are all
+/// floating-point write `20.0`. A number beyond 64 bits saturates, and no range contains the result.
+fn parse_integer(text: &str) -> Option<i64> {
+    let integer = match text.split_once('.') {
+        Some((integer, zeros)) if !zeros.is_empty() && zeros.bytes().all(|byte| byte == b'0') => {
+            integer
+        }
+        Some(_) | None => text,
+    };
+    let digits = integer.strip_prefix(['-', '+']).unwrap_or(integer);
+    if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
+        return None;
+    }
+    // Digits fail to parse only when they are too many, so the value lies beyond every range.
+    let limit = if text.starts_with('-') { i64::MIN } else { i64::MAX };
+    Some(integer.parse().unwrap_or(limit))
+}

@@ -1,0 +1,461 @@
+//! Uploads: files that are sent in parts, described and published, and metadata templates.
+
+use http::HeaderMap;
+use jiff::Timestamp;
+use model::{ItemId, MediaType};
+use schemars::{JsonSchema, SchemaGenerator};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+use uuid::Uuid;
+
+use crate::access::{Access, KnownCaller, UnknownCaller};
+use crate::answer::{Answer, File, FileKind, Json, NoContent, Tagged, describe_json};
+use crate::body::{JsonBody, NoBody, RequestBody};
+use crate::endpoint;
+use crate::endpoint::{RequestHeader, Section};
+use crate::fault::Fault;
+use crate::ingest::{EDIT_BYTES_MAX, PublishedItem, sent_document};
+use crate::property;
+
+/// Characters of the name of a template.
+pub const TEMPLATE_NAME_CHARS_MAX: usize = 100;
+
+const SECTION: Section = Section {
+    name: "Uploads",
+    description: "Send files in parts, with the protocol tus 1.0.0 \
+        (https://tus.io/protocols/resumable-upload) and its extensions creation, expiration, checksum and \
+        termination; describe and publish what was sent; and keep metadata templates. For callers with the role \
+        `ROLE_PROVIDER`.",
+};
+
+const UPLOAD_LENGTH: RequestHeader = RequestHeader {
+    name: "Upload-Length",
+    description: "The length of the file in bytes.",
+    required: true,
+    integer_from: Some(1),
+};
+const UPLOAD_METADATA: RequestHeader = RequestHeader {
+    name: "Upload-Metadata",
+    description: "`filename` and its value in base64, for example `filename aGFyYm91ci5qcGc=`, and optionally \
+        `fingerprint` with a text by which the client recognizes its file again, separated by commas.",
+    required: true,
+    integer_from: None,
+};
+const UPLOAD_OFFSET: RequestHeader = RequestHeader {
+    name: "Upload-Offset",
+    description: "The number of bytes that were received before.",
+    required: true,
+    integer_from: Some(0),
+};
+const UPLOAD_CHECKSUM: RequestHeader = RequestHeader {
+    name: "Upload-Checksum",
+    description: "`sha256` or `sha1`, a space, and the checksum of the body in base64.",
+    required: false,
+    integer_from: None,
+};
+/// A change of a template need not name the version.
+const TEMPLATE_VERSION: RequestHeader =
+    RequestHeader { required: false, ..RequestHeader::IF_MATCH };
+
+// The handlers of the protocol authenticate callers themselves: every answer has its version, refusals too.
+endpoint!(ListUploads: GET "/ingest/v1/uploads", "getUploads", KnownCaller, NoBody => Json<Vec<Upload>>);
+endpoint!(CreateUpload: POST "/ingest/v1/uploads", "createUpload", UnknownCaller: Access::ROLES, NoBody => UploadCreated, [UPLOAD_LENGTH, UPLOAD_METADATA], Stale, TooLarge);
+endpoint!(LoadUpload: GET "/ingest/v1/uploads/{id}", "getUpload", UnknownCaller: Access::ROLES, NoBody => UploadProgress, NotFound, Stale);
+endpoint!(AppendToUpload: PATCH "/ingest/v1/uploads/{id}", "appendToUpload", UnknownCaller: Access::ROLES, UploadBytes => BytesStored, [UPLOAD_OFFSET, UPLOAD_CHECKSUM], NotFound, Conflict, Stale);
+endpoint!(DiscardUpload: DELETE "/ingest/v1/uploads/{id}", "discardUpload", UnknownCaller: Access::ROLES, NoBody => NoContent, NotFound, Stale);
+endpoint!(DescribeUpload: GET "/ingest/v1/uploads/{id}/document", "getUploadDocument", KnownCaller, NoBody => Json<UploadDescription>, NotFound, Conflict, TooLarge);
+endpoint!(PreviewUpload: GET "/ingest/v1/uploads/{id}/preview", "getUploadPreview", KnownCaller, NoBody => File<UploadPreview>, NotFound, Conflict, TooLarge);
+endpoint!(PublishUpload: POST "/ingest/v1/uploads/{id}/publish", "publishUpload", KnownCaller, JsonBody<UploadPublish, EDIT_BYTES_MAX> => PublishedItem, NotFound, Conflict, Stale);
+endpoint!(ListTemplates: GET "/ingest/v1/templates", "getTemplates", KnownCaller, NoBody => Json<Vec<MetadataTemplate>>);
+endpoint!(CreateTemplate: POST "/ingest/v1/templates", "createTemplate", KnownCaller, JsonBody<MetadataTemplateSent, EDIT_BYTES_MAX> => TemplateCreated, Conflict);
+endpoint!(LoadTemplate: GET "/ingest/v1/templates/{id}", "getTemplate", KnownCaller, NoBody => Tagged<MetadataTemplate>, NotFound);
+endpoint!(UpdateTemplate: PUT "/ingest/v1/templates/{id}", "updateTemplate", KnownCaller, JsonBody<MetadataTemplateSent, EDIT_BYTES_MAX> => Tagged<MetadataTemplate>, [TEMPLATE_VERSION], NotFound, Conflict, Stale);
+endpoint!(RemoveTemplate: DELETE "/ingest/v1/templates/{id}", "removeTemplate", KnownCaller, NoBody => File<TemplateRemoval>, [TEMPLATE_VERSION], NotFound, Stale);
+
+/// The caller's uploads.
+///
+/// Uploads that are not published yet and have not expired, oldest first.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct ListUploads {}
+
+/// Declare an upload.
+///
+/// Declares the length and the name of a file: a photograph (`.jpg`, `.jpeg`), a graphic (`.pdf`, `.eps`) or a video
+/// (`.mp4`). An upload that receives nothing expires. `upload_quota` means that the caller has too many unpublished
+/// uploads, or that they take too much space.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct CreateUpload {}
+
+/// Progress of an upload.
+///
+/// How many bytes were received. `HEAD` gives the headers alone, as the protocol asks for it.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct LoadUpload {
+    /// The id of the upload.
+    #[schemars(with = "Uuid")]
+    pub id: String,
+}
+
+/// Send bytes of an upload.
+///
+/// Appends bytes at the offset that was reached. What arrives before a connection breaks off is stored, unless
+/// `Upload-Checksum` covers the body. `upload_offset` means that the offset is another one.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct AppendToUpload {
+    /// The id of the upload.
+    #[schemars(with = "Uuid")]
+    pub id: String,
+}
+
+/// Discard an upload.
+///
+/// Removes the upload with its bytes.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct DiscardUpload {
+    /// The id of the upload.
+    #[schemars(with = "Uuid")]
+    pub id: String,
+}
+
+/// What an upload would become.
+///
+/// The document that the file describes by its embedded metadata, and the item that it would become.
+/// `upload_incomplete` means that bytes are missing.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct DescribeUpload {
+    /// The id of the upload.
+    #[schemars(with = "Uuid")]
+    pub id: String,
+}
+
+/// Picture of an upload.
+///
+/// A small JPEG of an uploaded photograph, upright and in sRGB.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct PreviewUpload {
+    /// The id of the upload.
+    #[schemars(with = "Uuid")]
+    pub id: String,
+}
+
+/// Publish an upload.
+///
+/// Makes the upload an item and removes it. The document is what the file describes, changed by the template and then
+/// by `document`; it is checked by the schema and by the house rules. A replaced item keeps its embargo and its
+/// status unless they say others; `embargoed` with `null` ends the embargo. `item_exists` means that the upload would
+/// replace an item, `version_conflict` that the item changed while the upload was read.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct PublishUpload {
+    /// The id of the upload.
+    #[schemars(with = "Uuid")]
+    pub id: String,
+    /// The id of a metadata template, whose changes are made first.
+    #[schemars(range(min = 1))]
+    pub template: Option<i64>,
+}
+
+/// Metadata templates.
+///
+/// The templates of the caller's organization and those that all providers share, by name.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct ListTemplates {}
+
+/// Create a metadata template.
+///
+/// A template changes fields of items and uploads. It belongs to the caller's organization, or all providers share
+/// it.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct CreateTemplate {}
+
+/// A metadata template.
+///
+/// The template with its entity tag.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct LoadTemplate {
+    /// The id of the template.
+    pub id: i64,
+}
+
+/// Replace a metadata template.
+///
+/// `version_conflict` means that it changed since the version that `If-Match` names.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct UpdateTemplate {
+    /// The id of the template.
+    pub id: i64,
+}
+
+/// Remove a metadata template.
+///
+/// Items to which it was applied stay as they are.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct RemoveTemplate {
+    /// The id of the template.
+    pub id: i64,
+}
+
+/// Bytes of a file. The handler reads the body itself.
+#[derive(Clone, Copy, Debug)]
+pub struct UploadBytes;
+
+impl RequestBody for UploadBytes {
+    const BYTES_MAX: usize = 0;
+
+    type Content = ();
+    type Reader = ();
+
+    fn read((): &(), _: &[u8]) -> Result<(), Vec<Fault>> {
+        Ok(())
+    }
+
+    fn describe(_: &mut SchemaGenerator) -> Option<Value> {
+        Some(json!({
+            "required": true,
+            "description": "The bytes.",
+            "content": { "application/offset+octet-stream": {
+                "schema": { "contentMediaType": "application/octet-stream" },
+            } },
+        }))
+    }
+}
+
+/// 201 with the address of a declared upload.
+#[derive(Clone, Copy, Debug)]
+pub struct UploadCreated;
+
+impl Answer for UploadCreated {
+    type Content = ();
+
+    fn describe(_: &mut SchemaGenerator, responses: &mut Map<String, Value>) {
+        let mut headers = json!({ "Location": text_header("The address of the upload.") });
+        add_progress(&mut headers);
+        let response = json!({ "description": "The upload is declared.", "headers": headers });
+        responses.insert("201".to_owned(), response);
+    }
+
+    fn parse(_: &HeaderMap, _: &[u8]) -> serde_json::Result<()> {
+        Ok(())
+    }
+}
+
+/// 200 with an upload, whose progress is in the headers too.
+#[derive(Clone, Copy, Debug)]
+pub struct UploadProgress;
+
+impl Answer for UploadProgress {
+    type Content = Upload;
+
+    fn describe(generator: &mut SchemaGenerator, responses: &mut Map<String, Value>) {
+        let mut response = describe_json::<Upload>(generator);
+        add_progress(&mut response["headers"]);
+        responses.insert("200".to_owned(), response);
+    }
+
+    fn parse(_: &HeaderMap, body: &[u8]) -> serde_json::Result<Upload> {
+        serde_json::from_slice(body)
+    }
+}
+
+/// 204 with the progress of an upload in the headers.
+#[derive(Clone, Copy, Debug)]
+pub struct BytesStored;
+
+impl Answer for BytesStored {
+    type Content = ();
+
+    fn describe(_: &mut SchemaGenerator, responses: &mut Map<String, Value>) {
+        let mut stored = json!({ "description": "The bytes are stored." });
+        add_progress(&mut stored["headers"]);
+        responses.insert("204".to_owned(), stored);
+        let refusals = [
+            ("415", "The body is not declared as `application/offset+octet-stream`."),
+            ("460", "The bytes do not have the checksum; none is stored."),
+        ];
+        for (status, description) in refusals {
+            let schema = json!({ "$ref": "#/components/schemas/Errors" });
+            let content = json!({ "application/json": { "schema": schema } });
+            let refusal = json!({ "description": description, "content": content });
+            responses.insert(status.to_owned(), refusal);
+        }
+    }
+
+    fn parse(_: &HeaderMap, _: &[u8]) -> serde_json::Result<()> {
+        Ok(())
+    }
+}
+
+fn text_header(description: &str) -> Value {
+    json!({ "description": description, "required": true, "schema": { "type": "string" } })
+}
+
+/// Adds the headers of the upload protocol to `headers`.
+fn add_progress(headers: &mut Value) {
+    headers["Tus-Resumable"] = text_header("The version of the protocol.");
+    headers["Upload-Offset"] = text_header("The number of bytes received.");
+    headers["Upload-Length"] = text_header("The length of the file in bytes.");
+    headers["Upload-Expires"] = text_header("When the upload expires.");
+}
+
+/// The picture of an uploaded photograph.
+#[derive(Clone, Copy, Debug)]
+pub struct UploadPreview;
+
+impl FileKind for UploadPreview {
+    const MEDIA_TYPE: &'static str = "image/jpeg";
+    const DESCRIPTION: &'static str = "The picture.";
+    const IS_BINARY: bool = true;
+}
+
+/// 201 with a template, its entity tag and its address.
+#[derive(Clone, Copy, Debug)]
+pub struct TemplateCreated;
+
+impl Answer for TemplateCreated {
+    type Content = MetadataTemplate;
+
+    fn describe(generator: &mut SchemaGenerator, responses: &mut Map<String, Value>) {
+        let mut response = describe_json::<MetadataTemplate>(generator);
+        response["headers"] = json!({
+            "ETag": text_header("The version, for `If-Match`."),
+            "Location": text_header("The address of the template."),
+        });
+        responses.insert("201".to_owned(), response);
+    }
+
+    fn parse(_: &HeaderMap, body: &[u8]) -> serde_json::Result<MetadataTemplate> {
+        serde_json::from_slice(body)
+    }
+}
+
+/// The text that confirms the removal of a template.
+#[derive(Clone, Copy, Debug)]
+pub struct TemplateRemoval;
+
+impl FileKind for TemplateRemoval {
+    const MEDIA_TYPE: &'static str = "text/plain";
+    const DESCRIPTION: &'static str = "Removed.";
+    const IS_BINARY: bool = false;
+}
+
+/// The upload.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Upload {
+    pub id: Uuid,
+    /// The name of the file without a path.
+    pub file_name: String,
+    /// The length of the file in bytes.
+    pub length: u64,
+    /// The number of bytes received.
+    pub received: u64,
+    pub created: Timestamp,
+    /// When it expires unless bytes arrive.
+    pub expires: Timestamp,
+    /// The text by which the client recognizes its file.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fingerprint: Option<String>,
+}
+
+/// The item that an upload would become, with its document.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct UploadDescription {
+    /// The media type of the item.
+    #[schemars(schema_with = "property::words::<MediaType>")]
+    pub media_type: MediaType,
+    /// Whether that item exists.
+    pub exists: bool,
+    #[schemars(schema_with = "document")]
+    pub document: Map<String, Value>,
+    /// Problems of the file and its metadata.
+    pub warnings: Vec<String>,
+    /// The id that the item would get; absent if its content decides.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<String>")]
+    pub id: Option<ItemId>,
+    /// The width of a photograph in pixels.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub width: Option<u32>,
+    /// The height of a photograph in pixels.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub height: Option<u32>,
+}
+
+fn document(_: &mut SchemaGenerator) -> schemars::Schema {
+    sent_document().try_into().expect("a reference is a schema")
+}
+
+/// How the upload is published.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(example = json!({ "document": { "headline": "A headline", "byline": "Name/Agency" } }))]
+pub struct UploadPublish {
+    /// The item's id; by default from the name or the content of the file.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = ItemId::CHARS_MAX), regex(pattern = r"^[A-Za-z0-9][A-Za-z0-9_-]*$"))]
+    pub id: Option<String>,
+    /// What happens if the item exists: the upload is refused, replaces the item, or becomes an item with an id from
+    /// its content.
+    #[serde(default)]
+    pub existing: ExistingPolicy,
+    /// A merge patch (RFC 7396) of the document that the file describes.
+    #[serde(default, skip_serializing_if = "Map::is_empty")]
+    pub document: Map<String, Value>,
+}
+
+/// The policy if the item of an upload exists already.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+#[schemars(inline)]
+pub enum ExistingPolicy {
+    /// The upload is refused.
+    #[default]
+    Refuse,
+    /// The upload is the next version of the item.
+    Replace,
+    /// The upload becomes a separate item, whose id comes from its content.
+    New,
+}
+
+/// The template to store.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[schemars(example = json!({
+    "name": "Football",
+    "fields": {
+        "byline": { "apply": "fill", "value": "Staff" },
+        "keyword": { "apply": "append", "value": ["football"] },
+    },
+}))]
+pub struct MetadataTemplateSent {
+    /// The name of the template.
+    #[schemars(length(max = TEMPLATE_NAME_CHARS_MAX), regex(pattern = property::LINE))]
+    pub name: String,
+    /// Whether all providers use it. Without it a new template belongs to the organization, and a stored one keeps its
+    /// owner.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "bool")]
+    pub shared: Option<bool>,
+    pub fields: MetadataFields,
+}
+
+/// The template.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct MetadataTemplate {
+    pub id: i64,
+    pub name: String,
+    /// Whether all providers use it.
+    pub shared: bool,
+    pub fields: MetadataFields,
+    pub changed: Timestamp,
+    /// The name of the user who changed it last.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub user: Option<String>,
+}
+
+/// Changes by field: `headline`, `description_text`, `byline`, `credit`, `source`, `slugline`, `person`,
+/// `organisation`, `city`, `country`, `keyword`, `copyrightholder`, `copyrightnotice`, `usageterms`, `ednote`,
+/// `language`, `urgency`, `embargoed`, `product`. Each is an object with `apply` (`fill` an empty field, `replace`,
+/// `append`, `clear`) and `value`: a string, or a list of strings for a list. A value alone replaces, and `null`
+/// clears.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct MetadataFields(pub Map<String, Value>);
