@@ -181,7 +181,7 @@ pub struct Delivery {
     /// The item's `uri`.
     pub item: String,
     /// The number of attempts since it was queued.
-    pub attempts: i64,
+    pub attempts: u32,
     pub created: Timestamp,
     /// When the state last changed.
     pub updated: Timestamp,

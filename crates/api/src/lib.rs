@@ -49,5 +49,5 @@ pub use document::{Document, DocumentParts};
 pub use endpoint::{Endpoint, Refusal, RequestHeader, Section};
 pub use fault::{Fault, Location};
 pub use http::Method;
-pub use reader::{PartialRequest, QueryPair, RequestReader};
+pub use reader::{PartialRequest, QueryPair, RequestReader, parse_integer};
 pub use request_target::target;

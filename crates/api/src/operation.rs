@@ -11,6 +11,7 @@ use uuid::Uuid;
 use crate::access::{Access, Caller};
 use crate::answer::{Accepted, Done, File, FileKind, Json};
 use crate::body::{JsonBody, NoBody};
+use crate::deliveries::Delivery;
 use crate::endpoint;
 use crate::endpoint::Section;
 use crate::property;
@@ -293,29 +294,8 @@ pub struct OperatorDeliveries {
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct OperatorDelivery {
-    pub id: Uuid,
-    #[schemars(schema_with = "property::words::<DeliveryState>")]
-    pub state: DeliveryState,
-    /// `user:<username>:<channel name>`.
-    pub channel: String,
-    /// The item's `uri`.
-    pub item: String,
-    /// The number of attempts since it was queued.
-    pub attempts: u32,
-    pub created: Timestamp,
-    /// When the state last changed.
-    pub updated: Timestamp,
-    /// The agreement that the request named.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub agreement: Option<i64>,
-    /// The time of the next attempt, while it is queued.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub next_attempt: Option<Timestamp>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub delivered: Option<Timestamp>,
-    /// Why the last attempt failed.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub error: Option<String>,
+    #[serde(flatten)]
+    pub delivery: Delivery,
     /// The organization for which its user acted.
     pub organization: i64,
     #[serde(default, skip_serializing_if = "Option::is_none")]

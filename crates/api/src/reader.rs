@@ -221,7 +221,8 @@ impl Shape {
 
 /// Parses digits with an optional sign and an optional fraction of zeros: clients whose numbers are all
 /// floating-point write `20.0`. A number beyond 64 bits saturates, and no range contains the result.
-fn parse_integer(text: &str) -> Option<i64> {
+#[must_use]
+pub fn parse_integer(text: &str) -> Option<i64> {
     let integer = match text.split_once('.') {
         Some((integer, zeros)) if !zeros.is_empty() && zeros.bytes().all(|byte| byte == b'0') => {
             integer

@@ -16,7 +16,7 @@ pub fn delivery<L: MediaLinks>(delivery: &Delivery, links: &L) -> api::deliverie
         state: delivery.state,
         channel: delivery.channel.to_string(),
         item: uri(delivery, links),
-        attempts: delivery.attempts.into(),
+        attempts: delivery.attempts,
         created: delivery.created,
         updated: delivery.updated,
         agreement: delivery.agreement.map(|id| id.0),

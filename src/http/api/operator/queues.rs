@@ -7,7 +7,7 @@ use api::operation::{
 };
 use api::{Accepted, Done, Json};
 
-use crate::distribution::delivery::ListedDelivery;
+use crate::distribution::delivery::{self, ListedDelivery};
 use crate::distribution::notifications::MessageChoice;
 use crate::http::AppState;
 use crate::http::api::binding::ApiRequest;
@@ -15,8 +15,6 @@ use crate::media::UrlLinks;
 use crate::runtime::clock;
 use crate::runtime::error::Result;
 use crate::storage::database::ListedMessage;
-use model::account::DeliveryState;
-use model::item::MediaLinks;
 
 pub(super) async fn list_deliveries(
     app: AppState,
@@ -32,24 +30,10 @@ pub(super) async fn list_deliveries(
 
 /// Returns a delivery as its owner sees it, with the organization for which it is sent.
 fn delivery(listed: ListedDelivery, links: &UrlLinks) -> OperatorDelivery {
-    let ListedDelivery { delivery, organization_name } = listed;
-    let crop = delivery.crop.map(|crop| crop.to_string()).unwrap_or_default();
-    // While the delivery is in flight, `next` holds the expiry of the worker's claim, which is internal.
-    let is_queued = delivery.state == DeliveryState::Queued;
     OperatorDelivery {
-        id: delivery.id,
-        state: delivery.state,
-        channel: delivery.channel.to_string(),
-        item: format!("{}{crop}", links.item(&delivery.item)),
-        attempts: delivery.attempts,
-        created: delivery.created,
-        updated: delivery.updated,
-        agreement: delivery.agreement.map(|id| id.0),
-        next_attempt: delivery.next.filter(|_| is_queued),
-        delivered: delivery.delivered,
-        error: delivery.error,
-        organization: delivery.organization.0,
-        organization_name,
+        delivery: delivery::view::delivery(&listed.delivery, links),
+        organization: listed.delivery.organization.0,
+        organization_name: listed.organization_name,
     }
 }
 

@@ -214,22 +214,9 @@ fn unknown_word(location: &'static str, name: &str, text: &str, words: &[&str]) 
     Error::invalid(location, name, "enum", format!("{name} is `{found}`, expected one of {words}"))
 }
 
-/// Parses digits with an optional sign and an optional fraction of zeros: clients whose numbers are all
-/// floating-point write `20.0`. A number beyond 64 bits saturates, and no range contains the result.
 fn parse_integer(name: &str, text: &str) -> Result<i64> {
-    let integer = match text.split_once('.') {
-        Some((integer, zeros)) if !zeros.is_empty() && zeros.bytes().all(|byte| byte == b'0') => {
-            integer
-        }
-        Some(_) | None => text,
-    };
-    let digits = integer.strip_prefix(['-', '+']).unwrap_or(integer);
-    if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
-        let message =
-            format!("{name} is `{}`, expected an integer", shorten(text, ECHO_CHARS_MAX));
-        return Err(Error::invalid("query", name, "type", message));
-    }
-    // Digits fail to parse only when they are too many, so the value lies beyond every range.
-    let limit = if text.starts_with('-') { i64::MIN } else { i64::MAX };
-    Ok(integer.parse().unwrap_or(limit))
+    api::parse_integer(text).ok_or_else(|| {
+        let found = shorten(text, ECHO_CHARS_MAX);
+        Error::invalid("query", name, "type", format!("{name} is `{found}`, expected an integer"))
+    })
 }

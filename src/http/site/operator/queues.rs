@@ -29,7 +29,7 @@ struct LinkedDelivery {
 
 impl LinkedDelivery {
     fn new(delivery: OperatorDelivery) -> Self {
-        Self { places: item_links(&delivery.item), delivery }
+        Self { places: item_links(&delivery.delivery.item), delivery }
     }
 }
 
