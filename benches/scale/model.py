@@ -64,7 +64,7 @@ MEASURED = {
     'requests to the bucket at a time, by default': (64, '', 'docs/reference/settings.md', '| `store.requests` | `64` | requests |'),
     'reads of the store at a time': (64, '', 'src/media/inputs.rs', 'const READS_AT_A_TIME: usize = 64;'),
     'polls of a process, by default': (20_000, '', 'docs/reference/settings.md', '| `notifications.polls` | `20000` | polls |'),
-    'days that item_log is kept': (7, 'days', 'src/runtime/limits/mod.rs', 'ITEM_LOG_RETENTION: std::time::Duration = std::time::Duration::from_secs(7 * 86_400)'),
+    'days that item_log is kept': (7, 'days', 'src/runtime/limits.rs', 'ITEM_LOG_RETENTION: Duration = Duration::from_secs(7 * 86_400)'),
 }
 
 # Name: value, unit, why.

@@ -8,12 +8,19 @@ use tokio::{sync::watch, time::MissedTickBehavior};
 
 use crate::cluster::jobs::{self, BackgroundJob};
 use crate::runtime::clock;
-use crate::runtime::limits::{
-    AUDIT_RETRY_DELAY, AUDIT_SWEEP_INTERVAL, AUDIT_SWEEP_ROWS, AUDIT_WINDOWS_CHECK_INTERVAL,
-    AUDIT_WRITE_ATTEMPTS,
-};
 use crate::storage::audit::{AuditEvent, PendingEvents};
 use crate::storage::database::Db;
+
+/// Interval at which these windows are checked for their end.
+const AUDIT_WINDOWS_CHECK_INTERVAL: std::time::Duration = std::time::Duration::from_secs(30);
+/// Attempts to write a batch, for a database that is briefly unavailable.
+const AUDIT_WRITE_ATTEMPTS: u32 = 5;
+/// Delay between two such attempts.
+const AUDIT_RETRY_DELAY: std::time::Duration = std::time::Duration::from_secs(1);
+/// Interval at which expired rows are removed.
+const AUDIT_SWEEP_INTERVAL: std::time::Duration = std::time::Duration::from_secs(600);
+/// Rows removed in one transaction.
+const AUDIT_SWEEP_ROWS: usize = 1000;
 
 /// Writes events in batches until `ended` becomes true, then the remaining events.
 pub(super) async fn write_events(

@@ -33,12 +33,16 @@ use crate::media::original::{OriginalFault, serially};
 use crate::runtime::clock::Stopwatch;
 use crate::runtime::config::Config;
 use crate::runtime::error::{Error, Result};
-use crate::runtime::limits::{ORPHAN_AGE_MIN, ORPHAN_GRACE_PERIOD};
 use crate::storage::blobs::DerivedKind;
 use crate::storage::database::{DatabaseFlaw, DatabaseInspection, NamedOriginal};
 use crate::storage::search::{check_index, replace_index};
 use model::item::Asset;
 use model::{ContentHash, ItemKey};
+
+/// How long an unreferenced original may belong to an ingest in progress.
+const ORPHAN_GRACE_PERIOD: Duration = Duration::from_secs(5);
+/// Age from which an unreferenced original counts as an orphan.
+const ORPHAN_AGE_MIN: Duration = Duration::from_secs(60);
 
 /// The part of the originals that a check reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

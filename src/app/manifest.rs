@@ -9,8 +9,10 @@ use super::backup::failed;
 use super::secrets::BackupKey;
 use crate::runtime::config::{OriginalsLocation, SettingValue};
 use crate::runtime::error::{Error, ErrorKind, Result};
-use crate::runtime::limits::MANIFEST_BYTES_MAX;
 use model::ContentHash;
+
+/// Bytes of the manifest of a backup.
+const MANIFEST_BYTES_MAX: u64 = 64 * 1024;
 
 /// File name of the manifest.
 pub(super) const MANIFEST: &str = "backup.json";

@@ -48,7 +48,6 @@ use crate::runtime::config::{
     BucketCredentials, Config, OriginalsLocation, PdfActiveContent, SecretSource, find_program,
 };
 use crate::runtime::error::{Error, ErrorKind, Result};
-use crate::runtime::limits::{ACCOUNTS_BYTES_MAX, PAGE_PX_MAX};
 use crate::runtime::memory_budget::MemoryBudget;
 use crate::runtime::modes;
 use crate::runtime::programs::{ProgramLimits, ProgramRunner};
@@ -58,6 +57,11 @@ use crate::storage::blobs::{
 };
 use crate::storage::database::{Db, DbError};
 use crate::storage::diagnostics::DiagnosticLog;
+
+/// Bytes of an accounts file. Ten thousand users take about 5 MB.
+const ACCOUNTS_BYTES_MAX: u64 = 64 * 1024 * 1024;
+/// Long side in pixels of the page image that a graphic's renditions are scaled from.
+const PAGE_PX_MAX: u32 = 4096;
 
 /// The open archive that every command works on: the database and the store of a data directory.
 pub struct OpenArchive {

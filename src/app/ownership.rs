@@ -12,11 +12,13 @@ use super::OpenArchive;
 use crate::runtime::clock::Stopwatch;
 use crate::runtime::config::{Config, SettingValue};
 use crate::runtime::error::{Error, ErrorKind, Result};
-use crate::runtime::limits::STORE_SAMPLE_ITEMS;
 use crate::storage::audit::{self, AuditAction};
 use crate::storage::blobs::{BlobStore, StoreError, StoreMark};
 use crate::storage::database::{DATABASE_FILE_NAME, Db, StoreClaim};
 
+/// Originals that are looked up in a store without an archive id: those of this many first and of this many
+/// last items.
+const STORE_SAMPLE_ITEMS: usize = 16;
 /// Interval between attempts to determine the owner of a store that did not answer.
 const OWNERSHIP_RETRY_INTERVAL: Duration = Duration::from_secs(2);
 

@@ -9,10 +9,12 @@ use serde::{Deserialize, Serialize};
 
 use crate::runtime::clock::{self, Stopwatch};
 use crate::runtime::error::Result;
-use crate::runtime::limits::CHECK_SAVE_INTERVAL;
 use crate::storage::database::{Db, NamedOriginal};
 use model::ContentHash;
 
+/// Interval at which a check saves its progress; what was read since then is read again after an
+/// interruption.
+const CHECK_SAVE_INTERVAL: std::time::Duration = std::time::Duration::from_secs(5);
 /// Key of the progress in the table `state`.
 const PROGRESS_KEY: &str = "check";
 

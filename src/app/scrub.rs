@@ -18,16 +18,26 @@ use super::check::file_of;
 use crate::cluster::membership::{ClusterLease, ClusterNode};
 use crate::runtime::clock::{self, Stopwatch};
 use crate::runtime::failure_log::FailureLog;
-use crate::runtime::limits::{
-    SCRUB_BYTES_S_MAX, SCRUB_ITEMS, SCRUB_LEASE_CHECK_INTERVAL, SCRUB_REPORTED_MAX,
-    SCRUB_RETRY_DELAY, SCRUB_SAVE_INTERVAL,
-};
 use crate::runtime::telemetry;
 use crate::storage::blobs::{BlobReader, BlobStore, StoreError};
 use crate::storage::database::{Db, DbError};
 use model::item::Asset;
 use model::{ContentHash, ItemKey};
 
+/// Items whose files a scrub reads from the database per query.
+const SCRUB_ITEMS: usize = 100;
+/// Maximum bytes per second that a scrub reads, so that it does not slow renders: 41 TB in 30 days. A larger
+/// archive takes longer than `store.scrub_days`.
+const SCRUB_BYTES_S_MAX: u64 = 16 * 1024 * 1024;
+/// Interval at which a scrub saves its progress; what was read since then is read again after a restart.
+const SCRUB_SAVE_INTERVAL: Duration = Duration::from_secs(10);
+/// Delay before a scrub retries an original that a bucket did not return, or looks for a first item.
+const SCRUB_RETRY_DELAY: Duration = Duration::from_secs(60);
+/// Interval at which a waiting scrub checks that its node still holds the lease.
+const SCRUB_LEASE_CHECK_INTERVAL: Duration = Duration::from_secs(1);
+/// Damaged originals that a pass remembers and logs by name. With more, the whole store is probably gone, and
+/// `wirephoto check` names them all.
+const SCRUB_REPORTED_MAX: usize = 100;
 /// Key of the progress in the table `state`.
 const SCRUB_KEY: &str = "scrub";
 

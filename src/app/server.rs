@@ -33,9 +33,13 @@ use crate::http::{AppState, ProcessState};
 use crate::runtime::clock;
 use crate::runtime::config::{Config, SettingSources};
 use crate::runtime::error::{Error, Result};
-use crate::runtime::limits::{FILES_BESIDE_CONNECTIONS, STOP_GRACE_PERIOD};
 use crate::runtime::telemetry::{self, Logs};
 use crate::runtime::traces::TraceExporter;
+
+/// File descriptors needed besides those of connections: the database, the store, logs, mail servers.
+const FILES_BESIDE_CONNECTIONS: u64 = 1000;
+/// Extra time for a shutdown that systemd is asked for, beyond the times in the settings.
+const STOP_GRACE_PERIOD: Duration = Duration::from_secs(15);
 
 /// The inputs of a server.
 pub struct ServerLaunch {

@@ -38,7 +38,6 @@ use crate::runtime::config::Config;
 use crate::runtime::error::{Error, ErrorKind, Result};
 use crate::runtime::fair_queue::QueuePlaces;
 use crate::runtime::hot_swap::HotSwap;
-use crate::runtime::limits::{SEARCH_START_POLL_INTERVAL, SEARCH_START_WAIT};
 use crate::runtime::slots::SlotLimits;
 use crate::runtime::traces::{self, RequestTracer, TraceExporter};
 use crate::storage::audit::AuditLog;
@@ -49,6 +48,11 @@ use crate::transport::mail_templates::MailTemplates;
 use crate::transport::push::Push;
 use metadata::RightsMetadata;
 use model::account::MessageTransport;
+
+/// Time that a start waits for the search index; a longer build continues while the service runs.
+const SEARCH_START_WAIT: Duration = Duration::from_secs(2);
+/// Poll interval during that wait.
+const SEARCH_START_POLL_INTERVAL: Duration = Duration::from_millis(5);
 
 /// Starts the users section, which mails links if there is a mail server.
 pub(super) fn start_users(config: &Config, auth: &Auth, sender: &ChannelSender) -> Result<Users> {

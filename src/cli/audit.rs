@@ -10,9 +10,13 @@ use super::{CommandFailure, CommonArgs, open_archive, print_line};
 use crate::runtime::clock;
 use crate::runtime::config;
 use crate::runtime::config::NetworkList;
-use crate::runtime::limits::{AUDIT_LISTED_DEFAULT, AUDIT_LISTED_MAX};
 use crate::storage::audit::{AuditAction, AuditOutcome};
 use crate::storage::database::{AuditFilter, ListedEvent};
+
+/// Default number of events that `wirephoto audit list` prints.
+const AUDIT_LISTED_DEFAULT: usize = 100;
+/// Maximum number of events that it prints.
+const AUDIT_LISTED_MAX: usize = 1_000_000;
 
 /// The subcommands of `wirephoto audit`.
 #[derive(Debug, Subcommand)]

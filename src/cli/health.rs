@@ -11,7 +11,11 @@ use serde_json::json;
 use super::{CommandFailure, print_error, print_line};
 use crate::runtime::config::Config;
 use crate::runtime::error::{Error, ErrorKind};
-use crate::runtime::limits::{HEALTH_ANSWER_BYTES_MAX, HEALTH_WAIT};
+
+/// Timeout of the command that checks readiness; containers run it every half minute.
+const HEALTH_WAIT: std::time::Duration = std::time::Duration::from_secs(5);
+/// Bytes of the response to that check.
+const HEALTH_ANSWER_BYTES_MAX: usize = 64 * 1024;
 
 /// Asks the service at `base`, or by default the service that these settings would start, and prints its
 /// answer.

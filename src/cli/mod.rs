@@ -38,10 +38,13 @@ use crate::app::{self, OpenArchive, ServerLaunch, ServerProcess, allow_connectio
 use crate::cluster::membership::ClusterLease;
 use crate::runtime::config::{self, Config, SettingSources};
 use crate::runtime::error::{Error, ErrorKind};
-use crate::runtime::limits::{BENCH_SECONDS, BENCH_SECONDS_MAX};
+use crate::runtime::limits::BENCH_SECONDS;
 use crate::runtime::modes;
 use crate::runtime::telemetry::{LogSetup, Logs};
 use values::name_and_value;
+
+/// Maximum seconds per operation of a benchmark.
+const BENCH_SECONDS_MAX: u64 = 60;
 
 /// Rendition server and content API for news agencies and picture desks.
 #[derive(Debug, Parser)]

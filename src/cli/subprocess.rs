@@ -15,14 +15,28 @@ use std::{
 use clap::Args;
 use rlimit::Resource;
 
-use crate::runtime::limits::{
-    PDF_BYTES_MAX, PDF_DECODED_BYTES_MAX, PDF_DEPTH_MAX, PDF_IMAGE_PIXELS_MAX, PDF_OBJECTS_MAX,
-    PDF_OPERATORS_MAX, PDF_PAGE_PIXELS_MAX, PDF_PAGE_QUALITY, PROGRAM_OUTPUT_BYTES_MAX,
-};
+use crate::runtime::limits::PROGRAM_OUTPUT_BYTES_MAX;
 use crate::runtime::programs::{PdfSummary, PdfTask};
 use jpeg::codec::{self, ChromaSubsampling, ColourSpace, EncodeOptions, Pixels};
 use model::Size;
 use pdf::PdfLimits;
+
+/// Bytes of a PDF that is processed; a larger one is stored and served without derived renditions.
+const PDF_BYTES_MAX: u64 = 256 * 1024 * 1024;
+/// Objects of a PDF; a detailed map has some 10,000.
+const PDF_OBJECTS_MAX: usize = 1_000_000;
+/// Nesting depth of pages, forms, patterns and functions of a PDF.
+const PDF_DEPTH_MAX: usize = 64;
+/// Decompressed bytes of all streams of a PDF.
+const PDF_DECODED_BYTES_MAX: usize = 512 * 1024 * 1024;
+/// Drawing operators of a PDF; a detailed map has some 100,000.
+const PDF_OPERATORS_MAX: u64 = 50_000_000;
+/// Pixels of a rendered PDF page.
+const PDF_PAGE_PIXELS_MAX: u64 = 32_000_000;
+/// Pixels of one image in a PDF.
+const PDF_IMAGE_PIXELS_MAX: u64 = 150_000_000;
+/// JPEG quality of the page image that Previews are scaled from.
+const PDF_PAGE_QUALITY: u8 = 93;
 
 /// Resource limits of a subprocess.
 #[derive(Args, Clone, Copy, Debug)]

@@ -8,10 +8,13 @@ use jiff::{SignedDuration, Timestamp};
 use crate::runtime::clock;
 use crate::runtime::clock::Stopwatch;
 use crate::runtime::error::Result;
-use crate::runtime::limits::{CLOCK_JUMP, CLOCK_SAVE_INTERVAL, CLOCK_SUSPECT_DRIFT, CLOCK_TRUST};
+use crate::runtime::limits::{CLOCK_JUMP, CLOCK_SAVE_INTERVAL, CLOCK_SUSPECT_DRIFT};
 use crate::runtime::telemetry;
 use crate::storage::database::Db;
 
+/// Time after a clock jump during which nothing is removed as expired: enough for a wrong clock to be
+/// noticed and corrected.
+const CLOCK_TRUST: std::time::Duration = std::time::Duration::from_secs(3600);
 /// Key of the database state that holds the [`SavedClockState`] of the last incarnation. The name of the node
 /// is appended.
 const CLOCK_STATE: &str = "clock";

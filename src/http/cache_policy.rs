@@ -8,7 +8,9 @@ use axum::http::{HeaderMap, HeaderValue, header};
 
 use crate::runtime::config::Config;
 use crate::runtime::error::{Error, ErrorKind, Result};
-use crate::runtime::limits::NOT_FOUND_MAX_AGE_S;
+
+/// Seconds for which a 404 response may be cached.
+const NOT_FOUND_MAX_AGE_S: u32 = 60;
 
 /// The permission of caches to store a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -36,11 +36,13 @@ use crate::http::site::page_renderer::PageRenderer;
 use crate::media::Media;
 use crate::runtime::config::NetworkList;
 use crate::runtime::hot_swap::HotSwap;
-use crate::runtime::limits::ITEM_COUNT_LIFETIME;
 use crate::runtime::telemetry::MetricValues;
 use crate::runtime::traces::RequestTracer;
 use crate::storage::audit::AuditLog;
 use crate::storage::database::Db;
+
+/// Time for which all requests use one count of the items in the database, which takes a scan of the table.
+const ITEM_COUNT_LIFETIME: Duration = Duration::from_secs(60);
 
 /// The state that handlers share; cheap to clone.
 #[derive(Clone)]

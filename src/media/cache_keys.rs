@@ -7,9 +7,11 @@ use std::collections::BTreeSet;
 
 use bytes::Bytes;
 
-use crate::runtime::limits::CACHE_KEYS_BYTES_MAX;
 use model::ItemKey;
 
+/// Bytes of the cache keys in one response. Proxies allow 4 to 8 KiB for all headers of a response, and
+/// two headers carry the keys.
+const CACHE_KEYS_BYTES_MAX: usize = 1024;
 /// The key of all answers below `/media`.
 pub const EVERYTHING: &str = "wirephoto";
 

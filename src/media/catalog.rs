@@ -19,12 +19,14 @@ use crate::media::plan::PlannedRendition;
 use crate::media::rights::EffectiveRights;
 use crate::media::texts::ItemText;
 use crate::runtime::error::{Error, Result};
-use crate::runtime::limits::ITEMS_CACHED_MAX;
 use crate::storage::database::{Db, StoredItem};
 use formats::NewsmlVersion;
 use metadata::{Caption, RightsMetadata};
 use model::item::{Asset, AssetGroup, Document, MediaLinks, RightsLayers, RightsStatements};
 use model::{AssociationKey, ContentHash, ItemKey, RenditionExtension, RenditionName};
+
+/// Items cached in memory; one takes a few kB.
+const ITEMS_CACHED_MAX: u64 = 20_000;
 
 /// An item in memory.
 #[derive(Debug)]

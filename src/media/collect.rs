@@ -21,7 +21,6 @@ use super::{
 };
 use crate::runtime::error::{Error, ErrorKind, Result};
 use crate::runtime::fair_queue::RequestClient;
-use crate::runtime::limits::{ARCHIVE_RENDERS_AT_A_TIME, ASSOCIATIONS_SENT_MAX};
 use formats::zip::{
     ArchiveEntry, ArchiveLayout, ArchivePiece, CompressionMethod, DosTime, EntryName, pack,
 };
@@ -30,6 +29,11 @@ use model::media_url::{
     DocumentExtension, MediaFormat, MediaPath, MediaTarget, PictureOperation, RenditionExtension,
 };
 use model::{AssociationKey, ContentHash, CropSpec, ItemKey, MediaType, RenditionName};
+
+/// Concurrent renders for one archive or delivery.
+const ARCHIVE_RENDERS_AT_A_TIME: usize = 8;
+/// Associated objects whose pictures are included in an archive or delivery of a text.
+const ASSOCIATIONS_SENT_MAX: usize = 100;
 
 /// Selects files of an item.
 #[derive(Clone, Copy, Debug)]

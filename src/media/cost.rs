@@ -1,11 +1,12 @@
 //! The cost of a rendition: the memory to render it, and the pixels that its client is charged for.
 
 use super::plan::{PlannedRendition, RenditionPlan};
-use crate::runtime::limits::RENDER_PIXELS_MIN;
 use imaging::{Orientation, RenderStep, decoded_size, output_size};
 use model::Size;
 use model::item::PictureFile;
 
+/// Minimum pixels that a render is charged: a small one costs more than its pixels.
+const RENDER_PIXELS_MIN: u64 = 100_000;
 /// The usual length of the metadata before the picture data of an original, in bytes.
 const HEAD_BYTES: u64 = 256 << 10;
 /// Pixels that are encoded as JPEG in the time in which one pixel is decoded.

@@ -11,7 +11,6 @@ use super::{
     rights::{DescribedPixels, EffectiveRights},
 };
 use crate::runtime::compute;
-use crate::runtime::limits::TAIL_READ_BYTES_MAX;
 use crate::runtime::telemetry;
 use imaging::{
     BandDecoder, DirectError, DirectOutput, DirectPlan, ImageFormat, Orientation, OutputOptions,
@@ -23,6 +22,8 @@ use jpeg::scan::{ByteRanges, patch::PatchedScan};
 use metadata::{Caption, EmbeddedMetadata, WriteOptions};
 use model::{Rect, Size};
 
+/// Bytes after a local mark that are sent from memory; more are streamed from the store.
+const TAIL_READ_BYTES_MAX: u64 = 256 * 1024;
 /// The EXIF orientation of a picture whose first row is at the top and starts at the left.
 const UPRIGHT: u8 = 1;
 

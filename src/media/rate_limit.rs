@@ -14,8 +14,12 @@ use crate::access::auth::Principal;
 use crate::runtime::clock::Stopwatch;
 use crate::runtime::error::{Error, Result};
 use crate::runtime::fair_queue::RequestClient;
-use crate::runtime::limits::{BUDGET_CLIENTS_MAX, BUDGET_WAIT_S_MAX};
 use model::network;
+
+/// Clients whose token buckets of megapixels are kept; full buckets are dropped first.
+const BUDGET_CLIENTS_MAX: usize = 100_000;
+/// Longest `Retry-After` of a client over its rate limit, and the most that it can owe, in seconds.
+const BUDGET_WAIT_S_MAX: u32 = 600;
 
 const MILLION: i64 = 1_000_000;
 

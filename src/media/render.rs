@@ -24,10 +24,15 @@ use crate::runtime::clock::Stopwatch;
 use crate::runtime::compute::{MemoryLease, QueuePlace, yield_to_waiting};
 use crate::runtime::error::{Error, ErrorKind, Result};
 use crate::runtime::fair_queue::{Admission, FairPermit, QueueFull};
-use crate::runtime::limits::{SLOW_ENCODING_COST_MIN, SLOW_RETRY_AFTER_S};
 use crate::runtime::telemetry;
 use imaging::{RasterError, RenderPath, RenderStage};
 use metadata::Caption;
+
+/// `Retry-After` in seconds for a render that exceeded its time limit: it will probably exceed it again,
+/// and each attempt costs that time.
+const SLOW_RETRY_AFTER_S: u32 = 60;
+/// Encoders that take at least this many times as long as JPEG's share a budget of their own.
+const SLOW_ENCODING_COST_MIN: u32 = 50;
 
 /// The source of a rendition's bytes.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -9,8 +9,12 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 
-use crate::runtime::limits::{SET_WAITERS_MAX, SETS_KNOWN_MAX};
 use model::ContentHash;
+
+/// Jobs that wait until the standard set of one original is made; more are refused.
+const SET_WAITERS_MAX: usize = 256;
+/// Originals whose standard sets are known to be there, of 32 bytes each.
+const SETS_KNOWN_MAX: u64 = 100_000;
 
 /// A call that queues a job again.
 type WaitingJob = Box<dyn FnOnce() + Send>;

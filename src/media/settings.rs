@@ -5,13 +5,20 @@ use std::{fs, path::Path, sync::Arc, time::Duration};
 use crate::runtime::config::{AvifRendering, Config, RenditionPresets, RenditionWidths};
 use crate::runtime::error::{Error, Result};
 use crate::runtime::hot_swap::HotSwap;
-use crate::runtime::limits::WATERMARK_BYTES_MAX;
 use formats::NewsmlVersion;
 use imaging::{MarkKind, MarkSetup, Watermark};
 use jpeg::header::HeaderLimits;
 use metadata::RightsMetadata;
 use model::item::RenditionSizes;
 use serde_json::{Map, Value, json};
+
+/// Bytes of the watermark's PNG file.
+const WATERMARK_BYTES_MAX: u64 = 8 * 1024 * 1024;
+/// Segments (APPn, tables, …) of one JPEG. Real files have fewer than 100; an ICC profile of 16 MB
+/// takes 255.
+const JPEG_SEGMENTS_MAX: u32 = 2000;
+/// Bytes of metadata segments of one JPEG that are read.
+const JPEG_METADATA_BYTES_MAX: usize = 32 * 1024 * 1024;
 
 // Compiled in: the mark must not depend on the fonts of a machine, since nodes share an `ETag`.
 const FONT: &[u8] = include_bytes!("../../assets/fonts/Inter-SemiBold.otf");
@@ -116,8 +123,8 @@ impl DecodeLimits {
             file_bytes_max: config.media.file_bytes_max,
             header: HeaderLimits {
                 scans_max: config.media.scans_max,
-                segments_max: crate::runtime::limits::JPEG_SEGMENTS_MAX,
-                metadata_bytes_max: crate::runtime::limits::JPEG_METADATA_BYTES_MAX,
+                segments_max: JPEG_SEGMENTS_MAX,
+                metadata_bytes_max: JPEG_METADATA_BYTES_MAX,
             },
         }
     }

@@ -6,7 +6,10 @@ use bytes::Bytes;
 use futures_util::{Stream, StreamExt, stream};
 
 use super::{BlobExtent, BodyPart, Media, original::BLOCK_BYTES};
-use crate::runtime::limits::{STREAM_CHUNK_BYTES, STREAM_CHUNKS_AHEAD};
+use crate::runtime::limits::STREAM_CHUNK_BYTES;
+
+/// Chunks prefetched from a bucket for one body, since each request waits for the network.
+const STREAM_CHUNKS_AHEAD: usize = 3;
 
 impl Media {
     /// Streams the bytes of `parts` in order. Every chunk is verified. A body of 30 MB holds one chunk in memory,

@@ -34,10 +34,22 @@ use crate::runtime::clock::Stopwatch;
 use crate::runtime::error::Error;
 use crate::runtime::error::Result;
 use crate::runtime::fair_queue::{FairQueue, QueueFull, QueuePlaces, RequestClient};
-use crate::runtime::limits::{
-    RENDER_BYPASS_MAX, RENDER_PAUSE_FACTOR, RENDER_STALL, RENDER_YIELD_INTERVAL, SWEEP_PART,
-};
 use crate::runtime::telemetry;
+
+/// Renders that may overtake one that waits for memory, so that small ones do not wait for a
+/// large one and the large one does not starve.
+const RENDER_BYPASS_MAX: usize = 64;
+/// Time after which a waiting render that no worker claimed runs on an extra thread, because other
+/// programs keep all cores busy.
+const RENDER_STALL: std::time::Duration = std::time::Duration::from_secs(1);
+/// Minimum interval between two yields of a render to other threads: far below the scheduler's time slice,
+/// far above the cost of the call.
+const RENDER_YIELD_INTERVAL: std::time::Duration = std::time::Duration::from_micros(200);
+/// Ratio of the extra render thread's pauses to its work: its share is a quarter of a core.
+const RENDER_PAUSE_FACTOR: u32 = 3;
+/// A full render queue is swept for abandoned requests once per this fraction of its length in
+/// refusals (64: every 1/64).
+const SWEEP_PART: usize = 64;
 
 /// Runs `work(0)` … `work(count - 1)` in parallel and returns when all are done.
 ///

@@ -12,10 +12,14 @@ use jiff::Timestamp;
 use parking_lot::Mutex;
 use strum::{EnumIter, IntoStaticStr};
 
-use crate::runtime::limits::{
-    DIAGNOSTIC_DETAIL_CHARS_MAX, DIAGNOSTIC_SUBJECT_CHARS_MAX, DIAGNOSTICS_PENDING_MAX,
-};
 use model::shorten;
+
+/// Diagnostic records that wait to be written, a kilobyte each; more are counted and dropped.
+const DIAGNOSTICS_PENDING_MAX: usize = 200;
+/// Characters of the file, item or query of a diagnostic record.
+const DIAGNOSTIC_SUBJECT_CHARS_MAX: usize = 300;
+/// Characters of the error or the parameters of a diagnostic record.
+const DIAGNOSTIC_DETAIL_CHARS_MAX: usize = 600;
 
 /// The kind of a diagnostic record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -12,6 +12,9 @@ use crate::transport::{
     tls::CustomAuthority,
 };
 
+/// Bytes of an HTTP response of an external system that are read.
+const TRANSPORT_ANSWER_BYTES_MAX: usize = 256 * 1024;
+
 /// Builds a client that trusts the public certificate authorities and `authority`.
 ///
 /// Host names resolve only to addresses that `policy` allows. The caller checks IP literals with
@@ -38,10 +41,10 @@ pub(super) fn client(
 pub(super) async fn body(response: &mut Response) -> Result<Bytes, reqwest::Error> {
     let mut body = Vec::new();
     while let Some(chunk) = response.chunk().await? {
-        let room = limits::TRANSPORT_ANSWER_BYTES_MAX - body.len();
+        let room = TRANSPORT_ANSWER_BYTES_MAX - body.len();
         body.extend_from_slice(&chunk[..chunk.len().min(room)]);
         // The rest stays unread: dropping the response closes the connection.
-        if body.len() == limits::TRANSPORT_ANSWER_BYTES_MAX {
+        if body.len() == TRANSPORT_ANSWER_BYTES_MAX {
             break;
         }
     }

@@ -5,6 +5,9 @@ use std::{future::Future, time::Duration};
 use crate::runtime::limits;
 use crate::transport::error::{SendError, SendFault, SendStep};
 
+/// Timeout for one response of an external system, and for one step of a transfer.
+const TRANSPORT_ANSWER_TIMEOUT: Duration = Duration::from_secs(60);
+
 /// The timeouts of remote systems.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TransportTimeouts {
@@ -16,10 +19,7 @@ pub struct TransportTimeouts {
 
 impl Default for TransportTimeouts {
     fn default() -> Self {
-        Self {
-            connect: limits::TRANSPORT_CONNECT_TIMEOUT,
-            answer: limits::TRANSPORT_ANSWER_TIMEOUT,
-        }
+        Self { connect: limits::TRANSPORT_CONNECT_TIMEOUT, answer: TRANSPORT_ANSWER_TIMEOUT }
     }
 }
 

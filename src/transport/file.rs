@@ -9,6 +9,9 @@ use thiserror::Error;
 use crate::runtime::limits;
 use crate::transport::error::{SendFault, SendRefusal};
 
+/// Characters of the id of a delivery or a mail.
+const TRANSPORT_ID_CHARS_MAX: usize = 128;
+
 /// The bytes of a file as a stream of chunks.
 pub type Content = Pin<Box<dyn Stream<Item = io::Result<Bytes>> + Send>>;
 
@@ -112,7 +115,7 @@ pub(super) fn is_name(text: &str, chars_max: usize) -> bool {
 
 /// Checks the id of a delivery or a mail, which becomes part of file names.
 pub(super) fn check_id(id: &str) -> Result<(), SendRefusal> {
-    if is_name(id, limits::TRANSPORT_ID_CHARS_MAX) { Ok(()) } else { Err(SendRefusal::Id) }
+    if is_name(id, TRANSPORT_ID_CHARS_MAX) { Ok(()) } else { Err(SendRefusal::Id) }
 }
 
 /// Reads a file's content and checks its length.

@@ -26,6 +26,9 @@ use crate::transport::{
 };
 use model::shorten;
 
+/// Bytes of one header value of a mail.
+const MAIL_HEADER_BYTES_MAX: usize = 8 * 1024;
+
 /// A mail address, with or without a display name: `Picture desk <desk@example.org>`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MailAddress(Mailbox);
@@ -36,8 +39,7 @@ impl MailAddress {
     /// Returns `None` for an invalid address, for several addresses, and for control characters.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
-        let fits =
-            text.len() <= limits::MAIL_HEADER_BYTES_MAX && !text.chars().any(char::is_control);
+        let fits = text.len() <= MAIL_HEADER_BYTES_MAX && !text.chars().any(char::is_control);
         let mailbox = fits.then(|| Mailbox::from_str(text.trim()).ok())??;
         // A server may support only ASCII addresses; international host names have an ASCII form.
         mailbox.email.to_string().is_ascii().then_some(Self(mailbox))
@@ -246,7 +248,7 @@ fn check_value(name: &str, value: &str) -> Result<(), SendRefusal> {
     if value.chars().any(char::is_control) {
         return Err(SendRefusal::Control(name.to_owned()));
     }
-    if value.len() > limits::MAIL_HEADER_BYTES_MAX {
+    if value.len() > MAIL_HEADER_BYTES_MAX {
         return Err(SendRefusal::Header(name.to_owned()));
     }
     Ok(())

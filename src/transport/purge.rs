@@ -9,7 +9,7 @@ use reqwest::{Client, Method, RequestBuilder, StatusCode, Url};
 
 use crate::runtime::config::{Cdn, FieldName};
 use crate::runtime::error::{Error, ErrorKind, Result};
-use crate::runtime::limits::{CERTIFICATES_BYTES_MAX, PURGE_URLS_MAX};
+use crate::runtime::limits::CERTIFICATES_BYTES_MAX;
 use crate::transport::{
     client::{self, describe, host_and_port_of},
     conversation::TransportTimeouts,
@@ -18,6 +18,8 @@ use crate::transport::{
 };
 use model::ContentHash;
 
+/// Purge addresses, of CDNs or of our own caches.
+const PURGE_URLS_MAX: usize = 16;
 /// The placeholder for the key in a URL.
 const KEY: &str = "{key}";
 

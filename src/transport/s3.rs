@@ -29,6 +29,11 @@ use crate::transport::{
     tls::CustomAuthority,
 };
 
+/// Bytes of one part of a large upload to S3, and of the largest upload in one piece.
+const S3_PART_BYTES: usize = 8 * 1024 * 1024;
+/// Parts of one file in flight.
+const S3_PARTS_MAX: usize = 2;
+
 /// A bucket with its credentials.
 #[derive(Debug)]
 pub(super) struct S3Target {
@@ -168,7 +173,7 @@ impl BucketUpload<'_> {
         let mut reader = OutgoingReader::open(self.file, self.timeouts.answer).await?;
         let mime = self.file.mime().to_owned();
         let attributes = Attributes::from_iter([(Attribute::ContentType, mime)]);
-        let part_bytes = u64::try_from(limits::S3_PART_BYTES).unwrap_or(u64::MAX);
+        let part_bytes = u64::try_from(S3_PART_BYTES).unwrap_or(u64::MAX);
         if self.file.size_bytes() <= part_bytes {
             let payload = next_part(&mut reader, &mut BytesMut::new()).await?;
             let options = PutOptions { attributes, ..PutOptions::default() };
@@ -197,7 +202,7 @@ impl BucketUpload<'_> {
         let mut buffer = BytesMut::new();
         while let Some(payload) = next_part(reader, &mut buffer).await? {
             // Bounds the memory, since each part is held until the bucket has received it.
-            if in_flight.len() == limits::S3_PARTS_MAX
+            if in_flight.len() == S3_PARTS_MAX
                 && let Some(sent) = in_flight.next().await
             {
                 let sent: object_store::Result<()> = sent;
@@ -219,13 +224,13 @@ async fn next_part(
     reader: &mut OutgoingReader,
     buffer: &mut BytesMut,
 ) -> Result<Option<PutPayload>, SendFault> {
-    while buffer.len() < limits::S3_PART_BYTES {
+    while buffer.len() < S3_PART_BYTES {
         match reader.next().await? {
             Some(chunk) => buffer.extend_from_slice(&chunk),
             None => break,
         }
     }
-    let part = buffer.split_to(buffer.len().min(limits::S3_PART_BYTES)).freeze();
+    let part = buffer.split_to(buffer.len().min(S3_PART_BYTES)).freeze();
     Ok((!part.is_empty()).then(|| PutPayload::from_bytes(part)))
 }
 

@@ -11,6 +11,11 @@ pub(super) use crate::runtime::json_object::FieldProblem;
 use crate::runtime::json_object::{FieldFault, FieldValue, ObjectReader};
 use crate::runtime::limits;
 
+/// Nesting depth of folders in a channel's path.
+const TRANSPORT_FOLDERS_MAX: usize = 16;
+/// Characters of one text in a channel's settings. A certificate chain is the longest.
+const TRANSPORT_SETTING_CHARS_MAX: usize = 64 * 1024;
+
 /// The mask that replaces a secret in listings.
 pub(super) const HIDDEN: &str = "***";
 /// The prefix of setting names in messages.
@@ -73,7 +78,7 @@ impl<'a> SettingsReader<'a> {
     fn read_text(&mut self, name: &'static str) -> FieldValue<&'a str> {
         self.settings.read(name, "a text of at least one character", |value| {
             let text = value.as_str()?;
-            (1..=limits::TRANSPORT_SETTING_CHARS_MAX).contains(&text.len()).then_some(text)
+            (1..=TRANSPORT_SETTING_CHARS_MAX).contains(&text.len()).then_some(text)
         })
     }
 
@@ -233,7 +238,7 @@ impl FolderPath {
             rest => rest.split('/').map(str::to_owned).collect(),
         };
         let is_safe = parts.iter().all(|part| is_safe_name(part));
-        let fits = parts.len() <= limits::TRANSPORT_FOLDERS_MAX && is_safe;
+        let fits = parts.len() <= TRANSPORT_FOLDERS_MAX && is_safe;
         fits.then_some(Self { absolute, parts })
     }
 }

@@ -30,6 +30,9 @@ use crate::transport::{
     sftp_folder::RemoteFolder,
 };
 
+/// Prompts of one keyboard-interactive login that are answered with the password.
+const SFTP_PROMPTS_MAX: usize = 4;
+
 /// The credentials of an SSH login.
 #[derive(Debug)]
 pub(super) enum SshProof {
@@ -225,7 +228,7 @@ async fn answer_questions(
     password: &TransportSecret,
 ) -> Result<(), SendFault> {
     let mut answer = ssh.authenticate_keyboard_interactive_start(user, None).await?;
-    for _ in 0..limits::SFTP_PROMPTS_MAX {
+    for _ in 0..SFTP_PROMPTS_MAX {
         answer = match answer {
             KeyboardInteractiveAuthResponse::Success => return Ok(()),
             KeyboardInteractiveAuthResponse::Failure { .. } => break,

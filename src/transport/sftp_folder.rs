@@ -14,6 +14,10 @@ use crate::transport::{
     settings::FolderPath,
 };
 
+/// Bytes of one write over SFTP; every server accepts 32 KiB.
+const SFTP_WRITE_BYTES: usize = 32 * 1024;
+/// SFTP writes in flight: 1 MiB, so that a distant server does not cost a round trip for each.
+const SFTP_WRITES_MAX: usize = 32;
 /// The extension for a rename that atomically replaces an existing file, which version 3 does not offer.
 const POSIX_RENAME: &str = "posix-rename@openssh.com";
 /// The extension that waits until a file is on the server's disk.
@@ -106,9 +110,9 @@ impl<'a> RemoteFolder<'a> {
         let mut in_flight = FuturesUnordered::new();
         let mut offset = 0;
         while let Some(chunk) = reader.next().await? {
-            for part in chunk.chunks(limits::SFTP_WRITE_BYTES) {
+            for part in chunk.chunks(SFTP_WRITE_BYTES) {
                 // Bounds the memory if the server is slower than our disk.
-                if in_flight.len() == limits::SFTP_WRITES_MAX
+                if in_flight.len() == SFTP_WRITES_MAX
                     && let Some(written) = in_flight.next().await
                 {
                     written?;

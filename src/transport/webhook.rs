@@ -48,6 +48,9 @@ use crate::transport::{
     tls::CustomAuthority,
 };
 
+/// Minimum bytes of a webhook's secret (Standard Webhooks asks for 24 to 64).
+const WEBHOOK_SECRET_BYTES_MIN: usize = 24;
+
 /// The content of webhook requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum WebhookMode {
@@ -86,7 +89,7 @@ impl WebhookTarget {
             Some(text) => STANDARD.decode(text).map_err(|_| invalid_secret())?,
             None => secret.reveal().as_bytes().to_vec(),
         };
-        if bytes.len() < limits::WEBHOOK_SECRET_BYTES_MIN {
+        if bytes.len() < WEBHOOK_SECRET_BYTES_MIN {
             return Err(invalid_secret());
         }
         let mode = match fields.find_text("mode")?.as_deref() {
@@ -239,7 +242,7 @@ async fn post(request: RequestBuilder) -> Result<(), SendFault> {
 }
 
 fn invalid_secret() -> FieldProblem {
-    let bytes = limits::WEBHOOK_SECRET_BYTES_MIN;
+    let bytes = WEBHOOK_SECRET_BYTES_MIN;
     invalid_setting("secret", format!("`whsec_` and base64, or {bytes} bytes"))
 }
 

@@ -34,7 +34,7 @@ fn a_figure_that_differs_from_its_source_is_reported() {
         "docs/operations/s3.md",
         "docs/reference/settings.md",
         "src/media/inputs.rs",
-        "src/runtime/limits/mod.rs",
+        "src/runtime/limits.rs",
     ];
     let differences = [
         ("benches/RESULTS.md", "3,098 to 3,182/s", "1,152/s", "does not say '3,098"),

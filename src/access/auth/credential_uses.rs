@@ -6,8 +6,13 @@ use jiff::Timestamp;
 use moka::sync::Cache;
 use parking_lot::Mutex;
 
-use crate::runtime::limits::{TOKENS_CACHED_MAX, USE_RECORD_INTERVAL, USES_WAITING_MAX};
+use crate::runtime::limits::TOKENS_CACHED_MAX;
 use crate::storage::database::UsedCredential;
+
+/// Interval within which repeated uses of the same credentials are recorded once.
+const USE_RECORD_INTERVAL: std::time::Duration = std::time::Duration::from_secs(300);
+/// Credentials whose last use waits to be written to the database.
+const USES_WAITING_MAX: usize = 10_000;
 
 /// Uses that wait to be written to the database.
 pub(super) struct CredentialUses {

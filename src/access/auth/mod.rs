@@ -40,9 +40,7 @@ pub use secret::RandomSecret;
 pub use signer::IdSigner;
 
 use crate::runtime::error::Result;
-use crate::runtime::limits::{
-    ACCOUNTS_CACHED_MAX, API_KEY_BYTES_MAX, SWEEP_ROWS, TOKEN_BYTES_MAX, TOKENS_CACHED_MAX,
-};
+use crate::runtime::limits::{API_KEY_BYTES_MAX, SWEEP_ROWS, TOKEN_BYTES_MAX, TOKENS_CACHED_MAX};
 use crate::storage::database::{
     AccessToken, AccountChange, BrowserSession, Db, DbError, ReadTx, UsedCredential, WindowStart,
     WriteTx,
@@ -55,6 +53,9 @@ use pacing::LoginPacer;
 use password::HashingThreads;
 use throttle::LoginThrottle;
 use verified_secrets::VerifiedSecrets;
+
+/// Users cached in memory with their agreements; one takes a few kB.
+const ACCOUNTS_CACHED_MAX: u64 = 20_000;
 
 /// The credentials that a request presents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

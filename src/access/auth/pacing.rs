@@ -13,10 +13,21 @@ use std::{collections::HashMap, net::IpAddr, time::Duration};
 use jiff::Timestamp;
 use parking_lot::Mutex;
 
-use crate::runtime::limits::{
-    PACE_FIRST, PACE_MAX, PACE_STEP, PACE_WAIT_MAX, PACED_NAMES_MAX, PACED_WAITING_MAX,
-};
+use crate::runtime::limits::PACE_WAIT_MAX;
 use model::{ContentHash, network};
+
+/// Initial delay between two attempts for a user name with too many failures from all addresses.
+const PACE_FIRST: Duration = Duration::from_secs(1);
+/// Further failures after which the delay doubles.
+const PACE_STEP: u32 = 10;
+/// Maximum delay: 225 guesses an hour from any number of networks that failed before, and at most as many
+/// from others.
+const PACE_MAX: Duration = Duration::from_secs(16);
+/// Delayed attempts that may wait for one user name: of networks that failed with it, and separately of
+/// others.
+const PACED_WAITING_MAX: usize = 8;
+/// User names with waiting attempts, counted separately in the same way.
+const PACED_NAMES_MAX: usize = 1000;
 
 /// The slots of all paced user names.
 #[derive(Default)]

@@ -20,9 +20,12 @@ use parking_lot::Mutex;
 
 use super::{HashLimits, device::DeviceId};
 use crate::runtime::hot_swap::HotSwap;
-use crate::runtime::limits::{CLOCK_JUMP, FAILED_LOGINS_BOUND_EVERY, THROTTLE_KEYS_MAX};
+use crate::runtime::limits::{CLOCK_JUMP, FAILED_LOGINS_BOUND_EVERY};
 use crate::storage::database::{FailedLogins, WindowStart};
 use model::{ContentHash, network};
+
+/// Counters of failed logins that a process keeps in memory; one takes about 60 bytes.
+const THROTTLE_KEYS_MAX: usize = 100_000;
 
 /// The consequence of the failures of one counter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -11,8 +11,12 @@ use moka::sync::Cache;
 
 use super::RandomSecret;
 use crate::runtime::error::Result;
-use crate::runtime::limits::{VERIFIED_FOR, VERIFIED_MAX};
 use model::{ContentHash, network};
+
+/// Recently verified secrets in the cache that spares them another slow hash.
+const VERIFIED_MAX: u64 = 10_000;
+/// Time for which a verified secret is remembered.
+const VERIFIED_FOR: std::time::Duration = std::time::Duration::from_secs(300);
 
 /// Secrets that were verified recently. Only digests are stored, salted with a random number of this process.
 pub(super) struct VerifiedSecrets {

@@ -42,9 +42,7 @@ pub use rotation::SigningKeys;
 use crate::access::auth::{Auth, AuthenticatedLogin, RandomSecret};
 use crate::runtime::error::Result;
 use crate::runtime::hot_swap::HotSwap;
-use crate::runtime::limits::{
-    ACCOUNT_LOG_S, BROWSERS_MAX, CODE_S, OUTBOX_PER_USER_MAX, SWEEP_ROWS,
-};
+use crate::runtime::limits::{OUTBOX_PER_USER_MAX, SWEEP_ROWS};
 use crate::storage::audit::{self, AuditAction, CredentialId, CredentialKind, ObjectKind};
 use crate::storage::database::{
     BrowserSession, DbError, LoginBrowser, LoginOrigin, NewCode, NewConsent, NewFamily, NewMessage,
@@ -54,6 +52,13 @@ use keys::SigningKeySet;
 use model::ContentHash;
 use model::account::{Account, MessageContent, UserId};
 use rotation::published_since;
+
+/// Seconds that an authorization code is valid.
+const CODE_S: u32 = 60;
+/// Seconds for which rows of the account log are kept; every process has read them by then.
+const ACCOUNT_LOG_S: u32 = 3600;
+/// Known browsers of one user.
+const BROWSERS_MAX: usize = 50;
 
 /// Lifetimes of tokens and sessions.
 #[derive(Clone, Copy, Debug)]

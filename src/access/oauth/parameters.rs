@@ -2,7 +2,10 @@
 
 use std::fmt;
 
-use crate::runtime::limits::{PARAMETER_BYTES_MAX, PARAMETERS_MAX};
+/// Parameters of a request to an OAuth2 endpoint; real requests have fewer than 20.
+const PARAMETERS_MAX: usize = 64;
+/// Bytes of one decoded OAuth2 parameter. Redirect URIs are the longest.
+const PARAMETER_BYTES_MAX: usize = 8 * 1024;
 
 /// Form or query parameters, decoded, in their original order.
 ///

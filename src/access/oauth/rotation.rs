@@ -8,8 +8,11 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::keys;
 use crate::runtime::error::Result;
-use crate::runtime::limits::SIGNING_KEY_MARGIN_S;
 use crate::storage::database::{Db, ListedSigningKey};
+
+/// Seconds that a retired signing key stays published after the expiry of the last token that it may have
+/// signed: other nodes sign with it until they have followed the change.
+const SIGNING_KEY_MARGIN_S: u32 = 3600;
 
 /// Returns the time for which a retired key is published if access tokens last `access_token_s` seconds.
 fn published_for(access_token_s: u32) -> SignedDuration {

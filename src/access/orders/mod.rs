@@ -27,12 +27,14 @@ pub use statistics::{DayRange, DownloadRow, DownloadStatistics, StatisticsReques
 
 use crate::access::auth::{Auth, AuthMethod, Principal};
 use crate::runtime::error::{Error, ErrorKind, Result};
-use crate::runtime::limits::PURCHASES_CACHED_MAX;
 use crate::storage::database::{Db, DbError, WriteTx};
 use model::ItemKey;
 use model::account::{Agreement, AgreementId, AgreementType, OrganizationId};
 use model::item::Document;
 use purchase::{PurchaseOutcome, PurchaseRequest};
+
+/// Purchases cached in memory, so that a repeated download reads no disk; one takes 200 bytes.
+const PURCHASES_CACHED_MAX: u64 = 100_000;
 
 /// The properties of an item that purchases need.
 #[derive(Clone, Copy, Debug)]

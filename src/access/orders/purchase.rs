@@ -9,7 +9,7 @@ use super::coverage::{AgreementCandidate, AgreementChoice, choose, product_in_co
 use super::joint_purchase::Taken;
 use super::report::OrderVisibility;
 use crate::access::auth::Principal;
-use crate::runtime::limits::{DOWNLOADABLE_FOR, REPORTABLE_FOR};
+use crate::runtime::limits::DOWNLOADABLE_FOR;
 use crate::storage::audit::{self, AuditAction, AuditEvent, ObjectKind};
 use crate::storage::database::{DbError, OrdersOf, ReadTx, WriteTx};
 use model::ItemKey;
@@ -18,6 +18,10 @@ use model::account::{
     OrganizationId, Product, ProductId, UserId,
 };
 use model::item::Document;
+
+/// Time within which the use of a purchase must be reported, a month after the last free download
+/// (contract purchases-11).
+const REPORTABLE_FOR: Duration = Duration::from_secs(60 * 86_400);
 
 /// A download that a caller requests, with the agreements that cover it.
 #[derive(Debug)]

@@ -6,9 +6,7 @@ use serde::Deserializer;
 use serde_path_to_error::{Path, Segment, Track};
 
 use super::{AccountsError, channels};
-use crate::runtime::limits::{
-    API_KEY_BYTES_MAX, CLIENT_ACCESS_TOKEN_S_MIN, MAIL_DOMAINS_MAX, REDIRECT_URIS_MAX, ROLES_MAX,
-};
+use crate::runtime::limits::{API_KEY_BYTES_MAX, ROLES_MAX};
 use crate::storage::database::{NewApiKey, NewChannel};
 use model::ContentHash;
 use model::account::accounts_file::{
@@ -17,6 +15,13 @@ use model::account::accounts_file::{
 };
 use model::account::{AgreementType, Organization};
 
+/// Redirect URIs that one client can register.
+const REDIRECT_URIS_MAX: usize = 50;
+/// Mail domains that one organization can have.
+const MAIL_DOMAINS_MAX: usize = 100;
+/// Minimum lifetime in seconds of a client's access tokens: with less, a client does nothing but
+/// refresh.
+const CLIENT_ACCESS_TOKEN_S_MIN: u32 = 60;
 /// Minimum number of characters of an API key, so that it cannot be guessed.
 const KEY_CHARS_MIN: usize = 16;
 /// Maximum number of characters of a property's name that an error repeats; an API key may be longer.

@@ -11,10 +11,13 @@ use jiff::Timestamp;
 use super::Users;
 use crate::access::auth::{Principal, RandomSecret};
 use crate::runtime::error::{Error, ErrorKind, Result};
-use crate::runtime::limits::{KEYS_PER_USER_MAX, OUTBOX_PER_USER_MAX};
+use crate::runtime::limits::OUTBOX_PER_USER_MAX;
 use crate::storage::audit::{self, AuditAction, ObjectKind};
 use crate::storage::database::{ListedKey, NewApiKey, NewMessage};
 use model::account::{MessageContent, Permission};
+
+/// Valid API keys of one user, and separately the revoked ones that are remembered.
+const KEYS_PER_USER_MAX: usize = 100;
 
 /// A new key. Has no `Debug`, so that the secret reaches no log.
 pub struct CreatedKey {

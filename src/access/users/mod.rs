@@ -33,8 +33,7 @@ use passwords::{invite, link_event};
 use crate::access::auth::{Auth, IdSigner, Principal};
 use crate::runtime::error::{Error, ErrorDetail, ErrorKind, Result};
 use crate::runtime::limits::{
-    DEVICES_PER_USER_MAX, ORGANIZATION_USER_REQUESTS_MAX, ORGANIZATION_USERS_MAX,
-    OUTBOX_PER_USER_MAX, RESETS_IN_FLIGHT_MAX, USER_REQUESTS_MAX, USER_REQUESTS_WINDOW_S,
+    DEVICES_PER_USER_MAX, OUTBOX_PER_USER_MAX, USER_REQUESTS_MAX, USER_REQUESTS_WINDOW_S,
 };
 use crate::storage::audit::{self, AuditAction, AuditEvent, ObjectKind};
 use crate::storage::database::{Db, NewMessage, UserRequestLimits};
@@ -44,6 +43,13 @@ use model::account::{
     Account, Agreement, Device, MessageContent, Organization, OrganizationId, Permission,
     ROLE_OPERATOR, ROLE_PROVIDER, User, UserId,
 };
+
+/// Users that the administrators of one organization can create.
+const ORGANIZATION_USERS_MAX: u32 = 10_000;
+/// The same limit for all administrators of one organization together.
+const ORGANIZATION_USER_REQUESTS_MAX: u32 = 200;
+/// Requests for such mails that are processed concurrently.
+const RESETS_IN_FLIGHT_MAX: usize = 16;
 
 /// Settings of the users module.
 #[derive(Clone, Debug)]

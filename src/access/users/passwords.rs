@@ -12,16 +12,28 @@ use uuid::Uuid;
 use super::{Administration, UserRefusal, Users};
 use crate::access::auth::{LoginOutcome, LoginRequest, PasswordFlaw};
 use crate::runtime::error::{Error, ErrorKind, Result};
-use crate::runtime::limits::{
-    ADMIN_RESET_S, INVITATION_S, OUTBOX_PER_USER_MAX, PASSWORD_LINKS_MAX, RESET_S,
-    RESET_USERS_MAX, RESETS_PER_NAME_MAX, RESETS_PER_NETWORK_MAX,
-};
+use crate::runtime::limits::OUTBOX_PER_USER_MAX;
 use crate::storage::audit::{self, AuditAction, AuditEvent, ObjectKind};
 use crate::storage::database::{DbError, NewMessage, PasswordLink, WriteTx};
 use model::account::{Account, MessageContent, PasswordLinkKind, User, UserId};
 use model::limits::USER_NAME_BYTES_MAX;
 use model::{ContentHash, network};
 
+/// Lifetime of an invitation, in seconds.
+const INVITATION_S: u32 = 7 * 86_400;
+/// Lifetime in seconds of a reset link that an administrator created for a user with a password.
+const ADMIN_RESET_S: u32 = 86_400;
+/// Lifetime in seconds of a link that was requested for a forgotten password.
+const RESET_S: u32 = 3600;
+/// Valid links of one user at a time: a request by another person does not invalidate the link that the user
+/// just requested.
+const PASSWORD_LINKS_MAX: usize = 5;
+/// Users that one mail about a forgotten password names.
+const RESET_USERS_MAX: usize = 20;
+/// Mails about a forgotten password per user name or address and hour.
+const RESETS_PER_NAME_MAX: usize = 3;
+/// Requests for such mails per network and hour.
+const RESETS_PER_NETWORK_MAX: usize = 30;
 /// Name of the stored secret with which links are signed.
 pub const PASSWORD_LINK_KEY: &str = "password-link-key";
 

@@ -22,9 +22,12 @@ use crate::runtime::compute::ComputePool;
 use crate::runtime::config::Config;
 use crate::runtime::error::{Error, Result};
 use crate::runtime::fair_queue::QueuePlaces;
-use crate::runtime::limits::{BENCH_RENDITIONS_MAX, STREAM_CHUNK_BYTES};
+use crate::runtime::limits::STREAM_CHUNK_BYTES;
 use imaging::RenderPath;
 use model::media_url::MediaPath;
+
+/// Renditions after which a benchmark stops; their times take 8 bytes each.
+const BENCH_RENDITIONS_MAX: usize = 1_000_000;
 
 /// Percentiles of latencies, in milliseconds.
 #[derive(Clone, Copy, Debug, PartialEq)]

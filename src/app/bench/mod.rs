@@ -28,12 +28,15 @@ use crate::archive::ingest::{self, FoundFiles, IngestError, IngestFailure};
 use crate::runtime::clock::{self, Stopwatch};
 use crate::runtime::config::{Config, OriginalsLocation};
 use crate::runtime::error::{Error, ErrorKind};
-use crate::runtime::limits::{BENCH_RENDITIONS_MIN, BENCH_SECONDS};
+use crate::runtime::limits::BENCH_SECONDS;
 use crate::storage::blobs;
 use folder::ScratchFolder;
 use measure::RenditionBench;
 use model::item::{AssetGroup, PictureFile};
 use model::{ItemKey, RenditionUsage};
+
+/// Minimum renditions of a benchmark, even if they take longer; fewer say nothing.
+const BENCH_RENDITIONS_MIN: usize = 5;
 
 /// The inputs of a benchmark.
 pub struct BenchSetup<'a> {

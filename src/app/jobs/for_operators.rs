@@ -11,12 +11,21 @@ use crate::cluster::jobs::{BackgroundJob, JobSpec, RunOutcome, sweep};
 use crate::cluster::membership::{ClusterNode, print_figures};
 use crate::http::SharedState;
 use crate::runtime::clock::{self, Stopwatch};
-use crate::runtime::limits::{
-    DIAGNOSTICS_RETENTION, DIAGNOSTICS_SWEEP, DIAGNOSTICS_WRITE_INTERVAL, FIGURES_INTERVAL,
-    FIGURES_UNCHANGED_MAX, SWEEP_ROWS,
-};
+use crate::runtime::limits::SWEEP_ROWS;
 use crate::storage::database::{Db, DbError};
 use crate::storage::diagnostics::{DiagnosticLog, PendingDiagnostics};
+
+/// Interval at which pending diagnostic records are written. An interval without one writes nothing.
+const DIAGNOSTICS_WRITE_INTERVAL: std::time::Duration = std::time::Duration::from_secs(5);
+/// Time for which diagnostic records are kept: queries may contain the names of persons.
+const DIAGNOSTICS_RETENTION: std::time::Duration = std::time::Duration::from_secs(30 * 86_400);
+/// Interval between two removals of older diagnostic records.
+const DIAGNOSTICS_SWEEP: std::time::Duration = std::time::Duration::from_secs(3600);
+/// Interval at which a node publishes its figures for the other nodes.
+const FIGURES_INTERVAL: std::time::Duration = std::time::Duration::from_secs(60);
+/// Time after which a node publishes figures that did not change once more, so that their age says that it
+/// lives.
+const FIGURES_UNCHANGED_MAX: std::time::Duration = std::time::Duration::from_secs(600);
 
 impl JobContext<'_> {
     /// Starts the jobs for operators that this node's role includes.

@@ -9,10 +9,17 @@ use crate::distribution::notifications::Notifications;
 use crate::runtime::clock;
 use crate::runtime::clock::Stopwatch;
 use crate::runtime::error::{Error, Result};
-use crate::runtime::limits::{
-    FOLLOW_POLL_MS, MATCHING_CLOCK_MS, MATCHING_MS, NOTIFICATIONS_SWEEP,
-};
+use crate::runtime::limits::FOLLOW_POLL_MS;
 use crate::storage::database::CommitWatcher;
+
+/// Poll interval of the matcher, in milliseconds.
+const MATCHING_MS: u64 = 20;
+/// Interval of the matcher's checks for events due by time (ends of embargoes, scheduled mails), in
+/// milliseconds.
+const MATCHING_CLOCK_MS: u64 = 250;
+/// Interval of the notification sweep: records a heartbeat, releases orphaned claims, removes expired
+/// streams, counts waiting messages.
+const NOTIFICATIONS_SWEEP: Duration = Duration::from_secs(10);
 
 /// Matches the writes of any process against the notifications, and runs their scheduled work.
 struct MatchingJob {

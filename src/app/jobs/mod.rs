@@ -20,15 +20,28 @@ use crate::http::{DistributionState, SharedState};
 use crate::media::Media;
 use crate::runtime::config::Config;
 use crate::runtime::error::{Error, ErrorKind, Result};
-use crate::runtime::limits::{
-    ACCOUNTS_SWEEP, CLOCK_CHECK_INTERVAL, DELIVERIES_SWEEP, ITEM_LOG_RETENTION, ITEM_LOG_SWEEP,
-    METRICS_UPKEEP, UPLOADS_SWEEP, USES_WRITE_INTERVAL,
-};
+use crate::runtime::limits::ITEM_LOG_RETENTION;
 use crate::storage::database::{Db, DbError};
 pub(super) use follower::start_follower;
 use matching::{start_matcher, start_reader_waker};
 use standard_sets::StandardSetsJob;
 pub(super) use watched_folder::WatchedFolder;
+
+/// Time between two removals of expired tokens and sessions.
+const ACCOUNTS_SWEEP: std::time::Duration = std::time::Duration::from_secs(600);
+/// Interval between two removals of older rows of the item log.
+const ITEM_LOG_SWEEP: std::time::Duration = std::time::Duration::from_secs(600);
+/// Interval between two checks of the clock, and the longest time after a jump for which a restart would
+/// not know of it.
+const CLOCK_CHECK_INTERVAL: std::time::Duration = std::time::Duration::from_secs(2);
+/// Interval at which histogram samples are aggregated; each request takes 24 bytes until then.
+const METRICS_UPKEEP: std::time::Duration = std::time::Duration::from_secs(5);
+/// Interval between two removals of older deliveries.
+const DELIVERIES_SWEEP: std::time::Duration = std::time::Duration::from_secs(600);
+/// Time between two removals of expired uploads, and of parts that no upload has.
+const UPLOADS_SWEEP: std::time::Duration = std::time::Duration::from_secs(600);
+/// Interval between two writes of last uses.
+const USES_WRITE_INTERVAL: std::time::Duration = std::time::Duration::from_secs(10);
 
 /// The dependencies of every job: the runtime, and the guard that decides whether the job may run.
 #[derive(Clone, Copy)]

@@ -7,9 +7,13 @@ use crate::cluster::jobs::{BackgroundJob, JobSpec, RunOutcome};
 use crate::cluster::membership::ClusterLease;
 use crate::media::Media;
 use crate::runtime::error::{Error, Result};
-use crate::runtime::limits::{STANDARD_SETS_BATCH, STANDARD_SETS_INTERVAL};
 use crate::runtime::telemetry;
 use crate::storage::database::Db;
+
+/// Items whose standard renditions are looked at in one run of the job, after which its progress is stored.
+const STANDARD_SETS_BATCH: usize = 16;
+/// Time between two looks for pictures whose standard renditions are not kept yet.
+const STANDARD_SETS_INTERVAL: std::time::Duration = std::time::Duration::from_secs(30);
 
 /// Visits the items in the order of their numbers and makes missing standard renditions. A new version has a
 /// higher number, so it is visited too.

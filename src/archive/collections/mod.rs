@@ -21,13 +21,15 @@ use uuid::Uuid;
 
 use crate::access::auth::Principal;
 use crate::runtime::error::{Error, ErrorKind, Result};
-use crate::runtime::limits::{
-    COLLECTION_ACCESSED, COLLECTION_ITEMS_MAX, COLLECTIONS_PER_USER_MAX,
-};
+use crate::runtime::limits::{COLLECTION_ITEMS_MAX, COLLECTIONS_PER_USER_MAX};
 use crate::storage::database::{Collection, CollectionHead, Db, DbError, NewCollection, WriteTx};
 use model::ItemKey;
 use model::account::Permission;
 use order::reorder;
+
+/// Minimum interval between two writes of a collection's last access, so that a page in constant use
+/// does not cause constant writes.
+const COLLECTION_ACCESSED: Duration = Duration::from_secs(60);
 
 /// The collections section; cheap to clone.
 #[derive(Clone)]

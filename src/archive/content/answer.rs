@@ -11,7 +11,6 @@ use super::DocumentForm;
 use super::covers;
 use super::visibility::CallerVisibility;
 use crate::runtime::error::{Error, Result};
-use crate::runtime::limits::ANSWER_BYTES_MAX;
 use crate::storage::database::{ReadTx, StoredItem};
 use crate::storage::search::{Coverage, SearchHit, SearchResults};
 use metadata::RightsMetadata;
@@ -22,6 +21,8 @@ use model::item::{
 };
 use query::Facet;
 
+/// Bytes of one response of the content API. Ten thousand ordinary documents take 30 MB.
+const ANSWER_BYTES_MAX: usize = 64 * 1024 * 1024;
 /// The initial capacity per document in bytes. The text grows as necessary.
 const DOCUMENT_BYTES: usize = 4096;
 /// The maximum initial capacity of a text in bytes.

@@ -8,9 +8,12 @@ use tokio::{
 };
 
 use crate::runtime::error::{Error, Result};
-use crate::runtime::limits::POLLS_SEARCHING_MAX;
 use crate::runtime::slots::{SlotHolder, SlotLimits, WaitingSlots};
 use crate::runtime::telemetry;
+
+/// Long polls that search at the same time when new items arrive. With thousands waiting, this spreads
+/// their searches so that others run in between.
+const POLLS_SEARCHING_MAX: usize = 2;
 
 /// The long polls that are waiting.
 ///

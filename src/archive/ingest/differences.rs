@@ -2,9 +2,11 @@
 
 use serde_json::{Map, Value};
 
-use crate::runtime::limits::AUDIT_VALUE_CHARS_MAX;
 use crate::storage::database::PropertyChange;
 use model::shorten;
+
+/// Characters of an old and of a new value in the detail of an event, which has room for both.
+const AUDIT_VALUE_CHARS_MAX: usize = 120;
 
 /// A property that differs. A value is `None` if the property is not set.
 #[derive(Debug)]

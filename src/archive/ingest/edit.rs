@@ -8,7 +8,6 @@ use super::differences::{Difference, describe, differences};
 use super::write::{self, LocalMoment, PreparedItem};
 use super::{Ingest, IngestError, Uploads};
 use crate::runtime::error::{Error, Result};
-use crate::runtime::limits::EDIT_TRIES_MAX;
 use crate::storage::audit::{self, AuditAction, ObjectKind};
 use crate::storage::database::{ItemEdit, PropertyChange, StoredItem};
 use model::item::{
@@ -17,6 +16,8 @@ use model::item::{
 };
 use model::{ContentHash, ItemKey};
 
+/// Times that a change without a condition is repeated when the item changes in between.
+const EDIT_TRIES_MAX: usize = 3;
 /// The properties that the service sets and no editor changes.
 const SERVICE_PROPERTIES: [&str; 9] = [
     "$standard",

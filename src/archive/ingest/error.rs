@@ -9,11 +9,13 @@ use std::{
     time::Duration,
 };
 
-use crate::runtime::limits::PANIC_CHARS_MAX;
 use crate::runtime::programs::ProgramError;
 use crate::storage::blobs::StoreError;
 use crate::storage::database::DbError;
 use model::item::DocumentError;
+
+/// Characters of a panic message that an error repeats.
+const PANIC_CHARS_MAX: usize = 200;
 
 /// The reason why a file or item was not ingested. The text does not name the file; [`IngestFailure`] does.
 #[derive(Debug, thiserror::Error)]

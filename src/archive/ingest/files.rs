@@ -9,12 +9,13 @@ use std::{
 use super::pinned_path::PinnedPath;
 use super::source_rights::RIGHTS_FILE;
 use super::{BundleFile, IncomingPath, IngestError, IngestFailure, ItemBundle};
-use crate::runtime::limits::{
-    DOCUMENT_BYTES_MAX, INGEST_DEPTH_MAX, INGEST_FILES_MAX, ITEM_FILES_MAX,
-};
+use crate::runtime::limits::{DOCUMENT_BYTES_MAX, INGEST_DEPTH_MAX, ITEM_FILES_MAX};
 use imaging::ImageFormat;
 use metadata::RightsMetadata;
 use model::{ItemId, ItemKey, MediaType};
+
+/// Files that one ingest run accepts.
+const INGEST_FILES_MAX: usize = 1_000_000;
 
 /// The name of an item folder's document.
 pub(super) const DOCUMENT: &str = "item.json";

@@ -7,11 +7,16 @@ use std::{
 };
 
 use super::{FileName, Ingest, IngestError, LoadedPhotograph, catch_panics, photograph};
-use crate::runtime::limits::{EPS_HEAD_BYTES, PROGRAM_OUTPUT_BYTES_MAX, STILL_AT_MS};
+use crate::runtime::limits::PROGRAM_OUTPUT_BYTES_MAX;
 use crate::runtime::programs::{PdfSummary, PdfTask, ProgramError};
 use formats::mp4::{VideoError, VideoLimits, facts};
 use model::item::{Asset, AssetFile, AssetGroup, GraphicFile, VideoFile};
 use model::{MediaType, RenditionExtension, RenditionName, Size};
+
+/// Bytes at the beginning of an EPS that are searched for its comments.
+const EPS_HEAD_BYTES: u64 = 64 * 1024;
+/// Position of the still of a video, in milliseconds; for a shorter video, the middle.
+const STILL_AT_MS: u64 = 1000;
 
 const HIRES: RenditionName = RenditionName::NORMAL_HIRES;
 const GREY_HIRES: RenditionName = RenditionName::GREY_HIRES;

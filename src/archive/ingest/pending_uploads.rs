@@ -15,13 +15,17 @@ use super::{UploadSpool, files};
 use crate::runtime::error::{Error, ErrorKind, Result};
 use crate::runtime::limits::{
     UPLOAD_ABANDONED, UPLOAD_PART_BYTES, UPLOAD_REQUESTS_MAX, UPLOAD_REQUESTS_PER_USER_MAX,
-    UPLOADS_PER_USER_MAX, UPLOADS_SWEPT_AT_A_TIME,
 };
 use crate::runtime::slots::{SlotGuard, SlotHolder, SlotLimits, WaitingSlots};
 use crate::storage::blobs::{PartStore, StoreError};
 use crate::storage::database::{Db, DbError, PendingUpload, UploadPart};
 use model::ContentHash;
 use model::account::UserId;
+
+/// Unpublished uploads of one user.
+const UPLOADS_PER_USER_MAX: usize = 1000;
+/// Expired uploads that are removed in one transaction; each has up to a thousand parts.
+const UPLOADS_SWEPT_AT_A_TIME: usize = 20;
 
 /// The limits of uploads that are not published yet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

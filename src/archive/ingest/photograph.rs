@@ -8,7 +8,6 @@ use super::{IngestError, IngestLimits, files};
 use crate::media::original::{NewOriginal, OriginalStore};
 use crate::runtime::clock::Stopwatch;
 use crate::runtime::compute;
-use crate::runtime::limits::JPEG_SCAN_PIXELS_MAX;
 use imaging::{
     self, ImageFormat, Orientation, OutputColour, OutputOptions, OutputSampling, RasterError,
     RenderJob, RenderLimits, RenderOutput, RenderStep, ShouldContinue, Watermark,
@@ -18,6 +17,9 @@ use metadata::{Caption, RightsMetadata};
 use model::item::{Document, DocumentError, PictureFile};
 use model::{ContentHash, ItemId, ItemKey, RenditionName, Size};
 
+/// Pixels of one JPEG times its scans. Each scan is a pass over the whole picture, however short its
+/// data. 100 megapixels of a camera in 12 scans are 1.2 billion.
+const JPEG_SCAN_PIXELS_MAX: u64 = 8_000_000_000;
 /// The long side, in pixels, of the decode that checks whether a photograph can be decoded.
 const CHECK_PX: u32 = 64;
 

@@ -5,12 +5,14 @@ use jiff::Timestamp;
 
 use super::{ExpectedVersion, Uploads};
 use crate::runtime::error::{Error, ErrorKind, Result};
-use crate::runtime::limits::TEMPLATES_MAX;
 use crate::storage::audit::{self, AuditAction, AuditEvent, ObjectKind};
 use crate::storage::database::{DbError, MetadataTemplate, NewTemplate, WriteTx};
 use model::ContentHash;
 use model::account::OrganizationId;
 use model::item::MetadataEdits;
+
+/// Metadata templates of the archive, and separately of each organization.
+const TEMPLATES_MAX: usize = 200;
 
 /// A template as an editor describes it.
 #[derive(Clone, Debug, PartialEq, Eq)]

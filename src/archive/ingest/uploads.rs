@@ -9,10 +9,15 @@ use super::{
     Ingest, IngestError, IngestedItem, ItemBundle, PendingUploads, UploadSpool, catch_panics,
 };
 use crate::runtime::error::{Error, ErrorKind, Result};
-use crate::runtime::limits::{UPLOAD_READINGS_MAX, UPLOADS_WAITING_MAX};
 use crate::storage::audit;
 use model::ItemKey;
 use model::item::MetadataField;
+
+/// Uploads that may wait for a free slot; more are answered 503.
+const UPLOADS_WAITING_MAX: usize = 16;
+/// Descriptions and pictures of unpublished uploads that are made at a time; further ones wait. They share the
+/// workers of ingest, where more would delay wire feeds.
+const UPLOAD_READINGS_MAX: usize = 2;
 
 /// Ingests uploads over the network; cheap to clone.
 #[derive(Clone)]

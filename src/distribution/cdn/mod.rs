@@ -26,15 +26,23 @@ use crate::runtime::clock;
 use crate::runtime::clock::Stopwatch;
 use crate::runtime::config;
 use crate::runtime::error::{Error, ErrorKind, Result};
-use crate::runtime::limits::{
-    ITEM_LOG_RETENTION, PURGE_KEYS_BYTES_MAX, PURGE_LOG_ROWS, PURGE_POLL_INTERVAL,
-    PURGE_REFUSED_DELAY, PURGE_RETRY_FIRST, PURGE_RETRY_MAX, PURGES_QUEUED_MAX,
-};
+use crate::runtime::limits::{ITEM_LOG_RETENTION, PURGE_LOG_ROWS, PURGES_QUEUED_MAX};
 use crate::runtime::telemetry;
 use crate::storage::database::{Db, DbError, PendingPurge, PurgeBacklog, WriteTx};
 use crate::transport::{CachePurger, PurgeError, PurgeResult};
 use model::{Backoff, ItemKey, RetryPolicy};
 
+/// Poll interval for keys that the command `purge` wrote.
+const PURGE_POLL_INTERVAL: Duration = Duration::from_secs(1);
+/// Delay before the first retry of a failed purge call; doubles with each retry.
+const PURGE_RETRY_FIRST: Duration = Duration::from_millis(500);
+/// Maximum delay between two attempts of a purge call.
+const PURGE_RETRY_MAX: Duration = Duration::from_secs(60);
+/// Delay before a refused key is purged again. Either the CDN cannot accept the key, or a setting is
+/// wrong and the operator corrects it.
+const PURGE_REFUSED_DELAY: Duration = Duration::from_secs(600);
+/// Bytes of the keys in one call: a header of 8 KiB is the most that common servers read.
+const PURGE_KEYS_BYTES_MAX: usize = 4096;
 /// The backoff after a failed purge.
 const PURGE_RETRIES: RetryPolicy =
     RetryPolicy::without_deadline(PURGE_RETRY_FIRST, PURGE_RETRY_MAX);

@@ -21,11 +21,13 @@ use crate::access::provisioning::{
 };
 use crate::runtime::error::{Error, ErrorKind, Result};
 use crate::runtime::json_object::{FieldFault, FieldProblem};
-use crate::runtime::limits::CHANNELS_PER_USER_MAX;
 use crate::storage::audit::{self, AuditAction, ObjectKind};
 use crate::storage::database::{NewChannel, PutOutcome};
 use api::deliveries::ChannelUpdate;
 use model::account::{Channel, ChannelId, ChannelMethod, Permission};
+
+/// Channels that one user can create; the operator can add more.
+const CHANNELS_PER_USER_MAX: usize = 50;
 
 /// The reason for which a channel was not written.
 enum ChannelRefusal {

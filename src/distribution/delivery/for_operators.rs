@@ -7,10 +7,13 @@ use uuid::Uuid;
 
 use super::Deliveries;
 use crate::runtime::error::{Error, ErrorKind, Result};
-use crate::runtime::limits::{DELIVERIES_LISTED_MAX, DELIVERIES_RETRIED_MAX};
+use crate::runtime::limits::DELIVERIES_LISTED_MAX;
 use crate::storage::audit::{self, AuditAction, ObjectKind};
 use crate::storage::database::DeliveriesOf;
 use model::account::{Delivery, DeliveryState, OrganizationId};
+
+/// Failed deliveries that one request queues again, the newest ones.
+const DELIVERIES_RETRIED_MAX: usize = 1000;
 
 /// A delivery with the facts that operators see.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -40,7 +40,7 @@ use crate::media::MediaCaller;
 use crate::runtime::config::Config;
 use crate::runtime::error::{Error, ErrorKind, Result};
 use crate::runtime::hot_swap::HotSwap;
-use crate::runtime::limits::{DELIVERIES_LISTED_MAX, DELIVERIES_RETENTION, SWEEP_ROWS};
+use crate::runtime::limits::{DELIVERIES_LISTED_MAX, SWEEP_ROWS};
 use crate::storage::database::{Db, DeliveriesOf, ReadTx};
 use key_opening::KeyOpenings;
 use model::RetryPolicy;
@@ -50,6 +50,9 @@ use model::account::{
 use model::limits::DELIVERY_WAIT_MAX;
 use model::media_url::MediaFormat;
 use probe::ChannelProbes;
+
+/// Retention of completed deliveries.
+const DELIVERIES_RETENTION: Duration = Duration::from_secs(90 * 86_400);
 
 /// Limits and timings of the delivery queue.
 #[derive(Clone, Copy, Debug)]

@@ -16,10 +16,16 @@ use tokio::time::{error::Elapsed, timeout_at};
 use super::{AttemptFailure, Deliveries};
 use crate::access::auth::Principal;
 use crate::runtime::error::{Error, ErrorKind, Result};
-use crate::runtime::limits::{CHANNEL_TEST, CHANNEL_TESTS_A_MINUTE, CHANNEL_TESTS_MAX};
 use api::deliveries::ChannelTest;
 use model::account::{Channel, ChannelMethod, Permission, UserId};
 
+/// Concurrent tests of channels.
+const CHANNEL_TESTS_MAX: usize = 4;
+/// Channel tests that one user may start per minute: enough for a few attempts, too few to flood a
+/// mailbox or to scan ports.
+const CHANNEL_TESTS_A_MINUTE: usize = 10;
+/// Timeout of a channel test, since a user waits for the page.
+const CHANNEL_TEST: Duration = Duration::from_secs(10);
 /// The sliding window in which a user's tests are counted.
 const MINUTE: Duration = Duration::from_secs(60);
 

@@ -12,9 +12,7 @@ use crate::media::Media;
 use crate::runtime::clock;
 use crate::runtime::config::{Config, MailTls};
 use crate::runtime::error::{Error, ErrorKind, Result};
-use crate::runtime::limits::{
-    CERTIFICATES_BYTES_MAX, CHANNEL_TEST_ANSWER, CHANNEL_TEST_CONNECT, MAIL_ATTACHMENTS_BYTES,
-};
+use crate::runtime::limits::{CERTIFICATES_BYTES_MAX, MAIL_ATTACHMENTS_BYTES};
 use crate::runtime::modes;
 use crate::transport::{
     ChannelTransports, Content, CustomAuthority, DeliveryParcel, Destination, Introduction,
@@ -22,6 +20,11 @@ use crate::transport::{
     TransportTimeouts,
 };
 use model::account::{Channel, Delivery};
+
+/// Connect timeout in a channel test; shorter than the whole, so that the error names the failed step.
+const CHANNEL_TEST_CONNECT: std::time::Duration = std::time::Duration::from_secs(5);
+/// Timeout for one response in a channel test.
+const CHANNEL_TEST_ANSWER: std::time::Duration = std::time::Duration::from_secs(8);
 
 /// The files of a delivery, with introductions for the recipients of a mail.
 pub(super) struct MailedFiles {

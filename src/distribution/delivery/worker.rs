@@ -20,12 +20,14 @@ use crate::media::MediaCaller;
 use crate::runtime::clock;
 use crate::runtime::clock::Stopwatch;
 use crate::runtime::error::{Error, Result};
-use crate::runtime::limits::{DELIVERY_POLL_INTERVAL, TRANSPORT_BYTES_S_MIN};
+use crate::runtime::limits::TRANSPORT_BYTES_S_MIN;
 use crate::runtime::telemetry;
 use crate::storage::database::{ClaimTerms, DbError, DeliveryOutcome, ReadTx};
 use model::AttemptEnd;
 use model::account::{Channel, ChannelMethod, Delivery};
 
+/// Poll interval of the queue when nothing is due, since another process may have added a delivery.
+const DELIVERY_POLL_INTERVAL: Duration = Duration::from_secs(1);
 /// The metric label for a channel whose method could not be read.
 const UNKNOWN: &str = "unknown";
 

@@ -11,13 +11,14 @@ use uuid::Uuid;
 use super::matching::MatchBatch;
 use crate::archive::content::{RecentSpan, TimestampFilter};
 use crate::runtime::clock::Stopwatch;
-use crate::runtime::limits::{
-    DIGESTS_AT_A_TIME, MATCHING_TIME, OUTBOX_PER_USER_MAX, QUEUED_ITEMS_MAX,
-};
+use crate::runtime::limits::{MATCHING_TIME, OUTBOX_PER_USER_MAX, QUEUED_ITEMS_MAX};
 use crate::storage::database::{DbError, NewMessage, QueuedItem, WriteTx};
 use model::account::{MessageContent, MessageTransport, Notification, NotificationMethod};
 use model::limits::DIGEST_ITEMS_MAX;
 use model::schedule::Schedule;
+
+/// Scheduled mails that one transaction prepares.
+const DIGESTS_AT_A_TIME: usize = 50;
 
 /// Prepares the mails that are due by `now`. Returns whether there are more.
 ///

@@ -11,9 +11,7 @@ use crate::archive::content;
 use crate::media::{CatalogEntry, Media, MediaAnswer, MediaCaller};
 use crate::runtime::clock::Stopwatch;
 use crate::runtime::error::{ErrorKind, Result};
-use crate::runtime::limits::{
-    MAIL_DIGEST_ITEMS_MAX, MESSAGE_PICTURE_BYTES_MAX, MESSAGE_PICTURE_TIME, MESSAGE_PICTURES_TIME,
-};
+use crate::runtime::limits::MAIL_DIGEST_ITEMS_MAX;
 use crate::transport::mail_templates::{MailEntry, MailOccasion, MailThumbnail, NotificationMail};
 use crate::transport::push;
 use crate::transport::{InlineImage, Mail, MailAddress};
@@ -22,6 +20,12 @@ use model::item::{AssetGroup, MediaLinks};
 use model::media_url::MediaPath;
 use model::{ItemKey, RenditionExtension, RenditionName};
 
+/// Timeout for one picture of a mail.
+const MESSAGE_PICTURE_TIME: Duration = Duration::from_secs(20);
+/// Bytes of one picture in a mail; a Thumbnail takes 20 kB.
+const MESSAGE_PICTURE_BYTES_MAX: usize = 512 * 1024;
+/// Timeout for all pictures of one mail together.
+const MESSAGE_PICTURES_TIME: Duration = Duration::from_secs(60);
 /// The rendition of an item that mails and push messages show.
 const THUMBNAIL: RenditionName = RenditionName::NORMAL_THUMBNAIL;
 

@@ -14,8 +14,7 @@ use crate::cluster::membership::{ClusterLease, limits::NOTIFICATION_LOG_RETENTIO
 use crate::runtime::clock::Stopwatch;
 use crate::runtime::error::Result;
 use crate::runtime::limits::{
-    MATCHING_ROWS, MATCHING_STALL_MAX, MATCHING_TIME, OUTBOX_PARKED_MAX, OUTBOX_PER_USER_MAX,
-    OUTBOX_RETENTION, QUEUED_ITEMS_MAX, STREAM_EXPIRY, SWEEP_ROWS,
+    MATCHING_TIME, OUTBOX_PER_USER_MAX, QUEUED_ITEMS_MAX, STREAM_EXPIRY, SWEEP_ROWS,
 };
 use crate::runtime::telemetry;
 use crate::storage::database::{DbError, EngineError, LogRow, NewMessage, StoredItem, WriteTx};
@@ -23,6 +22,16 @@ use crate::transport::push::Push;
 use model::ItemKey;
 use model::account::{MessageContent, MessageTransport, NotificationKind};
 use model::item::{Document, PubStatus};
+
+/// Rows of the item log that one transaction matches.
+const MATCHING_ROWS: usize = 500;
+/// Time for which unreadable items block matching: a disk error may be temporary, damage is
+/// permanent.
+const MATCHING_STALL_MAX: std::time::Duration = std::time::Duration::from_secs(20);
+/// Retention of parked messages.
+const OUTBOX_RETENTION: std::time::Duration = std::time::Duration::from_secs(30 * 86_400);
+/// Parked messages of all users; the oldest are removed.
+const OUTBOX_PARKED_MAX: usize = 100_000;
 
 /// The results of one matching transaction.
 #[derive(Default)]

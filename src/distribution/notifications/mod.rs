@@ -51,7 +51,7 @@ use crate::runtime::clock::Stopwatch;
 use crate::runtime::config::Config;
 use crate::runtime::error::{Error, ErrorKind, Result};
 use crate::runtime::hot_swap::HotSwap;
-use crate::runtime::limits::{NOTIFICATIONS_PER_USER_MAX, STREAM_ANSWERS_MAX, STREAM_EXPIRY};
+use crate::runtime::limits::{NOTIFICATIONS_PER_USER_MAX, STREAM_EXPIRY};
 use crate::runtime::slots::SlotLimits;
 use crate::storage::database::{CommitWatcher, Db, NewNotification};
 use crate::storage::search::DocumentAnalysis;
@@ -67,6 +67,9 @@ use model::{MediaType, RetryPolicy};
 use notification_matcher::NotificationMatcher;
 use streams::StreamQueues;
 use unsubscribe::UNSUBSCRIBE_KEY;
+
+/// Stream responses built concurrently; each waits for a search thread.
+const STREAM_ANSWERS_MAX: usize = 64;
 
 /// Limits and timings of notifications.
 #[derive(Clone, Debug)]

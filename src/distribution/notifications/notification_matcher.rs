@@ -6,7 +6,7 @@ use jiff::{Timestamp, tz::TimeZone};
 use uuid::Uuid;
 
 use crate::archive::content::{ItemSelection, RecentSpan};
-use crate::runtime::limits::{MATCHING_LEARNED, STREAM_EXPIRY};
+use crate::runtime::limits::STREAM_EXPIRY;
 use crate::storage::database::{
     AccountChange, DbError, NotificationWatcher, ReadTx, StoredItem, WatchersOf, WriteTx,
 };
@@ -17,6 +17,8 @@ use model::item::Document;
 use query::matching::{Interest, InterestCoverage, InterestMatcher, MatchSubject};
 use query::{Facet, IndexedDocument};
 
+/// Items of the archive from which the matcher estimates word frequencies.
+const MATCHING_LEARNED: usize = 1000;
 /// The key of the state row with the time of the service's last heartbeat.
 const LAST_ALIVE_NOTE: &str = "notifications-alive";
 /// The time without a heartbeat after which the service counts as down for its clients.

@@ -6,10 +6,12 @@ use uuid::Uuid;
 
 use super::Notifications;
 use crate::runtime::error::{Error, ErrorKind, Result};
-use crate::runtime::limits::OUTBOX_LISTED_MAX;
 use crate::storage::audit::{self, AuditAction, AuditEvent, ObjectKind};
 use crate::storage::database::{Db, DbError, ListedMessage, WriteTx};
 use model::account::{MessageState, OutboxMessage};
+
+/// Messages in one list for the operator.
+const OUTBOX_LISTED_MAX: usize = 10_000;
 
 /// The outbox for the operator's commands. All methods block.
 pub struct MessageOutbox {

@@ -20,7 +20,6 @@ use crate::distribution::recipients::MailClearance;
 use crate::runtime::clock;
 use crate::runtime::clock::Stopwatch;
 use crate::runtime::error::{Error, ErrorKind, Result};
-use crate::runtime::limits::{MESSAGE_TIME, OUTBOX_POLL_INTERVAL};
 use crate::runtime::telemetry;
 use crate::storage::database::{ClaimTx, ClaimedBy, DbError, MessageOutcome, ReadTx};
 use crate::transport::Mail;
@@ -30,6 +29,11 @@ use model::account::{
     DeviceKind, MessageContent, MessageTransport, OutboxMessage, UserId, shorten_reason,
 };
 use model::{AttemptEnd, RetryPolicy};
+
+/// Poll interval of the outbox when nothing is due, since the operator may have queued a message.
+const OUTBOX_POLL_INTERVAL: Duration = Duration::from_secs(1);
+/// Timeout for sending one message.
+const MESSAGE_TIME: Duration = Duration::from_secs(180);
 
 /// The outcome of an attempt to send.
 enum SendOutcome {

@@ -27,16 +27,21 @@ use uuid::Uuid;
 use super::notification_matcher::{DOWNTIME_MIN, record_heartbeat};
 use crate::cluster::membership::{ClusterNode, limits::RELEASE_RETRY_INTERVAL};
 use crate::runtime::error::{Error, ErrorKind, Result};
-use crate::runtime::limits::{
-    STREAM_EXPIRY, STREAM_READS_MAX, STREAM_READS_PER_TRANSACTION, STREAM_RETRY_FIRST,
-    STREAM_RETRY_MAX,
-};
+use crate::runtime::limits::STREAM_EXPIRY;
 use crate::runtime::slots::{SlotHolder, SlotLimits, WaitingSlots};
 use crate::runtime::telemetry;
 use crate::storage::database::{Db, DbError, QueuedItem, WriteTx};
 use model::account::UserId;
 use model::{Backoff, RetryPolicy};
 
+/// Calls of stream readers that may wait for the database.
+const STREAM_READS_MAX: usize = 65_536;
+/// Calls of stream readers that one transaction handles.
+const STREAM_READS_PER_TRANSACTION: usize = 1000;
+/// Delay before a stream reader first retries items that could not be delivered.
+const STREAM_RETRY_FIRST: Duration = Duration::from_millis(20);
+/// Maximum of that delay, which doubles with each retry.
+const STREAM_RETRY_MAX: Duration = Duration::from_secs(1);
 /// The backoff of a reader whose items may not be shown yet.
 const EARLY_READ_RETRY: RetryPolicy =
     RetryPolicy::without_deadline(STREAM_RETRY_FIRST, STREAM_RETRY_MAX);

@@ -15,8 +15,10 @@ use crate::media::{BundleNames, MediaCaller};
 use crate::runtime::clock;
 use crate::runtime::error::{ErrorKind, Result};
 use crate::runtime::fair_queue::RequestClient;
-use crate::runtime::limits::BUNDLE_TRIES;
 use model::ItemKey;
+
+/// Attempts to build such an archive, which restarts if a purchase was made meanwhile.
+const BUNDLE_TRIES: usize = 3;
 
 /// A request for an archive of several items.
 #[derive(Clone, Copy)]

@@ -39,7 +39,7 @@ use crate::media::cache_keys::CacheKeys;
 use crate::runtime::clock;
 use crate::runtime::error::{Error, ErrorKind, Result};
 use crate::runtime::fair_queue::RequestClient;
-use crate::runtime::limits::{CALLER_LOOKUP_MAX, MEDIA_PATH_BYTES_MAX, RESOLVED_MAX};
+use crate::runtime::limits::RESOLVED_MAX;
 use item_redirect::redirect_to_item;
 use model::media_url::DocumentExtension;
 use model::media_url::MediaPath;
@@ -50,6 +50,12 @@ use request::{MediaRequest, agreement_parameter, newsml_parameter};
 use responses::{document_response, file_response, rendition_response, unstable_item};
 
 pub(super) use responses::download;
+
+/// Bytes of a media URL's path. The longest legal one is about 250.
+const MEDIA_PATH_BYTES_MAX: usize = 1024;
+/// Time that a request for open media waits for its caller to be looked up; then it is answered as an anonymous
+/// one. A database that hangs would hold it for a minute.
+const CALLER_LOOKUP_MAX: std::time::Duration = std::time::Duration::from_secs(2);
 
 /// Handles `/media/…`: GET, HEAD and the CORS preflight.
 pub(super) async fn media(State(app): State<AppState>, request: Request) -> Response {

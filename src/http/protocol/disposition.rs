@@ -2,7 +2,8 @@
 
 use axum::http::HeaderValue;
 
-use crate::runtime::limits::FILE_NAME_CHARS_MAX;
+/// Characters of a download's file name without its extension; an item's id fits.
+const FILE_NAME_CHARS_MAX: usize = 128;
 
 /// Builds the `Content-Disposition` of a file to be saved as `name`.
 ///

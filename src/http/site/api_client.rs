@@ -16,8 +16,11 @@ use crate::http::AppState;
 use crate::http::credentials;
 use crate::http::session::SiteVisitor;
 use crate::runtime::error::{Error, ErrorKind, Result};
-use crate::runtime::limits::SITE_ANSWER_BYTES_MAX;
 use api::{Answer, Endpoint, Fault, Location, target};
+
+/// Bytes of an API response that a page is built from. A collection with all its documents is the
+/// largest.
+const SITE_ANSWER_BYTES_MAX: usize = 32 * 1024 * 1024;
 
 /// The router of the APIs, without the pages.
 #[derive(Clone)]

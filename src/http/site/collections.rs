@@ -21,7 +21,7 @@ use super::item_summary::{ItemSummary, key_of};
 use super::{FormFields, MemberForm, MemberRequest, PageResult};
 use crate::http::AppState;
 use crate::http::form::see_other;
-use crate::runtime::limits::{PAGES_MAX, SITE_COLLECTION_ITEMS_PER_PAGE, SITE_STRIP_PICTURES};
+use crate::runtime::limits::PAGES_MAX;
 use api::collections::{
     CollectionBody, CollectionChange, CollectionWithItems, CreateCollection, DeleteCollection,
     ListCollections, ListedCollection, LoadCollection, LoadCollectionZip, RemovedCollectionItem,
@@ -29,6 +29,11 @@ use api::collections::{
 };
 use api::user::LoadCaller;
 use model::item::{DocumentLayout, has_picture};
+
+/// Items on one page of a collection.
+const SITE_COLLECTION_ITEMS_PER_PAGE: usize = 200;
+/// Pictures that the list of collections shows for each collection.
+const SITE_STRIP_PICTURES: usize = 6;
 
 /// The request for the caller's collections without their items, for lists to choose from. A collection may have
 /// very many items.

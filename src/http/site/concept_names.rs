@@ -5,9 +5,11 @@ use std::collections::{HashMap, HashSet};
 use parking_lot::Mutex;
 
 use crate::http::site::language::PageLanguage;
-use crate::runtime::limits::CONCEPT_NAMES_MAX;
 use crate::storage::search::IndexEpoch;
 use query::Facet;
+
+/// Concept names that pages cache in each language.
+const CONCEPT_NAMES_MAX: usize = 10_000;
 
 /// A facet value with its facet.
 pub(super) type FacetValue = (Facet, String);

@@ -13,9 +13,11 @@ use crate::http::site::template_environment;
 use crate::media::CatalogEntry;
 use crate::runtime::clock;
 use crate::runtime::error::{Error, ErrorKind, Result};
-use crate::runtime::limits::SITE_ITEM_ORDERS;
 use model::item::AssetGroup;
 use model::{ItemKey, RenditionUsage};
+
+/// Orders of an item by the visitor's organization on its page, the latest.
+const SITE_ITEM_ORDERS: usize = 6;
 
 /// An agreement that the visitor can choose.
 #[derive(Serialize)]

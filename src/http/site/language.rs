@@ -8,7 +8,9 @@ use rust_embed::RustEmbed;
 use strum::{EnumString, IntoStaticStr};
 
 use crate::runtime::error::{Error, Result};
-use crate::runtime::limits::ACCEPT_LANGUAGES_MAX;
+
+/// Languages of an `Accept-Language` header that are considered.
+const ACCEPT_LANGUAGES_MAX: usize = 16;
 
 /// A language of the pages.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]

@@ -27,12 +27,12 @@ use crate::http::site::pages::FormTargets;
 use crate::http::site::passwords;
 use crate::runtime::clock;
 use crate::runtime::error::{Error, ErrorKind, Result};
-use crate::runtime::limits::{
-    BROWSER_CHARS_MAX, DEVICE_COOKIE_FOR, LOGIN_BYTES_MAX, RETURN_BYTES_MAX,
-};
+use crate::runtime::limits::{DEVICE_COOKIE_FOR, LOGIN_BYTES_MAX, RETURN_BYTES_MAX};
 use crate::storage::database::{LoginBrowser, LoginOrigin};
 use model::account::{Permission, User};
 
+/// Characters of a `User-Agent` that are kept.
+const BROWSER_CHARS_MAX: usize = 200;
 /// The error message for a failed login. It does not reveal whether the name or the password was wrong.
 const WRONG_CREDENTIALS: &str = "Wrong user name or password.";
 /// The default target of a login.

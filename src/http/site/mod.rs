@@ -83,10 +83,16 @@ use crate::http::site::pages::error_page;
 use crate::http::site::scheme::ColourScheme;
 use crate::runtime::clock;
 use crate::runtime::error::{Error, Result};
-use crate::runtime::limits::{ERROR_PAGE_VISITOR, FORM_BYTES_MAX, FRESH_LOGIN_S};
+use crate::runtime::limits::FORM_BYTES_MAX;
 use api::{Answer, Endpoint, NoBody, RequestBody};
 use density::WallDensity;
 use language::PageLanguage;
+
+/// How long an error page waits for the name of the logged-in user.
+const ERROR_PAGE_VISITOR: std::time::Duration = std::time::Duration::from_secs(1);
+/// Age of a login in seconds from which pages that create keys, users or channels ask for the password
+/// again.
+const FRESH_LOGIN_S: i64 = 3600;
 
 /// The result of a page handler.
 type PageResult = Result<Response, PageError>;

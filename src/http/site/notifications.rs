@@ -18,16 +18,22 @@ use crate::http::AppState;
 use crate::http::form::see_other;
 use crate::runtime::clock;
 use crate::runtime::error::{Error, ErrorKind, Result};
-use crate::runtime::limits::{
-    PAGES_MAX, SITE_DRY_RUN_ITEMS, SITE_DRY_RUN_ITEMS_LISTED, SITE_NOTIFICATIONS_PER_PAGE,
-    SITE_PRODUCTS_SHOWN,
-};
+use crate::runtime::limits::PAGES_MAX;
 use api::account::Agreement;
 use api::notifications::{
     ListNotifications, Notification, NotificationMediaType, RemoveNotification,
 };
 use api::user::LoadCaller;
 use model::account::NotificationKind;
+
+/// Notifications per page of their list; each one costs a search.
+const SITE_NOTIFICATIONS_PER_PAGE: usize = 20;
+/// Sample matches that the page of a notification shows.
+const SITE_DRY_RUN_ITEMS: usize = 8;
+/// Sample matches of each notification in the list.
+const SITE_DRY_RUN_ITEMS_LISTED: usize = 4;
+/// Product codes that the notification form lists.
+const SITE_PRODUCTS_SHOWN: usize = 40;
 
 /// The request for all notifications of the caller.
 pub(super) const NOTIFICATIONS: ListNotifications =

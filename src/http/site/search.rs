@@ -24,9 +24,11 @@ use super::{
 use crate::http::form::see_other;
 use crate::http::site::login_url::login_url;
 use crate::runtime::clock;
-use crate::runtime::limits::{PAGE_ITEMS, PAGES_MAX, SITE_SAVED_SEARCHES};
+use crate::runtime::limits::{PAGE_ITEMS, PAGES_MAX};
 use query::FilterField;
 
+/// Saved searches on the first page of the site, the latest.
+const SITE_SAVED_SEARCHES: usize = 12;
 /// The value of [`PART_PARAMETER`] that requests the hits alone, which scripts append to a page.
 const HITS_PART: &str = "hits";
 

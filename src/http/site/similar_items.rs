@@ -6,11 +6,14 @@ use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 
 use super::{SiteRequest, item_summary::ItemSummary};
-use crate::runtime::limits::{SITE_SAME_PICTURE_ITEMS, SITE_SIMILAR_ITEMS};
 use model::item::DocumentLayout;
 use model::{ItemKey, MediaType};
 use query::{phrase, words};
 
+/// Items with the same picture on the page of a photograph.
+const SITE_SAME_PICTURE_ITEMS: usize = 12;
+/// Items of the same event, or of the same place and time, on the page of an item.
+const SITE_SIMILAR_ITEMS: usize = 12;
 /// Hours before and after an item within which equal places or headlines indicate the same event.
 const HOURS_AROUND: i64 = 12;
 /// Number of places of an item that a similar item must share: the first ones.

@@ -24,12 +24,14 @@ use super::{
 use crate::runtime::error::Error;
 use crate::runtime::error::Result;
 use crate::runtime::failure_log::OutageLog;
-use crate::runtime::limits::SEEN_ONCE_MAX;
 use crate::runtime::telemetry;
 pub use body::{BlobExtent, BodyPart, RenditionBody};
 use disk::DiskTier;
 pub(crate) use disk::check_files;
 use model::ContentHash;
+
+/// Keys of crops requested once so far, remembered for admission to the disk cache.
+const SEEN_ONCE_MAX: u64 = 100_000;
 
 /// The capacity of a tier's two partitions, in bytes.
 #[derive(Clone, Copy, Debug)]

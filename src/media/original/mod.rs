@@ -23,7 +23,6 @@ use std::{ops::Range, path::Path, sync::Arc};
 use moka::sync::Cache;
 use strum::IntoEnumIterator;
 
-use crate::runtime::limits::{DERIVED_RETRY_DELAY, INDEX_CACHE_BYTES, SIDE_FILE_BYTES_MAX};
 use crate::runtime::telemetry;
 use crate::storage::blobs::{
     BlobReader, BlobStore, DerivedKind, DerivedStore, NewBlobs, StoreError,
@@ -40,6 +39,13 @@ use prepare::{PrepareRequest, PreparedOriginal};
 use reading::{hash_and_sums, index_after, read_blocks};
 pub use standard_set::{StandardPicture, StandardSet};
 
+/// Delay before derived files that could not be written are rebuilt, which takes a whole decode. Until
+/// then the original is used without them.
+const DERIVED_RETRY_DELAY: std::time::Duration = std::time::Duration::from_secs(30);
+/// Bytes of cached scan indexes and checksums; those of a 100-megapixel original take 250 kB.
+const INDEX_CACHE_BYTES: u64 = 32 * 1024 * 1024;
+/// Bytes of a side file; that of the largest original is a tenth of this.
+const SIDE_FILE_BYTES_MAX: u64 = 16 * 1024 * 1024;
 /// The reason why a file that is not a JPEG has no random access.
 const NO_PICTURE: &str = "it is not a picture";
 

@@ -16,10 +16,12 @@
 use bytes::Bytes;
 
 use super::{OriginalError, OriginalStore};
-use crate::runtime::limits::STANDARD_SET_BYTES_MAX;
 use crate::storage::blobs::{DerivedKind, StoreError};
 use jpeg::scan::index_codec::{put_varint, take_varint};
 use model::{ContentHash, Size};
+
+/// Maximum length of the file with an original's standard renditions, in bytes.
+const STANDARD_SET_BYTES_MAX: u64 = 128 << 20;
 
 const MAGIC: &[u8; 4] = b"WPrs";
 const VERSION: u8 = 1;

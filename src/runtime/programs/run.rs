@@ -12,7 +12,9 @@ use std::{
 };
 
 use super::ProgramError;
-use crate::runtime::limits::PROGRAM_MESSAGE_BYTES_MAX;
+
+/// Bytes of the program's messages (standard error) that are read.
+const PROGRAM_MESSAGE_BYTES_MAX: u64 = 64 * 1024;
 
 /// One run of a program.
 pub(super) struct ProgramRun<'a> {

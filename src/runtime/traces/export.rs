@@ -22,11 +22,18 @@ use tokio::{
 
 use super::TraceSetup;
 use crate::runtime::error::{Error, Result};
-use crate::runtime::limits::{
-    TRACES_ANSWER_BYTES_MAX, TRACES_BATCH_SPANS, TRACES_LAST_TIME, TRACES_SEND_INTERVAL,
-    TRACES_SEND_TIME,
-};
 use crate::runtime::telemetry;
+
+/// Spans in one batch to the collector.
+const TRACES_BATCH_SPANS: usize = 512;
+/// Interval between two batches, unless a full batch waits.
+const TRACES_SEND_INTERVAL: std::time::Duration = std::time::Duration::from_secs(1);
+/// Timeout for sending one batch to the collector.
+const TRACES_SEND_TIME: std::time::Duration = std::time::Duration::from_secs(2);
+/// Time for the last batches at shutdown.
+const TRACES_LAST_TIME: std::time::Duration = std::time::Duration::from_secs(2);
+/// Bytes of a collector's response that are read.
+const TRACES_ANSWER_BYTES_MAX: usize = 64 * 1024;
 
 /// Sends queued spans to the collector.
 pub struct TraceExporter {

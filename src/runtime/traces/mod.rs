@@ -30,9 +30,12 @@ pub use export::TraceExporter;
 
 use crate::runtime::error::Result;
 use crate::runtime::hot_swap::HotSwap;
-use crate::runtime::limits::TRACES_WAITING_MAX;
 use crate::runtime::telemetry;
 use context::TraceParent;
+
+/// Traces of requests that wait to be sent; further ones are counted and dropped. One has up to six
+/// spans of half a kilobyte.
+const TRACES_WAITING_MAX: usize = 2048;
 
 /// The settings of the trace collector.
 #[derive(Clone, Copy, Debug)]

@@ -9,8 +9,12 @@ use jiff::Timestamp;
 use strum::{EnumString, IntoStaticStr, VariantNames};
 
 use crate::runtime::clock;
-use crate::runtime::limits::{AUDIT_DETAIL_CHARS_MAX, AUDIT_ID_CHARS_MAX};
 use model::account::{User, UserId};
+
+/// Characters of the detail of an event.
+const AUDIT_DETAIL_CHARS_MAX: usize = 300;
+/// Characters of an id or a user name in an event; those of items and channels are shorter.
+const AUDIT_ID_CHARS_MAX: usize = 250;
 
 /// The action that was performed or attempted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

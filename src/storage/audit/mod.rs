@@ -28,11 +28,15 @@ use tokio::sync::mpsc;
 
 pub use event::{Actor, AuditAction, AuditEvent, AuditOutcome, CredentialKind, ObjectKind};
 
-use crate::runtime::limits::{AUDIT_BATCH_EVENTS, AUDIT_QUEUE_MAX};
 use crate::runtime::telemetry;
 use model::account::{Account, UserId};
 use throttled::ThrottledLogins;
 
+/// Events that wait to be written to the table, a few hundred bytes each. Events that do not fit are counted
+/// and remain log lines only.
+const AUDIT_QUEUE_MAX: usize = 4096;
+/// Events written in one transaction.
+const AUDIT_BATCH_EVENTS: usize = 256;
 /// True if events are stored in the table, according to the setting `audit.retention_days`.
 static STORES_ROWS: AtomicBool = AtomicBool::new(true);
 

@@ -5,8 +5,12 @@ use std::{collections::HashMap, net::IpAddr};
 use jiff::{SignedDuration, Timestamp};
 
 use super::event::{Actor, AuditAction, AuditEvent, AuditOutcome};
-use crate::runtime::limits::{AUDIT_THROTTLED_KEYS_MAX, AUDIT_THROTTLED_WINDOW_S};
 use model::network;
+
+/// Networks whose throttled logins are counted separately; all others are counted together.
+const AUDIT_THROTTLED_KEYS_MAX: usize = 1024;
+/// Seconds over which the throttled logins of a network are recorded as one event.
+const AUDIT_THROTTLED_WINDOW_S: i64 = 300;
 
 /// The network whose attempts are counted together; `None` for all networks beyond the limit of keys.
 type Key = Option<IpAddr>;

@@ -39,6 +39,9 @@ use crate::runtime::limits;
 use crate::runtime::telemetry;
 use model::shorten;
 
+/// Bytes of a bucket's response. A page of a list, 1000 keys, is about 400 kB.
+const BUCKET_ANSWER_BYTES_MAX: usize = 16 * 1024 * 1024;
+
 /// A bucket and its connection: the settings `store.…` in the terms of this unit.
 #[derive(Clone)]
 pub struct BucketSettings {
@@ -436,7 +439,7 @@ impl BucketConnector {
         let mut body = Vec::new();
         // The time limit applies to each chunk, so that a slow transfer that makes progress is not cut off.
         while let Some(chunk) = self.within(self.answer, response.chunk()).await? {
-            if body.len() + chunk.len() > limits::BUCKET_ANSWER_BYTES_MAX {
+            if body.len() + chunk.len() > BUCKET_ANSWER_BYTES_MAX {
                 let cause = io::Error::other("the answer is too long");
                 return Err(HttpError::new(HttpErrorKind::Decode, cause));
             }

@@ -7,7 +7,9 @@ use bytes::Bytes;
 use object_store::{MultipartUpload, PutPayload, path::Path};
 
 use super::bucket::{Bucket, BucketFailure, PendingReply};
-use crate::runtime::limits::BUCKET_PARTS_MAX;
+
+/// Parts of one original in flight.
+const BUCKET_PARTS_MAX: usize = 3;
 
 pub(super) struct PartUpload<'a> {
     bucket: &'a Bucket,

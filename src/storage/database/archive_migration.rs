@@ -16,9 +16,10 @@ use super::statements::archive_migration::{ITEM_LOG, ITEMS, MigratedTable, RowBa
 use super::statements::check::NamedOriginal;
 use super::transactions::ReadTx;
 use crate::runtime::clock::Stopwatch;
-use crate::runtime::limits::{
-    MIGRATION_BATCH_ROWS, MIGRATION_LOCK_ATTEMPTS_MAX, MIGRATION_ROUNDS_MAX,
-};
+use crate::runtime::limits::{MIGRATION_BATCH_ROWS, MIGRATION_LOCK_ATTEMPTS_MAX};
+
+/// Catch-up rounds of a migration while the old database is written, before writers are blocked.
+const MIGRATION_ROUNDS_MAX: usize = 100;
 
 /// Reports copied rows: the table, and the number of its rows in the last write.
 pub type ReportRows = Arc<dyn Fn(&'static str, usize) + Send + Sync>;

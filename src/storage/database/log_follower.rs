@@ -7,8 +7,10 @@ use super::account_change::AccountChange;
 use super::connection::DatabaseConnection;
 use super::engine::{ConnectionPurpose, DatabaseEngine, EngineTransaction, ResultRow, params};
 use super::error::DbError;
-use crate::runtime::limits::LOG_ROWS_MAX;
 use model::ItemKey;
+
+/// Rows of the item log that the follower reads at a time.
+const LOG_ROWS_MAX: usize = 1000;
 
 /// The changes since the last poll.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -17,11 +17,18 @@ use super::error::DbError;
 use super::lock::DirectoryLock;
 use super::transactions::WriteTx;
 use crate::runtime::clock::Stopwatch;
-use crate::runtime::limits::{
-    DB_QUEUE_MAX, DB_READERS, DB_SEARCHERS, DB_URGENT_WRITES_MAX, SEARCH_QUEUE_MAX,
-};
+use crate::runtime::limits::SEARCH_QUEUE_MAX;
 use crate::runtime::telemetry;
 
+/// Database calls that may wait for a reader thread.
+const DB_QUEUE_MAX: usize = 1024;
+/// Urgent writes that may wait, and that are done before one of the others: heartbeats, of which a process
+/// has one at a time.
+const DB_URGENT_WRITES_MAX: usize = 8;
+/// Reader threads; each has a read connection.
+const DB_READERS: usize = 2;
+/// Search threads; each has a connection. Searches compute more than they wait.
+const DB_SEARCHERS: usize = 2;
 /// Maximum wait for all connections of a kind to open.
 const OPEN_MAX: Duration = Duration::from_secs(2);
 /// A write, called with the connection on which it opens its transaction.

@@ -6,12 +6,13 @@ use std::thread;
 
 use super::DocumentAnalysis;
 use crate::runtime::error::{Error, Result};
-use crate::runtime::limits::INDEX_BUILD_ITEMS;
 use crate::storage::database::{Db, DbError, IndexedVersion, LogPosition, SnapshotReader};
 use search_index::{
     ANALYSIS, CommitPosition, IndexWriter, ItemVersion, SearchIndex, VersionAdder,
 };
 
+/// Items read at a time while an index is built.
+const INDEX_BUILD_ITEMS: usize = 1000;
 /// Number of pages of items that are read ahead of the page being indexed.
 const PAGES_AHEAD: usize = 2;
 

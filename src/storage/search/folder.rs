@@ -8,9 +8,10 @@ use std::fs::{self, File, TryLockError};
 use std::io;
 use std::path::{Path, PathBuf};
 
-use crate::runtime::limits::INDEX_FOLDERS_MAX;
 use crate::runtime::modes;
 
+/// Index folders in a data directory: one for each process that searches over it.
+const INDEX_FOLDERS_MAX: usize = 64;
 /// Folder name of a generation that is being built.
 const BUILDING: &str = "building";
 

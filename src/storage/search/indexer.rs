@@ -20,11 +20,17 @@ use super::{DocumentAnalysis, IndexSettings, IndexStatus};
 use crate::runtime::clock::{self, Stopwatch};
 use crate::runtime::compute::lower_priority;
 use crate::runtime::error::{Error, Result};
-use crate::runtime::limits::{INDEX_CHANGES_MAX, INDEX_POLL_INTERVAL, INDEX_RETRY_DELAY};
 use crate::runtime::telemetry;
 use crate::storage::database::{IndexChange, IndexedVersion, LogPosition, SnapshotReader};
 use search_index::{ANALYSIS, CommitPosition, IndexWriter, SearchIndex};
 
+/// Rows of the item log that the index applies in one commit. A commit takes about as long as a hundred
+/// rows.
+const INDEX_CHANGES_MAX: usize = 2000;
+/// Interval at which the index polls the item log for changes by other processes.
+const INDEX_POLL_INTERVAL: std::time::Duration = std::time::Duration::from_millis(100);
+/// Delay between two attempts to write an index after a failure.
+const INDEX_RETRY_DELAY: std::time::Duration = std::time::Duration::from_secs(5);
 /// Seconds between two log lines about the progress of a build.
 const LOG_EVERY_S: u64 = 10;
 

@@ -23,7 +23,6 @@ use jiff::Timestamp;
 use tokio::sync::watch;
 
 use crate::runtime::error::Result;
-use crate::runtime::limits::SEARCH_ATTEMPTS_MAX;
 use crate::storage::database::{Db, LogPosition, ReadTx, StoredItem};
 use indexer::Indexer;
 use model::item::PubStatus;
@@ -36,6 +35,10 @@ pub use consistency::{check_index, replace_index};
 pub use search_index::{Coverage, FacetCondition, SortDate, SortOrder, is_form_of};
 pub use suggestions::{SearchSuggestions, SuggestionRequest};
 pub use within::SearchMatches;
+
+/// Attempts to evaluate a search while items are replaced meanwhile; the last attempt runs within the
+/// transaction that reads the hits.
+const SEARCH_ATTEMPTS_MAX: usize = 3;
 
 /// The criteria of a search.
 #[derive(Clone, Debug)]

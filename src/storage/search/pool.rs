@@ -10,7 +10,10 @@ use parking_lot::Mutex;
 use tokio::sync::oneshot;
 
 use crate::runtime::error::{Error, Result};
-use crate::runtime::limits::{SEARCH_QUEUE_MAX, SEARCH_THREADS};
+use crate::runtime::limits::SEARCH_QUEUE_MAX;
+
+/// Threads that evaluate searches.
+const SEARCH_THREADS: usize = 2;
 
 type Job = Box<dyn FnOnce() + Send>;
 

@@ -12,9 +12,7 @@ use super::pool::{PoolOutcome, SearchPool};
 use super::{Freshness, IndexStatus, SearchCriteria, SearchHit, SearchResults, SeenVersions};
 use crate::runtime::clock::Stopwatch;
 use crate::runtime::error::{Error, ErrorKind, Result};
-use crate::runtime::limits::{
-    SEARCH_FRESH_WAIT, SEARCH_REPLACED_MAX, SEARCH_RETRY_S, SEARCH_TIME_MAX,
-};
+use crate::runtime::limits::{SEARCH_REPLACED_MAX, SEARCH_TIME_MAX};
 use crate::runtime::telemetry;
 use crate::storage::database::{Db, DbError, LogPosition, ReadTx};
 use query::Facet;
@@ -22,6 +20,12 @@ use search_index::{
     CommitPosition, IndexError, IndexSnapshot, OrderPosition, ResultPage, SearchFilter,
     SearchIndex,
 };
+
+/// Time that a search waits for the index to contain items that were published before it began; after that it
+/// answers with what the index holds.
+const SEARCH_FRESH_WAIT: Duration = Duration::from_secs(1);
+/// `Retry-After` in seconds while there is no complete index.
+const SEARCH_RETRY_S: u32 = 10;
 
 /// Versions that were replaced or withdrawn after a row of the item log.
 type Replaced = Arc<Vec<u32>>;

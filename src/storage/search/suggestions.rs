@@ -6,9 +6,14 @@ use super::shared::{log_position, unavailable};
 use super::{SearchCriteria, SearchEngine};
 use crate::runtime::clock::Stopwatch;
 use crate::runtime::error::Result;
-use crate::runtime::limits::{RESPELLING_TIME_MAX, SEARCH_REPLACED_MAX, SUGGESTION_TIME_MAX};
+use crate::runtime::limits::SEARCH_REPLACED_MAX;
 use query::{Facet, Word};
 use search_index::{CompletionRequest, IndexError};
+
+/// Timeout for suggestions while a text is typed: later ones are of no use.
+const SUGGESTION_TIME_MAX: std::time::Duration = std::time::Duration::from_secs(2);
+/// Time for another spelling of a search without hits, which anybody can ask for: after it there is none.
+const RESPELLING_TIME_MAX: std::time::Duration = std::time::Duration::from_millis(150);
 
 /// A text that a user types, and the search that it belongs to.
 #[derive(Clone, Debug)]

@@ -11,9 +11,12 @@ use std::{
 };
 
 use super::{SecretError, SecretKey};
-use crate::runtime::limits::{SECRET_KEY_FILE_BYTES_MAX, SECRET_KEYS_MAX};
 use crate::runtime::modes;
 
+/// Keys in a key file: the current one and, during a rotation, those before and after it.
+const SECRET_KEYS_MAX: usize = 16;
+/// Bytes of a key file that are read.
+const SECRET_KEY_FILE_BYTES_MAX: u64 = 64 * 1024;
 /// The comment at the head of the file.
 const HEAD: &str = "# Wirephoto encrypts passwords of channels and its signing key in the \
                     database with this key.\n# Without it they are lost: store a copy separately \

@@ -9,7 +9,9 @@ use minijinja::{
 use rust_embed::RustEmbed;
 
 use crate::runtime::error::{Error, ErrorKind, Result};
-use crate::runtime::limits::TEMPLATE_BYTES_MAX;
+
+/// Bytes of a custom mail template.
+const TEMPLATE_BYTES_MAX: u64 = 256 * 1024;
 
 #[derive(RustEmbed)]
 #[folder = "assets/mails/"]

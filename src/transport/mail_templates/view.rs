@@ -6,6 +6,14 @@ use super::{MailEntry, MailOccasion, MailThumbnail, NotificationMail, line::line
 use crate::runtime::error::{Error, Result};
 use crate::runtime::limits;
 
+/// Characters of a headline in a mail.
+const MAIL_HEADLINE_CHARS_MAX: usize = 200;
+/// Characters of the description in the mail of one item: enough for a long caption.
+const MAIL_DESCRIPTION_CHARS_MAX: usize = 2000;
+/// Characters of a description in a digest, about three lines.
+const MAIL_DIGEST_DESCRIPTION_CHARS_MAX: usize = 220;
+/// Bytes of a URL in a mail.
+const MAIL_URL_BYTES_MAX: usize = 2048;
 /// The side length in pixels of the square for a thumbnail beside text.
 const SMALL_PX: u32 = 120;
 
@@ -44,9 +52,9 @@ impl MailView {
     /// Creates the context of `mail`. Fails for a URL that is not `http` or `https` and for an invalid content id.
     pub(super) fn from_mail(mail: &NotificationMail) -> Result<Self> {
         let (shown, description) = match mail.occasion {
-            MailOccasion::Item => (1, limits::MAIL_DESCRIPTION_CHARS_MAX),
+            MailOccasion::Item => (1, MAIL_DESCRIPTION_CHARS_MAX),
             MailOccasion::Digest => {
-                (limits::MAIL_DIGEST_ITEMS_MAX, limits::MAIL_DIGEST_DESCRIPTION_CHARS_MAX)
+                (limits::MAIL_DIGEST_ITEMS_MAX, MAIL_DIGEST_DESCRIPTION_CHARS_MAX)
             }
         };
         let count = mail.entries.len().saturating_add(mail.more);
@@ -69,7 +77,7 @@ fn card(entry: &MailEntry, description_chars_max: usize) -> Result<MailCard> {
     let media_type = media_type_name(&entry.media_type);
     let facts = [entry.byline.as_str(), &entry.source, media_type, &entry.time]
         .map(|fact| line(fact, limits::MAIL_NAME_CHARS_MAX));
-    let headline = line(&entry.headline, limits::MAIL_HEADLINE_CHARS_MAX);
+    let headline = line(&entry.headline, MAIL_HEADLINE_CHARS_MAX);
     let description = line(&entry.description, description_chars_max);
     // Not every item has a headline, and a link needs text.
     let (headline, description) = if !headline.is_empty() {
@@ -122,7 +130,7 @@ pub(super) fn address(url: &str) -> Result<String> {
     let is_web = url.starts_with("https://") || url.starts_with("http://");
     // Other characters could end the attribute in HTML, or the link in plain text.
     let is_plain = url.chars().all(|c| c.is_ascii_graphic() && !['<', '>', '"', '`'].contains(&c));
-    if is_web && is_plain && url.len() <= limits::MAIL_URL_BYTES_MAX {
+    if is_web && is_plain && url.len() <= MAIL_URL_BYTES_MAX {
         return Ok(url.to_owned());
     }
     Err(Error::internal("an address in a mail is not a web address"))

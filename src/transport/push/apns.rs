@@ -20,6 +20,15 @@ use crate::runtime::limits;
 use model::ContentHash;
 use model::account::DeviceKind;
 
+/// Bytes of `apns-collapse-id`: Apple's limit.
+const PUSH_COLLAPSE_BYTES_MAX: usize = 64;
+/// Hex digits of an Apple device token; those in use have 64 or 160.
+const APNS_TOKEN_CHARS_MAX: usize = 512;
+/// Age at which our provider token for Apple is renewed; Apple requires 20 to 60 minutes.
+const APNS_BEARER_AGE: std::time::Duration = std::time::Duration::from_secs(40 * 60);
+/// Minimum age for a renewal: Apple rejects more frequent ones.
+const APNS_BEARER_AGE_MIN: std::time::Duration = std::time::Duration::from_secs(20 * 60);
+
 /// The signing key of provider tokens.
 pub(super) struct ApnsSigner {
     pub(super) key: EncodingKey,
@@ -91,12 +100,12 @@ impl ProviderTokens {
 fn is_fresh(bearer: &ProviderToken, now: Timestamp) -> bool {
     let age = now.duration_since(bearer.issued);
     // If the clock was set back, the token is from the future, and Apple refuses it.
-    !bearer.is_refused && !age.is_negative() && age.unsigned_abs() < limits::APNS_BEARER_AGE
+    !bearer.is_refused && !age.is_negative() && age.unsigned_abs() < APNS_BEARER_AGE
 }
 
 /// Returns whether the token is too young for Apple to accept a new one.
 fn is_young(bearer: &ProviderToken, now: Timestamp) -> bool {
-    now.duration_since(bearer.issued).unsigned_abs() < limits::APNS_BEARER_AGE_MIN
+    now.duration_since(bearer.issued).unsigned_abs() < APNS_BEARER_AGE_MIN
 }
 
 /// The service's production and sandbox endpoints.
@@ -157,7 +166,7 @@ impl ApnsClient {
 /// A token is hexadecimal. Other characters could change the path, or Apple would refuse the token.
 fn address(base: &Url, token: &str) -> Result<Url, PushError> {
     let is_hex = !token.is_empty() && token.bytes().all(|byte| byte.is_ascii_hexdigit());
-    if !is_hex || token.len() > limits::APNS_TOKEN_CHARS_MAX {
+    if !is_hex || token.len() > APNS_TOKEN_CHARS_MAX {
         let reason = format!("a token of {} bytes is not hexadecimal", token.len());
         return Err(PushError::InvalidToken { reason });
     }
@@ -179,7 +188,7 @@ pub(super) fn secret(text: &str) -> Result<HeaderValue, PushError> {
 
 /// Returns `text` if Apple accepts it, otherwise its hash, which is still equal for messages with the same text.
 pub(super) fn collapse_id(text: &str) -> String {
-    let fits = text.len() <= limits::PUSH_COLLAPSE_BYTES_MAX;
+    let fits = text.len() <= PUSH_COLLAPSE_BYTES_MAX;
     if fits && text.bytes().all(|byte| byte.is_ascii_graphic()) {
         return text.to_owned();
     }

@@ -15,6 +15,17 @@ use super::error::{PushError, describe};
 use crate::runtime::limits;
 use crate::transport::error::clean;
 
+/// Bytes of a push service's response that are read; actual ones are below 4 kB.
+const PUSH_ANSWER_BYTES_MAX: usize = 64 * 1024;
+/// Longest `Retry-After` of a push service that is honoured.
+const PUSH_AFTER_MAX: Duration = Duration::from_secs(86_400);
+/// Interval between two pings on a connection, so that a dead one is noticed before it is used.
+const PUSH_PING: Duration = Duration::from_secs(60);
+/// Timeout for the response to a ping.
+const PUSH_PING_ANSWER: Duration = Duration::from_secs(10);
+/// Idle timeout of a connection. Apple asks for connections to be kept open.
+const PUSH_IDLE: Duration = Duration::from_secs(3600);
+
 /// The HTTP versions that a service may use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum HttpVersions {
@@ -56,10 +67,10 @@ pub(super) fn client(
         .no_proxy()
         .connect_timeout(limits::TRANSPORT_CONNECT_TIMEOUT)
         .timeout(limits::PUSH_SEND)
-        .pool_idle_timeout(limits::PUSH_IDLE)
+        .pool_idle_timeout(PUSH_IDLE)
         // Keep-alive detects connections that the network dropped silently, on which every request would time out.
-        .http2_keep_alive_interval(limits::PUSH_PING)
-        .http2_keep_alive_timeout(limits::PUSH_PING_ANSWER)
+        .http2_keep_alive_interval(PUSH_PING)
+        .http2_keep_alive_timeout(PUSH_PING_ANSWER)
         .http2_keep_alive_while_idle(true)
         .user_agent(concat!("Wirephoto/", env!("CARGO_PKG_VERSION")));
     let builder = match protocol {
@@ -124,9 +135,9 @@ fn network_error(endpoint: &str, error: reqwest::Error) -> PushError {
 async fn body(response: &mut Response) -> Result<Vec<u8>, reqwest::Error> {
     let mut body = Vec::new();
     while let Some(chunk) = response.chunk().await? {
-        let room = limits::PUSH_ANSWER_BYTES_MAX - body.len();
+        let room = PUSH_ANSWER_BYTES_MAX - body.len();
         body.extend_from_slice(&chunk[..chunk.len().min(room)]);
-        if body.len() == limits::PUSH_ANSWER_BYTES_MAX {
+        if body.len() == PUSH_ANSWER_BYTES_MAX {
             break;
         }
     }
@@ -148,7 +159,7 @@ pub(super) fn parse_after(text: &str, now: Timestamp) -> Option<Duration> {
             Duration::try_from(date.duration_since(now)).unwrap_or_default()
         }
     };
-    Some(after.min(limits::PUSH_AFTER_MAX))
+    Some(after.min(PUSH_AFTER_MAX))
 }
 
 /// Returns host and port of a URL.

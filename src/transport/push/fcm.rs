@@ -22,6 +22,11 @@ use super::{
 };
 use crate::runtime::limits;
 
+/// Validity of our assertion for an access token: Google accepts an hour at most.
+const FCM_ASSERTION: std::time::Duration = std::time::Duration::from_secs(3600);
+/// Margin before expiry in which an access token is no longer used, if its lifetime is more than twice
+/// that.
+const FCM_ACCESS_MARGIN: std::time::Duration = std::time::Duration::from_secs(300);
 /// The OAuth scope of the access token.
 const SCOPE: &str = "https://www.googleapis.com/auth/firebase.messaging";
 /// The form body before the assertion, which needs no encoding.
@@ -53,7 +58,7 @@ impl ServiceAccount {
             "scope": SCOPE,
             "aud": self.audience,
             "iat": issued,
-            "exp": issued.saturating_add_unsigned(limits::FCM_ASSERTION.as_secs()),
+            "exp": issued.saturating_add_unsigned(FCM_ASSERTION.as_secs()),
         });
         jsonwebtoken::encode(&header, &claims, &self.key)
     }
@@ -174,7 +179,7 @@ fn read_access(body: &Value, issued: Timestamp) -> Option<FcmAccessToken> {
     let text = body["access_token"].as_str()?;
     let valid = body["expires_in"].as_u64()?;
     // A token with a short lifetime is used for half of that time; a full margin would make it unusable.
-    let margin = limits::FCM_ACCESS_MARGIN.as_secs().min(valid / 2);
+    let margin = FCM_ACCESS_MARGIN.as_secs().min(valid / 2);
     let used = i64::try_from(valid - margin).ok()?;
     let until = issued.checked_add(jiff::SignedDuration::from_secs(used)).ok()?;
     let graphic = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_graphic());

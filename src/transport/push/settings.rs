@@ -17,6 +17,9 @@ use crate::runtime::config::{self, BaseUrl};
 use crate::runtime::error::{Error, ErrorKind, Result};
 use crate::runtime::limits;
 
+/// Bytes of a key file or a certificate file for push services.
+const PUSH_FILE_BYTES_MAX: u64 = 1024 * 1024;
+
 /// Creates the services that the settings describe.
 ///
 /// Fails with a message that names the setting.
@@ -34,9 +37,9 @@ fn wrong(name: &str, what: impl std::fmt::Display) -> Error {
 fn read_file(name: &str, path: &Path) -> Result<Vec<u8>> {
     let metadata = fs::metadata(path).map_err(|cause| unreadable(name, path, &cause))?;
     // A wrong path must neither block, like a pipe, nor fill the memory.
-    if !metadata.is_file() || metadata.len() > limits::PUSH_FILE_BYTES_MAX {
+    if !metadata.is_file() || metadata.len() > PUSH_FILE_BYTES_MAX {
         let shown = path.display();
-        let most = limits::PUSH_FILE_BYTES_MAX;
+        let most = PUSH_FILE_BYTES_MAX;
         return Err(wrong(name, format!("{shown} is not a file of at most {most} bytes")));
     }
     fs::read(path).map_err(|cause| unreadable(name, path, &cause))

@@ -9,8 +9,11 @@ use std::{
 
 use crate::archive::ingest::files::{DOCUMENT, extension, media_type};
 use crate::archive::ingest::source_rights::RIGHTS_FILE;
-use crate::runtime::limits::{INGEST_DEPTH_MAX, ITEM_FILES_MAX, WATCH_ENTRIES_MAX};
+use crate::runtime::limits::{INGEST_DEPTH_MAX, ITEM_FILES_MAX};
 use model::MediaType;
+
+/// Files and item folders that one poll of the watched folder handles; the rest waits for the next poll.
+const WATCH_ENTRIES_MAX: usize = 10_000;
 
 /// An input that is complete, judged by its name.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -23,10 +23,15 @@ use super::pinned_path::{self, MissingFolder, open_folder};
 use super::{
     IncomingPath, Ingest, IngestError, IngestFailure, LinesEvent, ingest_all, ingest_lines,
 };
-use crate::runtime::limits::{DIAGNOSTIC_LINES_MAX, WATCH_PROBLEMS_MAX, WATCH_SLICE};
 use crate::runtime::modes;
 use crate::storage::audit::{self, AuditAction, ObjectKind};
 
+/// How many of them are ingested between two checks for a shutdown.
+const WATCH_SLICE: usize = 32;
+/// Invalid lines of a document file that are listed in the report next to it.
+const WATCH_PROBLEMS_MAX: usize = 1000;
+/// Refused lines of a file of documents that its diagnostic record names.
+const DIAGNOSTIC_LINES_MAX: usize = 3;
 /// The subfolder for inputs that were ingested.
 const DONE: &str = "done";
 /// The subfolder for inputs that were refused.

@@ -18,10 +18,15 @@ use crate::http::cache_policy::CachePolicy;
 use crate::http::protocol::respond;
 use crate::runtime::clock;
 use crate::runtime::error::{Error, Result};
-use crate::runtime::limits::{STATISTICS_DAYS_DEFAULT, STATISTICS_DAYS_MAX, STATISTICS_ROWS_MAX};
+use crate::runtime::limits::STATISTICS_DAYS_MAX;
 use model::ItemKey;
 use model::account::{AgreementId, OrganizationId};
 use model::item::MediaLinks;
+
+/// Days that a statistic covers if no day is given.
+const STATISTICS_DAYS_DEFAULT: i32 = 30;
+/// Rows of a statistic as CSV, which is built in memory.
+const STATISTICS_ROWS_MAX: usize = 100_000;
 
 pub(super) async fn load(
     app: AppState,

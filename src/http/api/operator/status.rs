@@ -22,10 +22,13 @@ use crate::http::api::binding::ApiRequest;
 use crate::http::{AppState, ItemCount};
 use crate::runtime::clock;
 use crate::runtime::error::Result;
-use crate::runtime::limits::{DIAGNOSTICS_RECENT_HOURS, QUEUE_COUNTED_MAX};
+use crate::runtime::limits::QUEUE_COUNTED_MAX;
 use crate::storage::database::{DatabaseFacts, DbError, NodeRow, ReadTx, SCHEMA_NUMBER};
 use crate::storage::diagnostics::DiagnosticKind;
 use model::account::{DeliveryState, MessageTransport};
+
+/// Hours over which recent errors and slow searches are counted.
+const DIAGNOSTICS_RECENT_HOURS: i64 = 24;
 
 /// Responds with the state of the service.
 ///

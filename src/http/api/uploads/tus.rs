@@ -13,11 +13,14 @@ use crate::http::cache_policy::CachePolicy;
 use crate::http::protocol::conditional;
 use crate::http::protocol::respond;
 use crate::runtime::error::{Error, ErrorKind, Result};
-use crate::runtime::limits::{
-    UPLOAD_FINGERPRINT_CHARS_MAX, UPLOAD_METADATA_BYTES_MAX, UPLOAD_NAME_CHARS_MAX,
-};
 use crate::storage::database::PendingUpload;
 
+/// Bytes of the header with the metadata of an upload.
+const UPLOAD_METADATA_BYTES_MAX: usize = 4096;
+/// Characters of the name of an uploaded file; file systems allow 255 bytes.
+const UPLOAD_NAME_CHARS_MAX: usize = 255;
+/// Characters of the text by which a client recognizes its file again.
+const UPLOAD_FINGERPRINT_CHARS_MAX: usize = 400;
 /// The only version of the protocol.
 const VERSION: &str = "1.0.0";
 /// The extensions that the service supports.

@@ -30,9 +30,14 @@ use bytes::Bytes;
 use parking_lot::RwLock;
 use tokio::sync::Semaphore;
 
-use crate::runtime::limits::{COMPRESSED_AT_ONCE_BYTES_MAX, COMPRESSED_BYTES_MIN};
 use accept_encoding::AcceptedCodings;
 use encode::{CodingEffort, ContentCoding, encode};
+
+/// Minimum bytes of a response that is compressed. A shorter one fits into one packet either way.
+const COMPRESSED_BYTES_MIN: u64 = 1000;
+/// Maximum bytes of a response that is compressed on the thread that built it: that takes 0.2 ms, less than
+/// a round trip to another thread may take on a busy machine.
+const COMPRESSED_AT_ONCE_BYTES_MAX: usize = 16 * 1024;
 
 /// Marks a response that is constant under its entity tag for as long as the process runs.
 #[derive(Clone, Copy, Debug)]

@@ -18,9 +18,11 @@ use crate::http::form::{FormFields, see_other};
 use crate::http::site::api_client::ApiRefusal;
 use crate::runtime::clock;
 use crate::runtime::error::{Error, ErrorKind};
-use crate::runtime::limits::SITE_EDIT_TRIES_MAX;
 use model::ItemKey;
 use model::item::{MetadataField, patch_between};
+
+/// Times that the form of an item is applied to a newer version that others changed in other fields.
+const SITE_EDIT_TRIES_MAX: usize = 3;
 
 /// A field of the submitted form.
 struct FieldDraft {

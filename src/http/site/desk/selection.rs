@@ -15,8 +15,10 @@ use crate::http::site::item_summary::key_of;
 use crate::http::site::login;
 use crate::runtime::clock;
 use crate::runtime::error::{Error, ErrorKind, Result};
-use crate::runtime::limits::SITE_EDIT_ITEMS_MAX;
 use model::ItemKey;
+
+/// Items that one form of the site edits together.
+const SITE_EDIT_ITEMS_MAX: usize = 100;
 
 /// Parses the keys of items, given as `<mediaType>/<id>` or as URI. Returns each item once and skips other texts.
 /// Fails if there are more than [`SITE_EDIT_ITEMS_MAX`].

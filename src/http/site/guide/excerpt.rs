@@ -3,7 +3,9 @@
 use serde::Serialize;
 
 use super::words::{TextWord, words};
-use crate::runtime::limits::GUIDE_EXCERPT_BYTES;
+
+/// Bytes of text that an excerpt shows around the words of the query.
+const GUIDE_EXCERPT_BYTES: usize = 180;
 
 /// A fragment of an excerpt.
 #[derive(Debug, PartialEq, Eq, Serialize)]

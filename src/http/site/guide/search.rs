@@ -18,10 +18,14 @@ use super::excerpt::{ExcerptFragment, excerpt};
 use super::links;
 use super::render::RenderedDocument;
 use super::words::{words, words_of};
-use crate::runtime::limits::{
-    GUIDE_HITS_MAX, GUIDE_HITS_PER_PAGE_MAX, GUIDE_QUERY_CHARS_MAX, GUIDE_QUERY_WORDS_MAX,
-};
+use crate::runtime::limits::GUIDE_QUERY_CHARS_MAX;
 
+/// Words of a query for the documentation.
+const GUIDE_QUERY_WORDS_MAX: usize = 12;
+/// Sections in the results of a documentation search.
+const GUIDE_HITS_MAX: usize = 30;
+/// Sections of one page in these results.
+const GUIDE_HITS_PER_PAGE_MAX: usize = 3;
 /// Scores of a word: once for the page title, once for the heading, and for each of at most [`COUNTED_MAX`]
 /// occurrences in the text.
 const TITLE_SCORE: u32 = 6;

@@ -23,7 +23,10 @@ use crate::http::site::csv::{CsvDialect, spreadsheet_text};
 use crate::http::site::{ApiCall, ApiRefusal, PageResult, SiteRequest, api_client, language};
 use crate::runtime::clock;
 use crate::runtime::error::{Error, Result};
-use crate::runtime::limits::{STATISTICS_DAYS_MAX, STATISTICS_SHOWN};
+use crate::runtime::limits::STATISTICS_DAYS_MAX;
+
+/// Rows that a page of statistics shows; the CSV has all.
+const STATISTICS_SHOWN: usize = 50;
 
 const PAGE: &str = "/operator/downloads";
 const PAGE_FILE: &str = "/operator/downloads.csv";

@@ -35,12 +35,21 @@ use super::circuit_breaker::{self, BucketFault, CircuitBreaker};
 use super::s3::{self, BucketSettings};
 use super::{StoreError, upload::PartUpload};
 use crate::runtime::clock;
-use crate::runtime::limits::{
-    BUCKET_BYTES_S_MIN, BUCKET_LIST_TIME, BUCKET_OPEN_CACHE_BYTES, BUCKET_OPEN_CACHE_TTL,
-    BUCKET_PART_BYTES, BUCKET_RETRIES_MAX, BUCKET_SINGLE_ATTEMPT_TIME,
-};
+use crate::runtime::limits::BUCKET_BYTES_S_MIN;
 use model::ContentHash;
 
+/// Bytes of one part of a multipart upload into a bucket; S3 allows 10,000 parts.
+const BUCKET_PART_BYTES: usize = 8 * 1024 * 1024;
+/// Time for which the opened state of an object is cached. Reads of an object replaced since then fail.
+const BUCKET_OPEN_CACHE_TTL: Duration = Duration::from_secs(10);
+/// Bytes of the cache for these object starts.
+const BUCKET_OPEN_CACHE_BYTES: u64 = 32 * 1024 * 1024;
+/// Retries of a request to a bucket, within `store.give_up_s`.
+const BUCKET_RETRIES_MAX: usize = 4;
+/// Attempt timeout per endpoint in a request that is not retried: less than half of a readiness probe.
+const BUCKET_SINGLE_ATTEMPT_TIME: Duration = Duration::from_millis(900);
+/// Timeout for listing all originals in a bucket: at a tenth of a second per thousand, 30 million.
+const BUCKET_LIST_TIME: Duration = Duration::from_secs(3600);
 /// Number of threads for requests to a bucket, which sign requests and wait.
 const THREADS: usize = 2;
 /// A folder under the prefix that never contains an object. Listing it is the cheapest probe.

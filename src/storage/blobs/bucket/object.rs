@@ -7,10 +7,15 @@ use futures_util::{StreamExt, TryStreamExt, stream};
 use object_store::{GetOptions, GetRange, ObjectMeta, ObjectStore, path::Path};
 
 use super::{Bucket, BucketFailure, StoreError, s3};
-use crate::runtime::limits::{
-    BUCKET_OPEN_BYTES, BUCKET_READ_BYTES, BUCKET_READS_MAX, BUCKET_WHOLE_BYTES,
-};
+use crate::runtime::limits::BUCKET_READ_BYTES;
 use model::ContentHash;
+
+/// Concurrent requests for one scattered read. A crop of 600 rows reads about 40 ranges.
+const BUCKET_READS_MAX: usize = 16;
+/// Bytes read from the start of an object when it is opened: usually everything before the picture data.
+const BUCKET_OPEN_BYTES: u64 = 32 * 1024;
+/// Bytes that the first request for a whole derived file asks for: more than nearly all standard sets have.
+const BUCKET_WHOLE_BYTES: u64 = 1024 * 1024;
 
 /// The result of the request that opened an object.
 #[derive(Debug)]

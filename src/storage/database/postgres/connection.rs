@@ -9,12 +9,15 @@ use super::server::PostgresServer;
 use super::session::{ServerSession, run_blocking};
 use super::transaction::ServerTransaction;
 use crate::runtime::clock::Stopwatch;
-use crate::runtime::limits::{DB_RETRY_FIRST, DB_RETRY_MAX};
 use crate::storage::database::engine::{
     ConnectionPurpose, DatabaseEngine, EngineConnection, Read, Work, WriteMode,
 };
 use crate::storage::database::error::DbError;
 
+/// The first backoff after a failed connection; doubles with each failure.
+const DB_RETRY_FIRST: Duration = Duration::from_millis(100);
+/// Maximum backoff: a server that is back is in use again within this time.
+const DB_RETRY_MAX: Duration = Duration::from_secs(2);
 /// Raises the version and notifies followers, at the end of a transaction that wrote rows.
 const BUMP_VERSION: &str =
     "UPDATE writer SET version = version + 1; SELECT pg_notify('wirephoto', '')";

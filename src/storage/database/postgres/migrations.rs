@@ -6,7 +6,7 @@ use super::incarnations::{HeartbeatTimes, IncarnationWatch};
 use super::server::PostgresServer;
 use super::session::{ServerSession, run_blocking};
 use super::transaction::ServerTransaction;
-use crate::runtime::limits::{DB_ANSWER_TIME, DB_MIGRATE_MS, DB_MIGRATE_TRIES};
+use crate::runtime::limits::DB_ANSWER_TIME;
 use crate::storage::database::engine::ConnectionPurpose;
 use crate::storage::database::error::DbError;
 use crate::storage::database::migrations::{
@@ -14,6 +14,10 @@ use crate::storage::database::migrations::{
     log_upgrade, write_hash,
 };
 
+/// Attempts to create the schema while other processes do the same.
+const DB_MIGRATE_TRIES: u32 = 10;
+/// Milliseconds that one migration of the schema may take.
+const DB_MIGRATE_MS: u64 = 3_600_000;
 /// Creates the first table. Its single row is the cluster write lock, with the version and the number of the
 /// schema.
 const WRITER: &str = "CREATE TABLE writer (

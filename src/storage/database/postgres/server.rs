@@ -16,10 +16,13 @@ use uuid::Uuid;
 use super::error::unreachable;
 use super::tls::ServerTls;
 use crate::runtime::config::SecretSource;
-use crate::runtime::limits::{
-    DB_CONNECT_TIME, DB_HOSTS_MAX, DB_KEEPALIVE_S, DB_KEEPALIVES, DB_POLL_INTERVAL,
-};
+use crate::runtime::limits::{DB_CONNECT_TIME, DB_KEEPALIVE_S, DB_KEEPALIVES};
 use crate::storage::database::error::{DbError, EngineError};
+
+/// Hosts that a database URL may name; each gets the connect timeout before the next one is tried.
+const DB_HOSTS_MAX: usize = 16;
+/// Poll interval for writes of other processes, in case a notification was lost.
+const DB_POLL_INTERVAL: Duration = Duration::from_millis(250);
 
 /// A database of a server, with the credentials for it.
 pub(in crate::storage::database) struct PostgresServer {

@@ -23,11 +23,19 @@ use tokio_postgres::{AsyncMessage, SimpleQueryMessage, Statement, Transaction};
 use super::error::unreachable;
 use super::server::PostgresServer;
 use crate::runtime::limits::{
-    DB_ANSWER_TIME, DB_BUSY_MS, DB_CONNECT_TIME, DB_IDLE_MS, DB_KEEPALIVE_S, DB_KEEPALIVES,
-    DB_STATEMENT_MS, DB_STATEMENTS_MAX, DB_WRITE_LOCK_IDLE_MS,
+    DB_ANSWER_TIME, DB_BUSY_MS, DB_CONNECT_TIME, DB_KEEPALIVE_S, DB_KEEPALIVES,
+    DB_WRITE_LOCK_IDLE_MS,
 };
 use crate::storage::database::engine::ConnectionPurpose;
 use crate::storage::database::error::{DbError, EngineError};
+
+/// Statement timeout of a database server, in milliseconds.
+const DB_STATEMENT_MS: u64 = 60_000;
+/// Milliseconds after which a database server ends an idle transaction, so that a process that hangs does not
+/// block the writes of others.
+const DB_IDLE_MS: u64 = 60_000;
+/// Prepared statements cached per connection, more than there are.
+const DB_STATEMENTS_MAX: usize = 512;
 
 /// A session with the server.
 pub(super) struct ServerSession {

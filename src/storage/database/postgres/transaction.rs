@@ -16,13 +16,15 @@ use tokio_postgres::{
 
 use super::error::ParamMismatch;
 use super::session::{ConnectionDriver, ServerSession, number};
-use crate::runtime::limits::DB_FETCH_ROWS;
 use crate::storage::database::engine::{
     ColumnType, EngineTransaction, Params, ReadRow, ResultRow, RowLock, SqlParam, TableColumn,
     VisitRow, params,
 };
 use crate::storage::database::error::{DbError, damaged, wrong_value};
 use crate::storage::database::facts::DatabaseFacts;
+
+/// Rows that a database server sends at a time for a long result.
+const DB_FETCH_ROWS: i32 = 500;
 
 /// The bytes of a value in the server's format, by type.
 #[derive(Clone, Copy)]

@@ -6,7 +6,7 @@ use std::{sync::Arc, time::Duration};
 use rusqlite::{OpenFlags, TransactionBehavior};
 
 use super::migrations;
-use crate::runtime::limits::{DB_BUSY_MS, DB_CACHE_KIB, DB_WRITE_CACHE_KIB};
+use crate::runtime::limits::DB_BUSY_MS;
 use crate::storage::database::engine::{
     ConnectionPurpose, DatabaseEngine, EngineConnection, EngineTransaction, Read, Work, WriteMode,
     params,
@@ -14,6 +14,11 @@ use crate::storage::database::engine::{
 use crate::storage::database::error::DbError;
 use crate::storage::database::migrations::{Migration, latest};
 
+/// Page cache of one read connection, KiB.
+const DB_CACHE_KIB: i64 = 16 * 1024;
+/// Page cache of the write connection, KiB: room for a batch of an archive with its index, so that no page
+/// has to be written twice.
+const DB_WRITE_CACHE_KIB: i64 = 96 * 1024;
 /// Reads a number that rises when a different connection commits.
 const DATA_VERSION: &str = "PRAGMA data_version";
 

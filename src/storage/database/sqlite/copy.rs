@@ -14,11 +14,16 @@ use rusqlite::{
 
 use super::check;
 use super::migrations::stored_schema;
-use crate::runtime::limits::{COPY_PAGES, COPY_TRIES_MAX, DB_BUSY_MS};
+use crate::runtime::limits::DB_BUSY_MS;
 use crate::storage::database::error::{DbError, damaged};
 use crate::storage::database::facts::DatabaseFlaw;
 use crate::storage::database::migrations::{Migration, SQLITE, SchemaStatus};
 use crate::storage::database::transactions::ReadTx;
+
+/// Database pages that a backup copies per step: 8 MB, then the progress bar advances.
+const COPY_PAGES: i32 = 2000;
+/// Times that such a step may find the copy locked, though no other process uses it.
+const COPY_TRIES_MAX: u32 = 100;
 
 /// Opens the database at `path` without creating or changing it.
 fn open(path: &Path) -> Result<rusqlite::Connection, DbError> {

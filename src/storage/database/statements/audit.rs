@@ -6,11 +6,13 @@ use jiff::Timestamp;
 
 use super::{ReadTx, WriteTx, int, time};
 use crate::runtime::config::NetworkList;
-use crate::runtime::limits::AUDIT_ROWS_MAX;
 use crate::storage::audit::{self, Actor, AuditAction, AuditEvent, AuditOutcome};
 use crate::storage::database::engine::{ResultRow, params};
 use crate::storage::database::error::DbError;
 use model::account::UserId;
+
+/// Rows of the table, about 1.5 GB; beyond that the oldest are removed regardless of their age.
+const AUDIT_ROWS_MAX: i64 = 5_000_000;
 
 /// The filter of a list of events. A field that is `None` does not restrict it.
 #[derive(Clone, Debug, Default)]

@@ -6,11 +6,13 @@
 
 use super::collections::LostItem;
 use super::{ReadTx, WriteTx};
-use crate::runtime::limits::COLLECTION_REMOVED_CHARS_MAX;
 use crate::storage::database::error::DbError;
 use crate::storage::database::statements::items::NewItem;
 use model::item::Document;
 use model::{ItemKey, shorten};
+
+/// Characters of the headline, and of the description, remembered of a removed item.
+const COLLECTION_REMOVED_CHARS_MAX: usize = 2000;
 
 impl ReadTx<'_> {
     /// Returns whether the item may be added to collections: it exists and is not withdrawn.

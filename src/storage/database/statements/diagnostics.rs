@@ -4,10 +4,12 @@ use jiff::Timestamp;
 use strum::IntoEnumIterator;
 
 use super::{ReadTx, WriteTx, int, time};
-use crate::runtime::limits::DIAGNOSTICS_KEPT_MAX;
 use crate::storage::database::engine::params;
 use crate::storage::database::error::DbError;
 use crate::storage::diagnostics::{DiagnosticKind, DiagnosticRecord};
+
+/// Diagnostic records of one kind that the table keeps, the newest ones.
+const DIAGNOSTICS_KEPT_MAX: usize = 1000;
 
 /// A diagnostic record with the node that wrote it.
 #[derive(Clone, Debug, PartialEq, Eq)]

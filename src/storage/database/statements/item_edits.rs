@@ -5,10 +5,12 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use super::{ALL_BEHIND, ReadTx, WriteTx, damaged, int, parse_json, time};
-use crate::runtime::limits::ITEM_EDITS_MAX;
 use crate::storage::database::engine::params;
 use crate::storage::database::error::DbError;
 use model::ItemKey;
+
+/// Changes of one item by editors that are remembered; the oldest are removed.
+const ITEM_EDITS_MAX: usize = 100;
 
 /// The change of one property of a document, with values shortened for readers.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -7,12 +7,15 @@ use super::{
     accounts::{USER_COLUMNS, read_user},
     int, optional_time, parse_json, read_agreements, time,
 };
-use crate::runtime::limits::ENDED_TOKENS_LOGGED_MAX;
 use crate::storage::database::account_change::AccountChange;
 use crate::storage::database::engine::{ResultRow, ToParam, params};
 use crate::storage::database::error::DbError;
 use model::ContentHash;
 use model::account::{AgreementId, OAuthClient, User, UserId};
+
+/// Ended tokens or sessions that the account log names; if more end at once, caches are cleared as a
+/// whole.
+const ENDED_TOKENS_LOGGED_MAX: usize = 1000;
 
 /// A user in the operator's list.
 #[derive(Clone, Debug, PartialEq, Eq)]

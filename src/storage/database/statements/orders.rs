@@ -7,7 +7,6 @@ use serde::Serialize;
 
 use super::accounts::read_product;
 use super::{ReadTx, WriteTx, damaged, int, key_text, optional_time, parse, parse_json, time};
-use crate::runtime::limits::USERS_LOGGED_MAX;
 use crate::storage::database::account_change::AccountChange;
 use crate::storage::database::engine::{ResultRow, params};
 use crate::storage::database::error::DbError;
@@ -17,6 +16,9 @@ use model::account::{
     AgreementId, License, Order, OrderAgreement, OrderId, OrderStatus, OrganizationId, Product,
     UserId,
 };
+
+/// Users of a changed agreement that the account log names; with more, caches are cleared as a whole.
+const USERS_LOGGED_MAX: usize = 50;
 
 /// An order under which an item may be downloaded again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -14,11 +14,13 @@ use jiff::Timestamp;
 use uuid::Uuid;
 
 use super::{ClaimTx, ReadTx, WriteTx, damaged, int, optional_time, parse, parse_json, time};
-use crate::runtime::limits::MESSAGES_RELEASED_MAX;
 use crate::storage::database::engine::{EngineTransaction, ResultRow, RowLock, params};
 use crate::storage::database::error::DbError;
 use model::account::{MessageContent, MessageState, MessageTransport, OutboxMessage, UserId};
 
+/// Messages of one transport that a sweep for lost claims releases at a time. One claim takes no more than are
+/// sent at a time.
+const MESSAGES_RELEASED_MAX: usize = 1000;
 /// The number of the notification in a message without a notification.
 const NO_NOTIFICATION: i64 = 0;
 /// The columns that [`read_message`] reads.

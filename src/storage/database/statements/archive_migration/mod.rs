@@ -9,9 +9,7 @@ mod tables;
 use std::ops::{ControlFlow, RangeInclusive};
 
 use super::{ReadTx, WriteTx, damaged, int, key_text, parse_json};
-use crate::runtime::limits::{
-    MIGRATION_BATCH_BYTES, MIGRATION_BATCH_ROWS, MIGRATION_STATEMENT_VALUES_MAX,
-};
+use crate::runtime::limits::MIGRATION_BATCH_ROWS;
 use crate::storage::database::engine::{
     ColumnType, EngineTransaction, MOVED, ResultRow, SqlParam, TableColumn, ToParam, params,
 };
@@ -26,6 +24,10 @@ use tables::COLUMNS_LEFT_OUT;
 pub(in crate::storage::database) use tables::LEFT_OUT;
 pub(in crate::storage::database) use tables::{ITEM_LOG, ITEMS, MigratedTable, TABLES};
 
+/// Bytes of copied rows after which a migration commits.
+const MIGRATION_BATCH_BYTES: usize = 4 * 1024 * 1024;
+/// Bound values of one insert statement of a migration; SQLite accepts 32,766, PostgreSQL 65,535.
+const MIGRATION_STATEMENT_VALUES_MAX: usize = 8192;
 /// The row of `state` in a database that is the target of an unfinished migration.
 const MIGRATION_TARGET: &str = "migration target";
 
