@@ -209,10 +209,11 @@ fn fields(user: &User) -> PageValue {
 
 /// Builds a new user from a form.
 fn parse_new_user(form: &FormFields) -> Result<UserCreate, ApiRefusal> {
+    let [email_address, first_name, last_name] = required_fields(form)?;
     Ok(UserCreate {
-        email_address: required(form, "emailAddress")?,
-        first_name: required(form, "firstName")?,
-        last_name: required(form, "lastName")?,
+        email_address,
+        first_name,
+        last_name,
         phone_number: Some(phone(form)),
         department: optional(form, "department"),
         access: Some(access_levels(form)),
@@ -221,19 +222,29 @@ fn parse_new_user(form: &FormFields) -> Result<UserCreate, ApiRefusal> {
 
 /// Builds the change of a user from a form. An emptied field clears its property (contract users-12).
 fn parse_update(form: &FormFields) -> Result<UserUpdate, ApiRefusal> {
+    let [email_address, first_name, last_name] = required_fields(form)?;
     Ok(UserUpdate {
-        email_address: Some(required(form, "emailAddress")?),
-        first_name: Some(required(form, "firstName")?),
-        last_name: Some(required(form, "lastName")?),
+        email_address: Some(email_address),
+        first_name: Some(first_name),
+        last_name: Some(last_name),
         phone_number: Some(Some(phone(form))),
         department: Some(optional(form, "department")),
         access: Some(access_levels(form)),
     })
 }
 
-fn required(form: &FormFields, name: &str) -> Result<String, ApiRefusal> {
-    let text = optional(form, name);
-    text.ok_or_else(|| ApiRefusal::invalid("required", name, "is missing"))
+/// Returns the fields that must be filled in: e-mail address, first name and last name.
+///
+/// Fails with all that are missing.
+fn required_fields(form: &FormFields) -> Result<[String; 3], ApiRefusal> {
+    let names = ["emailAddress", "firstName", "lastName"];
+    let missing = names.into_iter().filter(|name| form.find(name).is_none());
+    let mut refusals = missing.map(|name| ApiRefusal::invalid("required", name, "is missing"));
+    let Some(mut refusal) = refusals.next() else {
+        return Ok(names.map(|name| form.text(name)));
+    };
+    refusal.errors.extend(refusals.flat_map(|other| other.errors));
+    Err(refusal)
 }
 
 fn optional(form: &FormFields, name: &str) -> Option<String> {
@@ -272,5 +283,10 @@ mod tests {
         let emptied = form("emailAddress=a%40b.example&firstName=+&lastName=B");
         assert_eq!(parse_new_user(&emptied).unwrap_err().errors[0].path, "firstName");
         assert_eq!(parse_update(&emptied).unwrap_err().errors[0].path, "firstName");
+        let paths = |refusal: ApiRefusal| -> Vec<String> {
+            refusal.errors.into_iter().map(|error| error.path).collect()
+        };
+        let missing = parse_new_user(&form("direct=1234")).map_err(paths).unwrap_err();
+        assert_eq!(missing, ["emailAddress", "firstName", "lastName"]);
     }
 }
