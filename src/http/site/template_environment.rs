@@ -84,8 +84,9 @@ pub(crate) fn environment(
 }
 
 /// Returns the percentage of `part` in `whole`, rounded down, from 0 to 100.
-fn percent(part: i64, whole: i64) -> i64 {
-    let share = i128::from(part) * 100 / i128::from(whole.max(1));
+// A network file system without a limit may report more bytes than 63 bits hold.
+fn percent(part: i128, whole: i128) -> i64 {
+    let share = part.saturating_mul(100) / whole.max(1);
     i64::try_from(share.clamp(0, 100)).unwrap_or(100)
 }
 
@@ -291,7 +292,7 @@ mod tests {
         check(2, 3, 66);
         check(5, 0, 100);
         check(-1, 3, 0);
-        check(i64::MAX, i64::MAX, 100);
+        check(u64::MAX.into(), u64::MAX.into(), 100);
     }
 
     fn check(language: PageLanguage, template: &str, expected: &str) {
