@@ -17,12 +17,11 @@ use super::{
 };
 use crate::access::orders::CoverageDecision;
 use crate::runtime::error::{Error, ErrorKind, Result};
+use crate::runtime::limits::BUNDLE_ITEMS_MAX;
 use model::item::MediaLinks;
 use model::media_url::DocumentExtension;
 use model::{ContentHash, ItemKey};
 
-/// Items of one archive of several items.
-const BUNDLE_ITEMS_MAX: usize = 500;
 /// Files of such an archive; an article with its pictures has about ten.
 const BUNDLE_FILES_MAX: usize = 5000;
 /// The text file that lists the items that were left out. No file of an item has this name.

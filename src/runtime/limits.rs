@@ -21,6 +21,8 @@ pub const PURGE_LOG_ROWS: usize = 1000;
 pub const INGEST_DEPTH_MAX: usize = 32;
 /// Documents that ingest writes in one transaction. More are no faster and delay other writers.
 pub const INGEST_BATCH_ITEMS: usize = 4096;
+/// Lines per chunk of a document file; a thread validates one chunk at a time.
+pub const INGEST_CHUNK_LINES: usize = 64;
 /// Chunks after which ingest commits the transaction, also where most of their lines were refused.
 pub const INGEST_BATCH_CHUNKS: usize = INGEST_BATCH_ITEMS / INGEST_CHUNK_LINES;
 /// Age after which an unfinished upload counts as abandoned.
@@ -208,6 +210,8 @@ pub const SEARCH_TIME_MAX: Duration = Duration::from_secs(10);
 /// Item versions replaced since the index was last written, which each search has to exclude; with more,
 /// searches are answered 503.
 pub const SEARCH_REPLACED_MAX: usize = 100_000;
+/// Items of one archive of several items.
+pub const BUNDLE_ITEMS_MAX: usize = 500;
 /// Items of a selection: as many as one archive holds, so that nothing of it is left out for its number.
 pub const SELECTION_ITEMS_MAX: usize = BUNDLE_ITEMS_MAX;
 /// Rows of a state up to which a queue is counted; a longer one has at least that many.

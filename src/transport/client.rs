@@ -3,7 +3,6 @@
 use bytes::Bytes;
 use reqwest::{Client, Response, Url, redirect::Policy};
 
-use crate::runtime::limits;
 use crate::transport::{
     conversation::{TransportTimeouts, host_and_port},
     error::{SendFault, SendRefusal},

@@ -9,7 +9,6 @@ use serde_json::{Map, Value};
 
 pub(super) use crate::runtime::json_object::FieldProblem;
 use crate::runtime::json_object::{FieldFault, FieldValue, ObjectReader};
-use crate::runtime::limits;
 
 /// Nesting depth of folders in a channel's path.
 const TRANSPORT_FOLDERS_MAX: usize = 16;

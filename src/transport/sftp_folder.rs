@@ -6,7 +6,6 @@ use russh_sftp::{
     protocol::{FileAttributes, OpenFlags, Packet, StatusCode},
 };
 
-use crate::runtime::limits;
 use crate::transport::{
     conversation::RemoteConversation,
     error::{SendError, SendFault, SendStep},

@@ -36,7 +36,6 @@ use futures_util::stream;
 use reqwest::{Body, Client, RequestBuilder, Url};
 use serde_json::{Value, json};
 
-use crate::runtime::limits;
 use crate::transport::{
     DeliveryParcel,
     client::{self, address, host_and_port_of},

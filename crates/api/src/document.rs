@@ -141,9 +141,11 @@ impl Document {
     #[must_use]
     pub fn finish(mut self) -> DocumentParts {
         let mut schemas = self.requests.take_definitions(true);
-        for (name, schema) in self.answers.take_definitions(true) {
+        for (name, mut schema) in self.answers.take_definitions(true) {
             if let Some(other) = schemas.get(&name) {
                 assert_eq!(*other, schema, "{name} differs between requests and answers");
+            } else {
+                remove_null_of_optional(&mut schema);
             }
             schemas.insert(name, schema);
         }
@@ -221,6 +223,27 @@ fn parameters<E: Endpoint>(schema: &Value) -> Vec<Value> {
         parameters.push(parameter);
     }
     parameters
+}
+
+/// Removes `null` from the properties that an answer may leave out: an absent property is never `null` as well.
+fn remove_null_of_optional(schema: &mut Value) {
+    let required = schema["required"].as_array().cloned().unwrap_or_default();
+    let properties = schema.get_mut("properties").and_then(Value::as_object_mut);
+    for (name, property) in properties.into_iter().flatten() {
+        if required.iter().any(|own| own == name) {
+            continue;
+        }
+        let Some(property) = property.as_object_mut() else { continue };
+        remove_null(property);
+        let alternatives = property.get("anyOf").and_then(Value::as_array);
+        if let Some([object, null]) = alternatives.map(Vec::as_slice)
+            && null["type"] == "null"
+        {
+            let object = object.clone();
+            property.remove("anyOf");
+            property.extend(object.as_object().cloned().unwrap_or_default());
+        }
+    }
 }
 
 /// Removes `null` from the types and words of a schema.

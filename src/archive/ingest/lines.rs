@@ -23,15 +23,15 @@ use serde_json::Value;
 
 use super::write::{ItemWrite, LocalMoment, PreparedItem};
 use super::{Ingest, IngestError, IngestFailure, bundle, catch_panics};
-use crate::runtime::limits::{DOCUMENT_BYTES_MAX, INGEST_BATCH_CHUNKS, INGEST_BATCH_ITEMS};
+use crate::runtime::limits::{
+    DOCUMENT_BYTES_MAX, INGEST_BATCH_CHUNKS, INGEST_BATCH_ITEMS, INGEST_CHUNK_LINES,
+};
 use crate::storage::database::{DbError, ItemWriteOutcome};
 use model::ItemKey;
 use model::item::Document;
 
 /// Bytes of documents after which ingest commits the transaction.
 const INGEST_BATCH_BYTES: usize = 16 * 1024 * 1024;
-/// Lines per chunk of a document file; a thread validates one chunk at a time.
-const INGEST_CHUNK_LINES: usize = 64;
 /// Bytes after which such a chunk ends early.
 const INGEST_CHUNK_BYTES: usize = 256 * 1024;
 /// Chunks in flight: one batch being written and one being validated.

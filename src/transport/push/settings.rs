@@ -15,7 +15,6 @@ use super::{
 };
 use crate::runtime::config::{self, BaseUrl};
 use crate::runtime::error::{Error, ErrorKind, Result};
-use crate::runtime::limits;
 
 /// Bytes of a key file or a certificate file for push services.
 const PUSH_FILE_BYTES_MAX: u64 = 1024 * 1024;
