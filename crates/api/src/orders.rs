@@ -39,6 +39,7 @@ pub struct ListOrders {
     #[schemars(range(max = ORDERS_LISTED_MAX))]
     pub size: usize,
     /// The number of orders to skip.
+    #[schemars(range(max = u32::MAX))]
     pub start: u32,
     /// Whether the order has been approved, rejected or reported.
     #[serde(with = "property::word")]

@@ -65,6 +65,7 @@ fn err_every_wrong_parameter_is_named() {
     check("size=2.5", &[("type", "size")]);
     check("size=1&size=2", &[("type", "size")]);
     check("size=99999999999999999999", &[("maximum", "size")]);
+    check("start=4294967296", &[("maximum", "start")]);
 }
 
 #[test]
