@@ -410,6 +410,7 @@ fn an_invalid_user_is_refused_with_every_reason() {
         with("phoneNumber", json!({ "direct": "none" })),
         &["phoneNumber_direct_invalid body phoneNumber.direct"],
     );
+    check(with("phoneNumber", json!({ "direct": 8 })), &["type body phoneNumber.direct"]);
     let post = || admin.send(Method::POST, path, Some(&whole));
     assert_eq!(post().status(), 200);
     check(whole.clone(), &["userName_in_use body emailAddress"]);

@@ -80,9 +80,12 @@ async fn update_user(
     Ok(Json(view::user(&account, &caller)))
 }
 
-/// Gives a wrong number its own code, the only one among the faults of a body (contract users-11).
+/// Gives a text that is no number its own code, the only one among the faults of a body (contract users-11).
 fn with_phone_code(error: Error) -> Error {
-    let is_phone = |detail: &ErrorDetail| detail.path == "phoneNumber.direct";
+    let is_phone = |detail: &ErrorDetail| {
+        detail.path == "phoneNumber.direct"
+            && detail.error_code == "format.openapi.requestValidation"
+    };
     if !error.details().iter().any(is_phone) {
         return error;
     }
