@@ -9,7 +9,7 @@ use strum::{EnumString, IntoStaticStr, VariantNames};
 use uuid::Uuid;
 
 use crate::access::{Access, Caller};
-use crate::answer::{Accepted, Done, File, FileKind, Json};
+use crate::answer::{Accepted, File, FileKind, Json};
 use crate::body::{JsonBody, NoBody};
 use crate::deliveries::Delivery;
 use crate::endpoint;
@@ -43,7 +43,7 @@ endpoint!(RetryDelivery: POST "/operator/v1/delivery/{id}", "retryDelivery", Ope
 endpoint!(ListMessages: GET "/operator/v1/message", "getMessages", OperatorCaller, NoBody => Json<OutboxMessages>);
 endpoint!(RetryMessages: POST "/operator/v1/message", "retryMessages", OperatorCaller, JsonBody<RetryRequest> => Accepted<Retried>);
 endpoint!(RetryMessage: POST "/operator/v1/message/{id}", "retryMessage", OperatorCaller, JsonBody<RetryRequest> => Accepted<Retried>, NotFound);
-endpoint!(RemoveMessage: DELETE "/operator/v1/message/{id}", "removeMessage", OperatorCaller, NoBody => Done, NotFound);
+endpoint!(RemoveMessage: DELETE "/operator/v1/message/{id}", "removeMessage", OperatorCaller, NoBody => File<MessageRemoval>, NotFound);
 endpoint!(ListIngestErrors: GET "/operator/v1/ingest-error", "getIngestErrors", OperatorCaller, NoBody => Json<IngestErrors>);
 endpoint!(ListSlowSearches: GET "/operator/v1/slow-search", "getSlowSearches", OperatorCaller, NoBody => Json<SlowSearches>);
 endpoint!(LoadDownloads: GET "/operator/v1/download", "getDownloads", OperatorCaller, NoBody => Json<DownloadStatistics>);
@@ -356,6 +356,16 @@ pub struct RetryMessage {
 pub struct RemoveMessage {
     /// The message's id.
     pub id: Uuid,
+}
+
+/// The text that confirms the removal of a message.
+#[derive(Clone, Copy, Debug)]
+pub struct MessageRemoval;
+
+impl FileKind for MessageRemoval {
+    const MEDIA_TYPE: &'static str = "text/plain";
+    const DESCRIPTION: &'static str = "Removed.";
+    const IS_BINARY: bool = false;
 }
 
 /// The messages.

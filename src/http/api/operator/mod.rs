@@ -34,7 +34,7 @@ pub(crate) fn endpoints() -> BoundEndpoints {
         .bind::<ListMessages, _, _>(queues::list_messages)
         .bind::<RetryMessages, _, _>(queues::retry_messages)
         .bind::<RetryMessage, _, _>(queues::retry_message)
-        .bind::<RemoveMessage, _, _>(queues::remove_message)
+        .bind_response::<RemoveMessage, _, _>(queues::remove_message)
         .bind::<ListIngestErrors, _, _>(diagnostics::list_ingest_errors)
         .bind::<ListSlowSearches, _, _>(diagnostics::list_slow_searches)
         .bind::<LoadDownloads, _, _>(downloads::load)

@@ -5,12 +5,14 @@ use api::operation::{
     OutboxMessages, RemoveMessage, Retried, RetryDeliveries, RetryDelivery, RetryMessage,
     RetryMessages,
 };
-use api::{Accepted, Done, Json};
+use api::{Accepted, Json};
+use axum::response::Response;
 
 use crate::distribution::delivery::{self, ListedDelivery};
 use crate::distribution::notifications::MessageChoice;
 use crate::http::AppState;
 use crate::http::api::binding::ApiRequest;
+use crate::http::api::response::plain_text;
 use crate::media::UrlLinks;
 use crate::runtime::clock;
 use crate::runtime::error::Result;
@@ -109,8 +111,8 @@ async fn retry_outbox(app: &AppState, choice: MessageChoice) -> Result<Accepted<
 pub(super) async fn remove_message(
     app: AppState,
     request: ApiRequest<RemoveMessage>,
-) -> Result<Done> {
+) -> Result<Response> {
     let choice = MessageChoice::One(request.parameters()?.id);
     app.shared.distribution.notifications.discard_from_outbox(choice).await?;
-    Ok(Done)
+    Ok(plain_text("removed"))
 }

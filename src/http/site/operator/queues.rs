@@ -117,7 +117,7 @@ pub(super) async fn act_on_messages(posted: OperatorForm) -> PageResult {
         }
         ("remove", Ok(Some(id))) => {
             let removed = posted.ask(&RemoveMessage { id }).await;
-            removed.map(|()| back(path, state, "dropped", None))
+            removed.map(|_| back(path, state, "dropped", None))
         }
         // The page's own buttons send only the values above.
         _ => return Err(Error::new(ErrorKind::InvalidArgument, "The form cannot be read").into()),
