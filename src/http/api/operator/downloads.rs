@@ -15,6 +15,7 @@ use crate::access::orders::{DayRange, StatisticsRequest};
 use crate::http::AppState;
 use crate::http::api::binding::ApiRequest;
 use crate::http::cache_policy::CachePolicy;
+use crate::http::protocol::request::ValidationErrors;
 use crate::http::protocol::respond;
 use crate::runtime::clock;
 use crate::runtime::error::{Error, Result};
@@ -32,8 +33,10 @@ pub(super) async fn load(
     app: AppState,
     request: ApiRequest<LoadDownloads>,
 ) -> Result<Json<DownloadStatistics>> {
-    let LoadDownloads { query, range } = request.parameters()?;
-    let request = statistics_request(&query, range, &app.shared.site.zone, clock::now())?;
+    let zone = &app.shared.site.zone;
+    let request = request.checked_parameters(|LoadDownloads { query, range }, problems| {
+        statistics_request(&query, range, zone, clock::now(), problems)
+    })?;
     let days = request.days.clone();
     let links = app.shared.media.links();
     let found = app.shared.access.orders.download_statistics(request).await?;
@@ -45,9 +48,11 @@ pub(super) async fn export(
     app: AppState,
     request: ApiRequest<ExportDownloads>,
 ) -> Result<Response> {
-    let query = request.parameters()?.query;
     let all = ListRange { start: 0, size: STATISTICS_ROWS_MAX };
-    let request = statistics_request(&query, all, &app.shared.site.zone, clock::now())?;
+    let zone = &app.shared.site.zone;
+    let request = request.checked_parameters(|ExportDownloads { query, .. }, problems| {
+        statistics_request(&query, all, zone, clock::now(), problems)
+    })?;
     let name = file_name(&request);
     let links = app.shared.media.links();
     let found = app.shared.access.orders.download_statistics(request).await?;
@@ -73,19 +78,23 @@ fn csv(name: &str, text: String) -> Result<Response> {
 }
 
 /// Completes the request for a statistic. The default period is the last [`STATISTICS_DAYS_DEFAULT`] days, including
-/// today.
+/// today. `None` if a parameter is invalid.
 fn statistics_request(
     query: &DownloadQuery,
     range: ListRange,
     zone: &TimeZone,
     now: Timestamp,
-) -> Result<StatisticsRequest> {
-    Ok(StatisticsRequest {
+    problems: &mut ValidationErrors,
+) -> Option<StatisticsRequest> {
+    let days = problems.check(day_range(query.from, query.to, zone, now));
+    let item = problems.check(query.item.as_deref().map(item_of).transpose());
+    // Both are checked before the first `?`, so that all problems are reported together.
+    Some(StatisticsRequest {
         grouping: query.by,
-        days: day_range(query.from, query.to, zone, now)?,
+        days: days?,
         organization: query.organization.map(OrganizationId),
         agreement: query.agreement.map(AgreementId),
-        item: query.item.as_deref().map(item_of).transpose()?,
+        item: item?,
         start: range.start,
         size: range.size,
     })
@@ -135,8 +144,9 @@ mod tests {
     fn request(query: &DownloadQuery) -> Result<StatisticsRequest, Vec<(String, String)>> {
         let zone = TimeZone::get("Europe/Stockholm").unwrap();
         let now = "2026-11-29T23:30:00Z".parse().unwrap();
-        let found = statistics_request(query, ListRange::default(), &zone, now);
-        found.map_err(|error| request::tests::problems(&error))
+        let mut problems = ValidationErrors::new();
+        let found = statistics_request(query, ListRange::default(), &zone, now, &mut problems);
+        problems.finish(found).map_err(|error| request::tests::problems(&error))
     }
 
     fn days(from: &str, to: &str) -> DownloadQuery {
@@ -165,12 +175,17 @@ mod tests {
 
     #[test]
     fn err_what_no_schema_says_is_named() {
-        let check = |query: &DownloadQuery, rule: &str, path: &str| {
-            assert_eq!(request(query).err(), Some(vec![(rule.to_owned(), path.to_owned())]));
+        let check = |query: &DownloadQuery, expected: &[(&str, &str)]| {
+            let expected: Vec<(String, String)> = expected
+                .iter()
+                .map(|(rule, path)| ((*rule).to_owned(), (*path).to_owned()))
+                .collect();
+            assert_eq!(request(query).err(), Some(expected));
         };
-        check(&days("2026-11-30", "2026-11-29"), "minimum", "to");
-        check(&days("2020-01-01", "2026-11-29"), "maximum", "to");
+        check(&days("2026-11-30", "2026-11-29"), &[("minimum", "to")]);
+        check(&days("2020-01-01", "2026-11-29"), &[("maximum", "to")]);
         let item = Some("nothing".to_owned());
-        check(&DownloadQuery { item, ..DownloadQuery::default() }, "format", "item");
+        let query = DownloadQuery { item, ..days("2026-11-30", "2026-11-29") };
+        check(&query, &[("minimum", "to"), ("format", "item")]);
     }
 }
