@@ -191,6 +191,13 @@ fn only_providers_read_and_change_stored_documents() {
     assert_eq!(get(&server, &editor, "/ingest/v1/templates").status(), 403);
     assert_eq!(patch(&server, &editor, ITEM, &change, "*").status(), 403);
     server.until("an event of the refusal", || (outcomes(&server, "refused") == 1).then_some(()));
+    // A wrong template hides neither the refusal nor the item from its event.
+    let other = "/ingest/v1/image/snow?template=x";
+    assert_eq!(patch(&server, &editor, other, &change, "*").status(), 403);
+    server.until("an event that names the item", || {
+        let events = audit(&server, "item_changed");
+        events.iter().any(|event| event["object"] == "item/image/snow").then_some(())
+    });
     assert_eq!(server.get(ITEM).status(), 401);
     assert_eq!(get(&server, &auth, "/ingest/v1/image/none").status(), 404);
     assert_eq!(get(&server, &auth, "/ingest/v1/image/none/changes").status(), 404);

@@ -41,12 +41,17 @@ async fn load(app: AppState, request: ApiRequest<LoadStoredItem>) -> Result<Resp
 
 /// Changes the version that `If-Match` names.
 async fn change(app: AppState, request: ApiRequest<ChangeItem>) -> Result<Response> {
-    let item = request.parameters().map(|parameters| parameters.item);
+    let mut item = None;
+    let template = request.checked_parameters(|read, _| {
+        item = Some(read.item);
+        Some(read.template)
+    });
+    // A wrong template does not hide the item from the audit event of a refused caller.
+    let item = item.map_or_else(|| request.parameters().map(|parameters| parameters.item), Ok);
     let action = AuditAction::ItemChanged;
     let (key, _permit) = authorize_provider(&app, &request.caller, action, item)?;
     let expected = required_version(&request.parts.headers)?;
-    let template = request.parameters()?.template;
-    let template = template_edits(&app, &request.caller, template).await?;
+    let template = template_edits(&app, &request.caller, template?).await?;
     let patch = request.read().await?.body;
     let change = ItemChange { expected, template, patch };
     let outcome = app.shared.archive.uploads.edit(key.clone(), change, clock::now()).await?;
