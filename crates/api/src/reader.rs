@@ -94,8 +94,11 @@ impl<E: Endpoint> RequestReader<E> {
         let is_reported =
             |fault: &Fault, known: &[Fault]| known.iter().any(|known| known.path == fault.path);
         for fault in Fault::collect(&self.validator, &values, |name| self.locate(name)) {
+            // A path with a segment that is not UTF-8 comes without the others, which are not missing.
+            let is_unread_segment =
+                fault.rule == "required" && fault.location == Location::Path && !faults.is_empty();
             // A parameter that could not be read is not missing as well, and a list is reported once.
-            if !is_reported(&fault, &faults) {
+            if !is_unread_segment && !is_reported(&fault, &faults) {
                 faults.push(fault);
             }
         }

@@ -476,6 +476,8 @@ fn a_segment_of_several_names_an_item() {
     ];
     assert!(expected.iter().all(|fault| wrong.contains(fault)), "{wrong:?}");
     assert_eq!(wrong.len(), expected.len());
+    let undecodable = short(reader.read(&[("id".to_owned(), None)], &[]).unwrap_err());
+    assert_eq!(undecodable, [place("format", "path", "id")]);
 }
 
 #[test]
