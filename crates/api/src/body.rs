@@ -7,6 +7,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::{Value, json};
 
+use crate::collections::COLLECTION_ELEMENTS_MAX;
 use crate::fault::{Fault, Location};
 use crate::schema;
 
@@ -86,6 +87,21 @@ where
     }
 }
 
+/// Elements of a list that are checked for faults: one more than the longest list that a schema allows.
+const CHECKED_ELEMENTS_MAX: usize = COLLECTION_ELEMENTS_MAX + 1;
+
+/// Removes the elements of each list beyond [`CHECKED_ELEMENTS_MAX`]. The list is still too long for its schema.
+fn shorten_lists(value: &mut Value) {
+    match value {
+        Value::Array(elements) => {
+            elements.truncate(CHECKED_ELEMENTS_MAX);
+            elements.iter_mut().for_each(shorten_lists);
+        }
+        Value::Object(members) => members.values_mut().for_each(shorten_lists),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
+}
+
 /// Reads and checks the JSON bodies of one operation.
 #[derive(Debug)]
 pub struct JsonReader<T> {
@@ -94,10 +110,11 @@ pub struct JsonReader<T> {
 }
 
 impl<T: DeserializeOwned> JsonReader<T> {
-    fn read(&self, body: Value) -> Result<T, Vec<Fault>> {
-        let faults = Fault::collect(&self.validator, &body, |_| Location::Body);
-        if !faults.is_empty() {
-            return Err(faults);
+    fn read(&self, mut body: Value) -> Result<T, Vec<Fault>> {
+        if !self.validator.is_valid(&body) {
+            // The validator collects the faults of all elements before the first is reported.
+            shorten_lists(&mut body);
+            return Err(Fault::collect(&self.validator, &body, |_| Location::Body));
         }
         // The schema is derived from the type, so a value that it allows fails only where a type is narrower than its schema.
         serde_json::from_value(body)

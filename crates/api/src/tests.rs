@@ -331,6 +331,8 @@ fn err_elements_and_alternatives_of_a_body_are_named() {
     check::<CollectionChange>(&json!({ "name": "a", "content": ["urn:a:b", 1, "x y"] }), &wrong);
     let many = json!({ "content": vec!["urn:a:b"; 1001] });
     check::<CollectionChange>(&many, &[("maximum", "content")]);
+    let many = json!({ "content": vec!["urn:a:b"; 100_000] });
+    check::<CollectionChange>(&many, &[("maximum", "content")]);
 }
 
 #[test]
