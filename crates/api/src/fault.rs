@@ -161,11 +161,15 @@ fn describe(error: &ValidationError<'_>, location: Location) -> (&'static str, S
         ValidationErrorKind::Type { kind } => ("type", describe_type(instance, kind, location)),
         ValidationErrorKind::Enum { options } => {
             let words = options.as_array().into_iter().flatten().filter(|word| !word.is_null());
-            let words = words.map(echo).collect::<Vec<_>>().join(", ");
+            let words: Vec<String> = words.map(echo).collect();
+            let expected = match words.as_slice() {
+                [word] => word.clone(),
+                _ => format!("one of {}", words.join(", ")),
+            };
             if location == Location::Body {
-                return ("enum", format!("must be one of {words}"));
+                return ("enum", format!("must be {expected}"));
             }
-            ("enum", format!("is `{}`, expected one of {words}", echo(instance)))
+            ("enum", format!("is `{}`, expected {expected}", echo(instance)))
         }
         ValidationErrorKind::Minimum { limit } => {
             ("minimum", format!("is {}, expected at least {limit}", echo(instance)))
@@ -178,7 +182,7 @@ fn describe(error: &ValidationError<'_>, location: Location) -> (&'static str, S
         }
         ValidationErrorKind::MinLength { limit: 1 } => ("minimum", "is empty".to_owned()),
         ValidationErrorKind::MinLength { limit } => {
-            ("minimum", format!("has less than {limit} characters"))
+            ("minimum", format!("has fewer than {limit} characters"))
         }
         ValidationErrorKind::MaxItems { limit } => {
             ("maximum", format!("has more than {limit} elements"))
