@@ -16,14 +16,6 @@ impl Caller for KnownCaller {
     const ACCESS: Access = Access::ROLES;
 }
 
-/// A caller with credentials, or an anonymous one, who sees what is public.
-#[derive(Clone, Copy, Debug)]
-pub struct AnyCaller;
-
-impl Caller for AnyCaller {
-    const ACCESS: Access = Access::ROLES.or_anonymous();
-}
-
 /// A caller whom the server does not authenticate before its handler runs.
 #[derive(Clone, Copy, Debug)]
 pub struct UnknownCaller;

@@ -65,7 +65,7 @@ pub struct Agreement {
     #[serde(rename = "type")]
     #[schemars(schema_with = "property::words::<AgreementType>")]
     pub kind: AgreementType,
-    /// Whether it covers all items.
+    /// True if it covers all items.
     pub super_agreement: bool,
     pub products: Vec<Product>,
     #[serde(default, skip_serializing_if = "Option::is_none")]

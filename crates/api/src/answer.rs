@@ -122,22 +122,6 @@ impl<T: Serialize + DeserializeOwned + JsonSchema> Answer for Deprecated<T> {
     }
 }
 
-/// 201 with a `T` as JSON.
-#[derive(Clone, Debug)]
-pub struct Created<T>(pub T);
-
-impl<T: Serialize + DeserializeOwned + JsonSchema> Answer for Created<T> {
-    type Content = T;
-
-    fn describe(generator: &mut SchemaGenerator, responses: &mut Map<String, Value>) {
-        responses.insert("201".to_owned(), describe_json::<T>(generator));
-    }
-
-    fn parse(_: &HeaderMap, body: &[u8]) -> serde_json::Result<T> {
-        serde_json::from_slice(body)
-    }
-}
-
 /// 202 with a `T` as JSON: the work is recorded and done later.
 #[derive(Clone, Debug)]
 pub struct Accepted<T>(pub T);

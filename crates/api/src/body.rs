@@ -49,6 +49,31 @@ impl RequestBody for NoBody {
     }
 }
 
+/// A body of the kind `K`, which the handler reads itself.
+#[derive(Clone, Copy, Debug)]
+pub struct RawBody<K>(PhantomData<K>);
+
+/// The kind of a [`RawBody`].
+pub trait RawBodyKind {
+    /// Describes the body for OpenAPI.
+    fn describe(generator: &mut SchemaGenerator) -> Value;
+}
+
+impl<K: RawBodyKind> RequestBody for RawBody<K> {
+    const BYTES_MAX: usize = 0;
+
+    type Content = ();
+    type Reader = ();
+
+    fn read((): &(), _: &[u8]) -> Result<(), Vec<Fault>> {
+        Ok(())
+    }
+
+    fn describe(generator: &mut SchemaGenerator) -> Option<Value> {
+        Some(K::describe(generator))
+    }
+}
+
 /// Longest JSON body of most operations, in bytes.
 pub const JSON_BODY_BYTES_MAX: usize = 1 << 16;
 

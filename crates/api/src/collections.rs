@@ -155,7 +155,7 @@ pub struct CollectionWithoutContent {
     pub name: String,
     /// The owner's user name.
     pub owner: String,
-    /// Whether other users can read it.
+    /// True if other users can read it.
     pub public: bool,
     pub created: Timestamp,
     /// When it was last read, to the minute.
@@ -209,7 +209,7 @@ fn news_items(_: &mut SchemaGenerator) -> Schema {
 pub struct CollectionBody {
     #[schemars(length(min = 1, max = COLLECTION_NAME_CHARS_MAX), regex(pattern = property::LINE))]
     pub name: String,
-    /// Whether other users can read it.
+    /// True if other users can read it.
     #[serde(default)]
     pub public: bool,
 }
@@ -222,7 +222,7 @@ pub struct CollectionChange {
     #[schemars(with = "String")]
     #[schemars(length(min = 1, max = COLLECTION_NAME_CHARS_MAX), regex(pattern = property::LINE))]
     pub name: Option<String>,
-    /// Whether other users can read it.
+    /// True if other users can read it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "bool")]
     pub public: Option<bool>,

@@ -71,7 +71,7 @@ pub struct SearchItems {
     pub q: String,
     #[serde(flatten)]
     pub scope: SearchScope,
-    /// Whether words of `q` also match in other forms (stemming): `hund` finds *hundar* in a Swedish text. The item's
+    /// True lets words of `q` match in other forms too (stemming): `hund` finds *hundar* in a Swedish text. The item's
     /// `language` selects the rules: Swedish, English, Norwegian, Danish, Finnish or German; items in unknown or other
     /// languages are treated as Swedish and English. Only lower-case words without quotation marks or `*` are expanded,
     /// either without a field or in `headline`, `description_text` and `body_text`, and not after `NOT` or `-`. When sorted
@@ -233,7 +233,7 @@ pub struct SuggestTexts {
     #[serde(skip_serializing_if = "String::is_empty")]
     #[schemars(length(max = SUGGESTION_CHARS_MAX))]
     pub q: String,
-    /// Whether the text is complete, and is to be respelled: words that occur in no item of the caller are replaced by the
+    /// True if the text is complete, and is to be respelled: words that occur in no item of the caller are replaced by the
     /// nearest ones that do.
     pub spelling: bool,
     /// The maximum number of words, and of values of each facet.

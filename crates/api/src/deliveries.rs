@@ -210,7 +210,7 @@ pub struct Channel {
     pub formats: Vec<String>,
     /// The settings of the method, such as host, path and password. Responses show `***` in place of secrets.
     pub settings: Map<String, Value>,
-    /// Whether the channel is active.
+    /// True if the channel is active.
     pub active: bool,
     pub made_by: ChannelMaker,
 }
@@ -248,7 +248,7 @@ pub struct ChannelUpdate {
 /// The result of the test.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ChannelTest {
-    /// Whether the receiver accepted the file.
+    /// True if the receiver accepted the file.
     pub ok: bool,
     /// The result as a sentence.
     pub message: String,

@@ -107,26 +107,22 @@ impl Document {
 
     fn responses<E: Endpoint>(&mut self, has_body: bool) -> Value {
         let mut responses = Map::new();
-        let mut refuse = |status: &str, name: &str| {
-            let reference = json!({ "$ref": format!("#/components/responses/{name}") });
-            responses.insert(status.to_owned(), reference);
-        };
         if E::ACCESS.accepts_credentials() {
-            refuse("400", "Invalid");
-            refuse("401", "Unauthorized");
-            refuse("403", "Forbidden");
-            refuse("503", "Overloaded");
+            refuse(&mut responses, "400", "Invalid");
+            refuse(&mut responses, "401", "Unauthorized");
+            refuse(&mut responses, "403", "Forbidden");
+            refuse(&mut responses, "503", "Overloaded");
         }
         if has_body && E::ACCESS.accepts_credentials() {
-            refuse("413", "TooLarge");
+            refuse(&mut responses, "413", "TooLarge");
         }
         for refusal in E::REFUSALS {
             match refusal {
-                Refusal::NotFound => refuse("404", "NotFound"),
-                Refusal::NoCollection => refuse("404", "NoCollection"),
-                Refusal::Conflict => refuse("409", "Conflict"),
-                Refusal::Stale => refuse("412", "Stale"),
-                Refusal::TooLarge => refuse("413", "TooLarge"),
+                Refusal::NotFound => refuse(&mut responses, "404", "NotFound"),
+                Refusal::NoCollection => refuse(&mut responses, "404", "NoCollection"),
+                Refusal::Conflict => refuse(&mut responses, "409", "Conflict"),
+                Refusal::Stale => refuse(&mut responses, "412", "Stale"),
+                Refusal::TooLarge => refuse(&mut responses, "413", "TooLarge"),
             }
         }
         // An answer may have one of these statuses itself.
@@ -185,6 +181,12 @@ fn transform_schemas(transform: &mut dyn schemars::generate::GenTransform, value
         }
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
     }
+}
+
+/// Adds the refusal with the response `name` of the components.
+fn refuse(responses: &mut Map<String, Value>, status: &str, name: &str) {
+    let reference = json!({ "$ref": format!("#/components/responses/{name}") });
+    responses.insert(status.to_owned(), reference);
 }
 
 /// Describes the parameters of `E`, whose schema is `schema`.

@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 
 use crate::access::{Access, KnownCaller, UnknownCaller};
 use crate::answer::{Answer, File, FileKind, Json, Tagged};
-use crate::body::{JsonBody, JsonReader, NoBody, RequestBody};
+use crate::body::{JsonBody, JsonReader, NoBody, RawBody, RawBodyKind, RequestBody};
 use crate::endpoint;
 use crate::endpoint::{RequestHeader, Section};
 use crate::fault::Fault;
@@ -28,7 +28,7 @@ const SECTION: Section = Section {
 };
 
 // The caller of `PutItem` is authenticated by its handler, which reads the body of a refused request.
-endpoint!(PutItem: PUT "/ingest/v1/{mediaType}/{id}", "putItem", UnknownCaller: Access::ROLES, ItemFiles => PublishedItem, NotFound);
+endpoint!(PutItem: PUT "/ingest/v1/{mediaType}/{id}", "putItem", UnknownCaller: Access::ROLES, RawBody<ItemFiles> => PublishedItem, NotFound);
 endpoint!(LoadStoredItem: GET "/ingest/v1/{mediaType}/{id}", "getStoredItem", KnownCaller, NoBody => StoredItem, NotFound);
 endpoint!(ChangeItem: PATCH "/ingest/v1/{mediaType}/{id}", "changeItem", KnownCaller, MergePatch => StoredItem, [RequestHeader::IF_MATCH], NotFound, Stale);
 endpoint!(WithdrawItem: DELETE "/ingest/v1/{mediaType}/{id}", "withdrawItem", KnownCaller, NoBody => File<Withdrawal>, NotFound);
@@ -152,18 +152,9 @@ pub struct ListItemRightsChanges {
 #[derive(Clone, Copy, Debug)]
 pub struct ItemFiles;
 
-impl RequestBody for ItemFiles {
-    const BYTES_MAX: usize = 0;
-
-    type Content = ();
-    type Reader = ();
-
-    fn read((): &(), _: &[u8]) -> Result<(), Vec<Fault>> {
-        Ok(())
-    }
-
-    fn describe(generator: &mut SchemaGenerator) -> Option<Value> {
-        Some(json!({
+impl RawBodyKind for ItemFiles {
+    fn describe(generator: &mut SchemaGenerator) -> Value {
+        json!({
             "required": true,
             "description": "The document, with or without its files.",
             "content": {
@@ -196,7 +187,7 @@ impl RequestBody for ItemFiles {
                     },
                 },
             },
-        }))
+        })
     }
 }
 

@@ -39,15 +39,16 @@ mod tests;
 pub mod uploads;
 pub mod user;
 
-pub use access::{Access, AnyCaller, Caller, KnownCaller, UnknownCaller};
+pub use access::{Access, Caller, KnownCaller, UnknownCaller};
 pub use answer::{
-    Accepted, Answer, Created, Deprecated, Done, File, FileKind, Json, NoContent, Tagged,
-    describe_json,
+    Accepted, Answer, Deprecated, Done, File, FileKind, Json, NoContent, Tagged, describe_json,
 };
-pub use body::{JSON_BODY_BYTES_MAX, JsonBody, JsonReader, NoBody, RequestBody};
+pub use body::{
+    JSON_BODY_BYTES_MAX, JsonBody, JsonReader, NoBody, RawBody, RawBodyKind, RequestBody,
+};
 pub use document::{Document, DocumentParts};
 pub use endpoint::{Endpoint, Refusal, RequestHeader, Section};
 pub use fault::{Fault, Location};
 pub use http::Method;
-pub use reader::{PartialRequest, QueryPair, RequestReader, parse_integer};
+pub use reader::{DecodedParameter, PartialRequest, RequestReader, parse_integer};
 pub use request_target::target;

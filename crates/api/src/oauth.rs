@@ -11,11 +11,10 @@ use serde_json::{Map, Value, json};
 
 use crate::access::{Access, UnknownCaller};
 use crate::answer::{Answer, Json, describe_json};
-use crate::body::{NoBody, RequestBody};
+use crate::body::{NoBody, RawBody, RawBodyKind};
 use crate::document::remove_null;
 use crate::endpoint;
 use crate::endpoint::Section;
-use crate::fault::Fault;
 use crate::property;
 use crate::schema;
 
@@ -29,9 +28,9 @@ pub const SECTION: Section = Section {
 const TOKEN: Access = Access::ROLES.with_scopes(&[]).without_api_key();
 
 endpoint!(Authorize: GET "/o/oauth2/auth", "authorize", UnknownCaller, NoBody => Redirection);
-endpoint!(AuthorizeByForm: POST "/o/oauth2/auth", "authorizeByForm", UnknownCaller, FormBody<Authorize> => Redirection);
-endpoint!(RequestToken: POST "/o/oauth2/token", "requestToken", UnknownCaller: Access::CLIENT, FormBody<TokenRequest> => ClientAnswer<TokenSet>);
-endpoint!(RevokeToken: POST "/o/oauth2/revoke", "revokeToken", UnknownCaller: Access::CLIENT, FormBody<RevocationRequest> => ClientAnswer<()>);
+endpoint!(AuthorizeByForm: POST "/o/oauth2/auth", "authorizeByForm", UnknownCaller, RawBody<FormBody<Authorize>> => Redirection);
+endpoint!(RequestToken: POST "/o/oauth2/token", "requestToken", UnknownCaller: Access::CLIENT, RawBody<FormBody<TokenRequest>> => ClientAnswer<TokenSet>);
+endpoint!(RevokeToken: POST "/o/oauth2/revoke", "revokeToken", UnknownCaller: Access::CLIENT, RawBody<FormBody<RevocationRequest>> => ClientAnswer<()>);
 endpoint!(LoadUserInfo: GET "/o/v2/user", "getUserInfo", UnknownCaller: TOKEN, NoBody => Json<UserInfo>);
 endpoint!(LoadUserInfoByPost: POST "/o/v2/user", "getUserInfoByPost", UnknownCaller: TOKEN, NoBody => Json<UserInfo>);
 endpoint!(ListKeys: GET "/o/oauth2/keys", "getKeys", UnknownCaller, NoBody => Json<KeySet>);
@@ -43,17 +42,8 @@ endpoint!(DiscoverBelowO: GET "/o/.well-known/openid-configuration", "getOpenIdC
 #[derive(Clone, Copy, Debug)]
 pub struct FormBody<T>(PhantomData<T>);
 
-impl<T: JsonSchema> RequestBody for FormBody<T> {
-    const BYTES_MAX: usize = 0;
-
-    type Content = ();
-    type Reader = ();
-
-    fn read((): &(), _: &[u8]) -> Result<(), Vec<Fault>> {
-        Ok(())
-    }
-
-    fn describe(generator: &mut SchemaGenerator) -> Option<Value> {
+impl<T: JsonSchema> RawBodyKind for FormBody<T> {
+    fn describe(generator: &mut SchemaGenerator) -> Value {
         let mut form = T::json_schema(generator).to_value();
         if let Some(form) = form.as_object_mut() {
             // The documentation of the request as a whole belongs to the operation.
@@ -63,11 +53,11 @@ impl<T: JsonSchema> RequestBody for FormBody<T> {
             let fields = fields.into_iter().flat_map(Map::values_mut);
             fields.filter_map(Value::as_object_mut).for_each(remove_null);
         }
-        Some(json!({
+        json!({
             "required": true,
             "description": schema::first_paragraph(&schema::description::<T>()),
             "content": { "application/x-www-form-urlencoded": { "schema": form } },
-        }))
+        })
     }
 }
 
@@ -79,27 +69,23 @@ impl Answer for Redirection {
     type Content = ();
 
     fn describe(_: &mut SchemaGenerator, responses: &mut Map<String, Value>) {
-        let page = |description: &str| {
-            json!({
+        for (status, description) in [
+            ("200", "A page on which the user logs in or consents."),
+            ("400", "The request is not valid, and its client cannot be identified."),
+            ("413", "The form is too large."),
+            ("503", "The service is overloaded."),
+        ] {
+            let page = json!({
                 "description": description,
                 "content": { "text/html": { "schema": { "type": "string" } } },
-            })
-        };
-        let mut add =
-            |status: &str, response: Value| responses.insert(status.to_owned(), response);
-        add("200", page("A page on which the user logs in or consents."));
+            });
+            responses.insert(status.to_owned(), page);
+        }
         let redirect = json!({
             "description": "Redirect to the client with the response, or to the next page.",
-            "headers": { "Location": {
-                "description": "The redirect target.",
-                "required": true,
-                "schema": { "type": "string" },
-            } },
+            "headers": { "Location": header("The redirect target.") },
         });
-        add("303", redirect);
-        add("400", page("The request is not valid, and its client cannot be identified."));
-        add("413", page("The form is too large."));
-        add("503", page("The service is overloaded."));
+        responses.insert("303".to_owned(), redirect);
     }
 
     fn parse(_: &HeaderMap, _: &[u8]) -> serde_json::Result<()> {
@@ -115,28 +101,19 @@ impl<T: JsonSchema + DeserializeOwned> Answer for ClientAnswer<T> {
     type Content = T;
 
     fn describe(generator: &mut SchemaGenerator, responses: &mut Map<String, Value>) {
-        let mut error = |description: &str, header: Option<(&str, &str)>| {
-            let mut response = describe_json::<OAuthError>(generator);
-            response["description"] = description.into();
-            if let Some((name, description)) = header {
-                response["headers"][name] = json!({
-                    "description": description,
-                    "required": true,
-                    "schema": { "type": "string" },
-                });
-            }
-            response
-        };
-        let invalid = error("The request was refused; `error` gives the reason.", None);
-        let challenge = Some(("WWW-Authenticate", "HTTP Basic."));
-        let unknown = error("The client is unknown or its secret is wrong.", challenge);
-        let wait = Some(("Retry-After", "The number of seconds to wait."));
-        let busy = error("Too many logins failed, or the service is overloaded.", wait);
         let mut success = describe_json::<T>(generator);
         if success["content"]["application/json"]["schema"]["type"] == "null" {
             success = json!({ "description": "The token is revoked." });
         }
         responses.insert("200".to_owned(), success);
+        let mut invalid = describe_json::<OAuthError>(generator);
+        invalid["description"] = "The request was refused; `error` gives the reason.".into();
+        let mut unknown = invalid.clone();
+        unknown["description"] = "The client is unknown or its secret is wrong.".into();
+        unknown["headers"]["WWW-Authenticate"] = header("HTTP Basic.");
+        let mut busy = invalid.clone();
+        busy["description"] = "Too many logins failed, or the service is overloaded.".into();
+        busy["headers"]["Retry-After"] = header("The number of seconds to wait.");
         responses.insert("400".to_owned(), invalid);
         responses.insert("401".to_owned(), unknown);
         responses.insert("503".to_owned(), busy);
@@ -145,6 +122,11 @@ impl<T: JsonSchema + DeserializeOwned> Answer for ClientAnswer<T> {
     fn parse(_: &HeaderMap, body: &[u8]) -> serde_json::Result<T> {
         serde_json::from_slice(body)
     }
+}
+
+/// Describes a header that the response always has.
+fn header(description: &str) -> Value {
+    json!({ "description": description, "required": true, "schema": { "type": "string" } })
 }
 
 /// Request access from a user.
@@ -169,7 +151,7 @@ pub struct Authorize {
     pub scope: Option<String>,
     /// Returned with the response.
     pub state: Option<String>,
-    /// Whether the response is in the query or the fragment of the address.
+    /// The part of the address that has the response: the query or the fragment.
     pub response_mode: Option<ResponseMode>,
     /// Returned in the ID token.
     pub nonce: Option<String>,

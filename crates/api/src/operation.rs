@@ -188,10 +188,10 @@ pub struct RecentDiagnostics {
 pub struct ServiceNode {
     pub name: String,
     pub role: String,
-    /// Whether it is the node that answers.
+    /// True for the node that answers.
     pub own: bool,
     pub version: String,
-    /// Whether its heartbeat is recent.
+    /// True if its heartbeat is recent.
     pub alive: bool,
     /// The time of its last heartbeat.
     pub seen: Timestamp,

@@ -83,7 +83,7 @@ impl Health {
     }
 }
 
-/// Whether a node is ready, and for search the reason why it is not.
+/// The readiness of a node, and for search the reason if it is not ready.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 #[schemars(inline)]

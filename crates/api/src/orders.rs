@@ -41,7 +41,7 @@ pub struct ListOrders {
     /// The number of orders to skip.
     #[schemars(range(max = u32::MAX))]
     pub start: u32,
-    /// Whether the order has been approved, rejected or reported.
+    /// Orders that have been approved, rejected or reported, or the others.
     #[serde(with = "property::word")]
     #[schemars(schema_with = "property::words::<OrderStatus>")]
     pub status: OrderStatus,
@@ -95,10 +95,10 @@ pub struct Order {
     /// When it was approved, rejected or reported.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reported: Option<Timestamp>,
-    /// Whether it was approved, or reported as used.
+    /// True if it was approved, or reported as used.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub approved: Option<bool>,
-    /// Whether the agency handles the order manually.
+    /// True if the agency handles the order manually.
     pub manual: bool,
 }
 

@@ -281,7 +281,7 @@ pub struct UserRightsUpdate {
 #[derive(Clone, Copy, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct PendingUser {
     pub id: i64,
-    /// Whether there is a valid invitation.
+    /// True if there is a valid invitation.
     pub invited: bool,
 }
 
@@ -290,7 +290,7 @@ pub struct PendingUser {
 #[serde(rename_all = "camelCase")]
 pub struct UserAccess {
     pub active: bool,
-    /// Whether it is a service account that logs in with a key.
+    /// True if it is a service account that logs in with a key.
     pub program: bool,
     pub has_password: bool,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -303,7 +303,7 @@ pub struct UserAccess {
     pub keys: u32,
 }
 
-/// Whether the user can use the service.
+/// The user's access to the service.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct UserAccessUpdate {

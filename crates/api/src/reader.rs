@@ -11,8 +11,8 @@ use crate::fault::{Fault, Location};
 use crate::property;
 use crate::schema;
 
-/// A decoded query parameter; the value is `None` if it is not UTF-8.
-pub type QueryPair = (String, Option<String>);
+/// The name and decoded value of a path segment or query parameter; the value is `None` if it is not UTF-8.
+pub type DecodedParameter = (String, Option<String>);
 
 /// Most elements of a list.
 const ELEMENTS_MAX: usize = 1000;
@@ -67,14 +67,22 @@ impl<E: Endpoint> RequestReader<E> {
     /// and one without a value counts as absent.
     ///
     /// Fails with everything that is wrong with them.
-    pub fn read(&self, path: &[QueryPair], query: &[QueryPair]) -> Result<E, Vec<Fault>> {
+    pub fn read(
+        &self,
+        path: &[DecodedParameter],
+        query: &[DecodedParameter],
+    ) -> Result<E, Vec<Fault>> {
         let PartialRequest { parameters, faults } = self.read_valid(path, query);
         parameters.filter(|_| faults.is_empty()).ok_or(faults)
     }
 
     /// Reads the parameters like [`read`](Self::read) as far as they are valid, for checks that the schema cannot express.
     #[must_use]
-    pub fn read_valid(&self, path: &[QueryPair], query: &[QueryPair]) -> PartialRequest<E> {
+    pub fn read_valid(
+        &self,
+        path: &[DecodedParameter],
+        query: &[DecodedParameter],
+    ) -> PartialRequest<E> {
         let mut faults = Vec::new();
         let mut values = Map::new();
         for parameter in &self.parameters {
@@ -91,14 +99,12 @@ impl<E: Endpoint> RequestReader<E> {
             }
         }
         let mut values = Value::Object(values);
-        let is_reported =
-            |fault: &Fault, known: &[Fault]| known.iter().any(|known| known.path == fault.path);
         for fault in Fault::collect(&self.validator, &values, |name| self.locate(name)) {
             // A path with a segment that is not UTF-8 comes without the others, which are not missing.
             let is_unread_segment =
                 fault.rule == "required" && fault.location == Location::Path && !faults.is_empty();
             // A parameter that could not be read is not missing as well, and a list is reported once.
-            if !is_unread_segment && !is_reported(&fault, &faults) {
+            if !is_unread_segment && !faults.iter().any(|known| known.path == fault.path) {
                 faults.push(fault);
             }
         }
@@ -164,7 +170,7 @@ pub(crate) fn is_in_path(path: &str, name: &str) -> bool {
 
 impl Parameter {
     /// Reads the value from `pairs`; `None` if it is absent.
-    fn read(&self, pairs: &[QueryPair]) -> Result<Option<Value>, Fault> {
+    fn read(&self, pairs: &[DecodedParameter]) -> Result<Option<Value>, Fault> {
         if self.is_list {
             return self.read_list(pairs);
         }
@@ -178,7 +184,7 @@ impl Parameter {
         Ok(Some(self.shape.convert(self.decoded(value)?)))
     }
 
-    fn read_list(&self, pairs: &[QueryPair]) -> Result<Option<Value>, Fault> {
+    fn read_list(&self, pairs: &[DecodedParameter]) -> Result<Option<Value>, Fault> {
         let mut elements = Vec::new();
         for (name, value) in pairs {
             if self.is_repeated {

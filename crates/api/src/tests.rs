@@ -16,8 +16,8 @@ use crate::property::{is_email, is_phone_number, is_uri};
 use crate::uploads::UploadPublish;
 use crate::user::{KeyCreate, LoadProfileProperties, Profile, RegisterDevice};
 use crate::{
-    Document, Endpoint, Fault, JsonBody, JsonReader, PartialRequest, QueryPair, RequestBody,
-    RequestReader, target,
+    DecodedParameter, Document, Endpoint, Fault, JsonBody, JsonReader, PartialRequest,
+    RequestBody, RequestReader, target,
 };
 use model::account::MessageState::Parked;
 use model::account::{DeviceKind, OrderStatus};
@@ -26,7 +26,7 @@ use model::{ItemId, MediaType};
 use query::Facet;
 use serde_json::{Value, json};
 
-fn pairs(query: &str) -> Vec<QueryPair> {
+fn pairs(query: &str) -> Vec<DecodedParameter> {
     let pairs = query.split('&').filter(|pair| !pair.is_empty());
     let pairs = pairs.map(|pair| pair.split_once('=').unwrap_or((pair, "")));
     pairs.map(|(name, value)| (name.to_owned(), Some(value.to_owned()))).collect()

@@ -10,10 +10,9 @@ use uuid::Uuid;
 
 use crate::access::{Access, KnownCaller, UnknownCaller};
 use crate::answer::{Answer, File, FileKind, Json, NoContent, Tagged, describe_json};
-use crate::body::{JsonBody, NoBody, RequestBody};
+use crate::body::{JsonBody, NoBody, RawBody, RawBodyKind};
 use crate::endpoint;
 use crate::endpoint::{RequestHeader, Section};
-use crate::fault::Fault;
 use crate::ingest::{EDIT_BYTES_MAX, PublishedItem, sent_document};
 use crate::property;
 
@@ -61,7 +60,7 @@ const TEMPLATE_VERSION: RequestHeader =
 endpoint!(ListUploads: GET "/ingest/v1/uploads", "getUploads", KnownCaller, NoBody => Json<Vec<Upload>>);
 endpoint!(CreateUpload: POST "/ingest/v1/uploads", "createUpload", UnknownCaller: Access::ROLES, NoBody => UploadCreated, [UPLOAD_LENGTH, UPLOAD_METADATA], Stale, TooLarge);
 endpoint!(LoadUpload: GET "/ingest/v1/uploads/{id}", "getUpload", UnknownCaller: Access::ROLES, NoBody => UploadProgress, NotFound, Stale);
-endpoint!(AppendToUpload: PATCH "/ingest/v1/uploads/{id}", "appendToUpload", UnknownCaller: Access::ROLES, UploadBytes => BytesStored, [UPLOAD_OFFSET, UPLOAD_CHECKSUM], NotFound, Conflict, Stale);
+endpoint!(AppendToUpload: PATCH "/ingest/v1/uploads/{id}", "appendToUpload", UnknownCaller: Access::ROLES, RawBody<UploadBytes> => BytesStored, [UPLOAD_OFFSET, UPLOAD_CHECKSUM], NotFound, Conflict, Stale);
 endpoint!(DiscardUpload: DELETE "/ingest/v1/uploads/{id}", "discardUpload", UnknownCaller: Access::ROLES, NoBody => NoContent, NotFound, Stale);
 endpoint!(DescribeUpload: GET "/ingest/v1/uploads/{id}/document", "getUploadDocument", KnownCaller, NoBody => Json<UploadDescription>, NotFound, Conflict, TooLarge);
 endpoint!(PreviewUpload: GET "/ingest/v1/uploads/{id}/preview", "getUploadPreview", KnownCaller, NoBody => File<UploadPreview>, NotFound, Conflict, TooLarge);
@@ -198,24 +197,15 @@ pub struct RemoveTemplate {
 #[derive(Clone, Copy, Debug)]
 pub struct UploadBytes;
 
-impl RequestBody for UploadBytes {
-    const BYTES_MAX: usize = 0;
-
-    type Content = ();
-    type Reader = ();
-
-    fn read((): &(), _: &[u8]) -> Result<(), Vec<Fault>> {
-        Ok(())
-    }
-
-    fn describe(_: &mut SchemaGenerator) -> Option<Value> {
-        Some(json!({
+impl RawBodyKind for UploadBytes {
+    fn describe(_: &mut SchemaGenerator) -> Value {
+        json!({
             "required": true,
             "description": "The bytes.",
             "content": { "application/offset+octet-stream": {
                 "schema": { "contentMediaType": "application/octet-stream" },
             } },
-        }))
+        })
     }
 }
 
@@ -363,7 +353,7 @@ pub struct UploadDescription {
     /// The media type of the item.
     #[schemars(schema_with = "property::words::<MediaType>")]
     pub media_type: MediaType,
-    /// Whether that item exists.
+    /// True if that item exists.
     pub exists: bool,
     #[schemars(schema_with = "document")]
     pub document: Map<String, Value>,
@@ -430,7 +420,7 @@ pub struct MetadataTemplateSent {
     /// The name of the template.
     #[schemars(length(max = TEMPLATE_NAME_CHARS_MAX), regex(pattern = property::LINE))]
     pub name: String,
-    /// Whether all providers use it. Without it a new template belongs to the organization, and a stored one keeps its
+    /// True if all providers use it. Without it a new template belongs to the organization, and a stored one keeps its
     /// owner.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "bool")]
@@ -443,7 +433,7 @@ pub struct MetadataTemplateSent {
 pub struct MetadataTemplate {
     pub id: i64,
     pub name: String,
-    /// Whether all providers use it.
+    /// True if all providers use it.
     pub shared: bool,
     pub fields: MetadataFields,
     pub changed: Timestamp,

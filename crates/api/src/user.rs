@@ -189,7 +189,7 @@ pub struct DeprecatedAgreement {
     /// Omitted if this list does not support the agreement's type.
     #[serde(rename = "type", default, skip_serializing_if = "Option::is_none")]
     pub kind: Option<DeprecatedAgreementType>,
-    /// Whether it overrides all Subscription agreements.
+    /// True if it overrides all Subscription agreements.
     pub is_super_agreement: bool,
     pub products: Vec<DeprecatedAgreementProduct>,
 }

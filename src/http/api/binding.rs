@@ -12,11 +12,9 @@ use axum::{
     routing::{MethodFilter, on},
 };
 
+use api::{Accepted, Answer, Document, Done, Endpoint, Fault, Json, KnownCaller};
 use api::{
-    Accepted, Answer, AnyCaller, Created, Document, Done, Endpoint, Fault, Json, KnownCaller,
-};
-use api::{
-    NoContent, PartialRequest, QueryPair, RequestBody, RequestReader, Tagged, UnknownCaller,
+    DecodedParameter, NoContent, PartialRequest, RequestBody, RequestReader, Tagged, UnknownCaller,
 };
 use serde::Serialize;
 
@@ -143,7 +141,7 @@ where
 fn segments(
     pattern: &str,
     path: Result<Path<Vec<(String, String)>>, PathRejection>,
-) -> Vec<QueryPair> {
+) -> Vec<DecodedParameter> {
     match path {
         Ok(Path(segments)) => {
             segments.into_iter().map(|(name, text)| (name, Some(text))).collect()
@@ -187,7 +185,7 @@ where
     pub(crate) caller: <E::Caller as Authenticate>::Authenticated,
     /// Everything of the request but its body.
     pub(crate) parts: Parts,
-    path: Vec<QueryPair>,
+    path: Vec<DecodedParameter>,
     pub(crate) body: Body,
     reader: Arc<EndpointReader<E>>,
 }
@@ -249,7 +247,7 @@ where
 /// Reads the parameters with `reader`, and converts them by `check`. See [`ApiRequest::checked_parameters`].
 pub(crate) fn check_parameters<E: Endpoint, T>(
     reader: &RequestReader<E>,
-    path: &[QueryPair],
+    path: &[DecodedParameter],
     query: &QueryParameters,
     check: impl FnOnce(E, &mut ValidationErrors) -> Option<T>,
 ) -> Result<T> {
@@ -294,18 +292,6 @@ impl Authenticate for KnownCaller {
     }
 }
 
-impl Authenticate for AnyCaller {
-    type Authenticated = Option<Arc<Principal>>;
-
-    async fn authenticate(
-        app: &AppState,
-        headers: &HeaderMap,
-        uri: &Uri,
-    ) -> Result<Self::Authenticated> {
-        credentials::principal(app, headers, uri).await
-    }
-}
-
 impl Authenticate for UnknownCaller {
     type Authenticated = ();
 
@@ -326,15 +312,6 @@ where
 {
     fn into_api_response(self) -> Result<Response> {
         response::json(StatusCode::OK, &self.0)
-    }
-}
-
-impl<T: Serialize> IntoApiResponse for Created<T>
-where
-    Self: Answer,
-{
-    fn into_api_response(self) -> Result<Response> {
-        response::json(StatusCode::CREATED, &self.0)
     }
 }
 

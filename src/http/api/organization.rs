@@ -82,18 +82,18 @@ async fn update_user(
 
 /// Gives a text that is no number its own code, the only one among the faults of a body (contract users-11).
 fn with_phone_code(error: Error) -> Error {
-    let is_phone = |detail: &ErrorDetail| {
-        detail.path == "phoneNumber.direct"
-            && detail.error_code == "format.openapi.requestValidation"
-    };
-    if !error.details().iter().any(is_phone) {
+    if !error.details().iter().any(is_wrong_phone_number) {
         return error;
     }
     let mut details = error.details().to_vec();
-    for detail in details.iter_mut().filter(|detail| is_phone(detail)) {
+    for detail in details.iter_mut().filter(|detail| is_wrong_phone_number(detail)) {
         "phoneNumber_direct_invalid".clone_into(&mut detail.error_code);
     }
     Error::invalid_parts(details)
+}
+
+fn is_wrong_phone_number(detail: &ErrorDetail) -> bool {
+    detail.path == "phoneNumber.direct" && detail.error_code == "format.openapi.requestValidation"
 }
 
 async fn list_pending(

@@ -273,8 +273,6 @@ fn header_parameter(name: &str, description: &str) -> Value {
 }
 
 fn path_parameter(name: &str) -> Value {
-    let pixels =
-        |minimum: u32| json!({ "type": "integer", "minimum": minimum, "maximum": u32::MAX });
     let (description, schema) = match name {
         "w" => ("Width in pixels.", pixels(1)),
         "h" => ("Height in pixels.", pixels(1)),
@@ -301,6 +299,10 @@ fn path_parameter(name: &str) -> Value {
         other => unreachable!("no path parameter is called {other}"),
     };
     parameter(name, "path", description, schema)
+}
+
+fn pixels(minimum: u32) -> Value {
+    json!({ "type": "integer", "minimum": minimum, "maximum": u32::MAX })
 }
 
 fn query_parameter(name: &str) -> Value {
@@ -330,7 +332,6 @@ fn query_parameter(name: &str) -> Value {
 
 fn responses(answer: MediaAnswer, generator: &mut SchemaGenerator) -> Value {
     let mut found = Map::new();
-    let mut add = |status: &str, response: Value| found.insert(status.to_owned(), response);
     for (status, name) in [
         ("400", "Invalid"),
         ("401", "Unauthorized"),
@@ -338,41 +339,48 @@ fn responses(answer: MediaAnswer, generator: &mut SchemaGenerator) -> Value {
         ("404", "NotFound"),
         ("503", "Overloaded"),
     ] {
-        add(status, json!({ "$ref": format!("#/components/responses/{name}") }));
+        found.insert(
+            status.to_owned(),
+            json!({ "$ref": format!("#/components/responses/{name}") }),
+        );
     }
     if answer.is_cacheable() {
-        add("304", response("Not modified.", &CACHEABLE, &[]));
-        add("412", response("The precondition failed.", &CACHEABLE, &[]));
+        found.insert("304".to_owned(), response("Not modified.", &CACHEABLE, &[]));
+        found.insert("412".to_owned(), response("The precondition failed.", &CACHEABLE, &[]));
     }
     if answer.has_ranges() {
         let mut parts = files(answer);
         parts.push("multipart/byteranges");
         let range = [&CACHEABLE[..], &["Content-Range"]].concat();
-        add("206", response("The requested ranges.", &range, &parts));
+        found.insert("206".to_owned(), response("The requested ranges.", &range, &parts));
         let refused = "The requested range cannot be satisfied.";
-        add("416", response(refused, &range, &files(answer)));
+        found.insert("416".to_owned(), response(refused, &range, &files(answer)));
     }
     for (status, response) in success(answer, generator) {
-        add(status, response);
+        found.insert(status.to_owned(), response);
     }
     found.sort_keys();
     Value::Object(found)
 }
 
+/// Describes a document with the schema `schema`.
+fn document(schema: &Value) -> Value {
+    let mut response = response("The document.", &CACHEABLE, &[]);
+    response["content"] = json!({ "application/json": { "schema": schema } });
+    response
+}
+
+/// Describes the answer to a request that delivers the item.
+fn delivery(text: &str) -> Value {
+    let mut response = response(text, &["Location"], &[]);
+    let schema = json!({ "$ref": "#/components/schemas/Triggered" });
+    response["content"] = json!({ "application/json": { "schema": schema } });
+    response
+}
+
 fn success(answer: MediaAnswer, generator: &mut SchemaGenerator) -> Vec<(&'static str, Value)> {
-    let json = |schema: Value| {
-        let mut response = response("The document.", &CACHEABLE, &[]);
-        response["content"] = json!({ "application/json": { "schema": schema } });
-        response
-    };
     let found = match answer {
         MediaAnswer::Page => {
-            let delivery = |text: &str| {
-                let mut response = response(text, &["Location"], &[]);
-                let schema = json!({ "$ref": "#/components/schemas/Triggered" });
-                response["content"] = json!({ "application/json": { "schema": schema } });
-                response
-            };
             return vec![
                 ("200", delivery("The delivery already exists.")),
                 ("202", delivery("The delivery has been queued.")),
@@ -380,15 +388,17 @@ fn success(answer: MediaAnswer, generator: &mut SchemaGenerator) -> Vec<(&'stati
             ];
         }
         MediaAnswer::Licenses => describe_json::<Vec<License>>(generator),
-        MediaAnswer::Json(name) => json(json!({ "$ref": format!("#/components/schemas/{name}") })),
-        MediaAnswer::Renditions => json(generator.subschema_for::<Renditions>().to_value()),
-        MediaAnswer::PhotoMetadata => json(json!({
+        MediaAnswer::Json(name) => {
+            document(&json!({ "$ref": format!("#/components/schemas/{name}") }))
+        }
+        MediaAnswer::Renditions => document(&generator.subschema_for::<Renditions>().to_value()),
+        MediaAnswer::PhotoMetadata => document(&json!({
             "type": "object",
             "description": "Properties by the names of the TechReference. A text or a URI is a string, a text in several \
                             languages an object by language with `x-default`, and a property with several values a list.",
             "additionalProperties": true,
         })),
-        MediaAnswer::Ninjs => json(json!({
+        MediaAnswer::Ninjs => document(&json!({
             "type": "object",
             "description": "An object of the schema ninjs 3.1, which the IPTC publishes.",
             "required": ["uri"],

@@ -1,6 +1,6 @@
 //! Tests of the parameters of searches that their schema cannot check.
 
-use api::{QueryPair, RequestReader};
+use api::{DecodedParameter, RequestReader};
 use jiff::tz::TimeZone;
 
 use super::*;
@@ -19,7 +19,7 @@ fn searched(text: &str) -> Result<SearchParameters> {
     let query = QueryParameters::parse(text)?;
     let zone = zone();
     let context = SearchContext { zone: &zone, caller: None, now: Timestamp::UNIX_EPOCH };
-    let path: [QueryPair; 1] = [("mediaType".to_owned(), Some("image".to_owned()))];
+    let path: [DecodedParameter; 1] = [("mediaType".to_owned(), Some("image".to_owned()))];
     let reader = RequestReader::<SearchItems>::new();
     check_parameters(&reader, &path, &query, |read, problems| {
         check_search(&context, read, problems)

@@ -86,9 +86,10 @@ fn parse_report(form: &FormFields) -> Result<OrderUpdate, ApiRefusal> {
     // The browser sends the selected licence with either choice, but a rejected order has no licence.
     let license = match form.find("license").filter(|_| approve) {
         Some(uuid) => {
-            let uuid = uuid.parse();
-            let wrong = |_| ApiRefusal::invalid("format", "license.uuid", "is not a UUID");
-            Some(ChosenLicense { uuid: uuid.map_err(wrong)? })
+            let uuid = uuid
+                .parse()
+                .map_err(|_| ApiRefusal::invalid("format", "license.uuid", "is not a UUID"))?;
+            Some(ChosenLicense { uuid })
         }
         None => None,
     };
