@@ -11,11 +11,11 @@ use crate::runtime::clock;
 use crate::storage::audit::{AuditEvent, PendingEvents};
 use crate::storage::database::Db;
 
-/// Interval at which these windows are checked for their end.
+/// Interval at which the windows of throttled logins are checked for their end.
 const AUDIT_WINDOWS_CHECK_INTERVAL: std::time::Duration = std::time::Duration::from_secs(30);
 /// Attempts to write a batch, for a database that is briefly unavailable.
 const AUDIT_WRITE_ATTEMPTS: u32 = 5;
-/// Delay between two such attempts.
+/// Delay between two attempts to write a batch.
 const AUDIT_RETRY_DELAY: std::time::Duration = std::time::Duration::from_secs(1);
 /// Interval at which expired rows are removed.
 const AUDIT_SWEEP_INTERVAL: std::time::Duration = std::time::Duration::from_secs(600);

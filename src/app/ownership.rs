@@ -16,8 +16,7 @@ use crate::storage::audit::{self, AuditAction};
 use crate::storage::blobs::{BlobStore, StoreError, StoreMark};
 use crate::storage::database::{DATABASE_FILE_NAME, Db, StoreClaim};
 
-/// Originals that are looked up in a store without an archive id: those of this many first and of this many
-/// last items.
+/// First and last items, so many of each, whose originals are looked up in a store without an archive id.
 const STORE_SAMPLE_ITEMS: usize = 16;
 /// Interval between attempts to determine the owner of a store that did not answer.
 const OWNERSHIP_RETRY_INTERVAL: Duration = Duration::from_secs(2);

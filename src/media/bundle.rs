@@ -22,7 +22,7 @@ use model::item::MediaLinks;
 use model::media_url::DocumentExtension;
 use model::{ContentHash, ItemKey};
 
-/// Files of such an archive; an article with its pictures has about ten.
+/// Files of one archive; an article with its pictures has about ten.
 const BUNDLE_FILES_MAX: usize = 5000;
 /// The text file that lists the items that were left out. No file of an item has this name.
 const LEFT_OUT: &str = "left-out.txt";

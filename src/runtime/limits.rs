@@ -177,7 +177,7 @@ pub const MIGRATION_LOCK_ATTEMPTS_MAX: u32 = 6;
 /// User creations that one administrator may request within [`USER_REQUESTS_WINDOW_S`]. Requests refused
 /// because the user name exists count too, so that names cannot be probed.
 pub const USER_REQUESTS_MAX: u32 = 100;
-/// Window in seconds for these two limits.
+/// Window in seconds of [`USER_REQUESTS_MAX`], and of the limit of an organization.
 pub const USER_REQUESTS_WINDOW_S: u32 = 3600;
 /// Counters of failed logins in the database; one takes about 200 bytes there.
 pub const FAILED_LOGINS_MAX: usize = 100_000;
@@ -226,8 +226,9 @@ pub const DB_BUSY_MS: u64 = 10_000;
 pub const DB_CONNECT_TIME: Duration = Duration::from_secs(5);
 /// Time after which a server that has not answered, not even with a statement timeout, counts as gone.
 pub const DB_ANSWER_TIME: Duration = Duration::from_secs(75);
-/// The same for a transaction that holds the cluster write lock, for which all nodes wait. Shorter than their
-/// wait ([`DB_BUSY_MS`]), so that a node that is cut off or stopped costs them a delay but no failure.
+/// Milliseconds after which a database server ends an idle transaction that holds the cluster write lock, for which
+/// all nodes wait. Shorter than their wait ([`DB_BUSY_MS`]), so that a node that is cut off or stopped costs them a
+/// delay but no failure.
 pub const DB_WRITE_LOCK_IDLE_MS: u64 = 5_000;
 /// Seconds of silence after which each side of a connection sends a keepalive probe.
 pub const DB_KEEPALIVE_S: u64 = 10;

@@ -31,11 +31,11 @@ use model::network;
 
 /// Time that a password hash waits for an idle core before it becomes overdue.
 const HASH_QUIET_WAIT: std::time::Duration = std::time::Duration::from_millis(400);
-/// Number of these waits after which a password hash is abandoned: half a minute in all.
+/// Number of [`HASH_QUIET_WAIT`]s after which a password hash is abandoned: half a minute in all.
 const HASH_QUIET_WAITS_MAX: u32 = 75;
 /// Overdue password hashes that may wait for the thread with a guaranteed CPU share.
 const HASHES_URGENT_MAX: usize = 64;
-/// Ratio of that thread's pauses to its work: its share is a sixteenth of a core. During a flood of logins,
+/// Ratio of pauses to work of the thread for overdue hashes: its share is a sixteenth of a core. During a flood of logins,
 /// the throughput of cache hits falls to 0.89 of normal with a share of a tenth, and to 0.79 with a quarter.
 const HASH_PAUSE_FACTOR: u32 = 15;
 

@@ -46,9 +46,9 @@ use model::account::{
 
 /// Users that the administrators of one organization can create.
 const ORGANIZATION_USERS_MAX: u32 = 10_000;
-/// The same limit for all administrators of one organization together.
+/// User creations that all administrators of one organization together may request within an hour.
 const ORGANIZATION_USER_REQUESTS_MAX: u32 = 200;
-/// Requests for such mails that are processed concurrently.
+/// Requests for mails about forgotten passwords that are processed concurrently.
 const RESETS_IN_FLIGHT_MAX: usize = 16;
 
 /// Settings of the users module.

@@ -32,7 +32,7 @@ use model::item::Document;
 
 /// Bytes of documents after which ingest commits the transaction.
 const INGEST_BATCH_BYTES: usize = 16 * 1024 * 1024;
-/// Bytes after which such a chunk ends early.
+/// Bytes after which a chunk of lines ends early.
 const INGEST_CHUNK_BYTES: usize = 256 * 1024;
 /// Chunks in flight: one batch being written and one being validated.
 const INGEST_CHUNKS_MAX: usize = 2 * INGEST_BATCH_CHUNKS;

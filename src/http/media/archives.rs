@@ -17,7 +17,7 @@ use crate::runtime::error::{ErrorKind, Result};
 use crate::runtime::fair_queue::RequestClient;
 use model::ItemKey;
 
-/// Attempts to build such an archive, which restarts if a purchase was made meanwhile.
+/// Attempts to build an archive of several items, which restarts if a purchase was made meanwhile.
 const BUNDLE_TRIES: usize = 3;
 
 /// A request for an archive of several items.

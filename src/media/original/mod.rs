@@ -42,9 +42,9 @@ pub use standard_set::{StandardPicture, StandardSet};
 /// Delay before derived files that could not be written are rebuilt, which takes a whole decode. Until
 /// then the original is used without them.
 const DERIVED_RETRY_DELAY: std::time::Duration = std::time::Duration::from_secs(30);
-/// Bytes of cached scan indexes and checksums; those of a 100-megapixel original take 250 kB.
+/// Bytes of cached scan indexes and checksums; a 100-megapixel original has 250 kB of them.
 const INDEX_CACHE_BYTES: u64 = 32 * 1024 * 1024;
-/// Bytes of a side file; that of the largest original is a tenth of this.
+/// Bytes of a side file; the side file of the largest original has a tenth of them.
 const SIDE_FILE_BYTES_MAX: u64 = 16 * 1024 * 1024;
 /// The reason why a file that is not a JPEG has no random access.
 const NO_PICTURE: &str = "it is not a picture";

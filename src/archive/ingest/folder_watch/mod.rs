@@ -26,7 +26,7 @@ use super::{
 use crate::runtime::modes;
 use crate::storage::audit::{self, AuditAction, ObjectKind};
 
-/// How many of them are ingested between two checks for a shutdown.
+/// Items of the watched folder that are ingested between two checks for a shutdown.
 const WATCH_SLICE: usize = 32;
 /// Invalid lines of a document file that are listed in the report next to it.
 const WATCH_PROBLEMS_MAX: usize = 1000;

@@ -24,7 +24,7 @@ use crate::runtime::limits::GUIDE_QUERY_CHARS_MAX;
 const GUIDE_QUERY_WORDS_MAX: usize = 12;
 /// Sections in the results of a documentation search.
 const GUIDE_HITS_MAX: usize = 30;
-/// Sections of one page in these results.
+/// Sections of one page in the results of a documentation search.
 const GUIDE_HITS_PER_PAGE_MAX: usize = 3;
 /// Scores of a word: once for the page title, once for the heading, and for each of at most [`COUNTED_MAX`]
 /// occurrences in the text.

@@ -42,7 +42,7 @@ use model::ContentHash;
 const BUCKET_PART_BYTES: usize = 8 * 1024 * 1024;
 /// Time for which the opened state of an object is cached. Reads of an object replaced since then fail.
 const BUCKET_OPEN_CACHE_TTL: Duration = Duration::from_secs(10);
-/// Bytes of the cache for these object starts.
+/// Bytes of the cache for the starts of opened objects.
 const BUCKET_OPEN_CACHE_BYTES: u64 = 32 * 1024 * 1024;
 /// Retries of a request to a bucket, within `store.give_up_s`.
 const BUCKET_RETRIES_MAX: usize = 4;

@@ -22,7 +22,7 @@ use crate::storage::database::transactions::ReadTx;
 
 /// Database pages that a backup copies per step: 8 MB, then the progress bar advances.
 const COPY_PAGES: i32 = 2000;
-/// Times that such a step may find the copy locked, though no other process uses it.
+/// Times that a step may find the copy locked, though no other process uses it.
 const COPY_TRIES_MAX: u32 = 100;
 
 /// Opens the database at `path` without creating or changing it.
