@@ -103,7 +103,7 @@ fn originals(dir: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// What the server has acknowledged to clients.
+/// The changes that the server has acknowledged to clients.
 #[derive(Clone, Default)]
 pub struct Acknowledged {
     pub items: Vec<String>,

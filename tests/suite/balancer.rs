@@ -288,7 +288,7 @@ fn unread(port: &str) -> usize {
     table.lines().skip(1).filter(waiting).count()
 }
 
-/// Whether every thread of a process is stopped; until then one may still answer.
+/// Returns whether every thread of a process is stopped; until then one may still answer.
 pub fn is_stopped(process: u32) -> bool {
     let threads = fs::read_dir(format!("/proc/{process}/task")).unwrap();
     threads.flatten().all(|thread| {

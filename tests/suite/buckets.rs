@@ -197,7 +197,7 @@ impl State {
 /// The variable with the path of the Garage program.
 const GARAGE: &str = "WIREPHOTO_TEST_GARAGE";
 
-/// Whether the buckets of this run are in Garage.
+/// Returns whether the buckets of this run are in Garage.
 pub fn is_garage() -> bool {
     std::env::var_os(GARAGE).is_some()
 }

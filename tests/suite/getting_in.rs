@@ -117,7 +117,7 @@ fn path<'a>(server: &Server, link: &'a str) -> &'a str {
     link.strip_prefix(&server.url).unwrap_or_else(|| panic!("{link} is elsewhere"))
 }
 
-/// Whether a user can log in with that password.
+/// Returns whether a user can log in with that password.
 fn can_log_in(server: &Server, user: &str, password: &str) -> bool {
     tokens::is_password(server, user, password)
 }

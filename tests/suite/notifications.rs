@@ -186,7 +186,7 @@ fn item_ids(body: &str) -> Vec<String> {
 /// The deliveries of every item.
 #[derive(Default)]
 pub struct ReceivedItems {
-    /// How often each was in a complete response.
+    /// The number of complete responses that each item was in.
     pub whole: BTreeMap<String, u32>,
     /// Items of interrupted responses, whose outcome is unknown.
     pub doubtful: Vec<String>,

@@ -1,4 +1,4 @@
-//! What operators use: settings, commands, health, metrics, logs, and the commands and addresses of the README.
+//! The tools of operators: settings, commands, health, metrics, logs, and the commands and addresses of the README.
 
 use std::{
     fs,

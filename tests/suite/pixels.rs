@@ -483,7 +483,7 @@ const CAPTIONED: [&str; 7] = [
     "-crop_w100_h90_NormalPreview.jpg",
 ];
 
-/// Whether any tag belongs to the group.
+/// Returns whether any tag belongs to the group.
 pub fn has_group(tags: &serde_json::Map<String, Value>, group: &str) -> bool {
     tags.keys().any(|key| key.starts_with(group))
 }

@@ -227,7 +227,7 @@ fn hanging_handshakes_leave_half_of_the_connections_to_others() {
     server.until("a new client to get on", anew);
 }
 
-/// Whether a new client that trusts the authority in `folder` gets `url`.
+/// Returns whether a new client that trusts the authority in `folder` gets `url`.
 fn client_gets(folder: &Path, url: &str) -> bool {
     client(folder).get(url).send().is_ok_and(|response| response.status() == 200)
 }

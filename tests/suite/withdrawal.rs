@@ -157,7 +157,7 @@ struct Observation {
 }
 
 impl ItemUrl {
-    /// Whether a response at this moment has the item.
+    /// Returns whether a response at this moment has the item.
     fn holds(&self, server: &Server) -> bool {
         let key = self.key.map(|key| ("authorization", format!("ApiKey {key}")));
         let headers: Vec<_> = key.iter().map(|(name, value)| (*name, value.as_str())).collect();

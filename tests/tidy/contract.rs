@@ -31,7 +31,7 @@ struct Row {
     title: String,
     /// File and name of each test.
     tests: Vec<(String, String)>,
-    /// Whether it states why there is no test.
+    /// True if it states why there is no test.
     is_excused: bool,
 }
 

@@ -123,7 +123,7 @@ fn circles(tree: &Tree) -> Vec<String> {
         .collect()
 }
 
-/// What HTTP asks for whatever is served imports nothing else of `http`.
+/// Finds imports of other parts of `http` in the protocol and the listener, which serve any program.
 fn foundations(tree: &Tree) -> Vec<String> {
     let mut problems = Vec::new();
     for source in server(tree) {

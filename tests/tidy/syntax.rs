@@ -46,7 +46,7 @@ const CONSTRUCTIONS: [Construction; 5] = [
 /// Most places that a violation names.
 const PLACES_MAX: usize = 10;
 
-/// Whether `line` begins with `let name = |…|`, also `move` or `async`.
+/// Returns whether `line` begins with `let name = |…|`, also `move` or `async`.
 fn is_named_closure(line: &str) -> bool {
     let Some((name, value)) = line.strip_prefix("let ").and_then(|rest| rest.split_once(" = "))
     else {
@@ -57,7 +57,7 @@ fn is_named_closure(line: &str) -> bool {
     is_identifier(name) && value.starts_with('|')
 }
 
-/// Whether `line` begins with `let (a, b) = (`.
+/// Returns whether `line` begins with `let (a, b) = (`.
 fn is_tuple_let(line: &str) -> bool {
     let Some((names, value)) = line.strip_prefix("let (").and_then(|rest| rest.split_once(") = "))
     else {

@@ -22,7 +22,7 @@ fn events(server: &Server, filter: &[&str]) -> Vec<Value> {
     text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
-/// The one event of that action and object.
+/// Returns the only event of that action and object.
 fn one(events: &[Value], action: &str, object: &str) -> Value {
     let found: Vec<&Value> = events
         .iter()

@@ -1,4 +1,4 @@
-//! What the tests share: per-test servers, their client, generated pictures, and other programs that read our
+//! The parts that tests share: per-test servers, their client, generated pictures, and other programs that read our
 //! output.
 
 pub mod browser;
@@ -30,7 +30,7 @@ pub fn checkout(path: &str) -> std::path::PathBuf {
     std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join(path)
 }
 
-/// How long a test waits for a condition before it fails: long enough for a slow and busy machine.
+/// The time that a test waits for a condition before it fails: long enough for a slow and busy machine.
 pub const WAIT_TIMEOUT: std::time::Duration = std::time::Duration::from_secs(180);
 
 /// Sleeps between two polls. Each is a request or a script in a browser, and takes CPU time from the server under test.

@@ -23,7 +23,7 @@ const SERVER: &str = "WIREPHOTO_TEST_POSTGRES";
 /// Names of the databases that were created.
 static CREATED: LazyLock<Mutex<HashSet<String>>> = LazyLock::new(Mutex::default);
 
-/// Whether tests run on PostgreSQL.
+/// Returns whether tests run on PostgreSQL.
 pub fn is_used() -> bool {
     env::var_os(SERVER).is_some()
 }

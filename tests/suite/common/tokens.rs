@@ -17,7 +17,7 @@ pub fn password(server: &Server, user: &str, password: &str, scope: &str) -> Str
     body["access_token"].as_str().expect("a token").to_owned()
 }
 
-/// Whether the password is the user's current one.
+/// Returns whether the password is the user's current one.
 pub fn is_password(server: &Server, user: &str, password: &str) -> bool {
     ask(server, user, password, "roles").status() == 200
 }

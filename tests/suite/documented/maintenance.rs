@@ -86,7 +86,7 @@ impl Machine {
     }
 }
 
-/// Whether the photograph's Preview is a JPEG.
+/// Returns whether the photograph's Preview is a JPEG.
 fn shows(server: &Server, name: &str) -> bool {
     server.bytes(&format!("/media/image/{name}_NormalPreview.jpg")).starts_with(&[0xff, 0xd8])
 }
@@ -303,7 +303,7 @@ fn a_data_directory_moves_to_another_disk_as_documented() {
     assert!(said.status.success(), "{}", String::from_utf8_lossy(&said.stderr));
 }
 
-/// Whether a process holds files of the folder open.
+/// Returns whether a process holds files of the folder open.
 fn is_held(folder: &Path) -> bool {
     let processes = fs::read_dir("/proc").unwrap().flatten();
     let files = processes.filter_map(|one| fs::read_dir(one.path().join("fd")).ok()).flatten();

@@ -17,7 +17,7 @@ use serde_json::Value;
 use crate::common::{checkout, server::output, server::wirephoto};
 use pages::{Block, blocks};
 
-/// How the correctness of a block is proven.
+/// The proof that a block is correct.
 #[derive(Clone, Copy, Debug)]
 enum Proof {
     /// The named test extracts the block from the page and runs it.
@@ -461,7 +461,7 @@ fn check_tests(block: &Block) {
     }
 }
 
-/// Whether a test, or a module with tests, matches a filter such as `a::b` or `part_of_a_name`.
+/// Returns whether a test, or a module with tests, matches a filter such as `a::b` or `part_of_a_name`.
 fn has_test(sources: &[(String, String)], filter: &str) -> bool {
     let path = filter.trim_end_matches("::").replace("::", "/");
     sources.iter().any(|(file, text)| {

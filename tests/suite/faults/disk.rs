@@ -264,7 +264,7 @@ fn files(folder: &Path) -> Vec<PathBuf> {
     entries.flat_map(|path| if path.is_dir() { files(&path) } else { vec![path] }).collect()
 }
 
-/// What a check says of the standard renditions.
+/// Runs a quick check and returns its result for the standard renditions.
 fn standard_renditions(server: &Server) -> Value {
     let output = server.command(&["check", "--quick", "--json"]);
     let said = String::from_utf8_lossy(&output.stdout).into_owned();

@@ -28,12 +28,12 @@ pub const BUYER: &str = "demo-key-0000-0000-000000000003";
 /// Prepaid downloads of the buyer.
 pub const DOWNLOADS: u64 = 1_000_000;
 
-/// What clients talk to: a server, or a load balancer in front of several.
+/// The address that clients talk to: a server, or a load balancer in front of several.
 pub trait Site: Sync {
     fn url(&self) -> &str;
     fn client(&self) -> &Client;
 
-    /// Whether a response leaves the outcome open: the request may have been executed or not.
+    /// Returns whether a response leaves the outcome open: the request may have been executed or not.
     fn is_in_doubt(&self, _: StatusCode) -> bool {
         false
     }

@@ -101,7 +101,7 @@ impl Items {
         self.there.lock().unwrap().iter().rev().copied().collect()
     }
 
-    /// Those in doubt that exist.
+    /// The items whose creation was in doubt and that exist.
     fn doubtful_there(&self, site: &impl Site) -> BTreeSet<usize> {
         let doubtful = self.doubtful.lock().unwrap();
         let is_there = |number: &usize| {

@@ -29,7 +29,7 @@ fn ip(arguments: &str) {
     assert!(said.status.success(), "ip {arguments}: {}", String::from_utf8_lossy(&said.stderr));
 }
 
-/// Whether this process may create namespaces.
+/// Returns whether this process may create namespaces.
 fn is_allowed() -> bool {
     let quiet = |command: &mut Command| {
         let ended = command.stdout(Stdio::null()).stderr(Stdio::null()).status();
@@ -83,7 +83,7 @@ impl Net {
         net
     }
 
-    /// Whether nodes can be cut off.
+    /// Returns whether nodes can be cut off.
     pub fn has_links(&self) -> bool {
         self.links.is_some()
     }

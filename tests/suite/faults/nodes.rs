@@ -115,7 +115,7 @@ impl Nodes {
         NginxClient { url: self.front.url.clone(), client }
     }
 
-    /// Whether a node's circuit to the bucket is open.
+    /// Returns whether a node's circuit to the bucket is open.
     fn is_bucket_circuit_open(&self) -> bool {
         self.each().any(|node| node.metric("wirephoto_bucket_circuit_open", "") > 0.0)
     }

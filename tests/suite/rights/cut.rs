@@ -59,7 +59,7 @@ fn photograph(languages: usize) -> Vec<u8> {
     fixtures::with_xmp(&with_extended_xmp(&fixtures::plain(), &more), &main)
 }
 
-/// How much of a text a rendition has: all of it, or a part from its beginning.
+/// The part of a text that a rendition has: all of it, or its beginning.
 #[derive(Debug, PartialEq, PartialOrd)]
 enum Kept {
     Nothing,

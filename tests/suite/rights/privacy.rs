@@ -40,7 +40,7 @@ fn secret(name: &str) -> String {
     format!("<{name}>{NEVER}{name}</{name}>")
 }
 
-/// What editors, cameras and catalogues write into XMP.
+/// The properties that editors, cameras and catalogues write into XMP.
 fn tool_properties() -> String {
     let names = [
         "xmpMM:DocumentID",
@@ -190,7 +190,7 @@ fn unpacked(zip: &[u8], folder: &Path) {
     oracle::python(script, &[&folder.to_string_lossy()], zip);
 }
 
-/// How often a text is in the bytes.
+/// Counts a text in the bytes.
 fn count(bytes: &[u8], text: &str) -> usize {
     bytes.windows(text.len()).filter(|part| *part == text.as_bytes()).count()
 }

@@ -73,14 +73,14 @@ const TECHNICAL: [&str; 24] = [
     "IPTC:UniqueDocumentID",
 ];
 
-/// What a rendition may carry.
+/// The metadata that a rendition may carry.
 #[derive(Clone, Copy)]
 struct Carries {
-    /// Whether it carries the caption; thumbnails do not.
+    /// True if it carries the caption; thumbnails do not.
     caption: bool,
-    /// Whether the settings keep coordinates.
+    /// True if the settings keep coordinates.
     gps: bool,
-    /// Whether the settings keep details of persons.
+    /// True if the settings keep details of persons.
     person_details: bool,
 }
 
@@ -144,7 +144,7 @@ fn without_persons(regions: Value) -> Value {
     regions.into_iter().map(change).collect()
 }
 
-/// Whether two values are the same; numbers of a region may be rounded.
+/// Returns whether two values are the same; numbers of a region may be rounded.
 fn is_alike(one: &Value, other: &Value) -> bool {
     match (one, other) {
         (Value::Array(one), Value::Array(other)) => {

@@ -15,7 +15,7 @@ use crate::common::{
 
 const WIDTH: usize = 320;
 const HEIGHT: usize = 192;
-/// How far an edge in the metadata may be from the edge in the pixels: chroma is blurred.
+/// The distance that an edge in the metadata may have from the edge in the pixels: chroma is blurred.
 const TOLERANCE_PX: f64 = 3.0;
 const TAG: &str = "XMP-iptcExt:ImageRegion";
 
@@ -154,7 +154,7 @@ fn edges(boundary: &Value, picture: &Picture) -> Edges {
     }
 }
 
-/// Whether enough of a region is visible to say so: what is narrower may be a blurred edge.
+/// Returns whether enough of a region is visible to say so: what is narrower may be a blurred edge.
 fn is_certain([left, top, right, bottom]: Edges) -> bool {
     right - left >= 4.0 && bottom - top >= 4.0
 }

@@ -1,4 +1,4 @@
-//! Where the original says what is carried: XMP, IIM in UTF-8 and in Latin-1, Exif, and extended XMP.
+//! The metadata of an original that a rendition carries on: XMP, IIM in UTF-8 and in Latin-1, Exif, and extended XMP.
 
 use std::fs;
 

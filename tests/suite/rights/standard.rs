@@ -111,12 +111,12 @@ pub(super) struct Property {
 }
 
 impl Property {
-    /// Whether a tag is this property in XMP: a text in another language has that behind the name.
+    /// Returns whether a tag is this property in XMP: a text in another language has that behind the name.
     pub(super) fn is_xmp(&self, tag: &str) -> bool {
         tag.strip_prefix(&self.xmp).is_some_and(|rest| rest.is_empty() || rest.starts_with('-'))
     }
 
-    /// Whether a tag is this property in any of the three standards.
+    /// Returns whether a tag is this property in any of the three standards.
     pub(super) fn is_tag(&self, tag: &str) -> bool {
         self.is_xmp(tag) || self.iim.iter().chain(&self.exif).any(|known| known == tag)
     }

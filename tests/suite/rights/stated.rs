@@ -1,4 +1,4 @@
-//! Where the rights in an item are stated: `.metadata.json`, NewsML-G2, ninjs, the document, search, and headers.
+//! The places that state the rights in an item: `.metadata.json`, NewsML-G2, ninjs, the document, search, and headers.
 
 use std::{collections::BTreeSet, fs, process::Command};
 
@@ -15,7 +15,7 @@ fn server(settings: &[&str]) -> Server {
     Server::with_pictures(&settings, &[("reference", fixtures::reference())])
 }
 
-/// Whether an object anywhere in the value has a member of that name.
+/// Returns whether an object anywhere in the value has a member of that name.
 fn has_member(value: &Value, name: &str) -> bool {
     match value {
         Value::Array(entries) => entries.iter().any(|one| has_member(one, name)),

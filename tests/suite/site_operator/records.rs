@@ -1,4 +1,4 @@
-//! What operators see of ingest errors, slow searches and nodes.
+//! Operators' pages about ingest errors, slow searches and nodes.
 
 use std::fs;
 

@@ -15,7 +15,7 @@ use crate::site::Session;
 
 const SHIFT: &str = "\u{E008}";
 
-/// Which boxes of the hits are ticked, in their order.
+/// The states of the boxes of the hits, in their order: true if ticked.
 const TICKED: &str = "[...document.querySelectorAll('.picker input')].map(one => one.checked)";
 /// The number of items in the bar, as it is shown.
 const COUNT: &str = "document.querySelector('.selection-count').textContent";

@@ -160,7 +160,7 @@ fn a_download_needs_a_session_its_token_and_an_agreement() {
     assert!(get.headers().get(LOCATION).is_none());
 }
 
-/// Whether the buyer's prepaid agreement still has all of its downloads.
+/// Returns whether the buyer's prepaid agreement still has all of its downloads.
 fn is_untouched(server: &Server, cookie: &str) -> bool {
     let item = server.get_with(&format!("/item/{LARGE}"), &[("cookie", cookie)]);
     item.text().expect("text").contains("10 of 10")

@@ -1,4 +1,4 @@
-//! What open addresses show: no chain of operations gives more detail than the open picture, whoever asks.
+//! The detail of open addresses: no chain of operations gives more than the open picture has, whoever asks.
 //!
 //! The picture is a fine checkerboard. Its cells are much smaller than a pixel of the open picture, so whatever has
 //! no more detail than that is an even grey.
@@ -60,7 +60,7 @@ const SIZES: [&str; 9] = [
     "-preset_tile",
 ];
 
-/// Where the mark is among the operations.
+/// The place of the mark among the operations.
 #[derive(Clone, Copy, PartialEq)]
 enum Mark {
     None,
@@ -73,7 +73,7 @@ struct Case {
     file: String,
     /// The largest size.
     most: (usize, usize),
-    /// Whether the picture has a mark of its own, in its lower left corner.
+    /// True if the picture has a mark of its own, in its lower left corner.
     is_marked: bool,
 }
 

@@ -38,7 +38,7 @@ fn a_size_that_a_format_does_not_hold_is_a_400_with_the_limit() {
 
 #[test]
 fn the_bytes_of_a_preset_are_kept_to_for_the_hires_as_well() {
-    /// What a caption adds to a file at most; `max_bytes` limits the picture.
+    /// The most that a caption adds to a file; `max_bytes` limits the picture.
     const CAPTION_BYTES: usize = 6000;
     const PRESETS: &str = r#"media.presets={"light":{"fit":[5000,0],"max_bytes":120000}}"#;
     let pictures = [("grain", Picture::grain(640, 480).jpeg())];

@@ -175,7 +175,7 @@ const PRESETS: &str = r#"media.presets={"card":{"fill":[320,180],"quality":60,"m
 
 #[test]
 fn a_preset_decides_size_quality_mark_and_bytes() {
-    /// What a caption adds to a file at most; `max_bytes` limits the picture.
+    /// The most that a caption adds to a file; `max_bytes` limits the picture.
     const CAPTION_BYTES: usize = 6000;
     let pictures = [("grain", Picture::grain(640, 480).jpeg())];
     let settings = [PRESETS, "media.widths=any", "media.warm=false"];

@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::{header, with_key};
 use crate::common::{DEMO_KEY, Server, WAIT_TIMEOUT, oracle, pictures::Picture};
 
-/// What browsers send for an `<img>`.
+/// The `Accept` headers that browsers send for an `<img>`.
 const CHROME: &str = "image/avif,image/webp,image/apng,image/svg+xml,image/*,*/*;q=0.8";
 const SAFARI: &str = "image/webp,image/avif,image/jxl,image/heic,image/heic-sequence,video/*;q=0.8,image/png,\
                       image/svg+xml,image/*;q=0.8,*/*;q=0.5";
@@ -30,7 +30,7 @@ fn ask(server: &Server, file: &str, accept: &str) -> Response {
     response
 }
 
-/// Whether `Vary` says that the response depends on `Accept`.
+/// Returns whether `Vary` says that the response depends on `Accept`.
 fn names_accept(response: &Response) -> bool {
     header(response, "vary").split(',').any(|name| name.trim().eq_ignore_ascii_case("accept"))
 }

@@ -41,7 +41,7 @@ pub fn flaky_list(tree: &Tree) -> Vec<String> {
     problems
 }
 
-/// Whether the suite has the test `name`, such as `faults::kills::a_name`.
+/// Returns whether the suite has the test `name`, such as `faults::kills::a_name`.
 fn is_test(root: &Path, name: &str) -> bool {
     let Some((module, name)) = name.rsplit_once("::") else { return false };
     let module = root.join("tests/suite").join(module.replace("::", "/"));

@@ -216,7 +216,7 @@ pub struct Caller {
     pub name: &'static str,
     /// The header `Authorization`, if one is sent.
     pub authorization: Option<String>,
-    /// Whether the credentials are valid.
+    /// True if the credentials are valid.
     pub is_known: bool,
 }
 
@@ -247,12 +247,12 @@ impl Caller {
         }
     }
 
-    /// Whether the caller's user belongs to the provider.
+    /// Returns whether the caller's user belongs to the provider.
     pub fn is_provider(&self) -> bool {
         self.name == "provider"
     }
 
-    /// Whether an item of that state is visible to it, by embargo and status (contract items-19, items-20,
+    /// Returns whether an item of that state is visible to it, by embargo and status (contract items-19, items-20,
     /// items-21).
     pub fn sees(&self, state: State) -> bool {
         let has_admin =

@@ -92,7 +92,7 @@ const ASSOCIATED: [(&str, &str, Right); 7] = [
     ("text/c/a004_NormalPreview.jpg", "text/c", Read),
 ];
 
-/// What the service reports to a caller.
+/// The service's reports to a caller.
 struct Sources {
     /// The items in its search results.
     found: HashSet<String>,
