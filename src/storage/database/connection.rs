@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::engine::{
     ConnectionPurpose, DatabaseEngine, EngineConnection, EngineTransaction, Read, Work, WriteMode,
 };
-use super::error::DbError;
+use super::error::DbResult;
 use super::transactions::{ClaimTx, WriteTx};
 use crate::storage::audit::AuditEvent;
 
@@ -16,7 +16,7 @@ impl DatabaseConnection {
     pub(super) fn open(
         engine: &Arc<dyn DatabaseEngine>,
         purpose: ConnectionPurpose,
-    ) -> Result<Self, DbError> {
+    ) -> DbResult<Self> {
         Arc::clone(engine).open(purpose).map(Self)
     }
 
@@ -29,8 +29,8 @@ impl DatabaseConnection {
     pub(super) fn write<T: Send>(
         &mut self,
         mode: WriteMode,
-        write: impl FnOnce(&WriteTx<'_>) -> Result<T, DbError> + Send,
-    ) -> Result<T, DbError> {
+        write: impl FnOnce(&WriteTx<'_>) -> DbResult<T> + Send,
+    ) -> DbResult<T> {
         let (outcome, events) =
             run(|tx| write_with_events(tx, write), |work| self.0.write(mode, work))?;
         // Not earlier, because a line about a change that was rolled back would be false.
@@ -41,27 +41,27 @@ impl DatabaseConnection {
     /// Runs `claim` as one transaction: as a write, or concurrently with one if the engine supports that.
     pub(super) fn claim<T: Send>(
         &mut self,
-        claim: impl FnOnce(&ClaimTx<'_>) -> Result<T, DbError> + Send,
-    ) -> Result<T, DbError> {
+        claim: impl FnOnce(&ClaimTx<'_>) -> DbResult<T> + Send,
+    ) -> DbResult<T> {
         run(|tx| claim(&ClaimTx::new(tx)), |work| self.0.claim(work))
     }
 
     /// Runs statements that only read.
     pub(super) fn query<T: Send>(
         &mut self,
-        query: impl FnOnce(&dyn EngineTransaction) -> Result<T, DbError> + Send,
-    ) -> Result<T, DbError> {
+        query: impl FnOnce(&dyn EngineTransaction) -> DbResult<T> + Send,
+    ) -> DbResult<T> {
         run(query, |work| self.0.query(work))
     }
 
     /// Folds the write-ahead log into the database and empties it.
-    pub(super) fn checkpoint(&self) -> Result<(), DbError> {
+    pub(super) fn checkpoint(&self) -> DbResult<()> {
         self.0.checkpoint()
     }
 
     /// Returns a number that changes when a different connection commits, and rarely otherwise. Costs a few
     /// microseconds.
-    pub(super) fn data_version(&mut self) -> Result<i64, DbError> {
+    pub(super) fn data_version(&mut self) -> DbResult<i64> {
         self.0.data_version()
     }
 }
@@ -69,8 +69,8 @@ impl DatabaseConnection {
 /// Runs `write`. Also returns the audit events that it recorded.
 fn write_with_events<T>(
     tx: &dyn EngineTransaction,
-    write: impl FnOnce(&WriteTx<'_>) -> Result<T, DbError>,
-) -> Result<(T, Vec<AuditEvent>), DbError> {
+    write: impl FnOnce(&WriteTx<'_>) -> DbResult<T>,
+) -> DbResult<(T, Vec<AuditEvent>)> {
     let tx = WriteTx::new(tx);
     write(&tx).map(|outcome| (outcome, tx.take_events()))
 }
@@ -78,9 +78,9 @@ fn write_with_events<T>(
 /// Lets `transact` run `work` in its transaction. Returns the result of `work` once the transaction has
 /// committed.
 fn run<T: Send>(
-    work: impl FnOnce(&dyn EngineTransaction) -> Result<T, DbError> + Send,
-    transact: impl FnOnce(Work<'_>) -> Result<(), DbError>,
-) -> Result<T, DbError> {
+    work: impl FnOnce(&dyn EngineTransaction) -> DbResult<T> + Send,
+    transact: impl FnOnce(Work<'_>) -> DbResult<()>,
+) -> DbResult<T> {
     // Engines are trait objects, whose methods cannot be generic over the result.
     let mut outcome = None;
     transact(Box::new(|tx| {

@@ -83,6 +83,9 @@ impl From<EngineError> for DbError {
     }
 }
 
+/// The result of a call of the database.
+pub type DbResult<T> = Result<T, DbError>;
+
 /// The reason that a call of the database failed.
 #[derive(Debug, thiserror::Error)]
 pub enum DbError {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::account_change::AccountChange;
 use super::connection::DatabaseConnection;
 use super::engine::{ConnectionPurpose, DatabaseEngine, EngineTransaction, ResultRow, params};
-use super::error::DbError;
+use super::error::DbResult;
 use model::ItemKey;
 
 /// Rows of the item log that the follower reads at a time.
@@ -38,7 +38,7 @@ pub struct LogFollower {
 }
 
 impl LogFollower {
-    pub(super) fn open(engine: &Arc<dyn DatabaseEngine>) -> Result<Self, DbError> {
+    pub(super) fn open(engine: &Arc<dyn DatabaseEngine>) -> DbResult<Self> {
         let mut connection = DatabaseConnection::open(engine, ConnectionPurpose::Follow)?;
         let (seq, account_seq) = connection.query(ends)?;
         Ok(Self { connection, data_version: -1, seq, account_seq })
@@ -53,7 +53,7 @@ impl LogFollower {
     /// Returns the changes since the last call, at most [`LOG_ROWS_MAX`] of a kind. The next call returns the
     /// rest. If the logs end before the rows already read, everything may have changed, and the follower
     /// continues from their ends.
-    pub fn changes(&mut self) -> Result<FollowedChanges, DbError> {
+    pub fn changes(&mut self) -> DbResult<FollowedChanges> {
         // Read before the logs, so that the next call finds a commit in between.
         let data_version = self.connection.data_version()?;
         if data_version == self.data_version {
@@ -100,7 +100,7 @@ impl LogFollower {
 }
 
 /// Returns the newest rows of the item log and of the account log.
-fn ends(tx: &dyn EngineTransaction) -> Result<(i64, i64), DbError> {
+fn ends(tx: &dyn EngineTransaction) -> DbResult<(i64, i64)> {
     tx.load(ENDS, params![], |row| Ok((row.get("item_seq")?, row.get("account_seq")?)))
 }
 
@@ -109,8 +109,8 @@ fn read_log_after(
     tx: &dyn EngineTransaction,
     sql: &str,
     after: i64,
-    mut each: impl FnMut(&dyn ResultRow) -> Result<(), DbError>,
-) -> Result<(i64, usize), DbError> {
+    mut each: impl FnMut(&dyn ResultRow) -> DbResult<()>,
+) -> DbResult<(i64, usize)> {
     let limit = i64::try_from(LOG_ROWS_MAX).unwrap_or(i64::MAX);
     let read: Vec<i64> = tx.list(sql, params![after, limit], |row| {
         each(row)?;

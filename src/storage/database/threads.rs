@@ -13,7 +13,7 @@ use std::{
 
 use super::connection::DatabaseConnection;
 use super::engine::{ConnectionPurpose, DatabaseEngine, Read, WriteMode};
-use super::error::DbError;
+use super::error::{DbError, DbResult};
 use super::lock::DirectoryLock;
 use super::transactions::WriteTx;
 use crate::runtime::clock::Stopwatch;
@@ -99,7 +99,7 @@ impl DatabaseThreads {
     pub(super) fn start(
         engine: Arc<dyn DatabaseEngine>,
         lock: Option<DirectoryLock>,
-    ) -> Result<Self, DbError> {
+    ) -> DbResult<Self> {
         let mut threads = Vec::with_capacity(DB_READERS + DB_SEARCHERS + 2);
         let (reads, queue) = mpsc::sync_channel(DB_QUEUE_MAX);
         threads.extend(readers(&engine, "db-read", DB_READERS, queue)?);
@@ -126,7 +126,7 @@ impl DatabaseThreads {
         &self.shared.engine
     }
 
-    pub(super) fn submit_read(&self, read: Read) -> Result<(), DbError> {
+    pub(super) fn submit_read(&self, read: Read) -> DbResult<()> {
         let queues = self.shared.queues.as_ref().ok_or(DbError::Closed)?;
         submit(&queues.reads, QueuedWork::new("read", read))
     }
@@ -139,29 +139,29 @@ impl DatabaseThreads {
     }
 
     /// Queues a search. Fails at once if the queue is full.
-    pub(super) fn submit_search(&self, search: Read) -> Result<(), DbError> {
+    pub(super) fn submit_search(&self, search: Read) -> DbResult<()> {
         let queues = self.shared.queues.as_ref().ok_or(DbError::Closed)?;
         submit(&queues.searches, QueuedWork::new("search", search))
     }
 
     /// Queues a write. Fails at once if the queue is full.
-    pub(super) fn submit_write(&self, write: Write) -> Result<(), DbError> {
+    pub(super) fn submit_write(&self, write: Write) -> DbResult<()> {
         let queues = self.shared.queues.as_ref().ok_or(DbError::Closed)?;
         submit(&queues.writes, QueuedWork::new("write", write))
     }
 
     /// Queues a claim. Fails at once if the queue is full.
-    pub(super) fn submit_claim(&self, claim: Write) -> Result<(), DbError> {
+    pub(super) fn submit_claim(&self, claim: Write) -> DbResult<()> {
         let queues = self.shared.queues.as_ref().ok_or(DbError::Closed)?;
         // SQLite has one writer at a time, so claims queue with the writes there.
         let claims = queues.claims.as_ref().unwrap_or(&queues.writes);
         submit(claims, QueuedWork::new("claim", claim))
     }
 
-    pub(super) fn write<T, F>(&self, mode: WriteMode, write: F) -> Result<T, DbError>
+    pub(super) fn write<T, F>(&self, mode: WriteMode, write: F) -> DbResult<T>
     where
         T: Send + 'static,
-        F: FnOnce(&WriteTx<'_>) -> Result<T, DbError> + Send + 'static,
+        F: FnOnce(&WriteTx<'_>) -> DbResult<T> + Send + 'static,
     {
         let (sender, receiver) = mpsc::sync_channel(1);
         self.run(
@@ -173,10 +173,10 @@ impl DatabaseThreads {
     }
 
     /// Runs a write before all queued ones.
-    pub(super) fn write_urgent<T, F>(&self, write: F) -> Result<T, DbError>
+    pub(super) fn write_urgent<T, F>(&self, write: F) -> DbResult<T>
     where
         T: Send + 'static,
-        F: FnOnce(&WriteTx<'_>) -> Result<T, DbError> + Send + 'static,
+        F: FnOnce(&WriteTx<'_>) -> DbResult<T> + Send + 'static,
     {
         let (sender, receiver) = mpsc::sync_channel(1);
         self.submit_urgent(Box::new(move |connection| {
@@ -185,7 +185,7 @@ impl DatabaseThreads {
         receiver.recv().map_err(|_| DbError::Closed)?
     }
 
-    fn submit_urgent(&self, write: Write) -> Result<(), DbError> {
+    fn submit_urgent(&self, write: Write) -> DbResult<()> {
         let queues = self.shared.queues.as_ref().ok_or(DbError::Closed)?;
         queues.urgent.send(QueuedWork::new("write", write)).map_err(|_| DbError::Closed)?;
         // Wakes an idle thread. A full queue means that the thread is busy and checks the urgent writes
@@ -210,7 +210,7 @@ impl DatabaseThreads {
         }
     }
 
-    fn run<T>(&self, receiver: &Receiver<Result<T, DbError>>, job: Write) -> Result<T, DbError> {
+    fn run<T>(&self, receiver: &Receiver<DbResult<T>>, job: Write) -> DbResult<T> {
         let queues = self.shared.queues.as_ref().ok_or(DbError::Closed)?;
         // Blocks while the queue is full, because the callers are threads rather than async tasks.
         queues.writes.send(QueuedWork::new("write", job)).map_err(|_| DbError::Closed)?;
@@ -218,7 +218,7 @@ impl DatabaseThreads {
     }
 }
 
-fn submit<T>(queue: &SyncSender<T>, job: T) -> Result<(), DbError> {
+fn submit<T>(queue: &SyncSender<T>, job: T) -> DbResult<()> {
     queue.try_send(job).map_err(|refused| match refused {
         TrySendError::Full(_) => DbError::Overloaded,
         TrySendError::Disconnected(_) => DbError::Closed,
@@ -231,7 +231,7 @@ fn writer(
     mut connection: DatabaseConnection,
     queue: Receiver<QueuedWork<Write>>,
     urgent: Option<Receiver<QueuedWork<Write>>>,
-) -> Result<JoinHandle<()>, DbError> {
+) -> DbResult<JoinHandle<()>> {
     spawn(name, move || {
         for write in queue {
             // Bounded, so that urgent writes cannot starve the others.
@@ -255,7 +255,7 @@ fn readers(
     name: &str,
     count: usize,
     queue: Receiver<QueuedWork<Read>>,
-) -> Result<Vec<JoinHandle<()>>, DbError> {
+) -> DbResult<Vec<JoinHandle<()>>> {
     let queue = Arc::new(Mutex::new(queue));
     let mut threads = Vec::with_capacity(count);
     for index in 0..count {
@@ -268,7 +268,7 @@ fn readers(
 
 /// Runs an empty read on each of the `count` threads behind `submit`. Waits for [`OPEN_MAX`] per thread at
 /// most.
-fn run_on_each(count: usize, submit: &dyn Fn(Read) -> Result<(), DbError>) {
+fn run_on_each(count: usize, submit: &dyn Fn(Read) -> DbResult<()>) {
     // Each job blocks its thread until all threads have one, because one thread could otherwise run several
     // jobs.
     let arrived = Arc::new(AtomicUsize::new(0));
@@ -294,7 +294,7 @@ fn run_on_each(count: usize, submit: &dyn Fn(Read) -> Result<(), DbError>) {
     }
 }
 
-fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> Result<JoinHandle<()>, DbError> {
+fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> DbResult<JoinHandle<()>> {
     let started = thread::Builder::new().name(name.to_owned()).spawn(work);
     started.map_err(|cause| DbError::Schema(format!("thread {name}: {cause}")))
 }

@@ -9,7 +9,7 @@ use std::{
 use super::account_change::AccountChange;
 use super::engine::EngineTransaction;
 #[cfg(test)]
-use super::error::DbError;
+use super::error::DbResult;
 use crate::storage::audit::AuditEvent;
 use crate::storage::secrets::Keyring;
 
@@ -105,12 +105,12 @@ impl<'a> ClaimTx<'a> {
 #[cfg(test)]
 impl WriteTx<'_> {
     /// Runs statements that set up a test.
-    pub fn run_sql(&self, sql: &str) -> Result<(), DbError> {
+    pub fn run_sql(&self, sql: &str) -> DbResult<()> {
         self.tx.run_script(sql)
     }
 
     /// Adds the users 1 and 2, who may own rows of other tables.
-    pub fn add_two_users(&self) -> Result<(), DbError> {
+    pub fn add_two_users(&self) -> DbResult<()> {
         self.run_sql(
             "INSERT INTO users (user_id, user_name, roles, admin, mediebank, active,
                  service_account, created_ms)
@@ -120,21 +120,21 @@ impl WriteTx<'_> {
     }
 
     /// Makes the engine refuse each new row of a table.
-    pub fn refuse_rows(&self, table: &str) -> Result<(), DbError> {
+    pub fn refuse_rows(&self, table: &str) -> DbResult<()> {
         self.refuse("INSERT", table)
     }
 
     /// Makes the engine refuse each change of a row of a table.
-    pub fn refuse_changes(&self, table: &str) -> Result<(), DbError> {
+    pub fn refuse_changes(&self, table: &str) -> DbResult<()> {
         self.refuse("UPDATE", table)
     }
 
-    fn refuse(&self, what: &str, table: &str) -> Result<(), DbError> {
+    fn refuse(&self, what: &str, table: &str) -> DbResult<()> {
         self.tx.run_script(&self.tx.refusing_script(what, table))
     }
 
     /// Makes the engine accept rows of a table again.
-    pub fn accept_rows(&self, table: &str) -> Result<(), DbError> {
+    pub fn accept_rows(&self, table: &str) -> DbResult<()> {
         self.tx.run_script(&self.tx.accepting_script(table))
     }
 }

@@ -26,7 +26,7 @@ use crate::runtime::limits::{
     NODE_HEARTBEAT_EXPIRY, NODE_HEARTBEAT_INTERVAL, NODE_HEARTBEATS_MIN,
 };
 use crate::storage::database::engine::{EngineTransaction, params};
-use crate::storage::database::error::DbError;
+use crate::storage::database::error::{DbError, DbResult};
 
 /// The role of an upgrade in `nodes`.
 const ROLE: &str = "upgrade";
@@ -73,7 +73,7 @@ impl IncarnationWatch {
         server: &PostgresServer,
         schema: i64,
         span: HeartbeatTimes,
-    ) -> Result<Self, DbError> {
+    ) -> DbResult<Self> {
         let mut watch = Self { own_id: Uuid::new_v4(), schema, seen: HashMap::new() };
         let outcome = watch.poll_until_expired(session, server, span);
         // Otherwise nodes would count this process as a node until its heartbeat expires.
@@ -88,7 +88,7 @@ impl IncarnationWatch {
         session: &mut ServerSession,
         server: &PostgresServer,
         span: HeartbeatTimes,
-    ) -> Result<(), DbError> {
+    ) -> DbResult<()> {
         let first = self.observe(session)?.unwrap_or_default();
         // Nodes that were stopped have removed their rows.
         if first.is_empty() {
@@ -118,10 +118,7 @@ impl IncarnationWatch {
 
     /// Writes a heartbeat of this process and lists the incarnations of nodes. Returns `None` if the schema
     /// has changed in the meantime.
-    fn observe(
-        &self,
-        session: &mut ServerSession,
-    ) -> Result<Option<Vec<NodeIncarnation>>, DbError> {
+    fn observe(&self, session: &mut ServerSession) -> DbResult<Option<Vec<NodeIncarnation>>> {
         ServerTransaction::begin(session)?.run(|tx| {
             if tx.lock_schema()? != self.schema {
                 return Ok(None);
@@ -138,7 +135,7 @@ impl IncarnationWatch {
     }
 
     /// Fails if one of the incarnations found is new or has raised its heartbeat since the first poll.
-    fn refuse(&self, server: &PostgresServer, found: &[NodeIncarnation]) -> Result<(), DbError> {
+    fn refuse(&self, server: &PostgresServer, found: &[NodeIncarnation]) -> DbResult<()> {
         let mut running = Vec::new();
         for node in found {
             if self.seen.get(&node.id) != Some(&node.heartbeat) {
@@ -160,11 +157,7 @@ impl IncarnationWatch {
     /// Ends all incarnations, in the transaction that holds the write lock and changes the schema.
     ///
     /// Fails with [`DbError::InUse`] if a node is still running.
-    pub(super) fn end(
-        &self,
-        tx: &dyn EngineTransaction,
-        server: &PostgresServer,
-    ) -> Result<(), DbError> {
+    pub(super) fn end(&self, tx: &dyn EngineTransaction, server: &PostgresServer) -> DbResult<()> {
         // A node may have started after the last poll. Under the write lock, none can start.
         self.refuse(server, &list(tx)?)?;
         // Their claimed work is released when the next incarnation begins.
@@ -182,7 +175,7 @@ impl IncarnationWatch {
 }
 
 /// Lists the incarnations of nodes, without upgrades.
-fn list(tx: &dyn EngineTransaction) -> Result<Vec<NodeIncarnation>, DbError> {
+fn list(tx: &dyn EngineTransaction) -> DbResult<Vec<NodeIncarnation>> {
     let sql =
         "SELECT incarnation, node, role, heartbeat FROM nodes WHERE role <> ?1 ORDER BY node";
     tx.list(sql, params![ROLE], |row| {

@@ -15,7 +15,7 @@ use rusqlite::{
 use super::check;
 use super::migrations::stored_schema;
 use crate::runtime::limits::DB_BUSY_MS;
-use crate::storage::database::error::{DbError, damaged};
+use crate::storage::database::error::{DbError, DbResult, damaged};
 use crate::storage::database::facts::DatabaseFlaw;
 use crate::storage::database::migrations::{Migration, SQLITE, SchemaStatus};
 use crate::storage::database::transactions::ReadTx;
@@ -26,11 +26,11 @@ const COPY_PAGES: i32 = 2000;
 const COPY_TRIES_MAX: u32 = 100;
 
 /// Opens the database at `path` without creating or changing it.
-fn open(path: &Path) -> Result<rusqlite::Connection, DbError> {
+fn open(path: &Path) -> DbResult<rusqlite::Connection> {
     open_with(path, OpenFlags::SQLITE_OPEN_READ_WRITE)
 }
 
-fn open_with(path: &Path, flags: OpenFlags) -> Result<rusqlite::Connection, DbError> {
+fn open_with(path: &Path, flags: OpenFlags) -> DbResult<rusqlite::Connection> {
     let flags = flags | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = rusqlite::Connection::open_with_flags(path, flags)?;
     connection.busy_timeout(Duration::from_millis(DB_BUSY_MS))?;
@@ -43,14 +43,14 @@ fn open_with(path: &Path, flags: OpenFlags) -> Result<rusqlite::Connection, DbEr
 pub(in crate::storage::database) fn inspect_schema(
     path: &Path,
     migrations: &[Migration],
-) -> Result<(SchemaStatus, InspectedConnection), DbError> {
+) -> DbResult<(SchemaStatus, InspectedConnection)> {
     inspect_with(path, OpenFlags::SQLITE_OPEN_READ_WRITE, migrations)
 }
 
 /// Compares the schema for a read-only process.
 pub(in crate::storage::database) fn inspect_schema_read_only(
     path: &Path,
-) -> Result<(SchemaStatus, InspectedConnection), DbError> {
+) -> DbResult<(SchemaStatus, InspectedConnection)> {
     inspect_with(path, OpenFlags::SQLITE_OPEN_READ_ONLY, &SQLITE)
 }
 
@@ -58,7 +58,7 @@ fn inspect_with(
     path: &Path,
     flags: OpenFlags,
     migrations: &[Migration],
-) -> Result<(SchemaStatus, InspectedConnection), DbError> {
+) -> DbResult<(SchemaStatus, InspectedConnection)> {
     // Not an error: the first start creates the database.
     if !path.exists() {
         return Ok((SchemaStatus::New, InspectedConnection(None)));
@@ -84,7 +84,7 @@ pub(in crate::storage::database) fn copy(
     from: &Path,
     to: &Path,
     report: &mut dyn FnMut(u64, u64),
-) -> Result<u32, DbError> {
+) -> DbResult<u32> {
     let source = open(from)?;
     let stored = stored_schema(&source)?;
     SchemaStatus::compare(&stored, &SQLITE, &from.display())?;
@@ -119,7 +119,7 @@ fn copy_pages(
     source: &rusqlite::Connection,
     target: &mut rusqlite::Connection,
     report: &mut dyn FnMut(u64, u64),
-) -> Result<(), DbError> {
+) -> DbResult<()> {
     let backup = Backup::new(source, target)?;
     let mut busy = 0;
     loop {
@@ -149,7 +149,7 @@ impl DatabaseSnapshot {
     /// Opens the copy at `path`.
     ///
     /// Fails with [`DbError::Schema`] if this version cannot use it.
-    pub fn open(path: &Path) -> Result<Self, DbError> {
+    pub fn open(path: &Path) -> DbResult<Self> {
         let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let connection = rusqlite::Connection::open_with_flags(path, flags)?;
         SchemaStatus::compare(&stored_schema(&connection)?, &SQLITE, &path.display())?;
@@ -157,16 +157,13 @@ impl DatabaseSnapshot {
     }
 
     /// Runs `read` against the copy.
-    pub fn read<T>(
-        &self,
-        read: impl FnOnce(&ReadTx<'_>) -> Result<T, DbError>,
-    ) -> Result<T, DbError> {
+    pub fn read<T>(&self, read: impl FnOnce(&ReadTx<'_>) -> DbResult<T>) -> DbResult<T> {
         read(&ReadTx::new(&self.connection))
     }
 
     /// Checks its pages. [`crate::storage::database::DatabaseInspection`] checks whether each index matches
     /// its table.
-    pub fn page_flaws(&self) -> Result<Vec<DatabaseFlaw>, DbError> {
+    pub fn page_flaws(&self) -> DbResult<Vec<DatabaseFlaw>> {
         check::page_flaws(&self.connection, "quick_check")
     }
 }

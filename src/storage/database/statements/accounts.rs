@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use super::{ReadTx, WriteTx, int, optional_time, parse, parse_json};
 use crate::storage::database::account_change::AccountChange;
 use crate::storage::database::engine::{ResultRow, params};
-use crate::storage::database::error::DbError;
+use crate::storage::database::error::DbResult;
 use model::ContentHash;
 use model::account::{
     AccessLevels, Account, Agreement, AgreementId, Organization, OrganizationId, PhoneNumbers,
@@ -20,7 +20,7 @@ pub(super) const USER_COLUMNS: &str = "user_id, organization_id, user_name, firs
      service_account";
 
 /// Reads the columns [`USER_COLUMNS`].
-pub(super) fn read_user(row: &dyn ResultRow) -> Result<User, DbError> {
+pub(super) fn read_user(row: &dyn ResultRow) -> DbResult<User> {
     let user_name: String = row.get("user_name")?;
     Ok(User {
         id: row.get("user_id")?,
@@ -39,7 +39,7 @@ pub(super) fn read_user(row: &dyn ResultRow) -> Result<User, DbError> {
 }
 
 /// Reads the columns `product_id, code, name, description`.
-pub(super) fn read_product(row: &dyn ResultRow) -> Result<Product, DbError> {
+pub(super) fn read_product(row: &dyn ResultRow) -> DbResult<Product> {
     Ok(Product {
         id: row.get("product_id")?,
         code: row.get("code")?,
@@ -54,7 +54,7 @@ const AGREEMENT_COLUMNS: &str = "agreement_id, organization_id, type, super, nam
 
 impl ReadTx<'_> {
     /// Finds the owner and the number of the API key with that hash. Returns `None` if the key was revoked.
-    pub fn find_key(&self, key: &ContentHash) -> Result<Option<(UserId, i64)>, DbError> {
+    pub fn find_key(&self, key: &ContentHash) -> DbResult<Option<(UserId, i64)>> {
         // Revoked keys are retained for lists, but identify no caller.
         self.tx.find(
             "SELECT user_id, key_id FROM api_keys WHERE key_hash = ?1 AND revoked_ms IS NULL",
@@ -64,7 +64,7 @@ impl ReadTx<'_> {
     }
 
     /// Finds the user with its organization and agreements.
-    pub fn find_account(&self, id: UserId) -> Result<Option<Account>, DbError> {
+    pub fn find_account(&self, id: UserId) -> DbResult<Option<Account>> {
         let Some(user) = self.find_user(id)? else { return Ok(None) };
         let organization = match user.organization {
             Some(id) => self.find_organization(id)?.map(Arc::new),
@@ -75,7 +75,7 @@ impl ReadTx<'_> {
     }
 
     /// Finds the user with this id, active or not.
-    pub fn find_user(&self, id: UserId) -> Result<Option<User>, DbError> {
+    pub fn find_user(&self, id: UserId) -> DbResult<Option<User>> {
         self.tx.find(
             &format!("SELECT {USER_COLUMNS} FROM users WHERE user_id = ?1"),
             params![id.0],
@@ -84,10 +84,7 @@ impl ReadTx<'_> {
     }
 
     /// Finds the user with this name, and the argon2id hash of its password if it has one.
-    pub fn find_user_by_name(
-        &self,
-        user_name: &str,
-    ) -> Result<Option<(User, Option<String>)>, DbError> {
+    pub fn find_user_by_name(&self, user_name: &str) -> DbResult<Option<(User, Option<String>)>> {
         self.tx.find(
             &format!("SELECT {USER_COLUMNS}, password FROM users WHERE user_name = ?1"),
             params![user_name],
@@ -96,7 +93,7 @@ impl ReadTx<'_> {
     }
 
     /// Finds the organization with this id.
-    pub fn find_organization(&self, id: OrganizationId) -> Result<Option<Organization>, DbError> {
+    pub fn find_organization(&self, id: OrganizationId) -> DbResult<Option<Organization>> {
         self.tx.find(
             "SELECT name, currency, country, address, phone_direct, mail_domains
              FROM organizations WHERE organization_id = ?1",
@@ -119,7 +116,7 @@ impl ReadTx<'_> {
     }
 
     /// Lists the agreements of a user in the order of their numbers, including expired ones.
-    pub fn list_agreements_of_user(&self, id: UserId) -> Result<Vec<Agreement>, DbError> {
+    pub fn list_agreements_of_user(&self, id: UserId) -> DbResult<Vec<Agreement>> {
         self.tx.list(
             &format!(
                 "SELECT {AGREEMENT_COLUMNS} FROM agreements JOIN user_agreements USING (agreement_id)
@@ -131,7 +128,7 @@ impl ReadTx<'_> {
     }
 
     /// Finds the agreement with this id, expired or not.
-    pub fn find_agreement(&self, id: AgreementId) -> Result<Option<Agreement>, DbError> {
+    pub fn find_agreement(&self, id: AgreementId) -> DbResult<Option<Agreement>> {
         self.tx.find(
             &format!("SELECT {AGREEMENT_COLUMNS} FROM agreements WHERE agreement_id = ?1"),
             params![id.0],
@@ -145,7 +142,7 @@ impl ReadTx<'_> {
     /// Rows are removed only from the front of the log, so if the row `after` exists, no row after it is
     /// missing. A gap in the numbers comes from a transaction that failed, because some engines do not reuse
     /// them.
-    pub fn account_changes(&self, after: i64) -> Result<(i64, Vec<AccountChange>), DbError> {
+    pub fn account_changes(&self, after: i64) -> DbResult<(i64, Vec<AccountChange>)> {
         let mut last = after;
         let mut changes = Vec::new();
         let mut is_complete = false;
@@ -169,12 +166,12 @@ impl ReadTx<'_> {
     }
 
     /// Returns the number of the last row ever written to the account log.
-    pub fn account_seq(&self) -> Result<i64, DbError> {
+    pub fn account_seq(&self) -> DbResult<i64> {
         let sql = "SELECT coalesce(max(seq), 0) FROM account_log";
         self.tx.load_value(sql, params![])
     }
 
-    fn read_agreement(&self, row: &dyn ResultRow) -> Result<Agreement, DbError> {
+    fn read_agreement(&self, row: &dyn ResultRow) -> DbResult<Agreement> {
         let id: AgreementId = row.get("agreement_id")?;
         let what = format!("agreement {id}");
         let total: Option<u32> = row.get("prepaid_total")?;
@@ -193,7 +190,7 @@ impl ReadTx<'_> {
         })
     }
 
-    fn list_products_of_agreement(&self, id: AgreementId) -> Result<Vec<Product>, DbError> {
+    fn list_products_of_agreement(&self, id: AgreementId) -> DbResult<Vec<Product>> {
         self.tx.list(
             "SELECT product_id, code, name, description
              FROM products JOIN agreement_products USING (product_id)
@@ -207,11 +204,7 @@ impl ReadTx<'_> {
 impl WriteTx<'_> {
     /// Notifies every process that its caches must invalidate `change`. Called in the transaction that makes
     /// the change.
-    pub fn log_account_change(
-        &self,
-        change: AccountChange,
-        now: Timestamp,
-    ) -> Result<(), DbError> {
+    pub fn log_account_change(&self, change: AccountChange, now: Timestamp) -> DbResult<()> {
         let (what, id) = change.print();
         self.tx.execute(
             "INSERT INTO account_log (kind, id, at_ms) VALUES (?1, ?2, ?3)",
@@ -230,7 +223,7 @@ impl WriteTx<'_> {
 
     /// Removes at most `limit` rows of the account log that are older than `before`, oldest first. Retains
     /// the last row, which shows readers that they missed nothing.
-    pub fn sweep_account_log(&self, before: Timestamp, limit: usize) -> Result<usize, DbError> {
+    pub fn sweep_account_log(&self, before: Timestamp, limit: usize) -> DbResult<usize> {
         self.tx.execute(
             "DELETE FROM account_log WHERE seq IN (SELECT seq FROM account_log
                  WHERE seq < coalesce((SELECT min(seq) FROM account_log WHERE at_ms >= ?1),

@@ -8,7 +8,7 @@ use super::{ReadTx, WriteTx, int, time};
 use crate::runtime::config::NetworkList;
 use crate::storage::audit::{self, Actor, AuditAction, AuditEvent, AuditOutcome};
 use crate::storage::database::engine::{ResultRow, params};
-use crate::storage::database::error::DbError;
+use crate::storage::database::error::DbResult;
 use model::account::UserId;
 
 /// Rows of the table, about 1.5 GB; beyond that the oldest are removed regardless of their age.
@@ -73,7 +73,7 @@ impl AuditFilter {
     }
 }
 
-fn read_event(row: &dyn ResultRow) -> Result<ListedEvent, DbError> {
+fn read_event(row: &dyn ResultRow) -> DbResult<ListedEvent> {
     let seq: i64 = row.get("seq")?;
     Ok(ListedEvent {
         seq,
@@ -95,11 +95,7 @@ impl ReadTx<'_> {
     /// Lists the events that match `filter`, newest first, at most `limit`.
     ///
     /// Reads rows until it has found enough. A rare object or address requires a scan of the whole period.
-    pub fn list_audit(
-        &self,
-        filter: &AuditFilter,
-        limit: usize,
-    ) -> Result<Vec<ListedEvent>, DbError> {
+    pub fn list_audit(&self, filter: &AuditFilter, limit: usize) -> DbResult<Vec<ListedEvent>> {
         let since = filter.since.map_or(i64::MIN, Timestamp::as_millisecond);
         let until = filter.until.map_or(i64::MAX, Timestamp::as_millisecond);
         let action = filter.action.map(AuditAction::as_str).unwrap_or_default();
@@ -138,7 +134,7 @@ impl ReadTx<'_> {
 
 impl WriteTx<'_> {
     /// Records an event in the transaction of its change. Its log line follows the commit.
-    pub fn write_audit(&self, event: &AuditEvent) -> Result<(), DbError> {
+    pub fn write_audit(&self, event: &AuditEvent) -> DbResult<()> {
         self.insert_audit(event)?;
         // Logged after the commit, so that a rolled-back transaction leaves no line either.
         self.events.borrow_mut().push(event.clone());
@@ -146,7 +142,7 @@ impl WriteTx<'_> {
     }
 
     /// Stores an event that has been logged already. Does nothing if rows are not stored.
-    pub fn insert_audit(&self, event: &AuditEvent) -> Result<(), DbError> {
+    pub fn insert_audit(&self, event: &AuditEvent) -> DbResult<()> {
         if !audit::stores_rows() {
             return Ok(());
         }
@@ -179,16 +175,11 @@ impl WriteTx<'_> {
 
     /// Removes events older than `before` and events beyond the [`AUDIT_ROWS_MAX`] newest, at most `limit`.
     /// Returns their number.
-    pub fn sweep_audit(&self, before: Timestamp, limit: usize) -> Result<usize, DbError> {
+    pub fn sweep_audit(&self, before: Timestamp, limit: usize) -> DbResult<usize> {
         self.sweep_audit_to(before, AUDIT_ROWS_MAX, limit)
     }
 
-    fn sweep_audit_to(
-        &self,
-        before: Timestamp,
-        rows_max: i64,
-        limit: usize,
-    ) -> Result<usize, DbError> {
+    fn sweep_audit_to(&self, before: Timestamp, rows_max: i64, limit: usize) -> DbResult<usize> {
         let sql = "DELETE FROM audit_log WHERE seq IN
                  (SELECT seq FROM audit_log WHERE at_ms < ?1 ORDER BY at_ms, seq LIMIT ?2)";
         let removed = self.tx.execute(sql, params![before.as_millisecond(), int(limit)])?;
@@ -206,7 +197,7 @@ impl WriteTx<'_> {
 mod tests {
     use super::*;
     use crate::storage::audit::{CredentialKind, ObjectKind};
-    use crate::storage::database::Db;
+    use crate::storage::database::{Db, DbError};
 
     fn at(second: i64) -> Timestamp {
         Timestamp::from_second(1_700_000_000 + second).unwrap()
@@ -317,7 +308,7 @@ mod tests {
     fn a_transaction_that_fails_leaves_no_event() {
         let dir = tempfile::tempdir().unwrap();
         let db = Db::open(dir.path()).unwrap();
-        let outcome: Result<(), DbError> = db.write_blocking(|tx| {
+        let outcome: DbResult<()> = db.write_blocking(|tx| {
             tx.write_audit(&event(AuditAction::KeyCreated, 1))?;
             Err(DbError::Closed)
         });

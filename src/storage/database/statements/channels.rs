@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 
 use super::{ReadTx, WriteTx, damaged, import::PutOutcome, parse, parse_json};
 use crate::storage::database::engine::{ResultRow, params};
-use crate::storage::database::error::DbError;
+use crate::storage::database::error::DbResult;
 use model::account::{Channel, ChannelId, ChannelMethod, ChannelSettings, UserId};
 
 /// A channel to be stored.
@@ -44,7 +44,7 @@ pub(super) fn settings_place(channel_id: i64) -> String {
     format!("channels/{channel_id}/settings")
 }
 
-fn read_channel(tx: &ReadTx<'_>, row: &dyn ResultRow) -> Result<Channel, DbError> {
+fn read_channel(tx: &ReadTx<'_>, row: &dyn ResultRow) -> DbResult<Channel> {
     let owner: String = row.get("user_name")?;
     let name: String = row.get("name")?;
     let what = format!("channel {name:?} of user {owner:?}");
@@ -66,7 +66,7 @@ fn read_channel(tx: &ReadTx<'_>, row: &dyn ResultRow) -> Result<Channel, DbError
 
 impl ReadTx<'_> {
     /// Finds the channel, active or not.
-    pub fn find_channel(&self, id: &ChannelId) -> Result<Option<Channel>, DbError> {
+    pub fn find_channel(&self, id: &ChannelId) -> DbResult<Option<Channel>> {
         self.tx.find(
             &format!(
                 "SELECT {CHANNEL_COLUMNS} FROM channels JOIN users USING (user_id)
@@ -78,7 +78,7 @@ impl ReadTx<'_> {
     }
 
     /// Lists all channels, or the channels of one user, in the order of owners and names.
-    pub fn list_channels(&self, owner: Option<&str>) -> Result<Vec<Channel>, DbError> {
+    pub fn list_channels(&self, owner: Option<&str>) -> DbResult<Vec<Channel>> {
         self.tx.list(
             &format!(
                 "SELECT {CHANNEL_COLUMNS} FROM channels JOIN users USING (user_id)
@@ -90,7 +90,7 @@ impl ReadTx<'_> {
     }
 
     /// Counts the channels that a user has created.
-    pub fn count_own_channels(&self, id: UserId) -> Result<usize, DbError> {
+    pub fn count_own_channels(&self, id: UserId) -> DbResult<usize> {
         let sql = "SELECT count(*) FROM channels WHERE user_id = ?1 AND made_by_user";
         self.tx.count(sql, params![id.0])
     }
@@ -98,7 +98,7 @@ impl ReadTx<'_> {
 
 impl WriteTx<'_> {
     /// Stores a channel of an existing user.
-    pub fn put_channel(&self, new: &NewChannel, now: Timestamp) -> Result<PutOutcome, DbError> {
+    pub fn put_channel(&self, new: &NewChannel, now: Timestamp) -> DbResult<PutOutcome> {
         let existing = self.as_read().find_channel(&new.id)?;
         // Imports are repeated (contract operation-15), so an unchanged row is not sealed again with a new
         // nonce.
@@ -139,7 +139,7 @@ impl WriteTx<'_> {
     }
 
     /// Sets whether a channel may be used. Returns `false` if it does not exist.
-    pub fn set_channel_active(&self, id: &ChannelId, active: bool) -> Result<bool, DbError> {
+    pub fn set_channel_active(&self, id: &ChannelId, active: bool) -> DbResult<bool> {
         let sql = "UPDATE channels SET active = ?3 WHERE name = ?2
              AND user_id = (SELECT user_id FROM users WHERE user_name = ?1)";
         Ok(self.tx.execute(sql, params![id.owner(), id.name(), active])? > 0)
@@ -147,7 +147,7 @@ impl WriteTx<'_> {
 
     /// Removes a channel with its settings. Returns `false` if it does not exist. Deliveries waiting for it
     /// fail.
-    pub fn remove_channel(&self, id: &ChannelId) -> Result<bool, DbError> {
+    pub fn remove_channel(&self, id: &ChannelId) -> DbResult<bool> {
         let sql = "DELETE FROM channels WHERE name = ?2
              AND user_id = (SELECT user_id FROM users WHERE user_name = ?1)";
         Ok(self.tx.execute(sql, params![id.owner(), id.name()])? > 0)

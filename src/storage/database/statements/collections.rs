@@ -8,7 +8,7 @@ use uuid::Uuid;
 use super::{ReadTx, WriteTx, int, optional_time, parse, read_key, time};
 use crate::runtime::limits::COLLECTION_REMOVED_MAX;
 use crate::storage::database::engine::{ResultRow, params};
-use crate::storage::database::error::DbError;
+use crate::storage::database::error::DbResult;
 use model::ItemKey;
 use model::account::UserId;
 
@@ -69,7 +69,7 @@ pub struct LostItem {
 const COLUMNS: &str = "number, collection_id, collections.user_id, user_name, name, public, \
      collections.created_ms, accessed_ms, modified_ms";
 
-fn read_head(row: &dyn ResultRow) -> Result<CollectionHead, DbError> {
+fn read_head(row: &dyn ResultRow) -> DbResult<CollectionHead> {
     let number: i64 = row.get("number")?;
     let what = format!("collection {number}");
     Ok(CollectionHead {
@@ -87,7 +87,7 @@ fn read_head(row: &dyn ResultRow) -> Result<CollectionHead, DbError> {
 
 impl ReadTx<'_> {
     /// Lists the collections of `user` without their items, the oldest first.
-    pub fn list_collection_heads(&self, user: UserId) -> Result<Vec<CollectionHead>, DbError> {
+    pub fn list_collection_heads(&self, user: UserId) -> DbResult<Vec<CollectionHead>> {
         self.tx.list(
             &format!(
                 "SELECT {COLUMNS} FROM collections JOIN users USING (user_id)
@@ -99,13 +99,13 @@ impl ReadTx<'_> {
     }
 
     /// Lists the collections of `user`, the oldest first.
-    pub fn list_collections(&self, user: UserId) -> Result<Vec<Collection>, DbError> {
+    pub fn list_collections(&self, user: UserId) -> DbResult<Vec<Collection>> {
         let heads = self.list_collection_heads(user)?;
         heads.into_iter().map(|head| self.load_collection(head)).collect()
     }
 
     /// Finds the collection `id` without its items.
-    pub fn find_collection_head(&self, id: Uuid) -> Result<Option<CollectionHead>, DbError> {
+    pub fn find_collection_head(&self, id: Uuid) -> DbResult<Option<CollectionHead>> {
         self.tx.find(
             &format!(
                 "SELECT {COLUMNS} FROM collections JOIN users USING (user_id)
@@ -117,20 +117,20 @@ impl ReadTx<'_> {
     }
 
     /// Loads the collection with its items.
-    pub fn load_collection(&self, head: CollectionHead) -> Result<Collection, DbError> {
+    pub fn load_collection(&self, head: CollectionHead) -> DbResult<Collection> {
         let content = self.collection_content(head.number)?;
         let removed = self.lost_items(head.number)?;
         Ok(Collection { head, content, removed })
     }
 
     /// Lists the items of the collection with that number, in order.
-    pub fn collection_content(&self, number: i64) -> Result<Vec<ItemKey>, DbError> {
+    pub fn collection_content(&self, number: i64) -> DbResult<Vec<ItemKey>> {
         let sql =
             "SELECT media_type, id FROM collection_items WHERE number = ?1 ORDER BY position";
         self.tx.list(sql, params![number], read_key)
     }
 
-    fn lost_items(&self, number: i64) -> Result<Vec<LostItem>, DbError> {
+    fn lost_items(&self, number: i64) -> DbResult<Vec<LostItem>> {
         self.tx.list(
             "SELECT media_type, id, headline, description, removed_ms FROM removed_items
              WHERE number = ?1 ORDER BY position",
@@ -147,13 +147,13 @@ impl ReadTx<'_> {
     }
 
     /// Counts the collections of `user`.
-    pub fn count_collections(&self, user: UserId) -> Result<usize, DbError> {
+    pub fn count_collections(&self, user: UserId) -> DbResult<usize> {
         let sql = "SELECT count(*) FROM collections WHERE user_id = ?1";
         self.tx.count(sql, params![user.0])
     }
 
     /// Counts the items of the collection with that number, including expired ones.
-    pub fn count_collection_items(&self, number: i64) -> Result<usize, DbError> {
+    pub fn count_collection_items(&self, number: i64) -> DbResult<usize> {
         let sql = "SELECT count(*) FROM collection_items WHERE number = ?1";
         self.tx.count(sql, params![number])
     }
@@ -161,7 +161,7 @@ impl ReadTx<'_> {
 
 impl WriteTx<'_> {
     /// Stores a new collection without items.
-    pub fn insert_collection(&self, new: &NewCollection, now: Timestamp) -> Result<(), DbError> {
+    pub fn insert_collection(&self, new: &NewCollection, now: Timestamp) -> DbResult<()> {
         let now_ms = now.as_millisecond();
         self.tx.execute(
             "INSERT INTO collections
@@ -173,21 +173,21 @@ impl WriteTx<'_> {
     }
 
     /// Updates the name of the collection and whether other users may read it.
-    pub fn update_collection(&self, number: i64, name: &str, public: bool) -> Result<(), DbError> {
+    pub fn update_collection(&self, number: i64, name: &str, public: bool) -> DbResult<()> {
         let sql = "UPDATE collections SET name = ?2, public = ?3 WHERE number = ?1";
         self.tx.execute(sql, params![number, name, public])?;
         Ok(())
     }
 
     /// Records a change of the collection at `now`.
-    pub fn mark_collection_modified(&self, number: i64, now: Timestamp) -> Result<(), DbError> {
+    pub fn mark_collection_modified(&self, number: i64, now: Timestamp) -> DbResult<()> {
         let sql = "UPDATE collections SET modified_ms = ?2 WHERE number = ?1";
         self.tx.execute(sql, params![number, now.as_millisecond()])?;
         Ok(())
     }
 
     /// Records an access to the collection at `now`.
-    pub fn mark_collection_accessed(&self, number: i64, now: Timestamp) -> Result<(), DbError> {
+    pub fn mark_collection_accessed(&self, number: i64, now: Timestamp) -> DbResult<()> {
         // Several nodes record accesses in any order. The latest one counts.
         let sql = "UPDATE collections SET accessed_ms = ?2 WHERE number = ?1 AND accessed_ms < ?2";
         self.tx.execute(sql, params![number, now.as_millisecond()])?;
@@ -195,7 +195,7 @@ impl WriteTx<'_> {
     }
 
     /// Removes the collection with its content.
-    pub fn delete_collection(&self, number: i64) -> Result<(), DbError> {
+    pub fn delete_collection(&self, number: i64) -> DbResult<()> {
         let sql = "DELETE FROM collections WHERE number = ?1";
         self.tx.execute(sql, params![number])?;
         Ok(())
@@ -203,7 +203,7 @@ impl WriteTx<'_> {
 
     /// Appends an item to the collection and removes it from the list of lost items. Returns whether it is
     /// new in the collection.
-    pub fn add_to_collection(&self, number: i64, key: &ItemKey) -> Result<bool, DbError> {
+    pub fn add_to_collection(&self, number: i64, key: &ItemKey) -> DbResult<bool> {
         let media_type = key.media_type.as_str();
         let id = key.id.as_str();
         // An item that is in the collection keeps its position (contract collections-5).
@@ -223,14 +223,14 @@ impl WriteTx<'_> {
     }
 
     /// Removes an item from the collection. Returns whether it was in it.
-    pub fn remove_from_collection(&self, number: i64, key: &ItemKey) -> Result<bool, DbError> {
+    pub fn remove_from_collection(&self, number: i64, key: &ItemKey) -> DbResult<bool> {
         let sql = "DELETE FROM collection_items WHERE number = ?1 AND media_type = ?2 AND id = ?3";
         let key = params![number, key.media_type.as_str(), key.id.as_str()];
         Ok(self.tx.execute(sql, key)? > 0)
     }
 
     /// Orders the items of the collection like `content`, which names each item once.
-    pub fn order_collection(&self, number: i64, content: &[ItemKey]) -> Result<(), DbError> {
+    pub fn order_collection(&self, number: i64, content: &[ItemKey]) -> DbResult<()> {
         // Shifted first, so that items missing from `content` follow it in their former order.
         let sql = "UPDATE collection_items SET position = position + ?2 WHERE number = ?1";
         self.tx.execute(sql, params![number, int(content.len())])?;
@@ -246,7 +246,7 @@ impl WriteTx<'_> {
 
     /// Records that the collection lost an item. Removes the oldest records beyond
     /// [`COLLECTION_REMOVED_MAX`].
-    pub(super) fn insert_lost_item(&self, number: i64, lost: &LostItem) -> Result<(), DbError> {
+    pub(super) fn insert_lost_item(&self, number: i64, lost: &LostItem) -> DbResult<()> {
         let media_type = lost.key.media_type.as_str();
         let id = lost.key.id.as_str();
         // An item that was lost before moves to the end of the list.
@@ -277,7 +277,7 @@ impl WriteTx<'_> {
     }
 
     /// Lists the numbers of the collections that contain the item.
-    pub(super) fn collections_with(&self, key: &ItemKey) -> Result<Vec<i64>, DbError> {
+    pub(super) fn collections_with(&self, key: &ItemKey) -> DbResult<Vec<i64>> {
         let sql = "SELECT number FROM collection_items WHERE media_type = ?1 AND id = ?2";
         self.tx.list_values(sql, params![key.media_type.as_str(), key.id.as_str()])
     }

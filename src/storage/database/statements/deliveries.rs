@@ -18,7 +18,7 @@ use uuid::Uuid;
 
 use super::{ReadTx, WriteTx, damaged, int, key_text, optional_time, parse, time};
 use crate::storage::database::engine::{ResultRow, params};
-use crate::storage::database::error::DbError;
+use crate::storage::database::error::{DbError, DbResult};
 use model::account::{AgreementId, ChannelId, Delivery, DeliveryState, OrganizationId, UserId};
 use model::{CropSpec, ItemKey, ParameterError, token};
 
@@ -124,7 +124,7 @@ const COLUMNS: &str = "delivery_id, deliveries.user_id, deliveries.organization_
      deliveries.created_ms, queued_ms, updated_ms, delivered_ms, crop";
 const FROM: &str = "deliveries JOIN users USING (user_id)";
 
-fn read_delivery(row: &dyn ResultRow) -> Result<Delivery, DbError> {
+fn read_delivery(row: &dyn ResultRow) -> DbResult<Delivery> {
     let id: String = row.get("delivery_id")?;
     let what = format!("delivery {id}");
     let channel = ChannelId::new(row.text("user_name")?, row.text("channel")?);
@@ -158,7 +158,7 @@ fn read_crop(text: &str) -> Result<CropSpec, ParameterError> {
 
 impl ReadTx<'_> {
     /// Finds the delivery with this id.
-    pub fn find_delivery(&self, id: Uuid) -> Result<Option<Delivery>, DbError> {
+    pub fn find_delivery(&self, id: Uuid) -> DbResult<Option<Delivery>> {
         let sql = format!("SELECT {COLUMNS} FROM {FROM} WHERE delivery_id = ?1");
         self.tx.find(&sql, params![id.to_string()], read_delivery)
     }
@@ -169,7 +169,7 @@ impl ReadTx<'_> {
         channel: &ChannelId,
         item: &ItemKey,
         version: &str,
-    ) -> Result<Option<Delivery>, DbError> {
+    ) -> DbResult<Option<Delivery>> {
         let media_type = item.media_type.as_str();
         let id = item.id.as_str();
         let values = params![channel.owner(), channel.name(), media_type, id, version];
@@ -190,7 +190,7 @@ impl ReadTx<'_> {
         state: Option<DeliveryState>,
         start: usize,
         size: usize,
-    ) -> Result<Vec<Delivery>, DbError> {
+    ) -> DbResult<Vec<Delivery>> {
         // An owner has an index of its own and few deliveries, which are filtered by state. All deliveries
         // have an index by state.
         let any_or_same = "state = coalesce(?1, state)";
@@ -214,18 +214,14 @@ impl ReadTx<'_> {
     }
 
     /// Counts the deliveries of all users in a state, up to `max`.
-    pub fn count_deliveries(&self, state: DeliveryState, max: usize) -> Result<usize, DbError> {
+    pub fn count_deliveries(&self, state: DeliveryState, max: usize) -> DbResult<usize> {
         let sql = "SELECT count(*) FROM
              (SELECT 1 FROM deliveries WHERE state = ?1 LIMIT ?2) AS counted";
         self.tx.count(sql, params![state.as_str(), int(max)])
     }
 
     /// Returns whether the organization has at least `max` deliveries waiting or in flight.
-    pub fn is_queue_full(
-        &self,
-        organization: OrganizationId,
-        max: usize,
-    ) -> Result<bool, DbError> {
+    pub fn is_queue_full(&self, organization: OrganizationId, max: usize) -> DbResult<bool> {
         // Counts no further than the limit, because a long queue must not slow down every trigger.
         let sql = "SELECT count(*) FROM (SELECT 1 FROM deliveries
              WHERE organization_id = ?1 AND next_ms IS NOT NULL LIMIT ?2) AS waiting";
@@ -235,7 +231,7 @@ impl ReadTx<'_> {
     /// Returns the state of the queue of all organizations, including deliveries in flight. `next` is the
     /// time at which [`WriteTx::claim_delivery`] would next find a delivery, so that blocked deliveries cause
     /// no polls.
-    pub fn delivery_queue(&self, terms: ClaimTerms) -> Result<DeliveryBacklog, DbError> {
+    pub fn delivery_queue(&self, terms: ClaimTerms) -> DbResult<DeliveryBacklog> {
         let waiting = "SELECT count(*) FROM deliveries WHERE next_ms IS NOT NULL";
         let waiting = self.tx.load_value(waiting, params![])?;
         let sql = format!(
@@ -263,7 +259,7 @@ impl WriteTx<'_> {
         new: &NewDelivery,
         max: usize,
         now: Timestamp,
-    ) -> Result<EnqueueOutcome, DbError> {
+    ) -> DbResult<EnqueueOutcome> {
         let existing = self.as_read().find_delivery_of(&new.channel, &new.item, &new.version)?;
         match existing {
             // A repeated request is idempotent unless the delivery failed.
@@ -308,7 +304,7 @@ impl WriteTx<'_> {
         }
     }
 
-    fn queued(&self, id: Uuid) -> Result<EnqueueOutcome, DbError> {
+    fn queued(&self, id: Uuid) -> DbResult<EnqueueOutcome> {
         let found = self.as_read().find_delivery(id)?;
         found
             .map(EnqueueOutcome::Queued)
@@ -322,7 +318,7 @@ impl WriteTx<'_> {
         id: Uuid,
         ended: DeliveryState,
         now: Timestamp,
-    ) -> Result<bool, DbError> {
+    ) -> DbResult<bool> {
         // `queued_ms` restarts the period in which the delivery is retried.
         let sql = "UPDATE deliveries SET state = 'queued', attempts = 0, claim = NULL,
                  next_ms = ?2, queued_ms = ?2, updated_ms = ?2, error = NULL
@@ -332,11 +328,7 @@ impl WriteTx<'_> {
     }
 
     /// Queues the newest failed deliveries of all users again, at most `limit`. Returns their number.
-    pub fn requeue_failed_deliveries(
-        &self,
-        limit: usize,
-        now: Timestamp,
-    ) -> Result<usize, DbError> {
+    pub fn requeue_failed_deliveries(&self, limit: usize, now: Timestamp) -> DbResult<usize> {
         let sql = "UPDATE deliveries SET state = 'queued', attempts = 0, claim = NULL,
                  next_ms = ?1, queued_ms = ?1, updated_ms = ?1, error = NULL
              WHERE next_ms IS NULL AND delivery_id IN
@@ -355,7 +347,7 @@ impl WriteTx<'_> {
         claim: Uuid,
         terms: ClaimTerms,
         until: Timestamp,
-    ) -> Result<Option<Delivery>, DbError> {
+    ) -> DbResult<Option<Delivery>> {
         // The attempt counts from its claim on, so that a delivery that kills its sender fails eventually
         // (contract reliability-21).
         let sql = format!(
@@ -389,7 +381,7 @@ impl WriteTx<'_> {
         }
     }
 
-    fn read_claimed(&self, id: &str) -> Result<Delivery, DbError> {
+    fn read_claimed(&self, id: &str) -> DbResult<Delivery> {
         let what = format!("delivery {id}");
         let found = self.as_read().find_delivery(parse(&what, id)?)?;
         found.ok_or_else(|| damaged(&what, &"its user is gone, or its id is spelt differently"))
@@ -403,7 +395,7 @@ impl WriteTx<'_> {
         id: Uuid,
         incarnation: Uuid,
         until: Timestamp,
-    ) -> Result<bool, DbError> {
+    ) -> DbResult<bool> {
         let sql = "UPDATE deliveries SET next_ms = ?3, incarnation = ?4
              WHERE delivery_id = ?1 AND claim = ?2";
         let claim = claim.to_string();
@@ -420,7 +412,7 @@ impl WriteTx<'_> {
         held: &[(Uuid, Uuid)],
         terms: ClaimTerms,
         until: Timestamp,
-    ) -> Result<(), DbError> {
+    ) -> DbResult<()> {
         // A claim that a different worker has acquired has a different id and stays with that worker.
         let sql = "UPDATE deliveries SET next_ms = ?3, incarnation = ?4
              WHERE delivery_id = ?1 AND claim = ?2 AND next_ms <= ?5";
@@ -443,7 +435,7 @@ impl WriteTx<'_> {
         id: Uuid,
         outcome: &DeliveryOutcome,
         now: Timestamp,
-    ) -> Result<bool, DbError> {
+    ) -> DbResult<bool> {
         let id = id.to_string();
         let claim = claim.to_string();
         let now_ms = now.as_millisecond();
@@ -479,7 +471,7 @@ impl WriteTx<'_> {
     }
 
     /// Removes deliveries that ended before `before`, at most `limit`. Returns their number.
-    pub fn sweep_deliveries(&self, before: Timestamp, limit: usize) -> Result<usize, DbError> {
+    pub fn sweep_deliveries(&self, before: Timestamp, limit: usize) -> DbResult<usize> {
         // `next_ms IS NULL` is the condition of the partial index on ended deliveries.
         let sql = "DELETE FROM deliveries WHERE delivery_id IN
                  (SELECT delivery_id FROM deliveries WHERE next_ms IS NULL AND updated_ms < ?1

@@ -5,7 +5,7 @@ use strum::IntoEnumIterator;
 
 use super::{ReadTx, WriteTx, int, time};
 use crate::storage::database::engine::params;
-use crate::storage::database::error::DbError;
+use crate::storage::database::error::DbResult;
 use crate::storage::diagnostics::{DiagnosticKind, DiagnosticRecord};
 
 /// Diagnostic records of one kind that the table keeps, the newest ones.
@@ -26,7 +26,7 @@ impl ReadTx<'_> {
         kind: DiagnosticKind,
         start: usize,
         size: usize,
-    ) -> Result<Vec<StoredDiagnostic>, DbError> {
+    ) -> DbResult<Vec<StoredDiagnostic>> {
         let sql = "SELECT at_ms, node, subject, detail, duration_ms, count FROM diagnostics
              WHERE kind = ?1 ORDER BY record_id DESC LIMIT ?2 OFFSET ?3";
         self.tx.list(sql, params![kind.as_str(), int(size), int(start)], |row| {
@@ -45,11 +45,7 @@ impl ReadTx<'_> {
     }
 
     /// Counts the records of a kind since a time, with their repetitions.
-    pub fn count_diagnostics(
-        &self,
-        kind: DiagnosticKind,
-        since: Timestamp,
-    ) -> Result<u64, DbError> {
+    pub fn count_diagnostics(&self, kind: DiagnosticKind, since: Timestamp) -> DbResult<u64> {
         // `sum` would be a number of a different type in PostgreSQL.
         let sql = "SELECT CAST(coalesce(sum(count), 0) AS BIGINT) FROM diagnostics
              WHERE kind = ?1 AND at_ms >= ?2";
@@ -59,11 +55,7 @@ impl ReadTx<'_> {
 
 impl WriteTx<'_> {
     /// Adds records of a node, and removes the oldest ones of each kind beyond [`DIAGNOSTICS_KEPT_MAX`].
-    pub fn insert_diagnostics(
-        &self,
-        records: &[DiagnosticRecord],
-        node: &str,
-    ) -> Result<(), DbError> {
+    pub fn insert_diagnostics(&self, records: &[DiagnosticRecord], node: &str) -> DbResult<()> {
         for record in records {
             self.tx.execute(
                 "INSERT INTO diagnostics (kind, at_ms, node, subject, detail, duration_ms, count)
@@ -82,7 +74,7 @@ impl WriteTx<'_> {
         self.trim_diagnostics(DIAGNOSTICS_KEPT_MAX)
     }
 
-    fn trim_diagnostics(&self, max: usize) -> Result<(), DbError> {
+    fn trim_diagnostics(&self, max: usize) -> DbResult<()> {
         for kind in DiagnosticKind::iter() {
             // If there are fewer records, the subquery finds no number, and no record is removed.
             let sql = "DELETE FROM diagnostics WHERE kind = ?1 AND record_id <=
@@ -94,7 +86,7 @@ impl WriteTx<'_> {
     }
 
     /// Removes records from before `before`, at most `limit`. Returns their number.
-    pub fn sweep_diagnostics(&self, before: Timestamp, limit: usize) -> Result<usize, DbError> {
+    pub fn sweep_diagnostics(&self, before: Timestamp, limit: usize) -> DbResult<usize> {
         let sql = "DELETE FROM diagnostics WHERE record_id IN
                  (SELECT record_id FROM diagnostics WHERE at_ms < ?1 ORDER BY at_ms LIMIT ?2)";
         self.tx.execute(sql, params![before.as_millisecond(), int(limit)])

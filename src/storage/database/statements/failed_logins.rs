@@ -4,7 +4,7 @@ use jiff::Timestamp;
 
 use super::{ReadTx, WriteTx, int, parse, time};
 use crate::storage::database::engine::params;
-use crate::storage::database::error::DbError;
+use crate::storage::database::error::DbResult;
 use model::ContentHash;
 
 /// A counter of failures since the first one of its window.
@@ -32,7 +32,7 @@ const KEYS_MAX: usize = 4;
 
 impl ReadTx<'_> {
     /// Lists the counters of the keys, including expired ones. A key that never failed has no counter.
-    pub fn list_failed_logins(&self, keys: &[ContentHash]) -> Result<Vec<FailedLogins>, DbError> {
+    pub fn list_failed_logins(&self, keys: &[ContentHash]) -> DbResult<Vec<FailedLogins>> {
         let mut found = Vec::new();
         // Not every engine accepts a list as a parameter, so the number of keys is fixed.
         for keys in keys.chunks(KEYS_MAX) {
@@ -67,7 +67,7 @@ impl WriteTx<'_> {
         key: &ContentHash,
         window: WindowStart,
         now: Timestamp,
-    ) -> Result<(), DbError> {
+    ) -> DbResult<()> {
         // A start in the future comes from a clock that ran ahead, and would lock for too long.
         self.tx.execute(
             "INSERT INTO failed_logins (key_hash, failures, since_ms) VALUES (?1, 1, ?2)
@@ -89,11 +89,7 @@ impl WriteTx<'_> {
     }
 
     /// Removes counters that are not valid, at most `limit`.
-    pub fn sweep_failed_logins(
-        &self,
-        window: WindowStart,
-        limit: usize,
-    ) -> Result<usize, DbError> {
+    pub fn sweep_failed_logins(&self, window: WindowStart, limit: usize) -> DbResult<usize> {
         self.tx.execute(
             "DELETE FROM failed_logins WHERE key_hash IN
                  (SELECT key_hash FROM failed_logins WHERE since_ms <= ?1 OR since_ms > ?2
@@ -103,7 +99,7 @@ impl WriteTx<'_> {
     }
 
     /// Removes counters beyond `max`, fewest failures first.
-    pub fn bound_failed_logins(&self, max: usize) -> Result<usize, DbError> {
+    pub fn bound_failed_logins(&self, max: usize) -> DbResult<usize> {
         let count = self.tx.count("SELECT count(*) FROM failed_logins", params![])?;
         let Some(excess) = count.checked_sub(max).filter(|excess| *excess > 0) else {
             return Ok(0);

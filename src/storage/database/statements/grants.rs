@@ -5,7 +5,7 @@ use jiff::Timestamp;
 use super::{ALL_BEHIND, ReadTx, WriteTx, damaged, int, time};
 use crate::runtime::limits::FAMILIES_MAX;
 use crate::storage::database::engine::{ResultRow, params};
-use crate::storage::database::error::DbError;
+use crate::storage::database::error::DbResult;
 use model::ContentHash;
 use model::account::{FamilyId, OAuthClient, ScopeSet, UserId};
 
@@ -82,7 +82,7 @@ pub struct RefreshToken {
 pub(super) const FAMILY_COLUMNS: &str = "family_id, user_id, client_id, families.scopes, auth_ms";
 
 /// Reads the columns [`FAMILY_COLUMNS`].
-pub(super) fn read_family(row: &dyn ResultRow) -> Result<TokenFamily, DbError> {
+pub(super) fn read_family(row: &dyn ResultRow) -> DbResult<TokenFamily> {
     let id: FamilyId = row.get("family_id")?;
     let what = format!("family {id}");
     Ok(TokenFamily {
@@ -95,13 +95,13 @@ pub(super) fn read_family(row: &dyn ResultRow) -> Result<TokenFamily, DbError> {
 }
 
 /// Parses stored scopes. `what` names their row in the error.
-pub(super) fn read_scopes(what: &str, text: &str) -> Result<ScopeSet, DbError> {
+pub(super) fn read_scopes(what: &str, text: &str) -> DbResult<ScopeSet> {
     ScopeSet::parse(text).map_err(|why| damaged(what, &why))
 }
 
 impl ReadTx<'_> {
     /// Finds the client with this id, active or not.
-    pub fn find_client(&self, client_id: &str) -> Result<Option<OAuthClient>, DbError> {
+    pub fn find_client(&self, client_id: &str) -> DbResult<Option<OAuthClient>> {
         self.find_stored_client(client_id)
     }
 
@@ -112,7 +112,7 @@ impl ReadTx<'_> {
         user: UserId,
         client_id: &str,
         response_type: &str,
-    ) -> Result<ScopeSet, DbError> {
+    ) -> DbResult<ScopeSet> {
         let sql = "SELECT scopes FROM consents
              WHERE user_id = ?1 AND client_id = ?2 AND response_type = ?3";
         let values = params![user.0, client_id, response_type];
@@ -122,13 +122,13 @@ impl ReadTx<'_> {
     }
 
     /// Returns the time at which a family was opened, which begins its absolute lifetime.
-    pub fn family_created(&self, family: FamilyId) -> Result<Timestamp, DbError> {
+    pub fn family_created(&self, family: FamilyId) -> DbResult<Timestamp> {
         let sql = "SELECT created_ms FROM families WHERE family_id = ?1";
         time(&format!("family {family}"), self.tx.load_value(sql, params![family.0])?)
     }
 
     /// Finds the authorization code with that hash, including expired and used ones.
-    pub fn find_code(&self, code: &ContentHash) -> Result<Option<AuthorizationCode>, DbError> {
+    pub fn find_code(&self, code: &ContentHash) -> DbResult<Option<AuthorizationCode>> {
         self.tx.find(
             &format!(
                 "SELECT {FAMILY_COLUMNS}, redirect_uri, challenge, nonce, codes.expires_ms,
@@ -155,7 +155,7 @@ impl ReadTx<'_> {
 impl WriteTx<'_> {
     /// Records the user's consent to the scopes, in addition to the scopes of earlier consents to the same
     /// response type.
-    pub fn write_consent(&self, new: &NewConsent, now: Timestamp) -> Result<(), DbError> {
+    pub fn write_consent(&self, new: &NewConsent, now: Timestamp) -> DbResult<()> {
         let NewConsent { user, client_id, response_type, scopes } = new;
         let earlier = self.as_read().find_consent(*user, client_id, response_type)?;
         // A request for fewer scopes must not withdraw an earlier consent.
@@ -175,7 +175,7 @@ impl WriteTx<'_> {
     ///
     /// A family expires with the last of its code and tokens, so one of them must be written in the same
     /// transaction.
-    pub fn open_family(&self, new: &NewFamily, now: Timestamp) -> Result<FamilyId, DbError> {
+    pub fn open_family(&self, new: &NewFamily, now: Timestamp) -> DbResult<FamilyId> {
         // One less, for the family that is opened below.
         let keep = int(FAMILIES_MAX.saturating_sub(1));
         let sql = format!(
@@ -198,7 +198,7 @@ impl WriteTx<'_> {
     }
 
     /// Extends a family to last until `expires_ms` at least.
-    pub(super) fn extend_family(&self, family: FamilyId, expires_ms: i64) -> Result<(), DbError> {
+    pub(super) fn extend_family(&self, family: FamilyId, expires_ms: i64) -> DbResult<()> {
         self.tx.execute(
             "UPDATE families SET expires_ms = ?2 WHERE family_id = ?1 AND expires_ms < ?2",
             params![family.0, expires_ms],
@@ -207,7 +207,7 @@ impl WriteTx<'_> {
     }
 
     /// Ends a family with its code and all its tokens.
-    pub fn end_family(&self, family: FamilyId, now: Timestamp) -> Result<(), DbError> {
+    pub fn end_family(&self, family: FamilyId, now: Timestamp) -> DbResult<()> {
         // First, while the rows still name the tokens that caches must invalidate.
         self.end_access_tokens(family, now)?;
         // Codes and refresh tokens are removed by foreign keys.
@@ -216,7 +216,7 @@ impl WriteTx<'_> {
     }
 
     /// Removes families that ended before `now` with their codes and tokens, at most `limit`.
-    pub fn sweep_families(&self, now: Timestamp, limit: usize) -> Result<usize, DbError> {
+    pub fn sweep_families(&self, now: Timestamp, limit: usize) -> DbResult<usize> {
         // Not logged, because all tokens of these families have expired, which caches detect themselves.
         self.tx.execute(
             "DELETE FROM families WHERE family_id IN
@@ -227,12 +227,7 @@ impl WriteTx<'_> {
     }
 
     /// Stores the code of a family and extends the family to the code's expiry.
-    pub fn write_code(
-        &self,
-        code: &ContentHash,
-        family: FamilyId,
-        new: &NewCode,
-    ) -> Result<(), DbError> {
+    pub fn write_code(&self, code: &ContentHash, family: FamilyId, new: &NewCode) -> DbResult<()> {
         let ms = new.expires.as_millisecond();
         self.tx.execute(
             "INSERT INTO codes
@@ -244,7 +239,7 @@ impl WriteTx<'_> {
     }
 
     /// Marks a code as exchanged. It stays with its family, so that a second exchange is detected.
-    pub fn mark_code_used(&self, code: &ContentHash, now: Timestamp) -> Result<(), DbError> {
+    pub fn mark_code_used(&self, code: &ContentHash, now: Timestamp) -> DbResult<()> {
         self.tx.execute(
             "UPDATE codes SET used_ms = ?2 WHERE code_hash = ?1",
             params![code.to_string(), now.as_millisecond()],
@@ -256,7 +251,7 @@ impl WriteTx<'_> {
 #[cfg(test)]
 impl WriteTx<'_> {
     /// Stores a client for a test.
-    pub(crate) fn plant_client(&self, client: &OAuthClient) -> Result<(), DbError> {
+    pub(crate) fn plant_client(&self, client: &OAuthClient) -> DbResult<()> {
         let uris = serde_json::Value::from(client.redirect_uris.clone()).to_string();
         let grants = serde_json::to_string(&client.grants).unwrap();
         self.tx.execute(
@@ -282,7 +277,7 @@ impl WriteTx<'_> {
     }
 
     /// Gives a user of a test the properties that the accounts file lacks.
-    pub(crate) fn plant_user(&self, user_name: &str, password: &str) -> Result<(), DbError> {
+    pub(crate) fn plant_user(&self, user_name: &str, password: &str) -> DbResult<()> {
         self.tx.execute(
             "INSERT INTO organizations (organization_id, name, address) VALUES (7, 'Gazette', '{}')
              ON CONFLICT DO NOTHING",
@@ -298,12 +293,12 @@ impl WriteTx<'_> {
     }
 
     /// Makes every access to a table fail.
-    pub(crate) fn hide_table(&self, table: &str) -> Result<(), DbError> {
+    pub(crate) fn hide_table(&self, table: &str) -> DbResult<()> {
         self.tx.run_script(&format!("ALTER TABLE {table} RENAME TO hidden"))
     }
 
     /// Counts the rows of a table.
-    pub(crate) fn count(&self, table: &str) -> Result<usize, DbError> {
+    pub(crate) fn count(&self, table: &str) -> DbResult<usize> {
         self.tx.count(&format!("SELECT count(*) FROM {table}"), params![])
     }
 }

@@ -9,7 +9,7 @@ use jiff::Timestamp;
 use super::{ReadTx, WriteTx, damaged};
 use crate::storage::database::account_change::AccountChange;
 use crate::storage::database::engine::params;
-use crate::storage::database::error::DbError;
+use crate::storage::database::error::DbResult;
 use model::ContentHash;
 use model::account::accounts_file::{
     AgreementEntry, ClientEntry, ClientScopes, LicenseEntry, PrepaidsEntry, ProductEntry,
@@ -62,26 +62,23 @@ const USER_AGREEMENTS: LinkStatements = LinkStatements {
 
 impl ReadTx<'_> {
     /// Finds the code of the product.
-    pub fn find_product_code(&self, id: ProductId) -> Result<Option<String>, DbError> {
+    pub fn find_product_code(&self, id: ProductId) -> DbResult<Option<String>> {
         self.tx.find_value("SELECT code FROM products WHERE product_id = ?1", params![id.0])
     }
 
     /// Finds the product with this code.
-    pub fn find_product_id(&self, code: &str) -> Result<Option<ProductId>, DbError> {
+    pub fn find_product_id(&self, code: &str) -> DbResult<Option<ProductId>> {
         self.tx.find_value("SELECT product_id FROM products WHERE code = ?1", params![code])
     }
 
     /// Finds the organization that the agreement belongs to.
-    pub fn find_agreement_owner(
-        &self,
-        id: AgreementId,
-    ) -> Result<Option<OrganizationId>, DbError> {
+    pub fn find_agreement_owner(&self, id: AgreementId) -> DbResult<Option<OrganizationId>> {
         let sql = "SELECT organization_id FROM agreements WHERE agreement_id = ?1";
         self.tx.find_value(sql, params![id.0])
     }
 
     /// Lists the names of the users that have the agreement.
-    pub fn list_agreement_users(&self, id: AgreementId) -> Result<Vec<String>, DbError> {
+    pub fn list_agreement_users(&self, id: AgreementId) -> DbResult<Vec<String>> {
         self.tx.list_values(
             "SELECT user_name FROM user_agreements JOIN users USING (user_id)
              WHERE agreement_id = ?1 ORDER BY user_id",
@@ -90,18 +87,14 @@ impl ReadTx<'_> {
     }
 
     /// Finds the value that [`WriteTx::write_state`] stored under the name.
-    pub fn find_state(&self, name: &str) -> Result<Option<String>, DbError> {
+    pub fn find_state(&self, name: &str) -> DbResult<Option<String>> {
         self.tx.find_value("SELECT value FROM state WHERE name = ?1", params![name])
     }
 }
 
 impl WriteTx<'_> {
     /// Writes an organization and logs the change.
-    pub fn put_organization(
-        &self,
-        new: &Organization,
-        now: Timestamp,
-    ) -> Result<PutOutcome, DbError> {
+    pub fn put_organization(&self, new: &Organization, now: Timestamp) -> DbResult<PutOutcome> {
         let existing = self.as_read().find_organization(new.id)?;
         if existing.as_ref() == Some(new) {
             return Ok(PutOutcome::Unchanged);
@@ -132,7 +125,7 @@ impl WriteTx<'_> {
     }
 
     /// Writes a product. The given number and code must not belong to two products.
-    pub fn put_product(&self, new: &ProductEntry, now: Timestamp) -> Result<PutOutcome, DbError> {
+    pub fn put_product(&self, new: &ProductEntry, now: Timestamp) -> DbResult<PutOutcome> {
         let existing = match new.id {
             Some(id) => self.as_read().find_product_code(id)?.map(|_| id),
             None => self.as_read().find_product_id(&new.code)?,
@@ -158,11 +151,7 @@ impl WriteTx<'_> {
     ///
     /// The remaining prepaid downloads are counted here. The given number is only used for a new agreement,
     /// or if the number of bought downloads has changed.
-    pub fn put_agreement(
-        &self,
-        new: &AgreementEntry,
-        now: Timestamp,
-    ) -> Result<PutOutcome, DbError> {
+    pub fn put_agreement(&self, new: &AgreementEntry, now: Timestamp) -> DbResult<PutOutcome> {
         let existed = self.as_read().find_agreement_owner(new.id)?.is_some();
         let total = new.prepaids.map(|prepaids| prepaids.total);
         let remaining = new.prepaids.map(PrepaidsEntry::remaining);
@@ -207,7 +196,7 @@ impl WriteTx<'_> {
     }
 
     /// Writes a licence, whose product must exist. No cache contains licences.
-    pub fn put_license(&self, new: &LicenseEntry) -> Result<PutOutcome, DbError> {
+    pub fn put_license(&self, new: &LicenseEntry) -> DbResult<PutOutcome> {
         let uuid = new.uuid.to_string();
         let sql = "SELECT 1 FROM licenses WHERE uuid = ?1";
         let existed = self.tx.exists(sql, params![uuid])?;
@@ -239,7 +228,7 @@ impl WriteTx<'_> {
     }
 
     /// Returns the outcome, and logs a change that affects many accounts. A new row affects none.
-    fn put_outcome(&self, existed: bool, now: Timestamp) -> Result<PutOutcome, DbError> {
+    fn put_outcome(&self, existed: bool, now: Timestamp) -> DbResult<PutOutcome> {
         if !existed {
             return Ok(PutOutcome::Created);
         }
@@ -256,7 +245,7 @@ impl WriteTx<'_> {
         new: &UserEntry,
         password: Option<&str>,
         now: Timestamp,
-    ) -> Result<PutOutcome, DbError> {
+    ) -> DbResult<PutOutcome> {
         let existing = self.as_read().find_user_by_name(&new.user_name)?;
         let was_active = existing.as_ref().is_none_or(|(user, _)| user.active);
         let is_active = new.active.unwrap_or(was_active);
@@ -288,7 +277,7 @@ impl WriteTx<'_> {
         owner: i64,
         targets: &BTreeSet<i64>,
         LinkStatements { list, remove, insert }: LinkStatements,
-    ) -> Result<usize, DbError> {
+    ) -> DbResult<usize> {
         let existing: BTreeSet<i64> =
             self.tx.list_values(list, params![owner])?.into_iter().collect();
         let mut changed = 0;
@@ -309,7 +298,7 @@ impl WriteTx<'_> {
         id: Option<UserId>,
         active: bool,
         now: Timestamp,
-    ) -> Result<Option<UserId>, DbError> {
+    ) -> DbResult<Option<UserId>> {
         let roles = serde_json::json!(new.roles).to_string();
         // A given password always counts as a change, because each hash has its own salt.
         self.tx.find_value(
@@ -361,7 +350,7 @@ impl WriteTx<'_> {
         new: &ClientEntry,
         secret: Option<&str>,
         now: Timestamp,
-    ) -> Result<PutOutcome, DbError> {
+    ) -> DbResult<PutOutcome> {
         let existing = self.as_read().find_stored_client(&new.client_id)?;
         let stored_secret = existing.as_ref().and_then(|existing| existing.secret.clone());
         let client = OAuthClient {
@@ -409,7 +398,7 @@ impl WriteTx<'_> {
     }
 
     /// Writes a key of an existing user. A revoked key stays revoked.
-    pub fn put_key(&self, new: &NewApiKey, now: Timestamp) -> Result<PutOutcome, DbError> {
+    pub fn put_key(&self, new: &NewApiKey, now: Timestamp) -> DbResult<PutOutcome> {
         let hash = new.key_hash.to_string();
         let sql = "SELECT user_name FROM api_keys JOIN users USING (user_id) WHERE key_hash = ?1";
         let owner: Option<String> = self.tx.find_value(sql, params![&hash])?;
@@ -436,7 +425,7 @@ impl WriteTx<'_> {
     }
 
     /// Stores a value in the table `state` under a name.
-    pub fn write_state(&self, name: &str, value: &str) -> Result<(), DbError> {
+    pub fn write_state(&self, name: &str, value: &str) -> DbResult<()> {
         let sql = "INSERT INTO state (name, value) VALUES (?1, ?2)
              ON CONFLICT (name) DO UPDATE SET value = excluded.value";
         self.tx.execute(sql, params![name, value]).map(drop)

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{ALL_BEHIND, ReadTx, WriteTx, damaged, int, parse_json, time};
 use crate::storage::database::engine::params;
-use crate::storage::database::error::DbError;
+use crate::storage::database::error::DbResult;
 use model::ItemKey;
 
 /// Changes of one item by editors that are remembered; the oldest are removed.
@@ -35,7 +35,7 @@ pub struct ItemEdit {
 
 impl ReadTx<'_> {
     /// Lists the changes of the item `key` by editors, newest first.
-    pub fn list_item_edits(&self, key: &ItemKey) -> Result<Vec<ItemEdit>, DbError> {
+    pub fn list_item_edits(&self, key: &ItemKey) -> DbResult<Vec<ItemEdit>> {
         let what = format!("edits of item {key}");
         self.tx.list(
             "SELECT version, changes, changed_ms, user_name FROM item_edits
@@ -55,7 +55,7 @@ impl ReadTx<'_> {
 
 impl WriteTx<'_> {
     /// Records a change of the item `key`, and removes all but its [`ITEM_EDITS_MAX`] newest changes.
-    pub fn write_item_edit(&self, key: &ItemKey, edit: &ItemEdit) -> Result<(), DbError> {
+    pub fn write_item_edit(&self, key: &ItemKey, edit: &ItemEdit) -> DbResult<()> {
         let media_type = key.media_type.as_str();
         let id = key.id.as_str();
         let changes = serde_json::to_string(&edit.changes)

@@ -9,7 +9,7 @@ use jiff::Timestamp;
 use super::{ALL_BEHIND, ReadTx, WriteTx, damaged, int, time};
 use crate::runtime::limits::RIGHTS_CHANGES_MAX;
 use crate::storage::database::engine::{ResultRow, params};
-use crate::storage::database::error::DbError;
+use crate::storage::database::error::DbResult;
 use metadata::RightsMetadata;
 use model::ItemKey;
 use model::item::parse_stored_rights;
@@ -30,20 +30,20 @@ pub struct RightsChange {
 }
 
 /// Reads the column [`SET_RIGHTS`]. An item without a row has no override.
-pub(super) fn read_set(row: &dyn ResultRow, what: &str) -> Result<RightsMetadata, DbError> {
+pub(super) fn read_set(row: &dyn ResultRow, what: &str) -> DbResult<RightsMetadata> {
     match row.get::<Option<String>>("set_rights")? {
         Some(text) => parse_set(&text, what),
         None => Ok(RightsMetadata::default()),
     }
 }
 
-fn parse_set(text: &str, what: &str) -> Result<RightsMetadata, DbError> {
+fn parse_set(text: &str, what: &str) -> DbResult<RightsMetadata> {
     parse_stored_rights(text).map_err(|why| damaged(format!("rights of {what}"), &why))
 }
 
 impl ReadTx<'_> {
     /// Finds the rights override of the item `key`. Returns `None` if there is no such item.
-    pub fn find_item_rights(&self, key: &ItemKey) -> Result<Option<RightsMetadata>, DbError> {
+    pub fn find_item_rights(&self, key: &ItemKey) -> DbResult<Option<RightsMetadata>> {
         self.tx.find(
             &format!("SELECT {SET_RIGHTS} FROM items WHERE media_type = ?1 AND id = ?2"),
             params![key.media_type.as_str(), key.id.as_str()],
@@ -53,7 +53,7 @@ impl ReadTx<'_> {
 
     /// Lists the changes of the rights override of the item `key`, newest first. Lists at most one more than
     /// [`RIGHTS_CHANGES_MAX`], because the effect of a change follows from the previous one.
-    pub fn list_rights_changes(&self, key: &ItemKey) -> Result<Vec<RightsChange>, DbError> {
+    pub fn list_rights_changes(&self, key: &ItemKey) -> DbResult<Vec<RightsChange>> {
         let what = format!("item {key}");
         self.tx.list(
             "SELECT rights, changed_ms, user_name FROM item_rights
@@ -73,7 +73,7 @@ impl ReadTx<'_> {
 impl WriteTx<'_> {
     /// Stores the override of the item `key`. Removes its oldest changes, which
     /// [`ReadTx::list_rights_changes`] does not list.
-    pub fn write_item_rights(&self, key: &ItemKey, change: &RightsChange) -> Result<(), DbError> {
+    pub fn write_item_rights(&self, key: &ItemKey, change: &RightsChange) -> DbResult<()> {
         let media_type = key.media_type.as_str();
         let id = key.id.as_str();
         self.tx.execute(

@@ -9,7 +9,7 @@ use super::item_rights::{self, SET_RIGHTS};
 use super::{ReadTx, WriteTx, damaged, int, optional_time, parse_json, read_key, time};
 use crate::runtime::limits::SWEEP_ROWS;
 use crate::storage::database::engine::{ResultRow, params};
-use crate::storage::database::error::DbError;
+use crate::storage::database::error::DbResult;
 use metadata::RightsMetadata;
 use model::ItemKey;
 use model::item::{Asset, ItemPresence, PubStatus};
@@ -75,7 +75,7 @@ impl StoredItem {
     }
 
     /// Reads the columns [`StoredItem::columns`].
-    pub(super) fn read(row: &dyn ResultRow, what: &str) -> Result<Self, DbError> {
+    pub(super) fn read(row: &dyn ResultRow, what: &str) -> DbResult<Self> {
         Ok(Self {
             document: row.get("document")?,
             assets: parse_json(what, row.text("assets")?)?,
@@ -89,7 +89,7 @@ impl StoredItem {
 
 impl ReadTx<'_> {
     /// Finds the current version of the item `key`.
-    pub fn find_item(&self, key: &ItemKey) -> Result<Option<StoredItem>, DbError> {
+    pub fn find_item(&self, key: &ItemKey) -> DbResult<Option<StoredItem>> {
         let columns = StoredItem::columns();
         self.tx.find(
             &format!("SELECT {columns} FROM items WHERE media_type = ?1 AND id = ?2"),
@@ -99,7 +99,7 @@ impl ReadTx<'_> {
     }
 
     /// Returns whether the item `key` exists and has files. A withdrawn item counts as absent.
-    pub fn find_held(&self, key: &ItemKey) -> Result<ItemPresence, DbError> {
+    pub fn find_held(&self, key: &ItemKey) -> DbResult<ItemPresence> {
         let has_files: Option<i64> = self.tx.find_value(
             "SELECT CASE assets WHEN '[]' THEN 0 ELSE 1 END FROM items
              WHERE media_type = ?1 AND id = ?2 AND pubstatus NOT IN ('withheld', 'canceled')",
@@ -113,19 +113,14 @@ impl ReadTx<'_> {
     }
 
     /// Lists the numbers of items above `after` and up to `through`, ascending, at most `limit`.
-    pub fn list_item_numbers(
-        &self,
-        after: i64,
-        through: i64,
-        limit: usize,
-    ) -> Result<Vec<i64>, DbError> {
+    pub fn list_item_numbers(&self, after: i64, through: i64, limit: usize) -> DbResult<Vec<i64>> {
         let sql = "SELECT item_id FROM items WHERE item_id > ?1 AND item_id <= ?2
              ORDER BY item_id LIMIT ?3";
         self.tx.list_values(sql, params![after, through, int(limit)])
     }
 
     /// Counts the items with pictures among the numbers above `after` and up to `through`.
-    pub fn count_items_with_pictures(&self, after: i64, through: i64) -> Result<u64, DbError> {
+    pub fn count_items_with_pictures(&self, after: i64, through: i64) -> DbResult<u64> {
         // Searches the text of the records, because parsing the records of all items would be many times
         // slower.
         let sql = "SELECT count(*) FROM items WHERE item_id > ?1 AND item_id <= ?2
@@ -134,7 +129,7 @@ impl ReadTx<'_> {
     }
 
     /// Finds the item whose current version has the number `doc`, with its files.
-    pub fn files_of_version(&self, doc: i64) -> Result<Option<(ItemKey, Vec<Asset>)>, DbError> {
+    pub fn files_of_version(&self, doc: i64) -> DbResult<Option<(ItemKey, Vec<Asset>)>> {
         let sql = "SELECT media_type, id, assets FROM items WHERE item_id = ?1";
         self.tx.find(sql, params![doc], |row| {
             let key = read_key(row)?;
@@ -149,7 +144,7 @@ impl WriteTx<'_> {
     ///
     /// The version gets the number of the log row and replaces the previous version. A withdrawn item is
     /// removed from the collections that contain it.
-    pub fn write_item(&self, item: &NewItem) -> Result<ItemWriteOutcome, DbError> {
+    pub fn write_item(&self, item: &NewItem) -> DbResult<ItemWriteOutcome> {
         let media_type = item.key.media_type.as_str();
         let id = item.key.id.as_str();
         let what = format!("item {}", item.key);
@@ -202,7 +197,7 @@ impl WriteTx<'_> {
 
     /// Removes rows of the item log written before `before`, at most [`SWEEP_ROWS`], but never the newest row
     /// or rows that have not been matched with notifications. Returns the number of removed rows.
-    pub fn sweep_item_log(&self, before: Timestamp) -> Result<usize, DbError> {
+    pub fn sweep_item_log(&self, before: Timestamp) -> DbResult<usize> {
         let before = before.as_millisecond();
         let mut last: Option<i64> = None;
         // The newest row stays, because followers detect lost rows by the end of the log. `streams` is a

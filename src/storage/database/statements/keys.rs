@@ -4,12 +4,12 @@ use jiff::Timestamp;
 
 use super::{ALL_BEHIND, ReadTx, WriteTx, import::NewApiKey, int, operator::ListedKey};
 use crate::storage::database::engine::params;
-use crate::storage::database::error::DbError;
+use crate::storage::database::error::DbResult;
 use model::account::UserId;
 
 impl ReadTx<'_> {
     /// Lists the keys of a user that are not revoked, in the order of their numbers.
-    pub fn list_live_keys(&self, user_name: &str) -> Result<Vec<ListedKey>, DbError> {
+    pub fn list_live_keys(&self, user_name: &str) -> DbResult<Vec<ListedKey>> {
         let mut keys = self.list_stored_keys(Some(user_name))?;
         keys.retain(|key| key.revoked.is_none());
         Ok(keys)
@@ -28,7 +28,7 @@ impl WriteTx<'_> {
         new: &NewApiKey,
         max: usize,
         now: Timestamp,
-    ) -> Result<Option<ListedKey>, DbError> {
+    ) -> DbResult<Option<ListedKey>> {
         if self.as_read().list_live_keys(&new.user_name)?.len() >= max {
             return Ok(None);
         }
@@ -50,7 +50,7 @@ impl WriteTx<'_> {
     }
 
     /// Revokes a key of a user for good. Returns `false` if the user has no such key.
-    pub fn revoke_own_key(&self, user: UserId, id: i64, now: Timestamp) -> Result<bool, DbError> {
+    pub fn revoke_own_key(&self, user: UserId, id: i64, now: Timestamp) -> DbResult<bool> {
         let sql = "SELECT key_id FROM api_keys
              WHERE key_id = ?1 AND user_id = ?2 AND revoked_ms IS NULL";
         // A key of a different user is reported like a missing one.

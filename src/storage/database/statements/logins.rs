@@ -5,7 +5,7 @@ use jiff::Timestamp;
 
 use super::{ALL_BEHIND, ReadTx, WriteTx, grants::read_scopes, int, optional_time, parse, time};
 use crate::storage::database::engine::params;
-use crate::storage::database::error::DbError;
+use crate::storage::database::error::DbResult;
 use model::ContentHash;
 use model::account::{FamilyId, ScopeSet, UserId};
 
@@ -75,11 +75,7 @@ pub fn session_name(session: &ContentHash) -> String {
 
 impl ReadTx<'_> {
     /// Lists the sessions of a user that have not ended, the most recently used first.
-    pub fn list_sessions(
-        &self,
-        user: UserId,
-        now: Timestamp,
-    ) -> Result<Vec<ListedSession>, DbError> {
+    pub fn list_sessions(&self, user: UserId, now: Timestamp) -> DbResult<Vec<ListedSession>> {
         let what = format!("session of user {user}");
         let mut found = self.tx.list(
             "SELECT session_hash, browser, address, auth_ms,
@@ -102,7 +98,7 @@ impl ReadTx<'_> {
     }
 
     /// Lists the applications that have a consent or tokens of a user, by name.
-    pub fn list_applications(&self, user: UserId) -> Result<Vec<ListedApplication>, DbError> {
+    pub fn list_applications(&self, user: UserId) -> DbResult<Vec<ListedApplication>> {
         let what = format!("applications of user {user}");
         let rows: Vec<ListedApplication> = self.tx.list(
             "SELECT client_id, name, granted.scopes, at_ms, last_used_ms FROM
@@ -137,7 +133,7 @@ impl ReadTx<'_> {
     }
 
     /// Counts the logins of a user.
-    pub fn count_logins(&self, user: UserId, now: Timestamp) -> Result<LoginCount, DbError> {
+    pub fn count_logins(&self, user: UserId, now: Timestamp) -> DbResult<LoginCount> {
         let id = user.0;
         let ms = now.as_millisecond();
         let sessions = "SELECT count(*) FROM sessions WHERE user_id = ?1 AND expires_ms > ?2";
@@ -163,12 +159,7 @@ fn use_statement(table: &str, column: &str) -> String {
 
 impl WriteTx<'_> {
     /// Ends the session of a user that is listed under `name`. Returns `false` if there is none.
-    pub fn end_session_named(
-        &self,
-        user: UserId,
-        name: &str,
-        now: Timestamp,
-    ) -> Result<bool, DbError> {
+    pub fn end_session_named(&self, user: UserId, name: &str, now: Timestamp) -> DbResult<bool> {
         let sql = "SELECT session_hash FROM sessions WHERE user_id = ?1";
         let hashes: Vec<String> = self.tx.list_values(sql, params![user.0])?;
         // Names are hashes, so all of them are computed to find the one that matches.
@@ -189,7 +180,7 @@ impl WriteTx<'_> {
         user: UserId,
         client_id: &str,
         now: Timestamp,
-    ) -> Result<bool, DbError> {
+    ) -> DbResult<bool> {
         let sql = "SELECT family_id FROM families WHERE user_id = ?1 AND client_id = ?2";
         let families: Vec<FamilyId> = self.tx.list_values(sql, params![user.0, client_id])?;
         // Ended one by one, because caches must invalidate the access tokens of each.
@@ -202,7 +193,7 @@ impl WriteTx<'_> {
     }
 
     /// Revokes every key of a user. Returns the numbers of the keys that this call revoked.
-    pub fn revoke_keys_of(&self, user: UserId, now: Timestamp) -> Result<Vec<i64>, DbError> {
+    pub fn revoke_keys_of(&self, user: UserId, now: Timestamp) -> DbResult<Vec<i64>> {
         let sql = "SELECT key_id FROM api_keys WHERE user_id = ?1 AND revoked_ms IS NULL
              ORDER BY key_id";
         let keys: Vec<i64> = self.tx.list_values(sql, params![user.0])?;
@@ -213,7 +204,7 @@ impl WriteTx<'_> {
     }
 
     /// Records the times at which credentials were used, unless a later use is recorded.
-    pub fn record_uses(&self, uses: &[(UsedCredential, Timestamp)]) -> Result<(), DbError> {
+    pub fn record_uses(&self, uses: &[(UsedCredential, Timestamp)]) -> DbResult<()> {
         for (credential, at) in uses {
             let ms = at.as_millisecond();
             match credential {
@@ -242,7 +233,7 @@ impl WriteTx<'_> {
         browser: &LoginBrowser,
         keep: usize,
         now: Timestamp,
-    ) -> Result<bool, DbError> {
+    ) -> DbResult<bool> {
         let sql = "SELECT browser_hash FROM browsers WHERE user_id = ?1";
         let known: Vec<String> = self.tx.list_values(sql, params![user.0])?;
         let hash = browser.now.to_string();

@@ -9,7 +9,7 @@ use super::{
 };
 use crate::storage::database::account_change::AccountChange;
 use crate::storage::database::engine::{ResultRow, ToParam, params};
-use crate::storage::database::error::DbError;
+use crate::storage::database::error::DbResult;
 use model::ContentHash;
 use model::account::{AgreementId, OAuthClient, User, UserId};
 
@@ -45,7 +45,7 @@ pub(super) const CLIENT_COLUMNS: &str =
     "client_id, name, secret, redirect_uris, grants, active, scopes_enforced, access_token_s";
 
 /// Reads the columns [`CLIENT_COLUMNS`].
-pub(super) fn read_client(row: &dyn ResultRow) -> Result<OAuthClient, DbError> {
+pub(super) fn read_client(row: &dyn ResultRow) -> DbResult<OAuthClient> {
     let client_id: String = row.get("client_id")?;
     let what = format!("client {client_id}");
     Ok(OAuthClient {
@@ -62,7 +62,7 @@ pub(super) fn read_client(row: &dyn ResultRow) -> Result<OAuthClient, DbError> {
 
 impl ReadTx<'_> {
     /// Finds the client, active or not, with the hash of its secret.
-    pub fn find_stored_client(&self, client_id: &str) -> Result<Option<OAuthClient>, DbError> {
+    pub fn find_stored_client(&self, client_id: &str) -> DbResult<Option<OAuthClient>> {
         self.tx.find(
             &format!("SELECT {CLIENT_COLUMNS} FROM clients WHERE client_id = ?1"),
             params![client_id],
@@ -71,7 +71,7 @@ impl ReadTx<'_> {
     }
 
     /// Lists all clients in the order of their ids.
-    pub fn list_stored_clients(&self) -> Result<Vec<OAuthClient>, DbError> {
+    pub fn list_stored_clients(&self) -> DbResult<Vec<OAuthClient>> {
         self.tx.list(
             &format!("SELECT {CLIENT_COLUMNS} FROM clients ORDER BY client_id"),
             params![],
@@ -80,7 +80,7 @@ impl ReadTx<'_> {
     }
 
     /// Lists all users in the order of their numbers.
-    pub fn list_stored_users(&self) -> Result<Vec<ListedUser>, DbError> {
+    pub fn list_stored_users(&self) -> DbResult<Vec<ListedUser>> {
         let sql = format!(
             "SELECT {USER_COLUMNS}, password IS NOT NULL AS has_password,
                  (SELECT string_agg(CAST(agreement_id AS TEXT), ',' ORDER BY agreement_id)
@@ -95,7 +95,7 @@ impl ReadTx<'_> {
     }
 
     /// Lists all API keys, or the keys of one user, in the order of their numbers.
-    pub fn list_stored_keys(&self, user_name: Option<&str>) -> Result<Vec<ListedKey>, DbError> {
+    pub fn list_stored_keys(&self, user_name: Option<&str>) -> DbResult<Vec<ListedKey>> {
         self.tx.list(
             "SELECT key_id, user_name, name, api_keys.created_ms, revoked_ms, last_used_ms
              FROM api_keys JOIN users USING (user_id)
@@ -117,7 +117,7 @@ impl ReadTx<'_> {
     }
 
     /// Finds the number of the API key with that hash, revoked or not.
-    pub fn find_key_number(&self, key: &ContentHash) -> Result<Option<i64>, DbError> {
+    pub fn find_key_number(&self, key: &ContentHash) -> DbResult<Option<i64>> {
         self.tx.find_value(
             "SELECT key_id FROM api_keys WHERE key_hash = ?1",
             params![key.to_string()],
@@ -133,7 +133,7 @@ impl WriteTx<'_> {
         user_name: &str,
         active: bool,
         now: Timestamp,
-    ) -> Result<bool, DbError> {
+    ) -> DbResult<bool> {
         let Some((user, _)) = self.as_read().find_user_by_name(user_name)? else {
             return Ok(false);
         };
@@ -160,7 +160,7 @@ impl WriteTx<'_> {
         user_name: &str,
         hash: &str,
         now: Timestamp,
-    ) -> Result<bool, DbError> {
+    ) -> DbResult<bool> {
         let Some((user, _)) = self.as_read().find_user_by_name(user_name)? else {
             return Ok(false);
         };
@@ -180,7 +180,7 @@ impl WriteTx<'_> {
         user_name: &str,
         roles: &[String],
         now: Timestamp,
-    ) -> Result<bool, DbError> {
+    ) -> DbResult<bool> {
         let Some((user, _)) = self.as_read().find_user_by_name(user_name)? else {
             return Ok(false);
         };
@@ -194,7 +194,7 @@ impl WriteTx<'_> {
     }
 
     /// Ends every session of a user and revokes all credentials that clients received on its behalf.
-    pub fn end_logins(&self, user: UserId, now: Timestamp) -> Result<(), DbError> {
+    pub fn end_logins(&self, user: UserId, now: Timestamp) -> DbResult<()> {
         // Before the deletions below, which remove the hashes that the log names.
         self.log_ended(
             "SELECT session_hash FROM sessions WHERE user_id = ?1",
@@ -222,7 +222,7 @@ impl WriteTx<'_> {
         owner: impl ToParam,
         change: fn(ContentHash) -> AccountChange,
         now: Timestamp,
-    ) -> Result<(), DbError> {
+    ) -> DbResult<()> {
         let sql = format!("{sql} LIMIT ?2");
         // One more than the limit shows whether there are too many.
         let limit = int(ENDED_TOKENS_LOGGED_MAX + 1);
@@ -246,7 +246,7 @@ impl WriteTx<'_> {
         client_id: &str,
         active: bool,
         now: Timestamp,
-    ) -> Result<bool, DbError> {
+    ) -> DbResult<bool> {
         let sql = "UPDATE clients SET active = ?2 WHERE client_id = ?1";
         if self.tx.execute(sql, params![client_id, active])? == 0 {
             return Ok(false);
@@ -263,13 +263,13 @@ impl WriteTx<'_> {
 
     /// Sets the secret of a client, by its argon2id hash. Returns `false` if the client does not exist or is
     /// public.
-    pub fn set_client_secret(&self, client_id: &str, hash: &str) -> Result<bool, DbError> {
+    pub fn set_client_secret(&self, client_id: &str, hash: &str) -> DbResult<bool> {
         let sql = "UPDATE clients SET secret = ?2 WHERE client_id = ?1 AND secret IS NOT NULL";
         Ok(self.tx.execute(sql, params![client_id, hash])? > 0)
     }
 
     /// Revokes an API key for good. Returns `false` if it does not exist.
-    pub fn revoke_key(&self, id: i64, now: Timestamp) -> Result<bool, DbError> {
+    pub fn revoke_key(&self, id: i64, now: Timestamp) -> DbResult<bool> {
         let hash =
             self.tx.find_value("SELECT key_hash FROM api_keys WHERE key_id = ?1", params![id])?;
         let Some(hash): Option<String> = hash else { return Ok(false) };

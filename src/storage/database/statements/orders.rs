@@ -9,7 +9,7 @@ use super::accounts::read_product;
 use super::{ReadTx, WriteTx, damaged, int, key_text, optional_time, parse, parse_json, time};
 use crate::storage::database::account_change::AccountChange;
 use crate::storage::database::engine::{ResultRow, params};
-use crate::storage::database::error::DbError;
+use crate::storage::database::error::DbResult;
 use api::orders::ORDERS_LISTED_MAX;
 use model::ItemKey;
 use model::account::{
@@ -68,7 +68,7 @@ pub struct UsageReport {
     pub until: Timestamp,
 }
 
-fn write_json<T: Serialize>(what: &str, value: &T) -> Result<String, DbError> {
+fn write_json<T: Serialize>(what: &str, value: &T) -> DbResult<String> {
     serde_json::to_string(value).map_err(|why| damaged(what, &why))
 }
 
@@ -79,7 +79,7 @@ const ORDER_COLUMNS: &str = "order_id, organization_id, user_id, media_type, ite
      (SELECT approver FROM agreements \
          WHERE agreements.agreement_id = orders.agreement_id) AS approver";
 
-fn read_order(row: &dyn ResultRow) -> Result<Order, DbError> {
+fn read_order(row: &dyn ResultRow) -> DbResult<Order> {
     let id: OrderId = row.get("order_id")?;
     let what = format!("order {id}");
     let mut agreement: OrderAgreement = parse_json(&what, row.text("agreement")?)?;
@@ -118,7 +118,7 @@ impl ReadTx<'_> {
         item: &ItemKey,
         agreement: AgreementId,
         now: Timestamp,
-    ) -> Result<Option<LiveOrder>, DbError> {
+    ) -> DbResult<Option<LiveOrder>> {
         let sql = "SELECT downloadable_until_ms, approved FROM orders
              WHERE organization_id = ?1 AND media_type = ?2 AND item_id = ?3
                  AND agreement_id = ?4 AND downloadable_until_ms > ?5
@@ -143,7 +143,7 @@ impl ReadTx<'_> {
         item: &ItemKey,
         agreement: Option<AgreementId>,
         now: Timestamp,
-    ) -> Result<bool, DbError> {
+    ) -> DbResult<bool> {
         let (owner, user, organization) = of.condition();
         let (under, agreement) = match agreement {
             Some(AgreementId(id)) => ("agreement_id = ?6", id),
@@ -171,7 +171,7 @@ impl ReadTx<'_> {
         of: OrdersOf,
         item: &ItemKey,
         now: Timestamp,
-    ) -> Result<Option<Order>, DbError> {
+    ) -> DbResult<Option<Order>> {
         let (owner, user, organization) = of.condition();
         let media_type = item.media_type.as_str();
         let id = item.id.as_str();
@@ -189,11 +189,7 @@ impl ReadTx<'_> {
 
     /// Lists the products under which `item` was ordered and can still be reported, as they were at that
     /// time; at most [`ORDERS_LISTED_MAX`].
-    pub fn list_products_to_report(
-        &self,
-        of: OrdersOf,
-        item: &ItemKey,
-    ) -> Result<Vec<Product>, DbError> {
+    pub fn list_products_to_report(&self, of: OrdersOf, item: &ItemKey) -> DbResult<Vec<Product>> {
         let (owner, user, organization) = of.condition();
         let media_type = item.media_type.as_str();
         let id = item.id.as_str();
@@ -209,14 +205,14 @@ impl ReadTx<'_> {
     }
 
     /// Returns the remaining downloads of the agreement; 0 if it is not prepaid or does not exist.
-    pub fn prepaid_remaining(&self, agreement: AgreementId) -> Result<u32, DbError> {
+    pub fn prepaid_remaining(&self, agreement: AgreementId) -> DbResult<u32> {
         let sql = "SELECT prepaid_remaining FROM agreements WHERE agreement_id = ?1";
         let found: Option<Option<u32>> = self.tx.find_value(sql, params![agreement.0])?;
         Ok(found.flatten().unwrap_or(0))
     }
 
     /// Finds the first of `codes` that is the code of a product.
-    pub fn first_known_product(&self, codes: &[String]) -> Result<Option<Product>, DbError> {
+    pub fn first_known_product(&self, codes: &[String]) -> DbResult<Option<Product>> {
         let sql = "SELECT product_id, code, name, description FROM products WHERE code = ?1";
         for code in codes {
             let product = self.tx.find(sql, params![code], read_product)?;
@@ -229,7 +225,7 @@ impl ReadTx<'_> {
 
     /// Lists the licences of the products with these codes, in the order of the codes and then in the order
     /// in which they were added.
-    pub fn list_licenses_of_products(&self, codes: &[String]) -> Result<Vec<License>, DbError> {
+    pub fn list_licenses_of_products(&self, codes: &[String]) -> DbResult<Vec<License>> {
         let sql = "SELECT product_id, code, name, products.description,
                  uuid, period, volume, price, licenses.description AS license_description
              FROM licenses JOIN products USING (product_id)
@@ -248,7 +244,7 @@ impl ReadTx<'_> {
         status: OrderStatus,
         start: usize,
         size: usize,
-    ) -> Result<Vec<Order>, DbError> {
+    ) -> DbResult<Vec<Order>> {
         let (owner, user, organization) = of.condition();
         let status = match status {
             OrderStatus::Reported => "AND reported_ms IS NOT NULL",
@@ -272,7 +268,7 @@ impl ReadTx<'_> {
         organization: OrganizationId,
         item: &ItemKey,
         size: usize,
-    ) -> Result<Vec<Order>, DbError> {
+    ) -> DbResult<Vec<Order>> {
         let media_type = item.media_type.as_str();
         let id = item.id.as_str();
         self.tx.list(
@@ -288,7 +284,7 @@ impl ReadTx<'_> {
     }
 
     /// Finds the order with that number.
-    pub fn find_order(&self, id: OrderId) -> Result<Option<Order>, DbError> {
+    pub fn find_order(&self, id: OrderId) -> DbResult<Option<Order>> {
         self.tx.find(
             &format!("SELECT {ORDER_COLUMNS} FROM orders WHERE order_id = ?1"),
             params![id.0],
@@ -297,7 +293,7 @@ impl ReadTx<'_> {
     }
 }
 
-fn read_license(row: &dyn ResultRow) -> Result<License, DbError> {
+fn read_license(row: &dyn ResultRow) -> DbResult<License> {
     let uuid: String = row.get("uuid")?;
     let what = format!("licence {uuid}");
     let period: Option<String> = row.get("period")?;
@@ -316,7 +312,7 @@ fn read_license(row: &dyn ResultRow) -> Result<License, DbError> {
 
 impl WriteTx<'_> {
     /// Stores a new order and returns its number. The number in `order` is ignored.
-    pub fn insert_order(&self, order: &Order) -> Result<OrderId, DbError> {
+    pub fn insert_order(&self, order: &Order) -> DbResult<OrderId> {
         let what = format!("order of {}", order.item);
         let license = order.license.as_ref();
         let license = license.map(|license| write_json(&what, license)).transpose()?;
@@ -353,7 +349,7 @@ impl WriteTx<'_> {
 
     /// Deducts one download from a prepaid agreement and logs the change of its users' accounts. Returns
     /// `false` if none is left.
-    pub fn take_prepaid(&self, agreement: AgreementId, now: Timestamp) -> Result<bool, DbError> {
+    pub fn take_prepaid(&self, agreement: AgreementId, now: Timestamp) -> DbResult<bool> {
         // The condition prevents concurrent downloads from going below zero (contract purchases-5).
         let updated = self.tx.execute(
             "UPDATE agreements SET prepaid_remaining = prepaid_remaining - 1
@@ -380,7 +376,7 @@ impl WriteTx<'_> {
     /// Reports an order. The download period of an order that needed approval, if it is the newest of its
     /// item, begins with the approval: the customer does not pay for the time of waiting. Returns `false` if
     /// the order was reported before or does not exist.
-    pub fn report_order(&self, id: OrderId, report: &UsageReport) -> Result<bool, DbError> {
+    pub fn report_order(&self, id: OrderId, report: &UsageReport) -> DbResult<bool> {
         let what = format!("order {id}");
         let license = report.license.as_ref();
         let license = license.map(|license| write_json(&what, license)).transpose()?;

@@ -15,7 +15,7 @@ use uuid::Uuid;
 
 use super::{ClaimTx, ReadTx, WriteTx, damaged, int, optional_time, parse, parse_json, time};
 use crate::storage::database::engine::{EngineTransaction, ResultRow, RowLock, params};
-use crate::storage::database::error::DbError;
+use crate::storage::database::error::{DbError, DbResult};
 use model::account::{MessageContent, MessageState, MessageTransport, OutboxMessage, UserId};
 
 /// Messages of one transport that a sweep for lost claims releases at a time. One claim takes no more than are
@@ -27,7 +27,7 @@ const NO_NOTIFICATION: i64 = 0;
 const COLUMNS: &str = "message_id, number, user_id, content, state, attempts, next_ms, error, \
      created_ms, queued_ms";
 
-fn read_message(row: &dyn ResultRow) -> Result<OutboxMessage, DbError> {
+fn read_message(row: &dyn ResultRow) -> DbResult<OutboxMessage> {
     let id: String = row.get("message_id")?;
     let what = format!("message {id}");
     let attempts: i64 = row.get("attempts")?;
@@ -133,7 +133,7 @@ impl ReadTx<'_> {
         &self,
         state: Option<MessageState>,
         limit: usize,
-    ) -> Result<Vec<OutboxMessage>, DbError> {
+    ) -> DbResult<Vec<OutboxMessage>> {
         let sql = format!(
             "SELECT {COLUMNS} FROM outbox WHERE state = coalesce(?1, state)
              ORDER BY message_id LIMIT ?2"
@@ -158,7 +158,7 @@ impl ReadTx<'_> {
         state: Option<MessageState>,
         start: usize,
         size: usize,
-    ) -> Result<Vec<ListedMessage>, DbError> {
+    ) -> DbResult<Vec<ListedMessage>> {
         let sql = format!(
             "SELECT {COLUMNS}, transport,
                  (SELECT user_name FROM users WHERE users.user_id = outbox.user_id) AS user_name
@@ -183,7 +183,7 @@ impl ReadTx<'_> {
     }
 
     /// Counts the waiting and the parked messages of a transport.
-    pub fn count_messages(&self, transport: MessageTransport) -> Result<OutboxCount, DbError> {
+    pub fn count_messages(&self, transport: MessageTransport) -> DbResult<OutboxCount> {
         let sql = "SELECT count(*) AS messages, count(next_ms) AS waiting FROM outbox
              WHERE transport = ?1";
         self.tx.load(sql, params![transport.as_str()], |row| {
@@ -194,7 +194,7 @@ impl ReadTx<'_> {
     }
 
     /// Returns the time at which the next waiting message of a transport is due.
-    pub fn next_message(&self, transport: MessageTransport) -> Result<Option<Timestamp>, DbError> {
+    pub fn next_message(&self, transport: MessageTransport) -> DbResult<Option<Timestamp>> {
         let sql = "SELECT min(next_ms) FROM outbox
              WHERE transport = ?1 AND next_ms IS NOT NULL AND state = 'waiting'";
         optional_time("outbox", self.tx.load_value(sql, params![transport.as_str()])?)
@@ -205,12 +205,7 @@ impl WriteTx<'_> {
     /// Stores a message, unless `max` messages of its user already wait for the transport. Returns whether
     /// there was space. A waiting message with the same content makes it redundant, unless that one is just
     /// being claimed, because its content may have been read already.
-    pub fn insert_message(
-        &self,
-        new: &NewMessage,
-        max: usize,
-        now: Timestamp,
-    ) -> Result<bool, DbError> {
+    pub fn insert_message(&self, new: &NewMessage, max: usize, now: Timestamp) -> DbResult<bool> {
         let NewMessage { id, transport, number, user, content } = new;
         let content = serde_json::to_string(content)
             .map_err(|why| damaged(format!("message {id}"), &why))?;
@@ -248,12 +243,12 @@ impl WriteTx<'_> {
         id: Uuid,
         outcome: &MessageOutcome,
         by: ClaimedBy,
-    ) -> Result<bool, DbError> {
+    ) -> DbResult<bool> {
         end(self.tx, &id.to_string(), outcome, by)
     }
 
     /// Queues parked messages again, one or all. Returns their number.
-    pub fn retry_messages(&self, id: Option<Uuid>, now: Timestamp) -> Result<usize, DbError> {
+    pub fn retry_messages(&self, id: Option<Uuid>, now: Timestamp) -> DbResult<usize> {
         self.tx.execute(
             // `queued_ms` restarts the period in which the message is retried.
             "UPDATE outbox SET state = 'waiting', attempts = 0, next_ms = ?1, queued_ms = ?1,
@@ -264,7 +259,7 @@ impl WriteTx<'_> {
     }
 
     /// Removes one message in any state, or all parked ones. Returns their number.
-    pub fn drop_messages(&self, id: Option<Uuid>) -> Result<usize, DbError> {
+    pub fn drop_messages(&self, id: Option<Uuid>) -> DbResult<usize> {
         self.tx.execute(
             "DELETE FROM outbox WHERE message_id = ?1 OR (?1 IS NULL AND state = 'parked')",
             params![id.map(|id| id.to_string())],
@@ -272,7 +267,7 @@ impl WriteTx<'_> {
     }
 
     /// Removes the oldest parked messages, and retains the `max` newest.
-    pub fn trim_messages(&self, max: usize) -> Result<(), DbError> {
+    pub fn trim_messages(&self, max: usize) -> DbResult<()> {
         self.tx.execute(
             "DELETE FROM outbox WHERE next_ms IS NULL AND updated_ms <=
                  (SELECT updated_ms FROM outbox WHERE next_ms IS NULL
@@ -283,7 +278,7 @@ impl WriteTx<'_> {
     }
 
     /// Removes messages that were parked before `before`, at most `limit`. Returns their number.
-    pub fn sweep_messages(&self, before: Timestamp, limit: usize) -> Result<usize, DbError> {
+    pub fn sweep_messages(&self, before: Timestamp, limit: usize) -> DbResult<usize> {
         self.tx.execute(
             "DELETE FROM outbox WHERE message_id IN (SELECT message_id FROM outbox
              WHERE next_ms IS NULL AND updated_ms < ?1 LIMIT ?2)",
@@ -300,7 +295,7 @@ impl ClaimTx<'_> {
         transport: MessageTransport,
         limit: usize,
         by: ClaimedBy,
-    ) -> Result<Vec<OutboxMessage>, DbError> {
+    ) -> DbResult<Vec<OutboxMessage>> {
         let ClaimedBy { incarnation, now } = by;
         // Locks the incarnation first. Its end then waits for this claim, or it has ended and can claim
         // nothing.
@@ -349,7 +344,7 @@ impl ClaimTx<'_> {
         transport: MessageTransport,
         sending: &[Uuid],
         by: ClaimedBy,
-    ) -> Result<usize, DbError> {
+    ) -> DbResult<usize> {
         if !self.lock_incarnation(by.incarnation, RowLock::Update)? {
             // The incarnation has ended, which released its messages.
             return Ok(0);
@@ -371,7 +366,7 @@ impl ClaimTx<'_> {
     }
 
     /// Returns whether the incarnation is running, and locks its row until the transaction ends.
-    fn lock_incarnation(&self, incarnation: Uuid, lock: RowLock) -> Result<bool, DbError> {
+    fn lock_incarnation(&self, incarnation: Uuid, lock: RowLock) -> DbResult<bool> {
         let sql =
             format!("SELECT 1 FROM nodes WHERE incarnation = ?1 {}", self.tx.lock_clause(lock));
         self.tx.exists(&sql, params![incarnation.to_string()])
@@ -385,7 +380,7 @@ fn postpone(
     at: Timestamp,
     error: &str,
     by: ClaimedBy,
-) -> Result<bool, DbError> {
+) -> DbResult<bool> {
     let incarnation = by.incarnation.to_string();
     let sql = format!("SELECT {COLUMNS} FROM outbox WHERE message_id = ?1 AND incarnation = ?2");
     let Some(message) = tx.find(&sql, params![id, incarnation], read_message)? else {
@@ -430,7 +425,7 @@ fn end(
     id: &str,
     outcome: &MessageOutcome,
     by: ClaimedBy,
-) -> Result<bool, DbError> {
+) -> DbResult<bool> {
     let incarnation = by.incarnation.to_string();
     let now_ms = by.now.as_millisecond();
     let (assignments, next, error) = match outcome {

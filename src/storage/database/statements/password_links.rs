@@ -5,7 +5,7 @@ use uuid::Uuid;
 
 use super::{ALL_BEHIND, ReadTx, WriteTx, int, parse, time};
 use crate::storage::database::engine::{ResultRow, params};
-use crate::storage::database::error::DbError;
+use crate::storage::database::error::DbResult;
 use model::account::{OrganizationId, PasswordLinkKind, UserId};
 
 /// A link by which a user sets a password.
@@ -29,7 +29,7 @@ pub struct PendingUser {
 
 const COLUMNS: &str = "link_id, user_id, kind, created_ms, expires_ms";
 
-fn read_link(row: &dyn ResultRow) -> Result<PasswordLink, DbError> {
+fn read_link(row: &dyn ResultRow) -> DbResult<PasswordLink> {
     let id: String = row.get("link_id")?;
     let what = format!("password link {id}");
     Ok(PasswordLink {
@@ -43,11 +43,7 @@ fn read_link(row: &dyn ResultRow) -> Result<PasswordLink, DbError> {
 
 impl ReadTx<'_> {
     /// Finds the link with this id, unless it has expired.
-    pub fn find_password_link(
-        &self,
-        id: Uuid,
-        now: Timestamp,
-    ) -> Result<Option<PasswordLink>, DbError> {
+    pub fn find_password_link(&self, id: Uuid, now: Timestamp) -> DbResult<Option<PasswordLink>> {
         self.tx.find(
             &format!(
                 "SELECT {COLUMNS} FROM password_links WHERE link_id = ?1 AND expires_ms > ?2"
@@ -62,7 +58,7 @@ impl ReadTx<'_> {
         &self,
         user: UserId,
         now: Timestamp,
-    ) -> Result<Vec<PasswordLink>, DbError> {
+    ) -> DbResult<Vec<PasswordLink>> {
         self.tx.list(
             &format!(
                 "SELECT {COLUMNS} FROM password_links WHERE user_id = ?1 AND expires_ms > ?2
@@ -78,7 +74,7 @@ impl ReadTx<'_> {
         &self,
         organization: OrganizationId,
         now: Timestamp,
-    ) -> Result<Vec<PendingUser>, DbError> {
+    ) -> DbResult<Vec<PendingUser>> {
         self.tx.list(
             "SELECT user_id, EXISTS (SELECT 1 FROM password_links
                  WHERE password_links.user_id = users.user_id AND kind = 'invitation'
@@ -91,14 +87,14 @@ impl ReadTx<'_> {
     }
 
     /// Returns whether a user has a password.
-    pub fn has_password(&self, user: UserId) -> Result<bool, DbError> {
+    pub fn has_password(&self, user: UserId) -> DbResult<bool> {
         let sql = "SELECT 1 FROM users WHERE user_id = ?1 AND password IS NOT NULL";
         self.tx.exists(sql, params![user.0])
     }
 
     /// Finds people who may log in, have an e-mail address, and have this user name or e-mail address,
     /// ignoring case. Returns at most `limit`, in the order of their numbers.
-    pub fn find_users_to_reset(&self, text: &str, limit: usize) -> Result<Vec<UserId>, DbError> {
+    pub fn find_users_to_reset(&self, text: &str, limit: usize) -> DbResult<Vec<UserId>> {
         // Service accounts cannot use a link, and a user without an address cannot receive one.
         self.tx.list_values(
             "SELECT user_id FROM users
@@ -112,7 +108,7 @@ impl ReadTx<'_> {
 
 impl WriteTx<'_> {
     /// Stores a new link. Removes the user's oldest links beyond `keep`.
-    pub fn write_password_link(&self, link: &PasswordLink, keep: usize) -> Result<(), DbError> {
+    pub fn write_password_link(&self, link: &PasswordLink, keep: usize) -> DbResult<()> {
         self.tx.execute(
             &format!("INSERT INTO password_links ({COLUMNS}) VALUES (?1, ?2, ?3, ?4, ?5)"),
             params![
@@ -134,12 +130,12 @@ impl WriteTx<'_> {
     }
 
     /// Removes every link of a user. Returns their number.
-    pub fn delete_password_links(&self, user: UserId) -> Result<usize, DbError> {
+    pub fn delete_password_links(&self, user: UserId) -> DbResult<usize> {
         self.tx.execute("DELETE FROM password_links WHERE user_id = ?1", params![user.0])
     }
 
     /// Removes links that expired before `now`, at most `limit`.
-    pub fn sweep_password_links(&self, now: Timestamp, limit: usize) -> Result<usize, DbError> {
+    pub fn sweep_password_links(&self, now: Timestamp, limit: usize) -> DbResult<usize> {
         self.tx.execute(
             "DELETE FROM password_links WHERE link_id IN
                  (SELECT link_id FROM password_links WHERE expires_ms < ?1

@@ -8,7 +8,7 @@ use jiff::Timestamp;
 
 use super::{ReadTx, WriteTx, int, key_text, optional_time, time};
 use crate::storage::database::engine::params;
-use crate::storage::database::error::DbError;
+use crate::storage::database::error::DbResult;
 use model::ItemKey;
 
 /// Prefix of the cursor up to which the item log was read for an endpoint. The endpoint's name follows.
@@ -42,7 +42,7 @@ fn cursor_name(endpoint: &str) -> String {
 
 impl ReadTx<'_> {
     /// Lists the endpoints, with the row of the item log up to which each has read it for keys.
-    pub fn purging_endpoints(&self) -> Result<Vec<(String, i64)>, DbError> {
+    pub fn purging_endpoints(&self) -> DbResult<Vec<(String, i64)>> {
         let sql = "SELECT name, seq FROM cursors ORDER BY name";
         let mut endpoints = Vec::new();
         self.tx.each(sql, params![], |row| {
@@ -56,7 +56,7 @@ impl ReadTx<'_> {
 
     /// Returns the row of the item log up to which the endpoint has read it for keys. Returns `None` if there
     /// is no such endpoint.
-    pub fn purged_seq(&self, endpoint: &str) -> Result<Option<i64>, DbError> {
+    pub fn purged_seq(&self, endpoint: &str) -> DbResult<Option<i64>> {
         self.tx
             .find_value("SELECT seq FROM cursors WHERE name = ?1", params![cursor_name(endpoint)])
     }
@@ -67,7 +67,7 @@ impl ReadTx<'_> {
         endpoint: &str,
         now: Timestamp,
         limit: usize,
-    ) -> Result<Vec<PendingPurge>, DbError> {
+    ) -> DbResult<Vec<PendingPurge>> {
         self.tx.list(
             "SELECT purge_id, key, since_ms FROM purges WHERE endpoint = ?1 AND due_ms <= ?2
              ORDER BY due_ms, purge_id LIMIT ?3",
@@ -83,7 +83,7 @@ impl ReadTx<'_> {
     }
 
     /// Returns the backlog of the endpoint at `now`.
-    pub fn purges_waiting(&self, endpoint: &str, now: Timestamp) -> Result<PurgeBacklog, DbError> {
+    pub fn purges_waiting(&self, endpoint: &str, now: Timestamp) -> DbResult<PurgeBacklog> {
         let sql = "SELECT at_ms FROM item_log
              WHERE seq > (SELECT seq FROM cursors WHERE name = ?1) ORDER BY seq LIMIT 1";
         let unread = self.tx.find_value(sql, params![cursor_name(endpoint)])?;
@@ -114,7 +114,7 @@ impl WriteTx<'_> {
         &self,
         endpoints: &[String],
         key: fn(&ItemKey) -> String,
-    ) -> Result<(), DbError> {
+    ) -> DbResult<()> {
         let known = self.as_read().purging_endpoints()?;
         let (retained, removed): (Vec<_>, Vec<_>) =
             known.into_iter().partition(|(endpoint, _)| endpoints.contains(endpoint));
@@ -152,12 +152,7 @@ impl WriteTx<'_> {
         Ok(())
     }
 
-    fn take_over(
-        &self,
-        endpoint: &str,
-        seq: i64,
-        removed: &[(String, i64)],
-    ) -> Result<(), DbError> {
+    fn take_over(&self, endpoint: &str, seq: i64, removed: &[(String, i64)]) -> DbResult<()> {
         let sql = "INSERT INTO cursors (name, seq) VALUES (?1, ?2)";
         self.tx.execute(sql, params![cursor_name(endpoint), seq])?;
         for (from, _) in removed {
@@ -173,7 +168,7 @@ impl WriteTx<'_> {
         Ok(())
     }
 
-    fn begin_purging(&self, endpoint: &str, key: fn(&ItemKey) -> String) -> Result<(), DbError> {
+    fn begin_purging(&self, endpoint: &str, key: fn(&ItemKey) -> String) -> DbResult<()> {
         self.tx.execute(
             "INSERT INTO cursors (name, seq) SELECT ?1, coalesce(max(seq), 0) FROM item_log",
             params![cursor_name(endpoint)],
@@ -200,7 +195,7 @@ impl WriteTx<'_> {
         limit: usize,
         now: Timestamp,
         key: fn(&ItemKey) -> String,
-    ) -> Result<usize, DbError> {
+    ) -> DbResult<usize> {
         let Some(after) = self.as_read().purged_seq(endpoint)? else { return Ok(0) };
         let sql =
             "SELECT item_log.seq, item_log.media_type, item_log.id, change, at_ms, embargoed_ms
@@ -236,7 +231,7 @@ impl WriteTx<'_> {
     }
 
     /// Returns whether the key is due by then and will be sent once more after that.
-    fn is_purge_queued(&self, endpoint: &str, key: &str, at_ms: i64) -> Result<bool, DbError> {
+    fn is_purge_queued(&self, endpoint: &str, key: &str, at_ms: i64) -> DbResult<bool> {
         let sql = "SELECT 1 FROM purges
              WHERE endpoint = ?1 AND key = ?2 AND due_ms <= ?3 AND repeated AND refusals = 0";
         self.tx.exists(sql, params![endpoint, key, at_ms])
@@ -244,13 +239,7 @@ impl WriteTx<'_> {
 
     /// Queues a key with a new row number, so that completing a row that is being sent does not remove this
     /// one.
-    fn insert_purge(
-        &self,
-        endpoint: &str,
-        key: &str,
-        due_ms: i64,
-        again: bool,
-    ) -> Result<(), DbError> {
+    fn insert_purge(&self, endpoint: &str, key: &str, due_ms: i64, again: bool) -> DbResult<()> {
         let sql = "DELETE FROM purges WHERE endpoint = ?1 AND key = ?2 AND due_ms = ?3";
         self.tx.execute(sql, params![endpoint, key, due_ms])?;
         let sql = "INSERT INTO purges (endpoint, key, due_ms, since_ms, repeated, refusals)
@@ -260,12 +249,7 @@ impl WriteTx<'_> {
     }
 
     /// Queues a key, due at `now`, in every endpoint, or in `endpoints` if no server has created any yet.
-    pub fn note_purge(
-        &self,
-        key: &str,
-        endpoints: &[String],
-        now: Timestamp,
-    ) -> Result<(), DbError> {
+    pub fn note_purge(&self, key: &str, endpoints: &[String], now: Timestamp) -> DbResult<()> {
         let known = self.as_read().purging_endpoints()?;
         let known: Vec<String> = known.into_iter().map(|(endpoint, _)| endpoint).collect();
         let endpoints = if known.is_empty() { endpoints } else { &known };
@@ -276,11 +260,7 @@ impl WriteTx<'_> {
 
     /// Removes rows that a CDN has received. If `again` is given, rows of changes are due once more at that
     /// time.
-    pub fn complete_purges(
-        &self,
-        numbers: &[i64],
-        again: Option<Timestamp>,
-    ) -> Result<(), DbError> {
+    pub fn complete_purges(&self, numbers: &[i64], again: Option<Timestamp>) -> DbResult<()> {
         let again = again.map(Timestamp::as_millisecond);
         for number in numbers {
             // With `cdn.purge_again_s = 0` no key is sent twice, so the mark is ignored.
@@ -299,7 +279,7 @@ impl WriteTx<'_> {
     }
 
     /// Removes other rows of the key with that due time, because a key has one row per due time.
-    fn make_room(&self, number: i64, due_ms: i64) -> Result<(), DbError> {
+    fn make_room(&self, number: i64, due_ms: i64) -> DbResult<()> {
         let sql = "DELETE FROM purges WHERE purge_id <> ?1 AND due_ms = ?2
              AND (endpoint, key) = (SELECT endpoint, key FROM purges WHERE purge_id = ?1)";
         self.tx.execute(sql, params![number, due_ms])?;
@@ -307,7 +287,7 @@ impl WriteTx<'_> {
     }
 
     /// Postpones rows that a CDN refused until `until`.
-    pub fn postpone_purges(&self, numbers: &[i64], until: Timestamp) -> Result<(), DbError> {
+    pub fn postpone_purges(&self, numbers: &[i64], until: Timestamp) -> DbResult<()> {
         let until = until.as_millisecond();
         let sql = "UPDATE purges SET due_ms = ?2, refusals = refusals + 1 WHERE purge_id = ?1";
         for number in numbers {
@@ -319,11 +299,7 @@ impl WriteTx<'_> {
 
     /// Removes keys of the endpoint whose content changed before `before`, because no cache stores it any
     /// longer. Returns their number.
-    pub fn drop_expired_purges(
-        &self,
-        endpoint: &str,
-        before: Timestamp,
-    ) -> Result<usize, DbError> {
+    pub fn drop_expired_purges(&self, endpoint: &str, before: Timestamp) -> DbResult<usize> {
         let sql = "DELETE FROM purges WHERE endpoint = ?1 AND since_ms < ?2";
         self.tx.execute(sql, params![endpoint, before.as_millisecond()])
     }

@@ -5,7 +5,7 @@ use jiff::Timestamp;
 
 use super::{ALL_BEHIND, ReadTx, WriteTx, int, optional_time};
 use crate::storage::database::engine::{ResultRow, params};
-use crate::storage::database::error::DbError;
+use crate::storage::database::error::DbResult;
 use model::ContentHash;
 use model::account::UserId;
 
@@ -30,7 +30,7 @@ pub struct MailRecipient {
 const COLUMNS: &str =
     "user_id, address, notified_ms, confirmation_sent_ms, confirmed_ms, refused_ms";
 
-fn read_recipient(row: &dyn ResultRow) -> Result<MailRecipient, DbError> {
+fn read_recipient(row: &dyn ResultRow) -> DbResult<MailRecipient> {
     let user: UserId = row.get("user_id")?;
     let what = format!("a recipient of mails of user {user}");
     Ok(MailRecipient {
@@ -49,7 +49,7 @@ impl ReadTx<'_> {
         &self,
         user: UserId,
         address: &str,
-    ) -> Result<Option<MailRecipient>, DbError> {
+    ) -> DbResult<Option<MailRecipient>> {
         let sql =
             format!("SELECT {COLUMNS} FROM mail_recipients WHERE user_id = ?1 AND address = ?2");
         self.tx.find(&sql, params![user.0, address], read_recipient)
@@ -59,13 +59,13 @@ impl ReadTx<'_> {
     pub fn find_mail_recipient_of_token(
         &self,
         hash: ContentHash,
-    ) -> Result<Option<MailRecipient>, DbError> {
+    ) -> DbResult<Option<MailRecipient>> {
         let sql = format!("SELECT {COLUMNS} FROM mail_recipients WHERE token_hash = ?1");
         self.tx.find(&sql, params![hash.to_string()], read_recipient)
     }
 
     /// Returns the number of mails counted for `subject` in an hour.
-    pub fn mails_in_hour(&self, subject: &str, hour: i64) -> Result<usize, DbError> {
+    pub fn mails_in_hour(&self, subject: &str, hour: i64) -> DbResult<usize> {
         let sql = "SELECT mails FROM mail_counts WHERE subject = ?1 AND hour = ?2";
         Ok(self.tx.find_value(sql, params![subject, hour])?.unwrap_or_default())
     }
@@ -73,7 +73,7 @@ impl ReadTx<'_> {
 
 impl WriteTx<'_> {
     /// Counts mails of `subject` in an hour.
-    pub fn count_mails(&self, subject: &str, hour: i64, mails: usize) -> Result<(), DbError> {
+    pub fn count_mails(&self, subject: &str, hour: i64, mails: usize) -> DbResult<()> {
         self.tx.execute(
             "INSERT INTO mail_counts AS old (subject, hour, mails) VALUES (?1, ?2, ?3)
              ON CONFLICT (subject, hour) DO UPDATE SET mails = old.mails + excluded.mails",
@@ -83,7 +83,7 @@ impl WriteTx<'_> {
     }
 
     /// Subtracts mails of `subject` that were counted in an hour and not sent.
-    pub fn uncount_mails(&self, subject: &str, hour: i64, mails: usize) -> Result<(), DbError> {
+    pub fn uncount_mails(&self, subject: &str, hour: i64, mails: usize) -> DbResult<()> {
         self.tx.execute(
             // Never below zero, which would permit more mails than the limit.
             "UPDATE mail_counts SET mails = CASE WHEN mails > ?3 THEN mails - ?3 ELSE 0 END
@@ -100,7 +100,7 @@ impl WriteTx<'_> {
         address: &str,
         hash: ContentHash,
         now: Timestamp,
-    ) -> Result<(), DbError> {
+    ) -> DbResult<()> {
         self.tx.execute(
             // The links of earlier mails end, so the recipient counts as not yet informed.
             "INSERT INTO mail_recipients (user_id, address, token_hash, used_ms)
@@ -114,7 +114,7 @@ impl WriteTx<'_> {
 
     /// Removes the recipients of a user beyond `max`, least recently mailed first. Refusals are retained
     /// longest.
-    pub fn trim_mail_recipients(&self, user: UserId, max: usize) -> Result<(), DbError> {
+    pub fn trim_mail_recipients(&self, user: UserId, max: usize) -> DbResult<()> {
         let sql = format!(
             // A removed refusal would permit the user to write to that address again.
             "DELETE FROM mail_recipients WHERE user_id = ?1 AND address IN
@@ -132,7 +132,7 @@ impl WriteTx<'_> {
         user: UserId,
         address: &str,
         now: Timestamp,
-    ) -> Result<(), DbError> {
+    ) -> DbResult<()> {
         self.tx.execute(
             "UPDATE mail_recipients SET notified_ms = ?3 WHERE user_id = ?1 AND address = ?2",
             params![user.0, address, now.as_millisecond()],
@@ -146,7 +146,7 @@ impl WriteTx<'_> {
         user: UserId,
         address: &str,
         now: Timestamp,
-    ) -> Result<(), DbError> {
+    ) -> DbResult<()> {
         self.tx.execute(
             "UPDATE mail_recipients SET confirmation_sent_ms = ?3
              WHERE user_id = ?1 AND address = ?2",
@@ -161,7 +161,7 @@ impl WriteTx<'_> {
         user: UserId,
         address: &str,
         now: Timestamp,
-    ) -> Result<(), DbError> {
+    ) -> DbResult<()> {
         self.tx.execute(
             "UPDATE mail_recipients SET used_ms = ?3 WHERE user_id = ?1 AND address = ?2",
             params![user.0, address, now.as_millisecond()],
@@ -175,7 +175,7 @@ impl WriteTx<'_> {
         hash: ContentHash,
         agrees: bool,
         now: Timestamp,
-    ) -> Result<bool, DbError> {
+    ) -> DbResult<bool> {
         let sql = if agrees {
             "UPDATE mail_recipients SET confirmed_ms = ?2, refused_ms = NULL, used_ms = ?2
              WHERE token_hash = ?1"
@@ -187,7 +187,7 @@ impl WriteTx<'_> {
     }
 
     /// Makes the waiting mails of a user due now.
-    pub fn retry_mails_now(&self, user: UserId, now: Timestamp) -> Result<(), DbError> {
+    pub fn retry_mails_now(&self, user: UserId, now: Timestamp) -> DbResult<()> {
         self.tx.execute(
             "UPDATE outbox SET next_ms = ?2
              WHERE user_id = ?1 AND transport = 'mail' AND state = 'waiting' AND next_ms > ?2",
@@ -203,7 +203,7 @@ impl WriteTx<'_> {
         hour: i64,
         unused: Timestamp,
         limit: usize,
-    ) -> Result<usize, DbError> {
+    ) -> DbResult<usize> {
         let counts = self.tx.execute(
             "DELETE FROM mail_counts WHERE (subject, hour) IN
                  (SELECT subject, hour FROM mail_counts WHERE hour < ?1 LIMIT ?2)",

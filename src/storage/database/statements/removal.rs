@@ -5,7 +5,7 @@ use jiff::Timestamp;
 use super::WriteTx;
 use crate::storage::database::account_change::AccountChange;
 use crate::storage::database::engine::params;
-use crate::storage::database::error::DbError;
+use crate::storage::database::error::DbResult;
 use model::ContentHash;
 use model::account::accounts_file::{AgreementEntry, ProductEntry};
 use model::account::{Organization, UserId};
@@ -22,7 +22,7 @@ pub enum RemovedUser {
 impl WriteTx<'_> {
     /// Removes the API key with that hash. Returns `false` if there is none or it is revoked: a revoked key
     /// stays, so that an accounts file cannot reactivate it.
-    pub fn remove_key(&self, hash: &ContentHash, now: Timestamp) -> Result<bool, DbError> {
+    pub fn remove_key(&self, hash: &ContentHash, now: Timestamp) -> DbResult<bool> {
         let sql = "DELETE FROM api_keys WHERE key_hash = ?1 AND revoked_ms IS NULL";
         let removed = self.tx.execute(sql, params![hash.to_string()])? > 0;
         if removed {
@@ -32,7 +32,7 @@ impl WriteTx<'_> {
     }
 
     /// Removes a user with everything it owns. A user that orders refer to is disabled for good instead.
-    pub fn remove_user(&self, id: UserId, now: Timestamp) -> Result<RemovedUser, DbError> {
+    pub fn remove_user(&self, id: UserId, now: Timestamp) -> DbResult<RemovedUser> {
         // First, while the rows still name the entries that caches must invalidate.
         self.end_logins(id, now)?;
         let sql = "SELECT 1 FROM orders WHERE user_id = ?1";
@@ -52,7 +52,7 @@ impl WriteTx<'_> {
     }
 
     /// Removes a client with all its grants. Returns `false` if there is none.
-    pub fn remove_client(&self, client_id: &str, now: Timestamp) -> Result<bool, DbError> {
+    pub fn remove_client(&self, client_id: &str, now: Timestamp) -> DbResult<bool> {
         // Deactivation makes caches invalidate its tokens.
         if !self.set_client_active(client_id, false, now)? {
             return Ok(false);
@@ -62,7 +62,7 @@ impl WriteTx<'_> {
     }
 
     /// Removes an agreement if it is as stated and neither users nor orders refer to it.
-    pub fn remove_unused_agreement(&self, stated: &AgreementEntry) -> Result<bool, DbError> {
+    pub fn remove_unused_agreement(&self, stated: &AgreementEntry) -> DbResult<bool> {
         // An agreement that was changed since its import belongs to the operator (contract operation-18).
         let removed = self.tx.execute(
             "DELETE FROM agreements WHERE agreement_id = ?1 AND organization_id = ?2
@@ -87,7 +87,7 @@ impl WriteTx<'_> {
         &self,
         stated: &ProductEntry,
         licenses: &[String],
-    ) -> Result<Option<usize>, DbError> {
+    ) -> DbResult<Option<usize>> {
         let sql = "SELECT product_id FROM products WHERE code = ?1
              AND name IS NOT DISTINCT FROM ?2
              AND NOT EXISTS (SELECT 1 FROM agreement_products
@@ -107,7 +107,7 @@ impl WriteTx<'_> {
     }
 
     /// Removes an organization if it is as stated and nothing belongs to it.
-    pub fn remove_unused_organization(&self, stated: &Organization) -> Result<bool, DbError> {
+    pub fn remove_unused_organization(&self, stated: &Organization) -> DbResult<bool> {
         if self.as_read().find_organization(stated.id)?.as_ref() != Some(stated) {
             return Ok(false);
         }
@@ -124,7 +124,7 @@ impl WriteTx<'_> {
     }
 
     /// Removes the row of `state` with that name.
-    pub fn remove_state(&self, name: &str) -> Result<(), DbError> {
+    pub fn remove_state(&self, name: &str) -> DbResult<()> {
         self.tx.execute("DELETE FROM state WHERE name = ?1", params![name]).map(drop)
     }
 }

@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use super::item_rights::SET_RIGHTS;
 use super::{ReadTx, WriteTx, damaged, int, key_text, read_key};
 use crate::storage::database::engine::{ResultRow, params};
-use crate::storage::database::error::DbError;
+use crate::storage::database::error::DbResult;
 use crate::storage::database::statements::items::StoredItem;
 use model::ItemKey;
 use model::item::PubStatus;
@@ -74,31 +74,31 @@ fn version_columns() -> String {
 }
 
 /// Converts a row's number, which is below 2^32: even the fastest ingest needs years for that many writes.
-fn number(what: &str, value: i64) -> Result<u32, DbError> {
+fn number(what: &str, value: i64) -> DbResult<u32> {
     u32::try_from(value).map_err(|why| damaged(format!("{what} {value}"), &why))
 }
 
 impl ReadTx<'_> {
     /// Returns the id of this archive. It is random and unique, and stays the same if the database is copied,
     /// migrated or restored.
-    pub fn archive_id(&self) -> Result<String, DbError> {
+    pub fn archive_id(&self) -> DbResult<String> {
         self.tx.load_value("SELECT value FROM state WHERE name = ?1", params![ARCHIVE_ID])
     }
 
     /// Counts the items of the archive.
-    pub fn count_items(&self) -> Result<u64, DbError> {
+    pub fn count_items(&self) -> DbResult<u64> {
         self.tx.load_value("SELECT count(*) FROM items", params![])
     }
 
     /// Returns the newest row of the item log.
-    pub fn log_end(&self) -> Result<LogPosition, DbError> {
+    pub fn log_end(&self) -> DbResult<LogPosition> {
         let sql = "SELECT seq, media_type, id, change, at_ms FROM item_log
              ORDER BY seq DESC LIMIT 1";
         Ok(self.tx.find(sql, params![], read_position)?.unwrap_or_default())
     }
 
     /// Returns the number of the oldest row of the item log that still exists; 0 for an empty log.
-    pub fn log_floor(&self) -> Result<i64, DbError> {
+    pub fn log_floor(&self) -> DbResult<i64> {
         self.tx.load_value("SELECT coalesce(min(seq), 0) FROM item_log", params![])
     }
 
@@ -109,7 +109,7 @@ impl ReadTx<'_> {
         &self,
         after: &LogPosition,
         limit: usize,
-    ) -> Result<Option<Vec<IndexChange>>, DbError> {
+    ) -> DbResult<Option<Vec<IndexChange>>> {
         if !self.log_holds(after)? {
             return Ok(None);
         }
@@ -129,7 +129,7 @@ impl ReadTx<'_> {
     /// Lists the versions that were replaced after the row `after` of the item log, including withdrawn ones.
     ///
     /// Returns `None` if the log does not contain `after`.
-    pub fn replaced_since(&self, after: &LogPosition) -> Result<Option<Vec<u32>>, DbError> {
+    pub fn replaced_since(&self, after: &LogPosition) -> DbResult<Option<Vec<u32>>> {
         if !self.log_holds(after)? {
             return Ok(None);
         }
@@ -144,7 +144,7 @@ impl ReadTx<'_> {
     }
 
     /// Returns whether the item log contains every row after `position`, and the same row at `position`.
-    pub fn log_holds(&self, position: &LogPosition) -> Result<bool, DbError> {
+    pub fn log_holds(&self, position: &LogPosition) -> DbResult<bool> {
         if position.row == 0 {
             // From the start, the log is complete only while its first row has not been swept.
             return Ok(self.log_floor()? <= 1);
@@ -161,7 +161,7 @@ impl ReadTx<'_> {
         after: u32,
         last: u32,
         limit: usize,
-    ) -> Result<VersionPage, DbError> {
+    ) -> DbResult<VersionPage> {
         let columns = version_columns();
         let sql = format!(
             "SELECT {columns} FROM items WHERE item_id > ?1 AND item_id <= ?2
@@ -181,8 +181,8 @@ impl ReadTx<'_> {
     /// search may find, in the order of the numbers.
     pub fn each_version(
         &self,
-        mut each: impl FnMut(u32, &str, i64) -> Result<(), DbError>,
-    ) -> Result<(), DbError> {
+        mut each: impl FnMut(u32, &str, i64) -> DbResult<()>,
+    ) -> DbResult<()> {
         let sql = "SELECT item_id, media_type || '/' || id AS key, stored_ms FROM items
              WHERE pubstatus NOT IN ('withheld', 'canceled') ORDER BY item_id";
         self.tx.each(sql, params![], |row| {
@@ -194,13 +194,13 @@ impl ReadTx<'_> {
     }
 
     /// Finds the version `number`, if it is current and search may find it.
-    pub fn find_version_numbered(&self, number: u32) -> Result<Option<IndexedVersion>, DbError> {
+    pub fn find_version_numbered(&self, number: u32) -> DbResult<Option<IndexedVersion>> {
         let sql = format!("SELECT {} FROM items WHERE item_id = ?1", version_columns());
         Ok(self.tx.find(&sql, params![number], read_version)?.flatten())
     }
 
     /// Finds the item whose current version has the number `number`.
-    pub fn find_numbered(&self, number: u32) -> Result<Option<(ItemKey, StoredItem)>, DbError> {
+    pub fn find_numbered(&self, number: u32) -> DbResult<Option<(ItemKey, StoredItem)>> {
         let columns = StoredItem::columns();
         let sql = format!("SELECT {columns}, media_type, id FROM items WHERE item_id = ?1");
         self.tx.find(&sql, params![number], |row| {
@@ -211,7 +211,7 @@ impl ReadTx<'_> {
     }
 
     /// Returns `_tstamp` in milliseconds and the number of the current version of `key`.
-    pub fn order_position_of(&self, key: &ItemKey) -> Result<Option<(i64, u32)>, DbError> {
+    pub fn order_position_of(&self, key: &ItemKey) -> DbResult<Option<(i64, u32)>> {
         let sql = "SELECT order_ms, item_id FROM items WHERE media_type = ?1 AND id = ?2";
         let key = params![key.media_type.as_str(), key.id.as_str()];
         self.tx
@@ -222,7 +222,7 @@ impl ReadTx<'_> {
 impl WriteTx<'_> {
     /// Requests a rebuild of the index by every process that searches. Returns the number of the log row with
     /// the request.
-    pub fn request_reindex(&self, now: Timestamp) -> Result<i64, DbError> {
+    pub fn request_reindex(&self, now: Timestamp) -> DbResult<i64> {
         // A row of the item log, because every process that searches follows it.
         let row = self.tx.load_value(
             "INSERT INTO item_log (media_type, id, change, at_ms, newly_indexed)
@@ -235,7 +235,7 @@ impl WriteTx<'_> {
 }
 
 /// Reads the columns `seq, media_type, id, change, at_ms`.
-fn read_position(row: &dyn ResultRow) -> Result<LogPosition, DbError> {
+fn read_position(row: &dyn ResultRow) -> DbResult<LogPosition> {
     let at_ms: i64 = row.get("at_ms")?;
     let digest = format!("{} {} {at_ms}", key_text(row, "id")?, row.text("change")?);
     Ok(LogPosition { row: row.get("seq")?, digest })
@@ -243,7 +243,7 @@ fn read_position(row: &dyn ResultRow) -> Result<LogPosition, DbError> {
 
 /// Reads the columns [`version_columns`]. Returns `None` for a version that search never finds, and for a
 /// damaged row, which must not exclude the others from the index.
-fn read_version(row: &dyn ResultRow) -> Result<Option<IndexedVersion>, DbError> {
+fn read_version(row: &dyn ResultRow) -> DbResult<Option<IndexedVersion>> {
     let key = key_text(row, "id")?;
     let (Ok(key), Ok(status)) = (key.parse(), row.text("pubstatus")?.parse::<PubStatus>()) else {
         tracing::error!("search index: item {key} skipped: its key or status is damaged");

@@ -6,7 +6,7 @@ use super::{ALL_BEHIND, ReadTx, WriteTx, int, optional_time, parse, time};
 use crate::runtime::limits::SESSIONS_MAX;
 use crate::storage::database::account_change::AccountChange;
 use crate::storage::database::engine::params;
-use crate::storage::database::error::DbError;
+use crate::storage::database::error::DbResult;
 use model::ContentHash;
 use model::account::UserId;
 
@@ -57,7 +57,7 @@ pub struct ListedSigningKey {
 
 impl ReadTx<'_> {
     /// Finds the session with that hash, expired or not.
-    pub fn find_session(&self, session: &ContentHash) -> Result<Option<BrowserSession>, DbError> {
+    pub fn find_session(&self, session: &ContentHash) -> DbResult<Option<BrowserSession>> {
         self.tx.find(
             "SELECT user_id, auth_ms, expires_ms, browser, address FROM sessions
              WHERE session_hash = ?1",
@@ -79,7 +79,7 @@ impl ReadTx<'_> {
     }
 
     /// Lists the signing keys, newest first.
-    pub fn list_signing_keys(&self) -> Result<Vec<SigningKey>, DbError> {
+    pub fn list_signing_keys(&self) -> DbResult<Vec<SigningKey>> {
         self.tx.list(
             "SELECT kid, pkcs8, retired_ms IS NOT NULL AS is_retired FROM signing_keys
              ORDER BY created_ms DESC, kid",
@@ -93,7 +93,7 @@ impl ReadTx<'_> {
     }
 
     /// Lists the times of the signing keys, newest first.
-    pub fn list_signing_key_times(&self) -> Result<Vec<ListedSigningKey>, DbError> {
+    pub fn list_signing_key_times(&self) -> DbResult<Vec<ListedSigningKey>> {
         self.tx.list(
             "SELECT kid, created_ms, retired_ms FROM signing_keys ORDER BY created_ms DESC, kid",
             params![],
@@ -112,11 +112,7 @@ impl ReadTx<'_> {
 
 impl WriteTx<'_> {
     /// Stores a session. Ends the user's oldest sessions beyond [`SESSIONS_MAX`].
-    pub fn write_session(
-        &self,
-        hash: &ContentHash,
-        session: &BrowserSession,
-    ) -> Result<(), DbError> {
+    pub fn write_session(&self, hash: &ContentHash, session: &BrowserSession) -> DbResult<()> {
         let now = session.auth_time;
         // One less, for the session that is stored below.
         let keep = int(SESSIONS_MAX.saturating_sub(1));
@@ -145,7 +141,7 @@ impl WriteTx<'_> {
     }
 
     /// Ends the session with that hash, if there is one.
-    pub fn end_session(&self, session: &ContentHash, now: Timestamp) -> Result<(), DbError> {
+    pub fn end_session(&self, session: &ContentHash, now: Timestamp) -> DbResult<()> {
         let sql = "DELETE FROM sessions WHERE session_hash = ?1";
         // Only a session that existed can be in a cache.
         if self.tx.execute(sql, params![session.to_string()])? > 0 {
@@ -155,7 +151,7 @@ impl WriteTx<'_> {
     }
 
     /// Removes sessions that ended before `now`, at most `limit`.
-    pub fn sweep_sessions(&self, now: Timestamp, limit: usize) -> Result<usize, DbError> {
+    pub fn sweep_sessions(&self, now: Timestamp, limit: usize) -> DbResult<usize> {
         self.tx.execute(
             "DELETE FROM sessions WHERE session_hash IN
                  (SELECT session_hash FROM sessions WHERE expires_ms < ?1
@@ -165,7 +161,7 @@ impl WriteTx<'_> {
     }
 
     /// Stores a signing key that did not exist.
-    pub fn write_signing_key(&self, key: &SigningKey, now: Timestamp) -> Result<(), DbError> {
+    pub fn write_signing_key(&self, key: &SigningKey, now: Timestamp) -> DbResult<()> {
         let retired = key.is_retired.then(|| now.as_millisecond());
         let pkcs8 = self.seal_secret(&signing_key_place(&key.kid), key.pkcs8.clone())?;
         self.tx.execute(
@@ -179,13 +175,13 @@ impl WriteTx<'_> {
 
 impl WriteTx<'_> {
     /// Retires every signing key that is not yet retired. A retired key no longer signs but stays published.
-    pub fn retire_signing_keys(&self, now: Timestamp) -> Result<(), DbError> {
+    pub fn retire_signing_keys(&self, now: Timestamp) -> DbResult<()> {
         let sql = "UPDATE signing_keys SET retired_ms = ?1 WHERE retired_ms IS NULL";
         self.tx.execute(sql, params![now.as_millisecond()]).map(drop)
     }
 
     /// Removes signing keys that were retired before `before`, and notifies every process.
-    pub fn sweep_signing_keys(&self, before: Timestamp, now: Timestamp) -> Result<usize, DbError> {
+    pub fn sweep_signing_keys(&self, before: Timestamp, now: Timestamp) -> DbResult<usize> {
         let sql = "DELETE FROM signing_keys WHERE retired_ms < ?1";
         let removed = self.tx.execute(sql, params![before.as_millisecond()])?;
         if removed > 0 {

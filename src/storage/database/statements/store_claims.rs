@@ -2,7 +2,7 @@
 
 use super::{ReadTx, WriteTx};
 use crate::storage::database::engine::params;
-use crate::storage::database::error::DbError;
+use crate::storage::database::error::DbResult;
 
 /// The name of the row in the table `state` with the name of the store that belongs to this archive.
 const STORE: &str = "store";
@@ -20,7 +20,7 @@ pub struct StoreClaim {
 
 impl ReadTx<'_> {
     /// Returns the store that belongs to this archive, if one is recorded.
-    pub fn claimed_store(&self) -> Result<Option<StoreClaim>, DbError> {
+    pub fn claimed_store(&self) -> DbResult<Option<StoreClaim>> {
         let sql = "SELECT value FROM state WHERE name = ?1";
         let name: Option<String> = self.tx.find_value(sql, params![STORE])?;
         let Some(name) = name else { return Ok(None) };
@@ -31,7 +31,7 @@ impl ReadTx<'_> {
 
 impl WriteTx<'_> {
     /// Records that this store belongs to this archive, replacing an earlier one.
-    pub fn replace_store(&self, claim: &StoreClaim) -> Result<(), DbError> {
+    pub fn replace_store(&self, claim: &StoreClaim) -> DbResult<()> {
         let sql = "DELETE FROM state WHERE name = ?1 OR name = ?2";
         self.tx.execute(sql, params![STORE, STORE_ID])?;
         let StoreClaim { name, store_id } = claim;
@@ -45,7 +45,7 @@ impl WriteTx<'_> {
 
     /// Records that this store belongs to this archive, unless one is recorded already. Returns the store
     /// recorded before.
-    pub fn claim_store(&self, claim: &StoreClaim) -> Result<Option<StoreClaim>, DbError> {
+    pub fn claim_store(&self, claim: &StoreClaim) -> DbResult<Option<StoreClaim>> {
         let existing = self.as_read().claimed_store()?;
         if existing.is_none() {
             self.replace_store(claim)?;

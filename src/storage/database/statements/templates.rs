@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 
 use super::{ReadTx, WriteTx, damaged, parse_json, time};
 use crate::storage::database::engine::{ResultRow, params};
-use crate::storage::database::error::DbError;
+use crate::storage::database::error::DbResult;
 use model::account::OrganizationId;
 use model::item::MetadataEdits;
 
@@ -36,7 +36,7 @@ pub struct NewTemplate {
 
 const COLUMNS: &str = "template_id, organization_id, name, fields, changed_ms, user_name";
 
-fn read_template(row: &dyn ResultRow) -> Result<MetadataTemplate, DbError> {
+fn read_template(row: &dyn ResultRow) -> DbResult<MetadataTemplate> {
     let id: i64 = row.get("template_id")?;
     let what = format!("template {id}");
     let mut fields: Map<String, Value> = parse_json(&what, row.text("fields")?)?;
@@ -59,7 +59,7 @@ impl ReadTx<'_> {
     pub fn list_templates(
         &self,
         organization: Option<OrganizationId>,
-    ) -> Result<Vec<MetadataTemplate>, DbError> {
+    ) -> DbResult<Vec<MetadataTemplate>> {
         self.tx.list(
             &format!(
                 "SELECT {COLUMNS} FROM metadata_templates
@@ -72,13 +72,13 @@ impl ReadTx<'_> {
     }
 
     /// Finds the template with this number.
-    pub fn find_template(&self, id: i64) -> Result<Option<MetadataTemplate>, DbError> {
+    pub fn find_template(&self, id: i64) -> DbResult<Option<MetadataTemplate>> {
         let sql = format!("SELECT {COLUMNS} FROM metadata_templates WHERE template_id = ?1");
         self.tx.find(&sql, params![id], read_template)
     }
 
     /// Counts the templates of `organization`, or of the archive.
-    pub fn count_templates(&self, organization: Option<OrganizationId>) -> Result<usize, DbError> {
+    pub fn count_templates(&self, organization: Option<OrganizationId>) -> DbResult<usize> {
         let sql = "SELECT count(*) FROM metadata_templates
              WHERE organization_id IS NOT DISTINCT FROM ?1";
         self.tx.count(sql, params![organization.map(|id| id.0)])
@@ -87,7 +87,7 @@ impl ReadTx<'_> {
 
 impl WriteTx<'_> {
     /// Stores a new template. Returns its number.
-    pub fn create_template(&self, new: &NewTemplate) -> Result<i64, DbError> {
+    pub fn create_template(&self, new: &NewTemplate) -> DbResult<i64> {
         self.tx.load_value(
             "INSERT INTO metadata_templates (organization_id, name, fields, changed_ms, user_name)
              VALUES (?1, ?2, ?3, ?4, ?5) RETURNING template_id",
@@ -102,7 +102,7 @@ impl WriteTx<'_> {
     }
 
     /// Replaces the template with this number.
-    pub fn update_template(&self, id: i64, new: &NewTemplate) -> Result<(), DbError> {
+    pub fn update_template(&self, id: i64, new: &NewTemplate) -> DbResult<()> {
         self.tx.execute(
             "UPDATE metadata_templates SET organization_id = ?2, name = ?3, fields = ?4,
                  changed_ms = ?5, user_name = ?6
@@ -120,7 +120,7 @@ impl WriteTx<'_> {
     }
 
     /// Removes the template with this number.
-    pub fn delete_template(&self, id: i64) -> Result<(), DbError> {
+    pub fn delete_template(&self, id: i64) -> DbResult<()> {
         let sql = "DELETE FROM metadata_templates WHERE template_id = ?1";
         self.tx.execute(sql, params![id]).map(drop)
     }

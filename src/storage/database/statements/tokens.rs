@@ -10,7 +10,7 @@ use super::{
 use crate::runtime::limits::USED_REFRESH_TOKENS_MAX;
 use crate::storage::database::account_change::AccountChange;
 use crate::storage::database::engine::params;
-use crate::storage::database::error::DbError;
+use crate::storage::database::error::DbResult;
 use model::ContentHash;
 use model::account::{FamilyId, ScopeSet, UserId};
 
@@ -31,7 +31,7 @@ pub struct AccessToken {
 
 impl ReadTx<'_> {
     /// Finds the access token with that hash, expired or not. Returns `None` if its client is not active.
-    pub fn find_access_token(&self, token: &ContentHash) -> Result<Option<AccessToken>, DbError> {
+    pub fn find_access_token(&self, token: &ContentHash) -> DbResult<Option<AccessToken>> {
         self.tx.find(
             "SELECT family_id, user_id, client_id, access_tokens.scopes, access_tokens.expires_ms,
                  scopes_enforced
@@ -54,10 +54,7 @@ impl ReadTx<'_> {
     }
 
     /// Finds the refresh token with that hash, including expired and used ones.
-    pub fn find_refresh_token(
-        &self,
-        token: &ContentHash,
-    ) -> Result<Option<RefreshToken>, DbError> {
+    pub fn find_refresh_token(&self, token: &ContentHash) -> DbResult<Option<RefreshToken>> {
         self.tx.find(
             &format!(
                 "SELECT {FAMILY_COLUMNS}, refresh_tokens.expires_ms,
@@ -86,7 +83,7 @@ impl WriteTx<'_> {
         family: FamilyId,
         scopes: ScopeSet,
         expires: Timestamp,
-    ) -> Result<(), DbError> {
+    ) -> DbResult<()> {
         let hash = token.to_string();
         let ms = expires.as_millisecond();
         self.tx.execute(
@@ -104,7 +101,7 @@ impl WriteTx<'_> {
         token: &ContentHash,
         family: FamilyId,
         expires: Timestamp,
-    ) -> Result<(), DbError> {
+    ) -> DbResult<()> {
         let hash = token.to_string();
         let ms = expires.as_millisecond();
         let keep = int(USED_REFRESH_TOKENS_MAX);
@@ -125,11 +122,7 @@ impl WriteTx<'_> {
     }
 
     /// Marks a refresh token as used.
-    pub fn mark_refresh_token_used(
-        &self,
-        token: &ContentHash,
-        now: Timestamp,
-    ) -> Result<(), DbError> {
+    pub fn mark_refresh_token_used(&self, token: &ContentHash, now: Timestamp) -> DbResult<()> {
         self.tx.execute(
             // Retained with its family, so that a second use is detected (contract login-3).
             "UPDATE refresh_tokens SET used_ms = ?2 WHERE token_hash = ?1",
@@ -139,7 +132,7 @@ impl WriteTx<'_> {
     }
 
     /// Ends the access token with that hash, if there is one.
-    pub fn end_access_token(&self, token: &ContentHash, now: Timestamp) -> Result<(), DbError> {
+    pub fn end_access_token(&self, token: &ContentHash, now: Timestamp) -> DbResult<()> {
         let sql = "DELETE FROM access_tokens WHERE token_hash = ?1";
         if self.tx.execute(sql, params![token.to_string()])? > 0 {
             self.log_account_change(AccountChange::Token(*token), now)?;
@@ -148,7 +141,7 @@ impl WriteTx<'_> {
     }
 
     /// Ends every access token of a family.
-    pub fn end_access_tokens(&self, family: FamilyId, now: Timestamp) -> Result<(), DbError> {
+    pub fn end_access_tokens(&self, family: FamilyId, now: Timestamp) -> DbResult<()> {
         let sql = "DELETE FROM access_tokens WHERE family_id = ?1 RETURNING token_hash";
         let ended: Vec<String> = self.tx.list_values(sql, params![family.0])?;
         // Each is logged, because caches hold a token until it expires.
@@ -161,7 +154,7 @@ impl WriteTx<'_> {
 
     /// Removes tokens that ended before `now`, at most `limit` of a kind. The removal is not logged, because
     /// caches detect the end of a token themselves.
-    pub fn sweep_tokens(&self, now: Timestamp, limit: usize) -> Result<usize, DbError> {
+    pub fn sweep_tokens(&self, now: Timestamp, limit: usize) -> DbResult<usize> {
         let mut removed = 0;
         for table in ["access_tokens", "refresh_tokens"] {
             removed += self.tx.execute(

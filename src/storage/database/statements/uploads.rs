@@ -8,7 +8,7 @@ use uuid::Uuid;
 
 use super::{ReadTx, WriteTx, damaged, int, parse, time};
 use crate::storage::database::engine::{ResultRow, params};
-use crate::storage::database::error::DbError;
+use crate::storage::database::error::DbResult;
 use model::ContentHash;
 use model::account::UserId;
 
@@ -64,7 +64,7 @@ const USAGE: &str = "count(*) AS uploads, CAST(coalesce(sum(length), 0) AS BIGIN
 const COLUMNS: &str =
     "upload_id, user_id, file_name, fingerprint, length, received, created_ms, expires_ms";
 
-fn read_upload(row: &dyn ResultRow) -> Result<PendingUpload, DbError> {
+fn read_upload(row: &dyn ResultRow) -> DbResult<PendingUpload> {
     let id: String = row.get("upload_id")?;
     let what = format!("upload {id}");
     Ok(PendingUpload {
@@ -79,7 +79,7 @@ fn read_upload(row: &dyn ResultRow) -> Result<PendingUpload, DbError> {
     })
 }
 
-fn size(what: &str, number: i64) -> Result<u64, DbError> {
+fn size(what: &str, number: i64) -> DbResult<u64> {
     u64::try_from(number).map_err(|why| damaged(what, &why))
 }
 
@@ -90,7 +90,7 @@ fn bytes(number: u64) -> i64 {
 
 impl ReadTx<'_> {
     /// Finds the upload with this id, unless it has expired.
-    pub fn find_upload(&self, id: Uuid, now: Timestamp) -> Result<Option<PendingUpload>, DbError> {
+    pub fn find_upload(&self, id: Uuid, now: Timestamp) -> DbResult<Option<PendingUpload>> {
         self.tx.find(
             &format!("SELECT {COLUMNS} FROM uploads WHERE upload_id = ?1 AND expires_ms > ?2"),
             params![id.to_string(), now.as_millisecond()],
@@ -99,11 +99,7 @@ impl ReadTx<'_> {
     }
 
     /// Lists the uploads of a user that have not expired, oldest first.
-    pub fn list_uploads(
-        &self,
-        user: UserId,
-        now: Timestamp,
-    ) -> Result<Vec<PendingUpload>, DbError> {
+    pub fn list_uploads(&self, user: UserId, now: Timestamp) -> DbResult<Vec<PendingUpload>> {
         self.tx.list(
             &format!(
                 "SELECT {COLUMNS} FROM uploads WHERE user_id = ?1 AND expires_ms > ?2
@@ -115,19 +111,19 @@ impl ReadTx<'_> {
     }
 
     /// Returns the usage of a user's uploads, including expired ones that are not removed yet.
-    pub fn upload_usage(&self, user: UserId) -> Result<UploadUsage, DbError> {
+    pub fn upload_usage(&self, user: UserId) -> DbResult<UploadUsage> {
         let sql = format!("SELECT {USAGE} FROM uploads WHERE user_id = ?1");
         self.tx.load(&sql, params![user.0], read_usage)
     }
 
     /// Returns the usage of the uploads of all users.
-    pub fn total_upload_usage(&self) -> Result<UploadUsage, DbError> {
+    pub fn total_upload_usage(&self) -> DbResult<UploadUsage> {
         let sql = format!("SELECT {USAGE} FROM uploads");
         self.tx.load(&sql, params![], read_usage)
     }
 
     /// Lists the parts of an upload in the order of their bytes.
-    pub fn list_upload_parts(&self, id: Uuid) -> Result<Vec<UploadPart>, DbError> {
+    pub fn list_upload_parts(&self, id: Uuid) -> DbResult<Vec<UploadPart>> {
         let what = format!("upload {id}");
         self.tx.list(
             "SELECT part_key, start, length, checksum FROM upload_parts WHERE upload_id = ?1
@@ -145,7 +141,7 @@ impl ReadTx<'_> {
     }
 
     /// Returns the keys of the parts of all uploads.
-    pub fn upload_part_keys(&self) -> Result<HashSet<ContentHash>, DbError> {
+    pub fn upload_part_keys(&self) -> DbResult<HashSet<ContentHash>> {
         let keys = self.tx.list("SELECT part_key FROM upload_parts", params![], |row| {
             parse::<ContentHash>("parts of uploads", row.text("part_key")?)
         })?;
@@ -153,19 +149,19 @@ impl ReadTx<'_> {
     }
 
     /// Returns whether an upload has a part with this key.
-    pub fn has_upload_part(&self, key: ContentHash) -> Result<bool, DbError> {
+    pub fn has_upload_part(&self, key: ContentHash) -> DbResult<bool> {
         let sql = "SELECT 1 FROM upload_parts WHERE part_key = ?1";
         self.tx.exists(sql, params![key.to_string()])
     }
 }
 
-fn read_usage(row: &dyn ResultRow) -> Result<UploadUsage, DbError> {
+fn read_usage(row: &dyn ResultRow) -> DbResult<UploadUsage> {
     Ok(UploadUsage { uploads: row.get("uploads")?, bytes: row.get("bytes")? })
 }
 
 impl WriteTx<'_> {
     /// Stores a new upload without received bytes.
-    pub fn write_upload(&self, upload: &PendingUpload) -> Result<(), DbError> {
+    pub fn write_upload(&self, upload: &PendingUpload) -> DbResult<()> {
         self.tx.execute(
             &format!("INSERT INTO uploads ({COLUMNS}) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)"),
             params![
@@ -190,7 +186,7 @@ impl WriteTx<'_> {
         received: u64,
         parts: &[UploadPart],
         expires: Timestamp,
-    ) -> Result<bool, DbError> {
+    ) -> DbResult<bool> {
         let added: u64 = parts.iter().map(|part| part.length).sum();
         let changed = self.tx.execute(
             "UPDATE uploads SET received = ?3, expires_ms = ?4
@@ -222,7 +218,7 @@ impl WriteTx<'_> {
     }
 
     /// Removes an upload with its parts. Returns the parts, whose files remain to be removed.
-    pub fn delete_upload(&self, id: Uuid) -> Result<Vec<UploadPart>, DbError> {
+    pub fn delete_upload(&self, id: Uuid) -> DbResult<Vec<UploadPart>> {
         let parts = self.as_read().list_upload_parts(id)?;
         // Its parts are removed by a foreign key.
         self.tx.execute("DELETE FROM uploads WHERE upload_id = ?1", params![id.to_string()])?;
@@ -230,11 +226,7 @@ impl WriteTx<'_> {
     }
 
     /// Removes uploads that expired before `now`, at most `limit`. Returns the parts of each.
-    pub fn sweep_uploads(
-        &self,
-        now: Timestamp,
-        limit: usize,
-    ) -> Result<Vec<Vec<UploadPart>>, DbError> {
+    pub fn sweep_uploads(&self, now: Timestamp, limit: usize) -> DbResult<Vec<Vec<UploadPart>>> {
         let expired: Vec<String> = self.tx.list_values(
             "SELECT upload_id FROM uploads WHERE expires_ms < ?1 ORDER BY expires_ms LIMIT ?2",
             params![now.as_millisecond(), int(limit)],

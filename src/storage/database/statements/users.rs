@@ -7,7 +7,7 @@ use super::accounts::{USER_COLUMNS, read_user};
 use super::{ALL_BEHIND, ReadTx, WriteTx, parse, parse_json, time};
 use crate::storage::database::account_change::AccountChange;
 use crate::storage::database::engine::params;
-use crate::storage::database::error::DbError;
+use crate::storage::database::error::DbResult;
 use model::account::{AccessLevels, Device, OrganizationId, PhoneNumbers, User, UserId};
 
 /// A new user of an organization. It is active and has no password.
@@ -27,7 +27,7 @@ pub struct NewMember {
 
 impl ReadTx<'_> {
     /// Lists the users of an organization in the order of their numbers, including inactive ones.
-    pub fn list_users_of_organization(&self, id: OrganizationId) -> Result<Vec<User>, DbError> {
+    pub fn list_users_of_organization(&self, id: OrganizationId) -> DbResult<Vec<User>> {
         self.tx.list(
             &format!(
                 "SELECT {USER_COLUMNS} FROM users WHERE organization_id = ?1 ORDER BY user_id"
@@ -38,13 +38,13 @@ impl ReadTx<'_> {
     }
 
     /// Counts the users of an organization.
-    pub fn count_users_of_organization(&self, id: OrganizationId) -> Result<u32, DbError> {
+    pub fn count_users_of_organization(&self, id: OrganizationId) -> DbResult<u32> {
         let sql = "SELECT count(*) FROM users WHERE organization_id = ?1";
         self.tx.load_value(sql, params![id.0])
     }
 
     /// Returns whether the user name exists, ignoring case. Reads every user.
-    pub fn is_user_name_taken(&self, user_name: &str) -> Result<bool, DbError> {
+    pub fn is_user_name_taken(&self, user_name: &str) -> DbResult<bool> {
         // Names are unique regardless of case (contract users-10), while the index is on their spelling.
         self.tx.exists(
             "SELECT 1 FROM users WHERE lower(user_name) = lower(?1) LIMIT 1",
@@ -53,7 +53,7 @@ impl ReadTx<'_> {
     }
 
     /// Returns the profile of a user; empty for a user without one.
-    pub fn read_profile(&self, id: UserId) -> Result<Map<String, Value>, DbError> {
+    pub fn read_profile(&self, id: UserId) -> DbResult<Map<String, Value>> {
         let sql = "SELECT profile FROM profiles WHERE user_id = ?1";
         let text: Option<String> = self.tx.find_value(sql, params![id.0])?;
         let Some(text) = text else { return Ok(Map::new()) };
@@ -61,16 +61,13 @@ impl ReadTx<'_> {
     }
 
     /// Lists the devices of a user, most recently registered last.
-    pub fn list_devices(&self, id: UserId) -> Result<Vec<Device>, DbError> {
+    pub fn list_devices(&self, id: UserId) -> DbResult<Vec<Device>> {
         let registered = self.list_registered_devices(id)?;
         Ok(registered.into_iter().map(|(device, _)| device).collect())
     }
 
     /// Lists the devices of a user with the time of their last registration.
-    pub fn list_registered_devices(
-        &self,
-        id: UserId,
-    ) -> Result<Vec<(Device, Timestamp)>, DbError> {
+    pub fn list_registered_devices(&self, id: UserId) -> DbResult<Vec<(Device, Timestamp)>> {
         self.tx.list(
             "SELECT token, type, name, model, registered_ms FROM devices WHERE user_id = ?1
              ORDER BY registered_ms, token",
@@ -111,7 +108,7 @@ impl WriteTx<'_> {
         organization: OrganizationId,
         limits: UserRequestLimits,
         now: Timestamp,
-    ) -> Result<Option<Timestamp>, DbError> {
+    ) -> DbResult<Option<Timestamp>> {
         let window_ms = i64::from(limits.window_s) * 1000;
         let now_ms = now.as_millisecond();
         let window_start = now_ms - window_ms;
@@ -145,7 +142,7 @@ impl WriteTx<'_> {
     /// Stores a new user with all agreements of its organization and logs the change.
     ///
     /// Fails if its name is in use; see [`ReadTx::is_user_name_taken`].
-    pub fn insert_member(&self, new: &NewMember, now: Timestamp) -> Result<UserId, DbError> {
+    pub fn insert_member(&self, new: &NewMember, now: Timestamp) -> DbResult<UserId> {
         let roles = Value::from(new.roles.clone()).to_string();
         let sql =
             "INSERT INTO users (organization_id, user_name, first_name, last_name, email_address,
@@ -179,7 +176,7 @@ impl WriteTx<'_> {
 
     /// Updates the properties of a user that administrators may change (names, e-mail address, department,
     /// telephone numbers, roles, access levels) and logs the change.
-    pub fn update_member(&self, user: &User, now: Timestamp) -> Result<(), DbError> {
+    pub fn update_member(&self, user: &User, now: Timestamp) -> DbResult<()> {
         let roles = Value::from(user.roles.clone()).to_string();
         self.tx.execute(
             "UPDATE users SET first_name = ?2, last_name = ?3, email_address = ?4,
@@ -204,7 +201,7 @@ impl WriteTx<'_> {
     }
 
     /// Replaces the profile of a user by `profile`, a JSON object.
-    pub fn write_profile(&self, id: UserId, profile: &str) -> Result<(), DbError> {
+    pub fn write_profile(&self, id: UserId, profile: &str) -> DbResult<()> {
         self.tx.execute(
             "INSERT INTO profiles (user_id, profile) VALUES (?1, ?2)
              ON CONFLICT (user_id) DO UPDATE SET profile = excluded.profile",
@@ -221,7 +218,7 @@ impl WriteTx<'_> {
         device: &Device,
         keep: u32,
         now: Timestamp,
-    ) -> Result<Option<UserId>, DbError> {
+    ) -> DbResult<Option<UserId>> {
         let kind = device.kind.as_str();
         let ms = now.as_millisecond();
         // The former user is informed by mail (contract users-7).
@@ -246,7 +243,7 @@ impl WriteTx<'_> {
     }
 
     /// Removes the device with that token, if it belongs to the user.
-    pub fn delete_device(&self, id: UserId, token: &str) -> Result<(), DbError> {
+    pub fn delete_device(&self, id: UserId, token: &str) -> DbResult<()> {
         self.tx.execute(
             "DELETE FROM devices WHERE token = ?1 AND user_id = ?2",
             params![token, id.0],

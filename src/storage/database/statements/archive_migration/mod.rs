@@ -13,7 +13,7 @@ use crate::runtime::limits::MIGRATION_BATCH_ROWS;
 use crate::storage::database::engine::{
     ColumnType, EngineTransaction, MOVED, ResultRow, SqlParam, TableColumn, ToParam, params,
 };
-use crate::storage::database::error::DbError;
+use crate::storage::database::error::DbResult;
 use crate::storage::database::migrations::SCHEMA_HASH;
 use crate::storage::database::statements::check::NamedOriginal;
 use model::ContentHash;
@@ -41,7 +41,7 @@ enum MigratedValue {
 }
 
 impl MigratedValue {
-    fn read(row: &dyn ResultRow, column: &TableColumn) -> Result<Self, DbError> {
+    fn read(row: &dyn ResultRow, column: &TableColumn) -> DbResult<Self> {
         let name = column.name.as_str();
         Ok(match column.kind {
             ColumnType::Int => row.get::<Option<i64>>(name)?.map_or(Self::Null, Self::Int),
@@ -140,7 +140,7 @@ impl MigratedTable {
 fn migrated_columns(
     tx: &dyn EngineTransaction,
     table: &MigratedTable,
-) -> Result<Vec<TableColumn>, DbError> {
+) -> DbResult<Vec<TableColumn>> {
     let mut columns = tx.columns(table.name)?;
     columns.retain(|column| !COLUMNS_LEFT_OUT.contains(&column.name.as_str()));
     Ok(columns)
@@ -158,10 +158,7 @@ fn row_placeholders(row: usize, width: usize) -> String {
     format!("({})", placeholders.collect::<Vec<_>>().join(", "))
 }
 
-fn read_values(
-    row: &dyn ResultRow,
-    columns: &[TableColumn],
-) -> Result<Vec<MigratedValue>, DbError> {
+fn read_values(row: &dyn ResultRow, columns: &[TableColumn]) -> DbResult<Vec<MigratedValue>> {
     columns.iter().map(|column| MigratedValue::read(row, column)).collect()
 }
 
@@ -170,8 +167,8 @@ impl ReadTx<'_> {
     pub(in crate::storage::database) fn for_each_batch(
         &self,
         table: &'static MigratedTable,
-        mut each: impl FnMut(RowBatch) -> Result<(), DbError>,
-    ) -> Result<(), DbError> {
+        mut each: impl FnMut(RowBatch) -> DbResult<()>,
+    ) -> DbResult<()> {
         let columns = migrated_columns(self.tx, table)?;
         let names = column_list(&columns);
         let sql = format!(
@@ -202,7 +199,7 @@ impl ReadTx<'_> {
         &self,
         table: &'static MigratedTable,
         after: i64,
-    ) -> Result<RowBatch, DbError> {
+    ) -> DbResult<RowBatch> {
         let columns = migrated_columns(self.tx, table)?;
         let names = column_list(&columns);
         let sql = format!(
@@ -224,16 +221,13 @@ impl ReadTx<'_> {
     }
 
     /// Returns the highest number in a table that is copied in batches; 0 for an empty table.
-    pub(in crate::storage::database) fn reached(
-        &self,
-        table: &MigratedTable,
-    ) -> Result<i64, DbError> {
+    pub(in crate::storage::database) fn reached(&self, table: &MigratedTable) -> DbResult<i64> {
         let sql = format!("SELECT coalesce(max({}), 0) FROM {}", table.order, table.name);
         self.tx.load_value(&sql, params![])
     }
 
     /// Lists the numbers of all items, ascending.
-    pub(in crate::storage::database) fn numbers_of_items(&self) -> Result<Vec<i64>, DbError> {
+    pub(in crate::storage::database) fn numbers_of_items(&self) -> DbResult<Vec<i64>> {
         // Without ORDER BY, only an index of the numbers is read, which is small compared with the items.
         let mut found: Vec<i64> = self.tx.list_values("SELECT item_id FROM items", params![])?;
         found.sort_unstable();
@@ -244,7 +238,7 @@ impl ReadTx<'_> {
     /// archives may have assigned the same numbers.
     pub(in crate::storage::database) fn marks_of_items(
         &self,
-    ) -> Result<Vec<(i64, ContentHash)>, DbError> {
+    ) -> DbResult<Vec<(i64, ContentHash)>> {
         let sql = "SELECT item_id, media_type, id, stored_ms FROM items ORDER BY item_id";
         let mut found = Vec::new();
         self.tx.each(sql, params![], |row| {
@@ -262,7 +256,7 @@ impl ReadTx<'_> {
         &self,
         table: &'static MigratedTable,
         numbers: &RangeInclusive<i64>,
-    ) -> Result<ContentHash, DbError> {
+    ) -> DbResult<ContentHash> {
         let columns = migrated_columns(self.tx, table)?;
         let sql = format!(
             "SELECT {} FROM {} WHERE {number} >= ?1 AND {number} <= ?2 ORDER BY {number}",
@@ -282,7 +276,7 @@ impl ReadTx<'_> {
     /// change.
     pub(in crate::storage::database) fn marks_of_tables(
         &self,
-    ) -> Result<Vec<(&'static str, ContentHash)>, DbError> {
+    ) -> DbResult<Vec<(&'static str, ContentHash)>> {
         let mut marks = Vec::with_capacity(TABLES.len() + 2);
         let mut mark = ContentHash::hasher();
         for (doc, version) in self.marks_of_items()? {
@@ -301,16 +295,13 @@ impl ReadTx<'_> {
     }
 
     /// Counts the rows of a table that are migrated.
-    pub(in crate::storage::database) fn rows_of(
-        &self,
-        table: &MigratedTable,
-    ) -> Result<usize, DbError> {
+    pub(in crate::storage::database) fn rows_of(&self, table: &MigratedTable) -> DbResult<usize> {
         let sql = format!("SELECT count(*) FROM {} WHERE {}", table.name, table.row_condition());
         self.tx.count(&sql, params![])
     }
 
     /// Lists the originals of items with numbers above `after`, each once.
-    pub fn originals_after(&self, after: i64) -> Result<Vec<NamedOriginal>, DbError> {
+    pub fn originals_after(&self, after: i64) -> DbResult<Vec<NamedOriginal>> {
         let mut named = Vec::new();
         let sql = "SELECT item_id, assets FROM items WHERE item_id > ?1 ORDER BY item_id";
         self.tx.each(sql, params![after], |row| {
@@ -329,7 +320,7 @@ impl ReadTx<'_> {
     }
 
     /// Returns the number of the newest version of any item.
-    pub fn last_version(&self) -> Result<i64, DbError> {
+    pub fn last_version(&self) -> DbResult<i64> {
         self.reached(&ITEMS)
     }
 
@@ -337,22 +328,22 @@ impl ReadTx<'_> {
     pub(in crate::storage::database) fn last_assigned_number(
         &self,
         table: &MigratedTable,
-    ) -> Result<Option<i64>, DbError> {
+    ) -> DbResult<Option<i64>> {
         table.numbered.map(|column| self.tx.last_assigned_number(table.name, column)).transpose()
     }
 
     /// Returns the present place of this database's archive, if it has moved.
-    pub(in crate::storage::database) fn moved_to(&self) -> Result<Option<String>, DbError> {
+    pub(in crate::storage::database) fn moved_to(&self) -> DbResult<Option<String>> {
         self.tx.moved_to()
     }
 
     /// Returns whether a migration into this database is unfinished.
-    pub(in crate::storage::database) fn is_migration_target(&self) -> Result<bool, DbError> {
+    pub(in crate::storage::database) fn is_migration_target(&self) -> DbResult<bool> {
         self.tx.exists("SELECT 1 FROM state WHERE name = ?1", params![MIGRATION_TARGET])
     }
 
     /// Returns whether the database has never been used: no items, no users, and no running service.
-    pub(in crate::storage::database) fn is_empty(&self) -> Result<bool, DbError> {
+    pub(in crate::storage::database) fn is_empty(&self) -> DbResult<bool> {
         // A running node counts too: it may write its first item at any moment.
         let sql = "SELECT 1 WHERE EXISTS (SELECT 1 FROM items) OR EXISTS (SELECT 1 FROM users)
              OR EXISTS (SELECT 1 FROM organizations) OR EXISTS (SELECT 1 FROM nodes)";
@@ -361,7 +352,7 @@ impl ReadTx<'_> {
 }
 
 impl WriteTx<'_> {
-    fn note(&self, name: &str, value: Option<&str>) -> Result<(), DbError> {
+    fn note(&self, name: &str, value: Option<&str>) -> DbResult<()> {
         self.tx.execute("DELETE FROM state WHERE name = ?1", params![name])?;
         if let Some(value) = value {
             let sql = "INSERT INTO state (name, value) VALUES (?1, ?2)";
@@ -374,15 +365,12 @@ impl WriteTx<'_> {
     pub(in crate::storage::database) fn mark_migration_target(
         &self,
         is_unfinished: bool,
-    ) -> Result<(), DbError> {
+    ) -> DbResult<()> {
         self.note(MIGRATION_TARGET, is_unfinished.then_some("from another database"))
     }
 
     /// Marks the archive as moved to a different database, or removes the mark.
-    pub(in crate::storage::database) fn note_moved(
-        &self,
-        to: Option<&str>,
-    ) -> Result<(), DbError> {
+    pub(in crate::storage::database) fn note_moved(&self, to: Option<&str>) -> DbResult<()> {
         self.note(MOVED, to)
     }
 
@@ -390,7 +378,7 @@ impl WriteTx<'_> {
     pub(in crate::storage::database) fn clear_some(
         &self,
         table: &MigratedTable,
-    ) -> Result<usize, DbError> {
+    ) -> DbResult<usize> {
         let sql = format!(
             // PostgreSQL's `DELETE` has no `LIMIT`, so a subquery selects the rows.
             "DELETE FROM {name} WHERE ({order}) IN
@@ -403,19 +391,13 @@ impl WriteTx<'_> {
     }
 
     /// Removes all rows of a table that is copied as a whole.
-    pub(in crate::storage::database) fn clear_table(
-        &self,
-        table: &MigratedTable,
-    ) -> Result<(), DbError> {
+    pub(in crate::storage::database) fn clear_table(&self, table: &MigratedTable) -> DbResult<()> {
         let sql = format!("DELETE FROM {} WHERE {}", table.name, table.row_condition());
         self.tx.execute(&sql, params![]).map(drop)
     }
 
     /// Inserts rows, and compares the values stored by the engine with the given ones.
-    pub(in crate::storage::database) fn insert_batch(
-        &self,
-        batch: &RowBatch,
-    ) -> Result<(), DbError> {
+    pub(in crate::storage::database) fn insert_batch(&self, batch: &RowBatch) -> DbResult<()> {
         let RowBatch { table, columns: names, rows } = batch;
         let columns = migrated_columns(self.tx, table)?;
         if column_list(&columns) != *names {
@@ -439,7 +421,7 @@ impl WriteTx<'_> {
         table: &MigratedTable,
         columns: &[TableColumn],
         rows: &[Vec<MigratedValue>],
-    ) -> Result<(), DbError> {
+    ) -> DbResult<()> {
         let list = column_list(columns);
         let width = columns.len();
         let placeholders = (0..rows.len()).map(|row| row_placeholders(row, width));
@@ -473,10 +455,7 @@ impl WriteTx<'_> {
     }
 
     /// Inserts items, replacing earlier versions.
-    pub(in crate::storage::database) fn insert_items(
-        &self,
-        batch: &RowBatch,
-    ) -> Result<(), DbError> {
+    pub(in crate::storage::database) fn insert_items(&self, batch: &RowBatch) -> DbResult<()> {
         for row in &batch.rows {
             let [_, media_type, id, ..] = row.as_slice() else { continue };
             let sql = "SELECT item_id FROM items WHERE media_type = ?1 AND id = ?2";
@@ -490,12 +469,12 @@ impl WriteTx<'_> {
     }
 
     /// Removes a version of an item that no longer exists in the source.
-    pub(in crate::storage::database) fn delete_version(&self, doc: i64) -> Result<(), DbError> {
+    pub(in crate::storage::database) fn delete_version(&self, doc: i64) -> DbResult<()> {
         self.tx.execute("DELETE FROM items WHERE item_id = ?1", params![doc]).map(drop)
     }
 
     /// Removes the rows of the item log below `floor`.
-    pub(in crate::storage::database) fn trim_item_log(&self, floor: i64) -> Result<(), DbError> {
+    pub(in crate::storage::database) fn trim_item_log(&self, floor: i64) -> DbResult<()> {
         self.tx.execute("DELETE FROM item_log WHERE seq < ?1", params![floor]).map(drop)
     }
 
@@ -504,7 +483,7 @@ impl WriteTx<'_> {
         &self,
         table: &MigratedTable,
         number: i64,
-    ) -> Result<(), DbError> {
+    ) -> DbResult<()> {
         let Some(column) = table.numbered else { return Ok(()) };
         self.tx.reserve_numbers(table.name, column, number)
     }
