@@ -4,12 +4,23 @@
 //! [`EngineTransaction`]. Statements are written against that trait and name no driver: every difference
 //! between the engines is one of its methods.
 
-use std::{fmt, ops::ControlFlow, sync::Arc};
+use std::{borrow::Cow, fmt, net::IpAddr, ops::ControlFlow, sync::Arc};
+
+use jiff::Timestamp;
+use uuid::Uuid;
 
 use super::error::{DbError, DbResult, wrong_value};
 use super::facts::{DatabaseFacts, DatabaseFlaw};
 use crate::runtime::limits::CHECK_FLAWS_MAX;
-use model::account::{AgreementId, FamilyId, OrderId, OrganizationId, ProductId, UserId};
+use crate::storage::audit::{AuditAction, AuditOutcome, CredentialKind};
+use crate::storage::diagnostics::DiagnosticKind;
+use model::account::{
+    AgreementId, AgreementType, ChannelMethod, DeliveryState, DeviceKind, FamilyId, LicensePeriod,
+    MessageState, MessageTransport, NotificationKind, OrderId, OrganizationId, PasswordLinkKind,
+    ProductId, ScopeSet, UserId,
+};
+use model::item::PubStatus;
+use model::{ContentHash, CropSpec, ItemId, MediaType};
 
 /// The purpose of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -85,12 +96,12 @@ pub(super) trait EngineConnection: Send {
 }
 
 /// The value of a statement's parameter.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub(super) enum SqlParam<'p> {
     Null,
     Int(i64),
     Bool(bool),
-    Text(&'p str),
+    Text(Cow<'p, str>),
     Blob(&'p [u8]),
 }
 
@@ -140,17 +151,40 @@ impl ToParam for bool {
     }
 }
 
-impl ToParam for str {
+impl ToParam for Timestamp {
+    /// Times are stored in milliseconds since 1970.
     fn to_param(&self) -> SqlParam<'_> {
-        SqlParam::Text(self)
+        SqlParam::Int(self.as_millisecond())
     }
 }
 
-impl ToParam for String {
+impl ToParam for str {
     fn to_param(&self) -> SqlParam<'_> {
-        SqlParam::Text(self)
+        SqlParam::Text(Cow::Borrowed(self))
     }
 }
+
+/// Implements [`ToParam`] for types that are stored as the text of their `as_str`.
+macro_rules! words {
+    ($($kind:ty),*) => { $(impl ToParam for $kind {
+        fn to_param(&self) -> SqlParam<'_> {
+            SqlParam::Text(Cow::Borrowed(self.as_str()))
+        }
+    })* };
+}
+words!(String, AgreementType, AuditAction, AuditOutcome, ChannelMethod, CredentialKind);
+words!(DeliveryState, DeviceKind, DiagnosticKind, ItemId, LicensePeriod, MediaType, MessageState);
+words!(MessageTransport, NotificationKind, PasswordLinkKind, PubStatus);
+
+/// Implements [`ToParam`] for types that are stored as the text that they display.
+macro_rules! displayed {
+    ($($kind:ty),*) => { $(impl ToParam for $kind {
+        fn to_param(&self) -> SqlParam<'_> {
+            SqlParam::Text(Cow::Owned(self.to_string()))
+        }
+    })* };
+}
+displayed!(ContentHash, CropSpec, IpAddr, ScopeSet, Uuid);
 
 impl ToParam for Vec<u8> {
     fn to_param(&self) -> SqlParam<'_> {
@@ -218,26 +252,43 @@ macro_rules! column {
 }
 column!(i64: int, u32: small_int, bool: bool, String: string, Vec<u8>: bytes);
 
-/// Implements [`ColumnValue`] for numbers that are never negative, such as counts.
+/// Implements [`ColumnValue`] and [`ToParam`] for numbers that are never negative, such as counts.
 macro_rules! unsigned {
-    ($($kind:ty),*) => { $(impl ColumnValue for $kind {
-        fn read(row: &dyn ResultRow, column: &str) -> DbResult<Self> {
-            let number = row.int(column)?;
-            Self::try_from(number).map_err(|_| {
-                wrong_value(format!("column {column} holds {number}, expected a count")).into()
-            })
+    ($($kind:ty),*) => { $(
+        impl ColumnValue for $kind {
+            fn read(row: &dyn ResultRow, column: &str) -> DbResult<Self> {
+                let number = row.int(column)?;
+                Self::try_from(number).map_err(|_| {
+                    wrong_value(format!("column {column} holds {number}, expected a count")).into()
+                })
+            }
         }
-    })* };
+
+        impl ToParam for $kind {
+            fn to_param(&self) -> SqlParam<'_> {
+                // A limit above `i64` has no effect, and every file is shorter.
+                SqlParam::Int(i64::try_from(*self).unwrap_or(i64::MAX))
+            }
+        }
+    )* };
 }
 unsigned!(u64, usize);
 
-/// Implements [`ColumnValue`] for ids that are stored as numbers.
+/// Implements [`ColumnValue`] and [`ToParam`] for ids that are stored as numbers.
 macro_rules! ids {
-    ($($Id:ident),*) => { $(impl ColumnValue for $Id {
-        fn read(row: &dyn ResultRow, column: &str) -> DbResult<Self> {
-            row.int(column).map(Self)
+    ($($Id:ident),*) => { $(
+        impl ColumnValue for $Id {
+            fn read(row: &dyn ResultRow, column: &str) -> DbResult<Self> {
+                row.int(column).map(Self)
+            }
         }
-    })* };
+
+        impl ToParam for $Id {
+            fn to_param(&self) -> SqlParam<'_> {
+                SqlParam::Int(self.0)
+            }
+        }
+    )* };
 }
 ids!(AgreementId, FamilyId, OrderId, OrganizationId, ProductId, UserId);
 
@@ -397,9 +448,29 @@ impl dyn EngineTransaction + '_ {
         Ok(self.find(sql, params, |_| Ok(()))?.is_some())
     }
 
-    /// Calls `each` with one row after the other until it breaks. Rows are streamed, so their number is not
-    /// limited, and `each` may run statements.
+    /// Runs a statement. Returns whether it wrote a row.
+    pub(super) fn changes(&self, sql: &str, params: Params<'_>) -> DbResult<bool> {
+        Ok(self.execute(sql, params)? > 0)
+    }
+
+    /// Runs a statement, however many rows it writes.
+    pub(super) fn run(&self, sql: &str, params: Params<'_>) -> DbResult<()> {
+        self.execute(sql, params).map(drop)
+    }
+
+    /// Calls `each` with one row after the other. Rows are streamed, so their number is not limited, and
+    /// `each` may run statements.
     pub(super) fn each(
+        &self,
+        sql: &str,
+        params: Params<'_>,
+        mut each: impl FnMut(&dyn ResultRow) -> DbResult<()>,
+    ) -> DbResult<()> {
+        self.read_each(sql, params, &mut |row| each(row).map(ControlFlow::Continue))
+    }
+
+    /// Calls `each` with one row after the other until it breaks. Rows are streamed.
+    pub(super) fn each_until(
         &self,
         sql: &str,
         params: Params<'_>,
@@ -441,7 +512,7 @@ impl dyn EngineTransaction + '_ {
         flaw: impl Fn(&dyn ResultRow) -> DbResult<DatabaseFlaw>,
     ) -> DbResult<Vec<DatabaseFlaw>> {
         let mut flaws = Vec::new();
-        self.each(sql, params![], |row| {
+        self.each_until(sql, params![], |row| {
             // A damaged table can have millions of flaws, and the first ones suffice.
             if flaws.len() == CHECK_FLAWS_MAX {
                 flaws.push(DatabaseFlaw::Truncated(format!("there are more {of}")));

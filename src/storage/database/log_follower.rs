@@ -111,8 +111,7 @@ fn read_log_after(
     after: i64,
     mut each: impl FnMut(&dyn ResultRow) -> DbResult<()>,
 ) -> DbResult<(i64, usize)> {
-    let limit = i64::try_from(LOG_ROWS_MAX).unwrap_or(i64::MAX);
-    let read: Vec<i64> = tx.list(sql, params![after, limit], |row| {
+    let read: Vec<i64> = tx.list(sql, params![after, LOG_ROWS_MAX], |row| {
         each(row)?;
         row.get("seq")
     })?;

@@ -133,7 +133,7 @@ pub(super) fn find_hash(tx: &dyn EngineTransaction) -> DbResult<Option<String>> 
 pub(super) fn write_hash(tx: &dyn EngineTransaction, migrations: &[Migration]) -> DbResult<()> {
     let sql = "INSERT INTO state (name, value) VALUES (?1, ?2)
          ON CONFLICT (name) DO UPDATE SET value = excluded.value";
-    tx.execute(sql, params![SCHEMA_HASH, schema_hash(migrations)]).map(drop)
+    tx.run(sql, params![SCHEMA_HASH, schema_hash(migrations)])
 }
 
 /// Logs that migrations begin on tables in use. `copy` names the copy to which the operator can return.

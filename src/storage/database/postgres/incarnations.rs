@@ -129,7 +129,7 @@ impl IncarnationWatch {
                  VALUES (?1, ?1, ?2, 0, ?3, CAST(extract(epoch FROM now()) * 1000 AS BIGINT))
                  ON CONFLICT (incarnation) DO UPDATE SET heartbeat = nodes.heartbeat + 1,
                      heartbeat_at_ms = excluded.heartbeat_at_ms";
-            tx.execute(sql, params![self.own_id.to_string(), ROLE, i64::MAX])?;
+            tx.execute(sql, params![self.own_id, ROLE, i64::MAX])?;
             list(tx).map(Some)
         })
     }
@@ -161,7 +161,7 @@ impl IncarnationWatch {
         // A node may have started after the last poll. Under the write lock, none can start.
         self.refuse(server, &list(tx)?)?;
         // Their claimed work is released when the next incarnation begins.
-        tx.execute("DELETE FROM nodes", params![]).map(drop)
+        tx.run("DELETE FROM nodes", params![])
     }
 
     /// Removes the registration of this process. It holds nothing that other processes wait for, so the write

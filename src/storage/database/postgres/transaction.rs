@@ -149,11 +149,11 @@ impl ResultRow for tokio_postgres::Row {
 
 impl ToSql for SqlParam<'_> {
     fn to_sql(&self, kind: &Type, out: &mut BytesMut) -> Result<IsNull, Cause> {
-        match (*self, kind) {
+        match (self, kind) {
             (Self::Null, _) => Ok(IsNull::Yes),
             (Self::Int(number), &Type::INT8) => number.to_sql(kind, out),
-            (Self::Int(number), &Type::INT4) => i32::try_from(number)?.to_sql(kind, out),
-            (Self::Int(number), &Type::INT2) => i16::try_from(number)?.to_sql(kind, out),
+            (Self::Int(number), &Type::INT4) => i32::try_from(*number)?.to_sql(kind, out),
+            (Self::Int(number), &Type::INT2) => i16::try_from(*number)?.to_sql(kind, out),
             (Self::Bool(is), &Type::BOOL) => is.to_sql(kind, out),
             // PostgreSQL's texts cannot contain this one character.
             (Self::Text(text), &Type::TEXT) if text.contains('\0') => {

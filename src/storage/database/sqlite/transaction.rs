@@ -153,10 +153,10 @@ impl EngineTransaction for rusqlite::Connection {
     fn reserve_numbers(&self, table: &str, _column: &str, number: i64) -> DbResult<()> {
         let tx: &dyn EngineTransaction = self;
         let raise = "UPDATE sqlite_sequence SET seq = max(seq, ?2) WHERE name = ?1";
-        if tx.execute(raise, params![table, number])? == 0 {
+        if !tx.changes(raise, params![table, number])? {
             // A table appears there with its first row.
             let new = "INSERT INTO sqlite_sequence (name, seq) VALUES (?1, ?2)";
-            tx.execute(new, params![table, number])?;
+            return tx.run(new, params![table, number]);
         }
         Ok(())
     }

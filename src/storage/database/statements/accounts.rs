@@ -1,10 +1,10 @@
 //! Reads the accounts that identify callers and determine their rights, and logs changes of accounts.
 
-use std::{ops::ControlFlow, sync::Arc};
+use std::sync::Arc;
 
 use jiff::Timestamp;
 
-use super::{ReadTx, WriteTx, int, optional_time, parse, parse_json};
+use super::{ReadTx, WriteTx, optional_time, parse, parse_json};
 use crate::storage::database::account_change::AccountChange;
 use crate::storage::database::engine::{ResultRow, params};
 use crate::storage::database::error::DbResult;
@@ -56,11 +56,9 @@ impl ReadTx<'_> {
     /// Finds the owner and the number of the API key with that hash. Returns `None` if the key was revoked.
     pub fn find_key(&self, key: &ContentHash) -> DbResult<Option<(UserId, i64)>> {
         // Revoked keys are retained for lists, but identify no caller.
-        self.tx.find(
-            "SELECT user_id, key_id FROM api_keys WHERE key_hash = ?1 AND revoked_ms IS NULL",
-            params![key.to_string()],
-            |row| Ok((row.get("user_id")?, row.get("key_id")?)),
-        )
+        let sql =
+            "SELECT user_id, key_id FROM api_keys WHERE key_hash = ?1 AND revoked_ms IS NULL";
+        self.tx.find(sql, params![key], |row| Ok((row.get("user_id")?, row.get("key_id")?)))
     }
 
     /// Finds the user with its organization and agreements.
@@ -76,64 +74,49 @@ impl ReadTx<'_> {
 
     /// Finds the user with this id, active or not.
     pub fn find_user(&self, id: UserId) -> DbResult<Option<User>> {
-        self.tx.find(
-            &format!("SELECT {USER_COLUMNS} FROM users WHERE user_id = ?1"),
-            params![id.0],
-            read_user,
-        )
+        let sql = format!("SELECT {USER_COLUMNS} FROM users WHERE user_id = ?1");
+        self.tx.find(&sql, params![id], read_user)
     }
 
     /// Finds the user with this name, and the argon2id hash of its password if it has one.
     pub fn find_user_by_name(&self, user_name: &str) -> DbResult<Option<(User, Option<String>)>> {
-        self.tx.find(
-            &format!("SELECT {USER_COLUMNS}, password FROM users WHERE user_name = ?1"),
-            params![user_name],
-            |row| Ok((read_user(row)?, row.get("password")?)),
-        )
+        let sql = format!("SELECT {USER_COLUMNS}, password FROM users WHERE user_name = ?1");
+        self.tx.find(&sql, params![user_name], |row| Ok((read_user(row)?, row.get("password")?)))
     }
 
     /// Finds the organization with this id.
     pub fn find_organization(&self, id: OrganizationId) -> DbResult<Option<Organization>> {
-        self.tx.find(
-            "SELECT name, currency, country, address, phone_direct, mail_domains
-             FROM organizations WHERE organization_id = ?1",
-            params![id.0],
-            |row| {
-                let what = format!("organization {id}");
-                let domains: Option<String> = row.get("mail_domains")?;
-                let domains = domains.map(|text| parse_json(&what, &text)).transpose()?;
-                Ok(Organization {
-                    id,
-                    name: row.get("name")?,
-                    currency: row.get("currency")?,
-                    country: row.get("country")?,
-                    address: parse_json(&what, row.text("address")?)?,
-                    phone_direct: row.get("phone_direct")?,
-                    mail_domains: domains.unwrap_or_default(),
-                })
-            },
-        )
+        let sql = "SELECT name, currency, country, address, phone_direct, mail_domains
+             FROM organizations WHERE organization_id = ?1";
+        self.tx.find(sql, params![id], |row| {
+            let what = format!("organization {id}");
+            let domains: Option<String> = row.get("mail_domains")?;
+            let domains = domains.map(|text| parse_json(&what, &text)).transpose()?;
+            Ok(Organization {
+                id,
+                name: row.get("name")?,
+                currency: row.get("currency")?,
+                country: row.get("country")?,
+                address: parse_json(&what, row.text("address")?)?,
+                phone_direct: row.get("phone_direct")?,
+                mail_domains: domains.unwrap_or_default(),
+            })
+        })
     }
 
     /// Lists the agreements of a user in the order of their numbers, including expired ones.
     pub fn list_agreements_of_user(&self, id: UserId) -> DbResult<Vec<Agreement>> {
-        self.tx.list(
-            &format!(
-                "SELECT {AGREEMENT_COLUMNS} FROM agreements JOIN user_agreements USING (agreement_id)
+        let sql = format!(
+            "SELECT {AGREEMENT_COLUMNS} FROM agreements JOIN user_agreements USING (agreement_id)
                  WHERE user_id = ?1 ORDER BY agreement_id"
-            ),
-            params![id.0],
-            |row| self.read_agreement(row),
-        )
+        );
+        self.tx.list(&sql, params![id], |row| self.read_agreement(row))
     }
 
     /// Finds the agreement with this id, expired or not.
     pub fn find_agreement(&self, id: AgreementId) -> DbResult<Option<Agreement>> {
-        self.tx.find(
-            &format!("SELECT {AGREEMENT_COLUMNS} FROM agreements WHERE agreement_id = ?1"),
-            params![id.0],
-            |row| self.read_agreement(row),
-        )
+        let sql = format!("SELECT {AGREEMENT_COLUMNS} FROM agreements WHERE agreement_id = ?1");
+        self.tx.find(&sql, params![id], |row| self.read_agreement(row))
     }
 
     /// Lists the changes of accounts after the row `after` of their log, with the number of the last row. If
@@ -151,7 +134,7 @@ impl ReadTx<'_> {
             let seq: i64 = row.get("seq")?;
             if seq == after {
                 is_complete = true;
-                return Ok(ControlFlow::Continue(()));
+                return Ok(());
             }
             // The row `after` no longer exists, so rows after it may have been removed unread.
             if !is_complete && seq != last + 1 {
@@ -160,7 +143,7 @@ impl ReadTx<'_> {
             is_complete = true;
             changes.push(AccountChange::parse(row.text("kind")?, row.text("id")?));
             last = seq;
-            Ok(ControlFlow::Continue(()))
+            Ok(())
         })?;
         Ok((last, changes))
     }
@@ -191,13 +174,10 @@ impl ReadTx<'_> {
     }
 
     fn list_products_of_agreement(&self, id: AgreementId) -> DbResult<Vec<Product>> {
-        self.tx.list(
-            "SELECT product_id, code, name, description
+        let sql = "SELECT product_id, code, name, description
              FROM products JOIN agreement_products USING (product_id)
-             WHERE agreement_id = ?1 ORDER BY product_id",
-            params![id.0],
-            read_product,
-        )
+             WHERE agreement_id = ?1 ORDER BY product_id";
+        self.tx.list(sql, params![id], read_product)
     }
 }
 
@@ -206,10 +186,8 @@ impl WriteTx<'_> {
     /// the change.
     pub fn log_account_change(&self, change: AccountChange, now: Timestamp) -> DbResult<()> {
         let (what, id) = change.print();
-        self.tx.execute(
-            "INSERT INTO account_log (kind, id, at_ms) VALUES (?1, ?2, ?3)",
-            params![what, id, now.as_millisecond()],
-        )?;
+        let sql = "INSERT INTO account_log (kind, id, at_ms) VALUES (?1, ?2, ?3)";
+        self.tx.run(sql, params![what, id, now])?;
         // The caches of this process invalidate it after the commit, without waiting for the follower.
         self.changes.borrow_mut().push(change);
         Ok(())
@@ -224,13 +202,11 @@ impl WriteTx<'_> {
     /// Removes at most `limit` rows of the account log that are older than `before`, oldest first. Retains
     /// the last row, which shows readers that they missed nothing.
     pub fn sweep_account_log(&self, before: Timestamp, limit: usize) -> DbResult<usize> {
-        self.tx.execute(
-            "DELETE FROM account_log WHERE seq IN (SELECT seq FROM account_log
+        let sql = "DELETE FROM account_log WHERE seq IN (SELECT seq FROM account_log
                  WHERE seq < coalesce((SELECT min(seq) FROM account_log WHERE at_ms >= ?1),
                      (SELECT max(seq) FROM account_log))
-                 ORDER BY seq LIMIT ?2)",
-            params![before.as_millisecond(), int(limit)],
-        )
+                 ORDER BY seq LIMIT ?2)";
+        self.tx.execute(sql, params![before, limit])
     }
 }
 

@@ -4,7 +4,7 @@ use std::{net::IpAddr, ops::ControlFlow};
 
 use jiff::Timestamp;
 
-use super::{ReadTx, WriteTx, int, time};
+use super::{ReadTx, WriteTx, time};
 use crate::runtime::config::NetworkList;
 use crate::storage::audit::{self, Actor, AuditAction, AuditEvent, AuditOutcome};
 use crate::storage::database::engine::{ResultRow, params};
@@ -107,27 +107,22 @@ impl ReadTx<'_> {
             return Ok(found);
         }
         // Empty texts represent absent filters, so that one prepared statement serves every combination.
-        self.tx.each(
+        let sql =
             "SELECT seq, at_ms, action, outcome, user_id, user_name, credential, credential_id,
                  address, object, detail, count
              FROM audit_log
              WHERE at_ms >= ?1 AND at_ms < ?2 AND (?3 = '' OR action = ?3)
                  AND (?4 = '' OR outcome = ?4)
                  AND (?5 = '' OR user_name = ?5 OR CAST(user_id AS TEXT) = ?5)
-             ORDER BY seq DESC",
-            params![since, until, action, outcome, user],
-            |row| {
-                let event = read_event(row)?;
-                if filter.accepts(&event) {
-                    found.push(event);
-                }
-                Ok(if found.len() < limit {
-                    ControlFlow::Continue(())
-                } else {
-                    ControlFlow::Break(())
-                })
-            },
-        )?;
+             ORDER BY seq DESC";
+        self.tx.each_until(sql, params![since, until, action, outcome, user], |row| {
+            let event = read_event(row)?;
+            if filter.accepts(&event) {
+                found.push(event);
+            }
+            let is_full = found.len() >= limit;
+            Ok(if is_full { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
+        })?;
         Ok(found)
     }
 }
@@ -147,25 +142,23 @@ impl WriteTx<'_> {
             return Ok(());
         }
         let Actor { user, user_name, credential, credential_id, address } = &event.actor;
-        self.tx.execute(
-            "INSERT INTO audit_log (at_ms, action, outcome, user_id, user_name, credential,
+        let sql = "INSERT INTO audit_log (at_ms, action, outcome, user_id, user_name, credential,
                  credential_id, address, object, detail, count)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)",
-            params![
-                event.at.as_millisecond(),
-                event.action.as_str(),
-                event.outcome.as_str(),
-                user.map(|user| user.0),
-                user_name,
-                credential.as_str(),
-                credential_id,
-                address.map(|address| address.to_string()),
-                event.object,
-                event.detail,
-                event.count,
-            ],
-        )?;
-        Ok(())
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)";
+        let values = params![
+            event.at,
+            event.action,
+            event.outcome,
+            user,
+            user_name,
+            credential,
+            credential_id,
+            address,
+            event.object,
+            event.detail,
+            event.count,
+        ];
+        self.tx.run(sql, values)
     }
 
     /// Removes and returns the events recorded in this transaction, for their log lines.
@@ -182,13 +175,13 @@ impl WriteTx<'_> {
     fn sweep_audit_to(&self, before: Timestamp, rows_max: i64, limit: usize) -> DbResult<usize> {
         let sql = "DELETE FROM audit_log WHERE seq IN
                  (SELECT seq FROM audit_log WHERE at_ms < ?1 ORDER BY at_ms, seq LIMIT ?2)";
-        let removed = self.tx.execute(sql, params![before.as_millisecond(), int(limit)])?;
+        let removed = self.tx.execute(sql, params![before, limit])?;
         // Numbers rise with every event, so they bound the rows without counting them.
         let sql = "DELETE FROM audit_log WHERE seq IN
                  (SELECT seq FROM audit_log
                   WHERE seq <= (SELECT max(seq) FROM audit_log) - ?1 ORDER BY seq LIMIT ?2)";
         // Both deletions share the limit, which bounds the time for which other writers wait.
-        let remaining = int(limit.saturating_sub(removed));
+        let remaining = limit.saturating_sub(removed);
         Ok(removed + self.tx.execute(sql, params![rows_max, remaining])?)
     }
 }

@@ -67,32 +67,26 @@ fn read_channel(tx: &ReadTx<'_>, row: &dyn ResultRow) -> DbResult<Channel> {
 impl ReadTx<'_> {
     /// Finds the channel, active or not.
     pub fn find_channel(&self, id: &ChannelId) -> DbResult<Option<Channel>> {
-        self.tx.find(
-            &format!(
-                "SELECT {CHANNEL_COLUMNS} FROM channels JOIN users USING (user_id)
+        let sql = format!(
+            "SELECT {CHANNEL_COLUMNS} FROM channels JOIN users USING (user_id)
                  WHERE user_name = ?1 AND name = ?2"
-            ),
-            params![id.owner(), id.name()],
-            |row| read_channel(self, row),
-        )
+        );
+        self.tx.find(&sql, params![id.owner(), id.name()], |row| read_channel(self, row))
     }
 
     /// Lists all channels, or the channels of one user, in the order of owners and names.
     pub fn list_channels(&self, owner: Option<&str>) -> DbResult<Vec<Channel>> {
-        self.tx.list(
-            &format!(
-                "SELECT {CHANNEL_COLUMNS} FROM channels JOIN users USING (user_id)
+        let sql = format!(
+            "SELECT {CHANNEL_COLUMNS} FROM channels JOIN users USING (user_id)
                  WHERE user_name = coalesce(?1, user_name) ORDER BY user_name, name"
-            ),
-            params![owner],
-            |row| read_channel(self, row),
-        )
+        );
+        self.tx.list(&sql, params![owner], |row| read_channel(self, row))
     }
 
     /// Counts the channels that a user has created.
     pub fn count_own_channels(&self, id: UserId) -> DbResult<usize> {
         let sql = "SELECT count(*) FROM channels WHERE user_id = ?1 AND made_by_user";
-        self.tx.count(sql, params![id.0])
+        self.tx.count(sql, params![id])
     }
 }
 
@@ -118,10 +112,10 @@ impl WriteTx<'_> {
             params![
                 new.id.owner(),
                 new.id.name(),
-                new.method.as_str(),
+                new.method,
                 Value::from(new.formats.clone()).to_string(),
                 "{}",
-                now.as_millisecond(),
+                now,
                 // A channel that was disabled by hand stays disabled (contract operation-15).
                 new.active,
                 new.by_user
@@ -134,7 +128,7 @@ impl WriteTx<'_> {
         let settings = Value::from(new.settings.reveal().clone()).to_string();
         let settings = self.seal_text(&settings_place(id), settings)?;
         let sql = "UPDATE channels SET settings = ?2 WHERE channel_id = ?1";
-        self.tx.execute(sql, params![id, settings])?;
+        self.tx.run(sql, params![id, settings])?;
         Ok(if existing.is_some() { PutOutcome::Updated } else { PutOutcome::Created })
     }
 
@@ -142,7 +136,7 @@ impl WriteTx<'_> {
     pub fn set_channel_active(&self, id: &ChannelId, active: bool) -> DbResult<bool> {
         let sql = "UPDATE channels SET active = ?3 WHERE name = ?2
              AND user_id = (SELECT user_id FROM users WHERE user_name = ?1)";
-        Ok(self.tx.execute(sql, params![id.owner(), id.name(), active])? > 0)
+        self.tx.changes(sql, params![id.owner(), id.name(), active])
     }
 
     /// Removes a channel with its settings. Returns `false` if it does not exist. Deliveries waiting for it
@@ -150,6 +144,6 @@ impl WriteTx<'_> {
     pub fn remove_channel(&self, id: &ChannelId) -> DbResult<bool> {
         let sql = "DELETE FROM channels WHERE name = ?2
              AND user_id = (SELECT user_id FROM users WHERE user_name = ?1)";
-        Ok(self.tx.execute(sql, params![id.owner(), id.name()])? > 0)
+        self.tx.changes(sql, params![id.owner(), id.name()])
     }
 }

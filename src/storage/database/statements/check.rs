@@ -1,8 +1,6 @@
 //! Checks the content of the database: its pages, references and items.
 
-use std::ops::ControlFlow;
-
-use super::{ReadTx, int, time};
+use super::{ReadTx, time};
 use crate::runtime::limits::CHECK_FLAWS_MAX;
 use crate::storage::database::engine::{ResultRow, params};
 use crate::storage::database::error::DbResult;
@@ -84,7 +82,7 @@ impl ReadTx<'_> {
             let sql = format!(
                 "SELECT assets FROM items WHERE assets <> '[]' ORDER BY item_id {order} LIMIT ?1"
             );
-            let lists: Vec<String> = self.tx.list_values(&sql, params![int(items)])?;
+            let lists: Vec<String> = self.tx.list_values(&sql, params![items])?;
             // An unreadable list names no originals. `check` reports it.
             let assets =
                 lists.iter().filter_map(|list| serde_json::from_str::<Vec<Asset>>(list).ok());
@@ -167,7 +165,7 @@ impl ReadTx<'_> {
                 }
                 flaws += 1;
             }
-            Ok(ControlFlow::Continue(()))
+            Ok(())
         })
     }
 }

@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 use strum::IntoEnumIterator;
 
-use super::{ReadTx, WriteTx, int, time};
+use super::{ReadTx, WriteTx, time};
 use crate::storage::database::engine::params;
 use crate::storage::database::error::DbResult;
 use crate::storage::diagnostics::{DiagnosticKind, DiagnosticRecord};
@@ -29,7 +29,7 @@ impl ReadTx<'_> {
     ) -> DbResult<Vec<StoredDiagnostic>> {
         let sql = "SELECT at_ms, node, subject, detail, duration_ms, count FROM diagnostics
              WHERE kind = ?1 ORDER BY record_id DESC LIMIT ?2 OFFSET ?3";
-        self.tx.list(sql, params![kind.as_str(), int(size), int(start)], |row| {
+        self.tx.list(sql, params![kind, size, start], |row| {
             Ok(StoredDiagnostic {
                 record: DiagnosticRecord {
                     kind,
@@ -49,7 +49,7 @@ impl ReadTx<'_> {
         // `sum` would be a number of a different type in PostgreSQL.
         let sql = "SELECT CAST(coalesce(sum(count), 0) AS BIGINT) FROM diagnostics
              WHERE kind = ?1 AND at_ms >= ?2";
-        self.tx.load_value(sql, params![kind.as_str(), since.as_millisecond()])
+        self.tx.load_value(sql, params![kind, since])
     }
 }
 
@@ -57,19 +57,19 @@ impl WriteTx<'_> {
     /// Adds records of a node, and removes the oldest ones of each kind beyond [`DIAGNOSTICS_KEPT_MAX`].
     pub fn insert_diagnostics(&self, records: &[DiagnosticRecord], node: &str) -> DbResult<()> {
         for record in records {
-            self.tx.execute(
+            let sql =
                 "INSERT INTO diagnostics (kind, at_ms, node, subject, detail, duration_ms, count)
-                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
-                params![
-                    record.kind.as_str(),
-                    record.at.as_millisecond(),
-                    node,
-                    record.subject,
-                    record.detail,
-                    record.duration_ms,
-                    record.count,
-                ],
-            )?;
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)";
+            let values = params![
+                record.kind,
+                record.at,
+                node,
+                record.subject,
+                record.detail,
+                record.duration_ms,
+                record.count,
+            ];
+            self.tx.run(sql, values)?;
         }
         self.trim_diagnostics(DIAGNOSTICS_KEPT_MAX)
     }
@@ -80,16 +80,14 @@ impl WriteTx<'_> {
             let sql = "DELETE FROM diagnostics WHERE kind = ?1 AND record_id <=
                      (SELECT record_id FROM diagnostics WHERE kind = ?1
                       ORDER BY record_id DESC LIMIT 1 OFFSET ?2)";
-            self.tx.execute(sql, params![kind.as_str(), int(max)])?;
+            self.tx.run(sql, params![kind, max])?;
         }
         Ok(())
     }
 
     /// Removes records from before `before`, at most `limit`. Returns their number.
     pub fn sweep_diagnostics(&self, before: Timestamp, limit: usize) -> DbResult<usize> {
-        let sql = "DELETE FROM diagnostics WHERE record_id IN
-                 (SELECT record_id FROM diagnostics WHERE at_ms < ?1 ORDER BY at_ms LIMIT ?2)";
-        self.tx.execute(sql, params![before.as_millisecond(), int(limit)])
+        self.sweep("diagnostics", "record_id", "at_ms", before, limit)
     }
 }
 

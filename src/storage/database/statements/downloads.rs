@@ -6,7 +6,7 @@
 
 use jiff::Timestamp;
 
-use super::{ReadTx, int, key_text, parse};
+use super::{ReadTx, key_text, parse};
 use crate::storage::database::engine::{ResultRow, ToParam};
 use crate::storage::database::error::DbResult;
 use model::ItemKey;
@@ -134,8 +134,8 @@ impl<'f> Condition<'f> {
 
     /// Returns the end of a statement that lists `size` rows after the first `start`.
     fn page(&mut self, start: usize, size: usize) -> String {
-        let size = self.bind(int(size));
-        let start = self.bind(int(start));
+        let size = self.bind(size);
+        let start = self.bind(start);
         format!("LIMIT {size} OFFSET {start}")
     }
 
@@ -152,17 +152,17 @@ impl DownloadFilter {
     fn condition(&self) -> Condition<'_> {
         let sql = "orders.created_ms >= ?1 AND orders.created_ms < ?2".to_owned();
         let mut condition = Condition { sql, values: Vec::new() };
-        condition.bind(self.from.as_millisecond());
-        condition.bind(self.until.as_millisecond());
+        condition.bind(self.from);
+        condition.bind(self.until);
         if let Some(organization) = self.organization {
-            condition.require("organization_id", organization.0);
+            condition.require("organization_id", organization);
         }
         if let Some(agreement) = self.agreement {
-            condition.require("agreement_id", agreement.0);
+            condition.require("agreement_id", agreement);
         }
         if let Some(item) = &self.item {
-            condition.require("media_type", item.media_type.as_str());
-            condition.require("item_id", item.id.as_str());
+            condition.require("media_type", item.media_type);
+            condition.require("item_id", &item.id);
         }
         condition
     }

@@ -6,7 +6,7 @@
 
 use jiff::Timestamp;
 
-use super::{ALL_BEHIND, ReadTx, WriteTx, damaged, int, time};
+use super::{ALL_BEHIND, ReadTx, WriteTx, damaged, time};
 use crate::runtime::limits::RIGHTS_CHANGES_MAX;
 use crate::storage::database::engine::{ResultRow, params};
 use crate::storage::database::error::DbResult;
@@ -44,29 +44,25 @@ fn parse_set(text: &str, what: &str) -> DbResult<RightsMetadata> {
 impl ReadTx<'_> {
     /// Finds the rights override of the item `key`. Returns `None` if there is no such item.
     pub fn find_item_rights(&self, key: &ItemKey) -> DbResult<Option<RightsMetadata>> {
-        self.tx.find(
-            &format!("SELECT {SET_RIGHTS} FROM items WHERE media_type = ?1 AND id = ?2"),
-            params![key.media_type.as_str(), key.id.as_str()],
-            |row| read_set(row, &format!("item {key}")),
-        )
+        let sql = format!("SELECT {SET_RIGHTS} FROM items WHERE media_type = ?1 AND id = ?2");
+        self.tx.find(&sql, params![key.media_type, key.id], |row| {
+            read_set(row, &format!("item {key}"))
+        })
     }
 
     /// Lists the changes of the rights override of the item `key`, newest first. Lists at most one more than
     /// [`RIGHTS_CHANGES_MAX`], because the effect of a change follows from the previous one.
     pub fn list_rights_changes(&self, key: &ItemKey) -> DbResult<Vec<RightsChange>> {
         let what = format!("item {key}");
-        self.tx.list(
-            "SELECT rights, changed_ms, user_name FROM item_rights
-             WHERE media_type = ?1 AND id = ?2 ORDER BY change_id DESC",
-            params![key.media_type.as_str(), key.id.as_str()],
-            |row| {
-                Ok(RightsChange {
-                    rights: parse_set(row.text("rights")?, &what)?,
-                    changed: time(&what, row.get("changed_ms")?)?,
-                    user_name: row.get("user_name")?,
-                })
-            },
-        )
+        let sql = "SELECT rights, changed_ms, user_name FROM item_rights
+             WHERE media_type = ?1 AND id = ?2 ORDER BY change_id DESC";
+        self.tx.list(sql, params![key.media_type, key.id], |row| {
+            Ok(RightsChange {
+                rights: parse_set(row.text("rights")?, &what)?,
+                changed: time(&what, row.get("changed_ms")?)?,
+                user_name: row.get("user_name")?,
+            })
+        })
     }
 }
 
@@ -74,26 +70,18 @@ impl WriteTx<'_> {
     /// Stores the override of the item `key`. Removes its oldest changes, which
     /// [`ReadTx::list_rights_changes`] does not list.
     pub fn write_item_rights(&self, key: &ItemKey, change: &RightsChange) -> DbResult<()> {
-        let media_type = key.media_type.as_str();
-        let id = key.id.as_str();
-        self.tx.execute(
-            "INSERT INTO item_rights (media_type, id, rights, changed_ms, user_name)
-             VALUES (?1, ?2, ?3, ?4, ?5)",
-            params![
-                media_type,
-                id,
-                change.rights.to_json().to_string(),
-                change.changed.as_millisecond(),
-                change.user_name,
-            ],
-        )?;
+        let ItemKey { media_type, id } = key;
+        let sql = "INSERT INTO item_rights (media_type, id, rights, changed_ms, user_name)
+             VALUES (?1, ?2, ?3, ?4, ?5)";
+        let rights = change.rights.to_json().to_string();
+        let values = params![media_type, id, rights, change.changed, change.user_name];
+        self.tx.run(sql, values)?;
         let sql = format!(
             "DELETE FROM item_rights WHERE change_id IN
                  (SELECT change_id FROM item_rights WHERE media_type = ?1 AND id = ?2
                   ORDER BY change_id DESC {ALL_BEHIND} ?3)"
         );
-        let kept = int(RIGHTS_CHANGES_MAX + 1);
-        self.tx.execute(&sql, params![media_type, id, kept]).map(drop)
+        self.tx.run(&sql, params![media_type, id, RIGHTS_CHANGES_MAX + 1])
     }
 }
 

@@ -68,7 +68,7 @@ use std::{fmt::Display, str::FromStr};
 use jiff::Timestamp;
 use serde::de::DeserializeOwned;
 
-use super::engine::ResultRow;
+use super::engine::{ResultRow, params};
 use super::error::{DbResult, damaged};
 use super::transactions::{ClaimTx, ReadTx, WriteTx};
 use model::{ItemKey, account::AgreementId, shorten};
@@ -115,15 +115,28 @@ fn key_text(row: &dyn ResultRow, id: &str) -> DbResult<String> {
     Ok(format!("{}/{}", row.text("media_type")?, row.text(id)?))
 }
 
-/// Converts a number of rows to a parameter.
-fn int(number: usize) -> i64 {
-    // A limit above `i64` has no effect.
-    i64::try_from(number).unwrap_or(i64::MAX)
-}
-
 /// Reads the column `agreements`: numbers concatenated by `string_agg`. Empty if there is no text.
 fn read_agreements(what: &str, row: &dyn ResultRow) -> DbResult<Vec<AgreementId>> {
     let text: Option<String> = row.get("agreements")?;
     let numbers = text.iter().flat_map(|text| text.split(','));
     numbers.map(|number| parse(what, number).map(AgreementId)).collect()
+}
+
+impl WriteTx<'_> {
+    /// Removes the rows of a table whose `time` is before `before`, oldest first, at most `limit`. The column
+    /// `id` identifies a row. Returns their number.
+    fn sweep(
+        &self,
+        table: &str,
+        id: &str,
+        time: &str,
+        before: Timestamp,
+        limit: usize,
+    ) -> DbResult<usize> {
+        let sql = format!(
+            "DELETE FROM {table} WHERE {id} IN
+                 (SELECT {id} FROM {table} WHERE {time} < ?1 ORDER BY {time} LIMIT ?2)"
+        );
+        self.tx.execute(&sql, params![before, limit])
+    }
 }

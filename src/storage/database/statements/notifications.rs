@@ -1,12 +1,10 @@
 //! Stores notifications: the saved queries of users, in the order of numbers.
 
-use std::ops::ControlFlow;
-
 use jiff::Timestamp;
 use serde::Serialize;
 use uuid::Uuid;
 
-use super::{ReadTx, WriteTx, damaged, int, parse, parse_json, read_agreements};
+use super::{ReadTx, WriteTx, damaged, parse, parse_json, read_agreements};
 use crate::storage::database::engine::{ResultRow, params};
 use crate::storage::database::error::DbResult;
 use model::MediaType;
@@ -133,21 +131,18 @@ impl ReadTx<'_> {
         expired: Timestamp,
     ) -> DbResult<Vec<Notification>> {
         // Only streams have a last use. Other notifications never expire.
-        self.tx.list(
-            &format!(
-                "SELECT {COLUMNS} FROM notifications WHERE user_id = ?1
+        let sql = format!(
+            "SELECT {COLUMNS} FROM notifications WHERE user_id = ?1
                  AND media_type = coalesce(?2, media_type) AND coalesce(active_ms, ?3) >= ?3
                  ORDER BY number"
-            ),
-            params![user.0, media_type, expired.as_millisecond()],
-            read_notification,
-        )
+        );
+        self.tx.list(&sql, params![user, media_type, expired], read_notification)
     }
 
     /// Finds the notification with this id.
     pub fn find_notification(&self, id: Uuid) -> DbResult<Option<Notification>> {
         let sql = format!("SELECT {COLUMNS} FROM notifications WHERE notification_id = ?1");
-        self.tx.find(&sql, params![id.to_string()], read_notification)
+        self.tx.find(&sql, params![id], read_notification)
     }
 
     /// Finds the notification with this number.
@@ -159,7 +154,7 @@ impl ReadTx<'_> {
     /// Counts the notifications of `user`.
     pub fn count_notifications(&self, user: UserId) -> DbResult<usize> {
         let sql = "SELECT count(*) FROM notifications WHERE user_id = ?1";
-        self.tx.count(sql, params![user.0])
+        self.tx.count(sql, params![user])
     }
 
     /// Calls `each` with the notifications of `of`, with their users.
@@ -186,7 +181,7 @@ impl ReadTx<'_> {
                 // One damaged row must not prevent the others from receiving items.
                 Err(cause) => tracing::error!("damaged notification skipped: {cause}"),
             }
-            Ok(ControlFlow::Continue(()))
+            Ok(())
         })
     }
 
@@ -199,7 +194,7 @@ impl ReadTx<'_> {
         self.tx.each(sql, params![after], |row| {
             last = row.get("seq")?;
             numbers.push(row.get("number")?);
-            Ok(ControlFlow::Continue(()))
+            Ok(())
         })?;
         Ok((last, numbers))
     }
@@ -227,34 +222,21 @@ impl WriteTx<'_> {
     pub fn insert_notification(&self, new: &NewNotification, now: Timestamp) -> DbResult<i64> {
         let kind = new.method.kind();
         // Only streams expire if no client uses them (contract notifications-10).
-        let active = (kind == NotificationKind::Stream).then(|| now.as_millisecond());
+        let active = (kind == NotificationKind::Stream).then_some(now);
         let [media_type, title, q, p, agr, tr, email, schedule, timezone] = columns(new)?;
         // This statement reads the end of the log, so that only later rows count as later items.
-        self.tx.load_value(
+        let sql =
             "INSERT INTO notifications (notification_id, user_id, type, media_type, title, q,
                  p, agr, tr, email, schedule, timezone, created_ms, after_seq, active_ms,
                  next_ms)
              VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13,
                  (SELECT coalesce(max(seq), 0) FROM item_log), ?14, ?15)
-             RETURNING number",
-            params![
-                new.id.to_string(),
-                new.user.0,
-                kind.as_str(),
-                media_type,
-                title,
-                q,
-                p,
-                agr,
-                tr,
-                email,
-                schedule,
-                timezone,
-                now.as_millisecond(),
-                active,
-                new.next.map(Timestamp::as_millisecond),
-            ],
-        )
+             RETURNING number";
+        let values = params![
+            new.id, new.user, kind, media_type, title, q, p, agr, tr, email, schedule, timezone,
+            now, active, new.next,
+        ];
+        self.tx.load_value(sql, values)
     }
 
     /// Replaces the content of the notification `new.id` of that user and kind, and restarts the inactivity
@@ -262,48 +244,42 @@ impl WriteTx<'_> {
     pub fn replace_notification(&self, new: &NewNotification, now: Timestamp) -> DbResult<bool> {
         let [_, title, q, p, agr, tr, email, schedule, timezone] = columns(new)?;
         // A due run stays, because the windows of mails must adjoin without gaps (contract notifications-17).
-        let changed = self.tx.execute(
-            "UPDATE notifications SET title = ?1, q = ?2, p = ?3, agr = ?4, tr = ?5,
+        let sql = "UPDATE notifications SET title = ?1, q = ?2, p = ?3, agr = ?4, tr = ?5,
                  email = ?6, schedule = ?7, timezone = ?8,
                  next_ms = CASE WHEN next_ms <= ?10 THEN next_ms ELSE ?9 END,
                  active_ms = CASE WHEN active_ms IS NULL THEN NULL ELSE ?10 END
-             WHERE notification_id = ?11 AND user_id = ?12 AND type = ?13",
-            params![
-                title,
-                q,
-                p,
-                agr,
-                tr,
-                email,
-                schedule,
-                timezone,
-                new.next.map(Timestamp::as_millisecond),
-                now.as_millisecond(),
-                new.id.to_string(),
-                new.user.0,
-                new.method.kind().as_str(),
-            ],
-        )?;
-        Ok(changed > 0)
+             WHERE notification_id = ?11 AND user_id = ?12 AND type = ?13";
+        let values = params![
+            title,
+            q,
+            p,
+            agr,
+            tr,
+            email,
+            schedule,
+            timezone,
+            new.next,
+            now,
+            new.id,
+            new.user,
+            new.method.kind(),
+        ];
+        self.tx.changes(sql, values)
     }
 
     /// Removes the notification with its queue. Returns whether there was one. With `user`, removes it only
     /// if it belongs to that user.
     pub fn delete_notification(&self, id: Uuid, user: Option<UserId>) -> DbResult<bool> {
-        Ok(self.tx.execute(
-            "DELETE FROM notifications WHERE notification_id = ?1
-             AND user_id = coalesce(?2, user_id)",
-            params![id.to_string(), user.map(|user| user.0)],
-        )? > 0)
+        let sql = "DELETE FROM notifications WHERE notification_id = ?1
+             AND user_id = coalesce(?2, user_id)";
+        self.tx.changes(sql, params![id, user])
     }
 
     /// Removes streams that were last used before `expired`, at most `limit`. Returns their number.
     pub fn sweep_streams(&self, expired: Timestamp, limit: usize) -> DbResult<usize> {
-        self.tx.execute(
-            "DELETE FROM notifications WHERE number IN
-                 (SELECT number FROM notifications WHERE active_ms < ?1 LIMIT ?2)",
-            params![expired.as_millisecond(), int(limit)],
-        )
+        let sql = "DELETE FROM notifications WHERE number IN
+                 (SELECT number FROM notifications WHERE active_ms < ?1 LIMIT ?2)";
+        self.tx.execute(sql, params![expired, limit])
     }
 
     /// Sets the last use of every stream that had not expired at `last_alive`, the end of the last run of the
@@ -314,25 +290,20 @@ impl WriteTx<'_> {
         expiry_ms: i64,
         now: Timestamp,
     ) -> DbResult<()> {
-        self.tx.execute(
-            "UPDATE notifications SET active_ms = ?1 WHERE active_ms + ?2 >= ?3",
-            params![now.as_millisecond(), expiry_ms, last_alive.as_millisecond()],
-        )?;
-        Ok(())
+        let sql = "UPDATE notifications SET active_ms = ?1 WHERE active_ms + ?2 >= ?3";
+        self.tx.run(sql, params![now, expiry_ms, last_alive])
     }
 
     /// Sets the last use of streams to `now` if it is in the future.
     pub fn clamp_stream_use(&self, now: Timestamp) -> DbResult<()> {
         // A clock that ran ahead has dated them, and they would outlive their expiry.
         let sql = "UPDATE notifications SET active_ms = ?1 WHERE active_ms > ?1";
-        self.tx.execute(sql, params![now.as_millisecond()])?;
-        Ok(())
+        self.tx.run(sql, params![now])
     }
 
     /// Removes rows of the notifications' log before `seq`, which every running process has read.
     pub fn sweep_notification_log(&self, seq: i64) -> DbResult<()> {
         let sql = "DELETE FROM notification_log WHERE seq < ?1";
-        self.tx.execute(sql, params![seq])?;
-        Ok(())
+        self.tx.run(sql, params![seq])
     }
 }

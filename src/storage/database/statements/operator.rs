@@ -5,7 +5,7 @@ use jiff::Timestamp;
 use super::{
     ReadTx, WriteTx,
     accounts::{USER_COLUMNS, read_user},
-    int, optional_time, parse_json, read_agreements, time,
+    optional_time, parse_json, read_agreements, time,
 };
 use crate::storage::database::account_change::AccountChange;
 use crate::storage::database::engine::{ResultRow, ToParam, params};
@@ -62,21 +62,15 @@ pub(super) fn read_client(row: &dyn ResultRow) -> DbResult<OAuthClient> {
 
 impl ReadTx<'_> {
     /// Finds the client, active or not, with the hash of its secret.
-    pub fn find_stored_client(&self, client_id: &str) -> DbResult<Option<OAuthClient>> {
-        self.tx.find(
-            &format!("SELECT {CLIENT_COLUMNS} FROM clients WHERE client_id = ?1"),
-            params![client_id],
-            read_client,
-        )
+    pub fn find_client(&self, client_id: &str) -> DbResult<Option<OAuthClient>> {
+        let sql = format!("SELECT {CLIENT_COLUMNS} FROM clients WHERE client_id = ?1");
+        self.tx.find(&sql, params![client_id], read_client)
     }
 
     /// Lists all clients in the order of their ids.
     pub fn list_stored_clients(&self) -> DbResult<Vec<OAuthClient>> {
-        self.tx.list(
-            &format!("SELECT {CLIENT_COLUMNS} FROM clients ORDER BY client_id"),
-            params![],
-            read_client,
-        )
+        let sql = format!("SELECT {CLIENT_COLUMNS} FROM clients ORDER BY client_id");
+        self.tx.list(&sql, params![], read_client)
     }
 
     /// Lists all users in the order of their numbers.
@@ -96,32 +90,27 @@ impl ReadTx<'_> {
 
     /// Lists all API keys, or the keys of one user, in the order of their numbers.
     pub fn list_stored_keys(&self, user_name: Option<&str>) -> DbResult<Vec<ListedKey>> {
-        self.tx.list(
-            "SELECT key_id, user_name, name, api_keys.created_ms, revoked_ms, last_used_ms
+        let sql = "SELECT key_id, user_name, name, api_keys.created_ms, revoked_ms, last_used_ms
              FROM api_keys JOIN users USING (user_id)
-             WHERE user_name = coalesce(?1, user_name) ORDER BY key_id",
-            params![user_name],
-            |row| {
-                let id: i64 = row.get("key_id")?;
-                let what = format!("API key {id}");
-                Ok(ListedKey {
-                    id,
-                    user_name: row.get("user_name")?,
-                    name: row.get("name")?,
-                    created: time(&what, row.get("created_ms")?)?,
-                    revoked: optional_time(&what, row.get("revoked_ms")?)?,
-                    used: optional_time(&what, row.get("last_used_ms")?)?,
-                })
-            },
-        )
+             WHERE user_name = coalesce(?1, user_name) ORDER BY key_id";
+        self.tx.list(sql, params![user_name], |row| {
+            let id: i64 = row.get("key_id")?;
+            let what = format!("API key {id}");
+            Ok(ListedKey {
+                id,
+                user_name: row.get("user_name")?,
+                name: row.get("name")?,
+                created: time(&what, row.get("created_ms")?)?,
+                revoked: optional_time(&what, row.get("revoked_ms")?)?,
+                used: optional_time(&what, row.get("last_used_ms")?)?,
+            })
+        })
     }
 
     /// Finds the number of the API key with that hash, revoked or not.
     pub fn find_key_number(&self, key: &ContentHash) -> DbResult<Option<i64>> {
-        self.tx.find_value(
-            "SELECT key_id FROM api_keys WHERE key_hash = ?1",
-            params![key.to_string()],
-        )
+        let sql = "SELECT key_id FROM api_keys WHERE key_hash = ?1";
+        self.tx.find_value(sql, params![key])
     }
 }
 
@@ -141,10 +130,8 @@ impl WriteTx<'_> {
         if user.active == active {
             return Ok(true);
         }
-        self.tx.execute(
-            "UPDATE users SET active = ?2 WHERE user_id = ?1",
-            params![user.id.0, active],
-        )?;
+        let sql = "UPDATE users SET active = ?2 WHERE user_id = ?1";
+        self.tx.run(sql, params![user.id, active])?;
         // Reactivation must not restore earlier sessions and tokens.
         if !active {
             self.end_logins(user.id, now)?;
@@ -164,10 +151,8 @@ impl WriteTx<'_> {
         let Some((user, _)) = self.as_read().find_user_by_name(user_name)? else {
             return Ok(false);
         };
-        self.tx.execute(
-            "UPDATE users SET password = ?2 WHERE user_id = ?1",
-            params![user.id.0, hash],
-        )?;
+        let sql = "UPDATE users SET password = ?2 WHERE user_id = ?1";
+        self.tx.run(sql, params![user.id, hash])?;
         // Sessions and tokens may belong to someone who knew the old password (contract login-18).
         self.end_logins(user.id, now)?;
         self.log_account_change(AccountChange::User(user.id), now)?;
@@ -184,11 +169,9 @@ impl WriteTx<'_> {
         let Some((user, _)) = self.as_read().find_user_by_name(user_name)? else {
             return Ok(false);
         };
-        let roles = serde_json::Value::from(roles.to_vec()).to_string();
-        self.tx.execute(
-            "UPDATE users SET roles = ?2 WHERE user_id = ?1",
-            params![user.id.0, roles],
-        )?;
+        let roles = serde_json::Value::from(roles).to_string();
+        let sql = "UPDATE users SET roles = ?2 WHERE user_id = ?1";
+        self.tx.run(sql, params![user.id, roles])?;
         self.log_account_change(AccountChange::User(user.id), now)?;
         Ok(true)
     }
@@ -198,20 +181,20 @@ impl WriteTx<'_> {
         // Before the deletions below, which remove the hashes that the log names.
         self.log_ended(
             "SELECT session_hash FROM sessions WHERE user_id = ?1",
-            user.0,
+            user,
             AccountChange::Session,
             now,
         )?;
         self.log_ended(
             "SELECT token_hash FROM access_tokens JOIN families USING (family_id)
              WHERE user_id = ?1",
-            user.0,
+            user,
             AccountChange::Token,
             now,
         )?;
-        self.tx.execute("DELETE FROM sessions WHERE user_id = ?1", params![user.0])?;
+        self.tx.run("DELETE FROM sessions WHERE user_id = ?1", params![user])?;
         // Codes and tokens are removed with their families by foreign keys.
-        self.tx.execute("DELETE FROM families WHERE user_id = ?1", params![user.0]).map(drop)
+        self.tx.run("DELETE FROM families WHERE user_id = ?1", params![user])
     }
 
     /// Logs the end of the credentials that `sql` lists by hash. Beyond a limit, logs
@@ -225,7 +208,7 @@ impl WriteTx<'_> {
     ) -> DbResult<()> {
         let sql = format!("{sql} LIMIT ?2");
         // One more than the limit shows whether there are too many.
-        let limit = int(ENDED_TOKENS_LOGGED_MAX + 1);
+        let limit = ENDED_TOKENS_LOGGED_MAX + 1;
         let hashes: Vec<String> = self.tx.list_values(&sql, params![owner, limit])?;
         // Beyond the limit, one row that clears all caches costs less than a row per token.
         if hashes.len() > ENDED_TOKENS_LOGGED_MAX {
@@ -265,17 +248,17 @@ impl WriteTx<'_> {
     /// public.
     pub fn set_client_secret(&self, client_id: &str, hash: &str) -> DbResult<bool> {
         let sql = "UPDATE clients SET secret = ?2 WHERE client_id = ?1 AND secret IS NOT NULL";
-        Ok(self.tx.execute(sql, params![client_id, hash])? > 0)
+        self.tx.changes(sql, params![client_id, hash])
     }
 
     /// Revokes an API key for good. Returns `false` if it does not exist.
     pub fn revoke_key(&self, id: i64, now: Timestamp) -> DbResult<bool> {
-        let hash =
-            self.tx.find_value("SELECT key_hash FROM api_keys WHERE key_id = ?1", params![id])?;
-        let Some(hash): Option<String> = hash else { return Ok(false) };
+        let sql = "SELECT key_hash FROM api_keys WHERE key_id = ?1";
+        let hash: Option<String> = self.tx.find_value(sql, params![id])?;
+        let Some(hash) = hash else { return Ok(false) };
         // The time of the first revocation stays.
         let sql = "UPDATE api_keys SET revoked_ms = ?2 WHERE key_id = ?1 AND revoked_ms IS NULL";
-        if self.tx.execute(sql, params![id, now.as_millisecond()])? > 0 {
+        if self.tx.changes(sql, params![id, now])? {
             let change = hash.parse().map_or(AccountChange::Everything, AccountChange::Key);
             self.log_account_change(change, now)?;
         }

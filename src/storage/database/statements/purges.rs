@@ -2,11 +2,9 @@
 //! item log up to which it was read for them. Each endpoint has its own queue, so a slow endpoint delays no
 //! other.
 
-use std::ops::ControlFlow;
-
 use jiff::Timestamp;
 
-use super::{ReadTx, WriteTx, int, key_text, optional_time, time};
+use super::{ReadTx, WriteTx, key_text, optional_time, time};
 use crate::storage::database::engine::params;
 use crate::storage::database::error::DbResult;
 use model::ItemKey;
@@ -49,7 +47,7 @@ impl ReadTx<'_> {
             if let Some(endpoint) = row.text("name")?.strip_prefix(CURSOR_PREFIX) {
                 endpoints.push((endpoint.to_owned(), row.get("seq")?));
             }
-            Ok(ControlFlow::Continue(()))
+            Ok(())
         })?;
         Ok(endpoints)
     }
@@ -57,8 +55,8 @@ impl ReadTx<'_> {
     /// Returns the row of the item log up to which the endpoint has read it for keys. Returns `None` if there
     /// is no such endpoint.
     pub fn purged_seq(&self, endpoint: &str) -> DbResult<Option<i64>> {
-        self.tx
-            .find_value("SELECT seq FROM cursors WHERE name = ?1", params![cursor_name(endpoint)])
+        let sql = "SELECT seq FROM cursors WHERE name = ?1";
+        self.tx.find_value(sql, params![cursor_name(endpoint)])
     }
 
     /// Lists the keys of the endpoint that are due at `now`, at most `limit`, longest due first.
@@ -68,18 +66,15 @@ impl ReadTx<'_> {
         now: Timestamp,
         limit: usize,
     ) -> DbResult<Vec<PendingPurge>> {
-        self.tx.list(
-            "SELECT purge_id, key, since_ms FROM purges WHERE endpoint = ?1 AND due_ms <= ?2
-             ORDER BY due_ms, purge_id LIMIT ?3",
-            params![endpoint, now.as_millisecond(), int(limit)],
-            |row| {
-                Ok(PendingPurge {
-                    number: row.get("purge_id")?,
-                    key: row.get("key")?,
-                    since: time("purges", row.get("since_ms")?)?,
-                })
-            },
-        )
+        let sql = "SELECT purge_id, key, since_ms FROM purges WHERE endpoint = ?1 AND due_ms <= ?2
+             ORDER BY due_ms, purge_id LIMIT ?3";
+        self.tx.list(sql, params![endpoint, now, limit], |row| {
+            Ok(PendingPurge {
+                number: row.get("purge_id")?,
+                key: row.get("key")?,
+                since: time("purges", row.get("since_ms")?)?,
+            })
+        })
     }
 
     /// Returns the backlog of the endpoint at `now`.
@@ -91,7 +86,7 @@ impl ReadTx<'_> {
         let sql = "SELECT count(*) AS keys, count(CASE WHEN due_ms <= ?2 THEN 1 END) AS due,
                  min(due_ms) AS next_ms
              FROM purges WHERE endpoint = ?1";
-        self.tx.load(sql, params![endpoint, now.as_millisecond()], |row| {
+        self.tx.load(sql, params![endpoint, now], |row| {
             Ok(PurgeBacklog {
                 keys: row.get("keys")?,
                 due: row.get("due")?,
@@ -131,10 +126,10 @@ impl WriteTx<'_> {
         for (endpoint, _) in &removed {
             // A cursor that never moves would retain the item log forever.
             let sql = "DELETE FROM cursors WHERE name = ?1";
-            self.tx.execute(sql, params![cursor_name(endpoint)])?;
+            self.tx.run(sql, params![cursor_name(endpoint)])?;
         }
         let sql = "DELETE FROM purges WHERE ?1 || endpoint NOT IN (SELECT name FROM cursors)";
-        self.tx.execute(sql, params![CURSOR_PREFIX])?;
+        self.tx.run(sql, params![CURSOR_PREFIX])?;
         // A key has one row per due time, so duplicates are removed: the refused row of the same time, and
         // all but the newest of several refused ones.
         let sql = "DELETE FROM purges WHERE EXISTS (
@@ -143,42 +138,37 @@ impl WriteTx<'_> {
                      AND ((purges.refusals = 0 AND purges.due_ms = one.since_ms)
                          OR (purges.refusals > 0 AND purges.since_ms = one.since_ms
                              AND purges.purge_id < one.purge_id)))";
-        self.tx.execute(sql, params![])?;
+        self.tx.run(sql, params![])?;
         // Set to unique values first, because engines check uniqueness row by row.
         let sql = "UPDATE purges SET due_ms = -purge_id WHERE refusals > 0";
-        self.tx.execute(sql, params![])?;
+        self.tx.run(sql, params![])?;
         let sql = "UPDATE purges SET due_ms = since_ms, refusals = 0 WHERE refusals > 0";
-        self.tx.execute(sql, params![])?;
-        Ok(())
+        self.tx.run(sql, params![])
     }
 
     fn take_over(&self, endpoint: &str, seq: i64, removed: &[(String, i64)]) -> DbResult<()> {
         let sql = "INSERT INTO cursors (name, seq) VALUES (?1, ?2)";
-        self.tx.execute(sql, params![cursor_name(endpoint), seq])?;
+        self.tx.run(sql, params![cursor_name(endpoint), seq])?;
         for (from, _) in removed {
-            self.tx.execute(
-                // Several removed endpoints may have the same key in their backlog.
-                "INSERT INTO purges (endpoint, key, due_ms, since_ms, repeated, refusals)
+            // Several removed endpoints may have the same key in their backlog.
+            let sql = "INSERT INTO purges (endpoint, key, due_ms, since_ms, repeated, refusals)
                  SELECT ?1, key, due_ms, since_ms, repeated, refusals FROM purges
                  WHERE endpoint = ?2 ORDER BY due_ms, purge_id
-                 ON CONFLICT (endpoint, key, due_ms) DO NOTHING",
-                params![endpoint, from],
-            )?;
+                 ON CONFLICT (endpoint, key, due_ms) DO NOTHING";
+            self.tx.run(sql, params![endpoint, from])?;
         }
         Ok(())
     }
 
     fn begin_purging(&self, endpoint: &str, key: fn(&ItemKey) -> String) -> DbResult<()> {
-        self.tx.execute(
-            "INSERT INTO cursors (name, seq) SELECT ?1, coalesce(max(seq), 0) FROM item_log",
-            params![cursor_name(endpoint)],
-        )?;
+        let sql = "INSERT INTO cursors (name, seq) SELECT ?1, coalesce(max(seq), 0) FROM item_log";
+        self.tx.run(sql, params![cursor_name(endpoint)])?;
         let sql = "SELECT media_type, id, until_ms FROM embargoed_items";
         self.tx.each(sql, params![], |row| {
             if let Ok(item) = key_text(row, "id")?.parse() {
                 self.insert_purge(endpoint, &key(&item), row.get("until_ms")?, false)?;
             }
-            Ok(ControlFlow::Continue(()))
+            Ok(())
         })
     }
 
@@ -204,13 +194,11 @@ impl WriteTx<'_> {
              WHERE item_log.seq > ?1 AND item_log.seq <= ?2 ORDER BY item_log.seq LIMIT ?3";
         let mut reached = after;
         let mut count = 0;
-        self.tx.each(sql, params![after, seq, int(limit)], |row| {
+        self.tx.each(sql, params![after, seq, limit], |row| {
             reached = row.get("seq")?;
             count += 1;
             // The row that requests a rebuild of the search index names no item.
-            let Ok(item) = key_text(row, "id")?.parse() else {
-                return Ok(ControlFlow::Continue(()));
-            };
+            let Ok(item) = key_text(row, "id")?.parse() else { return Ok(()) };
             let at: i64 = row.get("at_ms")?;
             let embargoed: Option<i64> = row.get("embargoed_ms")?;
             // A clock that ran ahead must not delay the purge.
@@ -223,10 +211,10 @@ impl WriteTx<'_> {
             if let Some(until) = embargoed.filter(|until| *until > at) {
                 self.insert_purge(endpoint, &key, until, false)?;
             }
-            Ok(ControlFlow::Continue(()))
+            Ok(())
         })?;
         let sql = "UPDATE cursors SET seq = ?1 WHERE name = ?2";
-        self.tx.execute(sql, params![reached, cursor_name(endpoint)])?;
+        self.tx.run(sql, params![reached, cursor_name(endpoint)])?;
         Ok(count)
     }
 
@@ -241,11 +229,10 @@ impl WriteTx<'_> {
     /// one.
     fn insert_purge(&self, endpoint: &str, key: &str, due_ms: i64, again: bool) -> DbResult<()> {
         let sql = "DELETE FROM purges WHERE endpoint = ?1 AND key = ?2 AND due_ms = ?3";
-        self.tx.execute(sql, params![endpoint, key, due_ms])?;
+        self.tx.run(sql, params![endpoint, key, due_ms])?;
         let sql = "INSERT INTO purges (endpoint, key, due_ms, since_ms, repeated, refusals)
              VALUES (?1, ?2, ?3, ?3, ?4, 0)";
-        self.tx.execute(sql, params![endpoint, key, due_ms, again])?;
-        Ok(())
+        self.tx.run(sql, params![endpoint, key, due_ms, again])
     }
 
     /// Queues a key, due at `now`, in every endpoint, or in `endpoints` if no server has created any yet.
@@ -265,14 +252,13 @@ impl WriteTx<'_> {
         for number in numbers {
             // With `cdn.purge_again_s = 0` no key is sent twice, so the mark is ignored.
             let sql = "DELETE FROM purges WHERE purge_id = ?1 AND (NOT repeated OR ?2)";
-            self.tx.execute(sql, params![number, again.is_none()])?;
+            self.tx.run(sql, params![number, again.is_none()])?;
             if let Some(again) = again {
                 self.make_room(*number, again)?;
-                self.tx.execute(
+                let sql =
                     "UPDATE purges SET due_ms = ?2, since_ms = ?2, repeated = FALSE, refusals = 0
-                     WHERE purge_id = ?1",
-                    params![number, again],
-                )?;
+                     WHERE purge_id = ?1";
+                self.tx.run(sql, params![number, again])?;
             }
         }
         Ok(())
@@ -282,8 +268,7 @@ impl WriteTx<'_> {
     fn make_room(&self, number: i64, due_ms: i64) -> DbResult<()> {
         let sql = "DELETE FROM purges WHERE purge_id <> ?1 AND due_ms = ?2
              AND (endpoint, key) = (SELECT endpoint, key FROM purges WHERE purge_id = ?1)";
-        self.tx.execute(sql, params![number, due_ms])?;
-        Ok(())
+        self.tx.run(sql, params![number, due_ms])
     }
 
     /// Postpones rows that a CDN refused until `until`.
@@ -292,7 +277,7 @@ impl WriteTx<'_> {
         let sql = "UPDATE purges SET due_ms = ?2, refusals = refusals + 1 WHERE purge_id = ?1";
         for number in numbers {
             self.make_room(*number, until)?;
-            self.tx.execute(sql, params![number, until])?;
+            self.tx.run(sql, params![number, until])?;
         }
         Ok(())
     }
@@ -301,6 +286,6 @@ impl WriteTx<'_> {
     /// longer. Returns their number.
     pub fn drop_expired_purges(&self, endpoint: &str, before: Timestamp) -> DbResult<usize> {
         let sql = "DELETE FROM purges WHERE endpoint = ?1 AND since_ms < ?2";
-        self.tx.execute(sql, params![endpoint, before.as_millisecond()])
+        self.tx.execute(sql, params![endpoint, before])
     }
 }

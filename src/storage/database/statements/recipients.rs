@@ -3,7 +3,7 @@
 
 use jiff::Timestamp;
 
-use super::{ALL_BEHIND, ReadTx, WriteTx, int, optional_time};
+use super::{ALL_BEHIND, ReadTx, WriteTx, optional_time};
 use crate::storage::database::engine::{ResultRow, params};
 use crate::storage::database::error::DbResult;
 use model::ContentHash;
@@ -52,7 +52,7 @@ impl ReadTx<'_> {
     ) -> DbResult<Option<MailRecipient>> {
         let sql =
             format!("SELECT {COLUMNS} FROM mail_recipients WHERE user_id = ?1 AND address = ?2");
-        self.tx.find(&sql, params![user.0, address], read_recipient)
+        self.tx.find(&sql, params![user, address], read_recipient)
     }
 
     /// Finds the recipient to whom the token with this hash was sent.
@@ -61,7 +61,7 @@ impl ReadTx<'_> {
         hash: ContentHash,
     ) -> DbResult<Option<MailRecipient>> {
         let sql = format!("SELECT {COLUMNS} FROM mail_recipients WHERE token_hash = ?1");
-        self.tx.find(&sql, params![hash.to_string()], read_recipient)
+        self.tx.find(&sql, params![hash], read_recipient)
     }
 
     /// Returns the number of mails counted for `subject` in an hour.
@@ -74,23 +74,17 @@ impl ReadTx<'_> {
 impl WriteTx<'_> {
     /// Counts mails of `subject` in an hour.
     pub fn count_mails(&self, subject: &str, hour: i64, mails: usize) -> DbResult<()> {
-        self.tx.execute(
-            "INSERT INTO mail_counts AS old (subject, hour, mails) VALUES (?1, ?2, ?3)
-             ON CONFLICT (subject, hour) DO UPDATE SET mails = old.mails + excluded.mails",
-            params![subject, hour, int(mails)],
-        )?;
-        Ok(())
+        let sql = "INSERT INTO mail_counts AS old (subject, hour, mails) VALUES (?1, ?2, ?3)
+             ON CONFLICT (subject, hour) DO UPDATE SET mails = old.mails + excluded.mails";
+        self.tx.run(sql, params![subject, hour, mails])
     }
 
     /// Subtracts mails of `subject` that were counted in an hour and not sent.
     pub fn uncount_mails(&self, subject: &str, hour: i64, mails: usize) -> DbResult<()> {
-        self.tx.execute(
-            // Never below zero, which would permit more mails than the limit.
-            "UPDATE mail_counts SET mails = CASE WHEN mails > ?3 THEN mails - ?3 ELSE 0 END
-             WHERE subject = ?1 AND hour = ?2",
-            params![subject, hour, int(mails)],
-        )?;
-        Ok(())
+        // Never below zero, which would permit more mails than the limit.
+        let sql = "UPDATE mail_counts SET mails = CASE WHEN mails > ?3 THEN mails - ?3 ELSE 0 END
+             WHERE subject = ?1 AND hour = ?2";
+        self.tx.run(sql, params![subject, hour, mails])
     }
 
     /// Sets a new token by which a recipient answers, replacing the previous one.
@@ -101,15 +95,12 @@ impl WriteTx<'_> {
         hash: ContentHash,
         now: Timestamp,
     ) -> DbResult<()> {
-        self.tx.execute(
-            // The links of earlier mails end, so the recipient counts as not yet informed.
-            "INSERT INTO mail_recipients (user_id, address, token_hash, used_ms)
+        // The links of earlier mails end, so the recipient counts as not yet informed.
+        let sql = "INSERT INTO mail_recipients (user_id, address, token_hash, used_ms)
              VALUES (?1, ?2, ?3, ?4)
              ON CONFLICT (user_id, address) DO UPDATE SET token_hash = excluded.token_hash,
-                 notified_ms = NULL, confirmation_sent_ms = NULL, used_ms = excluded.used_ms",
-            params![user.0, address, hash.to_string(), now.as_millisecond()],
-        )?;
-        Ok(())
+                 notified_ms = NULL, confirmation_sent_ms = NULL, used_ms = excluded.used_ms";
+        self.tx.run(sql, params![user, address, hash, now])
     }
 
     /// Removes the recipients of a user beyond `max`, least recently mailed first. Refusals are retained
@@ -122,8 +113,7 @@ impl WriteTx<'_> {
                   ORDER BY CASE WHEN refused_ms IS NULL THEN 1 ELSE 0 END, used_ms DESC, address
                   {ALL_BEHIND} ?2)"
         );
-        self.tx.execute(&sql, params![user.0, int(max)])?;
-        Ok(())
+        self.tx.run(&sql, params![user, max])
     }
 
     /// Records that a recipient was informed of the user's name, ahead of a mail.
@@ -133,11 +123,9 @@ impl WriteTx<'_> {
         address: &str,
         now: Timestamp,
     ) -> DbResult<()> {
-        self.tx.execute(
-            "UPDATE mail_recipients SET notified_ms = ?3 WHERE user_id = ?1 AND address = ?2",
-            params![user.0, address, now.as_millisecond()],
-        )?;
-        Ok(())
+        let sql =
+            "UPDATE mail_recipients SET notified_ms = ?3 WHERE user_id = ?1 AND address = ?2";
+        self.tx.run(sql, params![user, address, now])
     }
 
     /// Records that a recipient was requested to confirm the mails.
@@ -147,12 +135,9 @@ impl WriteTx<'_> {
         address: &str,
         now: Timestamp,
     ) -> DbResult<()> {
-        self.tx.execute(
-            "UPDATE mail_recipients SET confirmation_sent_ms = ?3
-             WHERE user_id = ?1 AND address = ?2",
-            params![user.0, address, now.as_millisecond()],
-        )?;
-        Ok(())
+        let sql = "UPDATE mail_recipients SET confirmation_sent_ms = ?3
+             WHERE user_id = ?1 AND address = ?2";
+        self.tx.run(sql, params![user, address, now])
     }
 
     /// Records that a recipient is still being mailed.
@@ -162,11 +147,8 @@ impl WriteTx<'_> {
         address: &str,
         now: Timestamp,
     ) -> DbResult<()> {
-        self.tx.execute(
-            "UPDATE mail_recipients SET used_ms = ?3 WHERE user_id = ?1 AND address = ?2",
-            params![user.0, address, now.as_millisecond()],
-        )?;
-        Ok(())
+        let sql = "UPDATE mail_recipients SET used_ms = ?3 WHERE user_id = ?1 AND address = ?2";
+        self.tx.run(sql, params![user, address, now])
     }
 
     /// Records a recipient's answer, which confirms or refuses the mails. Either can be changed later.
@@ -183,17 +165,14 @@ impl WriteTx<'_> {
             "UPDATE mail_recipients SET refused_ms = ?2, confirmed_ms = NULL, used_ms = ?2
              WHERE token_hash = ?1"
         };
-        Ok(self.tx.execute(sql, params![hash.to_string(), now.as_millisecond()])? > 0)
+        self.tx.changes(sql, params![hash, now])
     }
 
     /// Makes the waiting mails of a user due now.
     pub fn retry_mails_now(&self, user: UserId, now: Timestamp) -> DbResult<()> {
-        self.tx.execute(
-            "UPDATE outbox SET next_ms = ?2
-             WHERE user_id = ?1 AND transport = 'mail' AND state = 'waiting' AND next_ms > ?2",
-            params![user.0, now.as_millisecond()],
-        )?;
-        Ok(())
+        let sql = "UPDATE outbox SET next_ms = ?2
+             WHERE user_id = ?1 AND transport = 'mail' AND state = 'waiting' AND next_ms > ?2";
+        self.tx.run(sql, params![user, now])
     }
 
     /// Removes counts of hours before `hour`, and recipients that have not been mailed since `unused` and
@@ -204,18 +183,14 @@ impl WriteTx<'_> {
         unused: Timestamp,
         limit: usize,
     ) -> DbResult<usize> {
-        let counts = self.tx.execute(
-            "DELETE FROM mail_counts WHERE (subject, hour) IN
-                 (SELECT subject, hour FROM mail_counts WHERE hour < ?1 LIMIT ?2)",
-            params![hour, int(limit)],
-        )?;
+        let sql = "DELETE FROM mail_counts WHERE (subject, hour) IN
+                 (SELECT subject, hour FROM mail_counts WHERE hour < ?1 LIMIT ?2)";
+        let counts = self.tx.execute(sql, params![hour, limit])?;
         // A refusal is permanent (contract notifications-19).
-        let recipients = self.tx.execute(
-            "DELETE FROM mail_recipients WHERE (user_id, address) IN
+        let sql = "DELETE FROM mail_recipients WHERE (user_id, address) IN
                  (SELECT user_id, address FROM mail_recipients
-                  WHERE used_ms < ?1 AND refused_ms IS NULL LIMIT ?2)",
-            params![unused.as_millisecond(), int(limit)],
-        )?;
+                  WHERE used_ms < ?1 AND refused_ms IS NULL LIMIT ?2)";
+        let recipients = self.tx.execute(sql, params![unused, limit])?;
         Ok(counts + recipients)
     }
 }

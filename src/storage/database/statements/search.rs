@@ -1,11 +1,9 @@
 //! Contains the statements that feed the search index: the item log, and the versions of items in it.
 
-use std::ops::ControlFlow;
-
 use jiff::Timestamp;
 
 use super::item_rights::SET_RIGHTS;
-use super::{ReadTx, WriteTx, damaged, int, key_text, read_key};
+use super::{ReadTx, WriteTx, damaged, key_text, read_key};
 use crate::storage::database::engine::{ResultRow, params};
 use crate::storage::database::error::DbResult;
 use crate::storage::database::statements::items::StoredItem;
@@ -115,7 +113,7 @@ impl ReadTx<'_> {
         }
         let sql = "SELECT seq, media_type, id, change, at_ms, previous_seq FROM item_log
              WHERE seq > ?1 ORDER BY seq LIMIT ?2";
-        let changes = self.tx.list(sql, params![after.row, int(limit)], |row| {
+        let changes = self.tx.list(sql, params![after.row, limit], |row| {
             let replaced: Option<i64> = row.get("previous_seq")?;
             Ok(IndexChange {
                 position: read_position(row)?,
@@ -168,11 +166,11 @@ impl ReadTx<'_> {
              ORDER BY item_id LIMIT ?3"
         );
         let mut page = VersionPage::default();
-        self.tx.each(&sql, params![after, last, int(limit)], |row| {
+        self.tx.each(&sql, params![after, last, limit], |row| {
             // Withdrawn items count as read, because a page without results is not the end.
             page.reached = Some(number("item", row.get("item_id")?)?);
             page.versions.extend(read_version(row)?);
-            Ok(ControlFlow::Continue(()))
+            Ok(())
         })?;
         Ok(page)
     }
@@ -188,8 +186,7 @@ impl ReadTx<'_> {
         self.tx.each(sql, params![], |row| {
             // A damaged key must not end the comparison of all other items.
             let version = number("item", row.get("item_id")?)?;
-            each(version, &row.lossy("key")?, row.get("stored_ms")?)?;
-            Ok(ControlFlow::Continue(()))
+            each(version, &row.lossy("key")?, row.get("stored_ms")?)
         })
     }
 
@@ -213,9 +210,9 @@ impl ReadTx<'_> {
     /// Returns `_tstamp` in milliseconds and the number of the current version of `key`.
     pub fn order_position_of(&self, key: &ItemKey) -> DbResult<Option<(i64, u32)>> {
         let sql = "SELECT order_ms, item_id FROM items WHERE media_type = ?1 AND id = ?2";
-        let key = params![key.media_type.as_str(), key.id.as_str()];
-        self.tx
-            .find(sql, key, |row| Ok((row.get("order_ms")?, number("item", row.get("item_id")?)?)))
+        self.tx.find(sql, params![key.media_type, key.id], |row| {
+            Ok((row.get("order_ms")?, number("item", row.get("item_id")?)?))
+        })
     }
 }
 
@@ -224,11 +221,9 @@ impl WriteTx<'_> {
     /// the request.
     pub fn request_reindex(&self, now: Timestamp) -> DbResult<i64> {
         // A row of the item log, because every process that searches follows it.
-        let row = self.tx.load_value(
-            "INSERT INTO item_log (media_type, id, change, at_ms, newly_indexed)
-             VALUES ('', '', ?1, ?2, FALSE) RETURNING seq",
-            params![REINDEX, now.as_millisecond()],
-        )?;
+        let sql = "INSERT INTO item_log (media_type, id, change, at_ms, newly_indexed)
+             VALUES ('', '', ?1, ?2, FALSE) RETURNING seq";
+        let row = self.tx.load_value(sql, params![REINDEX, now])?;
         self.item_row.set(row);
         Ok(row)
     }

@@ -200,12 +200,12 @@ impl WriteTx<'_> {
             match row {
                 SecretRow::Channel(id) => {
                     let sql = "UPDATE channels SET settings = ?2 WHERE channel_id = ?1";
-                    self.tx.execute(sql, params![id, text(&place, sealed)?])?;
+                    self.tx.run(sql, params![id, text(&place, sealed)?])?;
                     count.channels += 1;
                 }
                 SecretRow::SigningKey(kid) => {
                     let sql = "UPDATE signing_keys SET pkcs8 = ?2 WHERE kid = ?1";
-                    self.tx.execute(sql, params![kid, sealed])?;
+                    self.tx.run(sql, params![kid, sealed])?;
                     count.signing_keys += 1;
                 }
                 SecretRow::State(name) => {

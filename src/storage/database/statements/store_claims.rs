@@ -1,7 +1,6 @@
 //! Records the store of originals that belongs to the archive.
 
 use super::{ReadTx, WriteTx};
-use crate::storage::database::engine::params;
 use crate::storage::database::error::DbResult;
 
 /// The name of the row in the table `state` with the name of the store that belongs to this archive.
@@ -21,26 +20,16 @@ pub struct StoreClaim {
 impl ReadTx<'_> {
     /// Returns the store that belongs to this archive, if one is recorded.
     pub fn claimed_store(&self) -> DbResult<Option<StoreClaim>> {
-        let sql = "SELECT value FROM state WHERE name = ?1";
-        let name: Option<String> = self.tx.find_value(sql, params![STORE])?;
-        let Some(name) = name else { return Ok(None) };
-        let store_id = self.tx.find_value(sql, params![STORE_ID])?;
-        Ok(Some(StoreClaim { name, store_id }))
+        let Some(name) = self.find_state(STORE)? else { return Ok(None) };
+        Ok(Some(StoreClaim { name, store_id: self.find_state(STORE_ID)? }))
     }
 }
 
 impl WriteTx<'_> {
     /// Records that this store belongs to this archive, replacing an earlier one.
     pub fn replace_store(&self, claim: &StoreClaim) -> DbResult<()> {
-        let sql = "DELETE FROM state WHERE name = ?1 OR name = ?2";
-        self.tx.execute(sql, params![STORE, STORE_ID])?;
-        let StoreClaim { name, store_id } = claim;
-        let sql = "INSERT INTO state (name, value) VALUES (?1, ?2)";
-        self.tx.execute(sql, params![STORE, name.as_str()])?;
-        if let Some(id) = store_id {
-            self.tx.execute(sql, params![STORE_ID, id.as_str()])?;
-        }
-        Ok(())
+        self.write_state(STORE, &claim.name)?;
+        self.set_state(STORE_ID, claim.store_id.as_deref())
     }
 
     /// Records that this store belongs to this archive, unless one is recorded already. Returns the store

@@ -60,15 +60,12 @@ impl ReadTx<'_> {
         &self,
         organization: Option<OrganizationId>,
     ) -> DbResult<Vec<MetadataTemplate>> {
-        self.tx.list(
-            &format!(
-                "SELECT {COLUMNS} FROM metadata_templates
+        let sql = format!(
+            "SELECT {COLUMNS} FROM metadata_templates
                  WHERE organization_id IS NULL OR organization_id = ?1
                  ORDER BY name, template_id"
-            ),
-            params![organization.map(|id| id.0)],
-            read_template,
-        )
+        );
+        self.tx.list(&sql, params![organization], read_template)
     }
 
     /// Finds the template with this number.
@@ -81,48 +78,46 @@ impl ReadTx<'_> {
     pub fn count_templates(&self, organization: Option<OrganizationId>) -> DbResult<usize> {
         let sql = "SELECT count(*) FROM metadata_templates
              WHERE organization_id IS NOT DISTINCT FROM ?1";
-        self.tx.count(sql, params![organization.map(|id| id.0)])
+        self.tx.count(sql, params![organization])
     }
 }
 
 impl WriteTx<'_> {
     /// Stores a new template. Returns its number.
     pub fn create_template(&self, new: &NewTemplate) -> DbResult<i64> {
-        self.tx.load_value(
+        let sql =
             "INSERT INTO metadata_templates (organization_id, name, fields, changed_ms, user_name)
-             VALUES (?1, ?2, ?3, ?4, ?5) RETURNING template_id",
-            params![
-                new.organization.map(|id| id.0),
-                new.name,
-                Value::Object(new.fields.to_json()).to_string(),
-                new.changed.as_millisecond(),
-                new.user_name,
-            ],
-        )
+             VALUES (?1, ?2, ?3, ?4, ?5) RETURNING template_id";
+        let values = params![
+            new.organization,
+            new.name,
+            Value::Object(new.fields.to_json()).to_string(),
+            new.changed,
+            new.user_name,
+        ];
+        self.tx.load_value(sql, values)
     }
 
     /// Replaces the template with this number.
     pub fn update_template(&self, id: i64, new: &NewTemplate) -> DbResult<()> {
-        self.tx.execute(
-            "UPDATE metadata_templates SET organization_id = ?2, name = ?3, fields = ?4,
+        let sql = "UPDATE metadata_templates SET organization_id = ?2, name = ?3, fields = ?4,
                  changed_ms = ?5, user_name = ?6
-             WHERE template_id = ?1",
-            params![
-                id,
-                new.organization.map(|id| id.0),
-                new.name,
-                Value::Object(new.fields.to_json()).to_string(),
-                new.changed.as_millisecond(),
-                new.user_name,
-            ],
-        )?;
-        Ok(())
+             WHERE template_id = ?1";
+        let values = params![
+            id,
+            new.organization,
+            new.name,
+            Value::Object(new.fields.to_json()).to_string(),
+            new.changed,
+            new.user_name,
+        ];
+        self.tx.run(sql, values)
     }
 
     /// Removes the template with this number.
     pub fn delete_template(&self, id: i64) -> DbResult<()> {
         let sql = "DELETE FROM metadata_templates WHERE template_id = ?1";
-        self.tx.execute(sql, params![id]).map(drop)
+        self.tx.run(sql, params![id])
     }
 }
 

@@ -8,7 +8,7 @@ mod tables;
 
 use std::ops::{ControlFlow, RangeInclusive};
 
-use super::{ReadTx, WriteTx, damaged, int, key_text, parse_json};
+use super::{ReadTx, WriteTx, damaged, key_text, parse_json};
 use crate::runtime::limits::MIGRATION_BATCH_ROWS;
 use crate::storage::database::engine::{
     ColumnType, EngineTransaction, MOVED, ResultRow, SqlParam, TableColumn, ToParam, params,
@@ -70,7 +70,7 @@ impl ToParam for MigratedValue {
         match self {
             Self::Null => SqlParam::Null,
             Self::Int(number) => SqlParam::Int(*number),
-            Self::Text(text) => SqlParam::Text(text),
+            Self::Text(text) => SqlParam::Text(text.into()),
             Self::Blob(bytes) => SqlParam::Blob(bytes),
         }
     }
@@ -189,7 +189,7 @@ impl ReadTx<'_> {
                 let rows = std::mem::take(&mut rows);
                 each(RowBatch { table, columns: names.clone(), rows })?;
             }
-            Ok(ControlFlow::Continue(()))
+            Ok(())
         })?;
         if rows.is_empty() { Ok(()) } else { each(RowBatch { table, columns: names, rows }) }
     }
@@ -209,7 +209,7 @@ impl ReadTx<'_> {
         );
         let mut rows = Vec::new();
         let mut bytes = 0;
-        self.tx.each(&sql, params![after, int(MIGRATION_BATCH_ROWS)], |row| {
+        self.tx.each_until(&sql, params![after, MIGRATION_BATCH_ROWS], |row| {
             let row = read_values(row, &columns)?;
             bytes += row.iter().map(MigratedValue::size_bytes).sum::<usize>();
             rows.push(row);
@@ -246,7 +246,7 @@ impl ReadTx<'_> {
             // A version never changes, so its key and time identify it without its document.
             let mark = format!("{} {stored_ms}", key_text(row, "id")?);
             found.push((row.get("item_id")?, ContentHash::new(mark.as_bytes())));
-            Ok(ControlFlow::Continue(()))
+            Ok(())
         })?;
         Ok(found)
     }
@@ -267,7 +267,7 @@ impl ReadTx<'_> {
         let mut mark = ContentHash::hasher();
         self.tx.each(&sql, params![*numbers.start(), *numbers.end()], |row| {
             mark.update(format!("{:?}\n", read_values(row, &columns)?).as_bytes());
-            Ok(ControlFlow::Continue(()))
+            Ok(())
         })?;
         Ok(mark.finish())
     }
@@ -311,7 +311,7 @@ impl ReadTx<'_> {
             for asset in &assets {
                 named.push(NamedOriginal { hash: asset.blob(), length: asset.length(), doc });
             }
-            Ok(ControlFlow::Continue(()))
+            Ok(())
         })?;
         // Items may share an original, which is copied once.
         named.sort_unstable();
@@ -339,7 +339,7 @@ impl ReadTx<'_> {
 
     /// Returns whether a migration into this database is unfinished.
     pub(in crate::storage::database) fn is_migration_target(&self) -> DbResult<bool> {
-        self.tx.exists("SELECT 1 FROM state WHERE name = ?1", params![MIGRATION_TARGET])
+        Ok(self.find_state(MIGRATION_TARGET)?.is_some())
     }
 
     /// Returns whether the database has never been used: no items, no users, and no running service.
@@ -352,26 +352,17 @@ impl ReadTx<'_> {
 }
 
 impl WriteTx<'_> {
-    fn note(&self, name: &str, value: Option<&str>) -> DbResult<()> {
-        self.tx.execute("DELETE FROM state WHERE name = ?1", params![name])?;
-        if let Some(value) = value {
-            let sql = "INSERT INTO state (name, value) VALUES (?1, ?2)";
-            self.tx.execute(sql, params![name, value])?;
-        }
-        Ok(())
-    }
-
     /// Marks this database as the target of an unfinished migration, or removes the mark.
     pub(in crate::storage::database) fn mark_migration_target(
         &self,
         is_unfinished: bool,
     ) -> DbResult<()> {
-        self.note(MIGRATION_TARGET, is_unfinished.then_some("from another database"))
+        self.set_state(MIGRATION_TARGET, is_unfinished.then_some("from another database"))
     }
 
     /// Marks the archive as moved to a different database, or removes the mark.
     pub(in crate::storage::database) fn note_moved(&self, to: Option<&str>) -> DbResult<()> {
-        self.note(MOVED, to)
+        self.set_state(MOVED, to)
     }
 
     /// Removes one batch of rows of a table that is copied as a whole. Returns their number, 0 at the end.
@@ -393,7 +384,7 @@ impl WriteTx<'_> {
     /// Removes all rows of a table that is copied as a whole.
     pub(in crate::storage::database) fn clear_table(&self, table: &MigratedTable) -> DbResult<()> {
         let sql = format!("DELETE FROM {} WHERE {}", table.name, table.row_condition());
-        self.tx.execute(&sql, params![]).map(drop)
+        self.tx.run(&sql, params![])
     }
 
     /// Inserts rows, and compares the values stored by the engine with the given ones.
@@ -470,12 +461,12 @@ impl WriteTx<'_> {
 
     /// Removes a version of an item that no longer exists in the source.
     pub(in crate::storage::database) fn delete_version(&self, doc: i64) -> DbResult<()> {
-        self.tx.execute("DELETE FROM items WHERE item_id = ?1", params![doc]).map(drop)
+        self.tx.run("DELETE FROM items WHERE item_id = ?1", params![doc])
     }
 
     /// Removes the rows of the item log below `floor`.
     pub(in crate::storage::database) fn trim_item_log(&self, floor: i64) -> DbResult<()> {
-        self.tx.execute("DELETE FROM item_log WHERE seq < ?1", params![floor]).map(drop)
+        self.tx.run("DELETE FROM item_log WHERE seq < ?1", params![floor])
     }
 
     /// Ensures that the numbers up to `number` are not assigned again.
