@@ -351,7 +351,8 @@ impl Db {
     /// Makes this database the place of its archive again.
     pub fn cancel_move(&self) -> DbResult<()> {
         // Writes although the archive has moved, because it removes the mark that refuses every other write.
-        self.threads.write(WriteMode::EvenMoved, |tx| tx.note_moved(None))
+        let keys = self.keys.clone();
+        self.threads.write(WriteMode::EvenMoved, keys, |tx| tx.note_moved(None)).map(drop)
     }
 }
 

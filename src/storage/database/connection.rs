@@ -8,6 +8,7 @@ use super::engine::{
 use super::error::DbResult;
 use super::transactions::{ClaimTx, WriteTx};
 use crate::storage::audit::AuditEvent;
+use crate::storage::secrets::Keyring;
 
 /// A connection, which one thread owns.
 pub(super) struct DatabaseConnection(Box<dyn EngineConnection>);
@@ -25,17 +26,19 @@ impl DatabaseConnection {
         self.0.read(read);
     }
 
-    /// Runs `write` as one transaction. Its audit events are logged once it is committed.
+    /// Runs `write` as one transaction. Also returns the last row of the item log that it wrote; 0 if there is
+    /// none. Its audit events are logged once it is committed.
     pub(super) fn write<T: Send>(
         &mut self,
         mode: WriteMode,
+        keys: &Keyring,
         write: impl FnOnce(&WriteTx<'_>) -> DbResult<T> + Send,
-    ) -> DbResult<T> {
-        let (outcome, events) =
-            run(|tx| write_with_events(tx, write), |work| self.0.write(mode, work))?;
+    ) -> DbResult<(T, i64)> {
+        let (outcome, row, events) =
+            run(|tx| write_with_events(tx, keys, write), |work| self.0.write(mode, work))?;
         // Not earlier, because a line about a change that was rolled back would be false.
         events.iter().for_each(AuditEvent::log);
-        Ok(outcome)
+        Ok((outcome, row))
     }
 
     /// Runs `claim` as one transaction: as a write, or concurrently with one if the engine supports that.
@@ -66,13 +69,14 @@ impl DatabaseConnection {
     }
 }
 
-/// Runs `write`. Also returns the audit events that it recorded.
+/// Runs `write`. Also returns the last row of the item log that it wrote, and its audit events.
 fn write_with_events<T>(
     tx: &dyn EngineTransaction,
+    keys: &Keyring,
     write: impl FnOnce(&WriteTx<'_>) -> DbResult<T>,
-) -> DbResult<(T, Vec<AuditEvent>)> {
-    let tx = WriteTx::new(tx);
-    write(&tx).map(|outcome| (outcome, tx.take_events()))
+) -> DbResult<(T, i64, Vec<AuditEvent>)> {
+    let tx = WriteTx::new(tx, keys);
+    write(&tx).map(|outcome| (outcome, tx.item_row.get(), tx.events.take()))
 }
 
 /// Lets `transact` run `work` in its transaction. Returns the result of `work` once the transaction has

@@ -47,7 +47,7 @@ pub struct Db {
     /// True if every write is refused.
     only_reads: bool,
     /// The keys of encrypted values.
-    keys: Keyring,
+    pub(super) keys: Keyring,
     /// The schema before and after, if this handle upgraded it.
     upgraded: Option<(i64, i64)>,
     written: Arc<WrittenItems>,
@@ -182,7 +182,7 @@ impl Db {
         let (sender, receiver) = oneshot::channel();
         let keys = self.keys.clone();
         self.threads.submit_read(Box::new(move |outcome| {
-            drop(sender.send(outcome.and_then(|tx| read(&ReadTx::new(tx).with_keys(&keys)))));
+            drop(sender.send(outcome.and_then(|tx| read(&ReadTx { tx, keys: Some(&keys) }))));
         }))?;
         receiver.await.map_err(|_| DbError::Closed)?
     }
@@ -196,7 +196,7 @@ impl Db {
         let (sender, receiver) = std::sync::mpsc::sync_channel(1);
         let keys = self.keys.clone();
         self.threads.submit_read(Box::new(move |outcome| {
-            drop(sender.send(outcome.and_then(|tx| read(&ReadTx::new(tx).with_keys(&keys)))));
+            drop(sender.send(outcome.and_then(|tx| read(&ReadTx { tx, keys: Some(&keys) }))));
         }))?;
         receiver.recv().map_err(|_| DbError::Closed)?
     }
@@ -219,21 +219,23 @@ impl Db {
         receiver.await.map_err(|_| DbError::Closed)?
     }
 
+    fn require_writable(&self) -> DbResult<()> {
+        if self.only_reads { Err(DbError::ReadsOnly) } else { Ok(()) }
+    }
+
     /// Runs `write` as one transaction. Returns when it is on disk.
     pub async fn write<T, F>(&self, write: F) -> DbResult<T>
     where
         T: Send + 'static,
         F: FnOnce(&WriteTx<'_>) -> DbResult<T> + Send + 'static,
     {
-        if self.only_reads {
-            return Err(DbError::ReadsOnly);
-        }
+        self.require_writable()?;
         let (sender, receiver) = oneshot::channel();
         let written = Arc::clone(&self.written);
-        let write = with_item_row(self.keys.clone(), write);
+        let keys = self.keys.clone();
         self.threads.submit_write(Box::new(move |connection| {
             // Noted on this thread, so that searches wait for the row even if the caller was cancelled.
-            let committed = connection.write(WriteMode::Normal, write);
+            let committed = connection.write(WriteMode::Normal, &keys, write);
             drop(sender.send(committed.map(|(outcome, row)| {
                 written.note(row);
                 outcome
@@ -249,11 +251,8 @@ impl Db {
         T: Send + 'static,
         F: FnOnce(&WriteTx<'_>) -> DbResult<T> + Send + 'static,
     {
-        if self.only_reads {
-            return Err(DbError::ReadsOnly);
-        }
-        let write = with_item_row(self.keys.clone(), write);
-        let (outcome, row) = self.threads.write(WriteMode::Normal, write)?;
+        self.require_writable()?;
+        let (outcome, row) = self.threads.write(WriteMode::Normal, self.keys.clone(), write)?;
         self.written.note(row);
         Ok(outcome)
     }
@@ -265,11 +264,8 @@ impl Db {
         T: Send + 'static,
         F: FnOnce(&WriteTx<'_>) -> DbResult<T> + Send + 'static,
     {
-        if self.only_reads {
-            return Err(DbError::ReadsOnly);
-        }
-        let write = with_item_row(self.keys.clone(), write);
-        let (outcome, row) = self.threads.write_urgent(write)?;
+        self.require_writable()?;
+        let (outcome, row) = self.threads.write_urgent(self.keys.clone(), write)?;
         self.written.note(row);
         Ok(outcome)
     }
@@ -284,9 +280,7 @@ impl Db {
         T: Send + 'static,
         F: FnOnce(&ClaimTx<'_>) -> DbResult<T> + Send + 'static,
     {
-        if self.only_reads {
-            return Err(DbError::ReadsOnly);
-        }
+        self.require_writable()?;
         let (sender, receiver) = oneshot::channel();
         self.threads.submit_claim(Box::new(move |connection| {
             drop(sender.send(connection.claim(claim)));
@@ -366,14 +360,12 @@ impl Db {
     ///
     /// Fails with [`DbError::InUse`] if the current key is not `before`.
     pub fn encrypt_secrets(&self, before: Option<KeyId>, with: KeyId) -> DbResult<SealedCount> {
-        if self.only_reads {
-            return Err(DbError::ReadsOnly);
-        }
+        self.require_writable()?;
         let keys = self.keys.clone();
         let event =
             audit::event(AuditAction::SecretsEncrypted).with_detail(format!("with key {with}"));
-        let sealed = self.threads.write(WriteMode::Overwriting, move |tx| {
-            let count = tx.with_keys(&keys).seal_all(before, with)?;
+        let (sealed, _) = self.threads.write(WriteMode::Overwriting, keys, move |tx| {
+            let count = tx.seal_all(before, with)?;
             // A key rotation is recorded by its command.
             if before.is_none() && count.total() > 0 {
                 tx.write_audit(&event)?;
@@ -433,17 +425,5 @@ impl Db {
     /// Opens a dedicated connection that follows the changes of this and other processes.
     pub fn log_follower(&self) -> DbResult<LogFollower> {
         LogFollower::open(self.threads.engine())
-    }
-}
-
-/// Extends the transaction `write` to also return the last row of the item log that it wrote.
-fn with_item_row<T>(
-    keys: Keyring,
-    write: impl FnOnce(&WriteTx<'_>) -> DbResult<T>,
-) -> impl FnOnce(&WriteTx<'_>) -> DbResult<(T, i64)> {
-    move |tx| {
-        let tx = tx.with_keys(&keys);
-        let outcome = write(&tx)?;
-        Ok((outcome, tx.item_row()))
     }
 }

@@ -19,6 +19,7 @@ use super::transactions::WriteTx;
 use crate::runtime::clock::Stopwatch;
 use crate::runtime::limits::SEARCH_QUEUE_MAX;
 use crate::runtime::telemetry;
+use crate::storage::secrets::Keyring;
 
 /// Database calls that may wait for a reader thread.
 const DB_QUEUE_MAX: usize = 1024;
@@ -158,29 +159,30 @@ impl DatabaseThreads {
         submit(claims, QueuedWork::new("claim", claim))
     }
 
-    pub(super) fn write<T, F>(&self, mode: WriteMode, write: F) -> DbResult<T>
-    where
-        T: Send + 'static,
-        F: FnOnce(&WriteTx<'_>) -> DbResult<T> + Send + 'static,
-    {
+    /// Runs `write` after all queued ones. Also returns the last row of the item log that it wrote; 0 if there
+    /// is none.
+    pub(super) fn write<T: Send + 'static>(
+        &self,
+        mode: WriteMode,
+        keys: Keyring,
+        write: impl FnOnce(&WriteTx<'_>) -> DbResult<T> + Send + 'static,
+    ) -> DbResult<(T, i64)> {
         let (sender, receiver) = mpsc::sync_channel(1);
-        self.run(
-            &receiver,
-            Box::new(move |connection| {
-                drop(sender.send(connection.write(mode, write)));
-            }),
-        )
+        let job: Write = Box::new(move |connection| {
+            drop(sender.send(connection.write(mode, &keys, write)));
+        });
+        self.run(&receiver, job)
     }
 
-    /// Runs a write before all queued ones.
-    pub(super) fn write_urgent<T, F>(&self, write: F) -> DbResult<T>
-    where
-        T: Send + 'static,
-        F: FnOnce(&WriteTx<'_>) -> DbResult<T> + Send + 'static,
-    {
+    /// Runs `write` as [`DatabaseThreads::write`] does, but before all queued ones.
+    pub(super) fn write_urgent<T: Send + 'static>(
+        &self,
+        keys: Keyring,
+        write: impl FnOnce(&WriteTx<'_>) -> DbResult<T> + Send + 'static,
+    ) -> DbResult<(T, i64)> {
         let (sender, receiver) = mpsc::sync_channel(1);
         self.submit_urgent(Box::new(move |connection| {
-            drop(sender.send(connection.write(WriteMode::Normal, write)));
+            drop(sender.send(connection.write(WriteMode::Normal, &keys, write)));
         }))?;
         receiver.recv().map_err(|_| DbError::Closed)?
     }

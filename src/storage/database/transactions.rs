@@ -1,10 +1,7 @@
 //! The transactions that have the statements as methods: for reading, for writing, and for claiming queue
 //! messages.
 
-use std::{
-    cell::{Cell, RefCell},
-    rc::Rc,
-};
+use std::cell::{Cell, RefCell};
 
 use super::account_change::AccountChange;
 use super::engine::EngineTransaction;
@@ -21,16 +18,9 @@ pub struct ReadTx<'a> {
 }
 
 impl<'a> ReadTx<'a> {
+    /// Creates a transaction that reads no secrets.
     pub(super) fn new(tx: &'a dyn EngineTransaction) -> Self {
         Self { tx, keys: None }
-    }
-
-    /// Returns the same transaction with the keys for encrypted values.
-    pub(super) fn with_keys<'k>(&self, keys: &'k Keyring) -> ReadTx<'k>
-    where
-        'a: 'k,
-    {
-        ReadTx { tx: self.tx, keys: Some(keys) }
     }
 }
 
@@ -40,49 +30,28 @@ pub struct WriteTx<'a> {
     /// Changes of accounts made by this transaction.
     pub(super) changes: RefCell<Vec<AccountChange>>,
     /// Audit events recorded by this transaction.
-    pub(super) events: Rc<RefCell<Vec<AuditEvent>>>,
+    pub(super) events: RefCell<Vec<AuditEvent>>,
     /// The last row of the item log that this transaction wrote; 0 if there is none.
     pub(super) item_row: Cell<i64>,
     /// The keys that encrypt and decrypt secrets.
-    pub(super) keys: Option<&'a Keyring>,
+    pub(super) keys: &'a Keyring,
 }
 
 impl<'a> WriteTx<'a> {
-    pub(super) fn new(tx: &'a dyn EngineTransaction) -> Self {
+    pub(super) fn new(tx: &'a dyn EngineTransaction, keys: &'a Keyring) -> Self {
         Self {
             tx,
             changes: RefCell::default(),
-            events: Rc::default(),
+            events: RefCell::default(),
             item_row: Cell::new(0),
-            keys: None,
-        }
-    }
-
-    /// Returns the same transaction, which must not have written yet, with the keys for encrypted values.
-    pub(super) fn with_keys<'k>(&self, keys: &'k Keyring) -> WriteTx<'k>
-    where
-        'a: 'k,
-    {
-        WriteTx {
-            tx: self.tx,
-            changes: RefCell::default(),
-            // Shared, because the connection logs the events after the commit and has only the original
-            // transaction.
-            events: Rc::clone(&self.events),
-            item_row: Cell::new(0),
-            keys: Some(keys),
+            keys,
         }
     }
 
     /// Returns the same transaction for reading.
     #[must_use]
     pub fn as_read(&self) -> ReadTx<'_> {
-        ReadTx { tx: self.tx, keys: self.keys }
-    }
-
-    /// Returns the last row of the item log that this transaction wrote; 0 if there is none.
-    pub(super) fn item_row(&self) -> i64 {
-        self.item_row.get()
+        ReadTx { tx: self.tx, keys: Some(self.keys) }
     }
 }
 

@@ -161,11 +161,6 @@ impl WriteTx<'_> {
         self.tx.run(sql, values)
     }
 
-    /// Removes and returns the events recorded in this transaction, for their log lines.
-    pub(in crate::storage::database) fn take_events(&self) -> Vec<AuditEvent> {
-        self.events.take()
-    }
-
     /// Removes events older than `before` and events beyond the [`AUDIT_ROWS_MAX`] newest, at most `limit`.
     /// Returns their number.
     pub fn sweep_audit(&self, before: Timestamp, limit: usize) -> DbResult<usize> {

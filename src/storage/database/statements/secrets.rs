@@ -147,20 +147,14 @@ impl ReadTx<'_> {
 impl WriteTx<'_> {
     /// Encrypts a value for `place` with the current key. Returns it in plain text if there is no key.
     pub(super) fn seal_secret(&self, place: &str, plain: Vec<u8>) -> DbResult<Vec<u8>> {
-        match (self.as_read().secrets_key()?, self.keys) {
-            (Some(id), Some(keys)) => Ok(keys.seal(id, place, &plain)?.into_bytes()),
-            (None, None) => Ok(plain),
-            // If encryption is configured but its key could not be created, no value is written in plain
-            // text.
-            (None, Some(keys)) => match keys.refusal() {
-                None => Ok(plain),
-                Some(why) => {
-                    Err(SecretError::File(format!("{place} is to be encrypted, {why}")).into())
-                }
-            },
-            (Some(id), None) => {
-                let why = "and no key was loaded".to_owned();
-                Err(SecretError::NoKey { place: place.to_owned(), id, why }.into())
+        if let Some(id) = self.as_read().secrets_key()? {
+            return Ok(self.keys.seal(id, place, &plain)?.into_bytes());
+        }
+        // If encryption is configured but its key could not be created, no value is written in plain text.
+        match self.keys.refusal() {
+            None => Ok(plain),
+            Some(why) => {
+                Err(SecretError::File(format!("{place} is to be encrypted, {why}")).into())
             }
         }
     }
