@@ -72,7 +72,7 @@ impl Db {
         let mut lock = DirectoryLock::shared(dir)?;
         // The first connections stay open until the threads have opened theirs: closing the last connection
         // removes the write-ahead log, and a full disk has no space for a new one.
-        let (status, inspected) = sqlite::inspect_schema(&path, migrations)?;
+        let (status, inspected) = sqlite::inspect_schema(&path, false, migrations)?;
         let mut upgraded = None;
         let first = match status {
             SchemaStatus::New => create(&path, migrations)?,
@@ -90,10 +90,8 @@ impl Db {
                 first
             }
         };
-        let threads = DatabaseThreads::start(
-            Arc::new(DatabaseFile { path, only_reads: false }),
-            Some(lock),
-        )?;
+        let file = Arc::new(DatabaseFile { path, only_reads: false });
+        let threads = DatabaseThreads::start(file, Some(lock))?;
         drop((inspected, first));
         Ok(Self::from_threads(threads, false, upgraded))
     }
@@ -106,7 +104,7 @@ impl Db {
     pub fn open_to_read(dir: &Path) -> DbResult<Self> {
         let path = dir.join(DATABASE_FILE_NAME);
         let lock = DirectoryLock::shared(dir)?;
-        let (status, inspected) = sqlite::inspect_schema_read_only(&path)?;
+        let (status, inspected) = sqlite::inspect_schema(&path, true, &SQLITE)?;
         let problem = match status {
             SchemaStatus::Current => None,
             SchemaStatus::New => Some("there is no database".to_owned()),
@@ -118,8 +116,8 @@ impl Db {
                 path.display()
             )));
         }
-        let threads =
-            DatabaseThreads::start(Arc::new(DatabaseFile { path, only_reads: true }), Some(lock))?;
+        let file = Arc::new(DatabaseFile { path, only_reads: true });
+        let threads = DatabaseThreads::start(file, Some(lock))?;
         drop(inspected);
         Ok(Self::from_threads(threads, true, None))
     }

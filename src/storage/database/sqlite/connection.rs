@@ -65,10 +65,7 @@ impl FileConnection {
     }
 
     fn with(path: &Path, flags: OpenFlags) -> DbResult<Self> {
-        // One thread owns the connection, so SQLite's own mutex protects nothing.
-        let flags = flags | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-        let connection = rusqlite::Connection::open_with_flags(path, flags)?;
-        connection.busy_timeout(Duration::from_millis(DB_BUSY_MS))?;
+        let connection = open_with(path, flags)?;
         connection.pragma_update(None, "cache_size", -DB_CACHE_KIB)?;
         connection.set_prepared_statement_cache_capacity(64);
         Ok(Self { raw: connection })
@@ -133,6 +130,15 @@ impl EngineConnection for FileConnection {
         let tx: &dyn EngineTransaction = &self.raw;
         tx.load_value(DATA_VERSION, params![])
     }
+}
+
+/// Opens the file at `path`, and waits for locks of other connections.
+pub(super) fn open_with(path: &Path, flags: OpenFlags) -> DbResult<rusqlite::Connection> {
+    // One thread owns the connection, so SQLite's own mutex protects nothing.
+    let flags = flags | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let connection = rusqlite::Connection::open_with_flags(path, flags)?;
+    connection.busy_timeout(Duration::from_millis(DB_BUSY_MS))?;
+    Ok(connection)
 }
 
 /// Creates the database if it is missing, and upgrades its schema to the one that `migrations` lead to.

@@ -4,7 +4,6 @@ use std::{
     fs::{File, OpenOptions},
     os::unix::fs::OpenOptionsExt,
     path::Path,
-    time::Duration,
 };
 
 use rusqlite::{
@@ -13,8 +12,8 @@ use rusqlite::{
 };
 
 use super::check;
+use super::connection::open_with;
 use super::migrations::stored_schema;
-use crate::runtime::limits::DB_BUSY_MS;
 use crate::storage::database::error::{DbError, DbResult, damaged};
 use crate::storage::database::facts::DatabaseFlaw;
 use crate::storage::database::migrations::{Migration, SQLITE, SchemaStatus};
@@ -30,49 +29,26 @@ fn open(path: &Path) -> DbResult<rusqlite::Connection> {
     open_with(path, OpenFlags::SQLITE_OPEN_READ_WRITE)
 }
 
-fn open_with(path: &Path, flags: OpenFlags) -> DbResult<rusqlite::Connection> {
-    let flags = flags | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    let connection = rusqlite::Connection::open_with_flags(path, flags)?;
-    connection.busy_timeout(Duration::from_millis(DB_BUSY_MS))?;
-    Ok(connection)
-}
-
 /// Compares the schema of the database at `path` with the one that `migrations` lead to, without changing it.
+/// Also returns the connection, which the caller keeps open.
 ///
 /// Fails with [`DbError::Schema`] if this version cannot use it.
 pub(in crate::storage::database) fn inspect_schema(
     path: &Path,
+    only_reads: bool,
     migrations: &[Migration],
-) -> DbResult<(SchemaStatus, InspectedConnection)> {
-    inspect_with(path, OpenFlags::SQLITE_OPEN_READ_WRITE, migrations)
-}
-
-/// Compares the schema for a read-only process.
-pub(in crate::storage::database) fn inspect_schema_read_only(
-    path: &Path,
-) -> DbResult<(SchemaStatus, InspectedConnection)> {
-    inspect_with(path, OpenFlags::SQLITE_OPEN_READ_ONLY, &SQLITE)
-}
-
-fn inspect_with(
-    path: &Path,
-    flags: OpenFlags,
-    migrations: &[Migration],
-) -> DbResult<(SchemaStatus, InspectedConnection)> {
+) -> DbResult<(SchemaStatus, Option<rusqlite::Connection>)> {
     // Not an error: the first start creates the database.
     if !path.exists() {
-        return Ok((SchemaStatus::New, InspectedConnection(None)));
+        return Ok((SchemaStatus::New, None));
     }
-    let connection = open_with(path, flags)?;
+    let opened =
+        if only_reads { open_with(path, OpenFlags::SQLITE_OPEN_READ_ONLY) } else { open(path) };
+    let connection = opened?;
     let stored = stored_schema(&connection)?;
     let status = SchemaStatus::compare(&stored, migrations, &path.display())?;
-    Ok((status, InspectedConnection(Some(connection))))
+    Ok((status, Some(connection)))
 }
-
-/// The connection of the inspection, open until this is dropped.
-pub(in crate::storage::database) struct InspectedConnection(
-    #[expect(dead_code, reason = "it is held, not used")] Option<rusqlite::Connection>,
-);
 
 /// Copies the database at `from` into a new file `to`, which only its owner may read. Calls `report` with the
 /// number of copied pages and of all pages. Returns the number of the schema.
@@ -150,8 +126,7 @@ impl DatabaseSnapshot {
     ///
     /// Fails with [`DbError::Schema`] if this version cannot use it.
     pub fn open(path: &Path) -> DbResult<Self> {
-        let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-        let connection = rusqlite::Connection::open_with_flags(path, flags)?;
+        let connection = open_with(path, OpenFlags::SQLITE_OPEN_READ_ONLY)?;
         SchemaStatus::compare(&stored_schema(&connection)?, &SQLITE, &path.display())?;
         Ok(Self { connection })
     }
