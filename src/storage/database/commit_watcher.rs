@@ -2,21 +2,20 @@
 
 use std::sync::Arc;
 
-use super::connection::DatabaseConnection;
-use super::engine::{ConnectionPurpose, DatabaseEngine};
+use super::engine::{ConnectionPurpose, DatabaseEngine, EngineConnection};
 use super::error::{DbError, DbResult};
 use super::transactions::ReadTx;
 
 /// Notices commits of any process, on a dedicated connection.
 pub struct CommitWatcher {
-    connection: DatabaseConnection,
+    connection: Box<dyn EngineConnection>,
     data_version: i64,
 }
 
 impl CommitWatcher {
     pub(super) fn open(engine: &Arc<dyn DatabaseEngine>) -> DbResult<Self> {
         Ok(Self {
-            connection: DatabaseConnection::open(engine, ConnectionPurpose::Follow)?,
+            connection: Arc::clone(engine).open(ConnectionPurpose::Follow)?,
             // No engine has this version, so the first call reports commits.
             data_version: -1,
         })

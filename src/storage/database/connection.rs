@@ -1,31 +1,12 @@
-//! Wraps an engine's connection so that its transactions have the statements as methods.
+//! Runs transactions that have the statements as methods on an engine's connection.
 
-use std::sync::Arc;
-
-use super::engine::{
-    ConnectionPurpose, DatabaseEngine, EngineConnection, EngineTransaction, Read, Work, WriteMode,
-};
+use super::engine::{EngineConnection, EngineTransaction, Work, WriteMode};
 use super::error::DbResult;
 use super::transactions::{ClaimTx, WriteTx};
 use crate::storage::audit::AuditEvent;
 use crate::storage::secrets::Keyring;
 
-/// A connection, which one thread owns.
-pub(super) struct DatabaseConnection(Box<dyn EngineConnection>);
-
-impl DatabaseConnection {
-    pub(super) fn open(
-        engine: &Arc<dyn DatabaseEngine>,
-        purpose: ConnectionPurpose,
-    ) -> DbResult<Self> {
-        Arc::clone(engine).open(purpose).map(Self)
-    }
-
-    /// Runs `read` against one consistent state of the database.
-    pub(super) fn read(&mut self, read: Read) {
-        self.0.read(read);
-    }
-
+impl dyn EngineConnection + '_ {
     /// Runs `write` as one transaction. Also returns the last row of the item log that it wrote; 0 if there is
     /// none. Its audit events are logged once it is committed.
     pub(super) fn write<T: Send>(
@@ -35,7 +16,7 @@ impl DatabaseConnection {
         write: impl FnOnce(&WriteTx<'_>) -> DbResult<T> + Send,
     ) -> DbResult<(T, i64)> {
         let (outcome, row, events) =
-            run(|tx| write_with_events(tx, keys, write), |work| self.0.write(mode, work))?;
+            run(|tx| write_with_events(tx, keys, write), |work| self.run_write(mode, work))?;
         // Not earlier, because a line about a change that was rolled back would be false.
         events.iter().for_each(AuditEvent::log);
         Ok((outcome, row))
@@ -46,7 +27,7 @@ impl DatabaseConnection {
         &mut self,
         claim: impl FnOnce(&ClaimTx<'_>) -> DbResult<T> + Send,
     ) -> DbResult<T> {
-        run(|tx| claim(&ClaimTx::new(tx)), |work| self.0.claim(work))
+        run(|tx| claim(&ClaimTx::new(tx)), |work| self.run_claim(work))
     }
 
     /// Runs statements that only read.
@@ -54,18 +35,7 @@ impl DatabaseConnection {
         &mut self,
         query: impl FnOnce(&dyn EngineTransaction) -> DbResult<T> + Send,
     ) -> DbResult<T> {
-        run(query, |work| self.0.query(work))
-    }
-
-    /// Folds the write-ahead log into the database and empties it.
-    pub(super) fn checkpoint(&self) -> DbResult<()> {
-        self.0.checkpoint()
-    }
-
-    /// Returns a number that changes when a different connection commits, and rarely otherwise. Costs a few
-    /// microseconds.
-    pub(super) fn data_version(&mut self) -> DbResult<i64> {
-        self.0.data_version()
+        run(query, |work| self.run_query(work))
     }
 }
 

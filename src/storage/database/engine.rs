@@ -75,13 +75,13 @@ pub(super) trait EngineConnection: Send {
     fn read(&mut self, read: Read);
 
     /// Runs statements that only read, each against the newest state or all against one.
-    fn query(&mut self, work: Work<'_>) -> DbResult<()>;
+    fn run_query(&mut self, work: Work<'_>) -> DbResult<()>;
 
     /// Runs `write` as one transaction, after the write transactions of other connections have ended.
-    fn write(&mut self, mode: WriteMode, write: Work<'_>) -> DbResult<()>;
+    fn run_write(&mut self, mode: WriteMode, write: Work<'_>) -> DbResult<()>;
 
     /// Runs `claim` as one transaction: as a write, or concurrently with one if the engine supports that.
-    fn claim(&mut self, claim: Work<'_>) -> DbResult<()>;
+    fn run_claim(&mut self, claim: Work<'_>) -> DbResult<()>;
 
     /// Folds the write-ahead log into the database and empties it, if the engine has such a log.
     ///

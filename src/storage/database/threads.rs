@@ -11,8 +11,7 @@ use std::{
     time::Duration,
 };
 
-use super::connection::DatabaseConnection;
-use super::engine::{ConnectionPurpose, DatabaseEngine, Read, WriteMode};
+use super::engine::{ConnectionPurpose, DatabaseEngine, EngineConnection, Read, WriteMode};
 use super::error::{DbError, DbResult};
 use super::lock::DirectoryLock;
 use super::transactions::WriteTx;
@@ -33,7 +32,7 @@ const DB_SEARCHERS: usize = 2;
 /// Maximum wait for all connections of a kind to open.
 const OPEN_MAX: Duration = Duration::from_secs(2);
 /// A write, called with the connection on which it opens its transaction.
-pub(super) type Write = Box<dyn FnOnce(&mut DatabaseConnection) + Send>;
+pub(super) type Write = Box<dyn FnOnce(&mut dyn EngineConnection) + Send>;
 
 /// A unit of work in the queue of its threads.
 struct QueuedWork<T> {
@@ -108,12 +107,12 @@ impl DatabaseThreads {
         threads.extend(readers(&engine, "db-search", DB_SEARCHERS, queue)?);
         let (writes, queue) = mpsc::sync_channel(DB_QUEUE_MAX);
         let (urgent, urgent_queue) = mpsc::sync_channel(DB_URGENT_WRITES_MAX);
-        let connection = DatabaseConnection::open(&engine, ConnectionPurpose::Write)?;
+        let connection = Arc::clone(&engine).open(ConnectionPurpose::Write)?;
         threads.push(writer("db-write", connection, queue, Some(urgent_queue))?);
         // Claims run concurrently with writes there, so they need their own connection and thread.
         let claims = if engine.is_remote() {
             let (claims, queue) = mpsc::sync_channel(DB_QUEUE_MAX);
-            let connection = DatabaseConnection::open(&engine, ConnectionPurpose::Claim)?;
+            let connection = Arc::clone(&engine).open(ConnectionPurpose::Claim)?;
             threads.push(writer("db-claim", connection, queue, None)?);
             Some(claims)
         } else {
@@ -230,7 +229,7 @@ fn submit<T>(queue: &SyncSender<T>, job: T) -> DbResult<()> {
 /// Starts a thread that runs one transaction after the other on its connection. Urgent ones run first.
 fn writer(
     name: &str,
-    mut connection: DatabaseConnection,
+    mut connection: Box<dyn EngineConnection>,
     queue: Receiver<QueuedWork<Write>>,
     urgent: Option<Receiver<QueuedWork<Write>>>,
 ) -> DbResult<JoinHandle<()>> {
@@ -242,7 +241,7 @@ fn writer(
             for write in urgent_writes.chain([write]) {
                 let write = write.dequeue();
                 // A transaction that panics rolls back, and the thread continues with the next one.
-                let outcome = catch_unwind(AssertUnwindSafe(|| write(&mut connection)));
+                let outcome = catch_unwind(AssertUnwindSafe(|| write(connection.as_mut())));
                 if outcome.is_err() {
                     tracing::error!("a database transaction panicked");
                 }
@@ -261,7 +260,7 @@ fn readers(
     let queue = Arc::new(Mutex::new(queue));
     let mut threads = Vec::with_capacity(count);
     for index in 0..count {
-        let connection = DatabaseConnection::open(engine, ConnectionPurpose::Read)?;
+        let connection = Arc::clone(engine).open(ConnectionPurpose::Read)?;
         let queue = Arc::clone(&queue);
         threads.push(spawn(&format!("{name}-{index}"), move || read_loop(connection, &queue))?);
     }
@@ -301,7 +300,10 @@ fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> DbResult<JoinHandl
     started.map_err(|cause| DbError::Schema(format!("thread {name}: {cause}")))
 }
 
-fn read_loop(mut connection: DatabaseConnection, queue: &Mutex<Receiver<QueuedWork<Read>>>) {
+fn read_loop(
+    mut connection: Box<dyn EngineConnection>,
+    queue: &Mutex<Receiver<QueuedWork<Read>>>,
+) {
     loop {
         // A thread that panicked while it waited leaves an intact receiver.
         let next = queue.lock().unwrap_or_else(PoisonError::into_inner).recv();

@@ -143,7 +143,7 @@ impl EngineConnection for ServerConnection {
         read(Err(failed));
     }
 
-    fn query(&mut self, work: Work<'_>) -> DbResult<()> {
+    fn run_query(&mut self, work: Work<'_>) -> DbResult<()> {
         run_blocking(|| {
             let transaction = self.session().and_then(ServerTransaction::snapshot);
             let outcome = transaction.and_then(|tx| tx.run(|tx| work(tx)));
@@ -154,7 +154,7 @@ impl EngineConnection for ServerConnection {
 
     /// Fails with [`DbError::Schema`] if a different version has changed the schema. An archive never moves
     /// away from a server, so all modes are the same.
-    fn write(&mut self, _mode: WriteMode, write: Work<'_>) -> DbResult<()> {
+    fn run_write(&mut self, _mode: WriteMode, write: Work<'_>) -> DbResult<()> {
         let server = Arc::clone(&self.server);
         self.transact(|tx| {
             migrations::expect_current(&server, tx.lock_schema()?)?;
@@ -164,7 +164,7 @@ impl EngineConnection for ServerConnection {
         })
     }
 
-    fn claim(&mut self, claim: Work<'_>) -> DbResult<()> {
+    fn run_claim(&mut self, claim: Work<'_>) -> DbResult<()> {
         // Without the write lock and without a new version, because no follower reads the queues.
         self.transact(|tx| claim(tx))
     }

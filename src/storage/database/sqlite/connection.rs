@@ -96,12 +96,12 @@ impl EngineConnection for FileConnection {
         }
     }
 
-    fn query(&mut self, work: Work<'_>) -> DbResult<()> {
+    fn run_query(&mut self, work: Work<'_>) -> DbResult<()> {
         // Without a transaction, which would prevent the write-ahead log from being emptied.
         work(&self.raw)
     }
 
-    fn write(&mut self, mode: WriteMode, write: Work<'_>) -> DbResult<()> {
+    fn run_write(&mut self, mode: WriteMode, write: Work<'_>) -> DbResult<()> {
         if mode != WriteMode::Overwriting {
             return self.run(mode, write);
         }
@@ -112,7 +112,7 @@ impl EngineConnection for FileConnection {
         outcome
     }
 
-    fn claim(&mut self, claim: Work<'_>) -> DbResult<()> {
+    fn run_claim(&mut self, claim: Work<'_>) -> DbResult<()> {
         self.run(WriteMode::Normal, claim)
     }
 

@@ -100,27 +100,19 @@ impl WriteTx<'_> {
             return Ok(PutOutcome::Unchanged);
         }
         // The settings are encrypted for the row's number, so they are written after the row.
-        let id = self.tx.find_value::<i64>(
-            "INSERT INTO channels AS old (user_id, name, method, formats, settings, active,
+        // A channel that was disabled by hand stays disabled (contract operation-15).
+        let sql = "INSERT INTO channels AS old (user_id, name, method, formats, settings, active,
                  created_ms, made_by_user)
              SELECT user_id, ?2, ?3, ?4, ?5, coalesce(?7, TRUE), ?6, ?8 FROM users
              WHERE user_name = ?1
              ON CONFLICT (user_id, name) DO UPDATE SET method = excluded.method,
                  formats = excluded.formats, settings = excluded.settings,
                  active = coalesce(?7, old.active), made_by_user = excluded.made_by_user
-             RETURNING channel_id",
-            params![
-                new.id.owner(),
-                new.id.name(),
-                new.method,
-                Value::from(new.formats.clone()).to_string(),
-                "{}",
-                now,
-                // A channel that was disabled by hand stays disabled (contract operation-15).
-                new.active,
-                new.by_user
-            ],
-        )?;
+             RETURNING channel_id";
+        let formats = Value::from(new.formats.clone()).to_string();
+        let NewChannel { id, method, active, by_user, .. } = new;
+        let values = params![id.owner(), id.name(), method, formats, "{}", now, active, by_user];
+        let id: Option<i64> = self.tx.find_value(sql, values)?;
         // The `SELECT` finds no owner if a concurrent command has removed the user.
         let Some(id) = id else {
             return Err(damaged(format!("channel {}", new.id), &"its owner is gone"));

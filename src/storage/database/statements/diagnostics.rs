@@ -60,15 +60,8 @@ impl WriteTx<'_> {
             let sql =
                 "INSERT INTO diagnostics (kind, at_ms, node, subject, detail, duration_ms, count)
                  VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)";
-            let values = params![
-                record.kind,
-                record.at,
-                node,
-                record.subject,
-                record.detail,
-                record.duration_ms,
-                record.count,
-            ];
+            let DiagnosticRecord { kind, at, subject, detail, duration_ms, count } = record;
+            let values = params![kind, at, node, subject, detail, duration_ms, count];
             self.tx.run(sql, values)?;
         }
         self.trim_diagnostics(DIAGNOSTICS_KEPT_MAX)

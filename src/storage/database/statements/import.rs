@@ -106,15 +106,8 @@ impl WriteTx<'_> {
                  currency = excluded.currency, country = excluded.country,
                  address = excluded.address, phone_direct = excluded.phone_direct,
                  mail_domains = excluded.mail_domains";
-        let values = params![
-            new.id,
-            new.name,
-            new.currency,
-            new.country,
-            address,
-            new.phone_direct,
-            domains
-        ];
+        let Organization { id, name, currency, country, phone_direct, .. } = new;
+        let values = params![id, name, currency, country, address, phone_direct, domains];
         self.tx.run(sql, values)?;
         self.put_outcome(existing.is_some(), now)
     }

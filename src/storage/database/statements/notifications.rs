@@ -99,7 +99,6 @@ fn json_text(value: &impl Serialize) -> DbResult<String> {
 
 /// Returns the columns that may be changed: media type, title, q, p, agr, tr, email, schedule, timezone.
 fn columns(new: &NewNotification) -> DbResult<[Option<String>; 9]> {
-    let agr: Vec<i64> = new.question.agr.iter().map(|id| id.0).collect();
     let (schedule, timezone) = match &new.method {
         NotificationMethod::ScheduledEmail { schedule, timezone, .. } => {
             (Some(schedule.clone()), Some(timezone.clone()))
@@ -113,7 +112,7 @@ fn columns(new: &NewNotification) -> DbResult<[Option<String>; 9]> {
         Some(new.title.clone()),
         new.question.q.clone(),
         Some(json_text(&new.question.p)?),
-        Some(json_text(&agr)?),
+        Some(json_text(&new.question.agr)?),
         new.question.tr.clone(),
         new.method.email().map(str::to_owned),
         schedule,
@@ -242,6 +241,7 @@ impl WriteTx<'_> {
     /// Replaces the content of the notification `new.id` of that user and kind, and restarts the inactivity
     /// period of a stream. Returns whether it exists. Its media type and a due run are preserved.
     pub fn replace_notification(&self, new: &NewNotification, now: Timestamp) -> DbResult<bool> {
+        let kind = new.method.kind();
         let [_, title, q, p, agr, tr, email, schedule, timezone] = columns(new)?;
         // A due run stays, because the windows of mails must adjoin without gaps (contract notifications-17).
         let sql = "UPDATE notifications SET title = ?1, q = ?2, p = ?3, agr = ?4, tr = ?5,
@@ -250,19 +250,8 @@ impl WriteTx<'_> {
                  active_ms = CASE WHEN active_ms IS NULL THEN NULL ELSE ?10 END
              WHERE notification_id = ?11 AND user_id = ?12 AND type = ?13";
         let values = params![
-            title,
-            q,
-            p,
-            agr,
-            tr,
-            email,
-            schedule,
-            timezone,
-            new.next,
-            now,
-            new.id,
-            new.user,
-            new.method.kind(),
+            title, q, p, agr, tr, email, schedule, timezone, new.next, now, new.id, new.user,
+            kind,
         ];
         self.tx.changes(sql, values)
     }

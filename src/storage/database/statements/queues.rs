@@ -57,10 +57,10 @@ impl ReadTx<'_> {
 
     /// Returns the number of the newest row of the item log, and the time of the first row after `after`.
     pub fn matching_backlog(&self, after: i64) -> DbResult<(i64, Option<Timestamp>)> {
-        let newest = "SELECT coalesce(max(seq), 0) FROM item_log";
-        let newest = self.tx.load_value(newest, params![])?;
-        let oldest = "SELECT at_ms FROM item_log WHERE seq > ?1 ORDER BY seq LIMIT 1";
-        let oldest = self.tx.find_value(oldest, params![after])?;
+        let sql = "SELECT coalesce(max(seq), 0) FROM item_log";
+        let newest = self.tx.load_value(sql, params![])?;
+        let sql = "SELECT at_ms FROM item_log WHERE seq > ?1 ORDER BY seq LIMIT 1";
+        let oldest = self.tx.find_value(sql, params![after])?;
         Ok((newest, optional_time("item_log", oldest)?))
     }
 

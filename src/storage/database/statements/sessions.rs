@@ -117,15 +117,9 @@ impl WriteTx<'_> {
         let sql =
             "INSERT INTO sessions (session_hash, user_id, auth_ms, expires_ms, browser, address)
              VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
-        let values = params![
-            hash,
-            session.user,
-            session.auth_time,
-            session.expires,
-            session.from.browser,
-            session.from.address,
-        ];
-        self.tx.run(sql, values)
+        let BrowserSession { user, auth_time, expires, from } = session;
+        let LoginOrigin { browser, address } = from;
+        self.tx.run(sql, params![hash, user, auth_time, expires, browser, address])
     }
 
     /// Ends the session with that hash, if there is one.

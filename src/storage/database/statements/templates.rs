@@ -88,14 +88,9 @@ impl WriteTx<'_> {
         let sql =
             "INSERT INTO metadata_templates (organization_id, name, fields, changed_ms, user_name)
              VALUES (?1, ?2, ?3, ?4, ?5) RETURNING template_id";
-        let values = params![
-            new.organization,
-            new.name,
-            Value::Object(new.fields.to_json()).to_string(),
-            new.changed,
-            new.user_name,
-        ];
-        self.tx.load_value(sql, values)
+        let NewTemplate { organization, name, fields, changed, user_name } = new;
+        let fields = Value::Object(fields.to_json()).to_string();
+        self.tx.load_value(sql, params![organization, name, fields, changed, user_name])
     }
 
     /// Replaces the template with this number.
@@ -103,15 +98,9 @@ impl WriteTx<'_> {
         let sql = "UPDATE metadata_templates SET organization_id = ?2, name = ?3, fields = ?4,
                  changed_ms = ?5, user_name = ?6
              WHERE template_id = ?1";
-        let values = params![
-            id,
-            new.organization,
-            new.name,
-            Value::Object(new.fields.to_json()).to_string(),
-            new.changed,
-            new.user_name,
-        ];
-        self.tx.run(sql, values)
+        let NewTemplate { organization, name, fields, changed, user_name } = new;
+        let fields = Value::Object(fields.to_json()).to_string();
+        self.tx.run(sql, params![id, organization, name, fields, changed, user_name])
     }
 
     /// Removes the template with this number.
