@@ -149,14 +149,7 @@ impl PendingEvents {
 
     /// Returns a batch of the events that are already queued, without waiting.
     pub fn take(&mut self) -> Vec<AuditEvent> {
-        let mut batch = Vec::new();
-        while batch.len() < AUDIT_BATCH_EVENTS {
-            match self.queue.try_recv() {
-                Ok(event) => batch.push(event),
-                Err(_) => break,
-            }
-        }
-        batch
+        std::iter::from_fn(|| self.queue.try_recv().ok()).take(AUDIT_BATCH_EVENTS).collect()
     }
 
     /// Records the throttled logins of windows that have ended at `now`. If `is_last`, the process ends and

@@ -131,10 +131,10 @@ impl ArchiveMigration {
     }
 
     fn put(&self, batch: RowBatch) -> DbResult<()> {
-        let name = batch.table_name();
+        let name = batch.table.name;
         let rows = batch.len();
         self.to.write_blocking(move |tx| {
-            if name == ITEMS.name() {
+            if name == ITEMS.name {
                 // An item may have been copied before under a different number. Rows of the log never are.
                 tx.insert_items(&batch)
             } else {
@@ -302,9 +302,9 @@ impl ArchiveMigration {
             let rows = here.rows_of(table)?;
             let there = self.to.read_blocking(move |tx| tx.rows_of(table))?;
             if rows != there {
-                return Err(differs(table.name(), rows, there));
+                return Err(differs(table.name, rows, there));
             }
-            tables.push((table.name(), rows));
+            tables.push((table.name, rows));
         }
         Ok(MigratedRows { tables, held_ms: 0 })
     }

@@ -208,8 +208,6 @@ impl<T: ToParam + ?Sized> ToParam for &T {
 pub(super) trait ResultRow {
     fn is_null(&self, column: &str) -> DbResult<bool>;
     fn int(&self, column: &str) -> DbResult<i64>;
-    /// Reads a number below 2^32.
-    fn small_int(&self, column: &str) -> DbResult<u32>;
     fn bool(&self, column: &str) -> DbResult<bool>;
     fn string(&self, column: &str) -> DbResult<String>;
     fn bytes(&self, column: &str) -> DbResult<Vec<u8>>;
@@ -250,29 +248,31 @@ macro_rules! column {
         }
     })* };
 }
-column!(i64: int, u32: small_int, bool: bool, String: string, Vec<u8>: bytes);
+column!(i64: int, bool: bool, String: string, Vec<u8>: bytes);
 
-/// Implements [`ColumnValue`] and [`ToParam`] for numbers that are never negative, such as counts.
+/// Implements [`ColumnValue`] for numbers that are never negative, such as counts.
 macro_rules! unsigned {
-    ($($kind:ty),*) => { $(
-        impl ColumnValue for $kind {
-            fn read(row: &dyn ResultRow, column: &str) -> DbResult<Self> {
-                let number = row.int(column)?;
-                Self::try_from(number).map_err(|_| {
-                    wrong_value(format!("column {column} holds {number}, expected a count")).into()
-                })
-            }
+    ($($kind:ty),*) => { $(impl ColumnValue for $kind {
+        fn read(row: &dyn ResultRow, column: &str) -> DbResult<Self> {
+            let number = row.int(column)?;
+            Self::try_from(number).map_err(|_| {
+                wrong_value(format!("column {column} holds {number}, expected a count")).into()
+            })
         }
-
-        impl ToParam for $kind {
-            fn to_param(&self) -> SqlParam<'_> {
-                // A limit above `i64` has no effect, and every file is shorter.
-                SqlParam::Int(i64::try_from(*self).unwrap_or(i64::MAX))
-            }
-        }
-    )* };
+    })* };
 }
-unsigned!(u64, usize);
+unsigned!(u32, u64, usize);
+
+/// Implements [`ToParam`] for sizes and limits.
+macro_rules! sizes {
+    ($($kind:ty),*) => { $(impl ToParam for $kind {
+        fn to_param(&self) -> SqlParam<'_> {
+            // A limit above `i64` has no effect, and every file is shorter.
+            SqlParam::Int(i64::try_from(*self).unwrap_or(i64::MAX))
+        }
+    })* };
+}
+sizes!(u64, usize);
 
 /// Implements [`ColumnValue`] and [`ToParam`] for ids that are stored as numbers.
 macro_rules! ids {

@@ -125,8 +125,8 @@ pub enum DbError {
     #[error("this node only reads the database")]
     ReadsOnly,
     /// A secret cannot be encrypted or decrypted.
-    #[error("{0}")]
-    Secret(SecretError),
+    #[error(transparent)]
+    Secret(#[from] SecretError),
 }
 
 impl DbError {
@@ -147,12 +147,6 @@ impl DbError {
     pub fn is_damage(&self) -> bool {
         matches!(self, Self::Damaged { .. })
             || matches!(self, Self::Engine(cause) if cause.is_damage())
-    }
-}
-
-impl From<SecretError> for DbError {
-    fn from(cause: SecretError) -> Self {
-        Self::Secret(cause)
     }
 }
 

@@ -172,11 +172,10 @@ impl Db {
     }
 
     /// Runs `read` on a reader thread against one consistent state.
-    pub async fn read<T, F>(&self, read: F) -> DbResult<T>
-    where
-        T: Send + 'static,
-        F: FnOnce(&ReadTx<'_>) -> DbResult<T> + Send + 'static,
-    {
+    pub async fn read<T: Send + 'static>(
+        &self,
+        read: impl FnOnce(&ReadTx<'_>) -> DbResult<T> + Send + 'static,
+    ) -> DbResult<T> {
         let (sender, receiver) = oneshot::channel();
         let keys = self.keys.clone();
         self.threads.submit_read(Box::new(move |outcome| {
@@ -186,11 +185,10 @@ impl Db {
     }
 
     /// Runs `read` and blocks the calling thread. Never called on an async thread.
-    pub fn read_blocking<T, F>(&self, read: F) -> DbResult<T>
-    where
-        T: Send + 'static,
-        F: FnOnce(&ReadTx<'_>) -> DbResult<T> + Send + 'static,
-    {
+    pub fn read_blocking<T: Send + 'static>(
+        &self,
+        read: impl FnOnce(&ReadTx<'_>) -> DbResult<T> + Send + 'static,
+    ) -> DbResult<T> {
         let (sender, receiver) = std::sync::mpsc::sync_channel(1);
         let keys = self.keys.clone();
         self.threads.submit_read(Box::new(move |outcome| {
@@ -201,11 +199,10 @@ impl Db {
 
     /// Runs `search` on a search thread against one consistent state. Searches may be slow, so they have
     /// their own threads and do not delay reads of single rows.
-    pub async fn search<T, F>(&self, search: F) -> DbResult<T>
-    where
-        T: Send + 'static,
-        F: FnOnce(&ReadTx<'_>) -> DbResult<T> + Send + 'static,
-    {
+    pub async fn search<T: Send + 'static>(
+        &self,
+        search: impl FnOnce(&ReadTx<'_>) -> DbResult<T> + Send + 'static,
+    ) -> DbResult<T> {
         let (sender, receiver) = oneshot::channel();
         self.threads.submit_search(Box::new(move |outcome| {
             if sender.is_closed() {
@@ -222,11 +219,10 @@ impl Db {
     }
 
     /// Runs `write` as one transaction. Returns when it is on disk.
-    pub async fn write<T, F>(&self, write: F) -> DbResult<T>
-    where
-        T: Send + 'static,
-        F: FnOnce(&WriteTx<'_>) -> DbResult<T> + Send + 'static,
-    {
+    pub async fn write<T: Send + 'static>(
+        &self,
+        write: impl FnOnce(&WriteTx<'_>) -> DbResult<T> + Send + 'static,
+    ) -> DbResult<T> {
         self.require_writable()?;
         let (sender, receiver) = oneshot::channel();
         let written = Arc::clone(&self.written);
@@ -244,11 +240,10 @@ impl Db {
 
     /// Runs `write` as one transaction and blocks the calling thread until it is on disk. Never called on an
     /// async thread.
-    pub fn write_blocking<T, F>(&self, write: F) -> DbResult<T>
-    where
-        T: Send + 'static,
-        F: FnOnce(&WriteTx<'_>) -> DbResult<T> + Send + 'static,
-    {
+    pub fn write_blocking<T: Send + 'static>(
+        &self,
+        write: impl FnOnce(&WriteTx<'_>) -> DbResult<T> + Send + 'static,
+    ) -> DbResult<T> {
         self.require_writable()?;
         let (outcome, row) = self.threads.write(WriteMode::Normal, self.keys.clone(), write)?;
         self.written.note(row);
@@ -257,11 +252,10 @@ impl Db {
 
     /// Runs `write` as one transaction before all queued writes of this process, for the few writes that
     /// other work waits for. Blocks until it is on disk.
-    pub fn write_urgent<T, F>(&self, write: F) -> DbResult<T>
-    where
-        T: Send + 'static,
-        F: FnOnce(&WriteTx<'_>) -> DbResult<T> + Send + 'static,
-    {
+    pub fn write_urgent<T: Send + 'static>(
+        &self,
+        write: impl FnOnce(&WriteTx<'_>) -> DbResult<T> + Send + 'static,
+    ) -> DbResult<T> {
         self.require_writable()?;
         let (outcome, row) = self.threads.write_urgent(self.keys.clone(), write)?;
         self.written.note(row);
@@ -273,11 +267,10 @@ impl Db {
     /// of it.
     ///
     /// After an error the outcome is unknown, as with a write.
-    pub async fn claim<T, F>(&self, claim: F) -> DbResult<T>
-    where
-        T: Send + 'static,
-        F: FnOnce(&ClaimTx<'_>) -> DbResult<T> + Send + 'static,
-    {
+    pub async fn claim<T: Send + 'static>(
+        &self,
+        claim: impl FnOnce(&ClaimTx<'_>) -> DbResult<T> + Send + 'static,
+    ) -> DbResult<T> {
         self.require_writable()?;
         let (sender, receiver) = oneshot::channel();
         self.threads.submit_claim(Box::new(move |connection| {

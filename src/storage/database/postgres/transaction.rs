@@ -104,11 +104,6 @@ impl ResultRow for tokio_postgres::Row {
         raw(self, column)?.int(column)
     }
 
-    fn small_int(&self, column: &str) -> DbResult<u32> {
-        let raw = raw(self, column)?;
-        u32::try_from(raw.int(column)?).map_err(|_| raw.type_error(column, "a number below 2^32"))
-    }
-
     fn bool(&self, column: &str) -> DbResult<bool> {
         let raw = raw(self, column)?;
         let RawColumn::Bool(is) = raw else { return Err(raw.type_error(column, "true or false")) };

@@ -37,10 +37,6 @@ impl ResultRow for rusqlite::Row<'_> {
         value(self, column)
     }
 
-    fn small_int(&self, column: &str) -> DbResult<u32> {
-        value(self, column)
-    }
-
     fn bool(&self, column: &str) -> DbResult<bool> {
         value(self, column)
     }

@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 
 use super::item_rights::SET_RIGHTS;
-use super::{ReadTx, WriteTx, damaged, key_text, read_key};
+use super::{ReadTx, WriteTx, key_text, read_key};
 use crate::storage::database::engine::{ResultRow, params};
 use crate::storage::database::error::DbResult;
 use crate::storage::database::statements::items::StoredItem;
@@ -22,7 +22,8 @@ pub struct LogPosition {
 /// A version of an item, as search sees it.
 #[derive(Clone, Debug)]
 pub struct IndexedVersion {
-    /// The number of the version, which is the number of the log row that wrote it.
+    /// The number of the version, which is the number of the log row that wrote it. It is below 2^32: even the
+    /// fastest ingest needs years for that many writes.
     pub number: u32,
     pub key: ItemKey,
     /// The text of the document.
@@ -71,11 +72,6 @@ fn version_columns() -> String {
     )
 }
 
-/// Converts a row's number, which is below 2^32: even the fastest ingest needs years for that many writes.
-fn number(what: &str, value: i64) -> DbResult<u32> {
-    u32::try_from(value).map_err(|why| damaged(format!("{what} {value}"), &why))
-}
-
 impl ReadTx<'_> {
     /// Returns the id of this archive. It is random and unique, and stays the same if the database is copied,
     /// migrated or restored.
@@ -114,10 +110,9 @@ impl ReadTx<'_> {
         let sql = "SELECT seq, media_type, id, change, at_ms, previous_seq FROM item_log
              WHERE seq > ?1 ORDER BY seq LIMIT ?2";
         let changes = self.tx.list(sql, params![after.row, limit], |row| {
-            let replaced: Option<i64> = row.get("previous_seq")?;
             Ok(IndexChange {
                 position: read_position(row)?,
-                replaced: replaced.map(|value| number("item_log", value)).transpose()?,
+                replaced: row.get("previous_seq")?,
                 rebuild: row.text("change")? == REINDEX,
             })
         })?;
@@ -133,12 +128,7 @@ impl ReadTx<'_> {
         }
         let sql = "SELECT previous_seq FROM item_log WHERE seq > ?1 AND previous_seq IS NOT NULL
              ORDER BY seq";
-        let replaced: Vec<i64> = self.tx.list_values(sql, params![after.row])?;
-        replaced
-            .into_iter()
-            .map(|value| number("item_log", value))
-            .collect::<Result<_, _>>()
-            .map(Some)
+        self.tx.list_values(sql, params![after.row]).map(Some)
     }
 
     /// Returns whether the item log contains every row after `position`, and the same row at `position`.
@@ -168,7 +158,7 @@ impl ReadTx<'_> {
         let mut page = VersionPage::default();
         self.tx.each(&sql, params![after, last, limit], |row| {
             // Withdrawn items count as read, because a page without results is not the end.
-            page.reached = Some(number("item", row.get("item_id")?)?);
+            page.reached = Some(row.get("item_id")?);
             page.versions.extend(read_version(row)?);
             Ok(())
         })?;
@@ -185,8 +175,7 @@ impl ReadTx<'_> {
              WHERE pubstatus NOT IN ('withheld', 'canceled') ORDER BY item_id";
         self.tx.each(sql, params![], |row| {
             // A damaged key must not end the comparison of all other items.
-            let version = number("item", row.get("item_id")?)?;
-            each(version, &row.lossy("key")?, row.get("stored_ms")?)
+            each(row.get("item_id")?, &row.lossy("key")?, row.get("stored_ms")?)
         })
     }
 
@@ -210,9 +199,8 @@ impl ReadTx<'_> {
     /// Returns `_tstamp` in milliseconds and the number of the current version of `key`.
     pub fn order_position_of(&self, key: &ItemKey) -> DbResult<Option<(i64, u32)>> {
         let sql = "SELECT order_ms, item_id FROM items WHERE media_type = ?1 AND id = ?2";
-        self.tx.find(sql, params![key.media_type, key.id], |row| {
-            Ok((row.get("order_ms")?, number("item", row.get("item_id")?)?))
-        })
+        let values = params![key.media_type, key.id];
+        self.tx.find(sql, values, |row| Ok((row.get("order_ms")?, row.get("item_id")?)))
     }
 }
 
@@ -245,7 +233,7 @@ fn read_version(row: &dyn ResultRow) -> DbResult<Option<IndexedVersion>> {
         return Ok(None);
     };
     let version = IndexedVersion {
-        number: number("item", row.get("item_id")?)?,
+        number: row.get("item_id")?,
         key,
         document: row.get("document")?,
         assets: row.get("assets")?,

@@ -6,7 +6,7 @@ use std::collections::HashSet;
 use jiff::Timestamp;
 use uuid::Uuid;
 
-use super::{ReadTx, WriteTx, damaged, parse, time};
+use super::{ReadTx, WriteTx, parse, time};
 use crate::storage::database::engine::{ResultRow, params};
 use crate::storage::database::error::DbResult;
 use model::ContentHash;
@@ -72,15 +72,11 @@ fn read_upload(row: &dyn ResultRow) -> DbResult<PendingUpload> {
         user: row.get("user_id")?,
         file_name: row.get("file_name")?,
         fingerprint: row.get("fingerprint")?,
-        length: size(&what, row.get("length")?)?,
-        received: size(&what, row.get("received")?)?,
+        length: row.get("length")?,
+        received: row.get("received")?,
         created: time(&what, row.get("created_ms")?)?,
         expires: time(&what, row.get("expires_ms")?)?,
     })
-}
-
-fn size(what: &str, number: i64) -> DbResult<u64> {
-    u64::try_from(number).map_err(|why| damaged(what, &why))
 }
 
 impl ReadTx<'_> {
@@ -120,8 +116,8 @@ impl ReadTx<'_> {
         self.tx.list(sql, params![id], |row| {
             Ok(UploadPart {
                 key: parse(&what, row.text("part_key")?)?,
-                start: size(&what, row.get("start")?)?,
-                length: size(&what, row.get("length")?)?,
+                start: row.get("start")?,
+                length: row.get("length")?,
                 checksum: parse(&what, row.text("checksum")?)?,
             })
         })

@@ -96,7 +96,7 @@ impl ToParam for ColumnParam<'_> {
 /// Some rows of a table, in their order.
 #[derive(Debug)]
 pub(in crate::storage::database) struct RowBatch {
-    table: &'static MigratedTable,
+    pub(in crate::storage::database) table: &'static MigratedTable,
     /// The names of the columns, in the order of the values.
     columns: String,
     rows: Vec<Vec<MigratedValue>>,
@@ -106,10 +106,6 @@ impl RowBatch {
     /// Returns the number of rows.
     pub(in crate::storage::database) fn len(&self) -> usize {
         self.rows.len()
-    }
-
-    pub(in crate::storage::database) fn table_name(&self) -> &'static str {
-        self.table.name
     }
 
     /// Returns the number of the last row of a table that is ordered by its first column.
@@ -122,10 +118,6 @@ impl RowBatch {
 }
 
 impl MigratedTable {
-    pub(in crate::storage::database) fn name(&self) -> &'static str {
-        self.name
-    }
-
     /// Returns the condition on the rows that are migrated.
     fn row_condition(&self) -> String {
         if self.name != "state" {
