@@ -98,36 +98,34 @@ impl ArchiveMigration {
     pub fn catch_up(&self) -> DbResult<i64> {
         // Bounded, because an archive that is written faster than it is copied would never catch up.
         for _ in 0..MIGRATION_ROUNDS_MAX {
-            let log = self.follow(&ITEM_LOG, &|table, after| {
-                self.from.read_blocking(move |tx| tx.next_batch(table, after))
-            })?;
-            let items = self.follow(&ITEMS, &|table, after| {
+            let rows = self.follow(&|table, after| {
                 self.from.read_blocking(move |tx| tx.next_batch(table, after))
             })?;
             // The rest is small enough to be copied under the write lock.
-            if log + items <= MIGRATION_BATCH_ROWS {
+            if rows <= MIGRATION_BATCH_ROWS {
                 break;
             }
         }
         self.to.read_blocking(|tx| tx.reached(&ITEMS))
     }
 
-    /// Copies the rows of a table after the last row in the new database. `next` reads them. Returns their
-    /// number.
+    /// Copies the rows of the item log and of the items after the last ones in the new database. `next` reads
+    /// them. Returns their number.
     fn follow(
         &self,
-        table: &'static MigratedTable,
         next: &dyn Fn(&'static MigratedTable, i64) -> DbResult<RowBatch>,
     ) -> DbResult<usize> {
-        let mut after = self.to.read_blocking(move |tx| tx.reached(table))?;
         let mut rows = 0;
-        loop {
-            let batch = next(table, after)?;
-            let Some(last) = batch.last() else { return Ok(rows) };
-            after = last;
-            rows += batch.len();
-            self.put(batch)?;
+        for table in [&ITEM_LOG, &ITEMS] {
+            let reached = self.to.read_blocking(move |tx| tx.reached(table))?;
+            let mut batch = next(table, reached)?;
+            while let Some(last) = batch.last() {
+                rows += batch.len();
+                self.put(batch)?;
+                batch = next(table, last)?;
+            }
         }
+        Ok(rows)
     }
 
     fn put(&self, batch: RowBatch) -> DbResult<()> {
@@ -233,8 +231,7 @@ impl ArchiveMigration {
         carried: i64,
         carry: &CopyOriginals,
     ) -> DbResult<MigratedRows> {
-        self.follow(&ITEM_LOG, &|table, after| here.next_batch(table, after))?;
-        self.follow(&ITEMS, &|table, after| here.next_batch(table, after))?;
+        self.follow(&|table, after| here.next_batch(table, after))?;
         self.remove_replaced(here)?;
         let floor = here.log_floor()?;
         self.to.write_blocking(move |tx| tx.trim_item_log(floor))?;

@@ -43,11 +43,10 @@ impl SnapshotReader {
     }
 
     /// Runs `read` against one consistent state. Blocks.
-    pub fn read<T, F>(&mut self, read: F) -> DbResult<T>
-    where
-        T: Send + 'static,
-        F: FnOnce(&ReadTx<'_>) -> DbResult<T> + Send + 'static,
-    {
+    pub fn read<T: Send + 'static>(
+        &mut self,
+        read: impl FnOnce(&ReadTx<'_>) -> DbResult<T> + Send + 'static,
+    ) -> DbResult<T> {
         let (sender, receiver) = std::sync::mpsc::sync_channel(1);
         self.0.connection.read(Box::new(move |outcome| {
             drop(sender.send(outcome.and_then(|tx| read(&ReadTx::new(tx)))));
