@@ -136,12 +136,9 @@ impl IncarnationWatch {
 
     /// Fails if one of the incarnations found is new or has raised its heartbeat since the first poll.
     fn refuse(&self, server: &PostgresServer, found: &[NodeIncarnation]) -> DbResult<()> {
-        let mut running = Vec::new();
-        for node in found {
-            if self.seen.get(&node.id) != Some(&node.heartbeat) {
-                running.push(format!("{} ({})", node.node, node.role));
-            }
-        }
+        let running = found.iter().filter(|node| self.seen.get(&node.id) != Some(&node.heartbeat));
+        let running: Vec<String> =
+            running.map(|node| format!("{} ({})", node.node, node.role)).collect();
         if running.is_empty() {
             return Ok(());
         }
