@@ -141,7 +141,6 @@ impl WriteTx<'_> {
         let existed = self.as_read().find_agreement_owner(new.id)?.is_some();
         let total = new.prepaids.map(|prepaids| prepaids.total);
         let remaining = new.prepaids.map(PrepaidsEntry::remaining);
-        let expires = new.expires.map(|at| at.as_millisecond());
         // `prepaid_remaining` is not updated: purchases lower it, and an import preserves that.
         let sql =
             "INSERT INTO agreements AS old (agreement_id, organization_id, type, super, name,
@@ -167,7 +166,7 @@ impl WriteTx<'_> {
             new.super_agreement,
             new.name.as_deref(),
             new.description.as_deref(),
-            expires,
+            new.expires,
             total,
             remaining,
             new.approver.stored()

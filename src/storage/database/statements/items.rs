@@ -90,11 +90,7 @@ impl StoredItem {
 impl ReadTx<'_> {
     /// Finds the current version of the item `key`.
     pub fn find_item(&self, key: &ItemKey) -> DbResult<Option<StoredItem>> {
-        let columns = StoredItem::columns();
-        let sql = format!("SELECT {columns} FROM items WHERE media_type = ?1 AND id = ?2");
-        self.tx.find(&sql, params![key.media_type, key.id], |row| {
-            StoredItem::read(row, &format!("item {key}"))
-        })
+        Ok(self.find_version(key)?.map(|(_, item)| item))
     }
 
     /// Returns whether the item `key` exists and has files. A withdrawn item counts as absent.
