@@ -166,7 +166,8 @@ impl From<DbError> for Error {
             DbError::ReadsOnly => {
                 return Self::forbidden(
                     "read_only_node",
-                    "This node is read-only: use another node for purchases, deliveries and changes",
+                    "This node is read-only: use another node for purchases, deliveries and \
+                     changes",
                 );
             }
             // A defect of this program would fail again, unlike a resource that is exhausted.

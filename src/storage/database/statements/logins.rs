@@ -98,8 +98,8 @@ impl ReadTx<'_> {
     pub fn list_applications(&self, user: UserId) -> DbResult<Vec<ListedApplication>> {
         let what = format!("applications of user {user}");
         let sql = "SELECT client_id, name, granted.scopes, at_ms, last_used_ms FROM
-                 (SELECT client_id, scopes, given_ms AS at_ms, CAST(NULL AS BIGINT) AS last_used_ms FROM consents
-                  WHERE user_id = ?1
+                 (SELECT client_id, scopes, given_ms AS at_ms, CAST(NULL AS BIGINT) AS last_used_ms
+                  FROM consents WHERE user_id = ?1
                   UNION ALL SELECT client_id, scopes, created_ms, last_used_ms FROM families
                   WHERE user_id = ?1) AS granted
              JOIN clients USING (client_id) ORDER BY lower(name), client_id, at_ms";
