@@ -133,6 +133,12 @@ macro_rules! params {
 }
 pub(super) use params;
 
+impl ToParam for SqlParam<'_> {
+    fn to_param(&self) -> SqlParam<'_> {
+        self.clone()
+    }
+}
+
 impl ToParam for i64 {
     fn to_param(&self) -> SqlParam<'_> {
         SqlParam::Int(*self)

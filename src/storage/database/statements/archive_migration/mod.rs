@@ -56,40 +56,23 @@ impl MigratedValue {
         })
     }
 
+    /// Returns the value as the parameter for a column of this type.
+    fn param(&self, kind: ColumnType) -> SqlParam<'_> {
+        match self {
+            Self::Null => SqlParam::Null,
+            Self::Int(number) if kind == ColumnType::Bool => SqlParam::Bool(*number != 0),
+            Self::Int(number) => SqlParam::Int(*number),
+            Self::Text(text) => SqlParam::Text(text.into()),
+            Self::Blob(bytes) => SqlParam::Blob(bytes),
+        }
+    }
+
     fn size_bytes(&self) -> usize {
         match self {
             Self::Null | Self::Int(_) => size_of::<Self>(),
             Self::Text(text) => size_of::<Self>() + text.len(),
             Self::Blob(bytes) => size_of::<Self>() + bytes.len(),
         }
-    }
-}
-
-impl ToParam for MigratedValue {
-    fn to_param(&self) -> SqlParam<'_> {
-        match self {
-            Self::Null => SqlParam::Null,
-            Self::Int(number) => SqlParam::Int(*number),
-            Self::Text(text) => SqlParam::Text(text.into()),
-            Self::Blob(bytes) => SqlParam::Blob(bytes),
-        }
-    }
-}
-
-/// A value as the parameter for a column.
-struct ColumnParam<'v> {
-    value: &'v MigratedValue,
-    kind: ColumnType,
-}
-
-impl ToParam for ColumnParam<'_> {
-    fn to_param(&self) -> SqlParam<'_> {
-        if let MigratedValue::Int(number) = self.value
-            && self.kind == ColumnType::Bool
-        {
-            return SqlParam::Bool(*number != 0);
-        }
-        self.value.to_param()
     }
 }
 
@@ -416,7 +399,7 @@ impl WriteTx<'_> {
         let mut cells = Vec::with_capacity(rows.len() * width);
         for row in rows {
             for (value, column) in row.iter().zip(columns) {
-                cells.push(ColumnParam { value, kind: column.kind });
+                cells.push(value.param(column.kind));
             }
         }
         let values: Vec<&dyn ToParam> =
@@ -442,6 +425,8 @@ impl WriteTx<'_> {
         for row in &batch.rows {
             let [_, media_type, id, ..] = row.as_slice() else { continue };
             let sql = "SELECT item_id FROM items WHERE media_type = ?1 AND id = ?2";
+            let media_type = media_type.param(ColumnType::Text);
+            let id = id.param(ColumnType::Text);
             let earlier: Option<i64> = self.tx.find_value(sql, params![media_type, id])?;
             // An item that was replaced between two batches arrives again under a new number.
             if let Some(doc) = earlier {
